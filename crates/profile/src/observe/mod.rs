@@ -1,0 +1,142 @@
+//! Looking at processes from outside: what each task does now, and what it waits for.
+//!
+//! Everything is read from `/proc` by an ordinary user. `schedstat` is read first: while
+//! the count of time slices stands still, a waiting task is in the same wait and nothing
+//! more is read. Otherwise `syscall` says where in the kernel it waits; waits are told
+//! apart by system call and descriptor, never by the names of kernel functions.
+
+pub mod target;
+pub mod task;
+pub mod tree;
+
+pub use target::{End, Ends};
+pub use tree::Tree;
+
+/// What a task, or a whole stage, is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// On a CPU or ready for one.
+    Active,
+    /// Waiting.
+    Waiting(Wait),
+}
+
+/// What a task waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Its stage's input.
+    Starved,
+    /// Room in its stage's output.
+    Blocked,
+    /// Time to pass.
+    Sleep,
+    /// A lock or another thread.
+    Lock,
+    /// A disk or a page.
+    Disk,
+    /// A child.
+    Child,
+    /// One of several descriptors.
+    Poll,
+    /// A socket.
+    Network,
+    /// A pipe that is neither the stage's input nor its output.
+    Pipe,
+    /// A terminal.
+    Terminal,
+    /// Job control to let it go on.
+    Stopped,
+    /// Something else.
+    Other,
+    /// Something that may not be read.
+    Unknown,
+}
+
+impl Wait {
+    /// How many kinds there are.
+    pub const COUNT: usize = Self::Unknown as usize + 1;
+
+    /// Among the threads of one process, the wait that best says what the process waits
+    /// for: a thread that waits for data or room tells more than idle helpers.
+    fn rank_in_process(self) -> u8 {
+        match self {
+            Self::Stopped => 0,
+            Self::Disk => 1,
+            Self::Blocked => 2,
+            Self::Starved => 3,
+            Self::Network => 4,
+            Self::Sleep => 5,
+            other => other.rank_of_idlers(),
+        }
+    }
+
+    /// Among the processes of one stage: a child that sleeps on its parent's behalf tells
+    /// more than a sibling that waits for data.
+    fn rank_in_stage(self) -> u8 {
+        match self {
+            Self::Disk => 0,
+            Self::Sleep => 1,
+            Self::Network => 2,
+            Self::Blocked => 3,
+            Self::Starved => 4,
+            Self::Stopped => 5,
+            other => other.rank_of_idlers(),
+        }
+    }
+
+    /// Waits that only say that another task is to do something first.
+    fn rank_of_idlers(self) -> u8 {
+        match self {
+            Self::Terminal => 6,
+            Self::Poll => 7,
+            Self::Pipe => 8,
+            Self::Lock => 9,
+            Self::Other => 10,
+            Self::Child => 11,
+            _ => 12,
+        }
+    }
+}
+
+impl State {
+    /// One state for several tasks: active if any is, else the most telling wait.
+    fn combine(states: impl Iterator<Item = Self>, rank: fn(Wait) -> u8) -> Option<Self> {
+        states.min_by_key(|state| match state {
+            Self::Active => 0,
+            Self::Waiting(wait) => 1 + rank(*wait),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_active_task_makes_the_whole_active() {
+        let states = [State::Waiting(Wait::Starved), State::Active];
+        assert_eq!(
+            State::combine(states.into_iter(), Wait::rank_in_process),
+            Some(State::Active)
+        );
+        assert_eq!(State::combine([].into_iter(), Wait::rank_in_process), None);
+    }
+
+    #[test]
+    fn the_more_telling_wait_wins() {
+        let of =
+            |waits: &[Wait], rank| State::combine(waits.iter().copied().map(State::Waiting), rank);
+        // A shell that waits for its `sleep`, and a program whose helper thread sleeps.
+        assert_eq!(
+            of(&[Wait::Child, Wait::Sleep], Wait::rank_in_stage),
+            Some(State::Waiting(Wait::Sleep))
+        );
+        assert_eq!(
+            of(
+                &[Wait::Starved, Wait::Sleep, Wait::Lock],
+                Wait::rank_in_process
+            ),
+            Some(State::Waiting(Wait::Starved))
+        );
+    }
+}

@@ -1,0 +1,353 @@
+//! A stage as a whole: its process, that one's descendants, and all their threads.
+//!
+//! Each look adds the time since the last one to what the stage is doing now. Time in
+//! which several tasks are active at once counts once for the stage; how many there were
+//! on average is kept too.
+
+use contend_sys::Pid;
+use contend_sys::procfs::{Io, ProcFile, SchedStat, Stat, Status, parse_pids};
+use std::time::Duration;
+
+use super::task::Task;
+use super::{Ends, State, Wait};
+
+/// More processes or threads of one stage than this are not looked at one by one.
+const MOST: usize = 64;
+
+/// Where a stage's time went, as far as looking tells.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Seen {
+    /// Time with at least one task on a CPU or ready for one.
+    pub active: Duration,
+    /// The same, times the number of such tasks.
+    pub active_tasks: Duration,
+    /// Time waiting, by [`Wait`].
+    pub waiting: [Duration; Wait::COUNT],
+    /// Looks.
+    pub looks: u64,
+}
+
+impl Seen {
+    /// Time seen in this wait.
+    pub fn waited(&self, wait: Wait) -> Duration {
+        self.waiting[wait as usize]
+    }
+
+    fn add(&mut self, state: State, active_tasks: u32, time: Duration) {
+        self.looks += 1;
+        match state {
+            State::Active => {
+                self.active += time;
+                self.active_tasks += time * active_tasks.max(1);
+            }
+            State::Waiting(wait) => self.waiting[wait as usize] += time,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Process {
+    id: Pid,
+    tasks: Vec<Task>,
+    stat: ProcFile,
+    children: Option<ProcFile>,
+    io: Option<ProcFile>,
+    status: Option<ProcFile>,
+    stopped: bool,
+}
+
+/// A stage being looked at.
+#[derive(Debug)]
+pub struct Tree {
+    processes: Vec<Process>,
+    ends: Ends,
+    /// What was seen.
+    pub seen: Seen,
+    /// Largest `VmHWM` of any of its processes so far, in bytes.
+    pub peak_rss: u64,
+    /// Run-queue time of tasks that have gone.
+    gone_run_queue: u64,
+    /// It was seen with more than one task.
+    pub several_tasks: bool,
+    /// Its calls could not be read at some look.
+    pub unreadable: bool,
+    io: Option<Io>,
+    state: State,
+}
+
+impl Tree {
+    /// Starts looking at process `leader`, whose ends are those of the stage.
+    ///
+    /// # Errors
+    /// When it has ended, or `/proc` is not there.
+    pub fn open(leader: Pid) -> std::io::Result<Self> {
+        Ok(Self {
+            processes: vec![Process::open(leader)?],
+            ends: Ends::of(leader),
+            seen: Seen::default(),
+            peak_rss: 0,
+            gone_run_queue: 0,
+            several_tasks: false,
+            unreadable: false,
+            io: None,
+            state: State::Active,
+        })
+    }
+
+    /// The stage's input and output.
+    pub fn ends(&self) -> &Ends {
+        &self.ends
+    }
+
+    /// What it did at the last look.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Every process id of the stage that is known now.
+    pub fn process_ids(&self) -> impl Iterator<Item = Pid> + '_ {
+        self.processes.iter().map(|process| process.id)
+    }
+
+    /// Looks at every task and adds `time`, since the last look, to what they do now.
+    pub fn look(&mut self, time: Duration, buffer: &mut [u8]) {
+        if self.waits_for_unseen_child() {
+            self.find_children(buffer);
+        }
+        let ends = &self.ends;
+        let gone_run_queue = &mut self.gone_run_queue;
+        for process in &mut self.processes {
+            process.tasks.retain_mut(|task| {
+                let there = task.look(ends, buffer).is_ok();
+                if !there {
+                    *gone_run_queue += task.sched.run_queue;
+                }
+                there
+            });
+        }
+        self.processes.retain(|process| !process.tasks.is_empty());
+        let states = self.processes.iter().filter_map(Process::state);
+        self.state = State::combine(states, Wait::rank_in_stage).unwrap_or(self.state);
+        let tasks = self.processes.iter().flat_map(|process| &process.tasks);
+        let active = tasks.filter(|task| task.state == State::Active).count();
+        self.unreadable |= self.state == State::Waiting(Wait::Unknown);
+        self.seen
+            .add(self.state, u32::try_from(active).unwrap_or(u32::MAX), time);
+    }
+
+    fn waits_for_unseen_child(&self) -> bool {
+        self.state == State::Waiting(Wait::Child)
+    }
+
+    /// Finds new descendants and threads, and notes the peak of memory.
+    pub fn refresh(&mut self, buffer: &mut [u8]) {
+        for process in &mut self.processes {
+            process.refresh(buffer);
+            self.peak_rss = self.peak_rss.max(process.peak_rss(buffer));
+        }
+        self.find_children(buffer);
+        let tasks: usize = self
+            .processes
+            .iter()
+            .map(|process| process.tasks.len())
+            .sum();
+        self.several_tasks |= tasks > 1;
+    }
+
+    fn find_children(&mut self, buffer: &mut [u8]) {
+        let mut index = 0;
+        while index < self.processes.len() && self.processes.len() < MOST {
+            for child in self.processes[index].child_ids(buffer) {
+                if !self.process_ids().any(|known| known == child)
+                    && let Ok(process) = Process::open(child)
+                {
+                    self.processes.push(process);
+                }
+            }
+            index += 1;
+        }
+        self.several_tasks |= self.processes.len() > 1;
+    }
+
+    /// Bytes and calls so far, of the stage's living processes and the children they have
+    /// waited for; `None` while they may not be read.
+    pub fn read_io(&mut self, buffer: &mut [u8]) -> Option<Io> {
+        let mut sum = Io::default();
+        let mut any = false;
+        for process in &self.processes {
+            if let Some(io) = process.read_io(buffer) {
+                sum += io;
+                any = true;
+            }
+        }
+        if any {
+            self.io = Some(sum);
+        }
+        self.io
+    }
+
+    /// Time that the stage's tasks have waited for a CPU so far, added up over the tasks.
+    pub fn run_queue(&self) -> Duration {
+        let living: u64 = self
+            .processes
+            .iter()
+            .flat_map(|process| &process.tasks)
+            .map(|task| task.sched.run_queue)
+            .sum();
+        Duration::from_nanos(living + self.gone_run_queue)
+    }
+
+    /// Reads the scheduler's figures once more, without adding time. To be called when
+    /// the stage is about to end or has ended and is not reaped.
+    pub fn last_look(&mut self, buffer: &mut [u8]) {
+        for task in self
+            .processes
+            .iter_mut()
+            .flat_map(|process| &mut process.tasks)
+        {
+            let _ = task.update_sched(buffer); // the last figures stand for one that has gone
+        }
+        for process in &self.processes {
+            self.peak_rss = self.peak_rss.max(process.peak_rss(buffer));
+        }
+    }
+
+    /// The scheduler's figures of the stage's own process, main thread alone.
+    pub fn leader_sched(&self) -> Option<SchedStat> {
+        Some(self.processes.first()?.tasks.first()?.sched)
+    }
+
+    /// The status of the stage's own process.
+    pub fn leader_status(&self, buffer: &mut [u8]) -> Option<Status> {
+        let status = self.processes.first()?.status.as_ref()?;
+        Some(Status::parse(status.read(buffer).ok()?))
+    }
+}
+
+impl Process {
+    fn open(id: Pid) -> std::io::Result<Self> {
+        let file = |name: &str| ProcFile::open(&format!("/proc/{}/{name}", id.as_raw_nonzero()));
+        Ok(Self {
+            id,
+            tasks: vec![Task::open(id, id)?],
+            stat: file("stat")?,
+            children: file(&format!("task/{}/children", id.as_raw_nonzero())).ok(),
+            io: file("io").ok(),
+            status: file("status").ok(),
+            stopped: false,
+        })
+    }
+
+    fn state(&self) -> Option<State> {
+        if self.stopped {
+            return Some(State::Waiting(Wait::Stopped));
+        }
+        State::combine(
+            self.tasks.iter().map(|task| task.state),
+            Wait::rank_in_process,
+        )
+    }
+
+    fn refresh(&mut self, buffer: &mut [u8]) {
+        let Some(stat) = self.stat.read(buffer).ok().and_then(Stat::parse) else {
+            return;
+        };
+        self.stopped = stat.state == b'T';
+        if stat.threads != self.tasks.len() as u64 {
+            self.find_threads();
+        }
+    }
+
+    fn find_threads(&mut self) {
+        let path = format!("/proc/{}/task", self.id.as_raw_nonzero());
+        let Ok(folder) = std::fs::read_dir(path) else {
+            return;
+        };
+        let ids = folder
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        for id in ids.filter_map(Pid::from_raw) {
+            let known = self.tasks.iter().any(|task| task.id == id);
+            if !known
+                && self.tasks.len() < MOST
+                && let Ok(task) = Task::open(self.id, id)
+            {
+                self.tasks.push(task);
+            }
+        }
+    }
+
+    fn child_ids(&self, buffer: &mut [u8]) -> Vec<Pid> {
+        let text = self
+            .children
+            .as_ref()
+            .and_then(|file| file.read(buffer).ok());
+        text.map_or_else(Vec::new, |text| {
+            parse_pids(text).filter_map(Pid::from_raw).collect()
+        })
+    }
+
+    fn read_io(&self, buffer: &mut [u8]) -> Option<Io> {
+        Io::parse(self.io.as_ref()?.read(buffer).ok()?)
+    }
+
+    fn peak_rss(&self, buffer: &mut [u8]) -> u64 {
+        let text = self.status.as_ref().and_then(|file| file.read(buffer).ok());
+        text.map_or(0, |text| Status::parse(text).peak_rss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_child_s_sleep_is_the_stage_s() {
+        let mut child = Command::new("sh")
+            .args(["-c", "sleep 100; :"])
+            .spawn()
+            .expect("sh");
+        let mut tree = Tree::open(Pid::from_child(&child)).expect("alive");
+        let mut buffer = [0; 4096];
+        let step = Duration::from_millis(1);
+        for _ in 0..5_000 {
+            tree.look(step, &mut buffer);
+            if tree.state() == State::Waiting(Wait::Sleep) {
+                break;
+            }
+            std::thread::sleep(step);
+        }
+        assert_eq!(tree.state(), State::Waiting(Wait::Sleep));
+        assert!(tree.several_tasks);
+        assert_eq!(tree.process_ids().count(), 2);
+        let total: Duration = tree.seen.waiting.iter().sum::<Duration>() + tree.seen.active;
+        assert_eq!(total, step * u32::try_from(tree.seen.looks).expect("few"));
+        for id in tree.process_ids() {
+            let _ = rustix::process::kill_process(id, contend_sys::Signal::KILL);
+        }
+        child.wait().expect("a child");
+    }
+
+    #[test]
+    fn bytes_are_counted() {
+        let mut child = Command::new("sh")
+            .args(["-c", "echo hello >/dev/null; sleep 100"])
+            .spawn()
+            .expect("sh");
+        let mut tree = Tree::open(Pid::from_child(&child)).expect("alive");
+        let mut buffer = [0; 4096];
+        let written = (0..5_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            tree.read_io(&mut buffer)
+                .is_some_and(|io| io.write_bytes == 6 && io.writes == 1)
+        });
+        assert!(written, "{:?}", tree.read_io(&mut buffer));
+        tree.refresh(&mut buffer);
+        assert!(tree.peak_rss > 0);
+        for id in tree.process_ids() {
+            let _ = rustix::process::kill_process(id, contend_sys::Signal::KILL);
+        }
+        child.wait().expect("a child");
+    }
+}

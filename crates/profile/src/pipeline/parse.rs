@@ -1,0 +1,504 @@
+//! Finding the stages in a pipeline's text.
+//!
+//! A real shell grammar (brush-parser) says where each stage begins and ends; the text
+//! itself is left to the shell. Anything but exactly one foreground pipeline is refused,
+//! with the place.
+
+use std::ops::Range;
+
+use brush_parser::ast::{
+    AndOrList, Command, CompoundCommand, Pipeline, SeparatorOperator, SourceLocation,
+};
+use brush_parser::{ParseError as GrammarError, ParserOptions, Token, TokenizerError};
+
+/// A pipeline's text and where its stages are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parsed {
+    /// The text as given.
+    pub text: String,
+    /// Where the pipeline begins, after a `!`, and each stage, in bytes.
+    pub stages: Vec<StageText>,
+    /// The pipeline begins with `!`: its status is inverted.
+    pub inverted: bool,
+}
+
+/// One stage in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StageText {
+    /// From its first to its last word, in bytes of the text, without the bodies of
+    /// here-documents, which stand after its line.
+    pub span: Range<usize>,
+    /// The first word of a simple command without assignments before it, if it is plain
+    /// text: not quoted, not expanded.
+    pub program: Option<String>,
+}
+
+impl Parsed {
+    /// A stage's text, its line breaks and their indentation folded to spaces.
+    pub fn stage_text(&self, index: usize) -> String {
+        let text = &self.text[self.stages[index].span.clone()];
+        text.split('\n')
+            .map(str::trim)
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+/// Why a text is not one pipeline.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}\n{}", show_place(.text, *.place))]
+pub struct ParseError {
+    /// What is wrong and what to do.
+    pub problem: String,
+    /// The text.
+    pub text: String,
+    /// Where in it, in bytes.
+    pub place: usize,
+}
+
+/// The line of the text at `place`, and a caret below it.
+fn show_place(text: &str, place: usize) -> String {
+    let place = text.floor_char_boundary(place.min(text.len()));
+    let start = text[..place].rfind('\n').map_or(0, |newline| newline + 1);
+    let end = text[place..]
+        .find('\n')
+        .map_or(text.len(), |newline| place + newline);
+    let before: String = text[start..place]
+        .chars()
+        .map(|c| if c == '\t' { '\t' } else { ' ' })
+        .collect();
+    format!("  {}\n  {before}^", &text[start..end])
+}
+
+/// Finds the stages of `text`.
+///
+/// # Errors
+/// When the text is empty, has a syntax error, or is anything but one foreground pipeline.
+pub fn parse(text: &str) -> Result<Parsed, ParseError> {
+    let error = |problem: &str, place: usize| ParseError {
+        problem: problem.to_owned(),
+        text: text.to_owned(),
+        place,
+    };
+    let offsets = ByteOffsets::new(text);
+    let program = brush_parser::Parser::new(text.as_bytes(), &ParserOptions::default())
+        .parse_program()
+        .map_err(|source| syntax_error(text, &offsets, &source))?;
+
+    let mut lists = program.complete_commands.iter().flat_map(|list| &list.0);
+    let Some(list) = lists.next() else {
+        return Err(error("there is no command in the pipeline", 0));
+    };
+    let tokens = Tokens::new(text, &offsets);
+    if let Some(second) = lists.next() {
+        let place = offsets.start(&second.0).unwrap_or(text.len());
+        return Err(error(
+            "this is more than one pipeline: give one at a time",
+            place,
+        ));
+    }
+    check_single(&list.0, &list.1, &tokens, text.len(), &error)?;
+
+    let pipeline = &list.0.first;
+    let stages = stage_texts(pipeline, &offsets, &tokens)
+        .filter(|stages| tokens.agree_with(text, stages))
+        .ok_or_else(|| {
+            // brush-parser 0.4 misplaces what follows a `<<WORD` on its line when a
+            // command substitution is among it.
+            let place = tokens.first_operator(&["<<", "<<-"]).unwrap_or(0);
+            error(
+                "the stages cannot be told apart here: move command substitutions off the \
+                   here-document's line, for instance into a variable in --setup",
+                place,
+            )
+        })?;
+    Ok(Parsed {
+        text: text.to_owned(),
+        stages,
+        inverted: pipeline.bang,
+    })
+}
+
+fn check_single(
+    list: &AndOrList,
+    separator: &SeparatorOperator,
+    tokens: &Tokens,
+    end: usize,
+    error: &impl Fn(&str, usize) -> ParseError,
+) -> Result<(), ParseError> {
+    if !list.additional.is_empty() {
+        let place = tokens.first_operator(&["&&", "||"]).unwrap_or(end);
+        let problem = "`&&` and `||` join pipelines: give one at a time, or put braces around \
+                       a stage: `{ a && b; } | c`";
+        return Err(error(problem, place));
+    }
+    if matches!(separator, SeparatorOperator::Async) {
+        let place = tokens.last_operator("&").unwrap_or(end);
+        return Err(error(
+            "a pipeline in the background cannot be watched: leave out `&`",
+            place,
+        ));
+    }
+    if list.first.timed.is_some() {
+        return Err(error(
+            "leave out `time`: the report says what each stage took",
+            0,
+        ));
+    }
+    Ok(())
+}
+
+fn syntax_error(text: &str, offsets: &ByteOffsets, source: &GrammarError) -> ParseError {
+    let end = text.trim_end().len();
+    let (problem, place) = match source {
+        GrammarError::ParsingNear(position) => {
+            ("syntax error here".to_owned(), offsets.of(position.index))
+        }
+        GrammarError::ParsingAtEndOfInput => {
+            ("syntax error: the pipeline ends too early".to_owned(), end)
+        }
+        GrammarError::Tokenizing { inner, position } => {
+            let opened = match inner {
+                TokenizerError::UnterminatedSingleQuote(p)
+                | TokenizerError::UnterminatedDoubleQuote(p)
+                | TokenizerError::UnterminatedBackquote(p)
+                | TokenizerError::UnterminatedAnsiCQuote(p) => Some(offsets.of(p.index)),
+                _ => None,
+            };
+            let noticed = position
+                .as_ref()
+                .map_or(end, |p| offsets.of(p.index).min(end));
+            (
+                format!("syntax error: {}", without_position(&inner.to_string())),
+                opened.unwrap_or(noticed),
+            )
+        }
+    };
+    ParseError {
+        problem,
+        text: text.to_owned(),
+        place,
+    }
+}
+
+/// The tokenizer ends some messages with its own idea of the place; the caret shows it.
+fn without_position(message: &str) -> &str {
+    message
+        .split(" at ")
+        .next()
+        .unwrap_or(message)
+        .split(" found")
+        .next()
+        .unwrap_or(message)
+}
+
+fn stage_texts(
+    pipeline: &Pipeline,
+    offsets: &ByteOffsets,
+    tokens: &Tokens,
+) -> Option<Vec<StageText>> {
+    let starts: Vec<usize> = pipeline
+        .seq
+        .iter()
+        .map(|command| offsets.start(command))
+        .collect::<Option<_>>()?;
+    pipeline
+        .seq
+        .iter()
+        .enumerate()
+        .map(|(index, command)| {
+            let start = starts[index];
+            let stop = match starts.get(index + 1) {
+                Some(&next) => tokens.last_pipe_before(next)?,
+                None => tokens.terminator_after(known_end(command, offsets, tokens)?),
+            };
+            let end = tokens.last_end_within(start..stop)?;
+            Some(StageText {
+                span: start..end,
+                program: plain_program(command),
+            })
+        })
+        .collect()
+}
+
+/// A byte that is certainly inside or at the end of the command: nothing after it up to
+/// the next newline, `;` or `&` belongs to another command.
+fn known_end(command: &Command, offsets: &ByteOffsets, tokens: &Tokens) -> Option<usize> {
+    let end = offsets.end(command)?;
+    if let Command::Compound(CompoundCommand::IfClause(clause), _) = command {
+        // The grammar gives an `if` clause the span of the word `if` alone.
+        let last_list = clause
+            .elses
+            .as_ref()
+            .and_then(|elses| elses.last())
+            .map(|e| &e.body);
+        let inner = offsets.end(last_list.unwrap_or(&clause.then))?;
+        return tokens.word_end_after(inner, "fi");
+    }
+    Some(end)
+}
+
+fn plain_program(command: &Command) -> Option<String> {
+    let Command::Simple(simple) = command else {
+        return None;
+    };
+    if simple.prefix.is_some() {
+        return None;
+    }
+    let word = &simple.word_or_name.as_ref()?.value;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./+:".contains(c);
+    word.chars().all(plain).then(|| word.clone())
+}
+
+/// Positions of the grammar count characters; ours count bytes.
+struct ByteOffsets(Vec<usize>);
+
+impl ByteOffsets {
+    fn new(text: &str) -> Self {
+        Self(
+            text.char_indices()
+                .map(|(byte, _)| byte)
+                .chain([text.len()])
+                .collect(),
+        )
+    }
+
+    fn of(&self, character: usize) -> usize {
+        self.0
+            .get(character)
+            .or(self.0.last())
+            .copied()
+            .unwrap_or(0)
+    }
+
+    fn start(&self, node: &impl SourceLocation) -> Option<usize> {
+        Some(self.of(node.location()?.start.index))
+    }
+
+    fn end(&self, node: &impl SourceLocation) -> Option<usize> {
+        Some(self.of(node.location()?.end.index))
+    }
+}
+
+/// The tokens in the order in which they stand in the text.
+struct Tokens(Vec<(Range<usize>, Kind)>);
+
+enum Kind {
+    Operator(String),
+    Word(String),
+}
+
+impl Tokens {
+    fn new(text: &str, offsets: &ByteOffsets) -> Self {
+        let mut tokens: Vec<_> = brush_parser::tokenize_str(text)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|token| match token {
+                Token::Operator(text, at) => (at, Kind::Operator(text)),
+                Token::Word(text, at) => (at, Kind::Word(text)),
+            })
+            .map(|(at, kind)| (offsets.of(at.start.index)..offsets.of(at.end.index), kind))
+            .collect();
+        // A here-document's body comes in the stream before the rest of its line.
+        tokens.sort_by_key(|(span, _)| (span.start, span.end));
+        Self(tokens)
+    }
+
+    /// Whether the stages follow one another, and every word in them is what stands there.
+    fn agree_with(&self, text: &str, stages: &[StageText]) -> bool {
+        let in_order = stages
+            .windows(2)
+            .all(|pair| pair[0].span.end <= pair[1].span.start)
+            && stages.iter().all(|stage| stage.span.start < stage.span.end);
+        let in_stage = |at: &Range<usize>| stages.iter().any(|s| s.span.contains(&at.start));
+        in_order
+            && self
+                .0
+                .iter()
+                .filter(|(span, _)| in_stage(span))
+                .all(|(span, kind)| match kind {
+                    Kind::Operator(_) => true,
+                    Kind::Word(word) => text
+                        .get(span.clone())
+                        .is_some_and(|slice| slice.replace("\\\n", "").trim() == word.trim()),
+                })
+    }
+
+    fn operators<'a>(
+        &'a self,
+        names: &'a [&str],
+    ) -> impl DoubleEndedIterator<Item = &'a Range<usize>> {
+        self.0.iter().filter_map(|(span, kind)| match kind {
+            Kind::Operator(name) if names.contains(&name.as_str()) => Some(span),
+            _ => None,
+        })
+    }
+
+    fn first_operator(&self, names: &[&str]) -> Option<usize> {
+        self.operators(names).next().map(|span| span.start)
+    }
+
+    fn last_operator(&self, name: &str) -> Option<usize> {
+        self.operators(&[name])
+            .next_back()
+            .map(|span| span.end - name.len())
+    }
+
+    fn last_pipe_before(&self, place: usize) -> Option<usize> {
+        self.operators(&["|", "|&"])
+            .rfind(|span| span.start < place)
+            .map(|span| span.start)
+    }
+
+    /// Where the line, or the list, ends after `place`.
+    fn terminator_after(&self, place: usize) -> usize {
+        self.operators(&["\n", ";", "&"])
+            .find(|span| span.start >= place)
+            .map_or(usize::MAX, |span| span.start)
+    }
+
+    fn last_end_within(&self, range: Range<usize>) -> Option<usize> {
+        self.0
+            .iter()
+            .filter(|(span, _)| range.contains(&span.start))
+            .map(|(span, _)| span.end)
+            .max()
+    }
+
+    fn word_end_after(&self, place: usize, name: &str) -> Option<usize> {
+        self.0.iter().find_map(|(span, kind)| match kind {
+            Kind::Word(word) if word == name && span.start >= place => Some(span.end),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stages(text: &str) -> Vec<String> {
+        let parsed = parse(text).expect("one pipeline");
+        (0..parsed.stages.len())
+            .map(|index| parsed.stage_text(index))
+            .collect()
+    }
+
+    #[test]
+    fn words_quotes_and_redirections_stay_with_their_stage() {
+        assert_eq!(
+            stages("sed 's/a|b/c/' <in | sort -k1 >out 2>&1 | X=1 wc -l # | no stage"),
+            ["sed 's/a|b/c/' <in", "sort -k1 >out 2>&1", "X=1 wc -l"]
+        );
+        assert_eq!(
+            stages("é'ü' |& b \\\n -x | \"$(c | d)\" `e|f`;"),
+            ["é'ü'", "b \\ -x", "\"$(c | d)\" `e|f`"]
+        );
+    }
+
+    #[test]
+    fn compound_commands_are_stages() {
+        assert_eq!(
+            stages("(a; b) | { c; } >x | while read -r l\ndo echo $l\ndone <y | [[ -n x ]]"),
+            [
+                "(a; b)",
+                "{ c; } >x",
+                "while read -r l do echo $l done <y",
+                "[[ -n x ]]"
+            ]
+        );
+        assert_eq!(
+            stages("if a; then b; elif c\nthen d >fi; else e; fi >x | if f; then g; fi\n"),
+            [
+                "if a; then b; elif c then d >fi; else e; fi >x",
+                "if f; then g; fi"
+            ]
+        );
+        assert_eq!(
+            stages("case x in a|b) c;; esac | f() { g; }"),
+            ["case x in a|b) c;; esac", "f() { g; }"]
+        );
+    }
+
+    #[test]
+    fn bodies_of_here_documents_are_no_part_of_the_span() {
+        assert_eq!(
+            stages("cat <<A - | sort <<'B' >x\n1|\nA\n2\nB\n"),
+            ["cat <<A -", "sort <<'B' >x"]
+        );
+        assert_eq!(stages("a | cat <<-E\n\tb\n\tE\n"), ["a", "cat <<-E"]);
+        assert_eq!(
+            stages("a \"$(b | c)\" | cat <<E | d $x\n1\nE\n"),
+            ["a \"$(b | c)\"", "cat <<E", "d $x"]
+        );
+    }
+
+    #[test]
+    fn what_the_grammar_misplaces_is_refused_instead_of_cut_wrongly() {
+        let (problem, place) = refusal("a <<E | b \"$(c | d)\" | e\n1\nE\n");
+        assert!(problem.contains("here-document"), "{problem}");
+        assert_eq!(place, 2);
+    }
+
+    #[test]
+    fn only_a_bare_first_word_is_a_plain_program() {
+        let parsed = parse("sed x | X=1 cat | \"tr\" a | $CMD | (a) | /bin/cat").expect("one");
+        let programs: Vec<_> = parsed.stages.iter().map(|s| s.program.as_deref()).collect();
+        assert_eq!(
+            programs,
+            [Some("sed"), None, None, None, None, Some("/bin/cat")]
+        );
+    }
+
+    #[test]
+    fn an_exclamation_mark_inverts() {
+        let parsed = parse("! a | b").expect("one");
+        assert!(parsed.inverted);
+        assert_eq!(parsed.stage_text(0), "a");
+    }
+
+    /// The message, and the byte that the caret points at.
+    fn refusal(text: &str) -> (String, usize) {
+        let error = parse(text).expect_err("not one pipeline");
+        (error.problem, error.place)
+    }
+
+    #[test]
+    fn everything_else_is_refused_with_its_place() {
+        assert_eq!(refusal("a | b; c").1, 7);
+        assert_eq!(refusal("a\nb | c").1, 2);
+        assert_eq!(refusal("a && b").1, 2);
+        assert_eq!(refusal("a | b || c").1, 6);
+        assert_eq!(refusal("a | b &").1, 6);
+        assert_eq!(refusal("a | | b").1, 4);
+        assert_eq!(refusal("a |").1, 3);
+        assert_eq!(refusal("a | 'b").1, 4);
+        assert!(refusal("").0.contains("no command"));
+        assert!(refusal("  # nothing").0.contains("no command"));
+        assert!(refusal("time a | b").0.contains("time"));
+    }
+
+    #[test]
+    fn the_caret_stands_below_the_place() {
+        let error = parse("a |\n\tb | | c").expect_err("syntax error");
+        assert_eq!(
+            error.to_string(),
+            "syntax error here\n  \tb | | c\n  \t    ^"
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn stages_joined_by_pipes_are_found_again(
+            commands in proptest::collection::vec("[a-z]{1,6}( [a-z0-9]{1,4}){0,3}( '[a-z|;& ]{0,6}')?", 1..6),
+        ) {
+            proptest::prop_assume!(!commands.iter().any(|c| {
+                let first = c.split(' ').next().unwrap_or("");
+                ["if", "for", "case", "while", "until", "do", "done", "fi", "then", "else", "elif",
+                 "esac", "in", "time", "select", "coproc", "function"].contains(&first)
+            }));
+            let text = commands.join(" | ");
+            proptest::prop_assert_eq!(stages(&text), commands);
+        }
+    }
+}

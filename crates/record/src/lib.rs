@@ -1,0 +1,12 @@
+//! What contend has found out, as plain data: shown, kept and compared elsewhere.
+//!
+//! Nothing here reads a file or a clock, or prints. A result on screen, in JSON and in a
+//! store is one record rendered three ways.
+
+pub mod host;
+pub mod pipe;
+pub mod stats;
+pub mod warning;
+
+pub use host::Host;
+pub use warning::Warning;

@@ -1,0 +1,261 @@
+//! Waiting for children: looking without reaping, and reaping with the resources used.
+//!
+//! A zombie's `/proc` entry still holds figures that vanish when it is reaped, so
+//! callers [`peek`] first, read what they need, and [`reap`] then.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use rustix::process::Pid;
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitStatus {
+    /// It called `exit` with this status.
+    Exited(i32),
+    /// This signal killed it.
+    Signaled(i32),
+}
+
+impl ExitStatus {
+    /// The status as a shell shows it: 128 + the signal's number for a killed process.
+    pub fn shell_code(self) -> i32 {
+        match self {
+            Self::Exited(code) => code,
+            Self::Signaled(signal) => 128 + signal,
+        }
+    }
+
+    fn from_wait(status: libc::c_int) -> Self {
+        if libc::WIFSIGNALED(status) {
+            Self::Signaled(libc::WTERMSIG(status))
+        } else {
+            Self::Exited(libc::WEXITSTATUS(status))
+        }
+    }
+}
+
+/// What a child has to tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It is a zombie, waiting to be reaped.
+    Ended,
+    /// It is in a ptrace stop or a job-control stop: consume it with [`take_stop`].
+    Stopped,
+}
+
+/// Resources of a reaped process and of all descendants it waited for (`getrusage(2)`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU time in user mode; the kernel splits user and system by ticks, their sum is exact.
+    pub user: Duration,
+    /// CPU time in the kernel.
+    pub system: Duration,
+    /// Largest resident set of any one of these processes, in bytes. A process starts
+    /// with its spawner's value, so small figures may be the spawner's.
+    pub max_rss: u64,
+    /// Switches because the process waited.
+    pub voluntary_switches: u64,
+    /// Switches because the kernel gave the CPU to another.
+    pub involuntary_switches: u64,
+}
+
+/// A reaped child.
+#[derive(Debug, Clone, Copy)]
+pub struct Reaped {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it and its waited-for descendants used.
+    pub usage: Usage,
+}
+
+/// Makes this process the one that orphaned descendants are handed to.
+///
+/// # Errors
+/// When the kernel lacks `PR_SET_CHILD_SUBREAPER` (before Linux 3.4).
+pub fn become_subreaper() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(
+        rustix::process::getpid(),
+    ))?)
+}
+
+/// Which processes to look at.
+#[derive(Debug, Clone, Copy)]
+pub enum Which {
+    /// This child.
+    One(Pid),
+    /// Any child.
+    Any,
+}
+
+/// Looks whether a child has something to tell, without taking it.
+///
+/// # Errors
+/// `ECHILD` when there is no such child.
+pub fn peek(which: Which) -> io::Result<Option<(Pid, Change)>> {
+    let (id_type, id, flags) = match which {
+        Which::One(pid) => (
+            libc::P_PID,
+            pid.as_raw_nonzero().get().cast_unsigned(),
+            libc::WEXITED | libc::WSTOPPED,
+        ),
+        Which::Any => (libc::P_ALL, 0, libc::WEXITED),
+    };
+    let info = wait_id(id_type, id, flags | libc::WNOHANG | libc::WNOWAIT)?;
+    // SAFETY: after waitid the union holds the child fields; zero means that nothing is there.
+    let pid = unsafe { info.si_pid() };
+    let Some(pid) = Pid::from_raw(pid) else {
+        return Ok(None);
+    };
+    let change = match info.si_code {
+        libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED => Change::Ended,
+        _ => Change::Stopped,
+    };
+    Ok(Some((pid, change)))
+}
+
+/// Takes a stop that [`peek`] has shown and returns its wait status as it is,
+/// or `None` when the child is not stopped (any more).
+///
+/// # Errors
+/// `ECHILD` when there is no such child.
+pub fn take_stop(pid: Pid) -> io::Result<Option<i32>> {
+    let id = pid.as_raw_nonzero().get().cast_unsigned();
+    let info = wait_id(libc::P_PID, id, libc::WSTOPPED | libc::WNOHANG)?;
+    // SAFETY: after waitid the union holds the child fields; zero means that nothing is there.
+    let found = unsafe { info.si_pid() };
+    // SAFETY: as above.
+    let status = unsafe { info.si_status() };
+    Ok((found != 0).then_some(status))
+}
+
+fn wait_id(
+    id_type: libc::idtype_t,
+    id: libc::id_t,
+    flags: libc::c_int,
+) -> io::Result<libc::siginfo_t> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: `info` is valid for writes for the whole call.
+    let result = unsafe { libc::waitid(id_type, id, info.as_mut_ptr(), flags) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: all zeros is a valid siginfo_t, and waitid has only written valid ones over it.
+    Ok(unsafe { info.assume_init() })
+}
+
+/// Reaps a child that has ended and returns what it used; waits for it if it has not.
+///
+/// # Errors
+/// `ECHILD` when there is no such child.
+pub fn reap(pid: Pid) -> io::Result<Reaped> {
+    let mut status: libc::c_int = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    loop {
+        // SAFETY: both pointers are valid for writes for the whole call.
+        let result = unsafe {
+            libc::wait4(
+                pid.as_raw_nonzero().get(),
+                &raw mut status,
+                0,
+                usage.as_mut_ptr(),
+            )
+        };
+        if result >= 0 {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    // SAFETY: all zeros is a valid rusage, and wait4 has only written valid ones over it.
+    let usage = unsafe { usage.assume_init() };
+    Ok(Reaped {
+        status: ExitStatus::from_wait(status),
+        usage: usage.into(),
+    })
+}
+
+impl From<libc::rusage> for Usage {
+    fn from(usage: libc::rusage) -> Self {
+        Self {
+            user: duration(usage.ru_utime),
+            system: duration(usage.ru_stime),
+            max_rss: count(usage.ru_maxrss) * 1024,
+            voluntary_switches: count(usage.ru_nvcsw),
+            involuntary_switches: count(usage.ru_nivcsw),
+        }
+    }
+}
+
+fn count(value: libc::c_long) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    Duration::from_secs(count(time.tv_sec)) + Duration::from_micros(count(time.tv_usec))
+}
+
+/// What this process has used so far (`RUSAGE_SELF`).
+pub fn own_usage() -> Usage {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is valid for writes; getrusage cannot fail for RUSAGE_SELF.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
+    // SAFETY: all zeros is a valid rusage, and getrusage has only written a valid one over it.
+    let usage = unsafe { usage.assume_init() };
+    usage.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn wait_for_end(pid: Pid) {
+        while !matches!(peek(Which::One(pid)), Ok(Some((_, Change::Ended)))) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[expect(clippy::zombie_processes, reason = "the tests reap it themselves")]
+    fn start(script: &str) -> Pid {
+        let child = Command::new("sh")
+            .args(["-c", script])
+            .spawn()
+            .expect("sh starts");
+        Pid::from_child(&child)
+    }
+
+    #[test]
+    fn peeking_leaves_the_zombie_for_reap() {
+        let pid = start("exit 7");
+        wait_for_end(pid);
+        assert_eq!(
+            peek(Which::One(pid)).expect("child"),
+            Some((pid, Change::Ended))
+        );
+        assert_eq!(reap(pid).expect("child").status, ExitStatus::Exited(7));
+        assert!(peek(Which::One(pid)).is_err());
+    }
+
+    #[test]
+    fn a_signal_is_told_from_an_exit() {
+        let pid = start("kill -TERM $$");
+        let reaped = reap(pid).expect("child");
+        assert_eq!(reaped.status, ExitStatus::Signaled(libc::SIGTERM));
+        assert_eq!(reaped.status.shell_code(), 143);
+    }
+
+    #[test]
+    fn cpu_time_of_waited_for_descendants_is_included() {
+        let pid = start("sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'; true");
+        let usage = reap(pid).expect("child").usage;
+        assert!(
+            usage.user + usage.system > Duration::from_millis(1),
+            "{usage:?}"
+        );
+        assert!(usage.max_rss > 0);
+    }
+}

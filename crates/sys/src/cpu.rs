@@ -1,0 +1,59 @@
+//! How many CPUs this process may use.
+
+use std::fs;
+
+/// CPUs that the scheduler may put this process on (its affinity mask).
+pub fn allowed() -> usize {
+    rustix::thread::sched_getaffinity(None)
+        .map_or(1, |set| usize::try_from(set.count()).unwrap_or(1).max(1))
+}
+
+/// The cgroup's CPU quota as a number of CPUs, or `None` when there is none.
+/// The tightest limit on the way up to the root counts.
+pub fn quota() -> Option<f64> {
+    let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = membership
+        .lines()
+        .find_map(|line| line.strip_prefix("0::"))?;
+    let mut folder = std::path::PathBuf::from("/sys/fs/cgroup");
+    folder.push(path.trim_start_matches('/'));
+    let mut tightest: Option<f64> = None;
+    while folder.starts_with("/sys/fs/cgroup") {
+        let limit = fs::read_to_string(folder.join("cpu.max"))
+            .ok()
+            .and_then(|t| parse_max(&t));
+        tightest = match (tightest, limit) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        if !folder.pop() {
+            break;
+        }
+    }
+    tightest
+}
+
+/// Reads `cpu.max`: `QUOTA PERIOD` in microseconds, or `max PERIOD`.
+fn parse_max(text: &str) -> Option<f64> {
+    let mut fields = text.split_whitespace();
+    let quota: f64 = fields.next()?.parse().ok()?;
+    let period: f64 = fields.next()?.parse().ok()?;
+    (period > 0.0).then_some(quota / period)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quota_is_a_number_of_cpus() {
+        assert_eq!(parse_max("150000 100000\n"), Some(1.5));
+        assert_eq!(parse_max("max 100000\n"), None);
+        assert_eq!(parse_max(""), None);
+    }
+
+    #[test]
+    fn there_is_a_cpu_to_run_on() {
+        assert!(allowed() >= 1);
+    }
+}

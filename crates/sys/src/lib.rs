@@ -1,0 +1,18 @@
+//! What contend asks of the kernel, and all of its unsafe code.
+//!
+//! Each module wraps one facility and nothing else: no policy, no printing, no
+//! knowledge of pipelines. What a figure means is decided by the callers.
+
+#![allow(unsafe_code)] // the one crate in which it is allowed; every block says why it is sound
+
+pub mod child;
+pub mod cpu;
+pub mod memory;
+pub mod pipe;
+pub mod procfs;
+pub mod signal;
+pub mod spawn;
+pub mod syscall;
+pub mod trace;
+
+pub use rustix::process::{Pid, Signal};

@@ -1,0 +1,103 @@
+//! Looking into a pipe between two other processes without holding it.
+//!
+//! A handle opened with `O_PATH` names the pipe but is no end of it, so neither end-of-file
+//! nor SIGPIPE changes. To count the bytes inside, a read end is opened without blocking
+//! and closed at once, within a few microseconds.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::process::Pid;
+
+/// A pipe of other processes, named but not held.
+#[derive(Debug)]
+pub struct PipeProbe {
+    handle: OwnedFd,
+    inode: u64,
+}
+
+/// What is inside a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fill {
+    /// Bytes written and not yet read.
+    pub bytes: u64,
+    /// Bytes that fit when every page is used whole.
+    pub capacity: u64,
+}
+
+impl PipeProbe {
+    /// Names the pipe behind descriptor `fd` of process `pid`.
+    ///
+    /// # Errors
+    /// When the descriptor is not there, not a pipe, or of another user.
+    pub fn open(pid: Pid, fd: i32) -> io::Result<Self> {
+        let path = format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero());
+        let handle = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let stat = rustix::fs::fstat(&handle)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Fifo {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(Self {
+            handle,
+            inode: stat.st_ino,
+        })
+    }
+
+    /// The number that tells this pipe from others, as in `pipe:[inode]`.
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Counts what is inside now.
+    ///
+    /// # Errors
+    /// When the pipe may not be opened for reading (it belongs to another user).
+    pub fn fill(&self) -> io::Result<Fill> {
+        let path = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let end = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+        Ok(Fill {
+            bytes: rustix::io::ioctl_fionread(&end)?,
+            capacity: rustix::pipe::fcntl_getpipe_size(&end)? as u64,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    #[test]
+    fn counts_without_keeping_the_pipe_open() {
+        let (mut reader, mut writer) = std::io::pipe().expect("a pipe");
+        let probe = PipeProbe::open(rustix::process::getpid(), writer.as_raw_fd()).expect("own");
+        writer.write_all(b"12345").expect("room");
+        assert_eq!(probe.fill().expect("open").bytes, 5);
+        drop(writer);
+        let mut text = String::new();
+        reader
+            .read_to_string(&mut text)
+            .expect("the end of the file comes");
+        assert_eq!(text, "12345");
+        drop(reader);
+        assert_eq!(probe.fill().expect("open").bytes, 0);
+    }
+
+    #[test]
+    fn the_reader_s_end_is_not_kept_either() {
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        let probe = PipeProbe::open(rustix::process::getpid(), writer.as_raw_fd()).expect("own");
+        probe.fill().expect("open");
+        drop(reader);
+        let error = writer.write_all(b"x").expect_err("no reader is left");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn a_file_is_no_pipe() {
+        let file = tempfile::tempfile().expect("a file");
+        assert!(PipeProbe::open(rustix::process::getpid(), file.as_raw_fd()).is_err());
+    }
+}

@@ -1,0 +1,301 @@
+//! The hot files of `/proc`: opened once, read with `pread`, parsed without allocating.
+//!
+//! Times in `schedstat` are nanoseconds of the scheduler's clock. Those of a task that is
+//! running now are brought up to date at the next tick or switch, so they may lag behind
+//! by a few milliseconds while it runs and are exact when it waits.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{CWD, Mode, OFlags};
+
+/// A file of `/proc` that is read again and again.
+#[derive(Debug)]
+pub struct ProcFile(OwnedFd);
+
+impl ProcFile {
+    /// Opens `path`.
+    ///
+    /// # Errors
+    /// When the process has gone, or this user may not read it.
+    pub fn open(path: &str) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        Ok(Self(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
+    }
+
+    /// Reads the file from its beginning, as far as `buffer` reaches.
+    ///
+    /// # Errors
+    /// `ESRCH` when the process has gone, `EPERM` when its program may not be watched.
+    pub fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+        let length = rustix::io::pread(&self.0, &mut *buffer, 0)?;
+        Ok(&buffer[..length])
+    }
+}
+
+/// Reads a small file of `/proc` once.
+///
+/// # Errors
+/// As [`ProcFile::open`] and [`ProcFile::read`].
+pub fn read_once<'a>(path: &str, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+    ProcFile::open(path)?.read(buffer)
+}
+
+/// `schedstat` of a task: what the scheduler knows exactly.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SchedStat {
+    /// Time on a CPU, in nanoseconds.
+    pub on_cpu: u64,
+    /// Time ready but waiting for a CPU, in nanoseconds.
+    pub run_queue: u64,
+    /// How often it was given a CPU. While this stands still, a waiting task is in the same wait.
+    pub slices: u64,
+}
+
+impl SchedStat {
+    /// Parses the three numbers of the file.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let mut numbers = Numbers(text);
+        Some(Self {
+            on_cpu: numbers.next()?,
+            run_queue: numbers.next()?,
+            slices: numbers.next()?,
+        })
+    }
+}
+
+/// `syscall` of a task: where in the kernel it waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InKernel {
+    /// On a CPU or ready for one.
+    Running,
+    /// Waiting, but not in a system call: a page is being brought in.
+    Fault,
+    /// Waiting in this system call.
+    Call {
+        /// Its number, on this architecture.
+        number: libc::c_long,
+        /// Its six arguments.
+        arguments: [u64; 6],
+    },
+}
+
+impl InKernel {
+    /// Parses `running`, `-1 SP PC`, or `NUMBER ARG1 … ARG6 SP PC`.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        if text.starts_with(b"running") {
+            return Some(Self::Running);
+        }
+        if text.starts_with(b"-1 ") {
+            return Some(Self::Fault);
+        }
+        let text = std::str::from_utf8(text).ok()?;
+        let mut fields = text.split_ascii_whitespace();
+        let number = fields.next()?.parse().ok()?;
+        let mut arguments = [0; 6];
+        for argument in &mut arguments {
+            let field = fields.next()?;
+            *argument = u64::from_str_radix(field.strip_prefix("0x")?, 16).ok()?;
+        }
+        Some(Self::Call { number, arguments })
+    }
+}
+
+/// `io` of a process: all its threads, and the children it has waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Io {
+    /// Bytes returned by read-like calls, whatever they read from.
+    pub read_bytes: u64,
+    /// Bytes taken by write-like calls.
+    pub write_bytes: u64,
+    /// Read-like calls.
+    pub reads: u64,
+    /// Write-like calls.
+    pub writes: u64,
+}
+
+impl Io {
+    /// Parses the first four lines: rchar, wchar, syscr, syscw.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let mut numbers = Numbers(text);
+        Some(Self {
+            read_bytes: numbers.next()?,
+            write_bytes: numbers.next()?,
+            reads: numbers.next()?,
+            writes: numbers.next()?,
+        })
+    }
+}
+
+impl std::ops::AddAssign for Io {
+    fn add_assign(&mut self, other: Self) {
+        self.read_bytes += other.read_bytes;
+        self.write_bytes += other.write_bytes;
+        self.reads += other.reads;
+        self.writes += other.writes;
+    }
+}
+
+/// What is used of `stat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// R, S, D, T, t, Z …
+    pub state: u8,
+    /// Its parent.
+    pub parent: i32,
+    /// Threads of the process.
+    pub threads: u64,
+    /// When it started, in clock ticks since the machine did.
+    pub started: u64,
+}
+
+impl Stat {
+    /// Parses the file; the program's name may hold spaces and parentheses.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let end_of_name = text.iter().rposition(|&b| b == b')')?;
+        let rest = std::str::from_utf8(text.get(end_of_name + 2..)?).ok()?;
+        let mut fields = rest.split_ascii_whitespace();
+        let state = *fields.next()?.as_bytes().first()?;
+        let parent = fields.next()?.parse().ok()?;
+        let threads = fields.nth(15)?.parse().ok()?;
+        let started = fields.nth(1)?.parse().ok()?;
+        Some(Self {
+            state,
+            parent,
+            threads,
+            started,
+        })
+    }
+}
+
+/// What is used of `status`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Largest resident set of the program now loaded (`VmHWM`), in bytes; 0 for a zombie.
+    pub peak_rss: u64,
+    /// Switches of the main thread because it waited.
+    pub voluntary_switches: u64,
+    /// Switches of the main thread because the kernel gave the CPU to another.
+    pub involuntary_switches: u64,
+}
+
+impl Status {
+    /// Parses the lines `VmHWM`, `voluntary_ctxt_switches` and `nonvoluntary_ctxt_switches`.
+    pub fn parse(text: &[u8]) -> Self {
+        let mut status = Self::default();
+        for line in text.split(|&b| b == b'\n') {
+            let Some(colon) = line.iter().position(|&b| b == b':') else {
+                continue;
+            };
+            let value = || Numbers(&line[colon..]).next().unwrap_or(0);
+            match &line[..colon] {
+                b"VmHWM" => status.peak_rss = value() * 1024,
+                b"voluntary_ctxt_switches" => status.voluntary_switches = value(),
+                b"nonvoluntary_ctxt_switches" => status.involuntary_switches = value(),
+                _ => {}
+            }
+        }
+        status
+    }
+}
+
+/// Parses a list of numbers such as `task/TID/children`.
+pub fn parse_pids(text: &[u8]) -> impl Iterator<Item = i32> + '_ {
+    Numbers(text).filter_map(|number| i32::try_from(number).ok())
+}
+
+/// The unsigned decimal numbers of a text, in order, whatever stands between them.
+struct Numbers<'a>(&'a [u8]);
+
+impl Iterator for Numbers<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let start = self.0.iter().position(u8::is_ascii_digit)?;
+        let rest = &self.0[start..];
+        let length = rest
+            .iter()
+            .position(|b| !b.is_ascii_digit())
+            .unwrap_or(rest.len());
+        self.0 = &rest[length..];
+        let digits = &rest[..length];
+        Some(digits.iter().fold(0_u64, |value, &digit| {
+            value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'))
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedstat_has_three_numbers() {
+        let parsed = SchedStat::parse(b"1234567 89 10\n");
+        assert_eq!(
+            parsed,
+            Some(SchedStat {
+                on_cpu: 1_234_567,
+                run_queue: 89,
+                slices: 10
+            })
+        );
+        assert_eq!(SchedStat::parse(b"1 2\n"), None);
+    }
+
+    #[test]
+    fn a_wait_names_its_call_and_arguments() {
+        assert_eq!(InKernel::parse(b"running\n"), Some(InKernel::Running));
+        assert_eq!(
+            InKernel::parse(b"-1 0x7ffe 0x7f00\n"),
+            Some(InKernel::Fault)
+        );
+        let text = b"0 0x3 0x7ffd 0x1000 0x0 0x0 0xff 0x7ffd 0x7f9\n";
+        let arguments = [3, 0x7ffd, 0x1000, 0, 0, 0xff];
+        assert_eq!(
+            InKernel::parse(text),
+            Some(InKernel::Call {
+                number: 0,
+                arguments
+            })
+        );
+        assert_eq!(InKernel::parse(b""), None);
+    }
+
+    #[test]
+    fn a_name_with_parentheses_does_not_confuse_stat() {
+        let text = b"42 (a) b) (c) S 7 42 42 0 -1 4194304 1 0 0 0 3 4 0 0 20 0 5 0 9876 1 2 3\n";
+        let stat = Stat {
+            state: b'S',
+            parent: 7,
+            threads: 5,
+            started: 9876,
+        };
+        assert_eq!(Stat::parse(text), Some(stat));
+    }
+
+    #[test]
+    fn status_is_read_line_by_line() {
+        let text = b"Name:\tx\nVmHWM:\t    3456 kB\nvoluntary_ctxt_switches:\t12\n\
+                     nonvoluntary_ctxt_switches:\t3\n";
+        let status = Status {
+            peak_rss: 3456 * 1024,
+            voluntary_switches: 12,
+            involuntary_switches: 3,
+        };
+        assert_eq!(Status::parse(text), status);
+    }
+
+    #[test]
+    fn own_files_can_be_read() {
+        let mut buffer = [0; 4096];
+        let schedstat = ProcFile::open("/proc/self/schedstat").expect("procfs");
+        let first = SchedStat::parse(schedstat.read(&mut buffer).expect("readable"));
+        assert!(first.is_some_and(|s| s.slices > 0));
+        let io = ProcFile::open("/proc/self/io").expect("procfs");
+        let io = Io::parse(io.read(&mut buffer).expect("readable")).expect("four numbers");
+        assert!(io.reads > 0 && io.read_bytes > 0);
+        let stat = Stat::parse(read_once("/proc/self/stat", &mut buffer).expect("readable"));
+        assert!(stat.is_some_and(|s| s.threads > 0 && s.started > 0));
+    }
+}

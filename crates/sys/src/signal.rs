@@ -1,0 +1,163 @@
+//! Signals as events to poll for, and what this process inherited of them.
+
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// SIGPIPE was ignored when this process started. Rust's runtime ignores it before `main`
+/// and keeps no note of how it was, so it is read before that runtime starts.
+static SIGPIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
+
+#[used]
+// SAFETY: the section holds pointers to functions that the C runtime calls once, before main.
+#[unsafe(link_section = ".init_array")]
+static NOTE_SIGPIPE: extern "C" fn() = {
+    extern "C" fn note() {
+        let mut old = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: a null action only reads the old one into `old`, which is valid for writes.
+        let result = unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), old.as_mut_ptr()) };
+        // SAFETY: all zeros is a valid sigaction, and the call has at most replaced it by one.
+        let old = unsafe { old.assume_init() };
+        let ignored = result == 0 && old.sa_sigaction == libc::SIG_IGN;
+        SIGPIPE_WAS_IGNORED.store(ignored, Ordering::Relaxed);
+    }
+    note
+};
+
+/// Whether whoever started this process ignores SIGPIPE, so that children should too.
+pub fn sigpipe_was_ignored() -> bool {
+    SIGPIPE_WAS_IGNORED.load(Ordering::Relaxed)
+}
+
+/// A signal that arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrived {
+    /// Its number.
+    pub signal: i32,
+    /// A process sent it to this process, perhaps alone (`kill`); a terminal's signal
+    /// comes from the kernel and goes to the whole process group.
+    pub from_process: bool,
+}
+
+/// A set of signals, blocked for this thread and read from a descriptor instead.
+/// Dropping it restores the thread's signal mask.
+#[derive(Debug)]
+pub struct SignalFd {
+    fd: OwnedFd,
+    old_mask: libc::sigset_t,
+}
+
+impl SignalFd {
+    /// Blocks these signals for the calling thread and its later threads.
+    ///
+    /// # Errors
+    /// When the process has no free descriptor.
+    pub fn block(signals: &[i32]) -> io::Result<Self> {
+        let mask = set_of(signals);
+        let mut old_mask = empty_set();
+        // SAFETY: both sets are initialised and outlive the call.
+        let result =
+            unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const mask, &raw mut old_mask) };
+        if result != 0 {
+            return Err(io::Error::from_raw_os_error(result));
+        }
+        // SAFETY: `mask` is initialised; -1 asks for a new descriptor.
+        let fd =
+            unsafe { libc::signalfd(-1, &raw const mask, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        if fd < 0 {
+            let error = io::Error::last_os_error();
+            restore(&old_mask);
+            return Err(error);
+        }
+        // SAFETY: signalfd returned a new descriptor that nothing else owns.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Self { fd, old_mask })
+    }
+
+    /// Takes the next signal that has arrived, if any.
+    pub fn next(&self) -> Option<Arrived> {
+        let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
+        let mut bytes = [0_u8; size_of::<libc::signalfd_siginfo>()];
+        let read = rustix::io::read(&self.fd, &mut bytes).ok()?;
+        if read != bytes.len() {
+            return None;
+        }
+        // SAFETY: source and target are distinct, and both are of this length.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), info.as_mut_ptr().cast(), bytes.len());
+        }
+        // SAFETY: the kernel has filled the whole structure, which has no invalid values.
+        let info = unsafe { info.assume_init() };
+        Some(Arrived {
+            signal: info.ssi_signo.cast_signed(),
+            from_process: info.ssi_code <= 0,
+        })
+    }
+}
+
+impl AsFd for SignalFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for SignalFd {
+    fn drop(&mut self) {
+        while self.next().is_some() {}
+        restore(&self.old_mask);
+    }
+}
+
+/// Ends this process by the signal's default action, so that its parent sees that the
+/// signal ended it. Returns only if the signal is ignored or does not end a process.
+pub fn end_by(signal: i32) {
+    let mask = set_of(&[signal]);
+    // SAFETY: SIG_DFL is a valid disposition for every signal number.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+    // SAFETY: raise takes any number.
+    unsafe { libc::raise(signal) };
+    // SAFETY: `mask` is initialised; the old mask is not asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const mask, std::ptr::null_mut()) };
+}
+
+fn restore(mask: &libc::sigset_t) {
+    // SAFETY: `mask` was filled by pthread_sigmask; the old mask is not asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
+}
+
+fn empty_set() -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: `set` is valid for writes, and sigemptyset initialises it.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: initialised above.
+    unsafe { set.assume_init() }
+}
+
+fn set_of(signals: &[i32]) -> libc::sigset_t {
+    let mut set = empty_set();
+    for &signal in signals {
+        // SAFETY: `set` is initialised; a number that is no signal is refused, not followed.
+        unsafe { libc::sigaddset(&raw mut set, signal) };
+    }
+    set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocked_signal_is_read_with_its_origin() {
+        let signals = SignalFd::block(&[libc::SIGUSR1]).expect("a descriptor");
+        assert_eq!(signals.next(), None);
+        // SAFETY: raise takes any number; the signal is blocked.
+        unsafe { libc::raise(libc::SIGUSR1) };
+        let arrived = Arrived {
+            signal: libc::SIGUSR1,
+            from_process: true,
+        };
+        assert_eq!(signals.next(), Some(arrived));
+        assert_eq!(signals.next(), None);
+    }
+}

@@ -1,0 +1,190 @@
+//! What a system call waits for, told by its number and arguments.
+//!
+//! Numbers are those of the architecture that this program is built for.
+
+use libc::c_long;
+
+/// A system call that a task waits in, by what it waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// Data to read from this descriptor.
+    Read(i32),
+    /// Room to write to this descriptor.
+    Write(i32),
+    /// Data from the first descriptor or room in the second, moved inside the kernel.
+    Move(i32, i32),
+    /// One of `count` descriptors in the array of `pollfd` at `address`.
+    Poll {
+        /// Where the array is, in the waiting process.
+        address: u64,
+        /// Its length.
+        count: u64,
+    },
+    /// One of the first `count` descriptors, in bit sets for reading and for writing.
+    Select {
+        /// One more than the largest descriptor.
+        count: u64,
+        /// Where the set for reading is, or 0.
+        readable: u64,
+        /// Where the set for writing is, or 0.
+        writable: u64,
+    },
+    /// An event of this epoll descriptor.
+    Epoll(i32),
+    /// Time to pass.
+    Sleep,
+    /// A lock, a condition or another thread (futex, file lock, System V semaphore).
+    Lock,
+    /// A child to end.
+    Child,
+    /// A signal.
+    Signal,
+    /// A connection or a peer.
+    Network,
+    /// A disk to have written.
+    Disk,
+    /// Something else.
+    Other(c_long),
+}
+
+impl Waiting {
+    /// Classifies the call.
+    pub fn from_call(number: c_long, arguments: &[u64; 6]) -> Self {
+        let fd = |index: usize| descriptor(arguments[index]);
+        match number {
+            libc::SYS_read
+            | libc::SYS_readv
+            | libc::SYS_pread64
+            | libc::SYS_preadv
+            | libc::SYS_preadv2
+            | libc::SYS_recvfrom
+            | libc::SYS_recvmsg
+            | libc::SYS_recvmmsg => Self::Read(fd(0)),
+            libc::SYS_write
+            | libc::SYS_writev
+            | libc::SYS_pwrite64
+            | libc::SYS_pwritev
+            | libc::SYS_pwritev2
+            | libc::SYS_sendto
+            | libc::SYS_sendmsg
+            | libc::SYS_sendmmsg
+            | libc::SYS_vmsplice => Self::Write(fd(0)),
+            libc::SYS_splice | libc::SYS_copy_file_range => Self::Move(fd(0), fd(2)),
+            libc::SYS_tee => Self::Move(fd(0), fd(1)),
+            libc::SYS_sendfile => Self::Move(fd(1), fd(0)),
+            libc::SYS_ppoll => Self::Poll {
+                address: arguments[0],
+                count: arguments[1],
+            },
+            libc::SYS_pselect6 => Self::Select {
+                count: arguments[0],
+                readable: arguments[1],
+                writable: arguments[2],
+            },
+            libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => Self::Epoll(fd(0)),
+            libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Self::Sleep,
+            libc::SYS_futex
+            | libc::SYS_flock
+            | libc::SYS_semop
+            | libc::SYS_semtimedop
+            | SYS_FUTEX_WAITV
+            | SYS_FUTEX_WAIT => Self::Lock,
+            libc::SYS_wait4 | libc::SYS_waitid => Self::Child,
+            libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => Self::Signal,
+            libc::SYS_connect | libc::SYS_accept | libc::SYS_accept4 => Self::Network,
+            libc::SYS_fsync
+            | libc::SYS_fdatasync
+            | libc::SYS_sync
+            | libc::SYS_syncfs
+            | libc::SYS_sync_file_range => Self::Disk,
+            _ => Self::from_legacy(number, arguments),
+        }
+    }
+
+    /// Calls that newer architectures have no number for.
+    #[cfg(target_arch = "x86_64")]
+    fn from_legacy(number: c_long, arguments: &[u64; 6]) -> Self {
+        match number {
+            libc::SYS_poll => Self::Poll {
+                address: arguments[0],
+                count: arguments[1],
+            },
+            libc::SYS_select => Self::Select {
+                count: arguments[0],
+                readable: arguments[1],
+                writable: arguments[2],
+            },
+            libc::SYS_epoll_wait => Self::Epoll(descriptor(arguments[0])),
+            libc::SYS_pause => Self::Signal,
+            other => Self::Other(other),
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn from_legacy(number: c_long, _arguments: &[u64; 6]) -> Self {
+        Self::Other(number)
+    }
+}
+
+// The same on every architecture, and newer than some libcs.
+const SYS_FUTEX_WAITV: c_long = 449;
+const SYS_FUTEX_WAIT: c_long = 455;
+
+/// A descriptor argument: its lower half is a signed number.
+fn descriptor(argument: u64) -> i32 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the kernel reads it as an int too"
+    )]
+    let low = argument as u32;
+    low.cast_signed()
+}
+
+/// Descriptors a `pollfd` array waits for: number, wants to read, wants to write.
+pub fn pollfds(array: &[u8]) -> impl Iterator<Item = (i32, bool, bool)> + '_ {
+    array.chunks_exact(8).map(|entry| {
+        let number = i32::from_ne_bytes([entry[0], entry[1], entry[2], entry[3]]);
+        let events = i16::from_ne_bytes([entry[4], entry[5]]);
+        (
+            number,
+            events & libc::POLLIN != 0,
+            events & libc::POLLOUT != 0,
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_classified_by_what_they_wait_for() {
+        let of = |number: c_long, arguments| Waiting::from_call(number, &arguments);
+        assert_eq!(of(libc::SYS_read, [3, 0, 0, 0, 0, 0]), Waiting::Read(3));
+        assert_eq!(
+            of(libc::SYS_splice, [4, 0, 5, 0, 0, 0]),
+            Waiting::Move(4, 5)
+        );
+        assert_eq!(
+            of(libc::SYS_sendfile, [1, 0, 0, 0, 0, 0]),
+            Waiting::Move(0, 1)
+        );
+        assert_eq!(
+            of(libc::SYS_wait4, [u64::MAX, 0, 0, 0, 0, 0]),
+            Waiting::Child
+        );
+        assert_eq!(of(9999, [0; 6]), Waiting::Other(9999));
+    }
+
+    #[test]
+    fn pollfds_are_read_as_the_kernel_lays_them_out() {
+        let mut array = Vec::new();
+        for (fd, events) in [(0_i32, libc::POLLIN), (1, libc::POLLOUT)] {
+            array.extend(fd.to_ne_bytes());
+            array.extend(events.to_ne_bytes());
+            array.extend(0_i16.to_ne_bytes());
+        }
+        let read: Vec<_> = pollfds(&array).collect();
+        assert_eq!(read, [(0, true, false), (1, false, true)]);
+    }
+}
