@@ -17,6 +17,8 @@ pub struct End {
     link: String,
     /// Reading or writing it can wait for another process or person.
     stream: bool,
+    /// It is a regular file.
+    file: bool,
     /// A look into it, where it is a pipe.
     probe: Option<Rc<PipeProbe>>,
 }
@@ -35,6 +37,7 @@ impl End {
         Some(Self {
             link,
             stream,
+            file: kind.is_file(),
             probe,
         })
     }
@@ -42,6 +45,11 @@ impl End {
     /// Whether one can wait for what is at the other side.
     pub fn is_stream(&self) -> bool {
         self.stream
+    }
+
+    /// Whether it is a regular file.
+    pub fn is_file(&self) -> bool {
+        self.file
     }
 
     /// Counts the bytes inside, where it is a pipe that this user may look into.

@@ -54,6 +54,8 @@ struct Process {
     io: Option<ProcFile>,
     status: Option<ProcFile>,
     stopped: bool,
+    /// `VmHWM` when last read. It starts afresh when a process executes another program.
+    peak_rss: u64,
 }
 
 /// A stage being looked at.
@@ -63,15 +65,14 @@ pub struct Tree {
     ends: Ends,
     /// What was seen.
     pub seen: Seen,
-    /// Largest `VmHWM` of any of its processes so far, in bytes.
-    pub peak_rss: u64,
+    /// Largest `VmHWM` of any of its processes that have gone, in bytes.
+    gone_peak_rss: u64,
     /// Run-queue time of tasks that have gone.
     gone_run_queue: u64,
     /// It was seen with more than one task.
     pub several_tasks: bool,
     /// Its calls could not be read at some look.
     pub unreadable: bool,
-    io: Option<Io>,
     state: State,
 }
 
@@ -85,11 +86,10 @@ impl Tree {
             processes: vec![Process::open(leader)?],
             ends: Ends::of(leader),
             seen: Seen::default(),
-            peak_rss: 0,
+            gone_peak_rss: 0,
             gone_run_queue: 0,
             several_tasks: false,
             unreadable: false,
-            io: None,
             state: State::Active,
         })
     }
@@ -125,7 +125,13 @@ impl Tree {
                 there
             });
         }
-        self.processes.retain(|process| !process.tasks.is_empty());
+        let gone_peak_rss = &mut self.gone_peak_rss;
+        self.processes.retain(|process| {
+            if process.tasks.is_empty() {
+                *gone_peak_rss = process.peak_rss.max(*gone_peak_rss);
+            }
+            !process.tasks.is_empty()
+        });
         let states = self.processes.iter().filter_map(Process::state);
         self.state = State::combine(states, Wait::rank_in_stage).unwrap_or(self.state);
         let tasks = self.processes.iter().flat_map(|process| &process.tasks);
@@ -143,7 +149,7 @@ impl Tree {
     pub fn refresh(&mut self, buffer: &mut [u8]) {
         for process in &mut self.processes {
             process.refresh(buffer);
-            self.peak_rss = self.peak_rss.max(process.peak_rss(buffer));
+            process.read_peak_rss(buffer);
         }
         self.find_children(buffer);
         let tasks: usize = self
@@ -171,7 +177,7 @@ impl Tree {
 
     /// Bytes and calls so far, of the stage's living processes and the children they have
     /// waited for; `None` while they may not be read.
-    pub fn read_io(&mut self, buffer: &mut [u8]) -> Option<Io> {
+    pub fn read_io(&self, buffer: &mut [u8]) -> Option<Io> {
         let mut sum = Io::default();
         let mut any = false;
         for process in &self.processes {
@@ -180,10 +186,7 @@ impl Tree {
                 any = true;
             }
         }
-        if any {
-            self.io = Some(sum);
-        }
-        self.io
+        any.then_some(sum)
     }
 
     /// Time that the stage's tasks have waited for a CPU so far, added up over the tasks.
@@ -197,9 +200,18 @@ impl Tree {
         Duration::from_nanos(living + self.gone_run_queue)
     }
 
-    /// Reads the scheduler's figures once more, without adding time. To be called when
-    /// the stage is about to end or has ended and is not reaped.
-    pub fn last_look(&mut self, buffer: &mut [u8]) {
+    /// Largest `VmHWM` of any of its processes, as last read, in bytes.
+    pub fn peak_rss(&self) -> u64 {
+        self.processes
+            .iter()
+            .map(|process| process.peak_rss)
+            .fold(self.gone_peak_rss, u64::max)
+    }
+
+    /// Reads the scheduler's figures and the peaks of memory once more, without adding
+    /// time. To be called when the stage is about to end or has ended and is not reaped.
+    /// Returns whether the peak of its own process could still be read.
+    pub fn last_look(&mut self, buffer: &mut [u8]) -> bool {
         for task in self
             .processes
             .iter_mut()
@@ -207,9 +219,14 @@ impl Tree {
         {
             let _ = task.update_sched(buffer); // the last figures stand for one that has gone
         }
-        for process in &self.processes {
-            self.peak_rss = self.peak_rss.max(process.peak_rss(buffer));
+        let mut processes = self.processes.iter_mut();
+        let own = processes
+            .next()
+            .is_some_and(|leader| leader.read_peak_rss(buffer));
+        for process in processes {
+            process.read_peak_rss(buffer);
         }
+        own
     }
 
     /// The scheduler's figures of the stage's own process, main thread alone.
@@ -235,6 +252,7 @@ impl Process {
             io: file("io").ok(),
             status: file("status").ok(),
             stopped: false,
+            peak_rss: 0,
         })
     }
 
@@ -291,9 +309,14 @@ impl Process {
         Io::parse(self.io.as_ref()?.read(buffer).ok()?)
     }
 
-    fn peak_rss(&self, buffer: &mut [u8]) -> u64 {
+    /// A zombie has no memory any more: its last peak stands.
+    fn read_peak_rss(&mut self, buffer: &mut [u8]) -> bool {
         let text = self.status.as_ref().and_then(|file| file.read(buffer).ok());
-        text.map_or(0, |text| Status::parse(text).peak_rss)
+        let peak = text.map_or(0, |text| Status::parse(text).peak_rss);
+        if peak > 0 {
+            self.peak_rss = peak;
+        }
+        peak > 0
     }
 }
 
@@ -344,7 +367,7 @@ mod tests {
         });
         assert!(written, "{:?}", tree.read_io(&mut buffer));
         tree.refresh(&mut buffer);
-        assert!(tree.peak_rss > 0);
+        assert!(tree.peak_rss() > 0);
         for id in tree.process_ids() {
             let _ = rustix::process::kill_process(id, contend_sys::Signal::KILL);
         }

@@ -1,5 +1,210 @@
 //! A shell pipeline: from its text to a verdict.
+//!
+//! [`parse`] finds the stages, [`script`] and [`launch`] have the shell start them,
+//! [`run`] watches them, [`account`] divides their time, [`verdict`] and [`findings`]
+//! say what it means.
 
+pub mod account;
+pub mod findings;
 pub mod gate;
+pub mod launch;
 pub mod parse;
+pub mod run;
 pub mod script;
+pub mod tracing;
+pub mod verdict;
+
+use contend_record::Host;
+use contend_record::pipe::{Boundary, Observation, PipeRecord, SCHEMA};
+use contend_record::warning::{Warning, WarningId};
+use contend_sys::load::Load;
+
+use findings::Facts;
+use launch::{LaunchError, LaunchSpec};
+use parse::Parsed;
+use run::{Progress, RawRun};
+use verdict::Evidence;
+
+/// A run with its record.
+#[derive(Debug)]
+pub struct Profiled {
+    /// What it did.
+    pub record: PipeRecord,
+    /// The signal that asked contend to end, if any.
+    pub interrupted: Option<i32>,
+}
+
+/// Runs the pipeline once and says what it did. `host` goes into the record as it is,
+/// `started_at` too.
+///
+/// # Errors
+/// When the pipeline cannot be started; see [`LaunchError`].
+pub fn profile(
+    spec: LaunchSpec<'_>,
+    host: &Host,
+    started_at: String,
+    progress: &mut dyn FnMut(&Progress<'_>),
+) -> Result<Profiled, LaunchError> {
+    let (parsed, shell) = (spec.parsed, spec.shell.to_owned());
+    let load_before = Load::read();
+    let run = run::run(spec, progress)?;
+    let load = Load::read().since(load_before);
+    let record = record(&run, parsed, shell, started_at, host, load);
+    Ok(Profiled {
+        record,
+        interrupted: run.interrupted,
+    })
+}
+
+fn record(
+    run: &RawRun,
+    parsed: &Parsed,
+    shell: String,
+    started_at: String,
+    host: &Host,
+    load: Load,
+) -> PipeRecord {
+    let texts: Vec<_> = (0..parsed.stages.len())
+        .map(|index| parsed.stage_text(index))
+        .collect();
+    let stages = account::stages(run, &texts);
+    let boundaries = account::boundaries(&stages, &run.fills, run.wall);
+    let total = account::total(&stages, run);
+    let wall_seconds = run.wall.as_secs_f64();
+    let cpus = host.usable_cpus();
+    let input_fill = run
+        .input_fill
+        .mean()
+        .map(|mean| mean / run.input_fill.capacity.max(1) as f64);
+    let bottleneck = verdict::verdict(&Evidence {
+        stages: &stages,
+        wall_seconds,
+        cpus,
+        fed_from_outside: run
+            .stages
+            .first()
+            .is_some_and(|stage| stage.input_is_stream),
+        input_fill,
+        read_from_outside: true, // a file or /dev/null never blocks its writer
+    });
+    let findings = findings::findings(&Facts {
+        stages: &stages,
+        boundaries: &boundaries,
+        total: &total,
+        bottleneck: &bottleneck,
+        wall_seconds,
+        cpus,
+        forks: load.forks,
+    });
+    PipeRecord {
+        schema: SCHEMA.to_owned(),
+        command: parsed.text.clone(),
+        shell,
+        started_at,
+        exit_code: account::exit_code(run, parsed.inverted),
+        wall_seconds,
+        warnings: warnings(run, &boundaries, host, load),
+        observation: observation(run),
+        stages,
+        boundaries,
+        total,
+        bottleneck,
+        findings,
+        host: host.clone(),
+        runs: None,
+    }
+}
+
+fn observation(run: &RawRun) -> Observation {
+    let exact = run.stages.iter().filter(|stage| stage.io_exact).count();
+    let method = format!(
+        "/proc (schedstat, syscall, io), L0; bytes exact for {exact} of {} stages",
+        run.stages.len()
+    );
+    Observation {
+        method,
+        ticks: run.ticks,
+        mean_interval_seconds: run.wall.as_secs_f64() / run.ticks.max(1) as f64,
+        own_cpu_seconds: (run.own.user + run.own.system).as_secs_f64(),
+        own_max_rss_bytes: run.own.max_rss,
+    }
+}
+
+fn warnings(run: &RawRun, boundaries: &[Boundary], host: &Host, load: Load) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |id, message: String| warnings.push(Warning::new(id, message));
+    let wall = run.wall.as_secs_f64();
+    let online = host.cpus_online.max(1) as f64;
+
+    let stages_cpu: f64 = run
+        .stages
+        .iter()
+        .map(|s| (s.usage.user + s.usage.system).as_secs_f64())
+        .sum();
+    let own = (run.own.user + run.own.system).as_secs_f64();
+    let others = load.busy.as_secs_f64() - stages_cpu - own;
+    // /proc/stat counts ticks of 10 ms, so short runs tell nothing.
+    let long_enough = wall > 0.2;
+    if long_enough && others > 0.05 * wall * online {
+        warn(
+            WarningId::OtherLoad,
+            format!(
+                "other processes used {:.0} % of the machine's {} CPUs meanwhile",
+                100.0 * others / (wall * online),
+                host.cpus_online
+            ),
+        );
+    }
+    let steal = load.steal.as_secs_f64();
+    if long_enough && steal > 0.02 * wall * online {
+        warn(
+            WarningId::Steal,
+            format!(
+                "the host of this virtual machine took {:.1} % of its CPU time away",
+                100.0 * steal / (wall * online)
+            ),
+        );
+    }
+    if !load.throttled.is_zero() {
+        warn(
+            WarningId::Throttled,
+            format!(
+                "the cgroup's CPU quota held processes back for {:?}",
+                load.throttled
+            ),
+        );
+    }
+    for (index, stage) in run.stages.iter().enumerate().filter(|(_, s)| s.unreadable) {
+        warn(
+            WarningId::Unreadable,
+            format!(
+                "what stage {} waits for may not be read by this user: its waits are guessed \
+                 from its pipes or left unexplained{}",
+                index + 1,
+                if stage.io.is_none() {
+                    ", and its bytes are not known"
+                } else {
+                    ""
+                }
+            ),
+        );
+    }
+    let approximate: Vec<_> = run
+        .stages
+        .iter()
+        .enumerate()
+        .filter(|(_, stage)| !stage.io_exact && stage.io.is_some())
+        .map(|(index, _)| (index + 1).to_string())
+        .collect();
+    if !approximate.is_empty() && !boundaries.is_empty() {
+        warn(
+            WarningId::Approximate,
+            format!(
+                "bytes and calls of stage {} are those of the last look, completed by its \
+                 neighbours' counts (root would see them exactly)",
+                approximate.join(", ")
+            ),
+        );
+    }
+    warnings
+}

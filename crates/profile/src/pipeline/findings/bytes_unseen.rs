@@ -1,0 +1,89 @@
+//! Bytes that moved without read or write calls (splice, mmap), which the kernel's
+//! counters for processes leave out.
+
+use contend_record::pipe::{Boundary, Finding, FindingId};
+
+use super::{Facts, bytes, finding};
+use crate::pipeline::verdict::short;
+
+/// More than a program reads of its libraries.
+const MUCH: u64 = 64 * 1024;
+
+pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
+    facts
+        .boundaries
+        .iter()
+        .filter_map(|boundary| of(facts, boundary))
+        .collect()
+}
+
+fn of(facts: &Facts<'_>, boundary: &Boundary) -> Option<Finding> {
+    let from = facts.stages.get(boundary.from - 1)?;
+    let to = facts.stages.get(boundary.to - 1)?;
+    let (written, read) = (from.bytes_out?, to.bytes_in?);
+    let message = if read > written + MUCH {
+        format!(
+            "Stage {} `{}` wrote {} by write calls, but stage {} read {}: bytes moved by splice \
+             or mmap are not counted (or stage {} reads files as well).",
+            from.index,
+            short(&from.command),
+            bytes(written as f64),
+            to.index,
+            bytes(read as f64),
+            to.index,
+        )
+    } else if written == 0 && boundary.mean_fill_bytes.is_some_and(|fill| fill > 0.0) {
+        format!(
+            "There were bytes in the pipe between stage {} and stage {}, but neither side \
+             counts any: they move them by splice, which is not counted.",
+            from.index, to.index,
+        )
+    } else {
+        return None;
+    };
+    Some(finding(
+        FindingId::BytesUnseen,
+        vec![from.index, to.index],
+        message,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{apply_with, stage};
+    use super::*;
+    use contend_record::pipe::{Stage, WaitingSide};
+
+    fn found(written: u64, read: u64, fill: f64) -> usize {
+        let stages = [
+            Stage {
+                bytes_out: Some(written),
+                ..stage(1)
+            },
+            Stage {
+                bytes_in: Some(read),
+                ..stage(2)
+            },
+        ];
+        let boundary = Boundary {
+            from: 1,
+            to: 2,
+            bytes: None,
+            bytes_per_second: None,
+            mean_fill_bytes: Some(fill),
+            capacity_bytes: Some(65_536),
+            writer_blocked_seconds: 0.0,
+            reader_starved_seconds: 0.0,
+            waiting_side: WaitingSide::Neither,
+        };
+        apply_with(find, &stages, &[boundary], None, 0, 1.0).len()
+    }
+
+    #[test]
+    fn counts_that_do_not_agree_are_told() {
+        assert_eq!(found(10, 10_000_000, 100.0), 1);
+        assert_eq!(found(0, 0, 4096.0), 1);
+        assert_eq!(found(1_000_000, 1_000_000, 4096.0), 0);
+        assert_eq!(found(1_000_000, 500, 4096.0), 0, "a reader may end early");
+    }
+}

@@ -1,0 +1,125 @@
+//! What else a profile tells: one file a rule, and the one table of them.
+
+mod bytes_unseen;
+mod cannot_matter;
+mod ended;
+mod holds_output;
+mod outlived_reader;
+mod runnable;
+mod startup_cost;
+mod tiny_calls;
+
+use contend_record::pipe::{Bottleneck, Boundary, Finding, FindingId, Stage, Total};
+
+/// What the rules look at.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    /// The stages, first to last.
+    pub stages: &'a [Stage],
+    /// The pipes between them.
+    pub boundaries: &'a [Boundary],
+    /// All stages together.
+    pub total: &'a Total,
+    /// The verdict.
+    pub bottleneck: &'a Bottleneck,
+    /// The pipeline's wall time.
+    pub wall_seconds: f64,
+    /// CPUs that could work at once.
+    pub cpus: f64,
+    /// Processes and threads that the whole machine created meanwhile.
+    pub forks: u64,
+}
+
+/// A rule: what it finds in the facts.
+type Rule = fn(&Facts<'_>) -> Vec<Finding>;
+
+/// Every rule, in the order in which findings are shown.
+const TABLE: &[Rule] = &[
+    ended::find,
+    outlived_reader::find,
+    holds_output::find,
+    startup_cost::find,
+    runnable::find,
+    tiny_calls::find,
+    bytes_unseen::find,
+    cannot_matter::find,
+];
+
+/// Applies every rule.
+pub fn findings(facts: &Facts<'_>) -> Vec<Finding> {
+    TABLE.iter().flat_map(|rule| rule(facts)).collect()
+}
+
+fn finding(id: FindingId, stages: Vec<usize>, message: String) -> Finding {
+    Finding {
+        id,
+        stages,
+        message,
+    }
+}
+
+/// Bytes with a unit of powers of ten, as in a sentence.
+fn bytes(count: f64) -> String {
+    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    units.iter().find(|(size, _)| count >= *size).map_or_else(
+        || format!("{count:.0} B"),
+        |(size, name)| format!("{:.1} {name}", count / size),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contend_record::pipe::BottleneckKind;
+
+    /// Applies a rule to these stages of a pipeline that ran for 1 s on 2 CPUs.
+    pub(super) fn apply(rule: Rule, stages: &[Stage]) -> Vec<Finding> {
+        apply_with(rule, stages, &[], Some(1), 0, 1.0)
+    }
+
+    pub(super) fn apply_with(
+        rule: Rule,
+        stages: &[Stage],
+        boundaries: &[Boundary],
+        slowest: Option<usize>,
+        forks: u64,
+        wall_seconds: f64,
+    ) -> Vec<Finding> {
+        let kind = slowest.map_or(BottleneckKind::None, |_| BottleneckKind::Stage);
+        let bottleneck = Bottleneck {
+            kind,
+            stage: slowest,
+            limit: None,
+            evidence: String::new(),
+        };
+        let total = Total {
+            runnable_mean: stages.len() as f64,
+            ..Total::default()
+        };
+        rule(&Facts {
+            stages,
+            boundaries,
+            total: &total,
+            bottleneck: &bottleneck,
+            wall_seconds,
+            cpus: 2.0,
+            forks,
+        })
+    }
+
+    pub(super) fn stage(index: usize) -> Stage {
+        Stage {
+            index,
+            command: format!("c{index}"),
+            wall_seconds: 1.0,
+            ..Stage::default()
+        }
+    }
+
+    #[test]
+    fn bytes_are_shown_with_units() {
+        assert_eq!(bytes(999.0), "999 B");
+        assert_eq!(bytes(65_536.0), "65.5 kB");
+        assert_eq!(bytes(2.5e9), "2.5 GB");
+    }
+}

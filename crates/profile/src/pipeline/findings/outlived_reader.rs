@@ -1,0 +1,48 @@
+//! A stage that lived on although nobody read from it any more.
+
+use contend_record::pipe::{Finding, FindingId};
+
+use super::{Facts, finding};
+use crate::pipeline::verdict::{short, time};
+
+pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
+    let much = (0.05 * facts.wall_seconds).max(0.02);
+    facts
+        .stages
+        .windows(2)
+        .filter(|pair| pair[0].wall_seconds - pair[1].wall_seconds > much)
+        .map(|pair| {
+            let (writer, reader) = (&pair[0], &pair[1]);
+            let message = format!(
+                "Stage {} `{}` lived on for {} after stage {}, its reader, had ended; a writer \
+                 notices only when it writes, and the shell waits for both.",
+                writer.index,
+                short(&writer.command),
+                time(writer.wall_seconds - reader.wall_seconds),
+                reader.index,
+            );
+            finding(
+                FindingId::OutlivedReader,
+                vec![writer.index, reader.index],
+                message,
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{apply, stage};
+    use super::*;
+    use contend_record::pipe::Stage;
+
+    #[test]
+    fn only_a_writer_that_lives_on_is_named() {
+        let brief = Stage {
+            wall_seconds: 0.1,
+            ..stage(2)
+        };
+        assert_eq!(apply(find, &[stage(1), brief.clone()]).len(), 1);
+        assert!(apply(find, &[brief, stage(2)]).is_empty());
+    }
+}

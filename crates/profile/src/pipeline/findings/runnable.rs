@@ -1,0 +1,53 @@
+//! More stages that want to run than there are CPUs.
+
+use contend_record::pipe::{Finding, FindingId, Stage};
+
+use super::{Facts, finding};
+use crate::pipeline::verdict::time;
+
+/// A stage that waits for a CPU for more than this part of its life takes part in it.
+const MUCH: f64 = 0.10;
+
+pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
+    let wanted = facts.total.runnable_mean;
+    if wanted <= facts.cpus {
+        return Vec::new();
+    }
+    let queued = |stage: &&Stage| stage.run_queue_seconds > MUCH * stage.wall_seconds;
+    let stages: Vec<_> = facts
+        .stages
+        .iter()
+        .filter(queued)
+        .map(|stage| stage.index)
+        .collect();
+    if stages.is_empty() {
+        return Vec::new();
+    }
+    let message = format!(
+        "On average {wanted:.1} stages wanted to run and {} could: they waited {} for a CPU \
+         between them. Merging stages, or making any of them cheaper, shortens the whole.",
+        facts.cpus,
+        time(facts.total.run_queue_seconds),
+    );
+    vec![finding(FindingId::MoreRunnableThanCpus, stages, message)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{apply, stage};
+    use super::*;
+
+    #[test]
+    fn only_stages_that_queue_are_named() {
+        let queued = |index| Stage {
+            run_queue_seconds: 0.4,
+            ..stage(index)
+        };
+        let found = apply(find, &[queued(1), stage(2), queued(3)]);
+        assert_eq!(found[0].stages, [1, 3]);
+        assert!(
+            apply(find, &[queued(1), queued(2)]).is_empty(),
+            "2 CPUs are enough for 2"
+        );
+    }
+}

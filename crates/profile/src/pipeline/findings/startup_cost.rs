@@ -1,0 +1,88 @@
+//! Where starting programs costs more than what they do.
+
+use contend_record::pipe::{Finding, FindingId, Stage};
+
+use super::{Facts, bytes, finding};
+use crate::pipeline::verdict::{short, time};
+
+/// A pipeline shorter than this is mostly start-up.
+const SHORT_SECONDS: f64 = 0.05;
+/// So many programs started are worth a word.
+const MANY_FORKS: u64 = 50;
+/// A program that used less CPU time than this was mostly started and ended.
+const LITTLE_SECONDS: f64 = 0.01;
+
+pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
+    short_pipeline(facts)
+        .into_iter()
+        .chain(starts_programs(facts))
+        .collect()
+}
+
+fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
+    if facts.wall_seconds >= SHORT_SECONDS {
+        return None;
+    }
+    let cpu: f64 = facts.stages.iter().map(Stage::cpu_seconds).sum();
+    let moved = facts.total.bytes.unwrap_or(0);
+    let message = format!(
+        "All was over after {}, with {} of CPU time and at most {} through any stage: starting \
+         and ending the programs is most of it.",
+        time(facts.wall_seconds),
+        time(cpu),
+        bytes(moved as f64),
+    );
+    let stages = facts.stages.iter().map(|stage| stage.index).collect();
+    Some(finding(FindingId::StartupCost, stages, message))
+}
+
+/// The stage whose children used the most CPU time, if the programs started meanwhile
+/// were many and each did little. The kernel counts forks for the whole machine only.
+fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
+    let stage = facts
+        .stages
+        .iter()
+        .max_by(|a, b| a.children_cpu_seconds.total_cmp(&b.children_cpu_seconds))?;
+    let cpu = stage.children_cpu_seconds;
+    let each = cpu / facts.forks.max(1) as f64;
+    if facts.forks < MANY_FORKS || each > LITTLE_SECONDS || cpu < 0.1 * facts.wall_seconds {
+        return None;
+    }
+    let message = format!(
+        "Stage {} `{}` starts other programs: they used {} of its {} CPU time, and the machine \
+         created {} processes meanwhile, {} of CPU time each. One program that does it all \
+         would save most of that.",
+        stage.index,
+        short(&stage.command),
+        time(cpu),
+        time(stage.cpu_seconds()),
+        facts.forks,
+        time(each),
+    );
+    Some(finding(FindingId::StartupCost, vec![stage.index], message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{apply_with, stage};
+    use super::*;
+
+    #[test]
+    fn a_short_pipeline_is_start_up() {
+        assert_eq!(apply_with(find, &[stage(1)], &[], None, 1, 0.004).len(), 1);
+        assert!(apply_with(find, &[stage(1)], &[], None, 1, 0.5).is_empty());
+    }
+
+    #[test]
+    fn many_small_programs_are_named_and_few_large_ones_are_not() {
+        let starter = Stage {
+            children_cpu_seconds: 0.6,
+            user_seconds: 0.8,
+            ..stage(2)
+        };
+        let stages = [stage(1), starter];
+        let found = apply_with(find, &stages, &[], Some(2), 600, 1.0);
+        assert_eq!(found[0].stages, [2]);
+        assert!(apply_with(find, &stages, &[], Some(2), 3, 1.0).is_empty());
+    }
+}

@@ -1,0 +1,81 @@
+//! Stages that read or write in small pieces, so that system calls cost more than data.
+
+use contend_record::pipe::{Finding, FindingId, Stage};
+
+use super::{Facts, bytes, finding};
+use crate::pipeline::verdict::short;
+
+/// Fewer calls than this cost nothing worth a word (a millisecond or so).
+const MANY_CALLS: u64 = 5_000;
+/// Smaller on average than this is tiny: a system call costs as much as copying it.
+const TINY: f64 = 512.0;
+
+pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
+    facts
+        .stages
+        .iter()
+        .flat_map(|stage| {
+            [
+                of(
+                    stage,
+                    stage.bytes_in,
+                    stage.reads,
+                    FindingId::TinyReads,
+                    "reads",
+                ),
+                of(
+                    stage,
+                    stage.bytes_out,
+                    stage.writes,
+                    FindingId::TinyWrites,
+                    "writes",
+                ),
+            ]
+        })
+        .flatten()
+        .collect()
+}
+
+fn of(
+    stage: &Stage,
+    moved: Option<u64>,
+    calls: Option<u64>,
+    id: FindingId,
+    does: &str,
+) -> Option<Finding> {
+    let (moved, calls) = (moved?, calls?);
+    let mean = moved as f64 / calls.max(1) as f64;
+    if calls < MANY_CALLS || mean > TINY {
+        return None;
+    }
+    let message = format!(
+        "Stage {} `{}` {does} {} in {calls} calls, {} each on average; programs that buffer use \
+         4 kB to 128 kB a call.",
+        stage.index,
+        short(&stage.command),
+        bytes(moved as f64),
+        bytes(mean),
+    );
+    Some(finding(id, vec![stage.index], message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{apply, stage};
+    use super::*;
+
+    #[test]
+    fn many_small_calls_are_named_and_few_or_large_ones_are_not() {
+        let with = |bytes_in, reads| Stage {
+            bytes_in: Some(bytes_in),
+            reads: Some(reads),
+            ..stage(1)
+        };
+        assert_eq!(
+            apply(find, &[with(100_000, 100_000)])[0].id,
+            FindingId::TinyReads
+        );
+        assert!(apply(find, &[with(100, 100)]).is_empty());
+        assert!(apply(find, &[with(1 << 30, 100_000)]).is_empty());
+    }
+}

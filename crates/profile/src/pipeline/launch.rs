@@ -1,0 +1,368 @@
+//! Starting the stages so that contend becomes their parent. [`super::script`] has the protocol.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use contend_sys::child::{self, Change, ExitStatus, Which};
+use contend_sys::procfs::{self, Stat, parse_pids};
+use contend_sys::signal::{self, SignalFd};
+use contend_sys::{Pid, Signal, spawn};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::kill_process;
+
+use super::gate::{Gate, proc_path};
+use super::parse::Parsed;
+use super::script::{Meeting, script};
+
+/// What is to be started, and how.
+#[derive(Debug)]
+pub struct LaunchSpec<'a> {
+    /// The shell, by name or path.
+    pub shell: &'a str,
+    /// Commands that the shell executes before the pipeline.
+    pub setup: Option<&'a str>,
+    /// The pipeline.
+    pub parsed: &'a Parsed,
+    /// The pipeline's status is that of its last failing stage.
+    pub pipefail: bool,
+    /// Standard input instead of our own.
+    pub stdin: Option<File>,
+    /// Standard output goes to `/dev/null`.
+    pub discard: bool,
+}
+
+/// Why a pipeline could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The shell's program could not be executed.
+    #[error("cannot start the shell `{shell}`")]
+    Shell {
+        /// Its name.
+        shell: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The machine refused something that contend needs.
+    #[error("cannot {what}")]
+    Prepare {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The shell ended before it came to the pipeline.
+    #[error("the shell ended with status {} before it started the pipeline", .status.shell_code())]
+    Setup {
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// The shell could not start every stage.
+    #[error(
+        "the shell started {started} of {wanted} stages, then ended: see `ulimit -u` and \
+         `pids.max` for how many processes are allowed"
+    )]
+    Stages {
+        /// Stages that were started.
+        started: usize,
+        /// Stages of the pipeline.
+        wanted: usize,
+    },
+}
+
+/// Stages that wait at their gate, as children of this process.
+#[derive(Debug)]
+pub struct Launched {
+    /// The stages' processes, first to last.
+    pub stages: Vec<Pid>,
+    /// The shell set or was given `pipefail`.
+    pub pipefail: bool,
+    /// Opening it starts the stages.
+    pub gate: Gate,
+    /// The shell that ran the set-up and waits for the end.
+    pub shell: WaitingShell,
+}
+
+/// The shell that waits for the pipeline's end to finish its own business (an EXIT trap).
+#[derive(Debug)]
+pub struct WaitingShell {
+    pid: Pid,
+    end_gate: Gate,
+}
+
+/// Starts the shell and brings every stage to its gate.
+///
+/// # Errors
+/// See [`LaunchError`]. Nothing that was started is left running.
+pub fn launch(spec: LaunchSpec<'_>, signals: &SignalFd) -> Result<Launched, LaunchError> {
+    let prepare = |what| move |source| LaunchError::Prepare { what, source };
+    child::become_subreaper().map_err(prepare("become the parent of orphaned processes"))?;
+    let gate = Gate::new().map_err(prepare("make a FIFO in the folder for temporary files"))?;
+    let end_gate = Gate::new().map_err(prepare("make a FIFO in the folder for temporary files"))?;
+    let (receiver, sender) = io::pipe().map_err(prepare("make a pipe"))?;
+
+    let meeting = Meeting {
+        gate: gate.path(),
+        channel: proc_path(&sender),
+        end_gate: end_gate.path(),
+    };
+    let text = script(spec.setup, spec.parsed, spec.pipefail, &meeting);
+    let shell = start_shell(spec.shell, &text, spec.stdin, spec.discard)?;
+    let waiting = WaitingShell {
+        pid: shell,
+        end_gate,
+    };
+
+    let (options, starter) = hear_of_starter(receiver, shell, signals)?;
+    let wanted = spec.parsed.stages.len();
+    let stages = match wait_for_stages(starter, wanted) {
+        Ok(stages) => {
+            end_starter(starter, &stages);
+            stages
+        }
+        Err(started) => {
+            end_all(&waiting, &started);
+            return Err(LaunchError::Stages {
+                started: started.len(),
+                wanted,
+            });
+        }
+    };
+    let pipefail = spec.pipefail || option_is_on(&options, "pipefail");
+    Ok(Launched {
+        stages,
+        pipefail,
+        gate,
+        shell: waiting,
+    })
+}
+
+fn start_shell(
+    shell: &str,
+    script: &str,
+    stdin: Option<File>,
+    discard: bool,
+) -> Result<Pid, LaunchError> {
+    let mut command = Command::new(shell);
+    if shell.rsplit('/').next() == Some("busybox") {
+        command.arg("sh");
+    }
+    command.arg("-c").arg(script);
+    if let Some(file) = stdin {
+        command.stdin(file);
+    }
+    if discard {
+        command.stdout(Stdio::null());
+    }
+    let child = spawn::spawn(&mut command).map_err(|source| LaunchError::Shell {
+        shell: shell.to_owned(),
+        source,
+    })?;
+    Ok(Pid::from_child(&child))
+}
+
+/// Reads the channel until the starter has named itself: the shell's options, and its pid.
+fn hear_of_starter(
+    mut channel: io::PipeReader,
+    shell: Pid,
+    signals: &SignalFd,
+) -> Result<(String, Pid), LaunchError> {
+    let mut heard = String::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let mut fds = [
+            PollFd::new(&channel, PollFlags::IN),
+            PollFd::new(signals, PollFlags::IN),
+        ];
+        let _ = poll(&mut fds, None); // woken early by a signal, it is only asked again
+        if fds[0].revents().contains(PollFlags::IN) {
+            let length = channel.read(&mut buffer).unwrap_or(0);
+            heard.push_str(&String::from_utf8_lossy(&buffer[..length]));
+            if let Some(pid) = starter_in(&heard) {
+                return Ok((heard, pid));
+            }
+        }
+        while let Some(arrived) = signals.next() {
+            if arrived.from_process
+                && arrived.signal != Signal::CHILD.as_raw()
+                && let Some(signal) = Signal::from_named_raw(arrived.signal)
+            {
+                let _ = kill_process(shell, signal); // it may have ended meanwhile
+            }
+        }
+        if matches!(child::peek(Which::One(shell)), Ok(Some((_, Change::Ended)))) {
+            let status = child::reap(shell).map_or(ExitStatus::Exited(1), |reaped| reaped.status);
+            return Err(LaunchError::Setup { status });
+        }
+    }
+}
+
+/// The process id in a whole line that looks like `/proc/PID/stat`.
+fn starter_in(heard: &str) -> Option<Pid> {
+    let complete = &heard[..=heard.rfind('\n')?];
+    complete.lines().find_map(|line| {
+        let (pid, rest) = line.split_once(' ')?;
+        rest.starts_with('(')
+            .then(|| Pid::from_raw(pid.parse().ok()?))
+            .flatten()
+    })
+}
+
+/// Whether `set -o` prints the option as on.
+fn option_is_on(options: &str, name: &str) -> bool {
+    options.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        words.next() == Some(name) && words.next() == Some("on")
+    })
+}
+
+/// Waits until the starter has all stages, in the order in which it started them;
+/// gives up with those that there are when the starter has ended.
+fn wait_for_stages(starter: Pid, wanted: usize) -> Result<Vec<Pid>, Vec<Pid>> {
+    let mut last = Vec::new();
+    loop {
+        match children_of(starter) {
+            Some(children) if children.len() >= wanted => return Ok(children),
+            Some(children) => last = children,
+            None => return Err(last),
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+/// A process's children in the order of their start; `None` when it has ended.
+fn children_of(pid: Pid) -> Option<Vec<Pid>> {
+    let raw = pid.as_raw_nonzero();
+    let mut buffer = [0; 8192];
+    let stat = Stat::parse(procfs::read_once(&format!("/proc/{raw}/stat"), &mut buffer).ok()?)?;
+    if stat.state == b'Z' {
+        return None;
+    }
+    match procfs::read_once(&format!("/proc/{raw}/task/{raw}/children"), &mut buffer) {
+        Ok(text) => Some(parse_pids(text).filter_map(Pid::from_raw).collect()),
+        Err(_) => Some(scan_for_children(pid)), // a kernel without CONFIG_PROC_CHILDREN
+    }
+}
+
+fn scan_for_children(parent: Pid) -> Vec<Pid> {
+    let mut buffer = [0; 1024];
+    let Ok(folder) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = folder
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut children: Vec<(u64, i32)> = pids
+        .filter_map(|pid: i32| {
+            let stat = procfs::read_once(&format!("/proc/{pid}/stat"), &mut buffer).ok()?;
+            let stat = Stat::parse(stat)?;
+            (stat.parent == parent.as_raw_nonzero().get()).then_some((stat.started, pid))
+        })
+        .collect();
+    children.sort_unstable();
+    children
+        .into_iter()
+        .filter_map(|(_, pid)| Pid::from_raw(pid))
+        .collect()
+}
+
+/// Ends the starter and waits until its children are ours. SIGPIPE is the signal whose
+/// deaths shells do not report; SIGKILL follows where it is ignored.
+fn end_starter(starter: Pid, stages: &[Pid]) {
+    let own = std::process::id().cast_signed();
+    let mut gentle = !signal::sigpipe_was_ignored();
+    let begun = Instant::now();
+    let _ = kill_process(starter, if gentle { Signal::PIPE } else { Signal::KILL });
+    let mut buffer = [0; 1024];
+    loop {
+        let path = format!("/proc/{}/stat", stages[0].as_raw_nonzero());
+        let parent = procfs::read_once(&path, &mut buffer)
+            .ok()
+            .and_then(Stat::parse);
+        if parent.is_none_or(|stat| stat.parent == own) {
+            return;
+        }
+        if gentle && begun.elapsed() > Duration::from_millis(20) {
+            gentle = false;
+            let _ = kill_process(starter, Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_micros(20));
+    }
+}
+
+fn end_all(shell: &WaitingShell, stages: &[Pid]) {
+    for &pid in stages.iter().chain([&shell.pid]) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    while let Ok(Some((pid, _))) = child::peek(Which::Any) {
+        let _ = child::reap(pid);
+    }
+    let _ = child::reap(shell.pid);
+}
+
+impl WaitingShell {
+    /// Its process id.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Lets it finish and waits for its end, passing on what arrives meanwhile.
+    pub fn finish(self, signals: &SignalFd) {
+        let Ok(_open) = self.end_gate.open() else {
+            let _ = kill_process(self.pid, Signal::TERM);
+            let _ = child::reap(self.pid);
+            return;
+        };
+        loop {
+            match child::peek(Which::One(self.pid)) {
+                Ok(Some((_, Change::Ended))) => {
+                    let _ = child::reap(self.pid);
+                    return;
+                }
+                Ok(Some((_, Change::Stopped))) => {
+                    let _ = child::take_stop(self.pid);
+                }
+                Ok(None) => {}
+                Err(_) => return,
+            }
+            let mut fds = [PollFd::new(signals, PollFlags::IN)];
+            let limit = Timespec {
+                tv_sec: 0,
+                tv_nsec: 50_000_000,
+            };
+            let _ = poll(&mut fds, Some(&limit));
+            while let Some(arrived) = signals.next() {
+                if arrived.signal != Signal::CHILD.as_raw()
+                    && let Some(signal) = Signal::from_named_raw(arrived.signal)
+                {
+                    let _ = kill_process(self.pid, signal);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_starter_is_found_among_the_options() {
+        let heard = "errexit        \toff\npipefail       \ton\n4711 (bash) S 4710 1 1\n";
+        assert_eq!(starter_in(heard), Pid::from_raw(4711));
+        assert_eq!(starter_in("pipefail off\n471"), None);
+        assert!(option_is_on(heard, "pipefail"));
+        assert!(!option_is_on(heard, "errexit"));
+    }
+
+    #[test]
+    fn a_scan_finds_the_same_children() {
+        let mut child = Command::new("sleep").arg("100").spawn().expect("sleep");
+        let own = Pid::from_raw(std::process::id().cast_signed()).expect("a process id");
+        let pid = Pid::from_child(&child);
+        assert!(scan_for_children(own).contains(&pid));
+        child.kill().expect("alive");
+        child.wait().expect("a child");
+    }
+}

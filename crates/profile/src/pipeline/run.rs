@@ -1,0 +1,571 @@
+//! Running a launched pipeline and watching it to its end.
+//!
+//! One thread does everything: it sleeps until a child has something to tell, a signal
+//! arrives, or the next look is due. It never touches the pipeline's data. Looks come
+//! every millisecond at first and then so seldom that they cost under 1 % of one CPU.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use contend_sys::child::{self, Change, ExitStatus, Usage, Which};
+use contend_sys::procfs::{Io, SchedStat, Status};
+use contend_sys::signal::{Arrived, SignalFd};
+use contend_sys::trace::{self, Stop};
+use contend_sys::{Pid, Signal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::kill_process;
+
+use super::gate::OpenGate;
+use super::launch::{LaunchError, LaunchSpec, Launched, WaitingShell, launch};
+use super::parse::Parsed;
+use super::tracing;
+use crate::observe::target::End;
+use crate::observe::tree::Seen;
+use crate::observe::{State, Tree, Wait};
+
+/// Shortest time between two looks.
+const SHORTEST: Duration = Duration::from_millis(1);
+/// Longest time between two looks.
+const LONGEST: Duration = Duration::from_millis(10);
+/// A look may use one part in this many of one CPU's time.
+const COST_SHARE: u32 = 200;
+/// Time between two searches for new children and threads.
+const REFRESH: Duration = Duration::from_millis(16);
+/// Time between two looks into the pipes.
+const FILL: Duration = Duration::from_millis(8);
+/// Time between two reports to whoever follows the run.
+const PROGRESS: Duration = Duration::from_millis(100);
+
+/// What a finished run leaves, as observed.
+#[derive(Debug)]
+pub struct RawRun {
+    /// The stages, first to last.
+    pub stages: Vec<RawStage>,
+    /// The pipes between them.
+    pub fills: Vec<Fills>,
+    /// How full the pipe is that feeds the first stage, if it is one.
+    pub input_fill: Fills,
+    /// From the opening of the gate to the end of the last stage.
+    pub wall: Duration,
+    /// The shell set or was given `pipefail`.
+    pub pipefail: bool,
+    /// The signal that asked contend to end, if any.
+    pub interrupted: Option<i32>,
+    /// How often the stages were looked at.
+    pub ticks: u64,
+    /// What contend itself used meanwhile.
+    pub own: Usage,
+    /// Mean number of stages on a CPU or ready for one, over the looks.
+    pub runnable_mean: f64,
+}
+
+/// One stage as observed.
+#[derive(Debug, Clone)]
+pub struct RawStage {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// When it ended, since the gate opened.
+    pub ended: Duration,
+    /// What the kernel says that it and its waited-for descendants used.
+    pub usage: Usage,
+    /// The scheduler's figures of its main thread when the gate opened.
+    pub sched_before: SchedStat,
+    /// The same at its end.
+    pub sched_after: SchedStat,
+    /// Time waited for a CPU by all its tasks, since before the gate opened.
+    pub run_queue: Duration,
+    /// Switches before the gate opened.
+    pub status_before: Status,
+    /// Where its time went.
+    pub seen: Seen,
+    /// Several processes or threads were seen.
+    pub several_tasks: bool,
+    /// Its calls could not be read at some look.
+    pub unreadable: bool,
+    /// Bytes and calls; `None` when this user may not know.
+    pub io: Option<Io>,
+    /// They were read at its end, so they are exact.
+    pub io_exact: bool,
+    /// Largest `VmHWM` seen, in bytes; 0 when never seen.
+    pub peak_rss: u64,
+    /// It was read at the stage's end, so it is exact.
+    pub peak_rss_exact: bool,
+    /// The first look at which it had written something.
+    pub first_output: Option<Duration>,
+    /// What it had read at the look before that.
+    pub read_before_output: u64,
+    /// Its input is a pipe, a socket or a terminal.
+    pub input_is_stream: bool,
+    /// Its input is a regular file.
+    pub input_is_file: bool,
+    /// contend asked it to end by this signal.
+    pub asked_to_end: Option<i32>,
+}
+
+/// How full a pipe was.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fills {
+    /// Sum of the bytes inside over the looks.
+    pub sum: u64,
+    /// Looks.
+    pub looks: u64,
+    /// Bytes that fit, at the last look.
+    pub capacity: u64,
+}
+
+impl Fills {
+    /// Bytes inside on average.
+    pub fn mean(&self) -> Option<f64> {
+        (self.looks > 0).then(|| self.sum as f64 / self.looks as f64)
+    }
+
+    fn look(&mut self, end: Option<&End>) {
+        if let Some(fill) = end.and_then(End::fill) {
+            self.sum += fill.bytes;
+            self.looks += 1;
+            self.capacity = fill.capacity;
+        }
+    }
+}
+
+/// What someone who follows the run is told about ten times a second.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    /// Since the gate opened.
+    pub elapsed: Duration,
+    /// The stages, first to last.
+    pub stages: &'a [ProgressStage],
+}
+
+/// A stage of a running pipeline.
+#[derive(Debug, Clone, Copy)]
+pub struct ProgressStage {
+    /// What it did at the last look; `None` when it has ended.
+    pub state: Option<State>,
+    /// Bytes read so far, if known.
+    pub bytes_in: Option<u64>,
+    /// Bytes written so far, if known.
+    pub bytes_out: Option<u64>,
+}
+
+/// Runs the pipeline to its end.
+///
+/// # Errors
+/// When it cannot be started; see [`LaunchError`].
+pub fn run(
+    spec: LaunchSpec<'_>,
+    progress: &mut dyn FnMut(&Progress<'_>),
+) -> Result<RawRun, LaunchError> {
+    let signals = SignalFd::block(&[
+        Signal::CHILD.as_raw(),
+        Signal::INT.as_raw(),
+        Signal::TERM.as_raw(),
+        Signal::HUP.as_raw(),
+        Signal::QUIT.as_raw(),
+        Signal::CONT.as_raw(),
+    ])
+    .map_err(|source| LaunchError::Prepare {
+        what: "receive signals",
+        source,
+    })?;
+    let (parsed, setup) = (spec.parsed, spec.setup);
+    let launched = launch(spec, &signals)?;
+    let own_before = child::own_usage();
+    let (mut watch, shell) = Watch::begin(launched, parsed, setup, &signals)?;
+    watch.to_the_end(progress);
+    let run = watch.into_raw(own_before);
+    shell.finish(&signals);
+    Ok(run)
+}
+
+/// A running stage.
+struct Stage {
+    pid: Pid,
+    tree: Tree,
+    traced: bool,
+    /// Whether it may be traced is decided.
+    trace_decided: bool,
+    sched_before: SchedStat,
+    status_before: Status,
+    io: Option<Io>,
+    io_exact: bool,
+    io_denied: bool,
+    peak_rss_exact: bool,
+    first_output: Option<Duration>,
+    read_before_output: u64,
+    asked_to_end: Option<i32>,
+    ended: Option<Ended>,
+}
+
+struct Ended {
+    at: Duration,
+    status: ExitStatus,
+    usage: Usage,
+}
+
+struct Watch<'a> {
+    signals: &'a SignalFd,
+    shell_program: PathBuf,
+    shell_pid: Pid,
+    stages: Vec<Stage>,
+    fills: Vec<Fills>,
+    input_fill: Fills,
+    pipefail: bool,
+    interrupted: Option<i32>,
+    interrupts: u32,
+    begun: Instant,
+    last_tick: Instant,
+    ticks: u64,
+    runnable: f64,
+    tick_cost: Duration,
+    last_refresh: Instant,
+    last_fill: Instant,
+    last_progress: Instant,
+    was_stopped: bool,
+    buffer: Box<[u8; 8192]>,
+    _gate: OpenGate,
+}
+
+impl<'a> Watch<'a> {
+    /// Notes how the waiting stages stand and opens the gate.
+    fn begin(
+        launched: Launched,
+        parsed: &Parsed,
+        setup: Option<&str>,
+        signals: &'a SignalFd,
+    ) -> Result<(Self, WaitingShell), LaunchError> {
+        let prepare = |what| move |source| LaunchError::Prepare { what, source };
+        let mut buffer = Box::new([0; 8192]);
+        let mut stages = Vec::with_capacity(launched.stages.len());
+        for (text, &pid) in parsed.stages.iter().zip(&launched.stages) {
+            let may_trace = tracing::safe_before_exec(text, setup);
+            stages.push(
+                Stage::open(pid, may_trace, &mut *buffer)
+                    .map_err(prepare("read /proc of a stage"))?,
+            );
+        }
+        let shell_program = tracing::executable(launched.shell.pid()).unwrap_or_default();
+        let gate = launched.gate.open().map_err(prepare("open the gate"))?;
+        let now = Instant::now();
+        let watch = Self {
+            signals,
+            shell_program,
+            shell_pid: launched.shell.pid(),
+            fills: vec![Fills::default(); stages.len().saturating_sub(1)],
+            input_fill: Fills::default(),
+            stages,
+            pipefail: launched.pipefail,
+            interrupted: None,
+            interrupts: 0,
+            begun: now,
+            last_tick: now,
+            ticks: 0,
+            runnable: 0.0,
+            tick_cost: Duration::ZERO,
+            last_refresh: now,
+            last_fill: now,
+            last_progress: now,
+            was_stopped: false,
+            buffer,
+            _gate: gate,
+        };
+        Ok((watch, launched.shell))
+    }
+
+    fn to_the_end(&mut self, progress: &mut dyn FnMut(&Progress<'_>)) {
+        while self.stages.iter().any(|stage| stage.ended.is_none()) {
+            self.sleep_until_due();
+            self.take_signals();
+            self.collect_children();
+            if self.last_tick.elapsed() >= self.interval() {
+                self.tick();
+            }
+            if self.last_progress.elapsed() >= PROGRESS {
+                self.last_progress = Instant::now();
+                self.report(progress);
+            }
+        }
+    }
+
+    fn interval(&self) -> Duration {
+        (self.tick_cost * COST_SHARE).clamp(SHORTEST, LONGEST)
+    }
+
+    fn sleep_until_due(&self) {
+        let rest = self.interval().saturating_sub(self.last_tick.elapsed());
+        let mut fds = [PollFd::new(self.signals, PollFlags::IN)];
+        if let Ok(limit) = Timespec::try_from(rest) {
+            let _ = poll(&mut fds, Some(&limit)); // woken early, the loop only asks again
+        }
+    }
+
+    fn take_signals(&mut self) {
+        while let Some(arrived) = self.signals.next() {
+            if arrived.signal == Signal::CONT.as_raw() {
+                self.was_stopped = true;
+            } else if arrived.signal != Signal::CHILD.as_raw() {
+                self.end_stages(arrived);
+            }
+        }
+    }
+
+    /// The first request to end is passed on as it came; later ones become stronger.
+    fn end_stages(&mut self, arrived: Arrived) {
+        self.interrupts += 1;
+        self.interrupted.get_or_insert(arrived.signal);
+        let signal = match self.interrupts {
+            1 => arrived.signal,
+            2 => Signal::TERM.as_raw(),
+            _ => Signal::KILL.as_raw(),
+        };
+        // A terminal has sent its signal to the stages as well.
+        let pass_on = arrived.from_process || self.interrupts > 1;
+        for stage in self.stages.iter_mut().filter(|stage| stage.ended.is_none()) {
+            stage.asked_to_end = Some(signal);
+            if pass_on && let Some(signal) = Signal::from_named_raw(signal) {
+                for pid in stage.tree.process_ids().chain([stage.pid]) {
+                    let _ = kill_process(pid, signal); // it may have ended meanwhile
+                }
+            }
+        }
+    }
+
+    /// Takes what the children have to tell: stops, ends, and orphans that ended.
+    fn collect_children(&mut self) {
+        let now = self.begun.elapsed();
+        for stage in self.stages.iter_mut().filter(|stage| stage.ended.is_none()) {
+            stage.collect(now, &mut *self.buffer);
+        }
+        // Orphans of the stages are handed to us; only stages and the shell are waited for.
+        while let Ok(Some((pid, Change::Ended))) = child::peek(Which::Any) {
+            let ours = pid == self.shell_pid
+                || self
+                    .stages
+                    .iter()
+                    .any(|stage| stage.pid == pid && stage.ended.is_none());
+            if ours {
+                break; // its turn comes at the next round
+            }
+            let _ = child::reap(pid);
+        }
+    }
+
+    fn tick(&mut self) {
+        let begun = Instant::now();
+        let time = begun - self.last_tick;
+        self.last_tick = begun;
+        let now = begun - self.begun;
+        let refresh = begun - self.last_refresh >= REFRESH;
+        let fill = begun - self.last_fill >= FILL;
+        let stopped = std::mem::take(&mut self.was_stopped);
+        for stage in self.stages.iter_mut().filter(|stage| stage.ended.is_none()) {
+            if stopped {
+                stage.tree.seen.waiting[Wait::Stopped as usize] += time;
+                continue;
+            }
+            stage.tree.look(time, &mut *self.buffer);
+            stage.look_at_io(now, &mut *self.buffer);
+            if refresh {
+                stage.tree.refresh(&mut *self.buffer);
+            }
+            stage.decide_tracing(&self.shell_program);
+        }
+        if fill {
+            self.last_fill = begun;
+            for (fills, stage) in self.fills.iter_mut().zip(&self.stages) {
+                fills.look(stage.tree.ends().output.as_ref());
+            }
+            self.input_fill
+                .look(self.stages[0].tree.ends().input.as_ref());
+        }
+        if refresh {
+            self.last_refresh = begun;
+        }
+        self.count_runnable();
+        self.ticks += 1;
+        // A tick that was itself made to wait for a CPU is no measure of its cost.
+        let cost = begun.elapsed().min(Duration::from_micros(200));
+        self.tick_cost = (self.tick_cost * 7 + cost) / 8;
+    }
+
+    fn count_runnable(&mut self) {
+        let active = |stage: &&Stage| stage.ended.is_none() && stage.tree.state() == State::Active;
+        self.runnable += self.stages.iter().filter(active).count() as f64;
+    }
+
+    fn report(&self, progress: &mut dyn FnMut(&Progress<'_>)) {
+        let stages: Vec<_> = self
+            .stages
+            .iter()
+            .map(|stage| ProgressStage {
+                state: stage.ended.is_none().then(|| stage.tree.state()),
+                bytes_in: stage.io.map(|io| io.read_bytes),
+                bytes_out: stage.io.map(|io| io.write_bytes),
+            })
+            .collect();
+        progress(&Progress {
+            elapsed: self.begun.elapsed(),
+            stages: &stages,
+        });
+    }
+
+    fn into_raw(self, own_before: Usage) -> RawRun {
+        let own = child::own_usage();
+        let stages: Vec<_> = self.stages.into_iter().map(Stage::into_raw).collect();
+        RawRun {
+            wall: stages
+                .iter()
+                .map(|stage| stage.ended)
+                .max()
+                .unwrap_or_default(),
+            stages,
+            fills: self.fills,
+            input_fill: self.input_fill,
+            pipefail: self.pipefail,
+            interrupted: self.interrupted,
+            ticks: self.ticks,
+            own: Usage {
+                user: own.user.saturating_sub(own_before.user),
+                system: own.system.saturating_sub(own_before.system),
+                ..own
+            },
+            runnable_mean: self.runnable / (self.ticks.max(1) as f64),
+        }
+    }
+}
+
+impl Stage {
+    fn open(pid: Pid, may_trace: bool, buffer: &mut [u8]) -> std::io::Result<Self> {
+        let mut tree = Tree::open(pid)?;
+        tree.last_look(buffer);
+        let traced = may_trace && trace::seize(pid).is_ok();
+        Ok(Self {
+            pid,
+            traced,
+            trace_decided: traced,
+            sched_before: tree.leader_sched().unwrap_or_default(),
+            status_before: tree.leader_status(buffer).unwrap_or_default(),
+            tree,
+            io: None,
+            io_exact: false,
+            io_denied: false,
+            peak_rss_exact: false,
+            first_output: None,
+            read_before_output: 0,
+            asked_to_end: None,
+            ended: None,
+        })
+    }
+
+    /// Traces the stage once it has become a program that may be.
+    fn decide_tracing(&mut self, shell: &std::path::Path) {
+        if self.trace_decided {
+            return;
+        }
+        if let Some(safe) = tracing::safe_after_exec(self.pid, shell) {
+            self.trace_decided = true;
+            self.traced = safe && trace::seize(self.pid).is_ok();
+        }
+    }
+
+    fn look_at_io(&mut self, now: Duration, buffer: &mut [u8]) {
+        let before = self.io.unwrap_or_default();
+        match self.tree.read_io(buffer) {
+            Some(io) => self.io = Some(io),
+            // A zombie's may not be read either, so only a living one's refusal counts.
+            None => self.io_denied |= matches!(child::peek(Which::One(self.pid)), Ok(None)),
+        }
+        self.note_output(before, now);
+    }
+
+    fn note_output(&mut self, before: Io, now: Duration) {
+        if self.first_output.is_none() && self.io.is_some_and(|io| io.write_bytes > 0) {
+            self.first_output = Some(now);
+            self.read_before_output = before.read_bytes;
+        }
+    }
+
+    fn collect(&mut self, now: Duration, buffer: &mut [u8]) {
+        loop {
+            match child::peek(Which::One(self.pid)) {
+                Ok(Some((_, Change::Stopped))) => self.pass_stop(now, buffer),
+                Ok(Some((_, Change::Ended))) => return self.end(now, buffer),
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    fn pass_stop(&mut self, now: Duration, buffer: &mut [u8]) {
+        let Ok(Some(status)) = child::take_stop(self.pid) else {
+            return;
+        };
+        if !self.traced {
+            return; // job control has stopped it: nothing for us to do
+        }
+        // A stage that was killed while it stood still has no need to be resumed.
+        let _ = match Stop::from_status(status) {
+            Stop::Exit => {
+                self.read_last(now, buffer);
+                trace::resume(self.pid, 0)
+            }
+            Stop::Signal(signal) => trace::resume(self.pid, signal),
+            Stop::Group => trace::listen(self.pid),
+            Stop::Other => trace::resume(self.pid, 0),
+        };
+    }
+
+    /// Reads the final figures while the process is still there, in its exit stop or as a
+    /// zombie (whose bytes only root may read).
+    fn read_last(&mut self, now: Duration, buffer: &mut [u8]) {
+        self.peak_rss_exact |= self.tree.last_look(buffer);
+        if !self.io_exact && !self.io_denied {
+            let before = self.io.unwrap_or_default();
+            if let Some(io) = self.tree.read_io(buffer) {
+                self.io = Some(io);
+                self.io_exact = true;
+            }
+            self.note_output(before, now);
+        }
+    }
+
+    fn end(&mut self, now: Duration, buffer: &mut [u8]) {
+        self.read_last(now, buffer);
+        if let Ok(reaped) = child::reap(self.pid) {
+            self.ended = Some(Ended {
+                at: now,
+                status: reaped.status,
+                usage: reaped.usage,
+            });
+        }
+    }
+
+    fn into_raw(self) -> RawStage {
+        let ended = self.ended.unwrap_or(Ended {
+            at: Duration::ZERO,
+            status: ExitStatus::Exited(0),
+            usage: Usage::default(),
+        });
+        let input = self.tree.ends().input.as_ref();
+        RawStage {
+            status: ended.status,
+            ended: ended.at,
+            usage: ended.usage,
+            sched_before: self.sched_before,
+            sched_after: self.tree.leader_sched().unwrap_or(self.sched_before),
+            run_queue: self.tree.run_queue(),
+            status_before: self.status_before,
+            seen: self.tree.seen,
+            several_tasks: self.tree.several_tasks,
+            unreadable: self.tree.unreadable,
+            io: if self.io_denied { None } else { self.io },
+            io_exact: self.io_exact,
+            peak_rss: self.tree.peak_rss(),
+            peak_rss_exact: self.peak_rss_exact,
+            first_output: self.first_output,
+            read_before_output: self.read_before_output,
+            input_is_stream: input.is_some_and(End::is_stream),
+            input_is_file: input.is_some_and(End::is_file),
+            asked_to_end: self.asked_to_end,
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Which stages may be traced for their exact figures at exit.
+//!
+//! A traced process that executes a set-user-id program would not get its privileges. So
+//! only programs that are known never to execute another one in their own process are
+//! traced; those that start others in a child (sed's `e`, awk's `system`, sort's
+//! compressor) are safe, because forks are not followed. Everything else goes untraced.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use contend_sys::Pid;
+
+use super::parse::StageText;
+
+/// Programs, by the name of their executable file, that never replace themselves.
+const PROGRAMS: &[&str] = &[
+    "awk",
+    "b2sum",
+    "base32",
+    "base64",
+    "basenc",
+    "bc",
+    "brotli",
+    "bzip2",
+    "cat",
+    "cksum",
+    "cmp",
+    "col",
+    "colrm",
+    "column",
+    "comm",
+    "csplit",
+    "cut",
+    "date",
+    "dc",
+    "dd",
+    "df",
+    "du",
+    "expand",
+    "expr",
+    "factor",
+    "fmt",
+    "fold",
+    "gawk",
+    "grep",
+    "gzip",
+    "head",
+    "hexdump",
+    "iconv",
+    "join",
+    "jq",
+    "lbzip2",
+    "look",
+    "ls",
+    "lz4",
+    "lzop",
+    "mawk",
+    "md5sum",
+    "nawk",
+    "nl",
+    "numfmt",
+    "od",
+    "original-awk",
+    "paste",
+    "pigz",
+    "pr",
+    "ptx",
+    "pv",
+    "rev",
+    "rg",
+    "sed",
+    "seq",
+    "sha1sum",
+    "sha224sum",
+    "sha256sum",
+    "sha384sum",
+    "sha512sum",
+    "shuf",
+    "sleep",
+    "sort",
+    "split",
+    "stat",
+    "strings",
+    "sum",
+    "tac",
+    "tail",
+    "tee",
+    "tr",
+    "tsort",
+    "ul",
+    "unexpand",
+    "uniq",
+    "wc",
+    "xxd",
+    "xz",
+    "yes",
+    "zstd",
+];
+
+/// Builtins of every shell that execute nothing.
+const BUILTINS: &[&str] = &[":", "echo", "false", "printf", "pwd", "test", "true"];
+
+/// Whether a stage may be traced already while it is still the shell. Only sure without
+/// set-up text and exported functions, which could give the name another meaning.
+pub fn safe_before_exec(stage: &StageText, setup: Option<&str>) -> bool {
+    let Some(program) = stage.program.as_deref() else {
+        return false;
+    };
+    let redefined = setup.is_some()
+        || std::env::var_os("BASH_ENV").is_some()
+        || std::env::var_os(format!("BASH_FUNC_{program}%%")).is_some();
+    !redefined && (BUILTINS.contains(&program) || find(program).is_some_and(|path| is_safe(&path)))
+}
+
+/// Whether the program that the process has become may be traced. `None` while it is
+/// still the shell that started it.
+pub fn safe_after_exec(pid: Pid, shell: &Path) -> Option<bool> {
+    let link = std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()?;
+    if link == shell {
+        return None;
+    }
+    Some(is_known(&link))
+}
+
+/// The executable file of a process.
+pub fn executable(pid: Pid) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(program.into());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|candidate| {
+            candidate
+                .metadata()
+                .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+        })
+}
+
+fn is_known(path: &Path) -> bool {
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(|name| PROGRAMS.contains(&name))
+}
+
+fn is_safe(path: &Path) -> bool {
+    let Ok(path) = path.canonicalize() else {
+        return false;
+    };
+    let privileged = path
+        .metadata()
+        .map_or(true, |m| m.permissions().mode() & 0o6000 != 0)
+        || has_capabilities(&path);
+    is_known(&path) && !privileged && is_elf(&path)
+}
+
+fn has_capabilities(path: &Path) -> bool {
+    let mut value = [0_u8; 64];
+    rustix::fs::getxattr(path, "security.capability", &mut value).is_ok()
+}
+
+/// A script would be executed by another program.
+fn is_elf(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    File::open(path)
+        .and_then(|mut file| file.read_exact(&mut magic))
+        .is_ok()
+        && magic == *b"\x7fELF"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(program: Option<&str>) -> StageText {
+        StageText {
+            span: 0..1,
+            program: program.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn filters_and_builtins_are_safe_and_wrappers_are_not() {
+        assert!(safe_before_exec(&stage(Some("cat")), None));
+        assert!(safe_before_exec(&stage(Some("echo")), None));
+        for wrapper in [
+            "sudo",
+            "env",
+            "nice",
+            "xargs",
+            "sh",
+            "bash",
+            "no-such-program",
+        ] {
+            assert!(!safe_before_exec(&stage(Some(wrapper)), None), "{wrapper}");
+        }
+        assert!(!safe_before_exec(&stage(None), None));
+        assert!(!safe_before_exec(
+            &stage(Some("cat")),
+            Some("cat() { sudo -n true; }")
+        ));
+    }
+
+    #[test]
+    fn a_script_or_a_privileged_file_with_a_known_name_is_not_safe() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = folder.path().join("cat");
+        std::fs::write(&script, "#!/bin/sh\nexec sudo true\n").expect("room");
+        assert!(!is_safe(&script));
+        let cat = find("cat").expect("coreutils");
+        std::fs::copy(&cat, &script).expect("room");
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).expect("own file");
+        assert!(is_safe(&script));
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o4755)).expect("own file");
+        assert!(!is_safe(&script));
+    }
+
+    #[test]
+    fn the_tables_are_sorted_and_hold_no_name_twice() {
+        for table in [PROGRAMS, BUILTINS] {
+            assert!(table.is_sorted_by(|a, b| a < b));
+        }
+    }
+}

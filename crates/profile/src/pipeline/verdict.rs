@@ -1,0 +1,387 @@
+//! Which stage sets the pace, or that something else does.
+//!
+//! Stages joined by pipes run at the pace of the slowest. With S the time that a stage is
+//! itself at work on the whole input (on a CPU, or in a wait of its own making), and C the
+//! CPU time of all stages, the pipeline needs at least max S, and at least C / CPUs. The
+//! larger of the two binds. A stage's share of the CPU is not the criterion: one that
+//! sleeps, or waits for a disk or a network, sets the pace without using a CPU. Who feeds
+//! the first stage and who reads from the last are like stages that can only be seen by
+//! the time they make others wait.
+
+use contend_record::pipe::{Bottleneck, BottleneckKind, Limit, OtherWaits, Stage};
+
+/// The machine must bind by this factor more than a stage to be named, since a stage is
+/// what a user can change.
+const MACHINE_FACTOR: f64 = 1.15;
+/// A stage that works for less than this part of the run does not set its pace.
+const LEAST_SHARE: f64 = 0.25;
+/// A stage that waits for outsiders for more than this part of the run is not the slowest.
+const OUTSIDE_SHARE: f64 = 0.15;
+/// Fewer looks than this tell too little.
+const LEAST_LOOKS: u64 = 10;
+
+/// What the verdict rests on.
+#[derive(Debug)]
+pub struct Evidence<'a> {
+    /// The stages, first to last.
+    pub stages: &'a [Stage],
+    /// The pipeline's wall time.
+    pub wall_seconds: f64,
+    /// CPUs that could work at once.
+    pub cpus: f64,
+    /// The first stage reads from a pipe, a socket or a terminal.
+    pub fed_from_outside: bool,
+    /// How full the pipe is that feeds the first stage, from 0 to 1.
+    pub input_fill: Option<f64>,
+    /// The last stage writes to a pipe, a socket or a terminal.
+    pub read_from_outside: bool,
+}
+
+/// Names the bottleneck.
+pub fn verdict(evidence: &Evidence<'_>) -> Bottleneck {
+    let stages = evidence.stages;
+    let looks = stages.iter().map(|stage| stage.samples).max().unwrap_or(0);
+    if looks < LEAST_LOOKS {
+        return none(format!(
+            "The pipeline ended after {} and could be looked at {looks} times: too short to tell.",
+            time(evidence.wall_seconds)
+        ));
+    }
+    let Some(slowest) = slowest(stages) else {
+        return none("There is no stage.".into());
+    };
+    outside(evidence, slowest)
+        .or_else(|| machine(evidence, slowest))
+        .unwrap_or_else(|| stage(evidence, slowest))
+}
+
+/// The stage that is itself at work for the longest time.
+pub fn slowest(stages: &[Stage]) -> Option<&Stage> {
+    stages
+        .iter()
+        .max_by(|a, b| a.service_seconds().total_cmp(&b.service_seconds()))
+}
+
+/// Whoever feeds or empties the pipeline, if the slowest stage waits much and an outer
+/// end is what is waited for.
+fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
+    let wall = evidence.wall_seconds;
+    let much = OUTSIDE_SHARE * wall;
+    let busy = slowest.service_seconds() + slowest.run_queue_seconds;
+    if busy > (1.0 - OUTSIDE_SHARE) * slowest.wall_seconds {
+        return None;
+    }
+    let first = evidence.stages.first()?;
+    let last = evidence.stages.last()?;
+    let starved = if evidence.fed_from_outside {
+        first.starved_seconds
+    } else {
+        0.0
+    };
+    let blocked = if evidence.read_from_outside {
+        last.blocked_seconds
+    } else {
+        0.0
+    };
+    let input_is_full = evidence.input_fill.is_some_and(|fill| fill > 0.5);
+    if starved >= blocked && starved > much && !input_is_full {
+        let evidence = format!(
+            "Stage 1 `{}` waited {} of {} for the pipeline's standard input, and no stage was \
+             at work for longer than {} (stage {}).",
+            short(&first.command),
+            time(starved),
+            time(wall),
+            time(slowest.service_seconds()),
+            slowest.index,
+        );
+        return Some(found(BottleneckKind::Input, None, Limit::Wait, evidence));
+    }
+    if blocked > starved && blocked > much {
+        let evidence = format!(
+            "Stage {} `{}` was blocked {} of {} by whoever reads the pipeline's standard \
+             output, and no stage was at work for longer than {} (stage {}).",
+            last.index,
+            short(&last.command),
+            time(blocked),
+            time(wall),
+            time(slowest.service_seconds()),
+            slowest.index,
+        );
+        return Some(found(BottleneckKind::Output, None, Limit::Wait, evidence));
+    }
+    None
+}
+
+/// The CPUs, if all stages together need them for longer than the slowest stage works, or
+/// if the slowest stage waits for a CPU more than it works.
+fn machine(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
+    let cpu: f64 = evidence.stages.iter().map(Stage::cpu_seconds).sum();
+    let bound = cpu / evidence.cpus;
+    let largest = evidence
+        .stages
+        .iter()
+        .max_by(|a, b| a.cpu_seconds().total_cmp(&b.cpu_seconds()))?;
+    let cpus = evidence.cpus;
+    let plural = if (cpus - 1.0).abs() < 1e-9 {
+        "CPU"
+    } else {
+        "CPUs"
+    };
+    if bound > MACHINE_FACTOR * slowest.service_seconds() {
+        let text = format!(
+            "The stages need {} of CPU time, at least {} on {cpus} {plural}; the slowest stage \
+             by itself is at work for {}. Stage {} `{}` uses the most: {} ({:.0} %).",
+            time(cpu),
+            time(bound),
+            time(slowest.service_seconds()),
+            largest.index,
+            short(&largest.command),
+            time(largest.cpu_seconds()),
+            100.0 * largest.cpu_seconds() / cpu,
+        );
+        return Some(found(
+            BottleneckKind::Machine,
+            Some(largest.index),
+            Limit::Cpu,
+            text,
+        ));
+    }
+    if slowest.run_queue_seconds > slowest.service_seconds() {
+        let text = format!(
+            "Stage {} `{}` waited {} for a CPU and was at work for {}, though the stages need \
+             only {} of CPU time on {cpus} {plural} in {}: other programs used the rest.",
+            slowest.index,
+            short(&slowest.command),
+            time(slowest.run_queue_seconds),
+            time(slowest.service_seconds()),
+            time(cpu),
+            time(evidence.wall_seconds),
+        );
+        return Some(found(
+            BottleneckKind::Machine,
+            Some(largest.index),
+            Limit::Cpu,
+            text,
+        ));
+    }
+    None
+}
+
+fn stage(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
+    let wall = evidence.wall_seconds;
+    let service = slowest.service_seconds();
+    if service < LEAST_SHARE * wall {
+        return none(format!(
+            "No stage was at work for more than a quarter of the {}: the longest was stage {} \
+             `{}` with {}.",
+            time(wall),
+            slowest.index,
+            short(&slowest.command),
+            time(service),
+        ));
+    }
+    let limit = if slowest.on_cpu_seconds >= slowest.other_wait_seconds {
+        Limit::Cpu
+    } else {
+        Limit::Wait
+    };
+    let how = match limit {
+        Limit::Cpu => format!("on a CPU for {}", time(slowest.on_cpu_seconds)),
+        Limit::Wait => format!(
+            "waiting for {} on its own account ({}) and on a CPU for {}",
+            time(slowest.other_wait_seconds),
+            main_waits(&slowest.other_waits),
+            time(slowest.on_cpu_seconds),
+        ),
+    };
+    let text = format!(
+        "Stage {} `{}` was {how} of its {}, {:.0} % of it at work. {}",
+        slowest.index,
+        short(&slowest.command),
+        time(slowest.wall_seconds),
+        100.0 * service / slowest.wall_seconds,
+        around(evidence, slowest),
+    );
+    found(
+        BottleneckKind::Stage,
+        Some(slowest.index),
+        limit,
+        text.trim_end().to_owned(),
+    )
+}
+
+/// What its neighbours and the next slowest did meanwhile.
+fn around(evidence: &Evidence<'_>, slowest: &Stage) -> String {
+    let position = slowest.index - 1;
+    let mut parts = Vec::new();
+    if let Some(before) = position.checked_sub(1).and_then(|i| evidence.stages.get(i)) {
+        parts.push(format!(
+            "stage {} before it was blocked for {}",
+            before.index,
+            time(before.blocked_seconds)
+        ));
+    }
+    if let Some(after) = evidence.stages.get(position + 1) {
+        parts.push(format!(
+            "stage {} after it was starved for {}",
+            after.index,
+            time(after.starved_seconds)
+        ));
+    }
+    let others = evidence
+        .stages
+        .iter()
+        .filter(|stage| stage.index != slowest.index);
+    if let Some(next) = others.max_by(|a, b| a.service_seconds().total_cmp(&b.service_seconds())) {
+        parts.push(format!(
+            "the next slowest, stage {}, was at work for {}",
+            next.index,
+            time(next.service_seconds())
+        ));
+    }
+    let mut text = parts.join("; ");
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+        text.push('.');
+    }
+    text
+}
+
+/// The kinds that make up most of the waiting, longest first.
+fn main_waits(waits: &OtherWaits) -> String {
+    let mut named = waits.named();
+    named.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let total: f64 = named.iter().map(|(_, seconds)| seconds).sum();
+    let main = named.iter().filter(|(_, seconds)| *seconds > 0.1 * total);
+    main.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+fn found(kind: BottleneckKind, stage: Option<usize>, limit: Limit, evidence: String) -> Bottleneck {
+    Bottleneck {
+        kind,
+        stage,
+        limit: Some(limit),
+        evidence,
+    }
+}
+
+fn none(evidence: String) -> Bottleneck {
+    Bottleneck {
+        kind: BottleneckKind::None,
+        stage: None,
+        limit: None,
+        evidence,
+    }
+}
+
+/// Seconds with three digits, or milliseconds below one tenth.
+pub(crate) fn time(seconds: f64) -> String {
+    if seconds < 0.0995 {
+        format!("{:.1} ms", seconds * 1e3)
+    } else if seconds < 9.995 {
+        format!("{seconds:.2} s")
+    } else {
+        format!("{seconds:.1} s")
+    }
+}
+
+/// A command short enough for a sentence.
+pub(crate) fn short(command: &str) -> String {
+    const MOST: usize = 40;
+    if command.chars().count() <= MOST {
+        return command.to_owned();
+    }
+    command.chars().take(MOST - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_work(index: usize, on_cpu: f64, other: f64) -> Stage {
+        Stage {
+            index,
+            wall_seconds: 4.0,
+            user_seconds: on_cpu,
+            on_cpu_seconds: on_cpu,
+            other_wait_seconds: other,
+            samples: 1000,
+            ..Stage::default()
+        }
+    }
+
+    fn judge(stages: &[Stage], cpus: f64) -> Bottleneck {
+        verdict(&Evidence {
+            stages,
+            wall_seconds: 4.0,
+            cpus,
+            fed_from_outside: true,
+            input_fill: None,
+            read_from_outside: true,
+        })
+    }
+
+    #[test]
+    fn a_sleeper_is_named_though_another_uses_more_cpu() {
+        let stages = [at_work(1, 2.0, 0.0), at_work(2, 0.2, 3.5)];
+        let found = judge(&stages, 2.0);
+        assert_eq!((found.kind, found.stage), (BottleneckKind::Stage, Some(2)));
+        assert_eq!(found.limit, Some(Limit::Wait));
+    }
+
+    #[test]
+    fn too_much_work_for_the_cpus_is_the_machine_s() {
+        let stages = [
+            at_work(1, 1.5, 0.0),
+            at_work(2, 2.0, 0.0),
+            at_work(3, 1.9, 0.0),
+        ];
+        let found = judge(&stages, 2.0);
+        assert_eq!(
+            (found.kind, found.stage),
+            (BottleneckKind::Machine, Some(2))
+        );
+        assert_eq!(judge(&stages, 8.0).kind, BottleneckKind::Stage);
+    }
+
+    #[test]
+    fn waiting_for_a_cpu_with_little_work_is_the_machine_s_too() {
+        let mut stages = [at_work(1, 1.0, 0.0), at_work(2, 0.5, 0.0)];
+        stages[0].run_queue_seconds = 2.9;
+        let found = judge(&stages, 2.0);
+        assert_eq!(found.kind, BottleneckKind::Machine);
+        assert!(
+            found.evidence.contains("other programs"),
+            "{}",
+            found.evidence
+        );
+    }
+
+    #[test]
+    fn waiting_for_outsiders_is_theirs() {
+        let mut stages = [at_work(1, 0.5, 0.0), at_work(2, 1.0, 0.0)];
+        stages[0].starved_seconds = 3.4;
+        stages[1].starved_seconds = 2.9;
+        assert_eq!(judge(&stages, 2.0).kind, BottleneckKind::Input);
+        stages[0].starved_seconds = 0.0;
+        stages[1].blocked_seconds = 2.9;
+        assert_eq!(judge(&stages, 2.0).kind, BottleneckKind::Output);
+    }
+
+    #[test]
+    fn a_busy_stage_is_named_though_the_input_is_awaited_now_and_then() {
+        let mut stages = [at_work(1, 0.5, 0.0), at_work(2, 3.9, 0.0)];
+        stages[0].starved_seconds = 1.0;
+        assert_eq!(judge(&stages, 2.0).stage, Some(2));
+    }
+
+    #[test]
+    fn too_little_evidence_is_said() {
+        let mut stages = [at_work(1, 0.1, 0.1), at_work(2, 0.3, 0.0)];
+        assert_eq!(judge(&stages, 2.0).kind, BottleneckKind::None);
+        for stage in &mut stages {
+            stage.samples = 3;
+        }
+        assert!(judge(&stages, 2.0).evidence.contains("too short"));
+    }
+}

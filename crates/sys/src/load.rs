@@ -1,0 +1,98 @@
+//! What all CPUs of the machine did, for telling the pipeline's load from that of others.
+
+use std::time::Duration;
+
+/// Totals since the machine started, from `/proc/stat`, which counts clock ticks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Load {
+    /// CPU time of all processes and interrupts on all CPUs.
+    pub busy: Duration,
+    /// CPU time that the host of this virtual machine gave to others.
+    pub steal: Duration,
+    /// Processes and threads created.
+    pub forks: u64,
+    /// Time in which this process's cgroup was held back by its CPU quota.
+    pub throttled: Duration,
+}
+
+impl Load {
+    /// Reads the totals now; zeros where the kernel does not tell.
+    pub fn read() -> Self {
+        let mut load = std::fs::read_to_string("/proc/stat").map_or_else(
+            |_| Self::default(),
+            |text| Self::parse(&text, ticks_per_second()),
+        );
+        load.throttled = throttled();
+        load
+    }
+
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            busy: self.busy.saturating_sub(earlier.busy),
+            steal: self.steal.saturating_sub(earlier.steal),
+            forks: self.forks.saturating_sub(earlier.forks),
+            throttled: self.throttled.saturating_sub(earlier.throttled),
+        }
+    }
+
+    fn parse(text: &str, ticks_per_second: f64) -> Self {
+        let numbers = |name: &str| -> Vec<u64> {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+                .map(|rest| {
+                    rest.split_whitespace()
+                        .filter_map(|n| n.parse().ok())
+                        .collect()
+                })
+                .unwrap_or_default()
+        };
+        let cpu = numbers("cpu");
+        let ticks = |indices: &[usize]| {
+            let sum: u64 = indices.iter().filter_map(|&index| cpu.get(index)).sum();
+            Duration::from_secs_f64(sum as f64 / ticks_per_second)
+        };
+        Self {
+            // user, nice, system, (idle, iowait), irq, softirq, steal
+            busy: ticks(&[0, 1, 2, 5, 6]),
+            steal: ticks(&[7]),
+            forks: numbers("processes").first().copied().unwrap_or(0),
+            throttled: Duration::ZERO,
+        }
+    }
+}
+
+fn ticks_per_second() -> f64 {
+    rustix::param::clock_ticks_per_second() as f64
+}
+
+/// `throttled_usec` of this process's cgroup (version 2).
+fn throttled() -> Duration {
+    let read = || {
+        let membership = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+        let path = membership
+            .lines()
+            .find_map(|line| line.strip_prefix("0::"))?;
+        let text = std::fs::read_to_string(format!("/sys/fs/cgroup{path}/cpu.stat")).ok()?;
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix("throttled_usec "))?;
+        value.trim().parse().ok()
+    };
+    Duration::from_micros(read().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_time_leaves_out_idle_and_steal() {
+        let text = "cpu  100 20 30 4000 500 6 7 80 0 0\ncpu0 1 2 3 4\nctxt 9\nprocesses 1234\n";
+        let load = Load::parse(text, 100.0);
+        assert_eq!(load.busy, Duration::from_millis(1630));
+        assert_eq!(load.steal, Duration::from_millis(800));
+        assert_eq!(load.forks, 1234);
+    }
+}
