@@ -9,6 +9,7 @@ pub mod findings;
 pub mod gate;
 pub mod launch;
 pub mod parse;
+pub mod repeat;
 pub mod run;
 pub mod script;
 pub mod tracing;

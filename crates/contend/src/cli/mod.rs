@@ -1,0 +1,37 @@
+//! The command line, as data. What it means is decided in [`crate::settings`].
+
+pub mod demo;
+pub mod generate;
+pub mod pipe;
+
+use clap::{Parser, Subcommand};
+
+/// Shows what concurrency costs on this machine and where a pipeline pays for it.
+///
+/// contend watches programs from outside, as an ordinary user, and says where their time
+/// goes: on a CPU, waiting for one, waiting for input, for output, or for something else.
+#[derive(Debug, Parser)]
+#[command(
+    name = "contend",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
+#[command(disable_help_subcommand = true, arg_required_else_help = true)]
+#[command(after_help = "`contend VERB -h` is short, `contend VERB --help` has everything.")]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Runs a pipeline and reports where each stage's time went.
+    Pipe(pipe::PipeArgs),
+    /// Profiles three small pipelines and explains what is seen.
+    Demo(demo::DemoArgs),
+    /// Prints shell completions, man pages or JSON Schemas.
+    Generate(generate::GenerateArgs),
+}

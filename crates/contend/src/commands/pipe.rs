@@ -1,0 +1,83 @@
+//! `contend pipe`: runs a pipeline, once or several times, and reports.
+
+use anyhow::{Context as _, Result};
+use contend_profile::pipeline::launch::LaunchSpec;
+use contend_profile::pipeline::parse::Parsed;
+use contend_profile::pipeline::{Profiled, profile, repeat};
+use contend_record::pipe::PipeRecord;
+use contend_report::render;
+
+use crate::exit::Exit;
+use crate::live::Live;
+use crate::settings::{How, Pipe};
+use crate::{host, output};
+
+/// Profiles the pipeline and writes the report.
+///
+/// # Errors
+/// When the pipeline cannot be started or the report cannot be written.
+pub fn run(settings: Pipe) -> Result<Exit> {
+    let mut records = Vec::new();
+    let mut interrupted = None;
+    for _ in 0..settings.runs {
+        let profiled = run_once(&settings.parsed, &settings.how)?;
+        records.push(profiled.record);
+        interrupted = profiled.interrupted;
+        if interrupted.is_some() {
+            break; // what was measured so far is still reported
+        }
+    }
+    let record = repeat::summarise(records).context("no run was completed")?;
+    write(&record, settings)?;
+    Ok(interrupted.map_or(Exit::Pipeline(record.exit_code), Exit::Signal))
+}
+
+/// Runs the pipeline once, shown on the terminal meanwhile if that is wanted.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn run_once(parsed: &Parsed, how: &How) -> Result<Profiled> {
+    let spec = LaunchSpec {
+        shell: &how.shell,
+        setup: how.setup.as_deref(),
+        parsed,
+        pipefail: how.pipefail,
+        stdin: how.open_stdin()?,
+        discard: how.discard,
+    };
+    let mut live = how.live.then(|| Live::new(parsed));
+    let result = profile(spec, &host::describe(), now(), &mut |progress| {
+        if let Some(live) = &mut live {
+            live.show(progress);
+        }
+    });
+    if let Some(live) = live {
+        live.clear();
+    }
+    Ok(result?)
+}
+
+/// UTC, to the second.
+fn now() -> String {
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
+}
+
+fn write(record: &PipeRecord, settings: Pipe) -> Result<()> {
+    // The record first: a report that cannot be shown is then still there to be read.
+    let json = match settings.json {
+        Some(file) => render::json::pipe(record)
+            .map_err(Into::into)
+            .and_then(|t| file.write(&t)),
+        None => Ok(()),
+    };
+    match settings.output {
+        Some(file) => file.write(&output::plain(&render::pipe::report(
+            record,
+            output::width(),
+        )))?,
+        None => output::stderr(&render::pipe::report(record, output::width()))?,
+    }
+    json
+}

@@ -1,0 +1,68 @@
+//! How contend ends: its exit statuses, and errors on their way out.
+
+use std::process::ExitCode;
+
+use contend_profile::pipeline::launch::LaunchError;
+
+/// How contend ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// All went well: 0.
+    Success,
+    /// The pipeline's own status.
+    Pipeline(i32),
+    /// The command line or the pipeline's text is wrong: 2.
+    Usage,
+    /// contend itself failed: 125, as with `env` and `timeout`.
+    Failure,
+    /// The shell could not be executed: 126, or 127 when it is not there.
+    Shell(u8),
+    /// This signal was to end contend, and does when everything is put in order.
+    Signal(i32),
+}
+
+/// Something in what the user has given is wrong.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+impl Exit {
+    /// Prints the error with its causes and says which status it deserves.
+    pub fn from_error(error: &anyhow::Error) -> Self {
+        crate::output::error(&format!("{error:#}"));
+        if error.is::<UsageError>() {
+            return Self::Usage;
+        }
+        match error.downcast_ref::<LaunchError>() {
+            Some(LaunchError::Shell { source, .. }) => match source.kind() {
+                std::io::ErrorKind::NotFound => Self::Shell(127),
+                _ => Self::Shell(126),
+            },
+            Some(LaunchError::Setup { status }) => Self::Pipeline(status.shell_code()),
+            _ => Self::Failure,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Success => Self::SUCCESS,
+            Exit::Pipeline(status) => Self::from(u8::try_from(status & 0xff).unwrap_or(u8::MAX)),
+            Exit::Usage => Self::from(2),
+            Exit::Failure => Self::from(125),
+            Exit::Shell(status) => Self::from(status),
+            Exit::Signal(signal) => {
+                contend_sys::signal::end_by(signal);
+                Self::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+            }
+        }
+    }
+}
+
+/// Prints what clap has to say: help and version to standard output with status 0,
+/// mistakes to standard error with status 2. A reader that has gone is no failure.
+pub fn of_usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}

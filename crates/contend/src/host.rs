@@ -1,0 +1,86 @@
+//! Describing the machine for a record.
+
+use std::fs;
+
+use contend_record::Host;
+use contend_sys::cpu;
+
+/// Reads what the machine says of itself; what it does not say stays empty.
+pub fn describe() -> Host {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let uname = rustix::system::uname();
+    let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
+    Host {
+        cpu_model: field(&cpuinfo, "model name").unwrap_or_default(),
+        cpus_online: std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .max(online()),
+        cpus_allowed: cpu::allowed(),
+        cpu_quota: cpu::quota(),
+        memory_bytes: memory(),
+        kernel: [uname.sysname(), uname.release(), uname.machine()]
+            .map(text)
+            .join(" "),
+        virtual_machine: field(&cpuinfo, "flags")
+            .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+        clocksource: trimmed("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+            .unwrap_or_default(),
+        governor: trimmed("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+    }
+}
+
+fn trimmed(path: &str) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
+fn field(cpuinfo: &str, name: &str) -> Option<String> {
+    cpuinfo.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim().to_owned())
+    })
+}
+
+/// Counts the CPUs in a list such as `0-3,5`.
+fn online() -> usize {
+    trimmed("/sys/devices/system/cpu/online").map_or(0, |list| count_list(&list))
+}
+
+fn count_list(list: &str) -> usize {
+    list.split(',')
+        .filter_map(|range| match range.split_once('-') {
+            Some((first, last)) => Some(
+                last.parse::<usize>()
+                    .ok()?
+                    .checked_sub(first.parse().ok()?)?
+                    + 1,
+            ),
+            None => range.parse::<usize>().ok().map(|_| 1),
+        })
+        .sum()
+}
+
+fn memory() -> u64 {
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib =
+        field(&meminfo, "MemTotal").and_then(|value| value.split(' ').next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus_are_counted() {
+        assert_eq!(count_list("0-3,5"), 5);
+        assert_eq!(count_list("0"), 1);
+        assert_eq!(count_list(""), 0);
+    }
+
+    #[test]
+    fn the_machine_is_described() {
+        let host = describe();
+        assert!(host.cpus_online >= host.cpus_allowed && host.memory_bytes > 0);
+        assert!(host.kernel.starts_with("Linux "));
+    }
+}

@@ -1,0 +1,198 @@
+//! Where contend's own words go: standard error, standard output, or files.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anstream::{AutoStream, ColorChoice};
+use anyhow::Context as _;
+
+use crate::exit::UsageError;
+
+/// Prints an error to standard error; where even that fails, there is nobody to tell.
+pub fn error(message: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "contend: {message}");
+}
+
+/// Prints to standard output.
+///
+/// # Errors
+/// When it cannot be written, unless its reader has gone, which is the reader's choice.
+pub fn stdout(text: &str) -> anyhow::Result<()> {
+    write_whole(&mut anstream::stdout().lock(), text).context("cannot write standard output")
+}
+
+/// Prints to standard error, with colours where it is a terminal that wants them.
+///
+/// # Errors
+/// As [`stdout`].
+pub fn stderr(text: &str) -> anyhow::Result<()> {
+    write_whole(&mut anstream::stderr().lock(), text).context("cannot write standard error")
+}
+
+fn write_whole(stream: &mut impl Write, text: &str) -> io::Result<()> {
+    match stream
+        .write_all(text.as_bytes())
+        .and_then(|()| stream.flush())
+    {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+/// A file that a report will be written to, opened beforehand so that a long measurement
+/// is not lost for a wrong path.
+#[derive(Debug)]
+pub struct ReportFile {
+    path: PathBuf,
+    target: Target,
+}
+
+#[derive(Debug)]
+enum Target {
+    /// Standard output (`-`).
+    Stdout,
+    /// A device, a pipe: written to directly.
+    Direct(File),
+    /// A regular file: written beside it, then moved over it, so that it is never half.
+    Replace(tempfile::NamedTempFile),
+}
+
+impl ReportFile {
+    /// Gets ready to write `path`; `-` is standard output.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn prepare(path: &Path) -> anyhow::Result<Self> {
+        let target = Self::target(path).map_err(|source| {
+            UsageError(format!("cannot write to {}: {source}", path.display()))
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            target,
+        })
+    }
+
+    fn target(path: &Path) -> io::Result<Target> {
+        if path == Path::new("-") {
+            return Ok(Target::Stdout);
+        }
+        match path.metadata() {
+            Ok(data) if data.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            Ok(data) if !data.is_file() => OpenOptions::new()
+                .write(true)
+                .open(path)
+                .map(Target::Direct),
+            Ok(_) => {
+                // It must be writable itself, not only its folder.
+                OpenOptions::new().write(true).open(path)?;
+                Self::beside(&path.canonicalize()?)
+            }
+            Err(_) => Self::beside(path),
+        }
+    }
+
+    fn beside(path: &Path) -> io::Result<Target> {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let mut builder = tempfile::Builder::new();
+        builder
+            .prefix(".contend-")
+            .permissions(permissions_for(path));
+        builder.tempfile_in(folder).map(Target::Replace)
+    }
+
+    /// Writes the text.
+    ///
+    /// # Errors
+    /// When it cannot be written, for instance because the disk is full.
+    pub fn write(self, text: &str) -> anyhow::Result<()> {
+        let path = self.path;
+        let context = || format!("cannot write to {}", path.display());
+        match self.target {
+            Target::Stdout => stdout(text),
+            Target::Direct(mut file) => file.write_all(text.as_bytes()).with_context(context),
+            Target::Replace(mut file) => {
+                file.write_all(text.as_bytes()).with_context(context)?;
+                let to = path.canonicalize().unwrap_or_else(|_| path.clone());
+                file.persist(to)
+                    .map_err(|error| error.error)
+                    .with_context(context)?;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Those of the file that is replaced, or what a new file would get.
+fn permissions_for(path: &Path) -> std::fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().map_or_else(
+        |_| {
+            let mask = rustix::process::umask(rustix::fs::Mode::empty());
+            rustix::process::umask(mask);
+            PermissionsExt::from_mode(0o666 & !mask.bits())
+        },
+        |data| data.permissions(),
+    )
+}
+
+/// Removes colours.
+pub fn plain(text: &str) -> String {
+    let mut stream = AutoStream::new(Vec::new(), ColorChoice::Never);
+    let _ = stream.write_all(text.as_bytes()); // a vector takes everything
+    String::from_utf8_lossy(&stream.into_inner()).into_owned()
+}
+
+/// Columns to write for: those of the terminal behind standard error, else `COLUMNS`,
+/// else 100.
+pub fn width() -> usize {
+    let terminal = io::stderr()
+        .is_terminal()
+        .then(|| rustix::termios::tcgetwinsize(io::stderr()).ok())
+        .flatten()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|&columns| columns > 0);
+    let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal.or_else(variable).unwrap_or(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_keeps_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("report.json");
+        std::fs::write(&path, "old, and longer than the new").expect("room");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).expect("own file");
+        ReportFile::prepare(&path)
+            .expect("writable")
+            .write("new")
+            .expect("room");
+        assert_eq!(std::fs::read_to_string(&path).expect("there"), "new");
+        assert_eq!(
+            path.metadata().expect("there").permissions().mode() & 0o777,
+            0o640
+        );
+        assert_eq!(folder.path().read_dir().expect("folder").count(), 1);
+    }
+
+    #[test]
+    fn nothing_is_left_where_nothing_was_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        drop(ReportFile::prepare(&folder.path().join("x")).expect("writable"));
+        assert_eq!(folder.path().read_dir().expect("folder").count(), 0);
+        assert!(ReportFile::prepare(folder.path()).is_err());
+        assert!(ReportFile::prepare(Path::new("/no/such/folder/x")).is_err());
+    }
+
+    #[test]
+    fn colours_are_removed() {
+        assert_eq!(plain("\u{1b}[1mbold\u{1b}[0m"), "bold");
+    }
+}

@@ -1,0 +1,5 @@
+//! One record, rendered for people or for programs.
+
+pub mod json;
+pub mod pipe;
+pub mod units;

@@ -1,0 +1,479 @@
+//! A profiled pipeline as text for a terminal of any width from 60 columns.
+//!
+//! Colours are escape sequences in the text; whoever prints it removes them where they
+//! do not belong.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use contend_record::pipe::{
+    Bottleneck, BottleneckKind, Boundary, Limit, Outcome, PipeRecord, Runs, Stage, WaitingSide,
+};
+use contend_record::stats::Estimate;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::units::{bytes, count, percent, seconds};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const PACE: Style = AnsiColor::Yellow.on_default().bold();
+const WARN: Style = AnsiColor::Red.on_default();
+
+/// Columns below which nothing is left out any more; lines may then be cut by the terminal.
+const NARROWEST: usize = 60;
+
+/// The whole report.
+pub fn report(record: &PipeRecord, width: usize) -> String {
+    let width = width.max(NARROWEST);
+    let mut out = String::new();
+    headline(&mut out, record);
+    out.push('\n');
+    out.push_str(&times(record, width));
+    out.push('\n');
+    out.push_str(&flow(record, width));
+    if !record.boundaries.is_empty() {
+        out.push('\n');
+        out.push_str(&pipes(record));
+    }
+    out.push('\n');
+    verdict(&mut out, record, width);
+    for finding in &record.findings {
+        paragraph(&mut out, "- ", &finding.message, width);
+    }
+    for warning in &record.warnings {
+        let _ = write!(out, "{WARN}warning:{WARN:#} ");
+        paragraph_after(&mut out, "warning: ".len(), &warning.message, width);
+    }
+    if let Some(runs) = &record.runs {
+        out.push('\n');
+        out.push_str(&several_runs(runs, record, width));
+    }
+    let watched = &record.observation;
+    let note = format!(
+        "watched by {}: {} looks, {} apart; contend used {} of CPU time, {} of memory",
+        watched.method,
+        watched.ticks,
+        seconds(watched.mean_interval_seconds),
+        seconds(watched.own_cpu_seconds),
+        bytes(watched.own_max_rss_bytes as f64),
+    );
+    out.push('\n');
+    for line in textwrap::wrap(&note, width) {
+        let _ = writeln!(out, "{DIM}{line}{DIM:#}");
+    }
+    out
+}
+
+fn headline(out: &mut String, record: &PipeRecord) {
+    let cpu = record.total.user_seconds + record.total.system_seconds;
+    let _ = writeln!(
+        out,
+        "{BOLD}real {}{BOLD:#}, CPU {} ({:.0} %), exit status {}, {} CPU{}",
+        seconds(record.wall_seconds),
+        seconds(cpu),
+        record.total.cpu_percent,
+        record.exit_code,
+        record.host.usable_cpus(),
+        if (record.host.usable_cpus() - 1.0).abs() < 1e-9 {
+            ""
+        } else {
+            "s"
+        },
+    );
+}
+
+/// Columns of a table: heading, alignment, and what stands in it for a stage.
+struct Column {
+    heading: &'static str,
+    cell: fn(&Stage) -> String,
+}
+
+const fn column(heading: &'static str, cell: fn(&Stage) -> String) -> Column {
+    Column { heading, cell }
+}
+
+fn share(stage: &Stage, part: f64) -> String {
+    percent(part, stage.wall_seconds)
+}
+
+/// Where each stage's time went.
+fn times(record: &PipeRecord, width: usize) -> String {
+    let mut columns = vec![column("real", |s| seconds(s.wall_seconds))];
+    if width >= 76 {
+        columns.push(column("user", |s| seconds(s.user_seconds)));
+        columns.push(column("sys", |s| seconds(s.system_seconds)));
+    }
+    columns.extend([
+        column("cpu", |s| percent(s.cpu_percent, 100.0)),
+        column("on CPU", |s| share(s, s.on_cpu_seconds)),
+        column("queue", |s| share(s, s.run_queue_seconds)),
+        column("starved", |s| share(s, s.starved_seconds)),
+        column("blocked", |s| share(s, s.blocked_seconds)),
+        column("other", |s| share(s, s.other_wait_seconds)),
+    ]);
+    if record
+        .stages
+        .iter()
+        .any(|s| s.unexplained_seconds > 0.005 * s.wall_seconds)
+    {
+        columns.push(column("?", |s| share(s, s.unexplained_seconds)));
+    }
+    let total = &record.total;
+    let mut all = vec![seconds(record.wall_seconds)];
+    if width >= 76 {
+        all.push(seconds(total.user_seconds));
+        all.push(seconds(total.system_seconds));
+    }
+    all.push(format!("{:.0}%", total.cpu_percent));
+    stage_table(record, &columns, Some(all), width)
+}
+
+/// What went through each stage.
+fn flow(record: &PipeRecord, width: usize) -> String {
+    let mut columns = vec![
+        column("in", |s| {
+            optional(s.bytes_in, is_approximate(s, "bytes_in"), bytes)
+        }),
+        column("out", |s| {
+            optional(s.bytes_out, is_approximate(s, "bytes_out"), bytes)
+        }),
+        column("reads", |s| {
+            optional(s.reads, is_approximate(s, "reads"), count)
+        }),
+        column("writes", |s| {
+            optional(s.writes, is_approximate(s, "writes"), count)
+        }),
+    ];
+    if width >= 84 {
+        columns.push(column("switches", |s| {
+            count((s.voluntary_switches + s.involuntary_switches) as f64)
+        }));
+    }
+    if width >= 76 {
+        columns.push(column("memory", |s| {
+            let about = if is_approximate(s, "max_rss_bytes") {
+                "~"
+            } else {
+                ""
+            };
+            format!("{about}{}", bytes(s.max_rss_bytes as f64))
+        }));
+    }
+    columns.extend([
+        column("1st out", |s| {
+            s.first_output_seconds.map_or_else(|| "-".into(), seconds)
+        }),
+        column("ended", |s| ending(s)),
+    ]);
+    stage_table(record, &columns, None, width)
+}
+
+fn is_approximate(stage: &Stage, field: &str) -> bool {
+    stage.approximate.iter().any(|name| name == field)
+}
+
+fn optional(value: Option<u64>, approximate: bool, show: fn(f64) -> String) -> String {
+    match value {
+        None => "?".to_owned(),
+        Some(value) if approximate => format!("~{}", show(value as f64)),
+        Some(value) => show(value as f64),
+    }
+}
+
+fn ending(stage: &Stage) -> String {
+    match stage.outcome {
+        Outcome::Exited | Outcome::NotFound | Outcome::NotExecutable => stage.exit_code.to_string(),
+        Outcome::Killed(13) => "PIPE".to_owned(),
+        Outcome::Killed(signal) | Outcome::Interrupted(signal) => format!("sig {signal}"),
+    }
+}
+
+fn stage_table(
+    record: &PipeRecord,
+    columns: &[Column],
+    all: Option<Vec<String>>,
+    width: usize,
+) -> String {
+    let rows: Vec<Vec<String>> = record
+        .stages
+        .iter()
+        .map(|stage| columns.iter().map(|column| (column.cell)(stage)).collect())
+        .collect();
+    let headings: Vec<String> = columns.iter().map(|c| c.heading.to_owned()).collect();
+    let fixed: usize = (0..columns.len())
+        .map(|i| {
+            let cells = rows.iter().chain([&headings]).chain(&all);
+            1 + cells
+                .filter_map(|row| row.get(i))
+                .map(|cell| cell.width())
+                .max()
+                .unwrap_or(0)
+        })
+        .sum();
+    let index_width = record.stages.len().to_string().len().max(1);
+    let longest = record
+        .stages
+        .iter()
+        .map(|s| s.command.width())
+        .max()
+        .unwrap_or(0)
+        .max(5);
+    let room = width
+        .saturating_sub(fixed + index_width + 1)
+        .clamp(8, longest.max(8));
+
+    let mut table = plain_table();
+    let heading = ["#".to_owned(), "stage".to_owned()]
+        .into_iter()
+        .chain(headings);
+    table.add_row(heading.enumerate().map(|(i, text)| aligned(i, text)));
+    for (stage, row) in record.stages.iter().zip(rows) {
+        let first = [stage.index.to_string(), cut(&stage.command, room)];
+        table.add_row(
+            first
+                .into_iter()
+                .chain(row)
+                .enumerate()
+                .map(|(i, t)| aligned(i, t)),
+        );
+    }
+    if let Some(all) = all {
+        let first = [String::new(), "ALL".to_owned()];
+        table.add_row(
+            first
+                .into_iter()
+                .chain(all)
+                .enumerate()
+                .map(|(i, t)| aligned(i, t)),
+        );
+    }
+    let paced = match record.bottleneck.kind {
+        BottleneckKind::Stage => record.bottleneck.stage,
+        _ => None,
+    };
+    styled_lines(&table, paced)
+}
+
+/// A table without lines, cells one space apart.
+fn plain_table() -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table
+}
+
+fn aligned(position: usize, text: String) -> Cell {
+    let side = if position == 1 {
+        CellAlignment::Left
+    } else {
+        CellAlignment::Right
+    };
+    Cell::new(text).set_alignment(side)
+}
+
+/// The table's lines with the heading and one row set off.
+fn styled_lines(table: &Table, paced: Option<usize>) -> String {
+    let mut out = String::new();
+    for (number, line) in table.lines().enumerate() {
+        let style = match paced {
+            _ if number == 0 => DIM,
+            Some(row) if row == number => PACE,
+            _ => Style::new(),
+        };
+        let _ = writeln!(out, "{style}{}{style:#}", line.trim_end());
+    }
+    out
+}
+
+/// At most `room` columns of the text.
+fn cut(text: &str, room: usize) -> String {
+    if text.width() <= room {
+        return text.to_owned();
+    }
+    let mut used = 0;
+    let mut kept: String = text
+        .chars()
+        .take_while(|c| {
+            used += c.width().unwrap_or(0);
+            used < room
+        })
+        .collect();
+    kept.push('…');
+    kept
+}
+
+/// What the pipes between the stages held.
+fn pipes(record: &PipeRecord) -> String {
+    let mut table = plain_table();
+    let headings = [
+        "pipe",
+        "bytes",
+        "rate",
+        "full",
+        "writer blocked",
+        "reader starved",
+        "waits",
+    ];
+    table.add_row(headings.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
+    for boundary in &record.boundaries {
+        table.add_row(
+            pipe_row(boundary).map(|text| Cell::new(text).set_alignment(CellAlignment::Right)),
+        );
+    }
+    styled_lines(&table, None)
+}
+
+fn pipe_row(boundary: &Boundary) -> [String; 7] {
+    let unknown = || "?".to_owned();
+    let full = match (boundary.mean_fill_bytes, boundary.capacity_bytes) {
+        (Some(mean), Some(capacity)) if capacity > 0 => {
+            format!("{:.0}%", 100.0 * mean / capacity as f64)
+        }
+        _ => unknown(),
+    };
+    [
+        format!("{}-{}", boundary.from, boundary.to),
+        boundary
+            .bytes
+            .map_or_else(unknown, |value| bytes(value as f64)),
+        boundary
+            .bytes_per_second
+            .map_or_else(unknown, |rate| format!("{}/s", bytes(rate))),
+        full,
+        seconds(boundary.writer_blocked_seconds),
+        seconds(boundary.reader_starved_seconds),
+        match boundary.waiting_side {
+            WaitingSide::Writer => "writer".to_owned(),
+            WaitingSide::Reader => "reader".to_owned(),
+            WaitingSide::Neither => "neither".to_owned(),
+        },
+    ]
+}
+
+fn verdict(out: &mut String, record: &PipeRecord, width: usize) {
+    let _ = writeln!(
+        out,
+        "{PACE}{}{PACE:#}",
+        verdict_line(&record.bottleneck, &record.stages)
+    );
+    for line in textwrap::wrap(&record.bottleneck.evidence, width.saturating_sub(2)) {
+        let _ = writeln!(out, "  {line}");
+    }
+    if let (Some(cost), Some(moved)) = (record.total.cpu_seconds_per_gigabyte, record.total.bytes) {
+        let line = format!(
+            "- CPU time per gigabyte: {} ({} through the widest stage).",
+            seconds(cost),
+            bytes(moved as f64)
+        );
+        let _ = writeln!(out, "{line}");
+    }
+}
+
+fn verdict_line(bottleneck: &Bottleneck, stages: &[Stage]) -> String {
+    let command = |index: usize| {
+        stages
+            .get(index - 1)
+            .map_or_else(String::new, |stage| cut(&stage.command, 44))
+    };
+    match (bottleneck.kind, bottleneck.stage) {
+        (BottleneckKind::Stage, Some(index)) => {
+            let how = match bottleneck.limit {
+                Some(Limit::Wait) => "by waiting",
+                _ => "by its CPU time",
+            };
+            format!("Stage {index} sets the pace, {how}: {}", command(index))
+        }
+        (BottleneckKind::Machine, Some(index)) => {
+            format!(
+                "The CPUs set the pace; stage {index} uses the most: {}",
+                command(index)
+            )
+        }
+        (BottleneckKind::Input, _) => "The input sets the pace.".to_owned(),
+        (BottleneckKind::Output, _) => "Whoever reads the output sets the pace.".to_owned(),
+        _ => "Nothing can be said to set the pace.".to_owned(),
+    }
+}
+
+fn paragraph(out: &mut String, mark: &str, text: &str, width: usize) {
+    out.push_str(mark);
+    paragraph_after(out, mark.len(), text, width);
+}
+
+/// Wrapped text whose first line has something of `used` columns before it.
+fn paragraph_after(out: &mut String, used: usize, text: &str, width: usize) {
+    let first = " ".repeat(used);
+    let options = textwrap::Options::new(width)
+        .initial_indent(&first)
+        .subsequent_indent("  ");
+    for (number, line) in textwrap::wrap(text, options).iter().enumerate() {
+        let line = if number == 0 { &line[used..] } else { line };
+        let _ = writeln!(out, "{line}");
+    }
+}
+
+/// Medians over several runs with their intervals.
+fn several_runs(runs: &Runs, record: &PipeRecord, width: usize) -> String {
+    let mut out = String::new();
+    let count = runs.count;
+    let _ = writeln!(
+        out,
+        "{BOLD}{count} runs{BOLD:#}, median [95 % interval]; the tables above are of the run \
+         with the median time"
+    );
+    let _ = writeln!(
+        out,
+        "real {}, CPU {}; the same bottleneck in {} of {count}",
+        interval(&runs.wall_seconds),
+        interval(&runs.cpu_seconds),
+        runs.same_bottleneck
+    );
+    let mut table = plain_table();
+    let mut headings = vec!["#", "stage", "at work", "CPU"];
+    let wide = width >= 110;
+    if wide {
+        headings.extend(["starved", "blocked"]);
+    }
+    table.add_row(
+        headings
+            .into_iter()
+            .enumerate()
+            .map(|(i, t)| aligned(i, t.to_owned())),
+    );
+    for stage in &runs.stages {
+        let command = record
+            .stages
+            .get(stage.index - 1)
+            .map_or("", |s| s.command.as_str());
+        let mut row = vec![
+            stage.index.to_string(),
+            cut(
+                command,
+                width.saturating_sub(if wide { 94 } else { 50 }).max(8),
+            ),
+            interval(&stage.service_seconds),
+            interval(&stage.cpu_seconds),
+        ];
+        if wide {
+            row.extend([
+                interval(&stage.starved_seconds),
+                interval(&stage.blocked_seconds),
+            ]);
+        }
+        table.add_row(row.into_iter().enumerate().map(|(i, t)| aligned(i, t)));
+    }
+    out.push_str(&styled_lines(&table, None));
+    out
+}
+
+fn interval(estimate: &Estimate) -> String {
+    let [low, high] = estimate.ci95;
+    format!(
+        "{} [{}, {}]",
+        seconds(estimate.median),
+        seconds(low),
+        seconds(high)
+    )
+}

@@ -1,0 +1,84 @@
+//! Quantities in at most six characters.
+
+/// Seconds: `4.08 s`, `61.2 s`, `310 s`, `9.3 ms`, `0`.
+pub fn seconds(value: f64) -> String {
+    if value <= 0.0 {
+        "0".to_owned()
+    } else if value < 0.01 {
+        format!("{:.1}ms", value * 1e3)
+    } else if value < 0.9995 {
+        format!("{:.0}ms", value * 1e3)
+    } else if value < 9.995 {
+        format!("{value:.2}s")
+    } else if value < 99.95 {
+        format!("{value:.1}s")
+    } else {
+        format!("{value:.0}s")
+    }
+}
+
+/// Bytes in powers of ten: `512B`, `77.0MB`.
+pub fn bytes(value: f64) -> String {
+    scaled(value, &["B", "kB", "MB", "GB", "TB"])
+}
+
+/// A count: `512`, `77.0k`.
+pub fn count(value: f64) -> String {
+    scaled(value, &["", "k", "M", "G", "T"])
+}
+
+fn scaled(value: f64, units: &[&str]) -> String {
+    let mut value = value;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let digits = if unit == 0 || value >= 99.95 {
+        0
+    } else if value >= 9.995 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$}{}", units[unit])
+}
+
+/// A part of a whole in percent; nothing for nothing.
+pub fn percent(part: f64, whole: f64) -> String {
+    let percent = if whole > 0.0 {
+        100.0 * part / whole
+    } else {
+        0.0
+    };
+    if percent < 0.05 {
+        String::new()
+    } else if percent < 0.95 {
+        format!("{percent:.1}%")
+    } else {
+        format!("{percent:.0}%")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_short() {
+        let shown = [0.0, 0.0042, 0.31, 0.9999, 4.078, 61.23, 310.0].map(seconds);
+        assert_eq!(
+            shown,
+            ["0", "4.2ms", "310ms", "1.00s", "4.08s", "61.2s", "310s"]
+        );
+        let shown = [0.0, 512.0, 65_536.0, 77e6, 1.5e9, 999_999.0].map(bytes);
+        assert_eq!(
+            shown,
+            ["0B", "512B", "65.5kB", "77.0MB", "1.50GB", "1.00MB"]
+        );
+        assert_eq!(count(178_208.0), "178k");
+        assert_eq!(percent(0.0, 1.0), "");
+        assert_eq!(percent(0.004, 1.0), "0.4%");
+        assert_eq!(percent(0.5, 1.0), "50%");
+    }
+}
