@@ -12,15 +12,11 @@ pub fn describe() -> Host {
     let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
     Host {
         cpu_model: field(&cpuinfo, "model name").unwrap_or_default(),
-        cpus_online: std::thread::available_parallelism()
-            .map_or(1, usize::from)
-            .max(online()),
+        cpus_online: std::thread::available_parallelism().map_or(1, usize::from).max(online()),
         cpus_allowed: cpu::allowed(),
         cpu_quota: cpu::quota(),
         memory_bytes: memory(),
-        kernel: [uname.sysname(), uname.release(), uname.machine()]
-            .map(text)
-            .join(" "),
+        kernel: [uname.sysname(), uname.release(), uname.machine()].map(text).join(" "),
         virtual_machine: field(&cpuinfo, "flags")
             .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
         clocksource: trimmed("/sys/devices/system/clocksource/clocksource0/current_clocksource")
@@ -48,12 +44,9 @@ fn online() -> usize {
 fn count_list(list: &str) -> usize {
     list.split(',')
         .filter_map(|range| match range.split_once('-') {
-            Some((first, last)) => Some(
-                last.parse::<usize>()
-                    .ok()?
-                    .checked_sub(first.parse().ok()?)?
-                    + 1,
-            ),
+            Some((first, last)) => {
+                Some(last.parse::<usize>().ok()?.checked_sub(first.parse().ok()?)? + 1)
+            }
             None => range.parse::<usize>().ok().map(|_| 1),
         })
         .sum()

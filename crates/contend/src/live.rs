@@ -33,14 +33,8 @@ pub struct Live {
 impl Live {
     /// Gets ready to show the stages of a pipeline.
     pub fn new(parsed: &Parsed) -> Self {
-        let commands = (0..parsed.stages.len())
-            .map(|index| parsed.stage_text(index))
-            .collect();
-        Self {
-            commands,
-            shown: false,
-            before: None,
-        }
+        let commands = (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect();
+        Self { commands, shown: false, before: None }
     }
 
     /// Draws what the stages do now.
@@ -59,11 +53,7 @@ impl Live {
         let _ = write!(text, "\r\x1b[{}A", lines.len() - 1);
         draw(&text);
         self.shown = true;
-        let written = progress
-            .stages
-            .iter()
-            .map(|stage| stage.bytes_out)
-            .collect();
+        let written = progress.stages.iter().map(|stage| stage.bytes_out).collect();
         self.before = Some((progress.elapsed, written));
     }
 
@@ -75,11 +65,7 @@ impl Live {
     }
 
     fn heading(&self, progress: &Progress<'_>) -> String {
-        let running = progress
-            .stages
-            .iter()
-            .filter(|stage| stage.state.is_some())
-            .count();
+        let running = progress.stages.iter().filter(|stage| stage.state.is_some()).count();
         format!(
             "{:.0} s, {running} of {} stages running",
             progress.elapsed.as_secs_f64(),
@@ -98,16 +84,11 @@ impl Live {
                     "{:>2} {:<8} {:>8} {:>10}  {}",
                     index + 1,
                     doing(stage.state),
-                    stage
-                        .bytes_out
-                        .map_or_else(|| "?".into(), |count| bytes(count as f64)),
+                    stage.bytes_out.map_or_else(|| "?".into(), |count| bytes(count as f64)),
                     rate.map_or_else(String::new, |rate| format!("{}/s", bytes(rate))),
                     self.commands[index]
                 );
-                row.chars()
-                    .filter(|c| !c.is_control())
-                    .take(width.saturating_sub(1))
-                    .collect()
+                row.chars().filter(|c| !c.is_control()).take(width.saturating_sub(1)).collect()
             })
             .collect()
     }
@@ -150,7 +131,5 @@ fn terminal_height() -> usize {
 /// Writes to the terminal; a terminal that has gone is no reason to stop.
 fn draw(text: &str) {
     let mut stderr = std::io::stderr().lock();
-    let _ = stderr
-        .write_all(text.as_bytes())
-        .and_then(|()| stderr.flush());
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }

@@ -26,7 +26,5 @@ fn main() -> ExitCode {
         Verb::Demo(args) => settings::demo(args).and_then(commands::demo::run),
         Verb::Generate(args) => commands::generate::run(&args),
     };
-    result
-        .unwrap_or_else(|error| Exit::from_error(&error))
-        .into()
+    result.unwrap_or_else(|error| Exit::from_error(&error)).into()
 }

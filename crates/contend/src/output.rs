@@ -31,10 +31,7 @@ pub fn stderr(text: &str) -> anyhow::Result<()> {
 }
 
 fn write_whole(stream: &mut impl Write, text: &str) -> io::Result<()> {
-    match stream
-        .write_all(text.as_bytes())
-        .and_then(|()| stream.flush())
-    {
+    match stream.write_all(text.as_bytes()).and_then(|()| stream.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result,
     }
@@ -65,12 +62,11 @@ impl ReportFile {
     /// When it cannot be written.
     pub fn prepare(path: &Path) -> anyhow::Result<Self> {
         let target = Self::target(path).map_err(|source| {
+            // Without the name of the temporary file, which means nothing to the user.
+            let source = source.raw_os_error().map_or(source, io::Error::from_raw_os_error);
             UsageError(format!("cannot write to {}: {source}", path.display()))
         })?;
-        Ok(Self {
-            path: path.to_owned(),
-            target,
-        })
+        Ok(Self { path: path.to_owned(), target })
     }
 
     fn target(path: &Path) -> io::Result<Target> {
@@ -79,10 +75,9 @@ impl ReportFile {
         }
         match path.metadata() {
             Ok(data) if data.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-            Ok(data) if !data.is_file() => OpenOptions::new()
-                .write(true)
-                .open(path)
-                .map(Target::Direct),
+            Ok(data) if !data.is_file() => {
+                OpenOptions::new().write(true).open(path).map(Target::Direct)
+            }
             Ok(_) => {
                 // It must be writable itself, not only its folder.
                 OpenOptions::new().write(true).open(path)?;
@@ -93,14 +88,10 @@ impl ReportFile {
     }
 
     fn beside(path: &Path) -> io::Result<Target> {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         let mut builder = tempfile::Builder::new();
-        builder
-            .prefix(".contend-")
-            .permissions(permissions_for(path));
+        builder.prefix(".contend-").permissions(permissions_for(path));
         builder.tempfile_in(folder).map(Target::Replace)
     }
 
@@ -117,9 +108,7 @@ impl ReportFile {
             Target::Replace(mut file) => {
                 file.write_all(text.as_bytes()).with_context(context)?;
                 let to = path.canonicalize().unwrap_or_else(|_| path.clone());
-                file.persist(to)
-                    .map_err(|error| error.error)
-                    .with_context(context)?;
+                file.persist(to).map_err(|error| error.error).with_context(context)?;
                 Ok(())
             }
         }
@@ -170,15 +159,9 @@ mod tests {
         let path = folder.path().join("report.json");
         std::fs::write(&path, "old, and longer than the new").expect("room");
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).expect("own file");
-        ReportFile::prepare(&path)
-            .expect("writable")
-            .write("new")
-            .expect("room");
+        ReportFile::prepare(&path).expect("writable").write("new").expect("room");
         assert_eq!(std::fs::read_to_string(&path).expect("there"), "new");
-        assert_eq!(
-            path.metadata().expect("there").permissions().mode() & 0o777,
-            0o640
-        );
+        assert_eq!(path.metadata().expect("there").permissions().mode() & 0o777, 0o640);
         assert_eq!(folder.path().read_dir().expect("folder").count(), 1);
     }
 

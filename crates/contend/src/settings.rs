@@ -90,11 +90,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         parsed,
         how,
         runs: args.runs,
-        output: args
-            .output
-            .as_deref()
-            .map(ReportFile::prepare)
-            .transpose()?,
+        output: args.output.as_deref().map(ReportFile::prepare).transpose()?,
         json: args.json.as_deref().map(ReportFile::prepare).transpose()?,
     })
 }
@@ -129,9 +125,7 @@ fn shell(asked: Option<String>) -> Result<String, UsageError> {
         return Ok(if bash { "bash" } else { "sh" }.to_owned());
     };
     let name = shell.rsplit('/').next().unwrap_or(&shell).to_owned();
-    let unfit = [
-        "zsh", "ksh", "mksh", "csh", "tcsh", "fish", "ksh93", "oksh", "rc", "nu",
-    ];
+    let unfit = ["zsh", "ksh", "mksh", "csh", "tcsh", "fish", "ksh93", "oksh", "rc", "nu"];
     if unfit.contains(&name.as_str()) {
         return Err(UsageError(format!(
             "--shell {shell}: {name} does not start every stage in a subshell of its own; use \

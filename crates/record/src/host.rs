@@ -40,17 +40,9 @@ mod tests {
 
     #[test]
     fn a_quota_below_the_allowed_cpus_counts() {
-        let host = Host {
-            cpus_allowed: 4,
-            cpu_quota: Some(1.5),
-            ..Host::default()
-        };
+        let host = Host { cpus_allowed: 4, cpu_quota: Some(1.5), ..Host::default() };
         assert!((host.usable_cpus() - 1.5).abs() < 1e-9);
-        let host = Host {
-            cpus_allowed: 2,
-            cpu_quota: Some(8.0),
-            ..Host::default()
-        };
+        let host = Host { cpus_allowed: 2, cpu_quota: Some(8.0), ..Host::default() };
         assert!((host.usable_cpus() - 2.0).abs() < 1e-9);
     }
 }

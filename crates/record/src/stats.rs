@@ -22,11 +22,7 @@ impl Estimate {
     pub fn from_samples(samples: Vec<f64>, seed: u64) -> Option<Self> {
         let median = median(&samples)?;
         let ci95 = bootstrap_median(&samples, seed);
-        Some(Self {
-            median,
-            ci95,
-            samples,
-        })
+        Some(Self { median, ci95, samples })
     }
 }
 
@@ -40,11 +36,7 @@ pub fn median(samples: &[f64]) -> Option<f64> {
 fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;
-    if sorted.len() % 2 == 1 {
-        Some(upper)
-    } else {
-        Some(f64::midpoint(sorted[middle - 1], upper))
-    }
+    if sorted.len() % 2 == 1 { Some(upper) } else { Some(f64::midpoint(sorted[middle - 1], upper)) }
 }
 
 fn bootstrap_median(samples: &[f64], seed: u64) -> [f64; 2] {
@@ -58,10 +50,7 @@ fn bootstrap_median(samples: &[f64], seed: u64) -> [f64; 2] {
         })
         .collect();
     medians.sort_by(f64::total_cmp);
-    [
-        medians[RESAMPLES / 40],
-        medians[RESAMPLES - 1 - RESAMPLES / 40],
-    ]
+    [medians[RESAMPLES / 40], medians[RESAMPLES - 1 - RESAMPLES / 40]]
 }
 
 #[cfg(test)]

@@ -35,9 +35,6 @@ pub struct Warning {
 impl Warning {
     /// A warning with its sentence.
     pub fn new(id: WarningId, message: impl Into<String>) -> Self {
-        Self {
-            id,
-            message: message.into(),
-        }
+        Self { id, message: message.into() }
     }
 }

@@ -15,10 +15,7 @@ pub fn pipe() -> serde_json::Result<String> {
 mod tests {
     #[test]
     fn the_committed_schema_is_that_of_the_types() {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../schemas/contend.pipe-1.json"
-        );
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/contend.pipe-1.json");
         let committed = std::fs::read_to_string(path).unwrap_or_default();
         let current = super::pipe().expect("a schema");
         assert!(

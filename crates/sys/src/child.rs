@@ -75,9 +75,7 @@ pub struct Reaped {
 /// # Errors
 /// When the kernel lacks `PR_SET_CHILD_SUBREAPER` (before Linux 3.4).
 pub fn become_subreaper() -> io::Result<()> {
-    Ok(rustix::process::set_child_subreaper(Some(
-        rustix::process::getpid(),
-    ))?)
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
 /// Which processes to look at.
@@ -155,12 +153,7 @@ pub fn reap(pid: Pid) -> io::Result<Reaped> {
     loop {
         // SAFETY: both pointers are valid for writes for the whole call.
         let result = unsafe {
-            libc::wait4(
-                pid.as_raw_nonzero().get(),
-                &raw mut status,
-                0,
-                usage.as_mut_ptr(),
-            )
+            libc::wait4(pid.as_raw_nonzero().get(), &raw mut status, 0, usage.as_mut_ptr())
         };
         if result >= 0 {
             break;
@@ -172,10 +165,7 @@ pub fn reap(pid: Pid) -> io::Result<Reaped> {
     }
     // SAFETY: all zeros is a valid rusage, and wait4 has only written valid ones over it.
     let usage = unsafe { usage.assume_init() };
-    Ok(Reaped {
-        status: ExitStatus::from_wait(status),
-        usage: usage.into(),
-    })
+    Ok(Reaped { status: ExitStatus::from_wait(status), usage: usage.into() })
 }
 
 impl From<libc::rusage> for Usage {
@@ -221,10 +211,7 @@ mod tests {
 
     #[expect(clippy::zombie_processes, reason = "the tests reap it themselves")]
     fn start(script: &str) -> Pid {
-        let child = Command::new("sh")
-            .args(["-c", script])
-            .spawn()
-            .expect("sh starts");
+        let child = Command::new("sh").args(["-c", script]).spawn().expect("sh starts");
         Pid::from_child(&child)
     }
 
@@ -232,10 +219,7 @@ mod tests {
     fn peeking_leaves_the_zombie_for_reap() {
         let pid = start("exit 7");
         wait_for_end(pid);
-        assert_eq!(
-            peek(Which::One(pid)).expect("child"),
-            Some((pid, Change::Ended))
-        );
+        assert_eq!(peek(Which::One(pid)).expect("child"), Some((pid, Change::Ended)));
         assert_eq!(reap(pid).expect("child").status, ExitStatus::Exited(7));
         assert!(peek(Which::One(pid)).is_err());
     }
@@ -252,10 +236,7 @@ mod tests {
     fn cpu_time_of_waited_for_descendants_is_included() {
         let pid = start("sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'; true");
         let usage = reap(pid).expect("child").usage;
-        assert!(
-            usage.user + usage.system > Duration::from_millis(1),
-            "{usage:?}"
-        );
+        assert!(usage.user + usage.system > Duration::from_millis(1), "{usage:?}");
         assert!(usage.max_rss > 0);
     }
 }

@@ -1,6 +1,9 @@
-//! How many CPUs this process may use.
+//! How many CPUs this process may use, and how much of them it has used.
 
 use std::fs;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// CPUs that the scheduler may put this process on (its affinity mask).
 pub fn allowed() -> usize {
@@ -8,20 +11,21 @@ pub fn allowed() -> usize {
         .map_or(1, |set| usize::try_from(set.count()).unwrap_or(1).max(1))
 }
 
+/// CPU time of this process so far, exact to the nanosecond (`CLOCK_PROCESS_CPUTIME_ID`).
+pub fn own_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
+}
+
 /// The cgroup's CPU quota as a number of CPUs, or `None` when there is none.
 /// The tightest limit on the way up to the root counts.
 pub fn quota() -> Option<f64> {
     let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = membership
-        .lines()
-        .find_map(|line| line.strip_prefix("0::"))?;
+    let path = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mut folder = std::path::PathBuf::from("/sys/fs/cgroup");
     folder.push(path.trim_start_matches('/'));
     let mut tightest: Option<f64> = None;
     while folder.starts_with("/sys/fs/cgroup") {
-        let limit = fs::read_to_string(folder.join("cpu.max"))
-            .ok()
-            .and_then(|t| parse_max(&t));
+        let limit = fs::read_to_string(folder.join("cpu.max")).ok().and_then(|t| parse_max(&t));
         tightest = match (tightest, limit) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

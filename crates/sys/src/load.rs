@@ -18,10 +18,8 @@ pub struct Load {
 impl Load {
     /// Reads the totals now; zeros where the kernel does not tell.
     pub fn read() -> Self {
-        let mut load = std::fs::read_to_string("/proc/stat").map_or_else(
-            |_| Self::default(),
-            |text| Self::parse(&text, ticks_per_second()),
-        );
+        let mut load = std::fs::read_to_string("/proc/stat")
+            .map_or_else(|_| Self::default(), |text| Self::parse(&text, ticks_per_second()));
         load.throttled = throttled();
         load
     }
@@ -41,11 +39,7 @@ impl Load {
         let numbers = |name: &str| -> Vec<u64> {
             text.lines()
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
-                .map(|rest| {
-                    rest.split_whitespace()
-                        .filter_map(|n| n.parse().ok())
-                        .collect()
-                })
+                .map(|rest| rest.split_whitespace().filter_map(|n| n.parse().ok()).collect())
                 .unwrap_or_default()
         };
         let cpu = numbers("cpu");
@@ -71,13 +65,9 @@ fn ticks_per_second() -> f64 {
 fn throttled() -> Duration {
     let read = || {
         let membership = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-        let path = membership
-            .lines()
-            .find_map(|line| line.strip_prefix("0::"))?;
+        let path = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
         let text = std::fs::read_to_string(format!("/sys/fs/cgroup{path}/cpu.stat")).ok()?;
-        let value = text
-            .lines()
-            .find_map(|line| line.strip_prefix("throttled_usec "))?;
+        let value = text.lines().find_map(|line| line.strip_prefix("throttled_usec "))?;
         value.trim().parse().ok()
     };
     Duration::from_micros(read().unwrap_or(0))

@@ -9,10 +9,7 @@ use rustix::process::Pid;
 /// # Errors
 /// `EPERM` when this user may not, `EFAULT` when nothing is mapped there.
 pub fn read(pid: Pid, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
-    let local = libc::iovec {
-        iov_base: buffer.as_mut_ptr().cast(),
-        iov_len: buffer.len(),
-    };
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let remote = libc::iovec {
         iov_base: std::ptr::without_provenance_mut(usize::try_from(address).unwrap_or(0)),
         iov_len: buffer.len(),

@@ -38,10 +38,7 @@ impl PipeProbe {
         if FileType::from_raw_mode(stat.st_mode) != FileType::Fifo {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        Ok(Self {
-            handle,
-            inode: stat.st_ino,
-        })
+        Ok(Self { handle, inode: stat.st_ino })
     }
 
     /// The number that tells this pipe from others, as in `pipe:[inode]`.
@@ -77,9 +74,7 @@ mod tests {
         assert_eq!(probe.fill().expect("open").bytes, 5);
         drop(writer);
         let mut text = String::new();
-        reader
-            .read_to_string(&mut text)
-            .expect("the end of the file comes");
+        reader.read_to_string(&mut text).expect("the end of the file comes");
         assert_eq!(text, "12345");
         drop(reader);
         assert_eq!(probe.fill().expect("open").bytes, 0);

@@ -56,11 +56,7 @@ impl SchedStat {
     /// Parses the three numbers of the file.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut numbers = Numbers(text);
-        Some(Self {
-            on_cpu: numbers.next()?,
-            run_queue: numbers.next()?,
-            slices: numbers.next()?,
-        })
+        Some(Self { on_cpu: numbers.next()?, run_queue: numbers.next()?, slices: numbers.next()? })
     }
 }
 
@@ -159,12 +155,7 @@ impl Stat {
         let parent = fields.next()?.parse().ok()?;
         let threads = fields.nth(15)?.parse().ok()?;
         let started = fields.nth(1)?.parse().ok()?;
-        Some(Self {
-            state,
-            parent,
-            threads,
-            started,
-        })
+        Some(Self { state, parent, threads, started })
     }
 }
 
@@ -213,10 +204,7 @@ impl Iterator for Numbers<'_> {
     fn next(&mut self) -> Option<u64> {
         let start = self.0.iter().position(u8::is_ascii_digit)?;
         let rest = &self.0[start..];
-        let length = rest
-            .iter()
-            .position(|b| !b.is_ascii_digit())
-            .unwrap_or(rest.len());
+        let length = rest.iter().position(|b| !b.is_ascii_digit()).unwrap_or(rest.len());
         self.0 = &rest[length..];
         let digits = &rest[..length];
         Some(digits.iter().fold(0_u64, |value, &digit| {
@@ -232,45 +220,24 @@ mod tests {
     #[test]
     fn schedstat_has_three_numbers() {
         let parsed = SchedStat::parse(b"1234567 89 10\n");
-        assert_eq!(
-            parsed,
-            Some(SchedStat {
-                on_cpu: 1_234_567,
-                run_queue: 89,
-                slices: 10
-            })
-        );
+        assert_eq!(parsed, Some(SchedStat { on_cpu: 1_234_567, run_queue: 89, slices: 10 }));
         assert_eq!(SchedStat::parse(b"1 2\n"), None);
     }
 
     #[test]
     fn a_wait_names_its_call_and_arguments() {
         assert_eq!(InKernel::parse(b"running\n"), Some(InKernel::Running));
-        assert_eq!(
-            InKernel::parse(b"-1 0x7ffe 0x7f00\n"),
-            Some(InKernel::Fault)
-        );
+        assert_eq!(InKernel::parse(b"-1 0x7ffe 0x7f00\n"), Some(InKernel::Fault));
         let text = b"0 0x3 0x7ffd 0x1000 0x0 0x0 0xff 0x7ffd 0x7f9\n";
         let arguments = [3, 0x7ffd, 0x1000, 0, 0, 0xff];
-        assert_eq!(
-            InKernel::parse(text),
-            Some(InKernel::Call {
-                number: 0,
-                arguments
-            })
-        );
+        assert_eq!(InKernel::parse(text), Some(InKernel::Call { number: 0, arguments }));
         assert_eq!(InKernel::parse(b""), None);
     }
 
     #[test]
     fn a_name_with_parentheses_does_not_confuse_stat() {
         let text = b"42 (a) b) (c) S 7 42 42 0 -1 4194304 1 0 0 0 3 4 0 0 20 0 5 0 9876 1 2 3\n";
-        let stat = Stat {
-            state: b'S',
-            parent: 7,
-            threads: 5,
-            started: 9876,
-        };
+        let stat = Stat { state: b'S', parent: 7, threads: 5, started: 9876 };
         assert_eq!(Stat::parse(text), Some(stat));
     }
 
@@ -278,11 +245,8 @@ mod tests {
     fn status_is_read_line_by_line() {
         let text = b"Name:\tx\nVmHWM:\t    3456 kB\nvoluntary_ctxt_switches:\t12\n\
                      nonvoluntary_ctxt_switches:\t3\n";
-        let status = Status {
-            peak_rss: 3456 * 1024,
-            voluntary_switches: 12,
-            involuntary_switches: 3,
-        };
+        let status =
+            Status { peak_rss: 3456 * 1024, voluntary_switches: 12, involuntary_switches: 3 };
         assert_eq!(Status::parse(text), status);
     }
 

@@ -45,7 +45,21 @@ pub struct Arrived {
 #[derive(Debug)]
 pub struct SignalFd {
     fd: OwnedFd,
-    old_mask: libc::sigset_t,
+    mask_before: Mask,
+}
+
+/// A thread's signal mask.
+#[derive(Debug, Clone, Copy)]
+pub struct Mask(libc::sigset_t);
+
+impl Mask {
+    /// Makes it that of the calling thread. Safe to call between fork and exec.
+    pub fn restore(self) {
+        // SAFETY: the set was filled by pthread_sigmask; the old mask is not asked for.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut())
+        };
+    }
 }
 
 impl SignalFd {
@@ -55,10 +69,11 @@ impl SignalFd {
     /// When the process has no free descriptor.
     pub fn block(signals: &[i32]) -> io::Result<Self> {
         let mask = set_of(signals);
-        let mut old_mask = empty_set();
+        let mut mask_before = Mask(empty_set());
         // SAFETY: both sets are initialised and outlive the call.
-        let result =
-            unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const mask, &raw mut old_mask) };
+        let result = unsafe {
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const mask, &raw mut mask_before.0)
+        };
         if result != 0 {
             return Err(io::Error::from_raw_os_error(result));
         }
@@ -67,12 +82,17 @@ impl SignalFd {
             unsafe { libc::signalfd(-1, &raw const mask, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         if fd < 0 {
             let error = io::Error::last_os_error();
-            restore(&old_mask);
+            mask_before.restore();
             return Err(error);
         }
         // SAFETY: signalfd returned a new descriptor that nothing else owns.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        Ok(Self { fd, old_mask })
+        Ok(Self { fd, mask_before })
+    }
+
+    /// The mask of this thread before the signals were blocked.
+    pub fn mask_before(&self) -> Mask {
+        self.mask_before
     }
 
     /// Takes the next signal that has arrived, if any.
@@ -89,10 +109,7 @@ impl SignalFd {
         }
         // SAFETY: the kernel has filled the whole structure, which has no invalid values.
         let info = unsafe { info.assume_init() };
-        Some(Arrived {
-            signal: info.ssi_signo.cast_signed(),
-            from_process: info.ssi_code <= 0,
-        })
+        Some(Arrived { signal: info.ssi_signo.cast_signed(), from_process: info.ssi_code <= 0 })
     }
 }
 
@@ -105,7 +122,7 @@ impl AsFd for SignalFd {
 impl Drop for SignalFd {
     fn drop(&mut self) {
         while self.next().is_some() {}
-        restore(&self.old_mask);
+        self.mask_before.restore();
     }
 }
 
@@ -119,11 +136,6 @@ pub fn end_by(signal: i32) {
     unsafe { libc::raise(signal) };
     // SAFETY: `mask` is initialised; the old mask is not asked for.
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const mask, std::ptr::null_mut()) };
-}
-
-fn restore(mask: &libc::sigset_t) {
-    // SAFETY: `mask` was filled by pthread_sigmask; the old mask is not asked for.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
 }
 
 fn empty_set() -> libc::sigset_t {
@@ -153,10 +165,7 @@ mod tests {
         assert_eq!(signals.next(), None);
         // SAFETY: raise takes any number; the signal is blocked.
         unsafe { libc::raise(libc::SIGUSR1) };
-        let arrived = Arrived {
-            signal: libc::SIGUSR1,
-            from_process: true,
-        };
+        let arrived = Arrived { signal: libc::SIGUSR1, from_process: true };
         assert_eq!(signals.next(), Some(arrived));
         assert_eq!(signals.next(), None);
     }

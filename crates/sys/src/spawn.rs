@@ -6,19 +6,21 @@ use std::process::{Child, Command};
 
 use rustix::process::Signal;
 
-use crate::signal::sigpipe_was_ignored;
+use crate::signal::{SignalFd, sigpipe_was_ignored};
 
 /// Starts `command` with the SIGPIPE disposition that this process was started with
-/// (Rust's own runtime changes it) and no blocked signals. The child gets SIGTERM if the
+/// (Rust's own runtime changes it) and the signal mask from before `blocked`. The child gets SIGTERM if the
 /// thread that started it ends first, so that nothing of a killed contend waits for ever.
 ///
 /// # Errors
 /// When the program cannot be started.
-pub fn spawn(command: &mut Command) -> io::Result<Child> {
+pub fn spawn(command: &mut Command, blocked: &SignalFd) -> io::Result<Child> {
+    let mask = blocked.mask_before();
     let ignore_sigpipe = sigpipe_was_ignored();
     // SAFETY: the closure runs between fork and exec and only makes async-signal-safe calls.
     unsafe {
         command.pre_exec(move || {
+            mask.restore();
             if ignore_sigpipe {
                 ignore(libc::SIGPIPE);
             }

@@ -72,17 +72,14 @@ impl Waiting {
             libc::SYS_splice | libc::SYS_copy_file_range => Self::Move(fd(0), fd(2)),
             libc::SYS_tee => Self::Move(fd(0), fd(1)),
             libc::SYS_sendfile => Self::Move(fd(1), fd(0)),
-            libc::SYS_ppoll => Self::Poll {
-                address: arguments[0],
-                count: arguments[1],
-            },
-            libc::SYS_pselect6 => Self::Select {
-                count: arguments[0],
-                readable: arguments[1],
-                writable: arguments[2],
-            },
+            libc::SYS_ppoll => Self::Poll { address: arguments[0], count: arguments[1] },
+            libc::SYS_pselect6 => {
+                Self::Select { count: arguments[0], readable: arguments[1], writable: arguments[2] }
+            }
             libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => Self::Epoll(fd(0)),
-            libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Self::Sleep,
+            libc::SYS_nanosleep | libc::SYS_clock_nanosleep | libc::SYS_restart_syscall => {
+                Self::Sleep
+            }
             libc::SYS_futex
             | libc::SYS_flock
             | libc::SYS_semop
@@ -105,15 +102,10 @@ impl Waiting {
     #[cfg(target_arch = "x86_64")]
     fn from_legacy(number: c_long, arguments: &[u64; 6]) -> Self {
         match number {
-            libc::SYS_poll => Self::Poll {
-                address: arguments[0],
-                count: arguments[1],
-            },
-            libc::SYS_select => Self::Select {
-                count: arguments[0],
-                readable: arguments[1],
-                writable: arguments[2],
-            },
+            libc::SYS_poll => Self::Poll { address: arguments[0], count: arguments[1] },
+            libc::SYS_select => {
+                Self::Select { count: arguments[0], readable: arguments[1], writable: arguments[2] }
+            }
             libc::SYS_epoll_wait => Self::Epoll(descriptor(arguments[0])),
             libc::SYS_pause => Self::Signal,
             other => Self::Other(other),
@@ -132,10 +124,7 @@ const SYS_FUTEX_WAIT: c_long = 455;
 
 /// A descriptor argument: its lower half is a signed number.
 fn descriptor(argument: u64) -> i32 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the kernel reads it as an int too"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "the kernel reads it as an int too")]
     let low = argument as u32;
     low.cast_signed()
 }
@@ -145,11 +134,7 @@ pub fn pollfds(array: &[u8]) -> impl Iterator<Item = (i32, bool, bool)> + '_ {
     array.chunks_exact(8).map(|entry| {
         let number = i32::from_ne_bytes([entry[0], entry[1], entry[2], entry[3]]);
         let events = i16::from_ne_bytes([entry[4], entry[5]]);
-        (
-            number,
-            events & libc::POLLIN != 0,
-            events & libc::POLLOUT != 0,
-        )
+        (number, events & libc::POLLIN != 0, events & libc::POLLOUT != 0)
     })
 }
 
@@ -161,18 +146,9 @@ mod tests {
     fn calls_are_classified_by_what_they_wait_for() {
         let of = |number: c_long, arguments| Waiting::from_call(number, &arguments);
         assert_eq!(of(libc::SYS_read, [3, 0, 0, 0, 0, 0]), Waiting::Read(3));
-        assert_eq!(
-            of(libc::SYS_splice, [4, 0, 5, 0, 0, 0]),
-            Waiting::Move(4, 5)
-        );
-        assert_eq!(
-            of(libc::SYS_sendfile, [1, 0, 0, 0, 0, 0]),
-            Waiting::Move(0, 1)
-        );
-        assert_eq!(
-            of(libc::SYS_wait4, [u64::MAX, 0, 0, 0, 0, 0]),
-            Waiting::Child
-        );
+        assert_eq!(of(libc::SYS_splice, [4, 0, 5, 0, 0, 0]), Waiting::Move(4, 5));
+        assert_eq!(of(libc::SYS_sendfile, [1, 0, 0, 0, 0, 0]), Waiting::Move(0, 1));
+        assert_eq!(of(libc::SYS_wait4, [u64::MAX, 0, 0, 0, 0, 0]), Waiting::Child);
         assert_eq!(of(9999, [0; 6]), Waiting::Other(9999));
     }
 

@@ -67,18 +67,9 @@ fn request(
 ) -> io::Result<()> {
     // SAFETY: these requests read `data` as a number and touch no memory of ours.
     let result = unsafe {
-        libc::ptrace(
-            request,
-            pid.as_raw_nonzero().get(),
-            std::ptr::null_mut::<u8>(),
-            data,
-        )
+        libc::ptrace(request, pid.as_raw_nonzero().get(), std::ptr::null_mut::<u8>(), data)
     };
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -88,10 +79,7 @@ mod tests {
     #[test]
     fn stops_are_told_apart() {
         let event = |event: i32, signal: i32| Stop::from_status(event << 8 | signal);
-        assert_eq!(
-            Stop::from_status(libc::SIGTERM),
-            Stop::Signal(libc::SIGTERM)
-        );
+        assert_eq!(Stop::from_status(libc::SIGTERM), Stop::Signal(libc::SIGTERM));
         assert_eq!(event(libc::PTRACE_EVENT_EXIT, libc::SIGTRAP), Stop::Exit);
         assert_eq!(event(libc::PTRACE_EVENT_STOP, libc::SIGTSTP), Stop::Group);
         assert_eq!(event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP), Stop::Other);

@@ -11,12 +11,7 @@ use clap::{Parser, Subcommand};
 /// contend watches programs from outside, as an ordinary user, and says where their time
 /// goes: on a CPU, waiting for one, waiting for input, for output, or for something else.
 #[derive(Debug, Parser)]
-#[command(
-    name = "contend",
-    version,
-    propagate_version = true,
-    max_term_width = 100
-)]
+#[command(name = "contend", version, propagate_version = true, max_term_width = 100)]
 #[command(disable_help_subcommand = true, arg_required_else_help = true)]
 #[command(after_help = "`contend VERB -h` is short, `contend VERB --help` has everything.")]
 pub struct Args {

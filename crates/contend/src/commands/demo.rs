@@ -1,11 +1,176 @@
-//! `contend demo`.
+//! `contend demo`: three pipelines on real work, and what is to be seen in them.
 
-use anyhow::Result;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 
+use anyhow::{Context as _, Result};
+use contend_profile::pipeline::gate::proc_path;
+use contend_profile::pipeline::parse::parse;
+use contend_record::pipe::{BottleneckKind, PipeRecord};
+use contend_report::render;
+use contend_report::render::units::seconds;
+
+use super::pipe::run_once;
 use crate::exit::Exit;
+use crate::output;
 use crate::settings::How;
 
-/// x
-pub fn run((_how, _lines): (How, u64)) -> Result<Exit> {
+/// As in `base64 -w 76`.
+const LINE: usize = 76;
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/// The same input in every run.
+const SEED: u64 = 20_211_216;
+
+/// A pipeline of the demonstration.
+struct Scene {
+    title: &'static str,
+    stages: &'static [&'static str],
+}
+
+const SCENES: [Scene; 3] = [
+    Scene {
+        title: "Four seds, one a stage",
+        stages: &["sed 's/a/A/g'", "sed 's/b/B/g'", "sed 's/c/C/g'", "sed 's/d/D/g'"],
+    },
+    Scene {
+        title: "The same, and a slow stage after them",
+        stages: &[
+            "sed 's/a/A/g'",
+            "sed 's/b/B/g'",
+            "sed 's/c/C/g'",
+            "sed 's/d/D/g'",
+            "sed 's/[0-9]//g'",
+        ],
+    },
+    Scene {
+        title: "The four fused into one, and the slow stage",
+        stages: &["sed 's/a/A/g; s/b/B/g; s/c/C/g; s/d/D/g'", "sed 's/[0-9]//g'"],
+    },
+];
+
+/// Runs the demonstration.
+///
+/// # Errors
+/// When the input cannot be made, or a pipeline cannot be started.
+pub fn run((how, lines): (How, u64)) -> Result<Exit> {
+    // It has no name, so nothing is left behind however contend ends.
+    let mut input = tempfile::tempfile().context("cannot make a temporary file for the input")?;
+    make_input(&mut input, lines).with_context(|| {
+        format!("cannot write the input to a file in {}", std::env::temp_dir().display())
+    })?;
+    output::stdout(&format!(
+        "The input: {lines} lines of base64, {} in a temporary file.\n",
+        render::units::bytes((lines * (LINE as u64 + 1)) as f64)
+    ))?;
+
+    let how = How { stdin: Some(proc_path(&input).into()), ..how };
+    let mut records = Vec::new();
+    for (number, scene) in SCENES.iter().enumerate() {
+        let text = format!("cat | {}", scene.stages.join(" | "));
+        let command = "contend pipe --discard --stdin data.txt";
+        output::stdout(&format!("\n{}. {}\n\n$ {command} \"{text}\"\n", number + 1, scene.title))?;
+        let profiled = run_once(&parse(&text)?, &how)?;
+        if let Some(signal) = profiled.interrupted {
+            return Ok(Exit::Signal(signal));
+        }
+        output::stdout(&render::pipe::report(&profiled.record, output::width()))?;
+        records.push(profiled.record);
+    }
+    output::stdout(&format!("\n{}", explanation(&records)))?;
     Ok(Exit::Success)
+}
+
+/// Lines of characters drawn from the base64 alphabet.
+fn make_input(file: &mut File, lines: u64) -> std::io::Result<()> {
+    let mut random = fastrand::Rng::with_seed(SEED);
+    let mut file = BufWriter::with_capacity(1 << 16, file);
+    let mut line = [b'\n'; LINE + 1];
+    for _ in 0..lines {
+        for ten in line[..LINE].chunks_mut(10) {
+            let mut bits = random.u64(..);
+            for character in ten {
+                *character = ALPHABET[usize::try_from(bits & 63).unwrap_or(0)];
+                bits >>= 6;
+            }
+        }
+        file.write_all(&line)?;
+    }
+    file.flush()
+}
+
+/// What the three runs show, in their own figures.
+fn explanation(records: &[PipeRecord]) -> String {
+    let [spread, slowed, fused] = records else { return String::new() };
+    let real = |record: &PipeRecord| record.wall_seconds;
+    let cpu = |record: &PipeRecord| record.total.user_seconds + record.total.system_seconds;
+    let cpus = spread.host.usable_cpus();
+    let rate = |record: &PipeRecord| {
+        format!("real {}, CPU {}", seconds(real(record)), seconds(cpu(record)))
+    };
+    let mut text = String::from("What this shows\n\n");
+    text.push_str(&format!(
+        "1. {}. {} The price of a pipeline is its CPU time, not its real time.\n",
+        rate(spread),
+        match spread.bottleneck.kind {
+            BottleneckKind::Machine => format!(
+                "Four equal stages would keep four CPUs busy; here there {}: the CPUs set the pace.",
+                if cpus < 1.5 { "is one".to_owned() } else { format!("are {cpus}") }
+            ),
+            _ => "The stages do equal work side by side: this is what pipes are best at.".to_owned(),
+        }
+    ));
+    let slowest = slowed.stages.last();
+    text.push_str(&format!(
+        "2. {}. One slow stage, {}, and the others wait for it: they are blocked, however many \
+         CPUs are idle.\n",
+        rate(slowed),
+        slowest.map_or_else(String::new, |stage| format!("{:.0} % on a CPU", stage.cpu_percent)),
+    ));
+    text.push_str(&format!(
+        "3. {}. Fusing the quick stages {} the real time ({:.2} times) and {} the CPU time \
+         ({:.2} times): the slow stage still sets the pace, and there are fewer pipes to pay \
+         for. To go faster, change the slow stage.\n",
+        rate(fused),
+        comparison(real(fused), real(slowed)),
+        real(fused) / real(slowed),
+        comparison(cpu(fused), cpu(slowed)),
+        cpu(fused) / cpu(slowed),
+    ));
+    text.push_str("\nNow try your own: contend pipe 'A | B | C'. One run is one sample; ");
+    text.push_str("--runs 5 gives medians and intervals.\n");
+    wrapped(&text)
+}
+
+fn comparison(new: f64, old: f64) -> &'static str {
+    match new / old {
+        ratio if ratio < 0.95 => "lowers",
+        ratio if ratio > 1.05 => "raises",
+        _ => "hardly changes",
+    }
+}
+
+fn wrapped(text: &str) -> String {
+    let width = output::width().clamp(40, 100);
+    let options = textwrap::Options::new(width).subsequent_indent("   ");
+    text.lines().flat_map(|line| textwrap::wrap(line, &options)).map(|line| line + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_input_is_lines_of_base64_and_always_the_same() {
+        let [first, second] = [(), ()].map(|()| {
+            let mut file = tempfile::tempfile().expect("a file");
+            make_input(&mut file, 1000).expect("room");
+            std::fs::read(proc_path(&file)).expect("there")
+        });
+        assert!(first == second);
+        let lines: Vec<_> = first.split(|&byte| byte == b'\n').collect();
+        assert_eq!(lines.len(), 1001);
+        assert!(
+            lines[..1000].iter().all(|l| l.len() == LINE && l.iter().all(|b| ALPHABET.contains(b)))
+        );
+    }
 }

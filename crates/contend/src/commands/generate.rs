@@ -23,9 +23,7 @@ pub fn run(args: &GenerateArgs) -> Result<Exit> {
         }
         What::Man { dir: None } => clap_mangen::Man::new(Args::command()).render(&mut text)?,
         What::Man { dir: Some(dir) } => pages(dir)?,
-        What::Schema {
-            record: Record::Pipe,
-        } => text = schema::pipe()?.into_bytes(),
+        What::Schema { record: Record::Pipe } => text = schema::pipe()?.into_bytes(),
     }
     output::stdout(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Success)

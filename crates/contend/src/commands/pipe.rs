@@ -59,24 +59,17 @@ pub fn run_once(parsed: &Parsed, how: &How) -> Result<Profiled> {
 
 /// UTC, to the second.
 fn now() -> String {
-    jiff::Timestamp::now()
-        .strftime("%Y-%m-%dT%H:%M:%SZ")
-        .to_string()
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 fn write(record: &PipeRecord, settings: Pipe) -> Result<()> {
     // The record first: a report that cannot be shown is then still there to be read.
     let json = match settings.json {
-        Some(file) => render::json::pipe(record)
-            .map_err(Into::into)
-            .and_then(|t| file.write(&t)),
+        Some(file) => render::json::pipe(record).map_err(Into::into).and_then(|t| file.write(&t)),
         None => Ok(()),
     };
     match settings.output {
-        Some(file) => file.write(&output::plain(&render::pipe::report(
-            record,
-            output::width(),
-        )))?,
+        Some(file) => file.write(&output::plain(&render::pipe::report(record, output::width())))?,
         None => output::stderr(&render::pipe::report(record, output::width()))?,
     }
     json

@@ -115,10 +115,7 @@ mod tests {
     #[test]
     fn one_active_task_makes_the_whole_active() {
         let states = [State::Waiting(Wait::Starved), State::Active];
-        assert_eq!(
-            State::combine(states.into_iter(), Wait::rank_in_process),
-            Some(State::Active)
-        );
+        assert_eq!(State::combine(states.into_iter(), Wait::rank_in_process), Some(State::Active));
         assert_eq!(State::combine([].into_iter(), Wait::rank_in_process), None);
     }
 
@@ -132,10 +129,7 @@ mod tests {
             Some(State::Waiting(Wait::Sleep))
         );
         assert_eq!(
-            of(
-                &[Wait::Starved, Wait::Sleep, Wait::Lock],
-                Wait::rank_in_process
-            ),
+            of(&[Wait::Starved, Wait::Sleep, Wait::Lock], Wait::rank_in_process),
             Some(State::Waiting(Wait::Starved))
         );
     }

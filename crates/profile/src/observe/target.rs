@@ -30,16 +30,8 @@ impl End {
         let link = std::fs::read_link(&path).ok()?.to_str()?.to_owned();
         let kind = std::fs::metadata(&path).ok()?.file_type();
         let stream = kind.is_fifo() || kind.is_socket() || is_terminal(&link);
-        let probe = kind
-            .is_fifo()
-            .then(|| PipeProbe::open(pid, fd).ok().map(Rc::new))
-            .flatten();
-        Some(Self {
-            link,
-            stream,
-            file: kind.is_file(),
-            probe,
-        })
+        let probe = kind.is_fifo().then(|| PipeProbe::open(pid, fd).ok().map(Rc::new)).flatten();
+        Some(Self { link, stream, file: kind.is_file(), probe })
     }
 
     /// Whether one can wait for what is at the other side.
@@ -82,10 +74,7 @@ enum Target {
 impl Ends {
     /// The ends of the process as they are now.
     pub fn of(pid: Pid) -> Self {
-        Self {
-            input: End::of(pid, 0),
-            output: End::of(pid, 1),
-        }
+        Self { input: End::of(pid, 0), output: End::of(pid, 1) }
     }
 
     /// What a task of `pid` waits for in this call.
@@ -95,11 +84,7 @@ impl Ends {
             Waiting::Write(fd) => self.write_wait(self.target(pid, fd)),
             Waiting::Move(from, to) => self.move_wait(self.target(pid, from), self.target(pid, to)),
             Waiting::Poll { address, count } => self.poll_wait(pid, address, count),
-            Waiting::Select {
-                count,
-                readable,
-                writable,
-            } => {
+            Waiting::Select { count, readable, writable } => {
                 let readable = bits(pid, readable, count);
                 let writable = bits(pid, writable, count);
                 self.ready_wait(
@@ -169,11 +154,8 @@ impl Ends {
             return Wait::Sleep;
         }
         let mut array = [0; 8 * 64];
-        let length = array.len().min(
-            usize::try_from(count)
-                .unwrap_or(usize::MAX)
-                .saturating_mul(8),
-        );
+        let length =
+            array.len().min(usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(8));
         match contend_sys::memory::read(pid, address, &mut array[..length]) {
             Ok(read) => self.ready_wait(pid, pollfds(&array[..read])),
             Err(_) => Wait::Poll,
@@ -225,10 +207,7 @@ impl Ends {
         let Some(link) = link.to_str() else {
             return Target::File;
         };
-        let is = |end: &Option<End>| {
-            end.as_ref()
-                .is_some_and(|end| end.stream && end.link == link)
-        };
+        let is = |end: &Option<End>| end.as_ref().is_some_and(|end| end.stream && end.link == link);
         if is(&self.input) {
             Target::Input
         } else if is(&self.output) {
@@ -272,9 +251,7 @@ fn is_terminal(link: &str) -> bool {
 /// Descriptors in an `fd_set` of another process.
 fn bits(pid: Pid, address: u64, count: u64) -> impl Iterator<Item = i32> {
     let mut set = [0; 128];
-    let length = usize::try_from(count.div_ceil(8))
-        .unwrap_or(0)
-        .min(set.len());
+    let length = usize::try_from(count.div_ceil(8)).unwrap_or(0).min(set.len());
     let read = match address {
         0 => 0,
         _ => contend_sys::memory::read(pid, address, &mut set[..length]).unwrap_or(0),
@@ -306,17 +283,11 @@ mod tests {
         assert_eq!(of(Waiting::Read(other.as_raw_fd())), Wait::Pipe);
         assert_eq!(of(Waiting::Read(file.as_raw_fd())), Wait::Disk);
         // Moving from an empty input to an empty output can only wait for the input.
-        assert_eq!(
-            of(Waiting::Move(input.as_raw_fd(), output.as_raw_fd())),
-            Wait::Starved
-        );
+        assert_eq!(of(Waiting::Move(input.as_raw_fd(), output.as_raw_fd())), Wait::Starved);
         let array: Vec<u8> = [(other.as_raw_fd(), 1_i16), (input.as_raw_fd(), 1)]
             .iter()
             .flat_map(|(fd, events)| {
-                fd.to_ne_bytes()
-                    .into_iter()
-                    .chain(events.to_ne_bytes())
-                    .chain([0, 0])
+                fd.to_ne_bytes().into_iter().chain(events.to_ne_bytes()).chain([0, 0])
             })
             .collect();
         let address = array.as_ptr().addr() as u64;

@@ -1,6 +1,7 @@
 //! One task (a thread, or the only one of a process).
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use contend_sys::Pid;
 use contend_sys::procfs::{self, InKernel, ProcFile, SchedStat, Stat};
@@ -20,7 +21,13 @@ pub struct Task {
     pub sched: SchedStat,
     /// What it did at the last look.
     pub state: State,
+    /// What a call waits for, as last found out, and when: a task waits in the same few
+    /// calls again and again.
+    waits: Vec<(Waiting, Wait, Instant)>,
 }
+
+/// How long it is taken for granted that a descriptor still leads where it did.
+const SAME_TARGET: Duration = Duration::from_millis(50);
 
 impl Task {
     /// Starts looking at thread `id` of `process`.
@@ -28,11 +35,7 @@ impl Task {
     /// # Errors
     /// When it has ended.
     pub fn open(process: Pid, id: Pid) -> io::Result<Self> {
-        let folder = format!(
-            "/proc/{}/task/{}",
-            process.as_raw_nonzero(),
-            id.as_raw_nonzero()
-        );
+        let folder = format!("/proc/{}/task/{}", process.as_raw_nonzero(), id.as_raw_nonzero());
         Ok(Self {
             process,
             id,
@@ -40,6 +43,7 @@ impl Task {
             syscall: ProcFile::open(&format!("{folder}/syscall")).ok(),
             sched: SchedStat::default(),
             state: State::Active,
+            waits: Vec::new(),
         })
     }
 
@@ -68,12 +72,29 @@ impl Task {
         Ok(())
     }
 
-    fn read_state(&self, ends: &Ends, unmoved: bool, buffer: &mut [u8]) -> io::Result<State> {
-        let in_kernel = self
-            .syscall
-            .as_ref()
-            .and_then(|file| file.read(buffer).ok())
-            .and_then(InKernel::parse);
+    fn wait_of(&mut self, ends: &Ends, waiting: Waiting) -> Wait {
+        let now = Instant::now();
+        let known = self
+            .waits
+            .iter()
+            .find(|(call, _, found)| *call == waiting && now.duration_since(*found) < SAME_TARGET);
+        if let Some((_, wait, _)) = known {
+            return *wait;
+        }
+        let wait = ends.wait_of(self.process, waiting);
+        self.waits.retain(|(call, _, found)| {
+            *call != waiting && now.duration_since(*found) < SAME_TARGET
+        });
+        // What a wait for several descriptors or for moving data means depends on the moment.
+        if matches!(waiting, Waiting::Read(_) | Waiting::Write(_)) {
+            self.waits.push((waiting, wait, now));
+        }
+        wait
+    }
+
+    fn read_state(&mut self, ends: &Ends, unmoved: bool, buffer: &mut [u8]) -> io::Result<State> {
+        let in_kernel =
+            self.syscall.as_ref().and_then(|file| file.read(buffer).ok()).and_then(InKernel::parse);
         match in_kernel {
             // A zombie reads as running, and so does a task that has not moved since the
             // last look because it waits for a CPU: only `stat` tells them apart.
@@ -87,7 +108,7 @@ impl Task {
             Some(InKernel::Fault) => Ok(State::Waiting(Wait::Disk)),
             Some(InKernel::Call { number, arguments }) => {
                 let waiting = Waiting::from_call(number, &arguments);
-                Ok(State::Waiting(ends.wait_of(self.process, waiting)))
+                Ok(State::Waiting(self.wait_of(ends, waiting)))
             }
             None => self.read_stat(buffer).map(|stat| match stat.state {
                 b'R' => State::Active,

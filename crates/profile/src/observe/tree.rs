@@ -25,6 +25,8 @@ pub struct Seen {
     pub waiting: [Duration; Wait::COUNT],
     /// Looks.
     pub looks: u64,
+    /// Looks that found it waiting.
+    pub waiting_looks: u64,
 }
 
 impl Seen {
@@ -40,7 +42,10 @@ impl Seen {
                 self.active += time;
                 self.active_tasks += time * active_tasks.max(1);
             }
-            State::Waiting(wait) => self.waiting[wait as usize] += time,
+            State::Waiting(wait) => {
+                self.waiting_looks += 1;
+                self.waiting[wait as usize] += time;
+            }
         }
     }
 }
@@ -137,8 +142,7 @@ impl Tree {
         let tasks = self.processes.iter().flat_map(|process| &process.tasks);
         let active = tasks.filter(|task| task.state == State::Active).count();
         self.unreadable |= self.state == State::Waiting(Wait::Unknown);
-        self.seen
-            .add(self.state, u32::try_from(active).unwrap_or(u32::MAX), time);
+        self.seen.add(self.state, u32::try_from(active).unwrap_or(u32::MAX), time);
     }
 
     fn waits_for_unseen_child(&self) -> bool {
@@ -152,11 +156,7 @@ impl Tree {
             process.read_peak_rss(buffer);
         }
         self.find_children(buffer);
-        let tasks: usize = self
-            .processes
-            .iter()
-            .map(|process| process.tasks.len())
-            .sum();
+        let tasks: usize = self.processes.iter().map(|process| process.tasks.len()).sum();
         self.several_tasks |= tasks > 1;
     }
 
@@ -202,27 +202,18 @@ impl Tree {
 
     /// Largest `VmHWM` of any of its processes, as last read, in bytes.
     pub fn peak_rss(&self) -> u64 {
-        self.processes
-            .iter()
-            .map(|process| process.peak_rss)
-            .fold(self.gone_peak_rss, u64::max)
+        self.processes.iter().map(|process| process.peak_rss).fold(self.gone_peak_rss, u64::max)
     }
 
     /// Reads the scheduler's figures and the peaks of memory once more, without adding
     /// time. To be called when the stage is about to end or has ended and is not reaped.
     /// Returns whether the peak of its own process could still be read.
     pub fn last_look(&mut self, buffer: &mut [u8]) -> bool {
-        for task in self
-            .processes
-            .iter_mut()
-            .flat_map(|process| &mut process.tasks)
-        {
+        for task in self.processes.iter_mut().flat_map(|process| &mut process.tasks) {
             let _ = task.update_sched(buffer); // the last figures stand for one that has gone
         }
         let mut processes = self.processes.iter_mut();
-        let own = processes
-            .next()
-            .is_some_and(|leader| leader.read_peak_rss(buffer));
+        let own = processes.next().is_some_and(|leader| leader.read_peak_rss(buffer));
         for process in processes {
             process.read_peak_rss(buffer);
         }
@@ -260,10 +251,7 @@ impl Process {
         if self.stopped {
             return Some(State::Waiting(Wait::Stopped));
         }
-        State::combine(
-            self.tasks.iter().map(|task| task.state),
-            Wait::rank_in_process,
-        )
+        State::combine(self.tasks.iter().map(|task| task.state), Wait::rank_in_process)
     }
 
     fn refresh(&mut self, buffer: &mut [u8]) {
@@ -281,9 +269,7 @@ impl Process {
         let Ok(folder) = std::fs::read_dir(path) else {
             return;
         };
-        let ids = folder
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let ids = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         for id in ids.filter_map(Pid::from_raw) {
             let known = self.tasks.iter().any(|task| task.id == id);
             if !known
@@ -296,13 +282,8 @@ impl Process {
     }
 
     fn child_ids(&self, buffer: &mut [u8]) -> Vec<Pid> {
-        let text = self
-            .children
-            .as_ref()
-            .and_then(|file| file.read(buffer).ok());
-        text.map_or_else(Vec::new, |text| {
-            parse_pids(text).filter_map(Pid::from_raw).collect()
-        })
+        let text = self.children.as_ref().and_then(|file| file.read(buffer).ok());
+        text.map_or_else(Vec::new, |text| parse_pids(text).filter_map(Pid::from_raw).collect())
     }
 
     fn read_io(&self, buffer: &mut [u8]) -> Option<Io> {
@@ -327,10 +308,7 @@ mod tests {
 
     #[test]
     fn a_child_s_sleep_is_the_stage_s() {
-        let mut child = Command::new("sh")
-            .args(["-c", "sleep 100; :"])
-            .spawn()
-            .expect("sh");
+        let mut child = Command::new("sh").args(["-c", "sleep 100; :"]).spawn().expect("sh");
         let mut tree = Tree::open(Pid::from_child(&child)).expect("alive");
         let mut buffer = [0; 4096];
         let step = Duration::from_millis(1);
@@ -362,8 +340,7 @@ mod tests {
         let mut buffer = [0; 4096];
         let written = (0..5_000).any(|_| {
             std::thread::sleep(Duration::from_millis(1));
-            tree.read_io(&mut buffer)
-                .is_some_and(|io| io.write_bytes == 6 && io.writes == 1)
+            tree.read_io(&mut buffer).is_some_and(|io| io.write_bytes == 6 && io.writes == 1)
         });
         assert!(written, "{:?}", tree.read_io(&mut buffer));
         tree.refresh(&mut buffer);

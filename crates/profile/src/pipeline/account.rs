@@ -2,8 +2,8 @@
 //!
 //! Exact figures come first: the kernel's CPU time and run-queue time, the clock's
 //! lifetime. What is left of the lifetime was spent waiting; what for, the looks tell.
-//! They are a sample of moments, so their shares are scaled to the exact remainder, but
-//! never by much: what the looks do not cover stays unexplained.
+//! They are a sample of moments, so their shares are scaled to the exact remainder. How
+//! far depends on their number: what few looks do not cover stays unexplained.
 
 use std::time::Duration;
 
@@ -13,9 +13,14 @@ use contend_sys::child::ExitStatus;
 use super::run::{Fills, RawRun, RawStage};
 use crate::observe::Wait;
 
-/// Looks may fall short of the waiting time by this factor before the rest counts as
-/// unexplained: the sampling error of a few dozen looks.
-const MOST_SCALING: f64 = 1.25;
+/// Few looks may fall short of the waiting time by this factor before the rest counts as
+/// unexplained.
+const FEW_LOOKS_SCALING: f64 = 1.25;
+/// With this many looks that found it waiting, the shares of the waits are good to some
+/// percent. They then hold for all of the waiting time, though looking itself hides some
+/// waits: on a busy machine a stage that is woken while we look has to wait for our CPU.
+const MANY_LOOKS: u64 = 30;
+const MANY_LOOKS_SCALING: f64 = 3.0;
 
 /// A program reads about this much of its libraries and tables as it starts.
 const STARTUP_READS: u64 = 64 * 1024;
@@ -111,9 +116,7 @@ impl Times {
         };
         let before = Duration::from_nanos(raw.sched_before.on_cpu);
         let cpu = (raw.usage.user + raw.usage.system).saturating_sub(before);
-        let queue = raw
-            .run_queue
-            .saturating_sub(Duration::from_nanos(raw.sched_before.run_queue));
+        let queue = raw.run_queue.saturating_sub(Duration::from_nanos(raw.sched_before.run_queue));
         let on_cpu = cpu.div_f64(overlap).min(lifetime);
         let run_queue = queue.div_f64(overlap).min(lifetime - on_cpu);
         let waited = lifetime - on_cpu - run_queue;
@@ -125,24 +128,24 @@ impl Times {
         let child = &mut seen[Wait::Child as usize];
         *child = child.saturating_sub(unseen_work);
 
-        let waits = scale(seen, waited);
+        let most = if raw.seen.waiting_looks < MANY_LOOKS {
+            FEW_LOOKS_SCALING
+        } else {
+            MANY_LOOKS_SCALING
+        };
+        let waits = scale(seen, waited, most);
         let known: Duration = Wait::known().map(|wait| waits[wait as usize]).sum();
-        Self {
-            on_cpu,
-            run_queue,
-            waits,
-            unexplained: waited.saturating_sub(known),
-        }
+        Self { on_cpu, run_queue, waits, unexplained: waited.saturating_sub(known) }
     }
 }
 
-/// Scales what was seen to the time that was spent waiting.
-fn scale(seen: [Duration; Wait::COUNT], waited: Duration) -> [Duration; Wait::COUNT] {
+/// Scales what was seen to the time that was spent waiting, by `most` at most.
+fn scale(seen: [Duration; Wait::COUNT], waited: Duration, most: f64) -> [Duration; Wait::COUNT] {
     let total: Duration = seen.iter().sum();
     if total.is_zero() {
         return seen;
     }
-    let factor = (waited.as_secs_f64() / total.as_secs_f64()).min(MOST_SCALING);
+    let factor = (waited.as_secs_f64() / total.as_secs_f64()).min(most);
     seen.map(|time| time.mul_f64(factor))
 }
 
@@ -208,11 +211,11 @@ fn reconcile_bytes(stages: &mut [Stage], raw: &[RawStage]) {
         if !reader.io_exact && all_read {
             to.bytes_in = to.bytes_in.max(from.bytes_out);
         }
-        // What a reader read beyond what was written to it are its libraries, unless it
-        // is so much that it reads files too.
+        // What a reader read beyond what was written to it are its libraries and those of
+        // the programs that it started, unless it is so much that it reads files too.
         if let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in)
             && read > written
-            && read - written <= STARTUP_READS
+            && (read - written <= STARTUP_READS || to.children_cpu_seconds > 0.0)
         {
             to.bytes_in = Some(written);
         }
@@ -223,10 +226,12 @@ fn reconcile_bytes(stages: &mut [Stage], raw: &[RawStage]) {
 fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
     let may_have_read = raw.input_is_file
         || raw.seen.waited(Wait::Starved) > Duration::ZERO
-        || stage.bytes_in > Some(STARTUP_READS / 4)
-        || stage.bytes_out <= stage.bytes_in;
-    if !may_have_read {
+        || stage.bytes_in > Some(STARTUP_READS / 4);
+    if !may_have_read && stage.bytes_in.is_some() {
         stage.bytes_in = Some(0);
+        if raw.io_exact {
+            stage.approximate.push("bytes_in".to_owned());
+        }
     }
 }
 
@@ -298,11 +303,7 @@ pub fn total(stages: &[Stage], run: &RawRun) -> Total {
     let sum = |field: fn(&Stage) -> f64| stages.iter().map(field).sum::<f64>();
     let cpu = sum(Stage::cpu_seconds);
     let wall = run.wall.as_secs_f64();
-    let bytes = stages
-        .iter()
-        .flat_map(|stage| [stage.bytes_in, stage.bytes_out])
-        .flatten()
-        .max();
+    let bytes = stages.iter().flat_map(|stage| [stage.bytes_in, stage.bytes_out]).flatten().max();
     Total {
         user_seconds: sum(|stage| stage.user_seconds),
         system_seconds: sum(|stage| stage.system_seconds),
@@ -313,20 +314,13 @@ pub fn total(stages: &[Stage], run: &RawRun) -> Total {
             .map(|bytes| cpu / (bytes as f64 / 1e9)),
         run_queue_seconds: sum(|stage| stage.run_queue_seconds),
         runnable_mean: run.runnable_mean,
-        switches: stages
-            .iter()
-            .map(|s| s.voluntary_switches + s.involuntary_switches)
-            .sum(),
+        switches: stages.iter().map(|s| s.voluntary_switches + s.involuntary_switches).sum(),
     }
 }
 
 /// The pipeline's status as the shell would return it.
 pub fn exit_code(run: &RawRun, inverted: bool) -> i32 {
-    let mut codes = run
-        .stages
-        .iter()
-        .rev()
-        .map(|stage| stage.status.shell_code());
+    let mut codes = run.stages.iter().rev().map(|stage| stage.status.shell_code());
     let code = if run.pipefail {
         codes.find(|&code| code != 0).unwrap_or(0)
     } else {
@@ -371,23 +365,12 @@ pub(crate) mod tests {
         RawStage {
             status: ExitStatus::Exited(0),
             ended: 1000 * MS,
-            usage: Usage {
-                user: 300 * MS,
-                system: 100 * MS,
-                ..Usage::default()
-            },
+            usage: Usage { user: 300 * MS, system: 100 * MS, ..Usage::default() },
             sched_before: SchedStat::default(),
-            sched_after: SchedStat {
-                on_cpu: 400_000_000,
-                ..SchedStat::default()
-            },
+            sched_after: SchedStat { on_cpu: 400_000_000, ..SchedStat::default() },
             run_queue: 100 * MS,
             status_before: Status::default(),
-            seen: Seen {
-                active: 500 * MS,
-                active_tasks: 500 * MS,
-                ..Seen::default()
-            },
+            seen: Seen { active: 500 * MS, active_tasks: 500 * MS, ..Seen::default() },
             several_tasks: false,
             unreadable: false,
             io: Some(Io::default()),
@@ -416,59 +399,42 @@ pub(crate) mod tests {
 
     #[test]
     fn waits_are_scaled_to_the_exact_remainder() {
-        let raw = RawStage {
-            seen: seen(&[(Wait::Starved, 300), (Wait::Sleep, 150)]),
-            ..raw_stage()
-        };
+        let raw =
+            RawStage { seen: seen(&[(Wait::Starved, 300), (Wait::Sleep, 150)]), ..raw_stage() };
         let stage = stage(1, "x", &raw);
         assert!(close(stage.on_cpu_seconds, 0.4) && close(stage.run_queue_seconds, 0.1));
-        assert!(
-            close(stage.starved_seconds, 500e-3 * 2.0 / 3.0),
-            "{stage:?}"
-        );
+        assert!(close(stage.starved_seconds, 500e-3 * 2.0 / 3.0), "{stage:?}");
         assert!(close(stage.other_waits.sleep, 500e-3 / 3.0));
         assert!(close(stage.unexplained_seconds, 0.0));
     }
 
     #[test]
     fn what_no_look_covers_stays_unexplained() {
-        let raw = RawStage {
-            seen: seen(&[(Wait::Blocked, 100)]),
-            ..raw_stage()
-        };
+        let raw = RawStage { seen: seen(&[(Wait::Blocked, 100)]), ..raw_stage() };
         let stage = stage(1, "x", &raw);
         assert!(close(stage.blocked_seconds, 0.125));
         assert!(close(stage.unexplained_seconds, 0.375));
-        let raw = RawStage {
-            seen: seen(&[(Wait::Unknown, 500)]),
-            ..raw_stage()
-        };
+        let raw = RawStage { seen: seen(&[(Wait::Unknown, 500)]), ..raw_stage() };
         assert!(close(super::stage(1, "x", &raw).unexplained_seconds, 0.5));
+        let mut many = RawStage { seen: seen(&[(Wait::Blocked, 300)]), ..raw_stage() };
+        many.seen.waiting_looks = MANY_LOOKS;
+        assert!(close(super::stage(1, "x", &many).blocked_seconds, 0.5));
     }
 
     #[test]
     fn unseen_children_at_work_are_not_a_wait() {
-        let mut raw = RawStage {
-            seen: seen(&[(Wait::Child, 600), (Wait::Starved, 300)]),
-            ..raw_stage()
-        };
+        let mut raw =
+            RawStage { seen: seen(&[(Wait::Child, 600), (Wait::Starved, 300)]), ..raw_stage() };
         // 400 ms of CPU time and 100 ms of queueing, but seen active for 100 ms alone.
         raw.seen.active = 100 * MS;
         let stage = stage(1, "x", &raw);
-        assert!(
-            close(stage.other_waits.child, 500e-3 * 200.0 / 500.0),
-            "{stage:?}"
-        );
+        assert!(close(stage.other_waits.child, 500e-3 * 200.0 / 500.0), "{stage:?}");
         assert!(close(stage.starved_seconds, 500e-3 * 300.0 / 500.0));
     }
 
     #[test]
     fn tasks_at_work_at_once_count_once() {
-        let mut raw = RawStage {
-            seen: seen(&[]),
-            several_tasks: true,
-            ..raw_stage()
-        };
+        let mut raw = RawStage { seen: seen(&[]), several_tasks: true, ..raw_stage() };
         raw.usage.user = 1700 * MS;
         raw.run_queue = 0 * MS;
         raw.seen.active = 900 * MS;
@@ -504,12 +470,7 @@ pub(crate) mod tests {
     }
 
     fn io(read_bytes: u64, write_bytes: u64) -> Option<Io> {
-        Some(Io {
-            read_bytes,
-            write_bytes,
-            reads: 1,
-            writes: 1,
-        })
+        Some(Io { read_bytes, write_bytes, reads: 1, writes: 1 })
     }
 
     fn bytes(raw: &[RawStage]) -> Vec<(Option<u64>, Option<u64>)> {
@@ -520,20 +481,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_neighbour_s_exact_count_completes_a_last_sample() {
-        let sampled = RawStage {
-            io: io(0, 900_000),
-            io_exact: false,
-            ..raw_stage()
-        };
-        let exact = RawStage {
-            io: io(1_003_000, 5),
-            ..raw_stage()
-        };
-        let last = RawStage {
-            io: io(3, 3),
-            io_exact: false,
-            ..raw_stage()
-        };
+        let sampled = RawStage { io: io(0, 900_000), io_exact: false, ..raw_stage() };
+        let exact = RawStage { io: io(1_003_000, 5), ..raw_stage() };
+        let last = RawStage { io: io(3, 3), io_exact: false, ..raw_stage() };
         let counted = bytes(&[sampled, exact, last]);
         assert_eq!(counted[0].1, Some(1_003_000));
         assert_eq!(counted[1], (Some(1_003_000), Some(5)));
@@ -542,63 +492,32 @@ pub(crate) mod tests {
 
     #[test]
     fn libraries_read_at_the_start_are_no_input() {
-        let writer = RawStage {
-            io: io(4_000, 1_000_000),
-            ..raw_stage()
-        };
-        let reader = RawStage {
-            io: io(1_004_000, 10),
-            ..raw_stage()
-        };
+        let writer = RawStage { io: io(4_000, 1_000_000), ..raw_stage() };
+        let reader = RawStage { io: io(1_004_000, 10), ..raw_stage() };
         let counted = bytes(&[writer.clone(), reader]);
         assert_eq!(counted[0].0, Some(0));
         assert_eq!(counted[1].0, Some(1_000_000));
-        let reads_files_too = RawStage {
-            io: io(9_000_000, 10),
-            ..raw_stage()
-        };
+        let reads_files_too = RawStage { io: io(9_000_000, 10), ..raw_stage() };
         assert_eq!(bytes(&[writer, reads_files_too])[1].0, Some(9_000_000));
     }
 
     #[test]
     fn holding_needs_input_before_and_output_after_the_end_of_input() {
-        let writer = RawStage {
-            first_output: Some(5 * MS),
-            ended: 500 * MS,
-            ..raw_stage()
-        };
-        let holder = RawStage {
-            first_output: Some(510 * MS),
-            ..raw_stage()
-        };
-        let streamer = RawStage {
-            first_output: Some(20 * MS),
-            ..raw_stage()
-        };
-        let silent = RawStage {
-            first_output: None,
-            ..raw_stage()
-        };
+        let writer = RawStage { first_output: Some(5 * MS), ended: 500 * MS, ..raw_stage() };
+        let holder = RawStage { first_output: Some(510 * MS), ..raw_stage() };
+        let streamer = RawStage { first_output: Some(20 * MS), ..raw_stage() };
+        let silent = RawStage { first_output: None, ..raw_stage() };
         assert!(holds_output(&[writer.clone(), holder.clone()], 1));
         assert!(!holds_output(&[writer.clone(), streamer], 1));
         assert!(!holds_output(&[writer.clone(), silent], 1));
-        let quick = RawStage {
-            ended: 10 * MS,
-            ..writer
-        };
-        assert!(
-            !holds_output(&[quick, holder], 1),
-            "there was hardly any time to hold it"
-        );
+        let quick = RawStage { ended: 10 * MS, ..writer };
+        assert!(!holds_output(&[quick, holder], 1), "there was hardly any time to hold it");
     }
 
     fn run_of(codes: &[i32], pipefail: bool) -> RawRun {
         let stages = codes
             .iter()
-            .map(|&code| RawStage {
-                status: ExitStatus::Exited(code),
-                ..raw_stage()
-            })
+            .map(|&code| RawStage { status: ExitStatus::Exited(code), ..raw_stage() })
             .collect();
         RawRun {
             stages,

@@ -29,12 +29,7 @@ impl Gate {
     /// # Errors
     /// When none of the folders for temporary files can.
     pub fn new() -> io::Result<Self> {
-        let folders = [
-            std::env::temp_dir(),
-            "/tmp".into(),
-            "/dev/shm".into(),
-            "/var/tmp".into(),
-        ];
+        let folders = [std::env::temp_dir(), "/tmp".into(), "/dev/shm".into(), "/var/tmp".into()];
         let mut last_error = io::Error::from(io::ErrorKind::NotFound);
         for folder in folders {
             match Self::new_in(&folder) {
@@ -65,10 +60,7 @@ impl Gate {
     pub fn open(self) -> io::Result<OpenGate> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let end = rustix::fs::openat(CWD, self.path(), flags, Mode::empty())?;
-        Ok(OpenGate {
-            _gate: self,
-            _end: end,
-        })
+        Ok(OpenGate { _gate: self, _end: end })
     }
 }
 
@@ -81,9 +73,7 @@ fn unused_name(folder: &Path) -> PathBuf {
     use std::sync::atomic::{AtomicU32, Ordering};
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let now = std::time::UNIX_EPOCH
-        .elapsed()
-        .map_or(0, |time| time.subsec_nanos());
+    let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.subsec_nanos());
     folder.join(format!("contend-gate.{}.{count}.{now}", std::process::id()))
 }
 
@@ -96,15 +86,9 @@ mod tests {
     fn a_process_waits_until_the_gate_opens() {
         let gate = Gate::new().expect("a folder for temporary files");
         let script = format!(": <{}", gate.path());
-        let mut child = Command::new("sh")
-            .args(["-c", &script])
-            .spawn()
-            .expect("sh");
+        let mut child = Command::new("sh").args(["-c", &script]).spawn().expect("sh");
         std::thread::sleep(std::time::Duration::from_millis(50));
-        assert!(
-            child.try_wait().expect("child").is_none(),
-            "it did not wait"
-        );
+        assert!(child.try_wait().expect("child").is_none(), "it did not wait");
         let open = gate.open().expect("a descriptor");
         assert!(child.wait().expect("child").success());
         drop(open);

@@ -102,17 +102,11 @@ pub fn launch(spec: LaunchSpec<'_>, signals: &SignalFd) -> Result<Launched, Laun
     let end_gate = Gate::new().map_err(prepare("make a FIFO in the folder for temporary files"))?;
     let (receiver, sender) = io::pipe().map_err(prepare("make a pipe"))?;
 
-    let meeting = Meeting {
-        gate: gate.path(),
-        channel: proc_path(&sender),
-        end_gate: end_gate.path(),
-    };
+    let meeting =
+        Meeting { gate: gate.path(), channel: proc_path(&sender), end_gate: end_gate.path() };
     let text = script(spec.setup, spec.parsed, spec.pipefail, &meeting);
-    let shell = start_shell(spec.shell, &text, spec.stdin, spec.discard)?;
-    let waiting = WaitingShell {
-        pid: shell,
-        end_gate,
-    };
+    let shell = start_shell(spec.shell, &text, spec.stdin, spec.discard, signals)?;
+    let waiting = WaitingShell { pid: shell, end_gate };
 
     let (options, starter) = hear_of_starter(receiver, shell, signals)?;
     let wanted = spec.parsed.stages.len();
@@ -123,19 +117,11 @@ pub fn launch(spec: LaunchSpec<'_>, signals: &SignalFd) -> Result<Launched, Laun
         }
         Err(started) => {
             end_all(&waiting, &started);
-            return Err(LaunchError::Stages {
-                started: started.len(),
-                wanted,
-            });
+            return Err(LaunchError::Stages { started: started.len(), wanted });
         }
     };
     let pipefail = spec.pipefail || option_is_on(&options, "pipefail");
-    Ok(Launched {
-        stages,
-        pipefail,
-        gate,
-        shell: waiting,
-    })
+    Ok(Launched { stages, pipefail, gate, shell: waiting })
 }
 
 fn start_shell(
@@ -143,6 +129,7 @@ fn start_shell(
     script: &str,
     stdin: Option<File>,
     discard: bool,
+    signals: &SignalFd,
 ) -> Result<Pid, LaunchError> {
     let mut command = Command::new(shell);
     if shell.rsplit('/').next() == Some("busybox") {
@@ -155,10 +142,8 @@ fn start_shell(
     if discard {
         command.stdout(Stdio::null());
     }
-    let child = spawn::spawn(&mut command).map_err(|source| LaunchError::Shell {
-        shell: shell.to_owned(),
-        source,
-    })?;
+    let child = spawn::spawn(&mut command, signals)
+        .map_err(|source| LaunchError::Shell { shell: shell.to_owned(), source })?;
     Ok(Pid::from_child(&child))
 }
 
@@ -171,10 +156,7 @@ fn hear_of_starter(
     let mut heard = String::new();
     let mut buffer = [0; 4096];
     loop {
-        let mut fds = [
-            PollFd::new(&channel, PollFlags::IN),
-            PollFd::new(signals, PollFlags::IN),
-        ];
+        let mut fds = [PollFd::new(&channel, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
         let _ = poll(&mut fds, None); // woken early by a signal, it is only asked again
         if fds[0].revents().contains(PollFlags::IN) {
             let length = channel.read(&mut buffer).unwrap_or(0);
@@ -203,9 +185,7 @@ fn starter_in(heard: &str) -> Option<Pid> {
     let complete = &heard[..=heard.rfind('\n')?];
     complete.lines().find_map(|line| {
         let (pid, rest) = line.split_once(' ')?;
-        rest.starts_with('(')
-            .then(|| Pid::from_raw(pid.parse().ok()?))
-            .flatten()
+        rest.starts_with('(').then(|| Pid::from_raw(pid.parse().ok()?)).flatten()
     })
 }
 
@@ -250,9 +230,7 @@ fn scan_for_children(parent: Pid) -> Vec<Pid> {
     let Ok(folder) = std::fs::read_dir("/proc") else {
         return Vec::new();
     };
-    let pids = folder
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let pids = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let mut children: Vec<(u64, i32)> = pids
         .filter_map(|pid: i32| {
             let stat = procfs::read_once(&format!("/proc/{pid}/stat"), &mut buffer).ok()?;
@@ -261,10 +239,7 @@ fn scan_for_children(parent: Pid) -> Vec<Pid> {
         })
         .collect();
     children.sort_unstable();
-    children
-        .into_iter()
-        .filter_map(|(_, pid)| Pid::from_raw(pid))
-        .collect()
+    children.into_iter().filter_map(|(_, pid)| Pid::from_raw(pid)).collect()
 }
 
 /// Ends the starter and waits until its children are ours. SIGPIPE is the signal whose
@@ -277,9 +252,7 @@ fn end_starter(starter: Pid, stages: &[Pid]) {
     let mut buffer = [0; 1024];
     loop {
         let path = format!("/proc/{}/stat", stages[0].as_raw_nonzero());
-        let parent = procfs::read_once(&path, &mut buffer)
-            .ok()
-            .and_then(Stat::parse);
+        let parent = procfs::read_once(&path, &mut buffer).ok().and_then(Stat::parse);
         if parent.is_none_or(|stat| stat.parent == own) {
             return;
         }
@@ -327,10 +300,7 @@ impl WaitingShell {
                 Err(_) => return,
             }
             let mut fds = [PollFd::new(signals, PollFlags::IN)];
-            let limit = Timespec {
-                tv_sec: 0,
-                tv_nsec: 50_000_000,
-            };
+            let limit = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             let _ = poll(&mut fds, Some(&limit));
             while let Some(arrived) = signals.next() {
                 if arrived.signal != Signal::CHILD.as_raw()

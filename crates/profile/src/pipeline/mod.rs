@@ -51,10 +51,7 @@ pub fn profile(
     let run = run::run(spec, progress)?;
     let load = Load::read().since(load_before);
     let record = record(&run, parsed, shell, started_at, host, load);
-    Ok(Profiled {
-        record,
-        interrupted: run.interrupted,
-    })
+    Ok(Profiled { record, interrupted: run.interrupted })
 }
 
 fn record(
@@ -65,26 +62,18 @@ fn record(
     host: &Host,
     load: Load,
 ) -> PipeRecord {
-    let texts: Vec<_> = (0..parsed.stages.len())
-        .map(|index| parsed.stage_text(index))
-        .collect();
+    let texts: Vec<_> = (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect();
     let stages = account::stages(run, &texts);
     let boundaries = account::boundaries(&stages, &run.fills, run.wall);
     let total = account::total(&stages, run);
     let wall_seconds = run.wall.as_secs_f64();
     let cpus = host.usable_cpus();
-    let input_fill = run
-        .input_fill
-        .mean()
-        .map(|mean| mean / run.input_fill.capacity.max(1) as f64);
+    let input_fill = run.input_fill.mean().map(|mean| mean / run.input_fill.capacity.max(1) as f64);
     let bottleneck = verdict::verdict(&Evidence {
         stages: &stages,
         wall_seconds,
         cpus,
-        fed_from_outside: run
-            .stages
-            .first()
-            .is_some_and(|stage| stage.input_is_stream),
+        fed_from_outside: run.stages.first().is_some_and(|stage| stage.input_is_stream),
         input_fill,
         read_from_outside: true, // a file or /dev/null never blocks its writer
     });
@@ -137,11 +126,8 @@ fn warnings(run: &RawRun, boundaries: &[Boundary], host: &Host, load: Load) -> V
     let wall = run.wall.as_secs_f64();
     let online = host.cpus_online.max(1) as f64;
 
-    let stages_cpu: f64 = run
-        .stages
-        .iter()
-        .map(|s| (s.usage.user + s.usage.system).as_secs_f64())
-        .sum();
+    let stages_cpu: f64 =
+        run.stages.iter().map(|s| (s.usage.user + s.usage.system).as_secs_f64()).sum();
     let own = (run.own.user + run.own.system).as_secs_f64();
     let others = load.busy.as_secs_f64() - stages_cpu - own;
     // /proc/stat counts ticks of 10 ms, so short runs tell nothing.
@@ -169,10 +155,7 @@ fn warnings(run: &RawRun, boundaries: &[Boundary], host: &Host, load: Load) -> V
     if !load.throttled.is_zero() {
         warn(
             WarningId::Throttled,
-            format!(
-                "the cgroup's CPU quota held processes back for {:?}",
-                load.throttled
-            ),
+            format!("the cgroup's CPU quota held processes back for {:?}", load.throttled),
         );
     }
     for (index, stage) in run.stages.iter().enumerate().filter(|(_, s)| s.unreadable) {
@@ -182,11 +165,7 @@ fn warnings(run: &RawRun, boundaries: &[Boundary], host: &Host, load: Load) -> V
                 "what stage {} waits for may not be read by this user: its waits are guessed \
                  from its pipes or left unexplained{}",
                 index + 1,
-                if stage.io.is_none() {
-                    ", and its bytes are not known"
-                } else {
-                    ""
-                }
+                if stage.io.is_none() { ", and its bytes are not known" } else { "" }
             ),
         );
     }

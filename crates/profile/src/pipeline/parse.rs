@@ -37,10 +37,7 @@ impl Parsed {
     /// A stage's text, its line breaks and their indentation folded to spaces.
     pub fn stage_text(&self, index: usize) -> String {
         let text = &self.text[self.stages[index].span.clone()];
-        text.split('\n')
-            .map(str::trim)
-            .collect::<Vec<_>>()
-            .join(" ")
+        text.split('\n').map(str::trim).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -60,13 +57,9 @@ pub struct ParseError {
 fn show_place(text: &str, place: usize) -> String {
     let place = text.floor_char_boundary(place.min(text.len()));
     let start = text[..place].rfind('\n').map_or(0, |newline| newline + 1);
-    let end = text[place..]
-        .find('\n')
-        .map_or(text.len(), |newline| place + newline);
-    let before: String = text[start..place]
-        .chars()
-        .map(|c| if c == '\t' { '\t' } else { ' ' })
-        .collect();
+    let end = text[place..].find('\n').map_or(text.len(), |newline| place + newline);
+    let before: String =
+        text[start..place].chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     format!("  {}\n  {before}^", &text[start..end])
 }
 
@@ -92,10 +85,7 @@ pub fn parse(text: &str) -> Result<Parsed, ParseError> {
     let tokens = Tokens::new(text, &offsets);
     if let Some(second) = lists.next() {
         let place = offsets.start(&second.0).unwrap_or(text.len());
-        return Err(error(
-            "this is more than one pipeline: give one at a time",
-            place,
-        ));
+        return Err(error("this is more than one pipeline: give one at a time", place));
     }
     check_single(&list.0, &list.1, &tokens, text.len(), &error)?;
 
@@ -112,11 +102,7 @@ pub fn parse(text: &str) -> Result<Parsed, ParseError> {
                 place,
             )
         })?;
-    Ok(Parsed {
-        text: text.to_owned(),
-        stages,
-        inverted: pipeline.bang,
-    })
+    Ok(Parsed { text: text.to_owned(), stages, inverted: pipeline.bang })
 }
 
 fn check_single(
@@ -134,16 +120,10 @@ fn check_single(
     }
     if matches!(separator, SeparatorOperator::Async) {
         let place = tokens.last_operator("&").unwrap_or(end);
-        return Err(error(
-            "a pipeline in the background cannot be watched: leave out `&`",
-            place,
-        ));
+        return Err(error("a pipeline in the background cannot be watched: leave out `&`", place));
     }
     if list.first.timed.is_some() {
-        return Err(error(
-            "leave out `time`: the report says what each stage took",
-            0,
-        ));
+        return Err(error("leave out `time`: the report says what each stage took", 0));
     }
     Ok(())
 }
@@ -165,31 +145,19 @@ fn syntax_error(text: &str, offsets: &ByteOffsets, source: &GrammarError) -> Par
                 | TokenizerError::UnterminatedAnsiCQuote(p) => Some(offsets.of(p.index)),
                 _ => None,
             };
-            let noticed = position
-                .as_ref()
-                .map_or(end, |p| offsets.of(p.index).min(end));
+            let noticed = position.as_ref().map_or(end, |p| offsets.of(p.index).min(end));
             (
                 format!("syntax error: {}", without_position(&inner.to_string())),
                 opened.unwrap_or(noticed),
             )
         }
     };
-    ParseError {
-        problem,
-        text: text.to_owned(),
-        place,
-    }
+    ParseError { problem, text: text.to_owned(), place }
 }
 
 /// The tokenizer ends some messages with its own idea of the place; the caret shows it.
 fn without_position(message: &str) -> &str {
-    message
-        .split(" at ")
-        .next()
-        .unwrap_or(message)
-        .split(" found")
-        .next()
-        .unwrap_or(message)
+    message.split(" at ").next().unwrap_or(message).split(" found").next().unwrap_or(message)
 }
 
 fn stage_texts(
@@ -197,11 +165,8 @@ fn stage_texts(
     offsets: &ByteOffsets,
     tokens: &Tokens,
 ) -> Option<Vec<StageText>> {
-    let starts: Vec<usize> = pipeline
-        .seq
-        .iter()
-        .map(|command| offsets.start(command))
-        .collect::<Option<_>>()?;
+    let starts: Vec<usize> =
+        pipeline.seq.iter().map(|command| offsets.start(command)).collect::<Option<_>>()?;
     pipeline
         .seq
         .iter()
@@ -213,10 +178,7 @@ fn stage_texts(
                 None => tokens.terminator_after(known_end(command, offsets, tokens)?),
             };
             let end = tokens.last_end_within(start..stop)?;
-            Some(StageText {
-                span: start..end,
-                program: plain_program(command),
-            })
+            Some(StageText { span: start..end, program: plain_program(command) })
         })
         .collect()
 }
@@ -227,11 +189,7 @@ fn known_end(command: &Command, offsets: &ByteOffsets, tokens: &Tokens) -> Optio
     let end = offsets.end(command)?;
     if let Command::Compound(CompoundCommand::IfClause(clause), _) = command {
         // The grammar gives an `if` clause the span of the word `if` alone.
-        let last_list = clause
-            .elses
-            .as_ref()
-            .and_then(|elses| elses.last())
-            .map(|e| &e.body);
+        let last_list = clause.elses.as_ref().and_then(|elses| elses.last()).map(|e| &e.body);
         let inner = offsets.end(last_list.unwrap_or(&clause.then))?;
         return tokens.word_end_after(inner, "fi");
     }
@@ -255,20 +213,11 @@ struct ByteOffsets(Vec<usize>);
 
 impl ByteOffsets {
     fn new(text: &str) -> Self {
-        Self(
-            text.char_indices()
-                .map(|(byte, _)| byte)
-                .chain([text.len()])
-                .collect(),
-        )
+        Self(text.char_indices().map(|(byte, _)| byte).chain([text.len()]).collect())
     }
 
     fn of(&self, character: usize) -> usize {
-        self.0
-            .get(character)
-            .or(self.0.last())
-            .copied()
-            .unwrap_or(0)
+        self.0.get(character).or(self.0.last()).copied().unwrap_or(0)
     }
 
     fn start(&self, node: &impl SourceLocation) -> Option<usize> {
@@ -306,22 +255,16 @@ impl Tokens {
 
     /// Whether the stages follow one another, and every word in them is what stands there.
     fn agree_with(&self, text: &str, stages: &[StageText]) -> bool {
-        let in_order = stages
-            .windows(2)
-            .all(|pair| pair[0].span.end <= pair[1].span.start)
+        let in_order = stages.windows(2).all(|pair| pair[0].span.end <= pair[1].span.start)
             && stages.iter().all(|stage| stage.span.start < stage.span.end);
         let in_stage = |at: &Range<usize>| stages.iter().any(|s| s.span.contains(&at.start));
         in_order
-            && self
-                .0
-                .iter()
-                .filter(|(span, _)| in_stage(span))
-                .all(|(span, kind)| match kind {
-                    Kind::Operator(_) => true,
-                    Kind::Word(word) => text
-                        .get(span.clone())
-                        .is_some_and(|slice| slice.replace("\\\n", "").trim() == word.trim()),
-                })
+            && self.0.iter().filter(|(span, _)| in_stage(span)).all(|(span, kind)| match kind {
+                Kind::Operator(_) => true,
+                Kind::Word(word) => text
+                    .get(span.clone())
+                    .is_some_and(|slice| slice.replace("\\\n", "").trim() == word.trim()),
+            })
     }
 
     fn operators<'a>(
@@ -339,15 +282,11 @@ impl Tokens {
     }
 
     fn last_operator(&self, name: &str) -> Option<usize> {
-        self.operators(&[name])
-            .next_back()
-            .map(|span| span.end - name.len())
+        self.operators(&[name]).next_back().map(|span| span.end - name.len())
     }
 
     fn last_pipe_before(&self, place: usize) -> Option<usize> {
-        self.operators(&["|", "|&"])
-            .rfind(|span| span.start < place)
-            .map(|span| span.start)
+        self.operators(&["|", "|&"]).rfind(|span| span.start < place).map(|span| span.start)
     }
 
     /// Where the line, or the list, ends after `place`.
@@ -379,9 +318,7 @@ mod tests {
 
     fn stages(text: &str) -> Vec<String> {
         let parsed = parse(text).expect("one pipeline");
-        (0..parsed.stages.len())
-            .map(|index| parsed.stage_text(index))
-            .collect()
+        (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect()
     }
 
     #[test]
@@ -400,19 +337,11 @@ mod tests {
     fn compound_commands_are_stages() {
         assert_eq!(
             stages("(a; b) | { c; } >x | while read -r l\ndo echo $l\ndone <y | [[ -n x ]]"),
-            [
-                "(a; b)",
-                "{ c; } >x",
-                "while read -r l do echo $l done <y",
-                "[[ -n x ]]"
-            ]
+            ["(a; b)", "{ c; } >x", "while read -r l do echo $l done <y", "[[ -n x ]]"]
         );
         assert_eq!(
             stages("if a; then b; elif c\nthen d >fi; else e; fi >x | if f; then g; fi\n"),
-            [
-                "if a; then b; elif c then d >fi; else e; fi >x",
-                "if f; then g; fi"
-            ]
+            ["if a; then b; elif c then d >fi; else e; fi >x", "if f; then g; fi"]
         );
         assert_eq!(
             stages("case x in a|b) c;; esac | f() { g; }"),
@@ -444,10 +373,7 @@ mod tests {
     fn only_a_bare_first_word_is_a_plain_program() {
         let parsed = parse("sed x | X=1 cat | \"tr\" a | $CMD | (a) | /bin/cat").expect("one");
         let programs: Vec<_> = parsed.stages.iter().map(|s| s.program.as_deref()).collect();
-        assert_eq!(
-            programs,
-            [Some("sed"), None, None, None, None, Some("/bin/cat")]
-        );
+        assert_eq!(programs, [Some("sed"), None, None, None, None, Some("/bin/cat")]);
     }
 
     #[test]
@@ -481,10 +407,7 @@ mod tests {
     #[test]
     fn the_caret_stands_below_the_place() {
         let error = parse("a |\n\tb | | c").expect_err("syntax error");
-        assert_eq!(
-            error.to_string(),
-            "syntax error here\n  \tb | | c\n  \t    ^"
-        );
+        assert_eq!(error.to_string(), "syntax error here\n  \tb | | c\n  \t    ^");
     }
 
     proptest::proptest! {

@@ -53,12 +53,7 @@ fn runs(records: &[PipeRecord]) -> Option<Runs> {
     let named = |record: &PipeRecord| (record.bottleneck.kind, record.bottleneck.stage);
     let most = records
         .iter()
-        .map(|one| {
-            records
-                .iter()
-                .filter(|other| named(other) == named(one))
-                .count()
-        })
+        .map(|one| records.iter().filter(|other| named(other) == named(one)).count())
         .max()?;
     Some(Runs {
         count: records.len(),

@@ -2,12 +2,13 @@
 //!
 //! One thread does everything: it sleeps until a child has something to tell, a signal
 //! arrives, or the next look is due. It never touches the pipeline's data. Looks come
-//! every millisecond at first and then so seldom that they cost under 1 % of one CPU.
+//! every millisecond at first and then so seldom that they take 1 % of one CPU at most.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use contend_sys::child::{self, Change, ExitStatus, Usage, Which};
+use contend_sys::cpu;
 use contend_sys::procfs::{Io, SchedStat, Status};
 use contend_sys::signal::{Arrived, SignalFd};
 use contend_sys::trace::{self, Stop};
@@ -28,11 +29,13 @@ const SHORTEST: Duration = Duration::from_millis(1);
 /// Longest time between two looks.
 const LONGEST: Duration = Duration::from_millis(10);
 /// A look may use one part in this many of one CPU's time.
-const COST_SHARE: u32 = 200;
-/// Time between two searches for new children and threads.
-const REFRESH: Duration = Duration::from_millis(16);
-/// Time between two looks into the pipes.
-const FILL: Duration = Duration::from_millis(8);
+const COST_SHARE: u32 = 100;
+/// Time between two searches for new children and threads, and looks into the pipes,
+/// unless a stage waits for a child that is not known.
+const REFRESH: Duration = Duration::from_millis(50);
+/// A stage that is still the shell after this time is not asked again at every look
+/// whether it has become a program.
+const EXEC_SOON: Duration = Duration::from_millis(50);
 /// Time between two reports to whoever follows the run.
 const PROGRESS: Duration = Duration::from_millis(100);
 
@@ -164,10 +167,7 @@ pub fn run(
         Signal::QUIT.as_raw(),
         Signal::CONT.as_raw(),
     ])
-    .map_err(|source| LaunchError::Prepare {
-        what: "receive signals",
-        source,
-    })?;
+    .map_err(|source| LaunchError::Prepare { what: "receive signals", source })?;
     let (parsed, setup) = (spec.parsed, spec.setup);
     let launched = launch(spec, &signals)?;
     let own_before = child::own_usage();
@@ -217,9 +217,11 @@ struct Watch<'a> {
     last_tick: Instant,
     ticks: u64,
     runnable: f64,
+    /// CPU time of contend for one look, averaged.
     tick_cost: Duration,
+    /// CPU time of contend at the last look.
+    cpu_time: Duration,
     last_refresh: Instant,
-    last_fill: Instant,
     last_progress: Instant,
     was_stopped: bool,
     buffer: Box<[u8; 8192]>,
@@ -262,8 +264,8 @@ impl<'a> Watch<'a> {
             ticks: 0,
             runnable: 0.0,
             tick_cost: Duration::ZERO,
+            cpu_time: cpu::own_time(),
             last_refresh: now,
-            last_fill: now,
             last_progress: now,
             was_stopped: false,
             buffer,
@@ -339,10 +341,7 @@ impl<'a> Watch<'a> {
         // Orphans of the stages are handed to us; only stages and the shell are waited for.
         while let Ok(Some((pid, Change::Ended))) = child::peek(Which::Any) {
             let ours = pid == self.shell_pid
-                || self
-                    .stages
-                    .iter()
-                    .any(|stage| stage.pid == pid && stage.ended.is_none());
+                || self.stages.iter().any(|stage| stage.pid == pid && stage.ended.is_none());
             if ours {
                 break; // its turn comes at the next round
             }
@@ -355,37 +354,58 @@ impl<'a> Watch<'a> {
         let time = begun - self.last_tick;
         self.last_tick = begun;
         let now = begun - self.begun;
+        self.look(time);
+        self.count_runnable();
         let refresh = begun - self.last_refresh >= REFRESH;
-        let fill = begun - self.last_fill >= FILL;
-        let stopped = std::mem::take(&mut self.was_stopped);
+        let ask_for_exec = refresh || now < EXEC_SOON;
         for stage in self.stages.iter_mut().filter(|stage| stage.ended.is_none()) {
-            if stopped {
-                stage.tree.seen.waiting[Wait::Stopped as usize] += time;
-                continue;
+            if stage.needs_io() || refresh {
+                stage.look_at_io(now, &mut *self.buffer);
             }
-            stage.tree.look(time, &mut *self.buffer);
-            stage.look_at_io(now, &mut *self.buffer);
             if refresh {
                 stage.tree.refresh(&mut *self.buffer);
             }
-            stage.decide_tracing(&self.shell_program);
-        }
-        if fill {
-            self.last_fill = begun;
-            for (fills, stage) in self.fills.iter_mut().zip(&self.stages) {
-                fills.look(stage.tree.ends().output.as_ref());
+            if ask_for_exec {
+                stage.decide_tracing(&self.shell_program);
             }
-            self.input_fill
-                .look(self.stages[0].tree.ends().input.as_ref());
         }
         if refresh {
             self.last_refresh = begun;
+            self.look_into_pipes();
         }
-        self.count_runnable();
         self.ticks += 1;
-        // A tick that was itself made to wait for a CPU is no measure of its cost.
-        let cost = begun.elapsed().min(Duration::from_micros(200));
+        // With the cost of waking up and going to sleep again.
+        let cpu_time = cpu::own_time();
+        let cost = cpu_time.saturating_sub(self.cpu_time);
+        self.cpu_time = cpu_time;
         self.tick_cost = (self.tick_cost * 7 + cost) / 8;
+    }
+
+    /// Looks at all stages, as close together as can be: while we look, we take a CPU that
+    /// a stage could have, so the later ones are seen a little too often waiting for one.
+    /// Beginning with another stage each time shares that out.
+    fn look(&mut self, time: Duration) {
+        let stopped = std::mem::take(&mut self.was_stopped);
+        let count = self.stages.len();
+        let first = usize::try_from(self.ticks).unwrap_or(0) % count;
+        for index in (first..count).chain(0..first) {
+            let stage = &mut self.stages[index];
+            if stage.ended.is_some() {
+                continue;
+            }
+            if stopped {
+                stage.tree.seen.waiting[Wait::Stopped as usize] += time;
+            } else {
+                stage.tree.look(time, &mut *self.buffer);
+            }
+        }
+    }
+
+    fn look_into_pipes(&mut self) {
+        for (fills, stage) in self.fills.iter_mut().zip(&self.stages) {
+            fills.look(stage.tree.ends().output.as_ref());
+        }
+        self.input_fill.look(self.stages[0].tree.ends().input.as_ref());
     }
 
     fn count_runnable(&mut self) {
@@ -403,21 +423,14 @@ impl<'a> Watch<'a> {
                 bytes_out: stage.io.map(|io| io.write_bytes),
             })
             .collect();
-        progress(&Progress {
-            elapsed: self.begun.elapsed(),
-            stages: &stages,
-        });
+        progress(&Progress { elapsed: self.begun.elapsed(), stages: &stages });
     }
 
     fn into_raw(self, own_before: Usage) -> RawRun {
         let own = child::own_usage();
         let stages: Vec<_> = self.stages.into_iter().map(Stage::into_raw).collect();
         RawRun {
-            wall: stages
-                .iter()
-                .map(|stage| stage.ended)
-                .max()
-                .unwrap_or_default(),
+            wall: stages.iter().map(|stage| stage.ended).max().unwrap_or_default(),
             stages,
             fills: self.fills,
             input_fill: self.input_fill,
@@ -466,6 +479,12 @@ impl Stage {
             self.trace_decided = true;
             self.traced = safe && trace::seize(self.pid).is_ok();
         }
+    }
+
+    /// Whether its bytes are worth a read at every look: until its first output, and
+    /// where the last look may be all that will be known.
+    fn needs_io(&self) -> bool {
+        self.first_output.is_none() || !self.traced
     }
 
     fn look_at_io(&mut self, now: Duration, buffer: &mut [u8]) {
@@ -531,11 +550,7 @@ impl Stage {
     fn end(&mut self, now: Duration, buffer: &mut [u8]) {
         self.read_last(now, buffer);
         if let Ok(reaped) = child::reap(self.pid) {
-            self.ended = Some(Ended {
-                at: now,
-                status: reaped.status,
-                usage: reaped.usage,
-            });
+            self.ended = Some(Ended { at: now, status: reaped.status, usage: reaped.usage });
         }
     }
 

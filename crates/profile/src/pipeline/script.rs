@@ -35,11 +35,7 @@ pub struct Meeting {
 
 /// Writes the script.
 pub fn script(setup: Option<&str>, parsed: &Parsed, pipefail: bool, meeting: &Meeting) -> String {
-    let Meeting {
-        gate,
-        channel,
-        end_gate,
-    } = meeting;
+    let Meeting { gate, channel, end_gate } = meeting;
     let fd = unused_fd(setup, &parsed.text);
     let mut script = String::new();
     if let Some(setup) = setup {
@@ -81,16 +77,11 @@ pub fn script(setup: Option<&str>, parsed: &Parsed, pipefail: bool, meeting: &Me
 fn unused_fd(setup: Option<&str>, text: &str) -> char {
     let mentioned = |digit: char| {
         [text, setup.unwrap_or("")].iter().any(|text| {
-            ["<", ">"]
-                .iter()
-                .any(|sign| text.contains(&format!("{digit}{sign}")))
+            ["<", ">"].iter().any(|sign| text.contains(&format!("{digit}{sign}")))
                 || text.contains(&format!("&{digit}"))
         })
     };
-    ('3'..='9')
-        .rev()
-        .find(|&digit| !mentioned(digit))
-        .unwrap_or('9')
+    ('3'..='9').rev().find(|&digit| !mentioned(digit)).unwrap_or('9')
 }
 
 #[cfg(test)]
@@ -99,11 +90,8 @@ mod tests {
     use crate::pipeline::parse::parse;
 
     fn script_of(setup: Option<&str>, text: &str) -> String {
-        let meeting = Meeting {
-            gate: "GATE".into(),
-            channel: "CHANNEL".into(),
-            end_gate: "END".into(),
-        };
+        let meeting =
+            Meeting { gate: "GATE".into(), channel: "CHANNEL".into(), end_gate: "END".into() };
         script(setup, &parse(text).expect("one pipeline"), false, &meeting)
     }
 

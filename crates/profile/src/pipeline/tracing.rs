@@ -134,28 +134,20 @@ fn find(program: &str) -> Option<PathBuf> {
         return Some(program.into());
     }
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(program))
-        .find(|candidate| {
-            candidate
-                .metadata()
-                .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
-        })
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|candidate| {
+        candidate.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    })
 }
 
 fn is_known(path: &Path) -> bool {
-    path.file_name()
-        .and_then(|name| name.to_str())
-        .is_some_and(|name| PROGRAMS.contains(&name))
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| PROGRAMS.contains(&name))
 }
 
 fn is_safe(path: &Path) -> bool {
     let Ok(path) = path.canonicalize() else {
         return false;
     };
-    let privileged = path
-        .metadata()
-        .map_or(true, |m| m.permissions().mode() & 0o6000 != 0)
+    let privileged = path.metadata().map_or(true, |m| m.permissions().mode() & 0o6000 != 0)
         || has_capabilities(&path);
     is_known(&path) && !privileged && is_elf(&path)
 }
@@ -168,9 +160,7 @@ fn has_capabilities(path: &Path) -> bool {
 /// A script would be executed by another program.
 fn is_elf(path: &Path) -> bool {
     let mut magic = [0; 4];
-    File::open(path)
-        .and_then(|mut file| file.read_exact(&mut magic))
-        .is_ok()
+    File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
         && magic == *b"\x7fELF"
 }
 
@@ -179,32 +169,18 @@ mod tests {
     use super::*;
 
     fn stage(program: Option<&str>) -> StageText {
-        StageText {
-            span: 0..1,
-            program: program.map(str::to_owned),
-        }
+        StageText { span: 0..1, program: program.map(str::to_owned) }
     }
 
     #[test]
     fn filters_and_builtins_are_safe_and_wrappers_are_not() {
         assert!(safe_before_exec(&stage(Some("cat")), None));
         assert!(safe_before_exec(&stage(Some("echo")), None));
-        for wrapper in [
-            "sudo",
-            "env",
-            "nice",
-            "xargs",
-            "sh",
-            "bash",
-            "no-such-program",
-        ] {
+        for wrapper in ["sudo", "env", "nice", "xargs", "sh", "bash", "no-such-program"] {
             assert!(!safe_before_exec(&stage(Some(wrapper)), None), "{wrapper}");
         }
         assert!(!safe_before_exec(&stage(None), None));
-        assert!(!safe_before_exec(
-            &stage(Some("cat")),
-            Some("cat() { sudo -n true; }")
-        ));
+        assert!(!safe_before_exec(&stage(Some("cat")), Some("cat() { sudo -n true; }")));
     }
 
     #[test]

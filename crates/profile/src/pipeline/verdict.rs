@@ -57,9 +57,7 @@ pub fn verdict(evidence: &Evidence<'_>) -> Bottleneck {
 
 /// The stage that is itself at work for the longest time.
 pub fn slowest(stages: &[Stage]) -> Option<&Stage> {
-    stages
-        .iter()
-        .max_by(|a, b| a.service_seconds().total_cmp(&b.service_seconds()))
+    stages.iter().max_by(|a, b| a.service_seconds().total_cmp(&b.service_seconds()))
 }
 
 /// Whoever feeds or empties the pipeline, if the slowest stage waits much and an outer
@@ -73,16 +71,8 @@ fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     }
     let first = evidence.stages.first()?;
     let last = evidence.stages.last()?;
-    let starved = if evidence.fed_from_outside {
-        first.starved_seconds
-    } else {
-        0.0
-    };
-    let blocked = if evidence.read_from_outside {
-        last.blocked_seconds
-    } else {
-        0.0
-    };
+    let starved = if evidence.fed_from_outside { first.starved_seconds } else { 0.0 };
+    let blocked = if evidence.read_from_outside { last.blocked_seconds } else { 0.0 };
     let input_is_full = evidence.input_fill.is_some_and(|fill| fill > 0.5);
     if starved >= blocked && starved > much && !input_is_full {
         let evidence = format!(
@@ -117,16 +107,10 @@ fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
 fn machine(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let cpu: f64 = evidence.stages.iter().map(Stage::cpu_seconds).sum();
     let bound = cpu / evidence.cpus;
-    let largest = evidence
-        .stages
-        .iter()
-        .max_by(|a, b| a.cpu_seconds().total_cmp(&b.cpu_seconds()))?;
+    let largest =
+        evidence.stages.iter().max_by(|a, b| a.cpu_seconds().total_cmp(&b.cpu_seconds()))?;
     let cpus = evidence.cpus;
-    let plural = if (cpus - 1.0).abs() < 1e-9 {
-        "CPU"
-    } else {
-        "CPUs"
-    };
+    let plural = if (cpus - 1.0).abs() < 1e-9 { "CPU" } else { "CPUs" };
     if bound > MACHINE_FACTOR * slowest.service_seconds() {
         let text = format!(
             "The stages need {} of CPU time, at least {} on {cpus} {plural}; the slowest stage \
@@ -139,12 +123,7 @@ fn machine(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
             time(largest.cpu_seconds()),
             100.0 * largest.cpu_seconds() / cpu,
         );
-        return Some(found(
-            BottleneckKind::Machine,
-            Some(largest.index),
-            Limit::Cpu,
-            text,
-        ));
+        return Some(found(BottleneckKind::Machine, Some(largest.index), Limit::Cpu, text));
     }
     if slowest.run_queue_seconds > slowest.service_seconds() {
         let text = format!(
@@ -157,12 +136,7 @@ fn machine(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
             time(cpu),
             time(evidence.wall_seconds),
         );
-        return Some(found(
-            BottleneckKind::Machine,
-            Some(largest.index),
-            Limit::Cpu,
-            text,
-        ));
+        return Some(found(BottleneckKind::Machine, Some(largest.index), Limit::Cpu, text));
     }
     None
 }
@@ -180,11 +154,8 @@ fn stage(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
             time(service),
         ));
     }
-    let limit = if slowest.on_cpu_seconds >= slowest.other_wait_seconds {
-        Limit::Cpu
-    } else {
-        Limit::Wait
-    };
+    let limit =
+        if slowest.on_cpu_seconds >= slowest.other_wait_seconds { Limit::Cpu } else { Limit::Wait };
     let how = match limit {
         Limit::Cpu => format!("on a CPU for {}", time(slowest.on_cpu_seconds)),
         Limit::Wait => format!(
@@ -202,12 +173,7 @@ fn stage(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
         100.0 * service / slowest.wall_seconds,
         around(evidence, slowest),
     );
-    found(
-        BottleneckKind::Stage,
-        Some(slowest.index),
-        limit,
-        text.trim_end().to_owned(),
-    )
+    found(BottleneckKind::Stage, Some(slowest.index), limit, text.trim_end().to_owned())
 }
 
 /// What its neighbours and the next slowest did meanwhile.
@@ -228,10 +194,7 @@ fn around(evidence: &Evidence<'_>, slowest: &Stage) -> String {
             time(after.starved_seconds)
         ));
     }
-    let others = evidence
-        .stages
-        .iter()
-        .filter(|stage| stage.index != slowest.index);
+    let others = evidence.stages.iter().filter(|stage| stage.index != slowest.index);
     if let Some(next) = others.max_by(|a, b| a.service_seconds().total_cmp(&b.service_seconds())) {
         parts.push(format!(
             "the next slowest, stage {}, was at work for {}",
@@ -257,21 +220,11 @@ fn main_waits(waits: &OtherWaits) -> String {
 }
 
 fn found(kind: BottleneckKind, stage: Option<usize>, limit: Limit, evidence: String) -> Bottleneck {
-    Bottleneck {
-        kind,
-        stage,
-        limit: Some(limit),
-        evidence,
-    }
+    Bottleneck { kind, stage, limit: Some(limit), evidence }
 }
 
 fn none(evidence: String) -> Bottleneck {
-    Bottleneck {
-        kind: BottleneckKind::None,
-        stage: None,
-        limit: None,
-        evidence,
-    }
+    Bottleneck { kind: BottleneckKind::None, stage: None, limit: None, evidence }
 }
 
 /// Seconds with three digits, or milliseconds below one tenth.
@@ -331,16 +284,9 @@ mod tests {
 
     #[test]
     fn too_much_work_for_the_cpus_is_the_machine_s() {
-        let stages = [
-            at_work(1, 1.5, 0.0),
-            at_work(2, 2.0, 0.0),
-            at_work(3, 1.9, 0.0),
-        ];
+        let stages = [at_work(1, 1.5, 0.0), at_work(2, 2.0, 0.0), at_work(3, 1.9, 0.0)];
         let found = judge(&stages, 2.0);
-        assert_eq!(
-            (found.kind, found.stage),
-            (BottleneckKind::Machine, Some(2))
-        );
+        assert_eq!((found.kind, found.stage), (BottleneckKind::Machine, Some(2)));
         assert_eq!(judge(&stages, 8.0).kind, BottleneckKind::Stage);
     }
 
@@ -350,11 +296,7 @@ mod tests {
         stages[0].run_queue_seconds = 2.9;
         let found = judge(&stages, 2.0);
         assert_eq!(found.kind, BottleneckKind::Machine);
-        assert!(
-            found.evidence.contains("other programs"),
-            "{}",
-            found.evidence
-        );
+        assert!(found.evidence.contains("other programs"), "{}", found.evidence);
     }
 
     #[test]

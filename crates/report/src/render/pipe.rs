@@ -23,6 +23,9 @@ const WARN: Style = AnsiColor::Red.on_default();
 /// Columns below which nothing is left out any more; lines may then be cut by the terminal.
 const NARROWEST: usize = 60;
 
+/// Fewer bytes than this say nothing about a gigabyte.
+const WORTH_A_RATE: u64 = 1_000_000;
+
 /// The whole report.
 pub fn report(record: &PipeRecord, width: usize) -> String {
     let width = width.max(NARROWEST);
@@ -75,11 +78,7 @@ fn headline(out: &mut String, record: &PipeRecord) {
         record.total.cpu_percent,
         record.exit_code,
         record.host.usable_cpus(),
-        if (record.host.usable_cpus() - 1.0).abs() < 1e-9 {
-            ""
-        } else {
-            "s"
-        },
+        if (record.host.usable_cpus() - 1.0).abs() < 1e-9 { "" } else { "s" },
     );
 }
 
@@ -110,13 +109,16 @@ fn times(record: &PipeRecord, width: usize) -> String {
         column("queue", |s| share(s, s.run_queue_seconds)),
         column("starved", |s| share(s, s.starved_seconds)),
         column("blocked", |s| share(s, s.blocked_seconds)),
-        column("other", |s| share(s, s.other_wait_seconds)),
     ]);
-    if record
-        .stages
-        .iter()
-        .any(|s| s.unexplained_seconds > 0.005 * s.wall_seconds)
-    {
+    columns.push(if width >= 90 {
+        column("other", |s| {
+            let kind = main_wait(s).map_or_else(String::new, |name| format!(" {name}"));
+            format!("{}{kind}", share(s, s.other_wait_seconds))
+        })
+    } else {
+        column("other", |s| share(s, s.other_wait_seconds))
+    });
+    if record.stages.iter().any(|s| s.unexplained_seconds > 0.005 * s.wall_seconds) {
         columns.push(column("?", |s| share(s, s.unexplained_seconds)));
     }
     let total = &record.total;
@@ -129,21 +131,20 @@ fn times(record: &PipeRecord, width: usize) -> String {
     stage_table(record, &columns, Some(all), width)
 }
 
+/// The kind of most of a stage's other waits, if they are worth a word.
+fn main_wait(stage: &Stage) -> Option<&'static str> {
+    let named = stage.other_waits.named();
+    let (name, _) = named.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (stage.other_wait_seconds > 0.005 * stage.wall_seconds).then_some(name)
+}
+
 /// What went through each stage.
 fn flow(record: &PipeRecord, width: usize) -> String {
     let mut columns = vec![
-        column("in", |s| {
-            optional(s.bytes_in, is_approximate(s, "bytes_in"), bytes)
-        }),
-        column("out", |s| {
-            optional(s.bytes_out, is_approximate(s, "bytes_out"), bytes)
-        }),
-        column("reads", |s| {
-            optional(s.reads, is_approximate(s, "reads"), count)
-        }),
-        column("writes", |s| {
-            optional(s.writes, is_approximate(s, "writes"), count)
-        }),
+        column("in", |s| optional(s.bytes_in, is_approximate(s, "bytes_in"), bytes)),
+        column("out", |s| optional(s.bytes_out, is_approximate(s, "bytes_out"), bytes)),
+        column("reads", |s| optional(s.reads, is_approximate(s, "reads"), count)),
+        column("writes", |s| optional(s.writes, is_approximate(s, "writes"), count)),
     ];
     if width >= 84 {
         columns.push(column("switches", |s| {
@@ -152,18 +153,12 @@ fn flow(record: &PipeRecord, width: usize) -> String {
     }
     if width >= 76 {
         columns.push(column("memory", |s| {
-            let about = if is_approximate(s, "max_rss_bytes") {
-                "~"
-            } else {
-                ""
-            };
+            let about = if is_approximate(s, "max_rss_bytes") { "~" } else { "" };
             format!("{about}{}", bytes(s.max_rss_bytes as f64))
         }));
     }
     columns.extend([
-        column("1st out", |s| {
-            s.first_output_seconds.map_or_else(|| "-".into(), seconds)
-        }),
+        column("1st out", |s| s.first_output_seconds.map_or_else(|| "-".into(), seconds)),
         column("ended", |s| ending(s)),
     ]);
     stage_table(record, &columns, None, width)
@@ -204,49 +199,23 @@ fn stage_table(
     let fixed: usize = (0..columns.len())
         .map(|i| {
             let cells = rows.iter().chain([&headings]).chain(&all);
-            1 + cells
-                .filter_map(|row| row.get(i))
-                .map(|cell| cell.width())
-                .max()
-                .unwrap_or(0)
+            1 + cells.filter_map(|row| row.get(i)).map(|cell| cell.width()).max().unwrap_or(0)
         })
         .sum();
     let index_width = record.stages.len().to_string().len().max(1);
-    let longest = record
-        .stages
-        .iter()
-        .map(|s| s.command.width())
-        .max()
-        .unwrap_or(0)
-        .max(5);
-    let room = width
-        .saturating_sub(fixed + index_width + 1)
-        .clamp(8, longest.max(8));
+    let longest = record.stages.iter().map(|s| s.command.width()).max().unwrap_or(0).max(5);
+    let room = width.saturating_sub(fixed + index_width + 1).clamp(8, longest.max(8));
 
     let mut table = plain_table();
-    let heading = ["#".to_owned(), "stage".to_owned()]
-        .into_iter()
-        .chain(headings);
+    let heading = ["#".to_owned(), "stage".to_owned()].into_iter().chain(headings);
     table.add_row(heading.enumerate().map(|(i, text)| aligned(i, text)));
     for (stage, row) in record.stages.iter().zip(rows) {
         let first = [stage.index.to_string(), cut(&stage.command, room)];
-        table.add_row(
-            first
-                .into_iter()
-                .chain(row)
-                .enumerate()
-                .map(|(i, t)| aligned(i, t)),
-        );
+        table.add_row(first.into_iter().chain(row).enumerate().map(|(i, t)| aligned(i, t)));
     }
     if let Some(all) = all {
         let first = [String::new(), "ALL".to_owned()];
-        table.add_row(
-            first
-                .into_iter()
-                .chain(all)
-                .enumerate()
-                .map(|(i, t)| aligned(i, t)),
-        );
+        table.add_row(first.into_iter().chain(all).enumerate().map(|(i, t)| aligned(i, t)));
     }
     let paced = match record.bottleneck.kind {
         BottleneckKind::Stage => record.bottleneck.stage,
@@ -258,18 +227,12 @@ fn stage_table(
 /// A table without lines, cells one space apart.
 fn plain_table() -> Table {
     let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table
 }
 
 fn aligned(position: usize, text: String) -> Cell {
-    let side = if position == 1 {
-        CellAlignment::Left
-    } else {
-        CellAlignment::Right
-    };
+    let side = if position == 1 { CellAlignment::Left } else { CellAlignment::Right };
     Cell::new(text).set_alignment(side)
 }
 
@@ -307,15 +270,7 @@ fn cut(text: &str, room: usize) -> String {
 /// What the pipes between the stages held.
 fn pipes(record: &PipeRecord) -> String {
     let mut table = plain_table();
-    let headings = [
-        "pipe",
-        "bytes",
-        "rate",
-        "full",
-        "writer blocked",
-        "reader starved",
-        "waits",
-    ];
+    let headings = ["pipe", "bytes", "rate", "full", "writer blocked", "reader starved", "waits"];
     table.add_row(headings.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
     for boundary in &record.boundaries {
         table.add_row(
@@ -335,12 +290,8 @@ fn pipe_row(boundary: &Boundary) -> [String; 7] {
     };
     [
         format!("{}-{}", boundary.from, boundary.to),
-        boundary
-            .bytes
-            .map_or_else(unknown, |value| bytes(value as f64)),
-        boundary
-            .bytes_per_second
-            .map_or_else(unknown, |rate| format!("{}/s", bytes(rate))),
+        boundary.bytes.map_or_else(unknown, |value| bytes(value as f64)),
+        boundary.bytes_per_second.map_or_else(unknown, |rate| format!("{}/s", bytes(rate))),
         full,
         seconds(boundary.writer_blocked_seconds),
         seconds(boundary.reader_starved_seconds),
@@ -353,15 +304,13 @@ fn pipe_row(boundary: &Boundary) -> [String; 7] {
 }
 
 fn verdict(out: &mut String, record: &PipeRecord, width: usize) {
-    let _ = writeln!(
-        out,
-        "{PACE}{}{PACE:#}",
-        verdict_line(&record.bottleneck, &record.stages)
-    );
+    let _ = writeln!(out, "{PACE}{}{PACE:#}", verdict_line(&record.bottleneck, &record.stages));
     for line in textwrap::wrap(&record.bottleneck.evidence, width.saturating_sub(2)) {
         let _ = writeln!(out, "  {line}");
     }
-    if let (Some(cost), Some(moved)) = (record.total.cpu_seconds_per_gigabyte, record.total.bytes) {
+    if let (Some(cost), Some(moved)) = (record.total.cpu_seconds_per_gigabyte, record.total.bytes)
+        && moved >= WORTH_A_RATE
+    {
         let line = format!(
             "- CPU time per gigabyte: {} ({} through the widest stage).",
             seconds(cost),
@@ -373,9 +322,7 @@ fn verdict(out: &mut String, record: &PipeRecord, width: usize) {
 
 fn verdict_line(bottleneck: &Bottleneck, stages: &[Stage]) -> String {
     let command = |index: usize| {
-        stages
-            .get(index - 1)
-            .map_or_else(String::new, |stage| cut(&stage.command, 44))
+        stages.get(index - 1).map_or_else(String::new, |stage| cut(&stage.command, 44))
     };
     match (bottleneck.kind, bottleneck.stage) {
         (BottleneckKind::Stage, Some(index)) => {
@@ -386,10 +333,7 @@ fn verdict_line(bottleneck: &Bottleneck, stages: &[Stage]) -> String {
             format!("Stage {index} sets the pace, {how}: {}", command(index))
         }
         (BottleneckKind::Machine, Some(index)) => {
-            format!(
-                "The CPUs set the pace; stage {index} uses the most: {}",
-                command(index)
-            )
+            format!("The CPUs set the pace; stage {index} uses the most: {}", command(index))
         }
         (BottleneckKind::Input, _) => "The input sets the pace.".to_owned(),
         (BottleneckKind::Output, _) => "Whoever reads the output sets the pace.".to_owned(),
@@ -405,9 +349,7 @@ fn paragraph(out: &mut String, mark: &str, text: &str, width: usize) {
 /// Wrapped text whose first line has something of `used` columns before it.
 fn paragraph_after(out: &mut String, used: usize, text: &str, width: usize) {
     let first = " ".repeat(used);
-    let options = textwrap::Options::new(width)
-        .initial_indent(&first)
-        .subsequent_indent("  ");
+    let options = textwrap::Options::new(width).initial_indent(&first).subsequent_indent("  ");
     for (number, line) in textwrap::wrap(text, options).iter().enumerate() {
         let line = if number == 0 { &line[used..] } else { line };
         let _ = writeln!(out, "{line}");
@@ -436,31 +378,17 @@ fn several_runs(runs: &Runs, record: &PipeRecord, width: usize) -> String {
     if wide {
         headings.extend(["starved", "blocked"]);
     }
-    table.add_row(
-        headings
-            .into_iter()
-            .enumerate()
-            .map(|(i, t)| aligned(i, t.to_owned())),
-    );
+    table.add_row(headings.into_iter().enumerate().map(|(i, t)| aligned(i, t.to_owned())));
     for stage in &runs.stages {
-        let command = record
-            .stages
-            .get(stage.index - 1)
-            .map_or("", |s| s.command.as_str());
+        let command = record.stages.get(stage.index - 1).map_or("", |s| s.command.as_str());
         let mut row = vec![
             stage.index.to_string(),
-            cut(
-                command,
-                width.saturating_sub(if wide { 94 } else { 50 }).max(8),
-            ),
+            cut(command, width.saturating_sub(if wide { 94 } else { 50 }).max(8)),
             interval(&stage.service_seconds),
             interval(&stage.cpu_seconds),
         ];
         if wide {
-            row.extend([
-                interval(&stage.starved_seconds),
-                interval(&stage.blocked_seconds),
-            ]);
+            row.extend([interval(&stage.starved_seconds), interval(&stage.blocked_seconds)]);
         }
         table.add_row(row.into_iter().enumerate().map(|(i, t)| aligned(i, t)));
     }
@@ -470,10 +398,5 @@ fn several_runs(runs: &Runs, record: &PipeRecord, width: usize) -> String {
 
 fn interval(estimate: &Estimate) -> String {
     let [low, high] = estimate.ci95;
-    format!(
-        "{} [{}, {}]",
-        seconds(estimate.median),
-        seconds(low),
-        seconds(high)
-    )
+    format!("{} [{}, {}]", seconds(estimate.median), seconds(low), seconds(high))
 }

@@ -46,11 +46,7 @@ fn scaled(value: f64, units: &[&str]) -> String {
 
 /// A part of a whole in percent; nothing for nothing.
 pub fn percent(part: f64, whole: f64) -> String {
-    let percent = if whole > 0.0 {
-        100.0 * part / whole
-    } else {
-        0.0
-    };
+    let percent = if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
     if percent < 0.05 {
         String::new()
     } else if percent < 0.95 {
@@ -67,15 +63,9 @@ mod tests {
     #[test]
     fn quantities_are_short() {
         let shown = [0.0, 0.0042, 0.31, 0.9999, 4.078, 61.23, 310.0].map(seconds);
-        assert_eq!(
-            shown,
-            ["0", "4.2ms", "310ms", "1.00s", "4.08s", "61.2s", "310s"]
-        );
+        assert_eq!(shown, ["0", "4.2ms", "310ms", "1.00s", "4.08s", "61.2s", "310s"]);
         let shown = [0.0, 512.0, 65_536.0, 77e6, 1.5e9, 999_999.0].map(bytes);
-        assert_eq!(
-            shown,
-            ["0B", "512B", "65.5kB", "77.0MB", "1.50GB", "1.00MB"]
-        );
+        assert_eq!(shown, ["0B", "512B", "65.5kB", "77.0MB", "1.50GB", "1.00MB"]);
         assert_eq!(count(178_208.0), "178k");
         assert_eq!(percent(0.0, 1.0), "");
         assert_eq!(percent(0.004, 1.0), "0.4%");

@@ -10,11 +10,7 @@ use crate::pipeline::verdict::short;
 const MUCH: u64 = 64 * 1024;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    facts
-        .boundaries
-        .iter()
-        .filter_map(|boundary| of(facts, boundary))
-        .collect()
+    facts.boundaries.iter().filter_map(|boundary| of(facts, boundary)).collect()
 }
 
 fn of(facts: &Facts<'_>, boundary: &Boundary) -> Option<Finding> {
@@ -41,11 +37,7 @@ fn of(facts: &Facts<'_>, boundary: &Boundary) -> Option<Finding> {
     } else {
         return None;
     };
-    Some(finding(
-        FindingId::BytesUnseen,
-        vec![from.index, to.index],
-        message,
-    ))
+    Some(finding(FindingId::BytesUnseen, vec![from.index, to.index], message))
 }
 
 #[cfg(test)]
@@ -56,14 +48,8 @@ mod tests {
 
     fn found(written: u64, read: u64, fill: f64) -> usize {
         let stages = [
-            Stage {
-                bytes_out: Some(written),
-                ..stage(1)
-            },
-            Stage {
-                bytes_in: Some(read),
-                ..stage(2)
-            },
+            Stage { bytes_out: Some(written), ..stage(1) },
+            Stage { bytes_in: Some(read), ..stage(2) },
         ];
         let boundary = Boundary {
             from: 1,

@@ -17,25 +17,13 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     };
     let limit = LITTLE * slowest.service_seconds();
     let little = |stage: &&Stage| stage.index != slowest.index && stage.service_seconds() < limit;
-    let stages: Vec<_> = facts
-        .stages
-        .iter()
-        .filter(little)
-        .map(|stage| stage.index)
-        .collect();
+    let stages: Vec<_> = facts.stages.iter().filter(little).map(|stage| stage.index).collect();
     if stages.is_empty() {
         return Vec::new();
     }
     let (plural, names) = match stages.as_slice() {
         [one] => ("", one.to_string()),
-        several => (
-            "s",
-            several
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(", "),
-        ),
+        several => ("s", several.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
     };
     let message = format!(
         "Stage{plural} {names}: at work for less than {} (3 % of stage {}); no change there can \
@@ -53,10 +41,7 @@ mod tests {
 
     #[test]
     fn only_stages_below_the_limit_are_named() {
-        let working = |index, on_cpu_seconds| Stage {
-            on_cpu_seconds,
-            ..stage(index)
-        };
+        let working = |index, on_cpu_seconds| Stage { on_cpu_seconds, ..stage(index) };
         let stages = [working(1, 0.02), working(2, 0.5), working(3, 1.0)];
         let found = apply_with(find, &stages, &[], Some(3), 0, 1.0);
         assert_eq!(found[0].stages, [1]);

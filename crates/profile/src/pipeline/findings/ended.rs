@@ -29,10 +29,7 @@ fn of_stage(stage: &Stage) -> Option<Finding> {
         Outcome::Killed(SIGPIPE) => return None,
         Outcome::Killed(signal) => (
             FindingId::StageKilled,
-            format!(
-                "Stage {index} `{command}` was killed by {}.",
-                signal_name(signal)
-            ),
+            format!("Stage {index} `{command}` was killed by {}.", signal_name(signal)),
         ),
         Outcome::Interrupted(signal) => (
             FindingId::StageUnfinished,
@@ -44,10 +41,7 @@ fn of_stage(stage: &Stage) -> Option<Finding> {
         ),
         Outcome::Exited if stage.exit_code != 0 => (
             FindingId::StageFailed,
-            format!(
-                "Stage {index} `{command}` ended with status {}.",
-                stage.exit_code
-            ),
+            format!("Stage {index} `{command}` ended with status {}.", stage.exit_code),
         ),
         Outcome::Exited => return None,
     };
@@ -82,30 +76,15 @@ mod tests {
     fn each_way_of_ending_has_its_finding() {
         let cases = [
             (Outcome::NotFound, 127, Some(FindingId::StageNotFound)),
-            (
-                Outcome::NotExecutable,
-                126,
-                Some(FindingId::StageNotExecutable),
-            ),
+            (Outcome::NotExecutable, 126, Some(FindingId::StageNotExecutable)),
             (Outcome::Killed(9), 137, Some(FindingId::StageKilled)),
             (Outcome::Killed(SIGPIPE), 141, None),
-            (
-                Outcome::Interrupted(2),
-                130,
-                Some(FindingId::StageUnfinished),
-            ),
+            (Outcome::Interrupted(2), 130, Some(FindingId::StageUnfinished)),
             (Outcome::Exited, 1, Some(FindingId::StageFailed)),
             (Outcome::Exited, 0, None),
         ];
         for (outcome, exit_code, expected) in cases {
-            let found = apply(
-                find,
-                &[Stage {
-                    outcome,
-                    exit_code,
-                    ..stage(1)
-                }],
-            );
+            let found = apply(find, &[Stage { outcome, exit_code, ..stage(1) }]);
             assert_eq!(found.first().map(|f| f.id), expected, "{outcome:?}");
         }
     }

@@ -49,22 +49,11 @@ mod tests {
 
     #[test]
     fn a_small_output_may_only_be_buffered() {
-        let held = Stage {
-            holds_output: true,
-            bytes_out: Some(58),
-            ..stage(2)
-        };
+        let held = Stage { holds_output: true, bytes_out: Some(58), ..stage(2) };
         let found = apply(find, &[stage(1), held.clone(), stage(3)]);
         assert_eq!(found[0].stages, [2]);
         assert!(found[0].message.contains("58 B"));
-        let large = Stage {
-            bytes_out: Some(1 << 20),
-            ..held
-        };
-        assert!(
-            !apply(find, &[stage(1), large, stage(3)])[0]
-                .message
-                .contains("buffer")
-        );
+        let large = Stage { bytes_out: Some(1 << 20), ..held };
+        assert!(!apply(find, &[stage(1), large, stage(3)])[0].message.contains("buffer"));
     }
 }

@@ -51,11 +51,7 @@ pub fn findings(facts: &Facts<'_>) -> Vec<Finding> {
 }
 
 fn finding(id: FindingId, stages: Vec<usize>, message: String) -> Finding {
-    Finding {
-        id,
-        stages,
-        message,
-    }
+    Finding { id, stages, message }
 }
 
 /// Bytes with a unit of powers of ten, as in a sentence.
@@ -86,16 +82,8 @@ mod tests {
         wall_seconds: f64,
     ) -> Vec<Finding> {
         let kind = slowest.map_or(BottleneckKind::None, |_| BottleneckKind::Stage);
-        let bottleneck = Bottleneck {
-            kind,
-            stage: slowest,
-            limit: None,
-            evidence: String::new(),
-        };
-        let total = Total {
-            runnable_mean: stages.len() as f64,
-            ..Total::default()
-        };
+        let bottleneck = Bottleneck { kind, stage: slowest, limit: None, evidence: String::new() };
+        let total = Total { runnable_mean: stages.len() as f64, ..Total::default() };
         rule(&Facts {
             stages,
             boundaries,
@@ -108,12 +96,7 @@ mod tests {
     }
 
     pub(super) fn stage(index: usize) -> Stage {
-        Stage {
-            index,
-            command: format!("c{index}"),
-            wall_seconds: 1.0,
-            ..Stage::default()
-        }
+        Stage { index, command: format!("c{index}"), wall_seconds: 1.0, ..Stage::default() }
     }
 
     #[test]

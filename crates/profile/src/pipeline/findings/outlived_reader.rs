@@ -21,11 +21,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                 time(writer.wall_seconds - reader.wall_seconds),
                 reader.index,
             );
-            finding(
-                FindingId::OutlivedReader,
-                vec![writer.index, reader.index],
-                message,
-            )
+            finding(FindingId::OutlivedReader, vec![writer.index, reader.index], message)
         })
         .collect()
 }
@@ -38,10 +34,7 @@ mod tests {
 
     #[test]
     fn only_a_writer_that_lives_on_is_named() {
-        let brief = Stage {
-            wall_seconds: 0.1,
-            ..stage(2)
-        };
+        let brief = Stage { wall_seconds: 0.1, ..stage(2) };
         assert_eq!(apply(find, &[stage(1), brief.clone()]).len(), 1);
         assert!(apply(find, &[brief, stage(2)]).is_empty());
     }

@@ -14,12 +14,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let queued = |stage: &&Stage| stage.run_queue_seconds > MUCH * stage.wall_seconds;
-    let stages: Vec<_> = facts
-        .stages
-        .iter()
-        .filter(queued)
-        .map(|stage| stage.index)
-        .collect();
+    let stages: Vec<_> = facts.stages.iter().filter(queued).map(|stage| stage.index).collect();
     if stages.is_empty() {
         return Vec::new();
     }
@@ -39,15 +34,9 @@ mod tests {
 
     #[test]
     fn only_stages_that_queue_are_named() {
-        let queued = |index| Stage {
-            run_queue_seconds: 0.4,
-            ..stage(index)
-        };
+        let queued = |index| Stage { run_queue_seconds: 0.4, ..stage(index) };
         let found = apply(find, &[queued(1), stage(2), queued(3)]);
         assert_eq!(found[0].stages, [1, 3]);
-        assert!(
-            apply(find, &[queued(1), queued(2)]).is_empty(),
-            "2 CPUs are enough for 2"
-        );
+        assert!(apply(find, &[queued(1), queued(2)]).is_empty(), "2 CPUs are enough for 2");
     }
 }

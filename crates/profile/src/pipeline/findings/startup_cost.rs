@@ -13,10 +13,7 @@ const MANY_FORKS: u64 = 50;
 const LITTLE_SECONDS: f64 = 0.01;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    short_pipeline(facts)
-        .into_iter()
-        .chain(starts_programs(facts))
-        .collect()
+    short_pipeline(facts).into_iter().chain(starts_programs(facts)).collect()
 }
 
 fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
@@ -75,11 +72,7 @@ mod tests {
 
     #[test]
     fn many_small_programs_are_named_and_few_large_ones_are_not() {
-        let starter = Stage {
-            children_cpu_seconds: 0.6,
-            user_seconds: 0.8,
-            ..stage(2)
-        };
+        let starter = Stage { children_cpu_seconds: 0.6, user_seconds: 0.8, ..stage(2) };
         let stages = [stage(1), starter];
         let found = apply_with(find, &stages, &[], Some(2), 600, 1.0);
         assert_eq!(found[0].stages, [2]);

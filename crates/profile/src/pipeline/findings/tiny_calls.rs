@@ -11,25 +11,13 @@ const MANY_CALLS: u64 = 5_000;
 const TINY: f64 = 512.0;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    facts
-        .stages
-        .iter()
+    // The calls of programs that a stage starts are mostly those of their start.
+    let alone = facts.stages.iter().filter(|stage| stage.children_cpu_seconds <= 0.0);
+    alone
         .flat_map(|stage| {
             [
-                of(
-                    stage,
-                    stage.bytes_in,
-                    stage.reads,
-                    FindingId::TinyReads,
-                    "reads",
-                ),
-                of(
-                    stage,
-                    stage.bytes_out,
-                    stage.writes,
-                    FindingId::TinyWrites,
-                    "writes",
-                ),
+                of(stage, stage.bytes_in, stage.reads, FindingId::TinyReads, "reads"),
+                of(stage, stage.bytes_out, stage.writes, FindingId::TinyWrites, "writes"),
             ]
         })
         .flatten()
@@ -66,15 +54,9 @@ mod tests {
 
     #[test]
     fn many_small_calls_are_named_and_few_or_large_ones_are_not() {
-        let with = |bytes_in, reads| Stage {
-            bytes_in: Some(bytes_in),
-            reads: Some(reads),
-            ..stage(1)
-        };
-        assert_eq!(
-            apply(find, &[with(100_000, 100_000)])[0].id,
-            FindingId::TinyReads
-        );
+        let with =
+            |bytes_in, reads| Stage { bytes_in: Some(bytes_in), reads: Some(reads), ..stage(1) };
+        assert_eq!(apply(find, &[with(100_000, 100_000)])[0].id, FindingId::TinyReads);
         assert!(apply(find, &[with(100, 100)]).is_empty());
         assert!(apply(find, &[with(1 << 30, 100_000)]).is_empty());
     }
