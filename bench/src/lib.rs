@@ -1,1 +1,80 @@
+//! What the measuring programs share: finding the programs, running them, and pairs.
 
+#![expect(clippy::missing_errors_doc, reason = "every error here ends a benchmark with its text")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use contend_record::pipe::PipeRecord;
+use contend_sys::child::{self, Usage};
+
+/// A program built with this workspace, beside the running one.
+pub fn built(name: &str) -> Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot find this program's own path")?;
+    let path = own.with_file_name(name);
+    ensure!(
+        path.is_file(),
+        "{} is missing: build everything first with `cargo build --release --workspace`",
+        path.display()
+    );
+    Ok(path)
+}
+
+/// A finished command: how long it took and what it and its children used.
+#[derive(Debug, Clone, Copy)]
+pub struct Timed {
+    /// Elapsed time.
+    pub wall: Duration,
+    /// What the kernel says that it and all its waited-for descendants used.
+    pub usage: Usage,
+}
+
+impl Timed {
+    /// User and system time.
+    pub fn cpu(&self) -> Duration {
+        self.usage.user + self.usage.system
+    }
+}
+
+/// Runs a command with its output thrown away.
+pub fn time(command: &mut Command) -> Result<Timed> {
+    let begun = Instant::now();
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("cannot start a command")?;
+    let reaped = child::reap(contend_sys::Pid::from_child(&child))?;
+    Ok(Timed { wall: begun.elapsed(), usage: reaped.usage })
+}
+
+/// The shell alone.
+pub fn plain(pipeline: &str) -> Command {
+    let mut command = Command::new("bash");
+    command.arg("-c").arg(pipeline);
+    command
+}
+
+/// contend, with its report thrown away.
+pub fn watched(contend: &Path, pipeline: &str) -> Command {
+    let mut command = Command::new(contend);
+    command.args(["pipe", "--discard", "--"]).arg(pipeline);
+    command
+}
+
+/// Profiles a pipeline and reads the record.
+pub fn profile(contend: &Path, pipeline: &str) -> Result<PipeRecord> {
+    let json = tempfile::NamedTempFile::new()?;
+    let status = Command::new(contend)
+        .args(["pipe", "--discard", "--output", "/dev/null", "--json"])
+        .arg(json.path())
+        .arg("--")
+        .arg(pipeline)
+        .stdin(Stdio::null())
+        .status()?;
+    ensure!(status.success(), "contend pipe '{pipeline}' ended with {status}");
+    Ok(serde_json::from_reader(std::fs::File::open(json.path())?)?)
+}

@@ -1,0 +1,73 @@
+//! A stage with a known cost: so many nanoseconds of CPU time and of sleep for each byte.
+//!
+//! Costs are kept on the whole, not for each piece: what a piece took too long is taken
+//! off the next. The CPU time includes reading and writing.
+
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::Parser;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Reads, works, sleeps and writes, at a set cost for each byte.
+#[derive(Debug, Parser)]
+struct Args {
+    /// CPU time for each byte, in nanoseconds.
+    #[arg(long, default_value_t = 0.0)]
+    cpu: f64,
+    /// Sleep for each byte, in nanoseconds.
+    #[arg(long, default_value_t = 0.0)]
+    sleep: f64,
+    /// Make this many bytes instead of reading.
+    #[arg(long)]
+    source: Option<u64>,
+    /// Bytes handled at once.
+    #[arg(long, default_value_t = 8192)]
+    chunk: usize,
+}
+
+/// Shorter sleeps are put off: the kernel rounds them up.
+const LEAST_SLEEP: Duration = Duration::from_millis(1);
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let mut input = std::io::stdin().lock();
+    let mut output = std::io::stdout().lock();
+    let mut buffer = vec![b'x'; args.chunk];
+    let mut handled: u64 = 0;
+    let mut slept = Duration::ZERO;
+    loop {
+        let length = match args.source {
+            Some(total) => args.chunk.min(usize::try_from(total - handled)?),
+            None => input.read(&mut buffer)?,
+        };
+        if length == 0 {
+            return Ok(());
+        }
+        handled += length as u64;
+        work_until(Duration::from_secs_f64(handled as f64 * args.cpu / 1e9));
+        slept += sleep_off(Duration::from_secs_f64(handled as f64 * args.sleep / 1e9), slept);
+        output.write_all(&buffer[..length])?;
+        output.flush()?;
+    }
+}
+
+/// Spins until this thread has used so much CPU time in all.
+fn work_until(total: Duration) {
+    let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
+    while used() < total {
+        std::hint::spin_loop();
+    }
+}
+
+/// Sleeps for what is due, if it is enough, and returns how long that took.
+fn sleep_off(total: Duration, slept: Duration) -> Duration {
+    let due = total.saturating_sub(slept);
+    if due < LEAST_SLEEP {
+        return Duration::ZERO;
+    }
+    let begun = Instant::now();
+    std::thread::sleep(due);
+    begun.elapsed()
+}

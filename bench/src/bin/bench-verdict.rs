@@ -1,0 +1,210 @@
+//! Is the verdict true? Makes random pipelines of stages with known costs and compares
+//! what `contend pipe` names with what binds by the law.
+//!
+//! With D the time of a stage for each byte and C its CPU time for each byte, a pipeline
+//! handles at most min(1 / max D, CPUs / sum C) bytes a second. Only pipelines are made in
+//! which one term binds by at least 1.3 times. A sample is confirmed by experiment: each
+//! stage in turn is made 20 % slower, and the one that slows the whole most is the truth.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Parser;
+use contend_bench::{built, plain, profile, time};
+use contend_record::pipe::{BottleneckKind, PipeRecord};
+use contend_record::stats::median;
+
+/// Compares contend's verdict with the law over random pipelines.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Pipelines.
+    #[arg(long, default_value_t = 200)]
+    count: u32,
+    /// Of these, confirmed by experiment.
+    #[arg(long, default_value_t = 20)]
+    confirm: u32,
+    /// How long a pipeline takes by the law, in seconds.
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+    /// Seed of the pipelines.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// The factor by which one term must bind.
+const MARGIN: f64 = 1.3;
+const CHUNK: f64 = 8192.0;
+/// Experiments for each stage, of which the median counts.
+const REPEATS: usize = 3;
+
+#[derive(Debug, Clone)]
+struct Stage {
+    /// Seconds of CPU time for the whole input.
+    cpu: f64,
+    /// Seconds of sleep for the whole input.
+    sleep: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Truth {
+    Stage(usize),
+    /// The machine, with its largest consumer.
+    Machine(usize),
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let programs = Programs { contend: built("contend")?, stage: built("bench-stage")? };
+    let cpus = contend_sys::cpu::allowed() as f64;
+    let mut random = fastrand::Rng::with_seed(args.seed);
+    let (mut right, mut unexplained) = (0, Vec::new());
+    let mut confirmed = (0, 0);
+    println!("{cpus} CPUs, {} pipelines, seed {}", args.count, args.seed);
+    for number in 1..=args.count {
+        let (stages, truth) = draw(&mut random, cpus, args.seconds);
+        let text = programs.pipeline(&stages, args.seconds);
+        let record = profile(&programs.contend, &text)?;
+        let worst = worst_unexplained(&record);
+        unexplained.push(worst);
+        let named = named(&record);
+        if named == Some(truth) {
+            right += 1;
+        } else {
+            println!("{number}: truth {truth:?}, named {named:?}, {stages:.2?}");
+            println!("    {}", record.bottleneck.evidence);
+        }
+        if let (true, Truth::Stage(index)) = (confirmed.1 < args.confirm, truth) {
+            let felt = most_felt(&programs, &stages, args.seconds)?;
+            confirmed.1 += 1;
+            confirmed.0 += u32::from(felt == index);
+            if felt != index {
+                println!("{number}: by experiment stage {felt} binds, not {index}");
+            }
+        }
+    }
+    let share = 100.0 * f64::from(right) / f64::from(args.count);
+    println!("right: {right} of {} ({share:.1} %)", args.count);
+    println!("confirmed by experiment: {} of {}", confirmed.0, confirmed.1);
+    let most = unexplained.iter().copied().fold(0.0, f64::max);
+    let over = unexplained.iter().filter(|&&part| part > 0.05).count();
+    println!(
+        "unexplained, the worst stage of each pipeline: median {:.2} %, most {:.2} %, over 5 %: {over}",
+        100.0 * median(&unexplained).unwrap_or(0.0),
+        100.0 * most
+    );
+    Ok(())
+}
+
+struct Programs {
+    contend: PathBuf,
+    stage: PathBuf,
+}
+
+impl Programs {
+    /// The text of a pipeline that handles enough pieces for its costs to be smooth.
+    fn pipeline(&self, stages: &[Stage], seconds: f64) -> String {
+        let bytes = CHUNK * (1000.0 * seconds).max(200.0);
+        let stage = |(index, stage): (usize, &Stage)| {
+            let source = if index == 0 { format!(" --source {bytes:.0}") } else { String::new() };
+            format!(
+                "{} --cpu {:.3} --sleep {:.3}{source}",
+                show(&self.stage),
+                stage.cpu * 1e9 / bytes,
+                stage.sleep * 1e9 / bytes
+            )
+        };
+        stages.iter().enumerate().map(stage).collect::<Vec<_>>().join(" | ")
+    }
+}
+
+fn show(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Draws stages until one term binds by the margin; half of the time the machine is to.
+fn draw(random: &mut fastrand::Rng, cpus: f64, seconds: f64) -> (Vec<Stage>, Truth) {
+    let machine = random.bool();
+    loop {
+        let count = random.usize(2..=8);
+        let stages: Vec<Stage> = (0..count)
+            .map(|_| {
+                // Log-uniform over a factor of thirty, so that one often stands out.
+                let cost = 30_f64.powf(random.f64());
+                let cpu_share = match random.u8(0..3) {
+                    0 => 1.0,
+                    1 => 0.02,
+                    _ => random.f64(),
+                };
+                Stage { cpu: cost * cpu_share, sleep: cost * (1.0 - cpu_share) }
+            })
+            .collect();
+        let Some((binding, truth)) = law(&stages, cpus) else { continue };
+        if machine == matches!(truth, Truth::Machine(_)) {
+            let scale = seconds / binding;
+            let scaled = |s: &Stage| Stage { cpu: s.cpu * scale, sleep: s.sleep * scale };
+            return (stages.iter().map(scaled).collect(), truth);
+        }
+    }
+}
+
+/// The time that the binding term asks for and what it is, if it binds by the margin.
+fn law(stages: &[Stage], cpus: f64) -> Option<(f64, Truth)> {
+    let (slowest, second) = two_largest(stages, |stage| stage.cpu + stage.sleep)?;
+    let (largest, next_largest) = two_largest(stages, |stage| stage.cpu)?;
+    let machine = stages.iter().map(|stage| stage.cpu).sum::<f64>() / cpus;
+    if slowest.1 >= MARGIN * second.max(machine) {
+        Some((slowest.1, Truth::Stage(slowest.0)))
+    } else if machine >= MARGIN * slowest.1 && largest.1 >= 1.1 * next_largest {
+        Some((machine, Truth::Machine(largest.0)))
+    } else {
+        None
+    }
+}
+
+/// The place, from 1, and value of the largest, and the value of the second largest.
+fn two_largest(stages: &[Stage], value: fn(&Stage) -> f64) -> Option<((usize, f64), f64)> {
+    let mut values: Vec<_> =
+        stages.iter().enumerate().map(|(index, stage)| (index + 1, value(stage))).collect();
+    values.sort_by(|a, b| b.1.total_cmp(&a.1));
+    Some((*values.first()?, values.get(1)?.1))
+}
+
+fn named(record: &PipeRecord) -> Option<Truth> {
+    match (record.bottleneck.kind, record.bottleneck.stage) {
+        (BottleneckKind::Stage, Some(index)) => Some(Truth::Stage(index)),
+        (BottleneckKind::Machine, Some(index)) => Some(Truth::Machine(index)),
+        _ => None,
+    }
+}
+
+fn worst_unexplained(record: &PipeRecord) -> f64 {
+    record
+        .stages
+        .iter()
+        .map(|stage| stage.unexplained_seconds / stage.wall_seconds)
+        .fold(0.0, f64::max)
+}
+
+/// The stage, from 1, that slows the whole most when it is made 20 % slower.
+fn most_felt(programs: &Programs, stages: &[Stage], seconds: f64) -> Result<usize> {
+    let mut felt = Vec::new();
+    for index in 0..stages.len() {
+        let mut slowed = stages.to_vec();
+        slowed[index].cpu *= 1.2;
+        slowed[index].sleep *= 1.2;
+        let mut ratios = Vec::new();
+        for _ in 0..REPEATS {
+            let before = run(programs, stages, seconds)?;
+            let after = run(programs, &slowed, seconds)?;
+            ratios.push(after.as_secs_f64() / before.as_secs_f64());
+        }
+        felt.push((index + 1, median(&ratios).unwrap_or(0.0)));
+    }
+    felt.sort_by(|a, b| b.1.total_cmp(&a.1));
+    Ok(felt.first().map_or(0, |most| most.0))
+}
+
+fn run(programs: &Programs, stages: &[Stage], seconds: f64) -> Result<Duration> {
+    Ok(time(&mut plain(&programs.pipeline(stages, seconds)))?.wall)
+}
