@@ -188,7 +188,7 @@ fn duration(time: libc::timeval) -> Duration {
     Duration::from_secs(count(time.tv_sec)) + Duration::from_micros(count(time.tv_usec))
 }
 
-/// What this process has used so far (`RUSAGE_SELF`).
+/// What this process has used so far (`RUSAGE_SELF`). Its `max_rss` may be its spawner's.
 pub fn own_usage() -> Usage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is valid for writes; getrusage cannot fail for RUSAGE_SELF.

@@ -7,6 +7,7 @@
 
 pub mod child;
 pub mod cpu;
+pub mod inherited;
 pub mod load;
 pub mod memory;
 pub mod pipe;

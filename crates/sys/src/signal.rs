@@ -1,34 +1,8 @@
-//! Signals as events to poll for, and what this process inherited of them.
+//! Signals as events to poll for.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// SIGPIPE was ignored when this process started. Rust's runtime ignores it before `main`
-/// and keeps no note of how it was, so it is read before that runtime starts.
-static SIGPIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
-
-#[used]
-// SAFETY: the section holds pointers to functions that the C runtime calls once, before main.
-#[unsafe(link_section = ".init_array")]
-static NOTE_SIGPIPE: extern "C" fn() = {
-    extern "C" fn note() {
-        let mut old = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: a null action only reads the old one into `old`, which is valid for writes.
-        let result = unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), old.as_mut_ptr()) };
-        // SAFETY: all zeros is a valid sigaction, and the call has at most replaced it by one.
-        let old = unsafe { old.assume_init() };
-        let ignored = result == 0 && old.sa_sigaction == libc::SIG_IGN;
-        SIGPIPE_WAS_IGNORED.store(ignored, Ordering::Relaxed);
-    }
-    note
-};
-
-/// Whether whoever started this process ignores SIGPIPE, so that children should too.
-pub fn sigpipe_was_ignored() -> bool {
-    SIGPIPE_WAS_IGNORED.load(Ordering::Relaxed)
-}
 
 /// A signal that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

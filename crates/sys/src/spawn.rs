@@ -6,23 +6,29 @@ use std::process::{Child, Command};
 
 use rustix::process::Signal;
 
-use crate::signal::{SignalFd, sigpipe_was_ignored};
+use crate::inherited;
+use crate::signal::SignalFd;
 
-/// Starts `command` with the SIGPIPE disposition that this process was started with
-/// (Rust's own runtime changes it) and the signal mask from before `blocked`. The child gets SIGTERM if the
+/// Starts `command` with what this process was itself started with, where Rust's runtime
+/// has changed it (SIGPIPE, closed standard descriptors unless `redirected` by the
+/// command), and with the signal mask from before `blocked`. The child gets SIGTERM if the
 /// thread that started it ends first, so that nothing of a killed contend waits for ever.
 ///
 /// # Errors
 /// When the program cannot be started.
-pub fn spawn(command: &mut Command, blocked: &SignalFd) -> io::Result<Child> {
+pub fn spawn(command: &mut Command, redirected: &[u8], blocked: &SignalFd) -> io::Result<Child> {
     let mask = blocked.mask_before();
-    let ignore_sigpipe = sigpipe_was_ignored();
+    let ignore_sigpipe = inherited::sigpipe_ignored();
+    let close = [0, 1, 2].map(|fd| inherited::was_closed(fd) && !redirected.contains(&fd));
     // SAFETY: the closure runs between fork and exec and only makes async-signal-safe calls.
     unsafe {
         command.pre_exec(move || {
             mask.restore();
             if ignore_sigpipe {
                 ignore(libc::SIGPIPE);
+            }
+            for (fd, _) in (0..).zip(close).filter(|(_, close)| *close) {
+                close_descriptor(fd);
             }
             rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
             Ok(())
@@ -34,4 +40,10 @@ pub fn spawn(command: &mut Command, blocked: &SignalFd) -> io::Result<Child> {
 fn ignore(signal: i32) {
     // SAFETY: SIG_IGN is a valid disposition, and signal(2) is async-signal-safe.
     unsafe { libc::signal(signal, libc::SIG_IGN) };
+}
+
+fn close_descriptor(fd: libc::c_int) {
+    // SAFETY: it runs in the child before exec; the descriptor is a standard one that
+    // nothing in the child uses any more.
+    unsafe { libc::close(fd) };
 }

@@ -47,6 +47,15 @@ pub enum Waiting {
     Other(c_long),
 }
 
+/// Whether this call opens a file, as a process does that waits at a FIFO.
+pub fn is_open(number: c_long) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if number == libc::SYS_open {
+        return true;
+    }
+    number == libc::SYS_openat || number == libc::SYS_openat2
+}
+
 impl Waiting {
     /// Classifies the call.
     pub fn from_call(number: c_long, arguments: &[u64; 6]) -> Self {

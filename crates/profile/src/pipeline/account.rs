@@ -243,7 +243,9 @@ fn holds_output(raw: &[RawStage], index: usize) -> bool {
     let Some(first_output) = stage.first_output else {
         return false;
     };
-    let while_long = Duration::from_millis(20);
+    // Looks are up to 10 ms apart, so what comes first of two events is only known to that.
+    let between_looks = Duration::from_millis(12);
+    let while_long = 3 * between_looks;
     let Some(writer) = index.checked_sub(1).map(|before| &raw[before]) else {
         let read = stage.io.map_or(0, |io| io.read_bytes);
         let before = stage.read_before_output;
@@ -255,7 +257,7 @@ fn holds_output(raw: &[RawStage], index: usize) -> bool {
         return false;
     };
     let had_input_for = writer.ended.saturating_sub(first_input);
-    first_output >= writer.ended && had_input_for >= while_long
+    first_output + between_looks >= writer.ended && had_input_for >= while_long
 }
 
 /// The pipes between the stages.
@@ -527,7 +529,8 @@ pub(crate) mod tests {
             pipefail,
             interrupted: None,
             ticks: 1,
-            own: Usage::default(),
+            own_cpu: Duration::ZERO,
+            own_peak_rss: 0,
             runnable_mean: 1.0,
         }
     }

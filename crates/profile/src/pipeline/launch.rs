@@ -6,9 +6,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use contend_sys::child::{self, Change, ExitStatus, Which};
-use contend_sys::procfs::{self, Stat, parse_pids};
-use contend_sys::signal::{self, SignalFd};
-use contend_sys::{Pid, Signal, spawn};
+use contend_sys::inherited;
+use contend_sys::procfs::{self, InKernel, Stat, parse_pids};
+use contend_sys::signal::SignalFd;
+use contend_sys::{Pid, Signal, spawn, syscall};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::kill_process;
 
@@ -112,6 +113,9 @@ pub fn launch(spec: LaunchSpec<'_>, signals: &SignalFd) -> Result<Launched, Laun
     let wanted = spec.parsed.stages.len();
     let stages = match wait_for_stages(starter, wanted) {
         Ok(stages) => {
+            // Before they come to the gate, the shell may still be moving their
+            // descriptors into place.
+            stages.iter().for_each(|&stage| wait_at_gate(stage));
             end_starter(starter, &stages);
             stages
         }
@@ -136,13 +140,16 @@ fn start_shell(
         command.arg("sh");
     }
     command.arg("-c").arg(script);
+    let mut redirected = Vec::new();
     if let Some(file) = stdin {
         command.stdin(file);
+        redirected.push(0);
     }
     if discard {
         command.stdout(Stdio::null());
+        redirected.push(1);
     }
-    let child = spawn::spawn(&mut command, signals)
+    let child = spawn::spawn(&mut command, &redirected, signals)
         .map_err(|source| LaunchError::Shell { shell: shell.to_owned(), source })?;
     Ok(Pid::from_child(&child))
 }
@@ -211,6 +218,21 @@ fn wait_for_stages(starter: Pid, wanted: usize) -> Result<Vec<Pid>, Vec<Pid>> {
     }
 }
 
+/// Waits until the process waits to open something. That cannot take long; where it
+/// cannot be seen, a moment has to do.
+fn wait_at_gate(stage: Pid) {
+    let path = format!("/proc/{}/syscall", stage.as_raw_nonzero());
+    let begun = Instant::now();
+    let mut buffer = [0; 256];
+    while begun.elapsed() < Duration::from_millis(200) {
+        match procfs::read_once(&path, &mut buffer).ok().and_then(InKernel::parse) {
+            Some(InKernel::Call { number, .. }) if syscall::is_open(number) => return,
+            Some(_) => std::thread::sleep(Duration::from_micros(20)),
+            None => return std::thread::sleep(Duration::from_millis(2)),
+        }
+    }
+}
+
 /// A process's children in the order of their start; `None` when it has ended.
 fn children_of(pid: Pid) -> Option<Vec<Pid>> {
     let raw = pid.as_raw_nonzero();
@@ -246,7 +268,7 @@ fn scan_for_children(parent: Pid) -> Vec<Pid> {
 /// deaths shells do not report; SIGKILL follows where it is ignored.
 fn end_starter(starter: Pid, stages: &[Pid]) {
     let own = std::process::id().cast_signed();
-    let mut gentle = !signal::sigpipe_was_ignored();
+    let mut gentle = !inherited::sigpipe_ignored();
     let begun = Instant::now();
     let _ = kill_process(starter, if gentle { Signal::PIPE } else { Signal::KILL });
     let mut buffer = [0; 1024];

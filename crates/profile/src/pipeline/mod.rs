@@ -115,8 +115,8 @@ fn observation(run: &RawRun) -> Observation {
         method,
         ticks: run.ticks,
         mean_interval_seconds: run.wall.as_secs_f64() / run.ticks.max(1) as f64,
-        own_cpu_seconds: (run.own.user + run.own.system).as_secs_f64(),
-        own_max_rss_bytes: run.own.max_rss,
+        own_cpu_seconds: run.own_cpu.as_secs_f64(),
+        own_max_rss_bytes: run.own_peak_rss,
     }
 }
 
@@ -128,7 +128,7 @@ fn warnings(run: &RawRun, boundaries: &[Boundary], host: &Host, load: Load) -> V
 
     let stages_cpu: f64 =
         run.stages.iter().map(|s| (s.usage.user + s.usage.system).as_secs_f64()).sum();
-    let own = (run.own.user + run.own.system).as_secs_f64();
+    let own = run.own_cpu.as_secs_f64();
     let others = load.busy.as_secs_f64() - stages_cpu - own;
     // /proc/stat counts ticks of 10 ms, so short runs tell nothing.
     let long_enough = wall > 0.2;

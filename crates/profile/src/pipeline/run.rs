@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use contend_sys::child::{self, Change, ExitStatus, Usage, Which};
 use contend_sys::cpu;
-use contend_sys::procfs::{Io, SchedStat, Status};
+use contend_sys::procfs::{self, Io, SchedStat, Status};
 use contend_sys::signal::{Arrived, SignalFd};
 use contend_sys::trace::{self, Stop};
 use contend_sys::{Pid, Signal};
@@ -56,8 +56,10 @@ pub struct RawRun {
     pub interrupted: Option<i32>,
     /// How often the stages were looked at.
     pub ticks: u64,
-    /// What contend itself used meanwhile.
-    pub own: Usage,
+    /// CPU time of contend itself meanwhile.
+    pub own_cpu: Duration,
+    /// Largest resident set of contend itself so far, in bytes.
+    pub own_peak_rss: u64,
     /// Mean number of stages on a CPU or ready for one, over the looks.
     pub runnable_mean: f64,
 }
@@ -437,14 +439,18 @@ impl<'a> Watch<'a> {
             pipefail: self.pipefail,
             interrupted: self.interrupted,
             ticks: self.ticks,
-            own: Usage {
-                user: own.user.saturating_sub(own_before.user),
-                system: own.system.saturating_sub(own_before.system),
-                ..own
-            },
+            own_cpu: (own.user + own.system).saturating_sub(own_before.user + own_before.system),
+            own_peak_rss: own_peak_rss(),
             runnable_mean: self.runnable / (self.ticks.max(1) as f64),
         }
     }
+}
+
+/// `VmHWM` of this process; its `ru_maxrss` would start with its spawner's.
+fn own_peak_rss() -> u64 {
+    let mut buffer = [0; 8192];
+    procfs::read_once("/proc/self/status", &mut buffer)
+        .map_or(0, |text| Status::parse(text).peak_rss)
 }
 
 impl Stage {

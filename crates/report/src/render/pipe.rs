@@ -103,8 +103,10 @@ fn times(record: &PipeRecord, width: usize) -> String {
         columns.push(column("user", |s| seconds(s.user_seconds)));
         columns.push(column("sys", |s| seconds(s.system_seconds)));
     }
+    if width >= 70 {
+        columns.push(column("cpu", |s| percent(s.cpu_percent, 100.0)));
+    }
     columns.extend([
-        column("cpu", |s| percent(s.cpu_percent, 100.0)),
         column("on CPU", |s| share(s, s.on_cpu_seconds)),
         column("queue", |s| share(s, s.run_queue_seconds)),
         column("starved", |s| share(s, s.starved_seconds)),
@@ -127,7 +129,9 @@ fn times(record: &PipeRecord, width: usize) -> String {
         all.push(seconds(total.user_seconds));
         all.push(seconds(total.system_seconds));
     }
-    all.push(format!("{:.0}%", total.cpu_percent));
+    if width >= 70 {
+        all.push(format!("{:.0}%", total.cpu_percent));
+    }
     stage_table(record, &columns, Some(all), width)
 }
 

@@ -1,0 +1,108 @@
+//! Help, version, and what `generate` prints.
+
+use std::process::{Command, Stdio};
+
+use crate::support::{contend, has, run, skip, text};
+
+fn output(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = run(Command::new(contend()).args(arguments), "");
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn help_is_short_with_h_and_long_with_help() {
+    for verb in [&[][..], &["pipe"][..], &["demo"][..], &["generate"][..]] {
+        let with = |flag| output(&[verb, &[flag]].concat());
+        let (status, short, error) = with("-h");
+        assert_eq!((status, error.as_str()), (Some(0), ""));
+        let (_, long, _) = with("--help");
+        assert!(long.len() >= short.len(), "{verb:?}");
+        assert!(long.contains("Usage: contend"));
+    }
+    assert!(output(&["pipe", "--help"]).1.contains("Exit status"));
+    assert!(!output(&["pipe", "-h"]).1.contains("Exit status"));
+}
+
+#[test]
+fn the_version_is_the_package_s() {
+    let expected = format!("contend {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(output(&["--version"]), (Some(0), expected.clone(), String::new()));
+    assert_eq!(output(&["-V"]).1, expected);
+}
+
+#[test]
+fn without_a_verb_the_help_is_shown_with_status_2() {
+    let (status, _, error) = output(&[]);
+    assert_eq!(status, Some(2));
+    assert!(error.contains("Usage: contend"));
+    let (status, _, error) = output(&["no-such-verb"]);
+    assert_eq!(status, Some(2));
+    assert!(error.contains("no-such-verb"));
+}
+
+#[test]
+fn completions_are_those_of_the_flags() {
+    for shell in ["bash", "zsh", "fish"] {
+        let (status, script, _) = output(&["generate", "completions", shell]);
+        assert_eq!(status, Some(0));
+        assert!(script.contains("pipefail"), "{shell}");
+    }
+    let (_, script, _) = output(&["generate", "completions", "bash"]);
+    if !has("bash") {
+        return skip("completions_are_those_of_the_flags", "there is no bash");
+    }
+    assert!(run(Command::new("bash").args(["-n", "/dev/stdin"]), &script).status.success());
+}
+
+#[test]
+fn man_pages_are_made_for_every_verb() {
+    let (status, page, _) = output(&["generate", "man"]);
+    assert_eq!(status, Some(0));
+    assert!(page.contains(".TH contend"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("man");
+    let (status, _, error) = output(&["generate", "man", "--dir", path.to_str().expect("UTF-8")]);
+    assert_eq!(status, Some(0), "{error}");
+    for name in ["contend.1", "contend-pipe.1", "contend-demo.1", "contend-generate.1"] {
+        assert!(path.join(name).is_file(), "{name}");
+    }
+    let (status, _, error) = output(&["generate", "man", "--dir", "/dev/null/x"]);
+    assert_eq!(status, Some(125));
+    assert!(error.contains("/dev/null/x"));
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_failure() {
+    let mut child = Command::new(contend())
+        .args(["generate", "completions", "zsh"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("ends");
+    assert!(output.status.success());
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn a_full_standard_output_is_told() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux");
+    let output = Command::new(contend())
+        .args(["generate", "man"])
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .output()
+        .expect("starts");
+    assert_eq!(output.status.code(), Some(125));
+    assert!(text(&output.stderr).contains("No space left"));
+}
+
+#[test]
+fn the_demonstration_names_the_slow_stage() {
+    let (status, shown, error) = output(&["demo", "--lines", "150000"]);
+    assert_eq!(status, Some(0), "{error}");
+    assert!(shown.contains("Stage 6 sets the pace, by its CPU time"), "{shown}");
+    assert!(shown.contains("Stage 3 sets the pace, by its CPU time"), "{shown}");
+    assert!(shown.contains("What this shows"));
+}

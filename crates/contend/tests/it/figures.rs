@@ -1,0 +1,246 @@
+//! What is measured and named, on pipelines whose truth is known.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{contend, finding_ids, has, pipe, record, skip, text};
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+fn bottleneck(record: &Value) -> (&str, Option<u64>, Option<&str>) {
+    let found = &record["bottleneck"];
+    (found["kind"].as_str().expect("a kind"), found["stage"].as_u64(), found["limit"].as_str())
+}
+
+/// Uses a CPU for a while, whatever it is given to read.
+const BUSY: &str = "{ cat; i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; }";
+
+#[test]
+fn the_record_has_its_fixed_fields_and_keeps_to_its_schema() {
+    let record = record(&["seq 200000 | sort -n | tail -n 1"]);
+    let schema = include_str!("../../../../schemas/contend.pipe-1.json");
+    let schema: Value = serde_json::from_str(schema).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let errors: Vec<_> = validator.iter_errors(&record).map(|e| e.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+
+    let top = "schema command exit_code wall_seconds stages boundaries total bottleneck findings \
+               host warnings";
+    for field in top.split_whitespace() {
+        assert!(record.get(field).is_some(), "{field}");
+    }
+    assert_eq!(record["schema"], "contend.pipe/1");
+    let fields = "index command exit_code wall_seconds user_seconds system_seconds cpu_percent \
+                  on_cpu_seconds run_queue_seconds starved_seconds blocked_seconds \
+                  other_wait_seconds unexplained_seconds bytes_in bytes_out reads writes \
+                  voluntary_switches involuntary_switches max_rss_bytes first_output_seconds \
+                  holds_output";
+    for stage in record["stages"].as_array().expect("a list") {
+        for field in fields.split_whitespace() {
+            assert!(stage.get(field).is_some(), "{field}");
+        }
+    }
+    for field in ["kind", "stage", "limit", "evidence"] {
+        assert!(record["bottleneck"].get(field).is_some(), "{field}");
+    }
+}
+
+#[test]
+fn the_parts_of_a_lifetime_add_up_to_it() {
+    let record = record(&["seq 300000 | sed 's/1/2/' | sort | uniq -c | tail -n 1"]);
+    for stage in record["stages"].as_array().expect("a list") {
+        let parts = ["on_cpu", "run_queue", "starved", "blocked", "other_wait", "unexplained"];
+        let sum: f64 = parts.iter().map(|part| number(&stage[format!("{part}_seconds")])).sum();
+        let wall = number(&stage["wall_seconds"]);
+        assert!((sum - wall).abs() < 1e-6 * wall.max(1.0), "{sum} of {wall}: {stage}");
+    }
+}
+
+#[test]
+fn bytes_are_exact_even_for_stages_that_live_a_millisecond() {
+    for _ in 0..10 {
+        let record = record(&["printf '%s' 12345 | cat | tr 1 2"]);
+        let stages = record["stages"].as_array().expect("a list");
+        assert_eq!(stages[0]["bytes_out"], 5);
+        assert_eq!(stages[1]["bytes_in"], 5);
+        assert_eq!(stages[1]["bytes_out"], 5);
+        assert_eq!(stages[2]["bytes_out"], 5);
+    }
+    let record = record(&["seq 200000 | sed 's/$/x/' | wc -c"]);
+    let stages = record["stages"].as_array().expect("a list");
+    assert_eq!(stages[0]["bytes_out"], 1_288_895);
+    assert_eq!(stages[1]["bytes_in"], 1_288_895);
+    assert_eq!(stages[1]["bytes_out"], 1_488_895);
+    assert_eq!(record["boundaries"][1]["bytes"], 1_488_895);
+}
+
+#[test]
+fn cpu_time_is_the_kernel_s() {
+    let record = record(&["seq 1500000 | sort -n >/dev/null"]);
+    let total = &record["total"];
+    let cpu = number(&total["user_seconds"]) + number(&total["system_seconds"]);
+    let time = Command::new("bash")
+        .args(["-c", "TIMEFORMAT='%U %S'; time { seq 1500000 | sort -n >/dev/null; }"])
+        .stdin(Stdio::null())
+        .output();
+    let Ok(time) = time else { return skip("cpu_time_is_the_kernel_s", "there is no bash") };
+    let said: f64 = text(&time.stderr).split_whitespace().map(|f| f.parse::<f64>().unwrap()).sum();
+    // The same work on a shared machine, not the same run: alike, not equal.
+    assert!(cpu > 0.3 * said && cpu < 3.0 * said, "{cpu} s against {said} s");
+}
+
+#[test]
+fn a_sleeping_stage_is_named_though_another_uses_more_cpu() {
+    let sleeper = "while read -r l; do sleep 0.01; echo $l; done";
+    let record = record(&[&format!("seq 120 | {sleeper} | {BUSY} | cat")]);
+    let cpu = |index: usize| {
+        let stage = &record["stages"][index];
+        number(&stage["user_seconds"]) + number(&stage["system_seconds"])
+    };
+    assert_eq!(bottleneck(&record), ("stage", Some(2), Some("wait")), "{record}");
+    let waits = &record["stages"][1]["other_waits"];
+    assert!(cpu(2) > 0.0 && number(&waits["sleep"]) > number(&waits["child"]), "{waits}");
+    assert!(number(&record["stages"][2]["starved_seconds"]) > 0.5);
+}
+
+#[test]
+fn a_stage_that_works_is_named_and_its_neighbours_wait() {
+    let slow = "head -c 60000000 /dev/zero | base64 | gzip -6 | cat >/dev/null";
+    let record = record(&[slow]);
+    assert_eq!(bottleneck(&record), ("stage", Some(3), Some("cpu")), "{record}");
+    let stages = record["stages"].as_array().expect("a list");
+    assert!(number(&stages[1]["blocked_seconds"]) > number(&stages[1]["starved_seconds"]));
+    assert!(number(&stages[3]["starved_seconds"]) > 0.5 * number(&stages[3]["wall_seconds"]));
+    assert_eq!(record["boundaries"][1]["waiting_side"], "writer");
+    assert_eq!(record["boundaries"][2]["waiting_side"], "reader");
+    assert!(finding_ids(&record).contains(&"cannot-matter".to_owned()));
+}
+
+#[test]
+fn one_cpu_for_much_work_is_the_machine() {
+    if !has("taskset") {
+        return skip("one_cpu_for_much_work_is_the_machine", "there is no taskset");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("x.json");
+    let first_cpu = std::fs::read_to_string("/proc/self/status")
+        .expect("procfs")
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:").map(str::trim).map(str::to_owned))
+        .and_then(|list| list.split([',', '-']).next().map(str::to_owned))
+        .expect("a CPU");
+    let status = Command::new("taskset")
+        .args(["-c", &first_cpu, contend(), "pipe", "--output", "/dev/null", "--json"])
+        .arg(&json)
+        .arg("seq 400000 | sed 's/1/2/' | sed 's/2/3/' | sed 's/3/4/' | sed 's/4/5/' >/dev/null")
+        .stdin(Stdio::null())
+        .status()
+        .expect("starts");
+    assert!(status.success());
+    let text = std::fs::read_to_string(json).expect("a record");
+    let record: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(bottleneck(&record).0, "machine", "{record}");
+    assert!(bottleneck(&record).1.is_some());
+    assert_eq!(record["host"]["cpus_allowed"], 1);
+}
+
+#[test]
+fn slow_input_and_a_slow_reader_are_named() {
+    let script = |feed: &str, drain: &str| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let json = folder.path().join("x.json");
+        let line = format!(
+            "{feed} | {} pipe --output /dev/null --json {} 'cat | tr a b' | {drain}",
+            contend(),
+            json.display()
+        );
+        let output = Command::new("sh").args(["-c", &line]).output().expect("sh");
+        assert!(output.status.success());
+        serde_json::from_str::<Value>(&std::fs::read_to_string(json).expect("a record"))
+            .expect("JSON")
+    };
+    let starved = script("(echo a; sleep 0.7; echo a)", "cat >/dev/null");
+    assert_eq!(bottleneck(&starved).0, "input", "{starved}");
+    let blocked = script("head -c 400000 /dev/zero", "(sleep 0.7; cat >/dev/null)");
+    assert_eq!(bottleneck(&blocked).0, "output", "{blocked}");
+}
+
+#[test]
+fn stages_that_hold_their_output_are_named() {
+    let document = "for i in $(seq 4); do date +%s; sleep 0.15; done | sort \
+                    | while read -r t; do echo $t; done";
+    let holding = record(&[document]);
+    assert_eq!(holding["stages"][1]["holds_output"], true, "{holding}");
+    assert!(finding_ids(&holding).contains(&"holds-output".to_owned()));
+    let streaming = record(&["for i in 1 2 3 4; do echo x; sleep 0.15; done | cat | cat"]);
+    for stage in streaming["stages"].as_array().expect("a list") {
+        assert_eq!(stage["holds_output"], false, "{streaming}");
+    }
+    let large = record(&["seq 400000 | sort | cat >/dev/null"]);
+    assert_eq!(large["stages"][1]["holds_output"], true, "{large}");
+    assert_eq!(large["stages"][2]["holds_output"], false);
+}
+
+#[test]
+fn a_reader_of_single_bytes_is_named() {
+    let record = record(&["seq 20000 | while read -r n; do :; done"]);
+    assert!(finding_ids(&record).contains(&"tiny-reads".to_owned()), "{record}");
+}
+
+#[test]
+fn starting_many_programs_is_named() {
+    let record = record(&["seq 200 | while read -r n; do expr $n + 1; done >/dev/null"]);
+    let found = record["findings"].as_array().expect("a list").iter();
+    let startup: Vec<_> = found.filter(|finding| finding["id"] == "startup-cost").collect();
+    assert_eq!(startup.len(), 1, "{record}");
+    assert_eq!(startup[0]["stages"], serde_json::json!([2]));
+}
+
+#[test]
+fn spliced_bytes_are_told_to_be_unseen() {
+    if !has("pv") {
+        return skip("spliced_bytes_are_told_to_be_unseen", "there is no pv");
+    }
+    let record = record(&["head -c 30000000 /dev/zero | pv -q | wc -c"]);
+    assert!(finding_ids(&record).contains(&"bytes-unseen".to_owned()), "{record}");
+}
+
+#[test]
+fn memory_is_the_stage_s_own() {
+    let record = record(&["echo x | cat | sort -S 64M --parallel=1 | cat"]);
+    let memory = |index: usize| number(&record["stages"][index]["max_rss_bytes"]);
+    assert!(memory(1) < 3.5e6, "a cat needs no more than its libraries: {}", memory(1));
+    let sorted = crate::support::record(&["seq 1000000 | sort -S 64M --parallel=1 >/dev/null"]);
+    assert!(number(&sorted["stages"][1]["max_rss_bytes"]) > 30e6);
+}
+
+#[test]
+fn several_runs_give_medians_with_intervals() {
+    let record = record(&["--runs", "5", "seq 100000 | sort >/dev/null"]);
+    let runs = &record["runs"];
+    assert_eq!(runs["count"], 5);
+    let wall = &runs["wall_seconds"];
+    assert_eq!(wall["samples"].as_array().map(Vec::len), Some(5));
+    let (low, median, high) =
+        (number(&wall["ci95"][0]), number(&wall["median"]), number(&wall["ci95"][1]));
+    assert!(low <= median && median <= high);
+    assert!((number(&record["wall_seconds"]) - median).abs() < 1e-9);
+}
+
+#[test]
+fn watching_is_off_the_data_path() {
+    let mut command =
+        pipe(&["--discard", "--json", "-", "head -c 200000000 /dev/zero | cat | cat"]);
+    let output = command.stdin(Stdio::null()).output().expect("starts");
+    let record: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(record["boundaries"][0]["bytes"], 200_000_000);
+    let own_cpu = number(&record["observation"]["own_cpu_seconds"]);
+    let total = &record["total"];
+    let cpu = number(&total["user_seconds"]) + number(&total["system_seconds"]);
+    // Pumping the data would cost as much as a stage.
+    assert!(own_cpu < 0.25 * cpu, "{own_cpu} s of {cpu} s");
+    assert!(number(&record["observation"]["own_max_rss_bytes"]) < 20e6);
+}

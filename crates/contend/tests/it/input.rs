@@ -1,0 +1,157 @@
+//! Wrong input and unwilling surroundings: one clear line, the right status, nothing broken.
+
+use std::process::{Command, Stdio};
+
+use crate::support::{contend, finding_ids, pipe, record, run, text};
+
+/// Status and what is said on standard error.
+fn refusal(arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(contend());
+    let output = command.arg("pipe").args(arguments).stdin(Stdio::null()).output().expect("starts");
+    assert!(output.stdout.is_empty());
+    (output.status.code(), text(&output.stderr))
+}
+
+#[test]
+fn what_is_not_one_pipeline_is_refused_with_its_place() {
+    let said = |pipeline: &str| {
+        let (status, error) = refusal(&[pipeline]);
+        assert_eq!(status, Some(2), "{pipeline}: {error}");
+        error
+    };
+    insta::assert_snapshot!(said("a | b; c"), @r"
+    contend: this is more than one pipeline: give one at a time
+      a | b; c
+             ^
+    ");
+    insta::assert_snapshot!(said("seq 9 | | sort"), @r"
+    contend: syntax error here
+      seq 9 | | sort
+              ^
+    ");
+    insta::assert_snapshot!(said("a | 'b"), @r"
+    contend: syntax error: unterminated single quote
+      a | 'b
+          ^
+    ");
+    insta::assert_snapshot!(said("a |"), @r"
+    contend: syntax error: the pipeline ends too early
+      a |
+         ^
+    ");
+    insta::assert_snapshot!(said("a && b"), @r"
+    contend: `&&` and `||` join pipelines: give one at a time, or put braces around a stage: `{ a && b; } | c`
+      a && b
+        ^
+    ");
+    insta::assert_snapshot!(said("sleep 1 | cat &"), @r"
+    contend: a pipeline in the background cannot be watched: leave out `&`
+      sleep 1 | cat &
+                    ^
+    ");
+    assert!(said("").contains("no command"));
+}
+
+#[test]
+fn wrong_arguments_are_refused_before_anything_runs() {
+    let cases: &[(&[&str], &str)] = &[
+        (&[], "<PIPELINE>"),
+        (&["--no-such-flag", "echo x"], "--no-such-flag"),
+        (&["echo x", "echo y"], "echo y"),
+        (&["--runs", "0", "echo x"], "0"),
+        (&["--stdin", "/no/such/file", "cat"], "/no/such/file"),
+        (&["--stdin", "/", "cat"], "folder"),
+        (&["--json", "/no/such/folder/x", "touch made"], "/no/such/folder/x"),
+        (&["--output", "/", "touch made"], "cannot write to /"),
+        (&["--shell", "zsh", "echo x"], "zsh"),
+    ];
+    for (arguments, expected) in cases {
+        let (status, error) = refusal(arguments);
+        assert_eq!(status, Some(2), "{arguments:?}: {error}");
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+        assert!(!std::path::Path::new("made").exists());
+    }
+}
+
+#[test]
+fn a_shell_that_is_not_there_gives_127() {
+    let (status, error) = refusal(&["--shell", "/no/such/shell", "echo x"]);
+    assert_eq!(status, Some(127));
+    assert!(error.contains("cannot start the shell `/no/such/shell`"), "{error}");
+}
+
+#[test]
+fn several_runs_need_an_input_that_can_be_read_again() {
+    let output = run(&mut pipe(&["--runs", "2", "cat"]), "text");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--stdin"));
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("input");
+    std::fs::write(&file, "line\n").expect("room");
+    let input = std::fs::File::open(&file).expect("there");
+    let output = pipe(&["--runs", "3", "cat | cat"]).stdin(input).output().expect("starts");
+    assert_eq!(text(&output.stdout), "line\nline\nline\n");
+    let path = file.to_str().expect("UTF-8");
+    let output = pipe(&["--runs", "2", "--stdin", path, "cat"]).output().expect("starts");
+    assert_eq!(text(&output.stdout), "line\nline\n");
+}
+
+#[test]
+fn each_way_of_ending_has_its_finding() {
+    let cases = [
+        ("echo x | nosuchcommand-x", "stage-not-found", 127),
+        ("echo x | /etc/passwd", "stage-not-executable", 126),
+        ("echo x | sh -c 'kill -9 $$'", "stage-killed", 137),
+        ("echo x | grep y", "stage-failed", 1),
+        ("sleep 0.4 | true", "outlived-reader", 0),
+    ];
+    for (pipeline, finding, status) in cases {
+        let record = record(&[pipeline]);
+        assert!(finding_ids(&record).contains(&finding.to_owned()), "{pipeline}: {record}");
+        assert_eq!(record["exit_code"], status, "{pipeline}");
+    }
+    // A writer whose reader has had enough is no failure.
+    let ids = finding_ids(&record(&["yes | head -n 1"]));
+    assert!(!ids.iter().any(|id| id == "stage-killed"), "{ids:?}");
+}
+
+#[test]
+fn a_full_disk_is_told_and_the_other_report_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("x.json");
+    let mut command = Command::new(contend());
+    command.args(["pipe", "--output", "/dev/full", "--json"]).arg(&json).arg("echo x | cat");
+    let output = run(&mut command, "");
+    assert_eq!(text(&output.stdout), "x\n");
+    assert_eq!(output.status.code(), Some(125));
+    assert!(text(&output.stderr).contains("cannot write to /dev/full"));
+    assert!(json.is_file());
+}
+
+#[test]
+fn an_existing_file_is_replaced_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let report = folder.path().join("report.txt");
+    std::fs::write(&report, "x".repeat(1 << 16)).expect("room");
+    let mut command = Command::new(contend());
+    command.args(["pipe", "--output"]).arg(&report).arg("echo x | cat >/dev/null");
+    assert!(run(&mut command, "").status.success());
+    let text = std::fs::read_to_string(&report).expect("there");
+    assert!(text.starts_with("real ") && !text.contains("xxx") && !text.contains('\u{1b}'));
+    assert_eq!(folder.path().read_dir().expect("folder").count(), 1, "nothing else is left");
+}
+
+#[test]
+fn nothing_is_left_in_the_folder_for_temporary_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for arguments in [&["pipe", "true | true"][..], &["demo", "--lines", "1000"][..]] {
+        let mut command = Command::new(contend());
+        command.args(arguments).env("TMPDIR", folder.path());
+        assert!(run(&mut command, "").status.success());
+        assert_eq!(folder.path().read_dir().expect("folder").count(), 0);
+    }
+    // Where there is no such folder, another one is used.
+    let mut command = pipe(&["echo x | cat"]);
+    assert!(run(command.env("TMPDIR", "/no/such/folder"), "").status.success());
+}

@@ -1,0 +1,218 @@
+//! A pipeline behaves under contend as it does in the shell: output, errors, status.
+
+use std::process::Command;
+
+use crate::support::{Public, contend, has, run, skip, text};
+
+/// A pipeline, with the set-up before it, that behaves the same under both.
+struct Case {
+    setup: &'static str,
+    text: &'static str,
+}
+
+const fn case(text: &'static str) -> Case {
+    Case { setup: "", text }
+}
+
+/// What every shell understands.
+const PORTABLE: &[Case] = &[
+    case("echo one"),
+    case("cat | tr a-z A-Z"),
+    case("printf '%s|' 'a  b' \"c  d\" e\\ f | cat"),
+    case("printf 'x\\n' | sed 's/x/a|b;c&d/' | tr '|' '\\n'"),
+    case("X='p q' sh -c 'echo \"$X\"' | cat"),
+    case("echo \"$HOME\" ~ $((6 * 7)) | cat"),
+    case("echo *.txt [ab].none | cat"),
+    case("{ echo in >made; sort <made >made2 2>&1; cat made2 made; } | cat"),
+    case("sort <<E | cat\nb $HOME\na\nE\n"),
+    case("cat <<'E' | sort -r\n$b\n`a`\nE\n"),
+    case("echo x | cat - <<E\nhere\nE\n"),
+    case("(echo a; echo b >&2; exit 3) | { cat; exit 4; }"),
+    case("printf '1\\n2\\n' | while read -r l; do echo \"<$l>\"; done"),
+    case("for i in 1 2 3\ndo\n  echo $i\ndone | cat # | exit 9"),
+    case("if true; then echo yes; else echo no; fi | case x in x) cat;; esac"),
+    case("! true | false"),
+    case("! echo x | cat"),
+    case("! true"),
+    case("true | false"),
+    case("false | true"),
+    case("exit 7"),
+    case("exit 7 | cat"),
+    case("cat | exit 5"),
+    case("nosuchcommand-x"),
+    case("echo x | nosuchcommand-x"),
+    case("./readable.txt | cat"),
+    case("cat /no/such/file | cat"),
+    case("yes | head -n 1"),
+    case("sh -c 'kill -TERM $$' | cat"),
+    case("cat | sh -c 'kill -KILL $$'"),
+    case("echo ${undefined-default} | cat"),
+    case("echo ${undefined?message} | cat"),
+    case("echo $$ | while read -r a; do [ \"$a\" = $$ ] && echo same; done"),
+    case("{ { sleep 0.05; echo late; } & echo early; } | cat"),
+    case("f() { echo never; } | echo done"),
+    case("X=1 | echo \"${X-unset}\""),
+    case("{ trap 'echo trapped' EXIT; echo body; } | cat"),
+    case("exec echo replaced | cat"),
+    case(": | : | : | : | : | : | : | : | : | :"),
+    case("echo 'é ü 漢字' | cat"),
+    case("echo a \\\n  b |\n\n  cat"),
+    case("cat >&2 | cat"),
+    case("cat <&- | cat"),
+    Case { setup: "f() { tr a-z A-Z; }", text: "echo abc | f" },
+    Case { setup: "v='a  b'; export v", text: "echo \"$v\" | sh -c 'cat; echo \"$v\"'" },
+    Case { setup: "set -u", text: "echo $undefined | cat" },
+    Case { setup: "set -e", text: "{ false; echo not reached; } | cat" },
+    Case { setup: "set -e", text: "cat | false" },
+    Case { setup: "set -f", text: "echo *.txt | cat" },
+    Case { setup: "IFS=,", text: "echo a,b | while read -r x y; do echo \"$y\"; done" },
+    Case { setup: "set -- one two", text: "echo \"$2\" \"$#\" | cat" },
+    Case { setup: "read -r first", text: "cat | sed \"s/^/$first:/\"" },
+    Case { setup: "trap 'echo at the end' EXIT", text: "echo body | cat" },
+    Case { setup: "set -e; trap 'echo at the end' EXIT", text: "sleep 0.1 | false" },
+    Case { setup: "exec 9>kept 8>&1", text: "echo to 9 >&9 | { cat; echo to 8 >&8; }" },
+    Case { setup: "cd /", text: "pwd | cat" },
+    Case { setup: "umask 077", text: "umask | cat" },
+    Case { setup: "echo before", text: "cat | cat" },
+    Case { setup: "exit 6", text: "echo never | cat" },
+    Case { setup: "set -x", text: "true" },
+];
+
+/// What bash alone understands.
+const BASH: &[Case] = &[
+    case("ls /no/such/file |& cat"),
+    case("cat <(echo a) <(echo b) | paste -s"),
+    case("[[ -n x ]] | (( 1 + 1 )) | cat <<<'here string'"),
+    case("for ((i = 0; i < 3; i++)); do echo $i; done | cat"),
+    case("echo {a,b}{1,2} $'tab\\there' | cat"),
+    case("echo ${PIPESTATUS[*]-none} $BASHPID | grep -c ."),
+    Case { setup: "set -o pipefail", text: "exit 3 | exit 4 | true" },
+    Case { setup: "set -o pipefail", text: "! false | true" },
+    Case { setup: "shopt -s lastpipe", text: "echo a | read -r x" },
+    Case { setup: "shopt -s extglob", text: "echo !(*.txt) | cat" },
+    Case { setup: "function g { cat -n; }; export -f g", text: "echo x | bash -c g" },
+    Case { setup: "a=(1 '2 3')", text: "printf '<%s>' \"${a[@]}\" | cat" },
+];
+
+/// Output, error and status of the shell alone and under contend.
+fn both(shell: &str, case: &Case) -> [(String, String, Option<i32>); 2] {
+    let whole = match case.setup {
+        "" => case.text.to_owned(),
+        setup => format!("{setup}\n{}", case.text),
+    };
+    let mut alone = Command::new(shell);
+    alone.arg("-c").arg(whole);
+    let mut under = Command::new(contend());
+    under.args(["pipe", "--output", "/dev/null", "--shell", shell]);
+    if !case.setup.is_empty() {
+        under.args(["--setup", case.setup]);
+    }
+    under.arg("--").arg(case.text);
+    [alone, under].map(|mut command| {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("readable.txt"), "x").expect("room");
+        std::fs::write(folder.path().join("b.txt"), "x").expect("room");
+        let output = run(command.current_dir(folder.path()), "first line\nsecond line\n");
+        // What the shell says of a killed stage, contend says in its report; that the
+        // set-up ended early, only contend says.
+        let told = ["Killed", "Terminated", " Done ", "contend: "];
+        let error = text(&output.stderr);
+        let error = error
+            .lines()
+            .map(without_pid)
+            .filter(|line| !told.iter().any(|text| format!("{line} ").contains(text)));
+        (text(&output.stdout), error.collect::<Vec<_>>().join("\n"), code(&output.status))
+    })
+}
+
+/// The status as a shell shows it.
+fn code(status: &std::process::ExitStatus) -> Option<i32> {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().or(status.signal().map(|signal| 128 + signal))
+}
+
+fn without_pid(line: &str) -> String {
+    line.split_whitespace()
+        .map(|word| if word.parse::<u32>().is_ok_and(|n| n > 100) { "PID" } else { word })
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn same_in(shell: &str, cases: &[Case]) {
+    let mut wrong = Vec::new();
+    for case in cases {
+        let [alone, under] = both(shell, case);
+        if alone != under {
+            wrong.push(format!(
+                "{:?} {:?}\n  {shell}: {alone:?}\n  contend: {under:?}",
+                case.setup, case.text
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+#[test]
+fn as_in_bash() {
+    if !has("bash") {
+        return skip("as_in_bash", "there is no bash");
+    }
+    same_in("bash", PORTABLE);
+    same_in("bash", BASH);
+}
+
+#[test]
+fn as_in_dash() {
+    if !has("dash") {
+        return skip("as_in_dash", "there is no dash");
+    }
+    same_in("dash", PORTABLE);
+}
+
+#[test]
+fn as_in_busybox() {
+    if !has("busybox") {
+        return skip("as_in_busybox", "there is no busybox");
+    }
+    let folder = Public::new();
+    let busybox = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .map(|path| path.join("busybox"))
+        .find(|path| path.is_file())
+        .expect("found above");
+    // Called `sh`, busybox is one.
+    let shell = folder.path().join("sh");
+    std::os::unix::fs::symlink(busybox, &shell).expect("room");
+    same_in(shell.to_str().expect("UTF-8"), PORTABLE);
+}
+
+#[test]
+fn pipefail_can_be_asked_for() {
+    let status = |arguments: &[&str]| {
+        let mut command = crate::support::pipe(arguments);
+        code(&run(&mut command, "").status)
+    };
+    assert_eq!(status(&["exit 3 | true"]), Some(0));
+    assert_eq!(status(&["--pipefail", "exit 3 | true"]), Some(3));
+    assert_eq!(status(&["--pipefail", "--shell", "sh", "exit 3 | exit 4 | true"]), Some(4));
+    assert_eq!(status(&["--pipefail", "! exit 3 | true"]), Some(0));
+}
+
+#[test]
+fn large_streams_come_through_unchanged() {
+    let input = "0123456789abcdef\n".repeat(200_000);
+    let output = run(&mut crate::support::pipe(&["cat | cat | cat"]), &input);
+    assert!(output.stdout == input.as_bytes());
+}
+
+#[test]
+fn a_closed_standard_output_stays_closed() {
+    let status = |script: &str| {
+        let output = Command::new("sh").arg("-c").arg(script).output().expect("sh");
+        code(&output.status)
+    };
+    let alone = status("sh -c 'echo x' >&- 2>&-");
+    let under =
+        status(&format!("{} pipe --shell sh --output /dev/null 'echo x' >&- 2>&-", contend()));
+    assert_eq!(alone, under);
+    assert_ne!(alone, Some(0), "writing to a closed descriptor must fail");
+}

@@ -1,0 +1,111 @@
+//! What is seen on a terminal, and that it is left as it was.
+
+use std::process::{Command, Stdio};
+
+use crate::support::{contend, has, run, skip, text};
+
+/// Runs a shell line on a terminal of its own and returns everything that was drawn.
+fn on_a_terminal(test: &str, columns: u16, line: &str) -> Option<String> {
+    if !has("script") {
+        skip(test, "there is no script(1) to make a terminal with");
+        return None;
+    }
+    let line = format!("stty cols {columns} rows 24; {line}");
+    let output = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .env_remove("NO_COLOR")
+        .env("TERM", "xterm")
+        .stdin(Stdio::null())
+        .output()
+        .expect("script starts");
+    Some(text(&output.stdout))
+}
+
+fn without_escapes(text: &str) -> String {
+    let mut out = String::new();
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        if c == '\u{1b}' {
+            let _ = characters.by_ref().find(char::is_ascii_alphabetic);
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[test]
+fn the_report_keeps_within_60_columns() {
+    let pipeline = "seq 1000 | sed 's/a long expression that will not fit/x/' | cat | wc -l";
+    let mut command = Command::new(contend());
+    let output = run(command.args(["pipe", pipeline]).env("COLUMNS", "60"), "");
+    let report = text(&output.stderr);
+    for line in report.lines() {
+        assert!(line.chars().count() <= 60, "{line:?}");
+    }
+    assert!(report.contains("starved") && report.contains("blocked"));
+}
+
+#[test]
+fn colours_are_for_terminals_alone() {
+    let test = "colours_are_for_terminals_alone";
+    let mut command = Command::new(contend());
+    let output = run(command.args(["pipe", "echo x | cat"]), "");
+    assert!(!text(&output.stderr).contains('\u{1b}'));
+    let line = format!("{} pipe 'echo x | cat'", contend());
+    let Some(drawn) = on_a_terminal(test, 100, &line) else { return };
+    assert!(drawn.contains("\u{1b}[1m"), "{drawn:?}");
+    let Some(drawn) = on_a_terminal(test, 100, &format!("NO_COLOR=1 {line}")) else { return };
+    assert!(!drawn.contains("\u{1b}[1m"), "{drawn:?}");
+}
+
+#[test]
+fn stages_are_shown_while_they_run_and_taken_away() {
+    let test = "stages_are_shown_while_they_run_and_taken_away";
+    let line = format!("{} pipe 'sleep 1.6 | cat'", contend());
+    let Some(drawn) = on_a_terminal(test, 80, &line) else { return };
+    assert!(drawn.contains("2 of 2 stages running"), "{drawn:?}");
+    assert!(drawn.contains("starved"));
+    // The last drawing is cleared before the report.
+    let report = drawn.rfind("real ").expect("a report");
+    let live = drawn.rfind("stages running").expect("it was shown");
+    assert!(live < report);
+    assert!(drawn[live..report].contains("\u{1b}[J"));
+    for quiet in ["--no-progress ", "--no-progress --discard "] {
+        let line = format!("{} pipe {quiet}'sleep 1.3 | cat'", contend());
+        let Some(drawn) = on_a_terminal(test, 80, &line) else { return };
+        assert!(!drawn.contains("stages running"));
+    }
+}
+
+#[test]
+fn nothing_is_shown_where_standard_error_is_no_terminal() {
+    let mut command = Command::new(contend());
+    let output = run(command.args(["pipe", "sleep 1.3 | cat"]), "");
+    assert!(!text(&output.stderr).contains("stages running"));
+}
+
+#[test]
+fn the_pipeline_s_own_output_on_the_same_terminal_stays() {
+    let test = "the_pipeline_s_own_output_on_the_same_terminal_stays";
+    let stage = "for i in 1 2 3 4 5 6; do echo line-$i; sleep 0.3; done";
+    let line = format!("{} pipe '{stage} | cat'", contend());
+    let Some(drawn) = on_a_terminal(test, 80, &line) else { return };
+    let plain = without_escapes(&drawn);
+    for number in 1..=6 {
+        assert!(plain.contains(&format!("line-{number}")), "{plain}");
+    }
+    // Whatever is drawn, the cursor never goes above where the pipeline has written.
+    let mut below = 0_i32;
+    for part in drawn.split('\u{1b}').skip(1) {
+        let up = part
+            .strip_prefix('[')
+            .and_then(|p| p.split_once('A'))
+            .and_then(|(n, _)| n.parse::<i32>().ok());
+        if let Some(up) = up {
+            below -= up;
+        }
+        below += i32::try_from(part.matches('\n').count()).expect("few");
+        assert!(below >= 0, "the cursor went above its place");
+    }
+}
