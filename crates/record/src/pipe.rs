@@ -82,9 +82,11 @@ pub struct Stage {
     pub other_waits: OtherWaits,
     /// The rest of its lifetime, whose cause could not be seen.
     pub unexplained_seconds: f64,
-    /// Bytes that it read; null when this user may not know.
+    /// Bytes that it read, without its libraries and temporary files as far as they can be
+    /// told from its input; null when this user may not know.
     pub bytes_in: Option<u64>,
-    /// Bytes that it wrote; null when this user may not know.
+    /// Bytes that it wrote, without temporary files as far as they can be told from its
+    /// output; null when this user may not know.
     pub bytes_out: Option<u64>,
     /// Read-like calls.
     pub reads: Option<u64>,
@@ -194,6 +196,8 @@ pub struct Boundary {
     pub bytes_per_second: Option<f64>,
     /// Bytes inside, on average over the samples; null when it could not be looked into.
     pub mean_fill_bytes: Option<f64>,
+    /// Most bytes inside at any look.
+    pub most_fill_bytes: Option<u64>,
     /// Bytes that fit.
     pub capacity_bytes: Option<u64>,
     /// Time that the writer was blocked on it.

@@ -10,7 +10,8 @@ use std::time::Duration;
 use contend_record::pipe::{Boundary, OtherWaits, Outcome, Stage, Total, WaitingSide};
 use contend_sys::child::ExitStatus;
 
-use super::run::{Fills, RawRun, RawStage};
+use super::run::{Fills, RawRun};
+use super::stage::{RawStage, STARTUP_READS};
 use crate::observe::Wait;
 
 /// Few looks may fall short of the waiting time by this factor before the rest counts as
@@ -22,8 +23,8 @@ const FEW_LOOKS_SCALING: f64 = 1.25;
 const MANY_LOOKS: u64 = 30;
 const MANY_LOOKS_SCALING: f64 = 3.0;
 
-/// A program reads about this much of its libraries and tables as it starts.
-const STARTUP_READS: u64 = 64 * 1024;
+/// Bytes that a pipe holds unless it was told otherwise.
+const PIPE_CAPACITY: u64 = 64 * 1024;
 
 /// Where the stages' time went, first to last. `texts` are the stages' commands.
 pub fn stages(run: &RawRun, texts: &[String]) -> Vec<Stage> {
@@ -34,9 +35,11 @@ pub fn stages(run: &RawRun, texts: &[String]) -> Vec<Stage> {
         .enumerate()
         .map(|(index, (raw, text))| stage(index + 1, text, raw))
         .collect();
-    reconcile_bytes(&mut stages, &run.stages);
+    reconcile_bytes(&mut stages, &run.stages, &run.fills);
     for index in 0..stages.len() {
-        stages[index].holds_output = holds_output(&run.stages, index);
+        let first_output = first_output(&run.stages, index);
+        stages[index].first_output_seconds = first_output.map(|time| time.as_secs_f64());
+        stages[index].holds_output = holds_output(&run.stages, &stages, index);
     }
     stages
 }
@@ -89,7 +92,6 @@ fn stage(index: usize, text: &str, raw: &RawStage) -> Stage {
             .involuntary_switches
             .saturating_sub(raw.status_before.involuntary_switches),
         max_rss_bytes,
-        first_output_seconds: raw.first_output.map(|time| time.as_secs_f64()),
         children_cpu_seconds: children_cpu(raw).as_secs_f64(),
         samples: raw.seen.looks,
         approximate,
@@ -184,11 +186,14 @@ fn outcome(raw: &RawStage) -> Outcome {
     }
 }
 
-/// Fills in bytes and calls. A stage's own count is exact if it was read at its end;
-/// otherwise its neighbour's is used, since what one writes the other reads.
-fn reconcile_bytes(stages: &mut [Stage], raw: &[RawStage]) {
+/// Fills in bytes and calls. The kernel counts what a process reads and writes wherever
+/// that is, so the two sides of each pipe are held against each other: what one has not
+/// written the other has not read from it, and the other way round but for what the pipe
+/// holds. A count that was not read at the stage's end is completed by its neighbour's.
+fn reconcile_bytes(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills]) {
     for (stage, raw) in stages.iter_mut().zip(raw) {
-        stage.bytes_in = raw.io.map(|io| io.read_bytes);
+        let startup = raw.startup_reads.unwrap_or(0);
+        stage.bytes_in = raw.io.map(|io| io.read_bytes.saturating_sub(startup));
         stage.bytes_out = raw.io.map(|io| io.write_bytes);
         stage.reads = raw.io.map(|io| io.reads);
         stage.writes = raw.io.map(|io| io.writes);
@@ -200,25 +205,65 @@ fn reconcile_bytes(stages: &mut [Stage], raw: &[RawStage]) {
     if let (Some(first), Some(raw)) = (stages.first_mut(), raw.first()) {
         drop_startup_reads(first, raw);
     }
-    for index in 1..stages.len() {
-        let (writer, reader) = (&raw[index - 1], &raw[index]);
-        let all_read = reader.ended >= writer.ended;
+    let mut writes_files = false;
+    for index in (1..stages.len()).rev() {
         let (left, right) = stages.split_at_mut(index);
-        let (from, to) = (&mut left[index - 1], &mut right[0]);
-        if !writer.io_exact && reader.io_exact {
+        let fills = fills.get(index - 1).copied().unwrap_or_default();
+        let pipe = Pipe { writer: &raw[index - 1], reader: &raw[index], fills };
+        writes_files = pipe.reconcile(&mut left[index - 1], &mut right[0], writes_files);
+    }
+    // Nobody counts what the last stage has written to its output.
+    if let (Some(last), Some(raw)) = (stages.last_mut(), raw.last())
+        && raw.has_files
+        && raw.io_exact
+    {
+        last.approximate.push("bytes_out".to_owned());
+    }
+}
+
+/// The two sides of a pipe.
+struct Pipe<'a> {
+    writer: &'a RawStage,
+    reader: &'a RawStage,
+    fills: Fills,
+}
+
+impl Pipe<'_> {
+    /// Makes the counts agree. `reader_writes_files`: the reader was found to write
+    /// elsewhere too. Returns whether the writer does.
+    fn reconcile(&self, from: &mut Stage, to: &mut Stage, reader_writes_files: bool) -> bool {
+        if !self.writer.io_exact && self.reader.io_exact {
             from.bytes_out = from.bytes_out.max(to.bytes_in);
         }
-        if !reader.io_exact && all_read {
+        if !self.reader.io_exact && self.reader.ended >= self.writer.ended {
             to.bytes_in = to.bytes_in.max(from.bytes_out);
         }
-        // What a reader read beyond what was written to it are its libraries and those of
-        // the programs that it started, unless it is so much that it reads files too.
-        if let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in)
-            && read > written
-            && (read - written <= STARTUP_READS || to.children_cpu_seconds > 0.0)
-        {
-            to.bytes_in = Some(written);
+        let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else { return false };
+        // More was inside at once than was written: it came by splice.
+        let spliced = self.fills.most > written;
+        if read > written && !spliced {
+            let little = read - written <= STARTUP_READS;
+            let other_sources =
+                self.reader.has_files || reader_writes_files || to.children_cpu_seconds > 0.0;
+            if little || other_sources {
+                to.bytes_in = Some(written);
+            }
+            return false;
         }
+        let capacity = self.fills.capacity.max(PIPE_CAPACITY);
+        // One that reads nothing by read calls moves its input by splice instead.
+        let reads = match self.reader.startup_reads {
+            Some(_) => read > 0,
+            None => read > STARTUP_READS,
+        };
+        let elsewhere = self.reader.io_exact && reads && written > read + capacity;
+        if elsewhere {
+            from.bytes_out = Some(read);
+            if self.reader.startup_reads.is_none() && self.writer.io_exact {
+                from.approximate.push("bytes_out".to_owned());
+            }
+        }
+        elsewhere
     }
 }
 
@@ -235,29 +280,41 @@ fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
     }
 }
 
+/// When its output first arrived: at its reader, which does not see what the stage writes
+/// to temporary files, if the reader was seen waiting for it; else its first write.
+fn first_output(raw: &[RawStage], index: usize) -> Option<Duration> {
+    match raw.get(index + 1) {
+        Some(reader) if reader.startup_reads.is_some() => reader.first_read,
+        _ => raw[index].first_write,
+    }
+}
+
 /// Whether a stage wrote nothing until its input had ended, though it had input well
 /// before. That it had: its writer had been writing for a while, or, at the head of the
 /// pipeline, it had read everything that it ever read from its file.
-fn holds_output(raw: &[RawStage], index: usize) -> bool {
-    let stage = &raw[index];
-    let Some(first_output) = stage.first_output else {
-        return false;
-    };
+fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> bool {
+    let Some(first_output) = first_output(raw, index) else { return false };
     // Looks are up to 10 ms apart, so what comes first of two events is only known to that.
     let between_looks = Duration::from_millis(12);
     let while_long = 3 * between_looks;
-    let Some(writer) = index.checked_sub(1).map(|before| &raw[before]) else {
-        let read = stage.io.map_or(0, |io| io.read_bytes);
-        let before = stage.read_before_output;
-        return first_output >= while_long
-            && before > STARTUP_READS
-            && before as f64 >= 0.99 * read as f64;
+    let Some(before) = index.checked_sub(1) else {
+        return first_output >= while_long && had_read_all(&raw[index], &stages[index]);
     };
-    let Some(first_input) = writer.first_output else {
-        return false;
-    };
-    let had_input_for = writer.ended.saturating_sub(first_input);
-    first_output + between_looks >= writer.ended && had_input_for >= while_long
+    let Some(first_input) = self::first_output(raw, before) else { return false };
+    let writer_ended = raw[before].ended;
+    let had_input_for = writer_ended.saturating_sub(first_input);
+    first_output + between_looks >= writer_ended && had_input_for >= while_long
+}
+
+/// Whether a first stage had read all that it read before its first output. One that uses
+/// temporary files reads those later: it must have read what it wrote in the end.
+fn had_read_all(raw: &RawStage, stage: &Stage) -> bool {
+    let before = raw.read_before_output;
+    let (read, written) = raw.io.map_or((0, 0), |io| (io.read_bytes, io.write_bytes));
+    let output = stage.bytes_out.unwrap_or(written);
+    let uses_files = written > output + PIPE_CAPACITY;
+    let all = before as f64 >= 0.99 * read as f64;
+    before > STARTUP_READS && (all || (uses_files && before >= output))
 }
 
 /// The pipes between the stages.
@@ -268,6 +325,10 @@ pub fn boundaries(stages: &[Stage], fills: &[Fills], wall: Duration) -> Vec<Boun
         .map(|(pair, fills)| {
             let (from, to) = (&pair[0], &pair[1]);
             let bytes = match (from.bytes_out, to.bytes_in) {
+                // Further apart than a pipe holds, one side moves bytes uncounted.
+                (Some(written), Some(read)) if written.abs_diff(read) > PIPE_CAPACITY => {
+                    Some(written.max(read))
+                }
                 (Some(written), Some(read)) => Some(written.min(read)),
                 (written, read) => written.or(read),
             };
@@ -279,6 +340,7 @@ pub fn boundaries(stages: &[Stage], fills: &[Fills], wall: Duration) -> Vec<Boun
                     .filter(|_| !wall.is_zero())
                     .map(|bytes| bytes as f64 / wall.as_secs_f64()),
                 mean_fill_bytes: fills.mean(),
+                most_fill_bytes: (fills.looks > 0).then_some(fills.most),
                 capacity_bytes: (fills.looks > 0).then_some(fills.capacity),
                 writer_blocked_seconds: from.blocked_seconds,
                 reader_starved_seconds: to.starved_seconds,
@@ -379,8 +441,11 @@ pub(crate) mod tests {
             io_exact: true,
             peak_rss: 0,
             peak_rss_exact: false,
-            first_output: None,
+            first_write: None,
             read_before_output: 0,
+            startup_reads: None,
+            first_read: None,
+            has_files: false,
             input_is_stream: true,
             input_is_file: false,
             asked_to_end: None,
@@ -477,7 +542,7 @@ pub(crate) mod tests {
 
     fn bytes(raw: &[RawStage]) -> Vec<(Option<u64>, Option<u64>)> {
         let mut stages: Vec<_> = raw.iter().map(|raw| stage(1, "x", raw)).collect();
-        reconcile_bytes(&mut stages, raw);
+        reconcile_bytes(&mut stages, raw, &[]);
         stages.iter().map(|s| (s.bytes_in, s.bytes_out)).collect()
     }
 
@@ -500,20 +565,40 @@ pub(crate) mod tests {
         assert_eq!(counted[0].0, Some(0));
         assert_eq!(counted[1].0, Some(1_000_000));
         let reads_files_too = RawStage { io: io(9_000_000, 10), ..raw_stage() };
-        assert_eq!(bytes(&[writer, reads_files_too])[1].0, Some(9_000_000));
+        assert_eq!(bytes(&[writer.clone(), reads_files_too.clone()])[1].0, Some(9_000_000));
+        let seen_with_files = RawStage { has_files: true, ..reads_files_too };
+        assert_eq!(bytes(&[writer.clone(), seen_with_files])[1].0, Some(1_000_000));
+        let exactly = RawStage { io: io(1_004_000, 10), startup_reads: Some(4_100), ..raw_stage() };
+        assert_eq!(bytes(&[writer, exactly])[1].0, Some(999_900));
+    }
+
+    #[test]
+    fn temporary_files_are_no_output() {
+        // As a sort that spills: it writes and reads everything twice.
+        let writer = RawStage { io: io(0, 1_000_000), ..raw_stage() };
+        let sort = RawStage { io: io(2_003_000, 2_000_000), ..raw_stage() };
+        let reader = RawStage { io: io(1_003_000, 0), startup_reads: Some(3_000), ..raw_stage() };
+        let counted = bytes(&[writer, sort, reader]);
+        assert_eq!(counted[1], (Some(1_000_000), Some(1_000_000)));
+        assert_eq!(counted[2].0, Some(1_000_000));
     }
 
     #[test]
     fn holding_needs_input_before_and_output_after_the_end_of_input() {
-        let writer = RawStage { first_output: Some(5 * MS), ended: 500 * MS, ..raw_stage() };
-        let holder = RawStage { first_output: Some(510 * MS), ..raw_stage() };
-        let streamer = RawStage { first_output: Some(20 * MS), ..raw_stage() };
-        let silent = RawStage { first_output: None, ..raw_stage() };
-        assert!(holds_output(&[writer.clone(), holder.clone()], 1));
-        assert!(!holds_output(&[writer.clone(), streamer], 1));
-        assert!(!holds_output(&[writer.clone(), silent], 1));
-        let quick = RawStage { ended: 10 * MS, ..writer };
-        assert!(!holds_output(&[quick, holder], 1), "there was hardly any time to hold it");
+        let writer = RawStage { first_write: Some(5 * MS), ended: 500 * MS, ..raw_stage() };
+        let holder = RawStage { first_write: Some(510 * MS), ..raw_stage() };
+        let streamer = RawStage { first_write: Some(20 * MS), ..raw_stage() };
+        let silent = RawStage { first_write: None, ..raw_stage() };
+        let holds = |raw: &[RawStage]| holds_output(raw, &[], raw.len() - 1);
+        assert!(holds(&[writer.clone(), holder.clone()]));
+        assert!(!holds(&[writer.clone(), streamer.clone()]));
+        assert!(!holds(&[writer.clone(), silent]));
+        let quick = RawStage { ended: 10 * MS, ..writer.clone() };
+        assert!(!holds(&[quick, holder]), "there was hardly any time to hold it");
+        // It writes to a temporary file at once, but its reader gets nothing for long.
+        let reader =
+            RawStage { startup_reads: Some(3_000), first_read: Some(505 * MS), ..raw_stage() };
+        assert!(holds_output(&[writer, streamer, reader], &[], 1));
     }
 
     fn run_of(codes: &[i32], pipefail: bool) -> RawRun {

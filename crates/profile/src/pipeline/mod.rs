@@ -12,6 +12,7 @@ pub mod parse;
 pub mod repeat;
 pub mod run;
 pub mod script;
+pub mod stage;
 pub mod tracing;
 pub mod verdict;
 

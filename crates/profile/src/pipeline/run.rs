@@ -7,11 +7,10 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use contend_sys::child::{self, Change, ExitStatus, Usage, Which};
+use contend_sys::child::{self, Change, Usage, Which};
 use contend_sys::cpu;
-use contend_sys::procfs::{self, Io, SchedStat, Status};
+use contend_sys::procfs::{self, Status};
 use contend_sys::signal::{Arrived, SignalFd};
-use contend_sys::trace::{self, Stop};
 use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::kill_process;
@@ -19,10 +18,10 @@ use rustix::process::kill_process;
 use super::gate::OpenGate;
 use super::launch::{LaunchError, LaunchSpec, Launched, WaitingShell, launch};
 use super::parse::Parsed;
+use super::stage::{RawStage, RunningStage};
 use super::tracing;
 use crate::observe::target::End;
-use crate::observe::tree::Seen;
-use crate::observe::{State, Tree, Wait};
+use crate::observe::{State, Wait};
 
 /// Shortest time between two looks.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -33,6 +32,8 @@ const COST_SHARE: u32 = 100;
 /// Time between two searches for new children and threads, and looks into the pipes,
 /// unless a stage waits for a child that is not known.
 const REFRESH: Duration = Duration::from_millis(50);
+/// The first such search comes after this time.
+const FIRST_REFRESH: Duration = Duration::from_millis(10);
 /// A stage that is still the shell after this time is not asked again at every look
 /// whether it has become a program.
 const EXEC_SOON: Duration = Duration::from_millis(50);
@@ -64,54 +65,13 @@ pub struct RawRun {
     pub runnable_mean: f64,
 }
 
-/// One stage as observed.
-#[derive(Debug, Clone)]
-pub struct RawStage {
-    /// How it ended.
-    pub status: ExitStatus,
-    /// When it ended, since the gate opened.
-    pub ended: Duration,
-    /// What the kernel says that it and its waited-for descendants used.
-    pub usage: Usage,
-    /// The scheduler's figures of its main thread when the gate opened.
-    pub sched_before: SchedStat,
-    /// The same at its end.
-    pub sched_after: SchedStat,
-    /// Time waited for a CPU by all its tasks, since before the gate opened.
-    pub run_queue: Duration,
-    /// Switches before the gate opened.
-    pub status_before: Status,
-    /// Where its time went.
-    pub seen: Seen,
-    /// Several processes or threads were seen.
-    pub several_tasks: bool,
-    /// Its calls could not be read at some look.
-    pub unreadable: bool,
-    /// Bytes and calls; `None` when this user may not know.
-    pub io: Option<Io>,
-    /// They were read at its end, so they are exact.
-    pub io_exact: bool,
-    /// Largest `VmHWM` seen, in bytes; 0 when never seen.
-    pub peak_rss: u64,
-    /// It was read at the stage's end, so it is exact.
-    pub peak_rss_exact: bool,
-    /// The first look at which it had written something.
-    pub first_output: Option<Duration>,
-    /// What it had read at the look before that.
-    pub read_before_output: u64,
-    /// Its input is a pipe, a socket or a terminal.
-    pub input_is_stream: bool,
-    /// Its input is a regular file.
-    pub input_is_file: bool,
-    /// contend asked it to end by this signal.
-    pub asked_to_end: Option<i32>,
-}
-
 /// How full a pipe was.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fills {
     /// Sum of the bytes inside over the looks.
     pub sum: u64,
+    /// Most bytes inside at any look.
+    pub most: u64,
     /// Looks.
     pub looks: u64,
     /// Bytes that fit, at the last look.
@@ -127,6 +87,7 @@ impl Fills {
     fn look(&mut self, end: Option<&End>) {
         if let Some(fill) = end.and_then(End::fill) {
             self.sum += fill.bytes;
+            self.most = self.most.max(fill.bytes);
             self.looks += 1;
             self.capacity = fill.capacity;
         }
@@ -180,36 +141,11 @@ pub fn run(
     Ok(run)
 }
 
-/// A running stage.
-struct Stage {
-    pid: Pid,
-    tree: Tree,
-    traced: bool,
-    /// Whether it may be traced is decided.
-    trace_decided: bool,
-    sched_before: SchedStat,
-    status_before: Status,
-    io: Option<Io>,
-    io_exact: bool,
-    io_denied: bool,
-    peak_rss_exact: bool,
-    first_output: Option<Duration>,
-    read_before_output: u64,
-    asked_to_end: Option<i32>,
-    ended: Option<Ended>,
-}
-
-struct Ended {
-    at: Duration,
-    status: ExitStatus,
-    usage: Usage,
-}
-
 struct Watch<'a> {
     signals: &'a SignalFd,
     shell_program: PathBuf,
     shell_pid: Pid,
-    stages: Vec<Stage>,
+    stages: Vec<RunningStage>,
     fills: Vec<Fills>,
     input_fill: Fills,
     pipefail: bool,
@@ -244,7 +180,7 @@ impl<'a> Watch<'a> {
         for (text, &pid) in parsed.stages.iter().zip(&launched.stages) {
             let may_trace = tracing::safe_before_exec(text, setup);
             stages.push(
-                Stage::open(pid, may_trace, &mut *buffer)
+                RunningStage::open(pid, may_trace, &mut *buffer)
                     .map_err(prepare("read /proc of a stage"))?,
             );
         }
@@ -267,7 +203,7 @@ impl<'a> Watch<'a> {
             runnable: 0.0,
             tick_cost: Duration::ZERO,
             cpu_time: cpu::own_time(),
-            last_refresh: now,
+            last_refresh: now - (REFRESH - FIRST_REFRESH),
             last_progress: now,
             was_stopped: false,
             buffer,
@@ -360,12 +296,10 @@ impl<'a> Watch<'a> {
         self.count_runnable();
         let refresh = begun - self.last_refresh >= REFRESH;
         let ask_for_exec = refresh || now < EXEC_SOON;
+        self.look_at_io(now, refresh);
         for stage in self.stages.iter_mut().filter(|stage| stage.ended.is_none()) {
-            if stage.needs_io() || refresh {
-                stage.look_at_io(now, &mut *self.buffer);
-            }
             if refresh {
-                stage.tree.refresh(&mut *self.buffer);
+                stage.refresh(&mut *self.buffer);
             }
             if ask_for_exec {
                 stage.decide_tracing(&self.shell_program);
@@ -403,6 +337,28 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Reads bytes and calls, readers before their writers: a reader that waits for input
+    /// while its writer, asked after it, has written nothing, has read its libraries alone.
+    fn look_at_io(&mut self, now: Duration, all: bool) {
+        let mut waiting_reader = None;
+        for index in (0..self.stages.len()).rev() {
+            let stage = &mut self.stages[index];
+            if stage.ended.is_none() && (all || stage.needs_io(now)) {
+                stage.look_at_io(now, &mut *self.buffer);
+            }
+            let (reads, silent) = (stage.reads_before_input(), stage.is_silent());
+            if let (Some(reads), true) = (waiting_reader, silent) {
+                self.stages[index + 1].note_startup(reads);
+            }
+            waiting_reader = reads;
+        }
+        for index in 1..self.stages.len() {
+            if self.stages[index].first_read_is(now) {
+                self.stages[index - 1].note_first_output();
+            }
+        }
+    }
+
     fn look_into_pipes(&mut self) {
         for (fills, stage) in self.fills.iter_mut().zip(&self.stages) {
             fills.look(stage.tree.ends().output.as_ref());
@@ -411,7 +367,8 @@ impl<'a> Watch<'a> {
     }
 
     fn count_runnable(&mut self) {
-        let active = |stage: &&Stage| stage.ended.is_none() && stage.tree.state() == State::Active;
+        let active =
+            |stage: &&RunningStage| stage.ended.is_none() && stage.tree.state() == State::Active;
         self.runnable += self.stages.iter().filter(active).count() as f64;
     }
 
@@ -430,7 +387,7 @@ impl<'a> Watch<'a> {
 
     fn into_raw(self, own_before: Usage) -> RawRun {
         let own = child::own_usage();
-        let stages: Vec<_> = self.stages.into_iter().map(Stage::into_raw).collect();
+        let stages: Vec<_> = self.stages.into_iter().map(RunningStage::into_raw).collect();
         RawRun {
             wall: stages.iter().map(|stage| stage.ended).max().unwrap_or_default(),
             stages,
@@ -451,142 +408,4 @@ fn own_peak_rss() -> u64 {
     let mut buffer = [0; 8192];
     procfs::read_once("/proc/self/status", &mut buffer)
         .map_or(0, |text| Status::parse(text).peak_rss)
-}
-
-impl Stage {
-    fn open(pid: Pid, may_trace: bool, buffer: &mut [u8]) -> std::io::Result<Self> {
-        let mut tree = Tree::open(pid)?;
-        tree.last_look(buffer);
-        let traced = may_trace && trace::seize(pid).is_ok();
-        Ok(Self {
-            pid,
-            traced,
-            trace_decided: traced,
-            sched_before: tree.leader_sched().unwrap_or_default(),
-            status_before: tree.leader_status(buffer).unwrap_or_default(),
-            tree,
-            io: None,
-            io_exact: false,
-            io_denied: false,
-            peak_rss_exact: false,
-            first_output: None,
-            read_before_output: 0,
-            asked_to_end: None,
-            ended: None,
-        })
-    }
-
-    /// Traces the stage once it has become a program that may be.
-    fn decide_tracing(&mut self, shell: &std::path::Path) {
-        if self.trace_decided {
-            return;
-        }
-        if let Some(safe) = tracing::safe_after_exec(self.pid, shell) {
-            self.trace_decided = true;
-            self.traced = safe && trace::seize(self.pid).is_ok();
-        }
-    }
-
-    /// Whether its bytes are worth a read at every look: until its first output, and
-    /// where the last look may be all that will be known.
-    fn needs_io(&self) -> bool {
-        self.first_output.is_none() || !self.traced
-    }
-
-    fn look_at_io(&mut self, now: Duration, buffer: &mut [u8]) {
-        let before = self.io.unwrap_or_default();
-        match self.tree.read_io(buffer) {
-            Some(io) => self.io = Some(io),
-            // A zombie's may not be read either, so only a living one's refusal counts.
-            None => self.io_denied |= matches!(child::peek(Which::One(self.pid)), Ok(None)),
-        }
-        self.note_output(before, now);
-    }
-
-    fn note_output(&mut self, before: Io, now: Duration) {
-        if self.first_output.is_none() && self.io.is_some_and(|io| io.write_bytes > 0) {
-            self.first_output = Some(now);
-            self.read_before_output = before.read_bytes;
-        }
-    }
-
-    fn collect(&mut self, now: Duration, buffer: &mut [u8]) {
-        loop {
-            match child::peek(Which::One(self.pid)) {
-                Ok(Some((_, Change::Stopped))) => self.pass_stop(now, buffer),
-                Ok(Some((_, Change::Ended))) => return self.end(now, buffer),
-                Ok(None) | Err(_) => return,
-            }
-        }
-    }
-
-    fn pass_stop(&mut self, now: Duration, buffer: &mut [u8]) {
-        let Ok(Some(status)) = child::take_stop(self.pid) else {
-            return;
-        };
-        if !self.traced {
-            return; // job control has stopped it: nothing for us to do
-        }
-        // A stage that was killed while it stood still has no need to be resumed.
-        let _ = match Stop::from_status(status) {
-            Stop::Exit => {
-                self.read_last(now, buffer);
-                trace::resume(self.pid, 0)
-            }
-            Stop::Signal(signal) => trace::resume(self.pid, signal),
-            Stop::Group => trace::listen(self.pid),
-            Stop::Other => trace::resume(self.pid, 0),
-        };
-    }
-
-    /// Reads the final figures while the process is still there, in its exit stop or as a
-    /// zombie (whose bytes only root may read).
-    fn read_last(&mut self, now: Duration, buffer: &mut [u8]) {
-        self.peak_rss_exact |= self.tree.last_look(buffer);
-        if !self.io_exact && !self.io_denied {
-            let before = self.io.unwrap_or_default();
-            if let Some(io) = self.tree.read_io(buffer) {
-                self.io = Some(io);
-                self.io_exact = true;
-            }
-            self.note_output(before, now);
-        }
-    }
-
-    fn end(&mut self, now: Duration, buffer: &mut [u8]) {
-        self.read_last(now, buffer);
-        if let Ok(reaped) = child::reap(self.pid) {
-            self.ended = Some(Ended { at: now, status: reaped.status, usage: reaped.usage });
-        }
-    }
-
-    fn into_raw(self) -> RawStage {
-        let ended = self.ended.unwrap_or(Ended {
-            at: Duration::ZERO,
-            status: ExitStatus::Exited(0),
-            usage: Usage::default(),
-        });
-        let input = self.tree.ends().input.as_ref();
-        RawStage {
-            status: ended.status,
-            ended: ended.at,
-            usage: ended.usage,
-            sched_before: self.sched_before,
-            sched_after: self.tree.leader_sched().unwrap_or(self.sched_before),
-            run_queue: self.tree.run_queue(),
-            status_before: self.status_before,
-            seen: self.tree.seen,
-            several_tasks: self.tree.several_tasks,
-            unreadable: self.tree.unreadable,
-            io: if self.io_denied { None } else { self.io },
-            io_exact: self.io_exact,
-            peak_rss: self.tree.peak_rss(),
-            peak_rss_exact: self.peak_rss_exact,
-            first_output: self.first_output,
-            read_before_output: self.read_before_output,
-            input_is_stream: input.is_some_and(End::is_stream),
-            input_is_file: input.is_some_and(End::is_file),
-            asked_to_end: self.asked_to_end,
-        }
-    }
 }

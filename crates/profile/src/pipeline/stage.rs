@@ -1,0 +1,307 @@
+//! One running stage: its process, what is known of it so far, and its end.
+
+use std::path::Path;
+use std::time::Duration;
+
+use contend_sys::Pid;
+use contend_sys::child::{self, Change, ExitStatus, Usage, Which};
+use contend_sys::procfs::{Io, SchedStat, Status};
+use contend_sys::trace::{self, Stop};
+
+use super::tracing;
+use crate::observe::target::End;
+use crate::observe::tree::Seen;
+use crate::observe::{State, Tree, Wait};
+
+/// After this time a stage that has not been seen waiting for its first input will not be.
+const STARTUP: Duration = Duration::from_millis(100);
+/// A program reads at most about this much of its libraries and tables as it starts.
+pub(super) const STARTUP_READS: u64 = 64 * 1024;
+
+/// One stage as observed.
+#[derive(Debug, Clone)]
+pub struct RawStage {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// When it ended, since the gate opened.
+    pub ended: Duration,
+    /// What the kernel says that it and its waited-for descendants used.
+    pub usage: Usage,
+    /// The scheduler's figures of its main thread when the gate opened.
+    pub sched_before: SchedStat,
+    /// The same at its end.
+    pub sched_after: SchedStat,
+    /// Time waited for a CPU by all its tasks, since before the gate opened.
+    pub run_queue: Duration,
+    /// Switches before the gate opened.
+    pub status_before: Status,
+    /// Where its time went.
+    pub seen: Seen,
+    /// Several processes or threads were seen.
+    pub several_tasks: bool,
+    /// Its calls could not be read at some look.
+    pub unreadable: bool,
+    /// Bytes and calls; `None` when this user may not know.
+    pub io: Option<Io>,
+    /// They were read at its end, so they are exact.
+    pub io_exact: bool,
+    /// Largest `VmHWM` seen, in bytes; 0 when never seen.
+    pub peak_rss: u64,
+    /// It was read at the stage's end, so it is exact.
+    pub peak_rss_exact: bool,
+    /// The first look at which it had written something, wherever to.
+    pub first_write: Option<Duration>,
+    /// What it had read, by the look before its first output.
+    pub read_before_output: u64,
+    /// What it had read when it first waited for input that nobody had written yet:
+    /// its libraries. `None` when it was not seen doing so.
+    pub startup_reads: Option<u64>,
+    /// The first look at which it had read more than that.
+    pub first_read: Option<Duration>,
+    /// It was seen with files open besides its standard ones.
+    pub has_files: bool,
+    /// Its input is a pipe, a socket or a terminal.
+    pub input_is_stream: bool,
+    /// Its input is a regular file.
+    pub input_is_file: bool,
+    /// contend asked it to end by this signal.
+    pub asked_to_end: Option<i32>,
+}
+
+/// A running stage.
+#[derive(Debug)]
+pub(super) struct RunningStage {
+    pub(super) pid: Pid,
+    pub(super) tree: Tree,
+    traced: bool,
+    /// Whether it may be traced is decided.
+    trace_decided: bool,
+    sched_before: SchedStat,
+    status_before: Status,
+    pub(super) io: Option<Io>,
+    io_exact: bool,
+    io_denied: bool,
+    peak_rss_exact: bool,
+    first_write: Option<Duration>,
+    read_before_output: u64,
+    startup_reads: Option<u64>,
+    first_read: Option<Duration>,
+    has_files: bool,
+    pub(super) asked_to_end: Option<i32>,
+    pub(super) ended: Option<Ended>,
+}
+
+/// How and when a stage ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    at: Duration,
+    status: ExitStatus,
+    usage: Usage,
+}
+
+impl RunningStage {
+    pub(super) fn open(pid: Pid, may_trace: bool, buffer: &mut [u8]) -> std::io::Result<Self> {
+        let mut tree = Tree::open(pid)?;
+        tree.last_look(buffer);
+        let traced = may_trace && trace::seize(pid).is_ok();
+        Ok(Self {
+            pid,
+            traced,
+            trace_decided: traced,
+            sched_before: tree.leader_sched().unwrap_or_default(),
+            status_before: tree.leader_status(buffer).unwrap_or_default(),
+            tree,
+            io: None,
+            io_exact: false,
+            io_denied: false,
+            peak_rss_exact: false,
+            first_write: None,
+            read_before_output: 0,
+            startup_reads: None,
+            first_read: None,
+            has_files: false,
+            asked_to_end: None,
+            ended: None,
+        })
+    }
+
+    /// Traces the stage once it has become a program that may be.
+    pub(super) fn decide_tracing(&mut self, shell: &Path) {
+        if self.trace_decided {
+            return;
+        }
+        if let Some(safe) = tracing::safe_after_exec(self.pid, shell) {
+            self.trace_decided = true;
+            self.traced = safe && trace::seize(self.pid).is_ok();
+        }
+    }
+
+    /// Whether its bytes are worth a read at every look: until its first input and output
+    /// are known, and where the last look may be all that will be known.
+    pub(super) fn needs_io(&self, now: Duration) -> bool {
+        let awaits_input = match self.startup_reads {
+            Some(_) => self.first_read.is_none(),
+            None => now < STARTUP,
+        };
+        self.first_write.is_none() || awaits_input || !self.traced
+    }
+
+    pub(super) fn look_at_io(&mut self, now: Duration, buffer: &mut [u8]) {
+        let before = self.io.unwrap_or_default();
+        match self.tree.read_io(buffer) {
+            Some(io) => self.io = Some(io),
+            // A zombie's may not be read either, so only a living one's refusal counts.
+            None => self.io_denied |= matches!(child::peek(Which::One(self.pid)), Ok(None)),
+        }
+        self.note_bytes(before, now);
+    }
+
+    fn note_bytes(&mut self, before: Io, now: Duration) {
+        let Some(io) = self.io else { return };
+        if self.first_write.is_none() && io.write_bytes > 0 {
+            self.first_write = Some(now);
+            self.read_before_output = before.read_bytes;
+        }
+        if self.first_read.is_none() && self.startup_reads.is_some_and(|s| io.read_bytes > s) {
+            self.first_read = Some(now);
+        }
+    }
+
+    /// What it has read if it now waits for its first input, as far as it can tell: what
+    /// its writer has written must still be asked.
+    pub(super) fn reads_before_input(&self) -> Option<u64> {
+        let waits = self.ended.is_none() && self.tree.state() == State::Waiting(Wait::Starved);
+        (waits && self.startup_reads.is_none()).then_some(self.io?.read_bytes)
+    }
+
+    /// Notes what it had read before there was any input. More than a program reads as it
+    /// starts was input after all, from a writer whose splices are not counted.
+    pub(super) fn note_startup(&mut self, reads: u64) {
+        if reads <= STARTUP_READS {
+            self.startup_reads.get_or_insert(reads);
+        }
+    }
+
+    /// Whether it is known to have written nothing at all.
+    pub(super) fn is_silent(&self) -> bool {
+        self.io.is_some_and(|io| io.write_bytes == 0)
+    }
+
+    /// Its reader has just had its first input: whatever it wrote before went elsewhere.
+    pub(super) fn note_first_output(&mut self) {
+        self.read_before_output = self.io.unwrap_or_default().read_bytes;
+    }
+
+    /// Whether its first input was noticed at this look.
+    pub(super) fn first_read_is(&self, now: Duration) -> bool {
+        self.first_read == Some(now)
+    }
+
+    /// Searches for new children and threads, and for open files.
+    pub(super) fn refresh(&mut self, buffer: &mut [u8]) {
+        self.tree.refresh(buffer);
+        self.has_files = self.has_files || has_files(self.pid);
+    }
+
+    /// Takes what the kernel has to tell of it: stops, and its end.
+    pub(super) fn collect(&mut self, now: Duration, buffer: &mut [u8]) {
+        loop {
+            match child::peek(Which::One(self.pid)) {
+                Ok(Some((_, Change::Stopped))) => self.pass_stop(now, buffer),
+                Ok(Some((_, Change::Ended))) => return self.end(now, buffer),
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    fn pass_stop(&mut self, now: Duration, buffer: &mut [u8]) {
+        let Ok(Some(status)) = child::take_stop(self.pid) else {
+            return;
+        };
+        if !self.traced {
+            return; // job control has stopped it: nothing for us to do
+        }
+        // A stage that was killed while it stood still has no need to be resumed.
+        let _ = match Stop::from_status(status) {
+            Stop::Exit => {
+                self.read_last(now, buffer);
+                trace::resume(self.pid, 0)
+            }
+            Stop::Signal(signal) => trace::resume(self.pid, signal),
+            Stop::Group => trace::listen(self.pid),
+            Stop::Other => trace::resume(self.pid, 0),
+        };
+    }
+
+    /// Reads the final figures while the process is still there, in its exit stop or as a
+    /// zombie (whose bytes only root may read).
+    fn read_last(&mut self, now: Duration, buffer: &mut [u8]) {
+        self.peak_rss_exact |= self.tree.last_look(buffer);
+        if !self.io_exact && !self.io_denied {
+            let before = self.io.unwrap_or_default();
+            if let Some(io) = self.tree.read_io(buffer) {
+                self.io = Some(io);
+                self.io_exact = true;
+            }
+            self.note_bytes(before, now);
+        }
+    }
+
+    fn end(&mut self, now: Duration, buffer: &mut [u8]) {
+        self.read_last(now, buffer);
+        if let Ok(reaped) = child::reap(self.pid) {
+            self.ended = Some(Ended { at: now, status: reaped.status, usage: reaped.usage });
+        }
+    }
+
+    pub(super) fn into_raw(self) -> RawStage {
+        let ended = self.ended.unwrap_or(Ended {
+            at: Duration::ZERO,
+            status: ExitStatus::Exited(0),
+            usage: Usage::default(),
+        });
+        let input = self.tree.ends().input.as_ref();
+        RawStage {
+            status: ended.status,
+            ended: ended.at,
+            usage: ended.usage,
+            sched_before: self.sched_before,
+            sched_after: self.tree.leader_sched().unwrap_or(self.sched_before),
+            run_queue: self.tree.run_queue(),
+            status_before: self.status_before,
+            seen: self.tree.seen,
+            several_tasks: self.tree.several_tasks,
+            unreadable: self.tree.unreadable,
+            io: if self.io_denied { None } else { self.io },
+            io_exact: self.io_exact,
+            peak_rss: self.tree.peak_rss(),
+            peak_rss_exact: self.peak_rss_exact,
+            first_write: self.first_write,
+            read_before_output: self.read_before_output,
+            startup_reads: self.startup_reads,
+            first_read: self.first_read,
+            has_files: self.has_files,
+            input_is_stream: input.is_some_and(End::is_stream),
+            input_is_file: input.is_some_and(End::is_file),
+            asked_to_end: self.asked_to_end,
+        }
+    }
+}
+
+/// Whether the process has regular files open besides its standard descriptors.
+fn has_files(pid: Pid) -> bool {
+    let Ok(folder) = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())) else {
+        return false;
+    };
+    folder.flatten().filter(|entry| !is_standard(&entry.file_name())).any(|entry| {
+        let link = std::fs::read_link(entry.path());
+        let path = link.ok().and_then(|link| link.to_str().map(str::to_owned));
+        path.is_some_and(|path| {
+            path.starts_with('/') && !path.starts_with("/dev/") && !path.starts_with("/proc/")
+        })
+    })
+}
+
+fn is_standard(name: &std::ffi::OsStr) -> bool {
+    ["0", "1", "2"].iter().any(|standard| name == *standard)
+}
