@@ -4,6 +4,8 @@
 //! Each stage is run alone on the input that it has in the pipeline, so that every tool
 //! sees the same work.
 
+#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};

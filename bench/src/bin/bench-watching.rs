@@ -1,6 +1,8 @@
 //! What does watching cost? Runs pipelines with and without `contend pipe`, in turn, and
 //! compares wall time and CPU time pair by pair.
 
+#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+
 use anyhow::Result;
 use clap::Parser;
 use contend_bench::{Timed, built, plain, profile, time, watched};

@@ -120,8 +120,8 @@ impl Times {
         let cpu = (raw.usage.user + raw.usage.system).saturating_sub(before);
         let queue = raw.run_queue.saturating_sub(Duration::from_nanos(raw.sched_before.run_queue));
         let on_cpu = cpu.div_f64(overlap).min(lifetime);
-        let run_queue = queue.div_f64(overlap).min(lifetime - on_cpu);
-        let waited = lifetime - on_cpu - run_queue;
+        let run_queue = queue.div_f64(overlap).min(lifetime.saturating_sub(on_cpu));
+        let waited = lifetime.saturating_sub(on_cpu + run_queue);
 
         let mut seen = raw.seen.waiting;
         // A child too short-lived to be seen was at work while its parent was seen

@@ -115,7 +115,9 @@ pub fn launch(spec: LaunchSpec<'_>, signals: &SignalFd) -> Result<Launched, Laun
         Ok(stages) => {
             // Before they come to the gate, the shell may still be moving their
             // descriptors into place.
-            stages.iter().for_each(|&stage| wait_at_gate(stage));
+            for &stage in &stages {
+                wait_at_gate(stage);
+            }
             end_starter(starter, &stages);
             stages
         }

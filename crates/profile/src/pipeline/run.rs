@@ -135,7 +135,7 @@ pub fn run(
     let launched = launch(spec, &signals)?;
     let own_before = child::own_usage();
     let (mut watch, shell) = Watch::begin(launched, parsed, setup, &signals)?;
-    watch.to_the_end(progress);
+    watch.follow(progress);
     let run = watch.into_raw(own_before);
     shell.finish(&signals);
     Ok(run)
@@ -159,7 +159,7 @@ struct Watch<'a> {
     tick_cost: Duration,
     /// CPU time of contend at the last look.
     cpu_time: Duration,
-    last_refresh: Instant,
+    next_refresh: Instant,
     last_progress: Instant,
     was_stopped: bool,
     buffer: Box<[u8; 8192]>,
@@ -203,7 +203,7 @@ impl<'a> Watch<'a> {
             runnable: 0.0,
             tick_cost: Duration::ZERO,
             cpu_time: cpu::own_time(),
-            last_refresh: now - (REFRESH - FIRST_REFRESH),
+            next_refresh: now + FIRST_REFRESH,
             last_progress: now,
             was_stopped: false,
             buffer,
@@ -212,7 +212,7 @@ impl<'a> Watch<'a> {
         Ok((watch, launched.shell))
     }
 
-    fn to_the_end(&mut self, progress: &mut dyn FnMut(&Progress<'_>)) {
+    fn follow(&mut self, progress: &mut dyn FnMut(&Progress<'_>)) {
         while self.stages.iter().any(|stage| stage.ended.is_none()) {
             self.sleep_until_due();
             self.take_signals();
@@ -289,12 +289,12 @@ impl<'a> Watch<'a> {
 
     fn tick(&mut self) {
         let begun = Instant::now();
-        let time = begun - self.last_tick;
+        let time = begun.duration_since(self.last_tick);
         self.last_tick = begun;
-        let now = begun - self.begun;
+        let now = begun.duration_since(self.begun);
         self.look(time);
         self.count_runnable();
-        let refresh = begun - self.last_refresh >= REFRESH;
+        let refresh = begun >= self.next_refresh;
         let ask_for_exec = refresh || now < EXEC_SOON;
         self.look_at_io(now, refresh);
         for stage in self.stages.iter_mut().filter(|stage| stage.ended.is_none()) {
@@ -306,7 +306,7 @@ impl<'a> Watch<'a> {
             }
         }
         if refresh {
-            self.last_refresh = begun;
+            self.next_refresh = begun + REFRESH;
             self.look_into_pipes();
         }
         self.ticks += 1;

@@ -37,7 +37,7 @@ pub fn report(record: &PipeRecord, width: usize) -> String {
     out.push_str(&flow(record, width));
     if !record.boundaries.is_empty() {
         out.push('\n');
-        out.push_str(&pipes(record));
+        out.push_str(&pipes(record, width));
     }
     out.push('\n');
     verdict(&mut out, record, width);
@@ -163,7 +163,7 @@ fn flow(record: &PipeRecord, width: usize) -> String {
     }
     columns.extend([
         column("1st out", |s| s.first_output_seconds.map_or_else(|| "-".into(), seconds)),
-        column("ended", |s| ending(s)),
+        column("ended", ending),
     ]);
     stage_table(record, &columns, None, width)
 }
@@ -199,16 +199,17 @@ fn stage_table(
         .iter()
         .map(|stage| columns.iter().map(|column| (column.cell)(stage)).collect())
         .collect();
+    let gap = usize::from(gap(width));
     let headings: Vec<String> = columns.iter().map(|c| c.heading.to_owned()).collect();
     let fixed: usize = (0..columns.len())
         .map(|i| {
             let cells = rows.iter().chain([&headings]).chain(&all);
-            1 + cells.filter_map(|row| row.get(i)).map(|cell| cell.width()).max().unwrap_or(0)
+            gap + cells.filter_map(|row| row.get(i)).map(|cell| cell.width()).max().unwrap_or(0)
         })
         .sum();
     let index_width = record.stages.len().to_string().len().max(1);
     let longest = record.stages.iter().map(|s| s.command.width()).max().unwrap_or(0).max(5);
-    let room = width.saturating_sub(fixed + index_width + 1).clamp(8, longest.max(8));
+    let room = width.saturating_sub(fixed + index_width + gap).clamp(8, longest.max(8));
 
     let mut table = plain_table();
     let heading = ["#".to_owned(), "stage".to_owned()].into_iter().chain(headings);
@@ -225,10 +226,15 @@ fn stage_table(
         BottleneckKind::Stage => record.bottleneck.stage,
         _ => None,
     };
-    styled_lines(&table, paced)
+    styled_lines(table, paced, width)
 }
 
-/// A table without lines, cells one space apart.
+/// Spaces between two columns.
+fn gap(width: usize) -> u16 {
+    if width < 80 { 1 } else { 2 }
+}
+
+/// A table without lines.
 fn plain_table() -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -241,7 +247,11 @@ fn aligned(position: usize, text: String) -> Cell {
 }
 
 /// The table's lines with the heading and one row set off.
-fn styled_lines(table: &Table, paced: Option<usize>) -> String {
+fn styled_lines(mut table: Table, paced: Option<usize>, width: usize) -> String {
+    let gap = gap(width);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, gap));
+    }
     let mut out = String::new();
     for (number, line) in table.lines().enumerate() {
         let style = match paced {
@@ -272,16 +282,16 @@ fn cut(text: &str, room: usize) -> String {
 }
 
 /// What the pipes between the stages held.
-fn pipes(record: &PipeRecord) -> String {
+fn pipes(record: &PipeRecord, width: usize) -> String {
     let mut table = plain_table();
-    let headings = ["pipe", "bytes", "rate", "full", "writer blocked", "reader starved", "waits"];
+    let headings = ["pipe", "bytes", "rate", "full", "blocked", "starved", "waits"];
     table.add_row(headings.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
     for boundary in &record.boundaries {
         table.add_row(
             pipe_row(boundary).map(|text| Cell::new(text).set_alignment(CellAlignment::Right)),
         );
     }
-    styled_lines(&table, None)
+    styled_lines(table, None, width)
 }
 
 fn pipe_row(boundary: &Boundary) -> [String; 7] {
@@ -396,7 +406,7 @@ fn several_runs(runs: &Runs, record: &PipeRecord, width: usize) -> String {
         }
         table.add_row(row.into_iter().enumerate().map(|(i, t)| aligned(i, t)));
     }
-    out.push_str(&styled_lines(&table, None));
+    out.push_str(&styled_lines(table, None, width));
     out
 }
 

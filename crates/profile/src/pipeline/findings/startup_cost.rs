@@ -7,6 +7,8 @@ use crate::pipeline::verdict::{short, time};
 
 /// A pipeline shorter than this is mostly start-up.
 const SHORT_SECONDS: f64 = 0.05;
+/// Starting and ending a program takes a millisecond or two of CPU time.
+const START_SECONDS: f64 = 0.0025;
 /// So many programs started are worth a word.
 const MANY_FORKS: u64 = 50;
 /// A program that used less CPU time than this was mostly started and ended.
@@ -17,16 +19,17 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
 }
 
 fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
-    if facts.wall_seconds >= SHORT_SECONDS {
+    let cpu: f64 = facts.stages.iter().map(Stage::cpu_seconds).sum();
+    let each = cpu / facts.stages.len().max(1) as f64;
+    if facts.wall_seconds >= SHORT_SECONDS || each > START_SECONDS {
         return None;
     }
-    let cpu: f64 = facts.stages.iter().map(Stage::cpu_seconds).sum();
     let moved = facts.total.bytes.unwrap_or(0);
     let message = format!(
-        "All was over after {}, with {} of CPU time and at most {} through any stage: starting \
-         and ending the programs is most of it.",
+        "All was over after {}, with {} of CPU time for each stage and at most {} through any: \
+         about what starting and ending a program costs.",
         time(facts.wall_seconds),
-        time(cpu),
+        time(each),
         bytes(moved as f64),
     );
     let stages = facts.stages.iter().map(|stage| stage.index).collect();
@@ -68,6 +71,8 @@ mod tests {
     fn a_short_pipeline_is_start_up() {
         assert_eq!(apply_with(find, &[stage(1)], &[], None, 1, 0.004).len(), 1);
         assert!(apply_with(find, &[stage(1)], &[], None, 1, 0.5).is_empty());
+        let works = Stage { user_seconds: 0.02, ..stage(1) };
+        assert!(apply_with(find, &[works], &[], None, 1, 0.03).is_empty());
     }
 
     #[test]
