@@ -22,18 +22,18 @@ struct Args {
 const SEED: u64 = 1;
 /// Each takes 1 to 5 s on the machine that the documents name.
 const PIPELINES: [&str; 12] = [
-    "seq 9000000 | sed 's/1/2/'",
-    "seq 4000000 | sort -n | tail -n 1",
+    "seq 16000000 | sed 's/1/2/'",
+    "seq 9000000 | sort -n | tail -n 1",
     "seq 2500000 | rev | sort | uniq | wc -l",
-    "seq 6000000 | awk '{ s += $1 } END { print s }'",
+    "seq 14000000 | awk '{ s += $1 } END { print s }'",
     "head -c 900000000 /dev/zero | tr '\\0' a | cat | cat | wc -c",
-    "seq 3000000 | grep 7 | cut -c 2- | sort -u | head",
-    "seq 1200000 | sed 's/[13579]//g' | sed 's/0/o/g' | sed 's/2/t/g'",
-    "head -c 150000000 /dev/zero | gzip -1 | gzip -dc | wc -c",
-    "seq 150000 | while read -r n; do echo \"$n\"; done | wc -l",
-    "yes contend | head -n 60000000 | cat >/dev/null",
-    "seq 700 | while read -r n; do date +%s; done | sort -u",
-    "head -c 120000000 /dev/zero | base64 | fold -w 60 | wc -l",
+    "seq 15000000 | grep 7 | cut -c 2- | sort -u | head",
+    "seq 5000000 | sed 's/[13579]//g' | sed 's/0/o/g' | sed 's/2/t/g'",
+    "head -c 400000000 /dev/zero | gzip -1 | gzip -dc | wc -c",
+    "seq 300000 | while read -r n; do echo \"$n\"; done | wc -l",
+    "yes contend | head -n 200000000 | cat >/dev/null",
+    "seq 1600 | while read -r n; do date +%s; done | sort -u",
+    "head -c 500000000 /dev/zero | base64 | fold -w 60 | wc -l",
 ];
 
 fn main() -> Result<()> {

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     };
     let result = match args.verb {
         Verb::Pipe(args) => settings::pipe(args).and_then(commands::pipe::run),
-        Verb::Demo(args) => settings::demo(args).and_then(commands::demo::run),
+        Verb::Demo(args) => settings::demo(&args).and_then(commands::demo::run),
         Verb::Generate(args) => commands::generate::run(&args),
     };
     result.unwrap_or_else(|error| Exit::from_error(&error)).into()

@@ -99,7 +99,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
 ///
 /// # Errors
 /// A [`UsageError`] when there is no shell.
-pub fn demo(args: DemoArgs) -> Result<(How, u64)> {
+pub fn demo(args: &DemoArgs) -> Result<(How, u64)> {
     let how = How {
         shell: shell(None)?,
         setup: None,
@@ -146,8 +146,7 @@ fn make_repeatable(how: &mut How) -> Result<(), UsageError> {
         return Ok(());
     }
     let kind = rustix::fs::fstat(io::stdin())
-        .map(|stat| FileType::from_raw_mode(stat.st_mode))
-        .unwrap_or(FileType::CharacterDevice);
+        .map_or(FileType::CharacterDevice, |stat| FileType::from_raw_mode(stat.st_mode));
     match kind {
         // Opened anew through this link, the file is read from its beginning.
         FileType::RegularFile => how.stdin = Some("/proc/self/fd/0".into()),

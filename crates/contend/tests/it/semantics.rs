@@ -121,12 +121,12 @@ fn both(shell: &str, case: &Case) -> [(String, String, Option<i32>); 2] {
             .lines()
             .map(without_pid)
             .filter(|line| !told.iter().any(|text| format!("{line} ").contains(text)));
-        (text(&output.stdout), error.collect::<Vec<_>>().join("\n"), code(&output.status))
+        (text(&output.stdout), error.collect::<Vec<_>>().join("\n"), code(output.status))
     })
 }
 
 /// The status as a shell shows it.
-fn code(status: &std::process::ExitStatus) -> Option<i32> {
+fn code(status: std::process::ExitStatus) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt;
     status.code().or(status.signal().map(|signal| 128 + signal))
 }
@@ -189,7 +189,7 @@ fn as_in_busybox() {
 fn pipefail_can_be_asked_for() {
     let status = |arguments: &[&str]| {
         let mut command = crate::support::pipe(arguments);
-        code(&run(&mut command, "").status)
+        code(run(&mut command, "").status)
     };
     assert_eq!(status(&["exit 3 | true"]), Some(0));
     assert_eq!(status(&["--pipefail", "exit 3 | true"]), Some(3));
@@ -208,7 +208,7 @@ fn large_streams_come_through_unchanged() {
 fn a_closed_standard_output_stays_closed() {
     let status = |script: &str| {
         let output = Command::new("sh").arg("-c").arg(script).output().expect("sh");
-        code(&output.status)
+        code(output.status)
     };
     let alone = status("sh -c 'echo x' >&- 2>&-");
     let under =

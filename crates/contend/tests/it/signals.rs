@@ -11,7 +11,7 @@ use crate::support::{contend, processes_with, text};
 
 /// Starts a pipeline and waits until its stages run; `mark` stands in their command line.
 fn start(arguments: &[&str], mark: &str) -> Child {
-    let child = Command::new(contend())
+    let mut child = Command::new(contend())
         .arg("pipe")
         .args(arguments)
         .stdin(Stdio::null())
@@ -26,6 +26,8 @@ fn start(arguments: &[&str], mark: &str) -> Child {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+    let _ = child.kill();
+    let _ = child.wait();
     panic!("the stages of {arguments:?} never ran");
 }
 

@@ -503,7 +503,7 @@ pub(crate) mod tests {
     fn tasks_at_work_at_once_count_once() {
         let mut raw = RawStage { seen: seen(&[]), several_tasks: true, ..raw_stage() };
         raw.usage.user = 1700 * MS;
-        raw.run_queue = 0 * MS;
+        raw.run_queue = Duration::ZERO;
         raw.seen.active = 900 * MS;
         raw.seen.active_tasks = 1800 * MS;
         let stage = stage(1, "x", &raw);
