@@ -1,12 +1,12 @@
 //! The stages on the terminal while they run: a table redrawn in place.
 //!
-//! The pipeline may write to the same terminal at any moment. So the table is drawn below
-//! the cursor and the cursor is put back above it: what the pipeline writes lands over
-//! the table, never under it, and nothing of it is ever erased. Each drawing begins by
-//! clearing from the cursor down.
+//! The pipeline may write to the same terminal at any moment, and so may a program that asks
+//! for a password. So the line of the cursor is never touched: the table is drawn below it
+//! and the cursor put back where it was, in the same column. Where the pipeline's output goes
+//! to the terminal, the table is taken away for good as soon as there is some. In the
+//! background nothing is drawn.
 
-use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{IsTerminal, Write as _};
 use std::time::Duration;
 
 use contend_profile::observe::{State, Wait};
@@ -19,49 +19,63 @@ use crate::output;
 /// Shorter pipelines are over before anyone could read.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// Clears from the cursor to the end of the screen.
-const CLEAR: &str = "\r\x1b[J";
+/// Clears what is below the line of the cursor; ESC D makes sure that there is a line.
+const CLEAR_BELOW: &str = "\x1bD\x1b[1A\x1b7\r\n\x1b[J\x1b8";
 
 /// The table on the terminal.
 #[derive(Debug)]
 pub struct Live {
     commands: Vec<String>,
+    /// The pipeline's output goes to a terminal, perhaps the same.
+    output_is_shown: bool,
     shown: bool,
+    over: bool,
     before: Option<(Duration, Vec<Option<u64>>)>,
 }
 
 impl Live {
-    /// Gets ready to show the stages of a pipeline.
-    pub fn new(parsed: &Parsed) -> Self {
+    /// Gets ready to show the stages of a pipeline, whose output is perhaps thrown away.
+    pub fn new(parsed: &Parsed, discard: bool) -> Self {
         let commands = (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect();
-        Self { commands, shown: false, before: None }
+        let output_is_shown = !discard && std::io::stdout().is_terminal();
+        Self { commands, output_is_shown, shown: false, over: false, before: None }
     }
 
     /// Draws what the stages do now.
     pub fn show(&mut self, progress: &Progress<'_>) {
-        if progress.elapsed < DELAY {
-            return;
+        let written = progress.stages.last().and_then(|stage| stage.bytes_out);
+        if self.output_is_shown && written != Some(0) && written.is_some() {
+            self.over = true;
         }
-        let width = output::width();
-        let height = terminal_height();
-        let mut text = String::from(CLEAR);
-        // An empty line first: a short line of the pipeline's own output lands there.
-        let mut lines = vec![String::new(), self.heading(progress)];
-        lines.extend(self.rows(progress, width));
-        lines.truncate(height.saturating_sub(1).max(1));
-        text.push_str(&lines.join("\n"));
-        let _ = write!(text, "\r\x1b[{}A", lines.len() - 1);
-        draw(&text);
-        self.shown = true;
-        let written = progress.stages.iter().map(|stage| stage.bytes_out).collect();
-        self.before = Some((progress.elapsed, written));
+        if self.over {
+            self.take_away();
+        } else if progress.elapsed >= DELAY && in_foreground() {
+            self.draw(progress);
+        }
     }
 
     /// Takes the table away.
-    pub fn clear(self) {
-        if self.shown {
-            draw(CLEAR);
+    pub fn clear(mut self) {
+        self.take_away();
+    }
+
+    fn take_away(&mut self) {
+        if std::mem::take(&mut self.shown) && in_foreground() {
+            write(CLEAR_BELOW);
         }
+    }
+
+    fn draw(&mut self, progress: &Progress<'_>) {
+        let mut lines = vec![self.heading(progress)];
+        lines.extend(self.rows(progress, output::width()));
+        // One line is the cursor's own.
+        lines.truncate(terminal_height().saturating_sub(1));
+        let count = lines.len();
+        let room = format!("{}\x1b[{count}A", "\x1bD".repeat(count));
+        write(&format!("{room}\x1b7\r\n\x1b[J{}\x1b8", lines.join("\r\n")));
+        self.shown = true;
+        let written = progress.stages.iter().map(|stage| stage.bytes_out).collect();
+        self.before = Some((progress.elapsed, written));
     }
 
     fn heading(&self, progress: &Progress<'_>) -> String {
@@ -128,8 +142,14 @@ fn terminal_height() -> usize {
         .map_or(24, |size| usize::from(size.ws_row).max(2))
 }
 
+/// A process in the background must not draw over what the user does.
+fn in_foreground() -> bool {
+    rustix::termios::tcgetpgrp(std::io::stderr())
+        .is_ok_and(|group| group == rustix::process::getpgrp())
+}
+
 /// Writes to the terminal; a terminal that has gone is no reason to stop.
-fn draw(text: &str) {
+fn write(text: &str) {
     let mut stderr = std::io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }

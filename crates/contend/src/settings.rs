@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use contend_profile::pipeline::parse::{Parsed, parse};
@@ -82,7 +82,10 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         discard: args.discard,
         live: !args.no_progress && io::stderr().is_terminal(),
     };
-    how.open_stdin()?;
+    // A FIFO can be opened only once: its writer would find its reader gone.
+    if !how.stdin.as_ref().is_some_and(|path| is_kind(path, FileType::Fifo)) {
+        how.open_stdin()?;
+    }
     if args.runs > 1 {
         make_repeatable(&mut how)?;
     }
@@ -135,6 +138,10 @@ fn shell(asked: Option<String>) -> Result<String, UsageError> {
     Ok(shell)
 }
 
+fn is_kind(path: &Path, kind: FileType) -> bool {
+    rustix::fs::stat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == kind)
+}
+
 fn is_in_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
@@ -142,7 +149,11 @@ fn is_in_path(program: &str) -> bool {
 
 /// Several runs need an input that can be read several times.
 fn make_repeatable(how: &mut How) -> Result<(), UsageError> {
-    if how.stdin.is_some() {
+    if let Some(path) = &how.stdin {
+        if is_kind(path, FileType::Fifo) {
+            let message = "--runs needs an input that can be read again, and --stdin is a FIFO";
+            return Err(UsageError(message.to_owned()));
+        }
         return Ok(());
     }
     let kind = rustix::fs::fstat(io::stdin())

@@ -92,6 +92,10 @@ pub struct Stage {
     pub reads: Option<u64>,
     /// Write-like calls.
     pub writes: Option<u64>,
+    /// Mean size of a read-like call, in bytes, wherever it read from.
+    pub mean_read_bytes: Option<f64>,
+    /// Mean size of a write-like call, in bytes.
+    pub mean_write_bytes: Option<f64>,
     /// Switches because it waited.
     pub voluntary_switches: u64,
     /// Switches because the kernel gave the CPU to another.
@@ -112,9 +116,9 @@ pub struct Stage {
 
 impl Stage {
     /// Time in which the stage itself was at work: on a CPU, or in a wait that is neither
-    /// for its input, nor for its output, nor for a CPU.
+    /// for its input, nor for its output, nor for a CPU, nor for job control to let it go on.
     pub fn service_seconds(&self) -> f64 {
-        self.on_cpu_seconds + self.other_wait_seconds
+        (self.on_cpu_seconds + self.other_wait_seconds - self.other_waits.stopped).max(0.0)
     }
 
     /// User and system time.

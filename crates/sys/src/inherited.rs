@@ -1,49 +1,64 @@
-//! What this process was started with and Rust's runtime changes before `main`: it ignores
-//! SIGPIPE, and opens `/dev/null` in place of closed standard descriptors. Children of ours
-//! are to find things as whoever started us left them, so both are noted before that.
+//! What this process was started with and what changes before `main` or because of us: Rust's
+//! runtime ignores SIGPIPE and opens `/dev/null` in place of closed standard descriptors; we
+//! need SIGCHLD. Children are to find things as whoever started us left them, so all of it
+//! is noted before the runtime starts.
 
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bit 3: SIGPIPE was ignored. Bits 0 to 2: this descriptor was closed.
-static NOTED: AtomicU8 = AtomicU8::new(0);
-const SIGPIPE_IGNORED: u8 = 1 << 3;
+/// Bits 0 to 9: this descriptor was open. Then the ignored signals.
+static NOTED: AtomicU32 = AtomicU32::new(0);
+const DESCRIPTORS: u8 = 10;
+const SIGPIPE_IGNORED: u32 = 1 << 16;
+const SIGCHLD_IGNORED: u32 = 1 << 17;
 
 #[used]
 // SAFETY: the section holds pointers to functions that the C runtime calls once, before main.
 #[unsafe(link_section = ".init_array")]
 static NOTE: extern "C" fn() = {
     extern "C" fn note() {
-        let closed = (0..3).filter(|&fd| is_closed(fd)).fold(0, |bits, fd| bits | 1 << fd);
-        let sigpipe = if is_sigpipe_ignored() { SIGPIPE_IGNORED } else { 0 };
-        NOTED.store(closed | sigpipe, Ordering::Relaxed);
+        let open = (0..DESCRIPTORS).filter(|&fd| is_open(fd)).fold(0, |bits, fd| bits | 1 << fd);
+        let ignored = |signal, bit| if is_ignored(signal) { bit } else { 0 };
+        let signals =
+            ignored(libc::SIGPIPE, SIGPIPE_IGNORED) | ignored(libc::SIGCHLD, SIGCHLD_IGNORED);
+        NOTED.store(open | signals, Ordering::Relaxed);
     }
     note
 };
 
-fn is_closed(fd: libc::c_int) -> bool {
+fn is_open(fd: u8) -> bool {
     // SAFETY: asking for the flags of any number changes nothing.
-    let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
-    flags < 0
+    let flags = unsafe { libc::fcntl(fd.into(), libc::F_GETFD) };
+    flags >= 0
 }
 
-fn is_sigpipe_ignored() -> bool {
-    let mut old = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: a null action only reads the old one into `old`, which is valid for writes.
-    let result = unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), old.as_mut_ptr()) };
+/// Whether this process ignores the signal now.
+pub(crate) fn is_ignored(signal: libc::c_int) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: a null action only reads the present one into `action`, valid for writes.
+    let result = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
     // SAFETY: all zeros is a valid sigaction, and the call has at most replaced it by one.
-    let old = unsafe { old.assume_init() };
-    result == 0 && old.sa_sigaction == libc::SIG_IGN
+    let action = unsafe { action.assume_init() };
+    result == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
+fn noted(bit: u32) -> bool {
+    NOTED.load(Ordering::Relaxed) & bit != 0
 }
 
 /// Whether whoever started this process ignores SIGPIPE.
 pub fn sigpipe_ignored() -> bool {
-    NOTED.load(Ordering::Relaxed) & SIGPIPE_IGNORED != 0
+    noted(SIGPIPE_IGNORED)
 }
 
-/// Whether standard descriptor `fd` (0 to 2) was closed when this process started.
-pub fn was_closed(fd: u8) -> bool {
-    NOTED.load(Ordering::Relaxed) & (1 << fd) != 0
+/// Whether whoever started this process ignores SIGCHLD.
+pub fn sigchld_ignored() -> bool {
+    noted(SIGCHLD_IGNORED)
+}
+
+/// Whether descriptor `fd` (0 to 9) was open when this process started.
+pub fn was_open(fd: u8) -> bool {
+    fd < DESCRIPTORS && noted(1 << fd)
 }
 
 #[cfg(test)]
@@ -52,8 +67,8 @@ mod tests {
 
     #[test]
     fn the_harness_has_its_standard_output_open() {
-        assert!(!was_closed(1));
-        assert!(!is_closed(1));
-        assert!(is_closed(1_000_000));
+        assert!(was_open(1) && is_open(1));
+        assert!(!was_open(200));
+        assert!(!is_ignored(libc::SIGUSR2));
     }
 }

@@ -1,5 +1,6 @@
 //! Signals as events to poll for.
 
+use crate::inherited;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -37,12 +38,18 @@ impl Mask {
 }
 
 impl SignalFd {
-    /// Blocks these signals for the calling thread and its later threads.
+    /// Blocks these signals for the calling thread and its later threads, but not those
+    /// that this process was told to ignore (as `nohup` and shells in the background do):
+    /// blocked, they would arrive all the same. SIGCHLD is never ignored.
     ///
     /// # Errors
     /// When the process has no free descriptor.
     pub fn block(signals: &[i32]) -> io::Result<Self> {
-        let mask = set_of(signals);
+        // SAFETY: SIG_DFL is a valid disposition. Ignored, children would leave no zombies.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+        let heeded: Vec<_> =
+            signals.iter().copied().filter(|&signal| !inherited::is_ignored(signal)).collect();
+        let mask = set_of(&heeded);
         let mut mask_before = Mask(empty_set());
         // SAFETY: both sets are initialised and outlive the call.
         let result = unsafe {

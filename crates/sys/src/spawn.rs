@@ -10,7 +10,7 @@ use crate::inherited;
 use crate::signal::SignalFd;
 
 /// Starts `command` with what this process was itself started with, where Rust's runtime
-/// has changed it (SIGPIPE, closed standard descriptors unless `redirected` by the
+/// or we have changed it (ignored signals, closed standard descriptors unless `redirected` by the
 /// command), and with the signal mask from before `blocked`. The child gets SIGTERM if the
 /// thread that started it ends first, so that nothing of a killed contend waits for ever.
 ///
@@ -18,15 +18,16 @@ use crate::signal::SignalFd;
 /// When the program cannot be started.
 pub fn spawn(command: &mut Command, redirected: &[u8], blocked: &SignalFd) -> io::Result<Child> {
     let mask = blocked.mask_before();
-    let ignore_sigpipe = inherited::sigpipe_ignored();
-    let close = [0, 1, 2].map(|fd| inherited::was_closed(fd) && !redirected.contains(&fd));
+    let ignored = [
+        inherited::sigpipe_ignored().then_some(libc::SIGPIPE),
+        inherited::sigchld_ignored().then_some(libc::SIGCHLD),
+    ];
+    let close = [0, 1, 2].map(|fd| !inherited::was_open(fd) && !redirected.contains(&fd));
     // SAFETY: the closure runs between fork and exec and only makes async-signal-safe calls.
     unsafe {
         command.pre_exec(move || {
             mask.restore();
-            if ignore_sigpipe {
-                ignore(libc::SIGPIPE);
-            }
+            ignored.into_iter().flatten().for_each(ignore);
             for (fd, _) in (0..).zip(close).filter(|(_, close)| *close) {
                 close_descriptor(fd);
             }

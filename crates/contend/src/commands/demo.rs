@@ -6,6 +6,7 @@ use std::io::{BufWriter, Write};
 use anyhow::{Context as _, Result};
 use contend_profile::pipeline::gate::proc_path;
 use contend_profile::pipeline::parse::parse;
+use contend_profile::pipeline::signals::Signals;
 use contend_record::pipe::{BottleneckKind, PipeRecord};
 use contend_report::render;
 use contend_report::render::units::seconds;
@@ -64,17 +65,18 @@ pub fn run((how, lines): (How, u64)) -> Result<Exit> {
     ))?;
 
     let how = How { stdin: Some(proc_path(&input).into()), ..how };
+    let signals = Signals::block().context("cannot receive signals")?;
     let mut records = Vec::new();
     for (number, scene) in SCENES.iter().enumerate() {
         let text = format!("cat | {}", scene.stages.join(" | "));
         let command = "contend pipe --discard --stdin data.txt";
         output::stdout(&format!("\n{}. {}\n\n$ {command} \"{text}\"\n", number + 1, scene.title))?;
-        let profiled = run_once(&parse(&text)?, &how)?;
-        if let Some(signal) = profiled.interrupted {
+        let record = run_once(&parse(&text)?, &how, &signals)?;
+        if let Some(signal) = signals.interrupted() {
             return Ok(Exit::Signal(signal));
         }
-        output::stdout(&render::pipe::report(&profiled.record, output::width()))?;
-        records.push(profiled.record);
+        output::stdout(&render::pipe::report(&record, output::width()))?;
+        records.push(record);
     }
     output::stdout(&format!("\n{}", explanation(&records)))?;
     Ok(Exit::Success)

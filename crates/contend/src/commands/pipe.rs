@@ -1,9 +1,10 @@
 //! `contend pipe`: runs a pipeline, once or several times, and reports.
 
 use anyhow::{Context as _, Result};
-use contend_profile::pipeline::launch::LaunchSpec;
+use contend_profile::pipeline::launch::{LaunchError, LaunchSpec};
 use contend_profile::pipeline::parse::Parsed;
-use contend_profile::pipeline::{Profiled, profile, repeat};
+use contend_profile::pipeline::signals::Signals;
+use contend_profile::pipeline::{profile, repeat};
 use contend_record::pipe::PipeRecord;
 use contend_report::render;
 
@@ -17,26 +18,35 @@ use crate::{host, output};
 /// # Errors
 /// When the pipeline cannot be started or the report cannot be written.
 pub fn run(settings: Pipe) -> Result<Exit> {
+    let signals = Signals::block().context("cannot receive signals")?;
     let mut records = Vec::new();
-    let mut interrupted = None;
     for _ in 0..settings.runs {
-        let profiled = run_once(&settings.parsed, &settings.how)?;
-        records.push(profiled.record);
-        interrupted = profiled.interrupted;
-        if interrupted.is_some() {
+        match run_once(&settings.parsed, &settings.how, &signals) {
+            Ok(record) => records.push(record),
+            Err(error) => match error.downcast_ref::<LaunchError>() {
+                Some(LaunchError::Interrupted(_)) => {}
+                _ => return Err(error),
+            },
+        }
+        if signals.interrupted().is_some() {
             break; // what was measured so far is still reported
         }
     }
-    let record = repeat::summarise(records).context("no run was completed")?;
+    if signals.interrupted().is_some() && records.len() > 1 {
+        records.pop(); // its last run was cut short and would spoil the medians
+    }
+    let Some(record) = repeat::summarise(records) else {
+        return Ok(signals.interrupted().map_or(Exit::Failure, Exit::Signal));
+    };
     write(&record, settings)?;
-    Ok(interrupted.map_or(Exit::Pipeline(record.exit_code), Exit::Signal))
+    Ok(signals.interrupted().map_or(Exit::Pipeline(record.exit_code), Exit::Signal))
 }
 
 /// Runs the pipeline once, shown on the terminal meanwhile if that is wanted.
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn run_once(parsed: &Parsed, how: &How) -> Result<Profiled> {
+pub fn run_once(parsed: &Parsed, how: &How, signals: &Signals) -> Result<PipeRecord> {
     let spec = LaunchSpec {
         shell: &how.shell,
         setup: how.setup.as_deref(),
@@ -45,8 +55,8 @@ pub fn run_once(parsed: &Parsed, how: &How) -> Result<Profiled> {
         stdin: how.open_stdin()?,
         discard: how.discard,
     };
-    let mut live = how.live.then(|| Live::new(parsed));
-    let result = profile(spec, &host::describe(), now(), &mut |progress| {
+    let mut live = how.live.then(|| Live::new(parsed, how.discard));
+    let result = profile(spec, &host::describe(), now(), signals, &mut |progress| {
         if let Some(live) = &mut live {
             live.show(progress);
         }

@@ -76,6 +76,10 @@ const PORTABLE: &[Case] = &[
     Case { setup: "echo before", text: "cat | cat" },
     Case { setup: "exit 6", text: "echo never | cat" },
     Case { setup: "set -x", text: "true" },
+    Case { setup: "echo() { printf 'mine\\n'; }", text: "echo x | cat" },
+    Case { setup: "read() { printf 'mine\\n'; }", text: "cat | cat" },
+    Case { setup: "trap 'echo status $?' EXIT", text: "true | exit 5" },
+    Case { setup: "trap '' PIPE", text: "sh -c 'echo x' | cat" },
 ];
 
 /// What bash alone understands.
@@ -91,6 +95,9 @@ const BASH: &[Case] = &[
     Case { setup: "shopt -s lastpipe", text: "echo a | read -r x" },
     Case { setup: "shopt -s extglob", text: "echo !(*.txt) | cat" },
     Case { setup: "function g { cat -n; }; export -f g", text: "echo x | bash -c g" },
+    Case { setup: "set -e; trap 'echo failed' ERR; trap 'echo end' EXIT", text: "sleep 0.1 | cat" },
+    Case { setup: "set -E; trap 'echo failed' ERR", text: "{ false; true; } | cat" },
+    case("echo x | time -p cat"),
     Case { setup: "a=(1 '2 3')", text: "printf '<%s>' \"${a[@]}\" | cat" },
 ];
 
@@ -115,7 +122,7 @@ fn both(shell: &str, case: &Case) -> [(String, String, Option<i32>); 2] {
         let output = run(command.current_dir(folder.path()), "first line\nsecond line\n");
         // What the shell says of a killed stage, contend says in its report; that the
         // set-up ended early, only contend says.
-        let told = ["Killed", "Terminated", " Done ", "contend: "];
+        let told = ["Killed", "Terminated", " Done ", "Broken pipe", "contend: "];
         let error = text(&output.stderr);
         let error = error
             .lines()

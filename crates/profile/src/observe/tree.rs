@@ -76,6 +76,8 @@ pub struct Tree {
     gone_run_queue: u64,
     /// It was seen with more than one task.
     pub several_tasks: bool,
+    /// It was seen with more than one process.
+    pub several_processes: bool,
     /// Its calls could not be read at some look.
     pub unreadable: bool,
     state: State,
@@ -94,6 +96,7 @@ impl Tree {
             gone_peak_rss: 0,
             gone_run_queue: 0,
             several_tasks: false,
+            several_processes: false,
             unreadable: false,
             state: State::Active,
         })
@@ -116,9 +119,19 @@ impl Tree {
 
     /// Looks at every task and adds `time`, since the last look, to what they do now.
     pub fn look(&mut self, time: Duration, buffer: &mut [u8]) {
-        if self.waits_for_unseen_child() {
+        self.look_at_tasks(buffer);
+        // What a process does that waits for a child, the child does.
+        if self.state == State::Waiting(Wait::Child) {
             self.find_children(buffer);
+            self.look_at_tasks(buffer);
         }
+        let tasks = self.processes.iter().flat_map(|process| &process.tasks);
+        let active = tasks.filter(|task| task.state == State::Active).count();
+        self.unreadable |= self.state == State::Waiting(Wait::Unknown);
+        self.seen.add(self.state, u32::try_from(active).unwrap_or(u32::MAX), time);
+    }
+
+    fn look_at_tasks(&mut self, buffer: &mut [u8]) {
         let ends = &self.ends;
         let gone_run_queue = &mut self.gone_run_queue;
         for process in &mut self.processes {
@@ -139,14 +152,6 @@ impl Tree {
         });
         let states = self.processes.iter().filter_map(Process::state);
         self.state = State::combine(states, Wait::rank_in_stage).unwrap_or(self.state);
-        let tasks = self.processes.iter().flat_map(|process| &process.tasks);
-        let active = tasks.filter(|task| task.state == State::Active).count();
-        self.unreadable |= self.state == State::Waiting(Wait::Unknown);
-        self.seen.add(self.state, u32::try_from(active).unwrap_or(u32::MAX), time);
-    }
-
-    fn waits_for_unseen_child(&self) -> bool {
-        self.state == State::Waiting(Wait::Child)
     }
 
     /// Finds new descendants and threads, and notes the peak of memory.
@@ -162,9 +167,10 @@ impl Tree {
 
     fn find_children(&mut self, buffer: &mut [u8]) {
         let mut index = 0;
-        while index < self.processes.len() && self.processes.len() < MOST {
+        while index < self.processes.len() {
             for child in self.processes[index].child_ids(buffer) {
-                if !self.process_ids().any(|known| known == child)
+                if self.processes.len() < MOST
+                    && !self.process_ids().any(|known| known == child)
                     && let Ok(process) = Process::open(child)
                 {
                     self.processes.push(process);
@@ -172,21 +178,19 @@ impl Tree {
             }
             index += 1;
         }
-        self.several_tasks |= self.processes.len() > 1;
+        self.several_processes |= self.processes.len() > 1;
+        self.several_tasks |= self.several_processes;
     }
 
     /// Bytes and calls so far, of the stage's living processes and the children they have
-    /// waited for; `None` while they may not be read.
+    /// waited for; `None` while those of its own process may not be read.
     pub fn read_io(&self, buffer: &mut [u8]) -> Option<Io> {
-        let mut sum = Io::default();
-        let mut any = false;
-        for process in &self.processes {
-            if let Some(io) = process.read_io(buffer) {
-                sum += io;
-                any = true;
-            }
+        let (leader, others) = self.processes.split_first()?;
+        let mut sum = leader.read_io(buffer)?;
+        for io in others.iter().filter_map(|process| process.read_io(buffer)) {
+            sum += io;
         }
-        any.then_some(sum)
+        Some(sum)
     }
 
     /// Time that the stage's tasks have waited for a CPU so far, added up over the tasks.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use contend_record::pipe::{Boundary, OtherWaits, Outcome, Stage, Total, WaitingSide};
 use contend_sys::child::ExitStatus;
 
-use super::run::{Fills, RawRun};
+use super::run::{Fills, LONGEST, RawRun};
 use super::stage::{RawStage, STARTUP_READS};
 use crate::observe::Wait;
 
@@ -154,7 +154,7 @@ fn scale(seen: [Duration; Wait::COUNT], waited: Duration, most: f64) -> [Duratio
 /// CPU time of waited-for children: what the kernel charges the stage beyond its main
 /// thread, where there are no further threads.
 fn children_cpu(raw: &RawStage) -> Duration {
-    if !raw.several_tasks && raw.seen.waited(Wait::Child).is_zero() {
+    if !raw.several_processes && raw.seen.waited(Wait::Child).is_zero() {
         return Duration::ZERO;
     }
     let own = Duration::from_nanos(raw.sched_after.on_cpu);
@@ -197,6 +197,9 @@ fn reconcile_bytes(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills]) {
         stage.bytes_out = raw.io.map(|io| io.write_bytes);
         stage.reads = raw.io.map(|io| io.reads);
         stage.writes = raw.io.map(|io| io.writes);
+        let mean = |bytes: u64, calls: u64| (calls > 0).then(|| bytes as f64 / calls as f64);
+        stage.mean_read_bytes = raw.io.and_then(|io| mean(io.read_bytes, io.reads));
+        stage.mean_write_bytes = raw.io.and_then(|io| mean(io.write_bytes, io.writes));
         if !raw.io_exact {
             let fields = ["bytes_in", "bytes_out", "reads", "writes"];
             stage.approximate.extend(fields.map(str::to_owned));
@@ -294,8 +297,8 @@ fn first_output(raw: &[RawStage], index: usize) -> Option<Duration> {
 /// pipeline, it had read everything that it ever read from its file.
 fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> bool {
     let Some(first_output) = first_output(raw, index) else { return false };
-    // Looks are up to 10 ms apart, so what comes first of two events is only known to that.
-    let between_looks = Duration::from_millis(12);
+    // What comes first of two events is only known to the time between two looks.
+    let between_looks = (first_output / 32).clamp(Duration::from_millis(6), LONGEST);
     let while_long = 3 * between_looks;
     let Some(before) = index.checked_sub(1) else {
         return first_output >= while_long && had_read_all(&raw[index], &stages[index]);
@@ -436,6 +439,7 @@ pub(crate) mod tests {
             status_before: Status::default(),
             seen: Seen { active: 500 * MS, active_tasks: 500 * MS, ..Seen::default() },
             several_tasks: false,
+            several_processes: false,
             unreadable: false,
             io: Some(Io::default()),
             io_exact: true,
@@ -536,6 +540,7 @@ pub(crate) mod tests {
         }
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "it is what the field takes")]
     fn io(read_bytes: u64, write_bytes: u64) -> Option<Io> {
         Some(Io { read_bytes, write_bytes, reads: 1, writes: 1 })
     }

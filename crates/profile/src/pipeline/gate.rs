@@ -20,7 +20,18 @@ pub struct Gate {
 #[derive(Debug)]
 pub struct OpenGate {
     _gate: Gate,
-    _end: OwnedFd,
+    end: OwnedFd,
+}
+
+impl OpenGate {
+    /// Leaves a line for one who comes through and reads.
+    ///
+    /// # Errors
+    /// When it does not fit into a pipe.
+    pub fn leave(&self, line: &str) -> io::Result<()> {
+        rustix::io::write(&self.end, line.as_bytes())?;
+        Ok(())
+    }
 }
 
 impl Gate {
@@ -60,7 +71,7 @@ impl Gate {
     pub fn open(self) -> io::Result<OpenGate> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let end = rustix::fs::openat(CWD, self.path(), flags, Mode::empty())?;
-        Ok(OpenGate { _gate: self, _end: end })
+        Ok(OpenGate { _gate: self, end })
     }
 }
 

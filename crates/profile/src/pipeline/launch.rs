@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use contend_sys::child::{self, Change, ExitStatus, Which};
 use contend_sys::inherited;
 use contend_sys::procfs::{self, InKernel, Stat, parse_pids};
-use contend_sys::signal::SignalFd;
 use contend_sys::{Pid, Signal, spawn, syscall};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::kill_process;
 
 use super::gate::{Gate, proc_path};
 use super::parse::Parsed;
-use super::script::{Meeting, script};
+use super::script::{Manner, Meeting, script};
+use super::signals::Signals;
 
 /// What is to be started, and how.
 #[derive(Debug)]
@@ -53,6 +53,9 @@ pub enum LaunchError {
         /// Why not.
         source: io::Error,
     },
+    /// A signal asked contend to end meanwhile.
+    #[error("interrupted by signal {0} before the pipeline started")]
+    Interrupted(i32),
     /// The shell ended before it came to the pipeline.
     #[error("the shell ended with status {} before it started the pipeline", .status.shell_code())]
     Setup {
@@ -96,7 +99,14 @@ pub struct WaitingShell {
 ///
 /// # Errors
 /// See [`LaunchError`]. Nothing that was started is left running.
-pub fn launch(spec: LaunchSpec<'_>, signals: &SignalFd) -> Result<Launched, LaunchError> {
+pub fn launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, LaunchError> {
+    try_launch(spec, signals).map_err(|error| match signals.interrupted() {
+        Some(signal) => LaunchError::Interrupted(signal),
+        None => error,
+    })
+}
+
+fn try_launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, LaunchError> {
     let prepare = |what| move |source| LaunchError::Prepare { what, source };
     child::become_subreaper().map_err(prepare("become the parent of orphaned processes"))?;
     let gate = Gate::new().map_err(prepare("make a FIFO in the folder for temporary files"))?;
@@ -105,7 +115,12 @@ pub fn launch(spec: LaunchSpec<'_>, signals: &SignalFd) -> Result<Launched, Laun
 
     let meeting =
         Meeting { gate: gate.path(), channel: proc_path(&sender), end_gate: end_gate.path() };
-    let text = script(spec.setup, spec.parsed, spec.pipefail, &meeting);
+    let mentions_sigpipe = spec.setup.is_some_and(|setup| setup.contains("PIPE"));
+    let manner = Manner {
+        pipefail: spec.pipefail,
+        silent: (inherited::sigpipe_ignored() || mentions_sigpipe) && inherited::was_open(2),
+    };
+    let text = script(spec.setup, spec.parsed, manner, &meeting);
     let shell = start_shell(spec.shell, &text, spec.stdin, spec.discard, signals)?;
     let waiting = WaitingShell { pid: shell, end_gate };
 
@@ -135,7 +150,7 @@ fn start_shell(
     script: &str,
     stdin: Option<File>,
     discard: bool,
-    signals: &SignalFd,
+    signals: &Signals,
 ) -> Result<Pid, LaunchError> {
     let mut command = Command::new(shell);
     if shell.rsplit('/').next() == Some("busybox") {
@@ -151,7 +166,7 @@ fn start_shell(
         command.stdout(Stdio::null());
         redirected.push(1);
     }
-    let child = spawn::spawn(&mut command, &redirected, signals)
+    let child = spawn::spawn(&mut command, &redirected, signals.blocked())
         .map_err(|source| LaunchError::Shell { shell: shell.to_owned(), source })?;
     Ok(Pid::from_child(&child))
 }
@@ -160,7 +175,7 @@ fn start_shell(
 fn hear_of_starter(
     mut channel: io::PipeReader,
     shell: Pid,
-    signals: &SignalFd,
+    signals: &Signals,
 ) -> Result<(String, Pid), LaunchError> {
     let mut heard = String::new();
     let mut buffer = [0; 4096];
@@ -174,9 +189,8 @@ fn hear_of_starter(
                 return Ok((heard, pid));
             }
         }
-        while let Some(arrived) = signals.next() {
+        while let Some(arrived) = signals.next_ending() {
             if arrived.from_process
-                && arrived.signal != Signal::CHILD.as_raw()
                 && let Some(signal) = Signal::from_named_raw(arrived.signal)
             {
                 let _ = kill_process(shell, signal); // it may have ended meanwhile
@@ -288,7 +302,8 @@ fn end_starter(starter: Pid, stages: &[Pid]) {
     }
 }
 
-fn end_all(shell: &WaitingShell, stages: &[Pid]) {
+/// Ends everything that was started, because it cannot be watched.
+pub(super) fn end_all(shell: &WaitingShell, stages: &[Pid]) {
     for &pid in stages.iter().chain([&shell.pid]) {
         let _ = kill_process(pid, Signal::KILL);
     }
@@ -304,9 +319,14 @@ impl WaitingShell {
         self.pid
     }
 
-    /// Lets it finish and waits for its end, passing on what arrives meanwhile.
-    pub fn finish(self, signals: &SignalFd) {
-        let Ok(_open) = self.end_gate.open() else {
+    /// Lets it finish with the pipeline's status and waits for its end, passing on what
+    /// arrives meanwhile.
+    pub fn finish(self, status: i32, signals: &Signals) {
+        let open = self.end_gate.open().and_then(|open| {
+            open.leave(&format!("{status}\n"))?;
+            Ok(open)
+        });
+        let Ok(_open) = open else {
             let _ = kill_process(self.pid, Signal::TERM);
             let _ = child::reap(self.pid);
             return;
@@ -326,10 +346,8 @@ impl WaitingShell {
             let mut fds = [PollFd::new(signals, PollFlags::IN)];
             let limit = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             let _ = poll(&mut fds, Some(&limit));
-            while let Some(arrived) = signals.next() {
-                if arrived.signal != Signal::CHILD.as_raw()
-                    && let Some(signal) = Signal::from_named_raw(arrived.signal)
-                {
+            while let Some(arrived) = signals.next_ending() {
+                if let Some(signal) = Signal::from_named_raw(arrived.signal) {
                     let _ = kill_process(self.pid, signal);
                 }
             }

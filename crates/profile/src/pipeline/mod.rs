@@ -12,6 +12,7 @@ pub mod parse;
 pub mod repeat;
 pub mod run;
 pub mod script;
+pub mod signals;
 pub mod stage;
 pub mod tracing;
 pub mod verdict;
@@ -25,16 +26,8 @@ use findings::Facts;
 use launch::{LaunchError, LaunchSpec};
 use parse::Parsed;
 use run::{Progress, RawRun};
+use signals::Signals;
 use verdict::Evidence;
-
-/// A run with its record.
-#[derive(Debug)]
-pub struct Profiled {
-    /// What it did.
-    pub record: PipeRecord,
-    /// The signal that asked contend to end, if any.
-    pub interrupted: Option<i32>,
-}
 
 /// Runs the pipeline once and says what it did. `host` goes into the record as it is,
 /// `started_at` too.
@@ -45,14 +38,14 @@ pub fn profile(
     spec: LaunchSpec<'_>,
     host: &Host,
     started_at: String,
+    signals: &Signals,
     progress: &mut dyn FnMut(&Progress<'_>),
-) -> Result<Profiled, LaunchError> {
+) -> Result<PipeRecord, LaunchError> {
     let (parsed, shell) = (spec.parsed, spec.shell.to_owned());
     let load_before = Load::read();
-    let run = run::run(spec, progress)?;
+    let run = run::run(spec, signals, progress)?;
     let load = Load::read().since(load_before);
-    let record = record(&run, parsed, shell, started_at, host, load);
-    Ok(Profiled { record, interrupted: run.interrupted })
+    Ok(record(&run, parsed, shell, started_at, host, load))
 }
 
 fn record(

@@ -2,22 +2,26 @@
 //!
 //! One thread does everything: it sleeps until a child has something to tell, a signal
 //! arrives, or the next look is due. It never touches the pipeline's data. Looks come
-//! every millisecond at first and then so seldom that they take 1 % of one CPU at most.
+//! every millisecond at first, then less and less often, and never so often that they take
+//! more than 1 % of one CPU.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use contend_sys::child::{self, Change, Usage, Which};
 use contend_sys::cpu;
 use contend_sys::procfs::{self, Status};
-use contend_sys::signal::{Arrived, SignalFd};
+use contend_sys::signal::Arrived;
 use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::kill_process;
 
+use super::account;
 use super::gate::OpenGate;
-use super::launch::{LaunchError, LaunchSpec, Launched, WaitingShell, launch};
+use super::launch::{LaunchError, LaunchSpec, Launched, WaitingShell, end_all, launch};
 use super::parse::Parsed;
+use super::signals::Signals;
 use super::stage::{RawStage, RunningStage};
 use super::tracing;
 use crate::observe::target::End;
@@ -26,7 +30,12 @@ use crate::observe::{State, Wait};
 /// Shortest time between two looks.
 const SHORTEST: Duration = Duration::from_millis(1);
 /// Longest time between two looks.
-const LONGEST: Duration = Duration::from_millis(10);
+pub(super) const LONGEST: Duration = Duration::from_millis(25);
+/// Looks come further and further apart, by one part in this many of the time so far: what
+/// is long needs no more looks than what is short. Waking up in itself disturbs: stages
+/// that hand single lines to each other fall out of the rhythm in which the scheduler runs
+/// them, and may then switch half as often again.
+const RUN_SHARE: u32 = 64;
 /// A look may use one part in this many of one CPU's time.
 const COST_SHARE: u32 = 100;
 /// Time between two searches for new children and threads, and looks into the pipes,
@@ -37,6 +46,8 @@ const FIRST_REFRESH: Duration = Duration::from_millis(10);
 /// A stage that is still the shell after this time is not asked again at every look
 /// whether it has become a program.
 const EXEC_SOON: Duration = Duration::from_millis(50);
+/// Signals closer together than this are one request to end.
+const SAME_REQUEST: Duration = Duration::from_millis(50);
 /// Time between two reports to whoever follows the run.
 const PROGRESS: Duration = Duration::from_millis(100);
 
@@ -120,37 +131,29 @@ pub struct ProgressStage {
 /// When it cannot be started; see [`LaunchError`].
 pub fn run(
     spec: LaunchSpec<'_>,
+    signals: &Signals,
     progress: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<RawRun, LaunchError> {
-    let signals = SignalFd::block(&[
-        Signal::CHILD.as_raw(),
-        Signal::INT.as_raw(),
-        Signal::TERM.as_raw(),
-        Signal::HUP.as_raw(),
-        Signal::QUIT.as_raw(),
-        Signal::CONT.as_raw(),
-    ])
-    .map_err(|source| LaunchError::Prepare { what: "receive signals", source })?;
     let (parsed, setup) = (spec.parsed, spec.setup);
-    let launched = launch(spec, &signals)?;
+    let launched = launch(spec, signals)?;
     let own_before = child::own_usage();
-    let (mut watch, shell) = Watch::begin(launched, parsed, setup, &signals)?;
+    let (mut watch, shell) = Watch::begin(launched, parsed, setup, signals)?;
     watch.follow(progress);
     let run = watch.into_raw(own_before);
-    shell.finish(&signals);
+    shell.finish(account::exit_code(&run, parsed.inverted), signals);
     Ok(run)
 }
 
 struct Watch<'a> {
-    signals: &'a SignalFd,
+    signals: &'a Signals,
     shell_program: PathBuf,
     shell_pid: Pid,
     stages: Vec<RunningStage>,
     fills: Vec<Fills>,
     input_fill: Fills,
     pipefail: bool,
-    interrupted: Option<i32>,
     interrupts: u32,
+    last_interrupt: Option<Instant>,
     begun: Instant,
     last_tick: Instant,
     ticks: u64,
@@ -172,31 +175,36 @@ impl<'a> Watch<'a> {
         launched: Launched,
         parsed: &Parsed,
         setup: Option<&str>,
-        signals: &'a SignalFd,
+        signals: &'a Signals,
     ) -> Result<(Self, WaitingShell), LaunchError> {
-        let prepare = |what| move |source| LaunchError::Prepare { what, source };
         let mut buffer = Box::new([0; 8192]);
-        let mut stages = Vec::with_capacity(launched.stages.len());
-        for (text, &pid) in parsed.stages.iter().zip(&launched.stages) {
-            let may_trace = tracing::safe_before_exec(text, setup);
-            stages.push(
+        let Launched { stages: pids, shell, gate, pipefail } = launched;
+        let opened: io::Result<Vec<_>> = parsed
+            .stages
+            .iter()
+            .zip(&pids)
+            .map(|(text, &pid)| {
+                let may_trace = tracing::safe_before_exec(text, setup);
                 RunningStage::open(pid, may_trace, &mut *buffer)
-                    .map_err(prepare("read /proc of a stage"))?,
-            );
-        }
-        let shell_program = tracing::executable(launched.shell.pid()).unwrap_or_default();
-        let gate = launched.gate.open().map_err(prepare("open the gate"))?;
+            })
+            .collect();
+        let shell_program = tracing::executable(shell.pid()).unwrap_or_default();
+        let (stages, gate) =
+            opened.and_then(|stages| Ok((stages, gate.open()?))).map_err(|source| {
+                end_all(&shell, &pids);
+                LaunchError::Prepare { what: "watch the stages", source }
+            })?;
         let now = Instant::now();
         let watch = Self {
             signals,
             shell_program,
-            shell_pid: launched.shell.pid(),
+            shell_pid: shell.pid(),
             fills: vec![Fills::default(); stages.len().saturating_sub(1)],
             input_fill: Fills::default(),
             stages,
-            pipefail: launched.pipefail,
-            interrupted: None,
+            pipefail,
             interrupts: 0,
+            last_interrupt: None,
             begun: now,
             last_tick: now,
             ticks: 0,
@@ -209,10 +217,13 @@ impl<'a> Watch<'a> {
             buffer,
             _gate: gate,
         };
-        Ok((watch, launched.shell))
+        Ok((watch, shell))
     }
 
     fn follow(&mut self, progress: &mut dyn FnMut(&Progress<'_>)) {
+        if let Some(signal) = self.signals.interrupted() {
+            self.end_stages(Arrived { signal, from_process: true }); // it came too early
+        }
         while self.stages.iter().any(|stage| stage.ended.is_none()) {
             self.sleep_until_due();
             self.take_signals();
@@ -228,7 +239,7 @@ impl<'a> Watch<'a> {
     }
 
     fn interval(&self) -> Duration {
-        (self.tick_cost * COST_SHARE).clamp(SHORTEST, LONGEST)
+        (self.tick_cost * COST_SHARE).max(self.begun.elapsed() / RUN_SHARE).clamp(SHORTEST, LONGEST)
     }
 
     fn sleep_until_due(&self) {
@@ -251,8 +262,12 @@ impl<'a> Watch<'a> {
 
     /// The first request to end is passed on as it came; later ones become stronger.
     fn end_stages(&mut self, arrived: Arrived) {
-        self.interrupts += 1;
-        self.interrupted.get_or_insert(arrived.signal);
+        // The same request may come twice at once, for us and for our process group.
+        let now = Instant::now();
+        if self.last_interrupt.is_none_or(|last| now.duration_since(last) > SAME_REQUEST) {
+            self.interrupts += 1;
+        }
+        self.last_interrupt = Some(now);
         let signal = match self.interrupts {
             1 => arrived.signal,
             2 => Signal::TERM.as_raw(),
@@ -394,7 +409,7 @@ impl<'a> Watch<'a> {
             fills: self.fills,
             input_fill: self.input_fill,
             pipefail: self.pipefail,
-            interrupted: self.interrupted,
+            interrupted: self.signals.interrupted(),
             ticks: self.ticks,
             own_cpu: (own.user + own.system).saturating_sub(own_before.user + own_before.system),
             own_peak_rss: own_peak_rss(),

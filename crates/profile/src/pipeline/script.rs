@@ -12,13 +12,17 @@
 //!    command in such a subshell without a further fork, so the stage's process becomes
 //!    the command itself.
 //! 3. contend sees all stages waiting, ends the starter, inherits them, opens the gate.
-//! 4. The shell waits at `end_gate` until all is over, so that an EXIT trap of the set-up
-//!    text runs when it would without contend.
+//! 4. The shell waits at `end_gate` until all is over, reads the pipeline's status there and
+//!    exits with it, so that an EXIT trap of the set-up text runs when it would without
+//!    contend, and sees the same.
 //!
-//! `-e` and `-x` are put off outside the stages: the starter's end is no failure of the
-//! user's, and our lines are not to be traced.
+//! `-e`, `-x` and a trap on ERR are put off outside the stages: the starter's end is no
+//! failure of the user's, and our lines are not to be traced. `command` goes past functions
+//! that the user may have given the names of builtins.
 
 use std::fmt::Write as _;
+
+use contend_sys::inherited;
 
 use super::parse::Parsed;
 
@@ -33,55 +37,101 @@ pub struct Meeting {
     pub end_gate: String,
 }
 
+/// What else decides how the script is written.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Manner {
+    /// Ask the shell for `pipefail`.
+    pub pipefail: bool,
+    /// The starter cannot be ended by SIGPIPE, the one signal whose deaths shells do not
+    /// report: silence the shell's report of another.
+    pub silent: bool,
+}
+
 /// Writes the script.
-pub fn script(setup: Option<&str>, parsed: &Parsed, pipefail: bool, meeting: &Meeting) -> String {
+pub fn script(setup: Option<&str>, parsed: &Parsed, manner: Manner, meeting: &Meeting) -> String {
     let Meeting { gate, channel, end_gate } = meeting;
-    let fd = unused_fd(setup, &parsed.text);
+    let [fd, spare] = unused_fds(setup, &parsed.text);
+    let setup = setup.unwrap_or("");
+    let traps_errors = setup.contains("ERR");
     let mut script = String::new();
-    if let Some(setup) = setup {
+    if !setup.is_empty() {
         script.push_str(setup);
         script.push('\n');
     }
     // Everything up to the user's text stands on one line, so that the shell's own
     // messages count lines as if the text stood alone.
-    script.push_str("{ _contend=$-; set +ex; } 2>/dev/null; ");
-    if pipefail {
-        script.push_str("(set -o pipefail) 2>/dev/null && set -o pipefail; ");
+    script.push_str("{ _contend=$-; command set +ex; } 2>/dev/null; ");
+    if manner.pipefail {
+        script.push_str("(set -o pipefail) 2>/dev/null && command set -o pipefail; ");
+    }
+    if traps_errors {
+        script.push_str("_contend_trap=$(command trap -p ERR); command trap - ERR; ");
+    }
+    let _ = write!(script, "command set -o >{channel}; ");
+    if manner.silent {
+        let _ = write!(script, "{{ ( command exec 2>&{spare} {spare}>&-; ");
+    } else {
+        script.push_str("( ");
     }
     let _ = write!(
         script,
-        "set -o >{channel}; \
-         ( read -r _contend_pid </proc/self/stat; echo \"$_contend_pid\" >{channel}; \
-         case ${{BASH_VERSION-}} in ?*) shopt -u lastpipe;; esac; \
-         case $_contend in *e*) set -e;; esac; \
-         case $_contend in *x*) unset _contend _contend_pid; set -x;; \
-         *) unset _contend _contend_pid;; esac; "
+        "command read -r _contend_pid </proc/self/stat; \
+         command printf '%s\\n' \"$_contend_pid\" >{channel}; \
+         case ${{BASH_VERSION-}} in ?*) command shopt -u lastpipe;; esac; "
     );
-    let mut copied = 0;
-    for stage in &parsed.stages {
-        if parsed.stages.len() > 1 || copied > 0 {
-            script.push_str(&parsed.text[copied..stage.span.start]);
-        }
-        let command = &parsed.text[stage.span.clone()];
-        let _ = write!(script, "( {command} ) {fd}<{gate} {fd}<&-");
-        copied = stage.span.end;
+    if traps_errors {
+        script.push_str("case $_contend in *E*) command eval \"$_contend_trap\";; esac; ");
     }
-    script.push_str(&parsed.text[copied..]);
+    let forget = "command unset _contend _contend_pid _contend_trap";
+    let _ = write!(
+        script,
+        "case $_contend in *e*) command set -e;; esac; \
+         case $_contend in *x*) {forget}; command set -x;; *) {forget};; esac; "
+    );
+    push_stages(&mut script, parsed, gate, fd);
     // The second newline is for a text that ends in a backslash. The `:` keeps the shell
     // from becoming the last stage instead of starting it.
-    let _ = write!(script, "\n\n:\n)\ncommand : <{end_gate}\n");
+    script.push_str("\n\n:\n)");
+    if manner.silent {
+        let _ = write!(script, "; }} {spare}>&2 2>/dev/null");
+    }
+    let _ = write!(script, "\ncommand read -r _contend <{end_gate}; exit \"$_contend\"\n");
     script
 }
 
-/// A one-digit descriptor (all that dash can name) that the user's text does not use.
-fn unused_fd(setup: Option<&str>, text: &str) -> char {
+/// The user's text, with every stage behind the gate.
+fn push_stages(script: &mut String, parsed: &Parsed, gate: &str, fd: char) {
+    let mut copied = 0;
+    for (index, stage) in parsed.stages.iter().enumerate() {
+        // A `!` before a single command is left out: it is for contend to invert.
+        if parsed.stages.len() > 1 || index > 0 {
+            script.push_str(&parsed.text[copied..stage.span.start]);
+        }
+        let command = &parsed.text[stage.span.clone()];
+        // After `|` it is a command, after `(` it would be the reserved word.
+        let is_time = command.split_whitespace().next() == Some("time");
+        let escape = if is_time { "\\" } else { "" };
+        let _ = write!(script, "( {escape}{command} ) {fd}<{gate} {fd}<&-");
+        copied = stage.span.end;
+    }
+    script.push_str(&parsed.text[copied..]);
+}
+
+/// Two one-digit descriptors (all that dash can name) that the user's text does not use and
+/// that were not open when contend was started.
+fn unused_fds(setup: Option<&str>, text: &str) -> [char; 2] {
     let mentioned = |digit: char| {
         [text, setup.unwrap_or("")].iter().any(|text| {
             ["<", ">"].iter().any(|sign| text.contains(&format!("{digit}{sign}")))
                 || text.contains(&format!("&{digit}"))
+                || text.contains(&format!("/dev/fd/{digit}"))
         })
     };
-    ('3'..='9').rev().find(|&digit| !mentioned(digit)).unwrap_or('9')
+    let was_open = |digit: char| {
+        digit.to_digit(10).and_then(|d| u8::try_from(d).ok()).is_some_and(inherited::was_open)
+    };
+    let mut unused = ('3'..='9').rev().filter(|&digit| !mentioned(digit) && !was_open(digit));
+    [unused.next().unwrap_or('9'), unused.next().unwrap_or('8')]
 }
 
 #[cfg(test)]
@@ -92,7 +142,7 @@ mod tests {
     fn script_of(setup: Option<&str>, text: &str) -> String {
         let meeting =
             Meeting { gate: "GATE".into(), channel: "CHANNEL".into(), end_gate: "END".into() };
-        script(setup, &parse(text).expect("one pipeline"), false, &meeting)
+        script(setup, &parse(text).expect("one pipeline"), Manner::default(), &meeting)
     }
 
     #[test]
@@ -100,8 +150,9 @@ mod tests {
         let script = script_of(None, "a \"$(c | d)\" |& b <<E | e # f\n1\nE\n");
         assert!(
             script.contains(
-                "( a \"$(c | d)\" ) 9<GATE 9<&- |& ( b <<E ) 9<GATE 9<&- | \
+                &"( a \"$(c | d)\" ) 9<GATE 9<&- |& ( b <<E ) 9<GATE 9<&- | \
                  ( e ) 9<GATE 9<&- # f\n1\nE\n"
+                    .replace('9', &unused_fds(None, "")[0].to_string())
             ),
             "{script}"
         );
@@ -117,12 +168,19 @@ mod tests {
     #[test]
     fn an_exclamation_mark_before_a_single_command_stays_outside() {
         let script = script_of(None, "! true");
-        assert!(script.contains("; ( true ) 9<GATE"), "{script}");
+        assert!(script.contains("; ( true ) "), "{script}");
+    }
+
+    #[test]
+    fn a_reserved_word_stays_the_command_that_it_is_after_a_pipe() {
+        let script = script_of(None, "a | time b | timed c");
+        assert!(script.contains("( \\time b )") && script.contains("( timed c )"), "{script}");
     }
 
     #[test]
     fn a_descriptor_of_the_user_is_left_alone() {
-        assert_eq!(unused_fd(Some("exec 9<x 8>&1"), "cat <&7"), '6');
-        assert_eq!(unused_fd(None, "cat"), '9');
+        assert_eq!(unused_fds(Some("exec 9<x 8>&1"), "cat <&7 /dev/fd/5"), ['6', '4']);
+        let [first, second] = unused_fds(None, "cat");
+        assert_ne!(first, second);
     }
 }

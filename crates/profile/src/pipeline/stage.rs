@@ -39,6 +39,8 @@ pub struct RawStage {
     pub seen: Seen,
     /// Several processes or threads were seen.
     pub several_tasks: bool,
+    /// Several processes were seen.
+    pub several_processes: bool,
     /// Its calls could not be read at some look.
     pub unreadable: bool,
     /// Bytes and calls; `None` when this user may not know.
@@ -209,7 +211,13 @@ impl RunningStage {
             match child::peek(Which::One(self.pid)) {
                 Ok(Some((_, Change::Stopped))) => self.pass_stop(now, buffer),
                 Ok(Some((_, Change::Ended))) => return self.end(now, buffer),
-                Ok(None) | Err(_) => return,
+                Ok(None) => return,
+                // Somebody else has reaped it: how it ended cannot be known any more.
+                Err(_) => {
+                    let status = ExitStatus::Exited(0);
+                    self.ended = Some(Ended { at: now, status, usage: Usage::default() });
+                    return;
+                }
             }
         }
     }
@@ -271,6 +279,7 @@ impl RunningStage {
             status_before: self.status_before,
             seen: self.tree.seen,
             several_tasks: self.tree.several_tasks,
+            several_processes: self.tree.several_processes,
             unreadable: self.tree.unreadable,
             io: if self.io_denied { None } else { self.io },
             io_exact: self.io_exact,

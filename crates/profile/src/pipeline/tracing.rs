@@ -121,7 +121,7 @@ pub fn safe_after_exec(pid: Pid, shell: &Path) -> Option<bool> {
     if link == shell {
         return None;
     }
-    Some(is_known(&link))
+    Some(is_known(&link) && is_the_system_s(&link))
 }
 
 /// The executable file of a process.
@@ -149,7 +149,18 @@ fn is_safe(path: &Path) -> bool {
     };
     let privileged = path.metadata().map_or(true, |m| m.permissions().mode() & 0o6000 != 0)
         || has_capabilities(&path);
-    is_known(&path) && !privileged && is_elf(&path)
+    is_known(&path) && is_the_system_s(&path) && !privileged && is_elf(&path)
+}
+
+/// A name alone proves nothing: the file must be one that only root could have put there.
+fn is_the_system_s(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let root_s =
+        |path: &Path| path.metadata().is_ok_and(|data| data.uid() == 0 && data.mode() & 0o022 == 0);
+    let folder = path.parent().unwrap_or(Path::new(""));
+    ["/bin", "/usr/bin", "/usr/local/bin"].iter().any(|known| folder == Path::new(known))
+        && root_s(folder)
+        && root_s(path)
 }
 
 fn has_capabilities(path: &Path) -> bool {
@@ -192,9 +203,8 @@ mod tests {
         let cat = find("cat").expect("coreutils");
         std::fs::copy(&cat, &script).expect("room");
         std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).expect("own file");
-        assert!(is_safe(&script));
-        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o4755)).expect("own file");
-        assert!(!is_safe(&script));
+        assert!(!is_safe(&script), "anyone could have put it there");
+        assert!(is_safe(&cat));
     }
 
     #[test]

@@ -150,6 +150,10 @@ fn flow(record: &PipeRecord, width: usize) -> String {
         column("reads", |s| optional(s.reads, is_approximate(s, "reads"), count)),
         column("writes", |s| optional(s.writes, is_approximate(s, "writes"), count)),
     ];
+    if width >= 110 {
+        columns.push(column("a read", |s| s.mean_read_bytes.map_or_else(dash, bytes)));
+        columns.push(column("a write", |s| s.mean_write_bytes.map_or_else(dash, bytes)));
+    }
     if width >= 84 {
         columns.push(column("switches", |s| {
             count((s.voluntary_switches + s.involuntary_switches) as f64)
@@ -162,10 +166,14 @@ fn flow(record: &PipeRecord, width: usize) -> String {
         }));
     }
     columns.extend([
-        column("1st out", |s| s.first_output_seconds.map_or_else(|| "-".into(), seconds)),
+        column("1st out", |s| s.first_output_seconds.map_or_else(dash, seconds)),
         column("ended", ending),
     ]);
     stage_table(record, &columns, None, width)
+}
+
+fn dash() -> String {
+    "-".to_owned()
 }
 
 fn is_approximate(stage: &Stage, field: &str) -> bool {

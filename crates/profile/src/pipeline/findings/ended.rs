@@ -17,13 +17,16 @@ fn of_stage(stage: &Stage) -> Option<Finding> {
     let (id, message) = match stage.outcome {
         Outcome::NotFound => (
             FindingId::StageNotFound,
-            format!("Stage {index} `{command}` ended with status 127: its command was not found."),
+            format!(
+                "Stage {index} `{command}` ended with status 127, by which shells say that a \
+                 command was not found."
+            ),
         ),
         Outcome::NotExecutable => (
             FindingId::StageNotExecutable,
             format!(
-                "Stage {index} `{command}` ended with status 126: its command could not be \
-                 executed."
+                "Stage {index} `{command}` ended with status 126, by which shells say that a \
+                 command could not be executed."
             ),
         ),
         Outcome::Killed(SIGPIPE) => return None,
