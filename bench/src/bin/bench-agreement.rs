@@ -1,18 +1,15 @@
-//! Do the figures agree with those of other tools? Compares CPU time with
-//! `/usr/bin/time`, bytes with `wc -c`, and bytes and calls with `strace -c`-like counts.
-//!
-//! Each stage is run alone on the input that it has in the pipeline, so that every tool
-//! sees the same work.
+//! Do the figures agree with those of other tools? Bytes with `wc -c` of what each stage
+//! writes, CPU time with `/usr/bin/time` and calls with `strace -f -c`, both of the same run:
+//! each stage is put under the other tool, contend watches the two together, and what the
+//! other tool itself uses, seen on a command that does nothing, is taken off.
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
-use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
-use contend_bench::{built, profile};
-use contend_record::pipe::Stage;
+use contend_bench::{built, plain, profile, time};
+use contend_record::pipe::{PipeRecord, Stage};
 
 /// Pipelines of stages that read standard input to its end. The first one makes it.
 const PIPELINES: [&[&str]; 4] = [
@@ -21,84 +18,101 @@ const PIPELINES: [&[&str]; 4] = [
     &["head -c 300000000 /dev/zero", "base64", "gzip -1"],
     &["seq 4000000", "grep 7", "cut -c 2-4", "awk '{ n += $1 } END { print n }'"],
 ];
+/// strace slows every call down, so its pipelines have less to do.
+const TRACED: [&[&str]; 3] = [
+    &["seq 300000", "sed s/1/22/g", "tr 0-9 a-j", "wc -l"],
+    &["seq 100000", "rev", "sort", "uniq -c", "tail -n 3"],
+    &["seq 20000", "while read -r n; do echo $n; done", "grep 7"],
+];
+/// What the kernel counts as reads and writes of a process.
+const CALLS: &str = "read,pread64,readv,preadv,write,pwrite64,writev,pwritev";
 
 fn main() -> Result<()> {
     let contend = built("contend")?;
     let folder = tempfile::tempdir()?;
-    println!(
-        "{:<36} {:>12} {:>12} {:>7} {:>9} {:>9} {:>9} {:>9}",
-        "stage", "bytes in", "wc -c", "diff", "CPU s", "time", "calls", "strace"
-    );
+    println!("{:<36} {:>12} {:>12} {:>8}", "bytes written", "contend", "wc -c", "apart");
     for stages in PIPELINES {
         let record = profile(&contend, &stages.join(" | "))?;
-        let mut input = None;
-        for (text, stage) in stages.iter().zip(&record.stages) {
-            let output = folder.path().join(format!("{}.out", stage.index));
-            compare(text, stage, input.as_deref(), &output, folder.path())?;
-            input = Some(output);
+        for (index, stage) in record.stages.iter().enumerate() {
+            let truth = bytes_of(&stages[..=index], folder.path())?;
+            show(stages[index], stage.bytes_out.unwrap_or(0) as f64, truth as f64, 0);
         }
+    }
+    println!("\n{:<36} {:>12} {:>12} {:>8}", "CPU seconds", "contend", "time", "apart");
+    for stages in PIPELINES {
+        let under = |script: &str, file: &str| {
+            format!("/usr/bin/time -f '%U %S' -o {file} sh -c {}", quoted(script))
+        };
+        compare(&contend, stages, folder.path(), under, Stage::cpu_seconds, sum_of_fields, 3)?;
+    }
+    println!("\n{:<36} {:>12} {:>12} {:>8}", "read and write calls", "contend", "strace", "apart");
+    for stages in TRACED {
+        let under = |script: &str, file: &str| {
+            format!("strace -f -c -e trace={CALLS} -o {file} sh -c {}", quoted(script))
+        };
+        compare(&contend, stages, folder.path(), under, calls, total_of_strace, 0)?;
     }
     Ok(())
 }
 
+/// Puts every stage under another tool and shows both figures of the same run.
 fn compare(
-    text: &str,
-    stage: &Stage,
-    input: Option<&Path>,
-    output: &Path,
+    contend: &Path,
+    stages: &[&str],
     folder: &Path,
+    under: impl Fn(&str, &str) -> String,
+    of_contend: fn(&Stage) -> f64,
+    of_tool: fn(&str) -> f64,
+    digits: usize,
 ) -> Result<()> {
-    run(&["sh", "-c", &format!("exec {text}")], input, Some(output))?;
-    let bytes_there = output.metadata()?.len();
-    let bytes_in = input.map(|path| path.metadata().map(|m| m.len())).transpose()?;
-    let times = folder.join("time");
-    let times_arg = times.to_str().context("a path in UTF-8")?;
-    let script = format!("exec {text}");
-    run(&["/usr/bin/time", "-f", "%U %S", "-o", times_arg, "sh", "-c", &script], input, None)?;
-    let cpu: f64 = std::fs::read_to_string(&times)?
-        .split_whitespace()
-        .filter_map(|field| field.parse::<f64>().ok())
-        .sum();
-    let calls = strace(text, input, folder)?;
-    let out = stage.bytes_out.unwrap_or(0);
-    println!(
-        "{text:<36} {:>12} {:>12} {:>6.2}% {:>9.2} {cpu:>9.2} {:>9} {calls:>9}   out {out} / {bytes_there}",
-        stage.bytes_in.unwrap_or(0),
-        bytes_in.unwrap_or(0),
-        bytes_in.map_or(0.0, |truth| {
-            100.0 * (stage.bytes_in.unwrap_or(0) as f64 - truth as f64) / truth.max(1) as f64
-        }),
-        stage.cpu_seconds(),
-        stage.reads.unwrap_or(0) + stage.writes.unwrap_or(0),
-    );
+    let files: Vec<_> = (0..stages.len()).map(|index| folder.join(format!("{index}"))).collect();
+    let wrapped: Vec<_> = stages
+        .iter()
+        .zip(&files)
+        .map(|(stage, file)| under(stage, &file.display().to_string()))
+        .collect();
+    let record: PipeRecord = profile(contend, &wrapped.join(" | "))?;
+    // What the other tool itself does is in contend's figure alone: a command that does
+    // nothing shows how much that is.
+    let file = folder.join("nothing");
+    let nothing = profile(contend, &under("true", &file.display().to_string()))?;
+    let said = std::fs::read_to_string(&file).context("the other tool wrote nothing")?;
+    let own = of_contend(&nothing.stages[0]) - of_tool(&said);
+    for ((text, file), stage) in stages.iter().zip(&files).zip(&record.stages) {
+        let said = std::fs::read_to_string(file).context("the other tool wrote nothing")?;
+        show(text, of_contend(stage) - own, of_tool(&said), digits);
+    }
     Ok(())
 }
 
-/// Read-like and write-like calls as strace counts them, following forks, from the
-/// program's start on.
-fn strace(text: &str, input: Option<&Path>, folder: &Path) -> Result<u64> {
-    let summary = folder.join("strace");
-    let path = summary.to_str().context("a path in UTF-8")?;
-    let calls = "trace=read,pread64,readv,write,pwrite64,writev";
-    let script = format!("exec {text}");
-    run(&["strace", "-f", "-c", "-e", calls, "-o", path, "sh", "-c", &script], input, None)?;
-    let counted = std::fs::read_to_string(&summary)?;
-    let line = counted.lines().find(|line| line.trim_end().ends_with("total"));
-    // % time, seconds, usecs/call, calls, [errors,] total
-    let fields: Vec<_> = line.unwrap_or_default().split_whitespace().collect();
-    Ok(fields.get(3).and_then(|field| field.parse().ok()).unwrap_or(0))
+fn show(text: &str, contend: f64, other: f64, digits: usize) {
+    let apart = if other > 0.0 { 100.0 * (contend - other) / other } else { 0.0 };
+    println!("{text:<36} {contend:>12.digits$} {other:>12.digits$} {apart:>7.2}%");
 }
 
-fn run(command: &[&str], input: Option<&Path>, output: Option<&Path>) -> Result<()> {
-    let stdin = input.map_or_else(|| Ok(Stdio::null()), |path| File::open(path).map(Into::into))?;
-    let stdout = output.map_or_else(|| Ok(Stdio::null()), |p| File::create(p).map(Into::into))?;
-    let status = Command::new(command[0])
-        .args(&command[1..])
-        .stdin(stdin)
-        .stdout(stdout)
-        .stderr(Stdio::null())
-        .status()
-        .with_context(|| format!("cannot run {}", command[0]))?;
-    anyhow::ensure!(status.success(), "{command:?} ended with {status}");
-    Ok(())
+/// What these stages write in the end, counted by `wc -c`.
+fn bytes_of(stages: &[&str], folder: &Path) -> Result<u64> {
+    let file = folder.join("count");
+    let text = format!("{} | wc -c >{}", stages.join(" | "), file.display());
+    time(&mut plain(&text))?;
+    Ok(std::fs::read_to_string(file)?.trim().parse()?)
+}
+
+fn calls(stage: &Stage) -> f64 {
+    (stage.reads.unwrap_or(0) + stage.writes.unwrap_or(0)) as f64
+}
+
+/// `%U %S` of time.
+fn sum_of_fields(text: &str) -> f64 {
+    text.split_whitespace().filter_map(|field| field.parse::<f64>().ok()).sum()
+}
+
+/// The calls in the last line: % time, seconds, usecs/call, calls, perhaps errors, total.
+fn total_of_strace(text: &str) -> f64 {
+    let total = text.lines().find(|line| line.trim_end().ends_with("total")).unwrap_or_default();
+    total.split_whitespace().nth(3).and_then(|field| field.parse().ok()).unwrap_or(0.0)
+}
+
+fn quoted(script: &str) -> String {
+    format!("'{}'", script.replace('\'', "'\\''"))
 }

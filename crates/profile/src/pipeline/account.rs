@@ -286,10 +286,13 @@ fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
 /// When its output first arrived: at its reader, which does not see what the stage writes
 /// to temporary files, if the reader was seen waiting for it; else its first write.
 fn first_output(raw: &[RawStage], index: usize) -> Option<Duration> {
-    match raw.get(index + 1) {
+    let stage = &raw[index];
+    let noticed = match raw.get(index + 1) {
         Some(reader) if reader.startup_reads.is_some() => reader.first_read,
-        _ => raw[index].first_write,
-    }
+        _ => stage.first_write,
+    };
+    // It may be noticed only after the stage has ended.
+    noticed.map(|time| time.min(stage.ended))
 }
 
 /// Whether a stage wrote nothing until its input had ended, though it had input well

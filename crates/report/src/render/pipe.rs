@@ -326,7 +326,8 @@ fn pipe_row(boundary: &Boundary) -> [String; 7] {
 }
 
 fn verdict(out: &mut String, record: &PipeRecord, width: usize) {
-    let _ = writeln!(out, "{PACE}{}{PACE:#}", verdict_line(&record.bottleneck, &record.stages));
+    let line = verdict_line(&record.bottleneck, &record.stages);
+    let _ = writeln!(out, "{PACE}{}{PACE:#}", cut(&line, width));
     for line in textwrap::wrap(&record.bottleneck.evidence, width.saturating_sub(2)) {
         let _ = writeln!(out, "  {line}");
     }
@@ -421,4 +422,110 @@ fn several_runs(runs: &Runs, record: &PipeRecord, width: usize) -> String {
 fn interval(estimate: &Estimate) -> String {
     let [low, high] = estimate.ci95;
     format!("{} [{}, {}]", seconds(estimate.median), seconds(low), seconds(high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contend_record::Host;
+    use contend_record::pipe::{Finding, FindingId, Observation, OtherWaits, SCHEMA, Total};
+
+    fn record() -> PipeRecord {
+        let stage = |index: usize, command: &str, on_cpu: f64, blocked: f64| Stage {
+            index,
+            command: command.to_owned(),
+            wall_seconds: 4.0,
+            user_seconds: on_cpu,
+            system_seconds: 0.01,
+            cpu_percent: 25.0 * on_cpu,
+            on_cpu_seconds: on_cpu,
+            blocked_seconds: blocked,
+            other_wait_seconds: 4.0 - on_cpu - blocked,
+            other_waits: OtherWaits { sleep: 4.0 - on_cpu - blocked, ..OtherWaits::default() },
+            bytes_in: Some(77_000_000),
+            bytes_out: Some(65_126_280),
+            reads: Some(18_800),
+            writes: None,
+            max_rss_bytes: 2_100_000,
+            first_output_seconds: Some(0.0042),
+            ..Stage::default()
+        };
+        PipeRecord {
+            schema: SCHEMA.to_owned(),
+            command: String::new(),
+            shell: "bash".to_owned(),
+            started_at: String::new(),
+            exit_code: 0,
+            wall_seconds: 4.0,
+            stages: vec![
+                stage(
+                    1,
+                    "sed 's/a rather long expression, too long for most terminals/x/'",
+                    0.5,
+                    3.5,
+                ),
+                stage(2, "while read -r 漢字; do sleep 1; done", 0.2, 0.0),
+            ],
+            boundaries: vec![Boundary {
+                from: 1,
+                to: 2,
+                bytes: Some(77_000_000),
+                bytes_per_second: Some(19_250_000.0),
+                mean_fill_bytes: Some(63_000.0),
+                most_fill_bytes: Some(65_536),
+                capacity_bytes: Some(65_536),
+                writer_blocked_seconds: 3.5,
+                reader_starved_seconds: 0.0,
+                waiting_side: WaitingSide::Writer,
+            }],
+            total: Total { user_seconds: 0.7, cpu_percent: 18.0, ..Total::default() },
+            bottleneck: Bottleneck {
+                kind: BottleneckKind::Stage,
+                stage: Some(2),
+                limit: Some(Limit::Wait),
+                evidence: "Stage 2 was waiting.".to_owned(),
+            },
+            findings: vec![Finding {
+                id: FindingId::TinyReads,
+                stages: vec![2],
+                message: "Stage 2 reads in small pieces.".to_owned(),
+            }],
+            host: Host { cpus_allowed: 2, ..Host::default() },
+            warnings: Vec::new(),
+            observation: Observation::default(),
+            runs: None,
+        }
+    }
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    #[test]
+    fn every_width_is_kept_to() {
+        for width in [60, 72, 80, 100, 120, 200] {
+            for line in plain(&report(&record(), width)).lines() {
+                assert!(line.width() <= width, "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_times_of_a_wide_terminal() {
+        insta::assert_snapshot!(plain(&times(&record(), 100)));
+    }
+
+    #[test]
+    fn the_flow_and_pipes_of_a_narrow_terminal() {
+        let record = record();
+        insta::assert_snapshot!(plain(&(flow(&record, 60) + &pipes(&record, 60))));
+    }
+
+    #[test]
+    fn the_verdict_names_the_stage_and_how() {
+        let line = verdict_line(&record().bottleneck, &record().stages);
+        assert_eq!(line, "Stage 2 sets the pace, by waiting: while read -r 漢字; do sleep 1; done");
+        let nothing = Bottleneck { kind: BottleneckKind::None, ..record().bottleneck };
+        assert!(verdict_line(&nothing, &[]).contains("Nothing"));
+    }
 }

@@ -42,6 +42,8 @@ fn of_stage(stage: &Stage) -> Option<Finding> {
                 signal_name(signal)
             ),
         ),
+        // A shell says so of a command of its own that such a death has met.
+        Outcome::Exited if stage.exit_code == 128 + SIGPIPE => return None,
         Outcome::Exited if stage.exit_code != 0 => (
             FindingId::StageFailed,
             format!("Stage {index} `{command}` ended with status {}.", stage.exit_code),
@@ -84,6 +86,7 @@ mod tests {
             (Outcome::Killed(SIGPIPE), 141, None),
             (Outcome::Interrupted(2), 130, Some(FindingId::StageUnfinished)),
             (Outcome::Exited, 1, Some(FindingId::StageFailed)),
+            (Outcome::Exited, 141, None),
             (Outcome::Exited, 0, None),
         ];
         for (outcome, exit_code, expected) in cases {
