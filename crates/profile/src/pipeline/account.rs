@@ -14,14 +14,12 @@ use super::run::{Fills, LONGEST, RawRun};
 use super::stage::{RawStage, STARTUP_READS};
 use crate::observe::Wait;
 
-/// Few looks may fall short of the waiting time by this factor before the rest counts as
-/// unexplained.
-const FEW_LOOKS_SCALING: f64 = 1.25;
-/// With this many looks that found it waiting, the shares of the waits are good to some
-/// percent. They then hold for all of the waiting time, though looking itself hides some
-/// waits: on a busy machine a stage that is woken while we look has to wait for our CPU.
-const MANY_LOOKS: u64 = 30;
-const MANY_LOOKS_SCALING: f64 = 3.0;
+/// The looks that found a stage waiting may fall short of its waiting time by this factor
+/// before the rest counts as unexplained: at first, for each such look, and at most. With
+/// some dozen the shares of the waits are good to some percent, and they then hold for all
+/// of the waiting time, though looking itself hides some waits: on a busy machine a stage
+/// that is woken while we look has to wait for our CPU.
+const SCALING: (f64, f64, f64) = (1.25, 1.0 / 16.0, 4.0);
 
 /// Bytes that a pipe holds unless it was told otherwise.
 const PIPE_CAPACITY: u64 = 64 * 1024;
@@ -130,11 +128,8 @@ impl Times {
         let child = &mut seen[Wait::Child as usize];
         *child = child.saturating_sub(unseen_work);
 
-        let most = if raw.seen.waiting_looks < MANY_LOOKS {
-            FEW_LOOKS_SCALING
-        } else {
-            MANY_LOOKS_SCALING
-        };
+        let (first, each, last) = SCALING;
+        let most = (first + each * raw.seen.waiting_looks as f64).min(last);
         let waits = scale(seen, waited, most);
         let known: Duration = Wait::known().map(|wait| waits[wait as usize]).sum();
         Self { on_cpu, run_queue, waits, unexplained: waited.saturating_sub(known) }
@@ -491,7 +486,7 @@ pub(crate) mod tests {
         let raw = RawStage { seen: seen(&[(Wait::Unknown, 500)]), ..raw_stage() };
         assert!(close(super::stage(1, "x", &raw).unexplained_seconds, 0.5));
         let mut many = RawStage { seen: seen(&[(Wait::Blocked, 300)]), ..raw_stage() };
-        many.seen.waiting_looks = MANY_LOOKS;
+        many.seen.waiting_looks = 30;
         assert!(close(super::stage(1, "x", &many).blocked_seconds, 0.5));
     }
 
