@@ -1,0 +1,212 @@
+//! What went through the pipes.
+//!
+//! The kernel counts what a process reads and writes wherever that is, so the two sides
+//! of each pipe are held against each other: what one has not written the other has not
+//! read from it, and the other way round but for what the pipe holds. A count that was
+//! not read at the stage's end is completed by its neighbour's.
+
+use std::time::Duration;
+
+use contend_record::pipe::{Boundary, Stage, WaitingSide};
+
+use crate::observe::Wait;
+use crate::pipeline::run::Fills;
+use crate::pipeline::stage::{RawStage, STARTUP_READS};
+
+/// Bytes that a pipe holds unless it was told otherwise.
+pub(super) const PIPE_CAPACITY: u64 = 64 * 1024;
+
+/// Fills in bytes and calls.
+pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills]) {
+    for (stage, raw) in stages.iter_mut().zip(raw) {
+        let startup = raw.startup_reads.unwrap_or(0);
+        stage.bytes_in = raw.io.map(|io| io.read_bytes.saturating_sub(startup));
+        stage.bytes_out = raw.io.map(|io| io.write_bytes);
+        stage.reads = raw.io.map(|io| io.reads);
+        stage.writes = raw.io.map(|io| io.writes);
+        let mean = |bytes: u64, calls: u64| (calls > 0).then(|| bytes as f64 / calls as f64);
+        stage.mean_read_bytes = raw.io.and_then(|io| mean(io.read_bytes, io.reads));
+        stage.mean_write_bytes = raw.io.and_then(|io| mean(io.write_bytes, io.writes));
+        if !raw.io_exact {
+            let fields = ["bytes_in", "bytes_out", "reads", "writes"];
+            stage.approximate.extend(fields.map(str::to_owned));
+        }
+    }
+    if let (Some(first), Some(raw)) = (stages.first_mut(), raw.first()) {
+        drop_startup_reads(first, raw);
+    }
+    let mut writes_files = false;
+    for index in (1..stages.len()).rev() {
+        let (left, right) = stages.split_at_mut(index);
+        let fills = fills.get(index - 1).copied().unwrap_or_default();
+        let pipe = Pipe { writer: &raw[index - 1], reader: &raw[index], fills };
+        writes_files = pipe.reconcile(&mut left[index - 1], &mut right[0], writes_files);
+    }
+    // Nobody counts what the last stage has written to its output.
+    if let (Some(last), Some(raw)) = (stages.last_mut(), raw.last())
+        && raw.has_files
+        && raw.io_exact
+    {
+        last.approximate.push("bytes_out".to_owned());
+    }
+}
+
+/// The two sides of a pipe.
+struct Pipe<'a> {
+    writer: &'a RawStage,
+    reader: &'a RawStage,
+    fills: Fills,
+}
+
+impl Pipe<'_> {
+    /// Makes the counts agree. `reader_writes_files`: the reader was found to write
+    /// elsewhere too. Returns whether the writer does.
+    fn reconcile(&self, from: &mut Stage, to: &mut Stage, reader_writes_files: bool) -> bool {
+        if !self.writer.io_exact && self.reader.io_exact {
+            from.bytes_out = from.bytes_out.max(to.bytes_in);
+        }
+        if !self.reader.io_exact && self.reader.ended >= self.writer.ended {
+            to.bytes_in = to.bytes_in.max(from.bytes_out);
+        }
+        let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else { return false };
+        // More was inside at once than was written: it came by splice.
+        let spliced = self.fills.most > written;
+        if read > written && !spliced {
+            let little = read - written <= STARTUP_READS;
+            let other_sources =
+                self.reader.has_files || reader_writes_files || to.children_cpu_seconds > 0.0;
+            if little || other_sources {
+                to.bytes_in = Some(written);
+            }
+            return false;
+        }
+        let capacity = self.fills.capacity.max(PIPE_CAPACITY);
+        // One that reads nothing by read calls moves its input by splice instead.
+        let reads = match self.reader.startup_reads {
+            Some(_) => read > 0,
+            None => read > STARTUP_READS,
+        };
+        let elsewhere = self.reader.io_exact && reads && written > read + capacity;
+        if elsewhere {
+            from.bytes_out = Some(read);
+            if self.reader.startup_reads.is_none() && self.writer.io_exact {
+                from.approximate.push("bytes_out".to_owned());
+            }
+        }
+        elsewhere
+    }
+}
+
+/// A first stage that cannot have read any input has only read its libraries.
+fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
+    let may_have_read = raw.input_is_file
+        || raw.seen.waited(Wait::Starved) > Duration::ZERO
+        || stage.bytes_in > Some(STARTUP_READS / 4);
+    if !may_have_read && stage.bytes_in.is_some() {
+        stage.bytes_in = Some(0);
+        if raw.io_exact {
+            stage.approximate.push("bytes_in".to_owned());
+        }
+    }
+}
+
+/// The pipes between the stages.
+pub fn boundaries(stages: &[Stage], fills: &[Fills], wall: Duration) -> Vec<Boundary> {
+    stages
+        .windows(2)
+        .zip(fills)
+        .map(|(pair, fills)| {
+            let (from, to) = (&pair[0], &pair[1]);
+            let bytes = match (from.bytes_out, to.bytes_in) {
+                // Further apart than a pipe holds, one side moves bytes uncounted.
+                (Some(written), Some(read)) if written.abs_diff(read) > PIPE_CAPACITY => {
+                    Some(written.max(read))
+                }
+                (Some(written), Some(read)) => Some(written.min(read)),
+                (written, read) => written.or(read),
+            };
+            Boundary {
+                from: from.index,
+                to: to.index,
+                bytes,
+                bytes_per_second: bytes
+                    .filter(|_| !wall.is_zero())
+                    .map(|bytes| bytes as f64 / wall.as_secs_f64()),
+                mean_fill_bytes: fills.mean(),
+                most_fill_bytes: (fills.looks > 0).then_some(fills.most),
+                capacity_bytes: (fills.looks > 0).then_some(fills.capacity),
+                writer_blocked_seconds: from.blocked_seconds,
+                reader_starved_seconds: to.starved_seconds,
+                waiting_side: waiting_side(from.blocked_seconds, to.starved_seconds, wall),
+            }
+        })
+        .collect()
+}
+
+/// The side that waited clearly more, if either waited for a twentieth of the run.
+fn waiting_side(blocked: f64, starved: f64, wall: Duration) -> WaitingSide {
+    let much = wall.as_secs_f64() / 20.0;
+    if blocked > much && blocked > 1.5 * starved {
+        WaitingSide::Writer
+    } else if starved > much && starved > 1.5 * blocked {
+        WaitingSide::Reader
+    } else {
+        WaitingSide::Neither
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stage;
+    use super::super::tests::raw_stage;
+    use super::*;
+    use contend_sys::procfs::Io;
+
+    #[expect(clippy::unnecessary_wraps, reason = "it is what the field takes")]
+    fn io(read_bytes: u64, write_bytes: u64) -> Option<Io> {
+        Some(Io { read_bytes, write_bytes, reads: 1, writes: 1 })
+    }
+
+    fn bytes(raw: &[RawStage]) -> Vec<(Option<u64>, Option<u64>)> {
+        let mut stages: Vec<_> = raw.iter().map(|raw| stage(1, "x", raw)).collect();
+        reconcile(&mut stages, raw, &[]);
+        stages.iter().map(|s| (s.bytes_in, s.bytes_out)).collect()
+    }
+
+    #[test]
+    fn a_neighbour_s_exact_count_completes_a_last_sample() {
+        let sampled = RawStage { io: io(0, 900_000), io_exact: false, ..raw_stage() };
+        let exact = RawStage { io: io(1_003_000, 5), ..raw_stage() };
+        let last = RawStage { io: io(3, 3), io_exact: false, ..raw_stage() };
+        let counted = bytes(&[sampled, exact, last]);
+        assert_eq!(counted[0].1, Some(1_003_000));
+        assert_eq!(counted[1], (Some(1_003_000), Some(5)));
+        assert_eq!(counted[2].0, Some(5));
+    }
+
+    #[test]
+    fn libraries_read_at_the_start_are_no_input() {
+        let writer = RawStage { io: io(4_000, 1_000_000), ..raw_stage() };
+        let reader = RawStage { io: io(1_004_000, 10), ..raw_stage() };
+        let counted = bytes(&[writer.clone(), reader]);
+        assert_eq!(counted[0].0, Some(0));
+        assert_eq!(counted[1].0, Some(1_000_000));
+        let reads_files_too = RawStage { io: io(9_000_000, 10), ..raw_stage() };
+        assert_eq!(bytes(&[writer.clone(), reads_files_too.clone()])[1].0, Some(9_000_000));
+        let seen_with_files = RawStage { has_files: true, ..reads_files_too };
+        assert_eq!(bytes(&[writer.clone(), seen_with_files])[1].0, Some(1_000_000));
+        let exactly = RawStage { io: io(1_004_000, 10), startup_reads: Some(4_100), ..raw_stage() };
+        assert_eq!(bytes(&[writer, exactly])[1].0, Some(999_900));
+    }
+
+    #[test]
+    fn temporary_files_are_no_output() {
+        // As a sort that spills: it writes and reads everything twice.
+        let writer = RawStage { io: io(0, 1_000_000), ..raw_stage() };
+        let sort = RawStage { io: io(2_003_000, 2_000_000), ..raw_stage() };
+        let reader = RawStage { io: io(1_003_000, 0), startup_reads: Some(3_000), ..raw_stage() };
+        let counted = bytes(&[writer, sort, reader]);
+        assert_eq!(counted[1], (Some(1_000_000), Some(1_000_000)));
+        assert_eq!(counted[2].0, Some(1_000_000));
+    }
+}

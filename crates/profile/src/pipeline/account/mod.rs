@@ -1,0 +1,224 @@
+//! From what was observed to where each stage's time and bytes went.
+
+mod bytes;
+mod output;
+mod time;
+
+pub use bytes::boundaries;
+
+use std::time::Duration;
+
+use contend_record::pipe::{OtherWaits, Outcome, Stage, Total};
+use contend_sys::child::ExitStatus;
+
+use super::run::RawRun;
+use super::stage::RawStage;
+use crate::observe::Wait;
+use time::Times;
+
+/// Where the stages' time went, first to last. `texts` are the stages' commands.
+pub fn stages(run: &RawRun, texts: &[String]) -> Vec<Stage> {
+    let mut stages: Vec<Stage> = run
+        .stages
+        .iter()
+        .zip(texts)
+        .enumerate()
+        .map(|(index, (raw, text))| stage(index + 1, text, raw))
+        .collect();
+    bytes::reconcile(&mut stages, &run.stages, &run.fills);
+    for index in 0..stages.len() {
+        let first_output = output::first_output(&run.stages, index);
+        stages[index].first_output_seconds = first_output.map(|time| time.as_secs_f64());
+        stages[index].holds_output = output::holds_output(&run.stages, &stages, index);
+    }
+    stages
+}
+
+fn stage(index: usize, text: &str, raw: &RawStage) -> Stage {
+    let times = Times::of(raw);
+    let waits = times.waits;
+    let waited = |wait: Wait| waits[wait as usize].as_secs_f64();
+    let other_waits = OtherWaits {
+        sleep: waited(Wait::Sleep),
+        lock: waited(Wait::Lock),
+        disk: waited(Wait::Disk),
+        child: waited(Wait::Child),
+        poll: waited(Wait::Poll),
+        network: waited(Wait::Network),
+        pipe: waited(Wait::Pipe),
+        terminal: waited(Wait::Terminal),
+        stopped: waited(Wait::Stopped),
+        other: waited(Wait::Other),
+    };
+    let cpu = (raw.usage.user + raw.usage.system).as_secs_f64();
+    let wall = raw.ended.as_secs_f64();
+    let (max_rss_bytes, rss_exact) = max_rss(raw);
+    let mut approximate = Vec::new();
+    if !rss_exact {
+        approximate.push("max_rss_bytes".to_owned());
+    }
+    Stage {
+        index,
+        command: text.to_owned(),
+        exit_code: raw.status.shell_code(),
+        outcome: outcome(raw),
+        wall_seconds: wall,
+        user_seconds: raw.usage.user.as_secs_f64(),
+        system_seconds: raw.usage.system.as_secs_f64(),
+        cpu_percent: if wall > 0.0 { 100.0 * cpu / wall } else { 0.0 },
+        on_cpu_seconds: times.on_cpu.as_secs_f64(),
+        run_queue_seconds: times.run_queue.as_secs_f64(),
+        starved_seconds: waited(Wait::Starved),
+        blocked_seconds: waited(Wait::Blocked),
+        other_wait_seconds: other_waits.named().iter().map(|(_, seconds)| seconds).sum(),
+        other_waits,
+        unexplained_seconds: times.unexplained.as_secs_f64(),
+        voluntary_switches: raw
+            .usage
+            .voluntary_switches
+            .saturating_sub(raw.status_before.voluntary_switches),
+        involuntary_switches: raw
+            .usage
+            .involuntary_switches
+            .saturating_sub(raw.status_before.involuntary_switches),
+        max_rss_bytes,
+        children_cpu_seconds: children_cpu(raw).as_secs_f64(),
+        samples: raw.seen.looks,
+        approximate,
+        ..Stage::default()
+    }
+}
+
+/// CPU time of waited-for children: what the kernel charges the stage beyond its main
+/// thread, where there are no further threads.
+fn children_cpu(raw: &RawStage) -> Duration {
+    if !raw.several_processes && raw.seen.waited(Wait::Child).is_zero() {
+        return Duration::ZERO;
+    }
+    let own = Duration::from_nanos(raw.sched_after.on_cpu);
+    (raw.usage.user + raw.usage.system).saturating_sub(own)
+}
+
+/// A process's `ru_maxrss` starts with its spawner's, here a shell's of a few megabytes.
+/// `VmHWM` starts afresh with each program, but is gone when the process is.
+fn max_rss(raw: &RawStage) -> (u64, bool) {
+    let spawner = raw.status_before.peak_rss;
+    // The kernel batches its counts of pages, so two readings may differ by some.
+    let slack = 256 * 1024;
+    if raw.usage.max_rss > spawner + slack {
+        (raw.usage.max_rss, true)
+    } else if raw.peak_rss > 0 {
+        (raw.peak_rss, raw.peak_rss_exact)
+    } else {
+        (raw.usage.max_rss, false)
+    }
+}
+
+fn outcome(raw: &RawStage) -> Outcome {
+    match raw.status {
+        ExitStatus::Signaled(signal) if raw.asked_to_end.is_some() => Outcome::Interrupted(signal),
+        ExitStatus::Signaled(signal) => Outcome::Killed(signal),
+        ExitStatus::Exited(127) => Outcome::NotFound,
+        ExitStatus::Exited(126) => Outcome::NotExecutable,
+        ExitStatus::Exited(_) => Outcome::Exited,
+    }
+}
+
+/// All stages together.
+pub fn total(stages: &[Stage], run: &RawRun) -> Total {
+    let sum = |field: fn(&Stage) -> f64| stages.iter().map(field).sum::<f64>();
+    let cpu = sum(Stage::cpu_seconds);
+    let wall = run.wall.as_secs_f64();
+    let bytes = stages.iter().flat_map(|stage| [stage.bytes_in, stage.bytes_out]).flatten().max();
+    Total {
+        user_seconds: sum(|stage| stage.user_seconds),
+        system_seconds: sum(|stage| stage.system_seconds),
+        cpu_percent: if wall > 0.0 { 100.0 * cpu / wall } else { 0.0 },
+        bytes,
+        cpu_seconds_per_gigabyte: bytes
+            .filter(|&bytes| bytes > 0)
+            .map(|bytes| cpu / (bytes as f64 / 1e9)),
+        run_queue_seconds: sum(|stage| stage.run_queue_seconds),
+        runnable_mean: run.runnable_mean,
+        switches: stages.iter().map(|s| s.voluntary_switches + s.involuntary_switches).sum(),
+    }
+}
+
+/// The pipeline's status as the shell would return it.
+pub fn exit_code(run: &RawRun, inverted: bool) -> i32 {
+    let mut codes = run.stages.iter().rev().map(|stage| stage.status.shell_code());
+    let code = if run.pipefail {
+        codes.find(|&code| code != 0).unwrap_or(0)
+    } else {
+        codes.next().unwrap_or(0)
+    };
+    if inverted { i32::from(code == 0) } else { code }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::observe::tree::Seen;
+    use crate::pipeline::run::Fills;
+    use contend_sys::child::Usage;
+    use contend_sys::procfs::{Io, SchedStat, Status};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// A stage that lived 1 s, was on a CPU for 400 ms and waited for one for 100 ms.
+    pub(crate) fn raw_stage() -> RawStage {
+        RawStage {
+            status: ExitStatus::Exited(0),
+            ended: 1000 * MS,
+            usage: Usage { user: 300 * MS, system: 100 * MS, ..Usage::default() },
+            sched_before: SchedStat::default(),
+            sched_after: SchedStat { on_cpu: 400_000_000, ..SchedStat::default() },
+            run_queue: 100 * MS,
+            status_before: Status::default(),
+            seen: Seen { active: 500 * MS, active_tasks: 500 * MS, ..Seen::default() },
+            several_tasks: false,
+            several_processes: false,
+            unreadable: false,
+            io: Some(Io::default()),
+            io_exact: true,
+            peak_rss: 0,
+            peak_rss_exact: false,
+            first_write: None,
+            read_before_output: 0,
+            startup_reads: None,
+            first_read: None,
+            has_files: false,
+            input_is_stream: true,
+            input_is_file: false,
+            asked_to_end: None,
+        }
+    }
+
+    fn run_of(codes: &[i32], pipefail: bool) -> RawRun {
+        let stages = codes
+            .iter()
+            .map(|&code| RawStage { status: ExitStatus::Exited(code), ..raw_stage() })
+            .collect();
+        RawRun {
+            stages,
+            fills: Vec::new(),
+            input_fill: Fills::default(),
+            wall: 1000 * MS,
+            pipefail,
+            interrupted: None,
+            ticks: 1,
+            own_cpu: Duration::ZERO,
+            own_peak_rss: 0,
+            runnable_mean: 1.0,
+        }
+    }
+
+    #[test]
+    fn the_status_is_the_shell_s() {
+        assert_eq!(exit_code(&run_of(&[1, 0], false), false), 0);
+        assert_eq!(exit_code(&run_of(&[1, 0], false), true), 1);
+        assert_eq!(exit_code(&run_of(&[3, 4, 0], true), false), 4);
+        assert_eq!(exit_code(&run_of(&[0, 0], true), false), 0);
+        assert_eq!(exit_code(&run_of(&[0, 7], false), true), 0);
+    }
+}

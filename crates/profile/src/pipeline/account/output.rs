@@ -1,0 +1,75 @@
+//! When a stage's output came, and whether the stage held it back.
+
+use std::time::Duration;
+
+use contend_record::pipe::Stage;
+
+use super::bytes::PIPE_CAPACITY;
+use crate::pipeline::run::LONGEST;
+use crate::pipeline::stage::{RawStage, STARTUP_READS};
+
+/// When a stage's output first arrived: at its reader, which does not see what it writes
+/// to temporary files, if the reader was seen waiting for it; else its first write.
+pub(super) fn first_output(raw: &[RawStage], index: usize) -> Option<Duration> {
+    let stage = &raw[index];
+    let noticed = match raw.get(index + 1) {
+        Some(reader) if reader.startup_reads.is_some() => reader.first_read,
+        _ => stage.first_write,
+    };
+    // It may be noticed only after the stage has ended.
+    noticed.map(|time| time.min(stage.ended))
+}
+
+/// Whether a stage wrote nothing until its input had ended, though it had input well
+/// before. That it had: its writer had been writing for a while, or, at the head of the
+/// pipeline, it had read everything that it ever read from its file.
+pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> bool {
+    let Some(written) = first_output(raw, index) else { return false };
+    // What comes first of two events is only known to the time between two looks.
+    let between_looks = (written / 32).clamp(Duration::from_millis(6), LONGEST);
+    let while_long = 3 * between_looks;
+    let Some(before) = index.checked_sub(1) else {
+        return written >= while_long && had_read_all(&raw[index], &stages[index]);
+    };
+    let Some(arrived) = first_output(raw, before) else { return false };
+    let writer_ended = raw[before].ended;
+    let had_input_for = writer_ended.saturating_sub(arrived);
+    written + between_looks >= writer_ended && had_input_for >= while_long
+}
+
+/// Whether a first stage had read all that it read before its first output. One that uses
+/// temporary files reads those later: it must have read what it wrote in the end.
+fn had_read_all(raw: &RawStage, stage: &Stage) -> bool {
+    let before = raw.read_before_output;
+    let (read, written) = raw.io.map_or((0, 0), |io| (io.read_bytes, io.write_bytes));
+    let output = stage.bytes_out.unwrap_or(written);
+    let uses_files = written > output + PIPE_CAPACITY;
+    let all = before as f64 >= 0.99 * read as f64;
+    before > STARTUP_READS && (all || (uses_files && before >= output))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::raw_stage;
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn holding_needs_input_before_and_output_after_the_end_of_input() {
+        let writer = RawStage { first_write: Some(5 * MS), ended: 500 * MS, ..raw_stage() };
+        let holder = RawStage { first_write: Some(510 * MS), ..raw_stage() };
+        let streamer = RawStage { first_write: Some(20 * MS), ..raw_stage() };
+        let silent = RawStage { first_write: None, ..raw_stage() };
+        let holds = |raw: &[RawStage]| holds_output(raw, &[], raw.len() - 1);
+        assert!(holds(&[writer.clone(), holder.clone()]));
+        assert!(!holds(&[writer.clone(), streamer.clone()]));
+        assert!(!holds(&[writer.clone(), silent]));
+        let quick = RawStage { ended: 10 * MS, ..writer.clone() };
+        assert!(!holds(&[quick, holder]), "there was hardly any time to hold it");
+        // It writes to a temporary file at once, but its reader gets nothing for long.
+        let reader =
+            RawStage { startup_reads: Some(3_000), first_read: Some(505 * MS), ..raw_stage() };
+        assert!(holds_output(&[writer, streamer, reader], &[], 1));
+    }
+}

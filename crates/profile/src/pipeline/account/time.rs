@@ -1,0 +1,188 @@
+//! How a stage's lifetime divides.
+//!
+//! Exact figures come first: the kernel's CPU time and run-queue time, the clock's
+//! lifetime. What is left of the lifetime was spent waiting; what for, the looks tell.
+//! They are a sample of moments, so their shares are scaled to the exact remainder. How
+//! far depends on their number: what few looks do not cover stays unexplained.
+
+use std::time::Duration;
+
+use crate::observe::Wait;
+use crate::pipeline::stage::RawStage;
+
+/// The looks that found a stage waiting may fall short of its waiting time by this factor
+/// before the rest counts as unexplained: at first, for each such look, and at most. With
+/// some dozen the shares of the waits are good to some percent, and they then hold for all
+/// of the waiting time, though looking itself hides some waits: on a busy machine a stage
+/// that is woken while we look has to wait for our CPU.
+const SCALING: (f64, f64, f64) = (1.25, 1.0 / 16.0, 4.0);
+
+/// A lifetime, divided.
+pub(super) struct Times {
+    pub on_cpu: Duration,
+    pub run_queue: Duration,
+    pub waits: [Duration; Wait::COUNT],
+    pub unexplained: Duration,
+}
+
+impl Times {
+    pub fn of(raw: &RawStage) -> Self {
+        let lifetime = raw.ended;
+        // Tasks that were active at the same time count once for the stage.
+        let overlap = if raw.several_tasks && !raw.seen.active.is_zero() {
+            raw.seen.active_tasks.as_secs_f64() / raw.seen.active.as_secs_f64()
+        } else {
+            1.0
+        };
+        let before = Duration::from_nanos(raw.sched_before.on_cpu);
+        let cpu = (raw.usage.user + raw.usage.system).saturating_sub(before);
+        let queue = raw.run_queue.saturating_sub(Duration::from_nanos(raw.sched_before.run_queue));
+        let on_cpu = cpu.div_f64(overlap).min(lifetime);
+        let run_queue = queue.div_f64(overlap).min(lifetime.saturating_sub(on_cpu));
+        let waited = lifetime.saturating_sub(on_cpu + run_queue);
+
+        let mut seen = raw.seen.waiting;
+        // A child too short-lived to be seen was at work while its parent was seen
+        // waiting for it.
+        let unseen_work = (on_cpu + run_queue).saturating_sub(raw.seen.active);
+        let child = &mut seen[Wait::Child as usize];
+        *child = child.saturating_sub(unseen_work);
+
+        let (first, each, last) = SCALING;
+        let most = (first + each * raw.seen.waiting_looks as f64).min(last);
+        let waits = scale(seen, waited, most);
+        let known: Duration = Wait::known().map(|wait| waits[wait as usize]).sum();
+        Self { on_cpu, run_queue, waits, unexplained: waited.saturating_sub(known) }
+    }
+}
+
+/// Scales what was seen to the time that was spent waiting, by `most` at most.
+fn scale(seen: [Duration; Wait::COUNT], waited: Duration, most: f64) -> [Duration; Wait::COUNT] {
+    let total: Duration = seen.iter().sum();
+    if total.is_zero() {
+        return seen;
+    }
+    let factor = (waited.as_secs_f64() / total.as_secs_f64()).min(most);
+    seen.map(|time| time.mul_f64(factor))
+}
+
+impl Wait {
+    /// Every wait whose cause could be seen.
+    fn known() -> impl Iterator<Item = Self> {
+        [
+            Self::Starved,
+            Self::Blocked,
+            Self::Sleep,
+            Self::Lock,
+            Self::Disk,
+            Self::Child,
+            Self::Poll,
+            Self::Network,
+            Self::Pipe,
+            Self::Terminal,
+            Self::Stopped,
+            Self::Other,
+        ]
+        .into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stage;
+    use super::super::tests::raw_stage;
+    use super::*;
+    use crate::observe::tree::Seen;
+    use contend_record::pipe::Stage;
+    use proptest::prelude::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn account(raw: &RawStage) -> Stage {
+        stage(1, "x", raw)
+    }
+
+    fn seen(waits: &[(Wait, u32)]) -> Seen {
+        let mut seen = raw_stage().seen;
+        for &(wait, ms) in waits {
+            seen.waiting[wait as usize] = MS * ms;
+        }
+        seen
+    }
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-6
+    }
+
+    #[test]
+    fn waits_are_scaled_to_the_exact_remainder() {
+        let raw =
+            RawStage { seen: seen(&[(Wait::Starved, 300), (Wait::Sleep, 150)]), ..raw_stage() };
+        let stage = account(&raw);
+        assert!(close(stage.on_cpu_seconds, 0.4) && close(stage.run_queue_seconds, 0.1));
+        assert!(close(stage.starved_seconds, 500e-3 * 2.0 / 3.0), "{stage:?}");
+        assert!(close(stage.other_waits.sleep, 500e-3 / 3.0));
+        assert!(close(stage.unexplained_seconds, 0.0));
+    }
+
+    #[test]
+    fn what_no_look_covers_stays_unexplained() {
+        let raw = RawStage { seen: seen(&[(Wait::Blocked, 100)]), ..raw_stage() };
+        let stage = account(&raw);
+        assert!(close(stage.blocked_seconds, 0.125));
+        assert!(close(stage.unexplained_seconds, 0.375));
+        let raw = RawStage { seen: seen(&[(Wait::Unknown, 500)]), ..raw_stage() };
+        assert!(close(account(&raw).unexplained_seconds, 0.5));
+        let mut many = RawStage { seen: seen(&[(Wait::Blocked, 300)]), ..raw_stage() };
+        many.seen.waiting_looks = 30;
+        assert!(close(account(&many).blocked_seconds, 0.5));
+    }
+
+    #[test]
+    fn unseen_children_at_work_are_not_a_wait() {
+        let mut raw =
+            RawStage { seen: seen(&[(Wait::Child, 600), (Wait::Starved, 300)]), ..raw_stage() };
+        // 400 ms of CPU time and 100 ms of queueing, but seen active for 100 ms alone.
+        raw.seen.active = 100 * MS;
+        let stage = account(&raw);
+        assert!(close(stage.other_waits.child, 500e-3 * 200.0 / 500.0), "{stage:?}");
+        assert!(close(stage.starved_seconds, 500e-3 * 300.0 / 500.0));
+    }
+
+    #[test]
+    fn tasks_at_work_at_once_count_once() {
+        let mut raw = RawStage { seen: seen(&[]), several_tasks: true, ..raw_stage() };
+        raw.usage.user = 1700 * MS;
+        raw.run_queue = Duration::ZERO;
+        raw.seen.active = 900 * MS;
+        raw.seen.active_tasks = 1800 * MS;
+        let stage = account(&raw);
+        assert!(close(stage.on_cpu_seconds, 0.9), "{stage:?}");
+        assert!(close(stage.cpu_percent, 180.0));
+    }
+
+    proptest! {
+        #[test]
+        fn a_lifetime_is_the_sum_of_its_parts(
+            lifetime in 1..5_000_u32, user in 0..6_000_u32, queue in 0..3_000_u32,
+            active in 0..5_000_u32, overlap in 1.0..4.0_f64, several: bool,
+            waits in prop::collection::vec(0..3_000_u32, Wait::COUNT),
+        ) {
+            let mut raw = raw_stage();
+            raw.ended = MS * lifetime;
+            raw.usage.user = MS * user;
+            raw.run_queue = MS * queue;
+            raw.several_tasks = several;
+            raw.seen.active = MS * active;
+            raw.seen.active_tasks = (MS * active).mul_f64(overlap);
+            for (slot, ms) in raw.seen.waiting.iter_mut().zip(waits) {
+                *slot = MS * ms;
+            }
+            let s = account(&raw);
+            let parts = [s.on_cpu_seconds, s.run_queue_seconds, s.starved_seconds,
+                s.blocked_seconds, s.other_wait_seconds, s.unexplained_seconds];
+            prop_assert!(parts.iter().all(|&part| part >= 0.0), "{parts:?}");
+            prop_assert!((parts.iter().sum::<f64>() - s.wall_seconds).abs() < 1e-6, "{parts:?}");
+        }
+    }
+}
