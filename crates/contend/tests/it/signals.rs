@@ -126,3 +126,17 @@ fn when_contend_is_killed_its_shell_does_not_wait_for_ever() {
     }
     panic!("left behind: {:?}", processes_with("1.0444"));
 }
+
+/// The kernel reaps the children of one who ignores SIGCHLD: their status would be lost.
+#[test]
+fn a_parent_that_ignores_sigchld_changes_nothing() {
+    let run = Command::new("env")
+        .args(["--ignore-signal=CHLD"])
+        .arg(contend())
+        .args(["pipe", "--output", "/dev/null", "echo a | sh -c 'cat; exit 3'"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("coreutils");
+    assert_eq!(run.status.code(), Some(3), "{}", text(&run.stderr));
+    assert_eq!(text(&run.stdout), "a\n");
+}
