@@ -27,9 +27,8 @@ pub enum Exit {
 pub struct UsageError(pub String);
 
 impl Exit {
-    /// Prints the error with its causes and says which status it deserves.
-    pub fn from_error(error: &anyhow::Error) -> Self {
-        crate::output::error(&format!("{error:#}"));
+    /// The status that an error deserves.
+    pub fn of_error(error: &anyhow::Error) -> Self {
         if error.is::<UsageError>() {
             return Self::Usage;
         }

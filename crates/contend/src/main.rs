@@ -26,5 +26,9 @@ fn main() -> ExitCode {
         Verb::Demo(args) => settings::demo(&args).and_then(commands::demo::run),
         Verb::Generate(args) => commands::generate::run(&args),
     };
-    result.unwrap_or_else(|error| Exit::from_error(&error)).into()
+    let exit = result.unwrap_or_else(|error| {
+        output::error(&format!("{error:#}"));
+        Exit::of_error(&error)
+    });
+    exit.into()
 }

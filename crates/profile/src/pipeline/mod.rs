@@ -9,6 +9,7 @@ pub mod findings;
 pub mod gate;
 pub mod launch;
 pub mod parse;
+pub mod raw;
 pub mod repeat;
 pub mod run;
 pub mod script;
@@ -25,7 +26,8 @@ use contend_sys::load::Load;
 use findings::Facts;
 use launch::{LaunchError, LaunchSpec};
 use parse::Parsed;
-use run::{Progress, RawRun};
+use raw::RawRun;
+use run::Progress;
 use signals::Signals;
 use verdict::Evidence;
 
@@ -85,7 +87,7 @@ fn record(
         command: parsed.text.clone(),
         shell,
         started_at,
-        exit_code: account::exit_code(run, parsed.inverted),
+        exit_code: run.exit_code(parsed.inverted),
         wall_seconds,
         warnings: warnings(run, &boundaries, host, load),
         observation: observation(run),

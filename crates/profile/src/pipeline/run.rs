@@ -17,20 +17,17 @@ use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::kill_process;
 
-use super::account;
 use super::gate::OpenGate;
 use super::launch::{LaunchError, LaunchSpec, Launched, WaitingShell, end_all, launch};
 use super::parse::Parsed;
+use super::raw::{Fills, LONGEST, RawRun};
 use super::signals::Signals;
-use super::stage::{RawStage, RunningStage};
+use super::stage::RunningStage;
 use super::tracing;
-use crate::observe::target::End;
 use crate::observe::{State, Wait};
 
 /// Shortest time between two looks.
 const SHORTEST: Duration = Duration::from_millis(1);
-/// Longest time between two looks.
-pub(super) const LONGEST: Duration = Duration::from_millis(25);
 /// Looks come further and further apart, by one part in this many of the time so far: what
 /// is long needs no more looks than what is short. Waking up in itself disturbs: stages
 /// that hand single lines to each other fall out of the rhythm in which the scheduler runs
@@ -50,60 +47,6 @@ const EXEC_SOON: Duration = Duration::from_millis(50);
 const SAME_REQUEST: Duration = Duration::from_millis(50);
 /// Time between two reports to whoever follows the run.
 const PROGRESS: Duration = Duration::from_millis(100);
-
-/// What a finished run leaves, as observed.
-#[derive(Debug)]
-pub struct RawRun {
-    /// The stages, first to last.
-    pub stages: Vec<RawStage>,
-    /// The pipes between them.
-    pub fills: Vec<Fills>,
-    /// How full the pipe is that feeds the first stage, if it is one.
-    pub input_fill: Fills,
-    /// From the opening of the gate to the end of the last stage.
-    pub wall: Duration,
-    /// The shell set or was given `pipefail`.
-    pub pipefail: bool,
-    /// The signal that asked contend to end, if any.
-    pub interrupted: Option<i32>,
-    /// How often the stages were looked at.
-    pub ticks: u64,
-    /// CPU time of contend itself meanwhile.
-    pub own_cpu: Duration,
-    /// Largest resident set of contend itself so far, in bytes.
-    pub own_peak_rss: u64,
-    /// Mean number of stages on a CPU or ready for one, over the looks.
-    pub runnable_mean: f64,
-}
-
-/// How full a pipe was.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Fills {
-    /// Sum of the bytes inside over the looks.
-    pub sum: u64,
-    /// Most bytes inside at any look.
-    pub most: u64,
-    /// Looks.
-    pub looks: u64,
-    /// Bytes that fit, at the last look.
-    pub capacity: u64,
-}
-
-impl Fills {
-    /// Bytes inside on average.
-    pub fn mean(&self) -> Option<f64> {
-        (self.looks > 0).then(|| self.sum as f64 / self.looks as f64)
-    }
-
-    fn look(&mut self, end: Option<&End>) {
-        if let Some(fill) = end.and_then(End::fill) {
-            self.sum += fill.bytes;
-            self.most = self.most.max(fill.bytes);
-            self.looks += 1;
-            self.capacity = fill.capacity;
-        }
-    }
-}
 
 /// What someone who follows the run is told about ten times a second.
 #[derive(Debug)]
@@ -140,7 +83,7 @@ pub fn run(
     let (mut watch, shell) = Watch::begin(launched, parsed, setup, signals)?;
     watch.follow(progress);
     let run = watch.into_raw(own_before);
-    shell.finish(account::exit_code(&run, parsed.inverted), signals);
+    shell.finish(run.exit_code(parsed.inverted), signals);
     Ok(run)
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use contend_record::pipe::{Boundary, Stage, WaitingSide};
 
 use crate::observe::Wait;
-use crate::pipeline::run::Fills;
+use crate::pipeline::raw::Fills;
 use crate::pipeline::stage::{RawStage, STARTUP_READS};
 
 /// Bytes that a pipe holds unless it was told otherwise.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use contend_record::pipe::{OtherWaits, Outcome, Stage, Total};
 use contend_sys::child::ExitStatus;
 
-use super::run::RawRun;
+use super::raw::RawRun;
 use super::stage::RawStage;
 use crate::observe::Wait;
 use time::Times;
@@ -144,22 +144,10 @@ pub fn total(stages: &[Stage], run: &RawRun) -> Total {
     }
 }
 
-/// The pipeline's status as the shell would return it.
-pub fn exit_code(run: &RawRun, inverted: bool) -> i32 {
-    let mut codes = run.stages.iter().rev().map(|stage| stage.status.shell_code());
-    let code = if run.pipefail {
-        codes.find(|&code| code != 0).unwrap_or(0)
-    } else {
-        codes.next().unwrap_or(0)
-    };
-    if inverted { i32::from(code == 0) } else { code }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::observe::tree::Seen;
-    use crate::pipeline::run::Fills;
     use contend_sys::child::Usage;
     use contend_sys::procfs::{Io, SchedStat, Status};
 
@@ -192,33 +180,5 @@ pub(crate) mod tests {
             input_is_file: false,
             asked_to_end: None,
         }
-    }
-
-    fn run_of(codes: &[i32], pipefail: bool) -> RawRun {
-        let stages = codes
-            .iter()
-            .map(|&code| RawStage { status: ExitStatus::Exited(code), ..raw_stage() })
-            .collect();
-        RawRun {
-            stages,
-            fills: Vec::new(),
-            input_fill: Fills::default(),
-            wall: 1000 * MS,
-            pipefail,
-            interrupted: None,
-            ticks: 1,
-            own_cpu: Duration::ZERO,
-            own_peak_rss: 0,
-            runnable_mean: 1.0,
-        }
-    }
-
-    #[test]
-    fn the_status_is_the_shell_s() {
-        assert_eq!(exit_code(&run_of(&[1, 0], false), false), 0);
-        assert_eq!(exit_code(&run_of(&[1, 0], false), true), 1);
-        assert_eq!(exit_code(&run_of(&[3, 4, 0], true), false), 4);
-        assert_eq!(exit_code(&run_of(&[0, 0], true), false), 0);
-        assert_eq!(exit_code(&run_of(&[0, 7], false), true), 0);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use contend_record::pipe::Stage;
 
 use super::bytes::PIPE_CAPACITY;
-use crate::pipeline::run::LONGEST;
+use crate::pipeline::raw::LONGEST;
 use crate::pipeline::stage::{RawStage, STARTUP_READS};
 
 /// When a stage's output first arrived: at its reader, which does not see what it writes
