@@ -98,6 +98,11 @@ const BASH: &[Case] = &[
     Case { setup: "set -e; trap 'echo failed' ERR; trap 'echo end' EXIT", text: "sleep 0.1 | cat" },
     Case { setup: "set -E; trap 'echo failed' ERR", text: "{ false; true; } | cat" },
     case("echo x | time -p cat"),
+    Case { setup: "trap 'exit 3' EXIT", text: "true" },
+    Case { setup: "trap 'echo failed $? ${PIPESTATUS[*]}' ERR", text: "false | true | exit 4" },
+    Case { setup: "trap 'echo end $? ${PIPESTATUS[*]}' EXIT", text: "exit 1 | true" },
+    Case { setup: "trap 'echo end $? ${PIPESTATUS[*]}' EXIT", text: "! false | exit 7" },
+    Case { setup: "(exit 5)", text: "echo $?" },
     Case { setup: "a=(1 '2 3')", text: "printf '<%s>' \"${a[@]}\" | cat" },
 ];
 

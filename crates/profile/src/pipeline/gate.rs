@@ -1,67 +1,62 @@
-//! A gate that processes wait at: a FIFO whose opening for reading blocks until we open it.
+//! A gate that processes wait at: a file whose opening blocks until we let them in.
 //!
-//! Its name is removed as soon as it is made, so nothing is left behind whatever happens;
-//! processes reach it as `/proc/PID/fd/N`. Our handle is made with `O_PATH` and therefore
-//! is neither a reader nor a writer.
+//! It has no name, so nothing is left behind whatever happens; processes reach it as
+//! `/proc/PID/fd/N`. A leased file lets everyone in when we die, so that nobody waits for
+//! ever. Where the kernel knows no leases, a FIFO has to do: our handle is made with
+//! `O_PATH` and therefore is neither a reader nor a writer, and opening it for reading
+//! blocks until we open it as a writer.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use contend_sys::lease::LeasedFile;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
 /// A closed gate.
 #[derive(Debug)]
-pub struct Gate {
-    handle: OwnedFd,
+pub enum Gate {
+    /// The usual kind.
+    Leased(LeasedFile),
+    /// Where there are no leases.
+    Fifo(OwnedFd),
 }
 
 /// A gate held open; dropping it closes it for those who have not come yet.
 #[derive(Debug)]
 pub struct OpenGate {
     _gate: Gate,
-    end: OwnedFd,
-}
-
-impl OpenGate {
-    /// Leaves a line for one who comes through and reads.
-    ///
-    /// # Errors
-    /// When it does not fit into a pipe.
-    pub fn leave(&self, line: &str) -> io::Result<()> {
-        rustix::io::write(&self.end, line.as_bytes())?;
-        Ok(())
-    }
+    _writer: Option<OwnedFd>,
 }
 
 impl Gate {
-    /// Makes a gate in the first folder that can hold a FIFO.
+    /// Makes a gate.
     ///
     /// # Errors
-    /// When none of the folders for temporary files can.
+    /// When the kernel knows no leases, and none of the folders for temporary files can
+    /// hold a FIFO.
     pub fn new() -> io::Result<Self> {
+        LeasedFile::new().map(Self::Leased).or_else(|_| Self::fifo())
+    }
+
+    fn fifo() -> io::Result<Self> {
         let folders = [std::env::temp_dir(), "/tmp".into(), "/dev/shm".into(), "/var/tmp".into()];
         let mut last_error = io::Error::from(io::ErrorKind::NotFound);
         for folder in folders {
-            match Self::new_in(&folder) {
-                Ok(gate) => return Ok(gate),
+            match fifo_in(&folder) {
+                Ok(handle) => return Ok(Self::Fifo(handle)),
                 Err(error) => last_error = error,
             }
         }
         Err(last_error)
     }
 
-    fn new_in(folder: &Path) -> io::Result<Self> {
-        let path = unused_name(folder);
-        rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
-        let handle = rustix::fs::openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-        rustix::fs::unlink(&path)?;
-        Ok(Self { handle: handle? })
-    }
-
     /// The path under which other processes of this user can open it.
     pub fn path(&self) -> String {
-        proc_path(&self.handle)
+        match self {
+            Self::Leased(file) => proc_path(file),
+            Self::Fifo(handle) => proc_path(handle),
+        }
     }
 
     /// Lets everyone through who waits, and everyone who comes while the result lives.
@@ -69,15 +64,31 @@ impl Gate {
     /// # Errors
     /// When no descriptor is free.
     pub fn open(self) -> io::Result<OpenGate> {
-        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let end = rustix::fs::openat(CWD, self.path(), flags, Mode::empty())?;
-        Ok(OpenGate { _gate: self, end })
+        let writer = match &self {
+            Self::Leased(file) => {
+                file.release()?;
+                None
+            }
+            Self::Fifo(_) => {
+                let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                Some(rustix::fs::openat(CWD, self.path(), flags, Mode::empty())?)
+            }
+        };
+        Ok(OpenGate { _gate: self, _writer: writer })
     }
 }
 
 /// The path under which other processes of this user reach one of our descriptors.
-pub fn proc_path(fd: &impl AsRawFd) -> String {
-    format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd())
+pub fn proc_path(fd: &impl AsFd) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), fd.as_fd().as_raw_fd())
+}
+
+fn fifo_in(folder: &Path) -> io::Result<OwnedFd> {
+    let path = unused_name(folder);
+    rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+    let handle = rustix::fs::openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    rustix::fs::unlink(&path)?;
+    Ok(handle?)
 }
 
 fn unused_name(folder: &Path) -> PathBuf {
@@ -93,9 +104,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    #[test]
-    fn a_process_waits_until_the_gate_opens() {
-        let gate = Gate::new().expect("a folder for temporary files");
+    fn wait_at(gate: Gate) {
         let script = format!(": <{}", gate.path());
         let mut child = Command::new("sh").args(["-c", &script]).spawn().expect("sh");
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -106,10 +115,16 @@ mod tests {
     }
 
     #[test]
+    fn a_process_waits_until_the_gate_opens() {
+        wait_at(Gate::new().expect("leases or a folder for temporary files"));
+        wait_at(Gate::fifo().expect("a folder for temporary files"));
+    }
+
+    #[test]
     fn no_file_is_left_behind() {
         let folder = tempfile::tempdir().expect("a folder");
-        let gate = Gate::new_in(folder.path()).expect("a FIFO");
+        let handle = fifo_in(folder.path()).expect("a FIFO");
         assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 0);
-        assert!(gate.path().starts_with("/proc/"));
+        assert!(proc_path(&handle).starts_with("/proc/"));
     }
 }

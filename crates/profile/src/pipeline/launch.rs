@@ -1,13 +1,14 @@
 //! Starting the stages so that contend becomes their parent. [`super::script`] has the protocol.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use contend_sys::child::{self, Change, ExitStatus, Which};
 use contend_sys::inherited;
 use contend_sys::procfs::{self, InKernel, Stat, parse_pids};
+use contend_sys::signal::Arrived;
 use contend_sys::{Pid, Signal, spawn, syscall};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::kill_process;
@@ -92,7 +93,8 @@ pub struct Launched {
 #[derive(Debug)]
 pub struct WaitingShell {
     pid: Pid,
-    end_gate: Gate,
+    /// It reads here what to do at the end, and the end of the file if we die.
+    end: (io::PipeReader, io::PipeWriter),
 }
 
 /// Starts the shell and brings every stage to its gate.
@@ -110,11 +112,11 @@ fn try_launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, Launc
     let prepare = |what| move |source| LaunchError::Prepare { what, source };
     child::become_subreaper().map_err(prepare("become the parent of orphaned processes"))?;
     let gate = Gate::new().map_err(prepare("make a FIFO in the folder for temporary files"))?;
-    let end_gate = Gate::new().map_err(prepare("make a FIFO in the folder for temporary files"))?;
+    let end = io::pipe().map_err(prepare("make a pipe"))?;
     let (receiver, sender) = io::pipe().map_err(prepare("make a pipe"))?;
 
     let meeting =
-        Meeting { gate: gate.path(), channel: proc_path(&sender), end_gate: end_gate.path() };
+        Meeting { gate: gate.path(), channel: proc_path(&sender), end: proc_path(&end.0) };
     let mentions_sigpipe = spec.setup.is_some_and(|setup| setup.contains("PIPE"));
     let manner = Manner {
         pipefail: spec.pipefail,
@@ -122,7 +124,7 @@ fn try_launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, Launc
     };
     let text = script(spec.setup, spec.parsed, manner, &meeting);
     let shell = start_shell(spec.shell, &text, spec.stdin, spec.discard, signals)?;
-    let waiting = WaitingShell { pid: shell, end_gate };
+    let waiting = WaitingShell { pid: shell, end };
 
     let (options, starter) = hear_of_starter(receiver, shell, signals)?;
     let wanted = spec.parsed.stages.len();
@@ -190,11 +192,7 @@ fn hear_of_starter(
             }
         }
         while let Some(arrived) = signals.next_ending() {
-            if arrived.from_process
-                && let Some(signal) = Signal::from_named_raw(arrived.signal)
-            {
-                let _ = kill_process(shell, signal); // it may have ended meanwhile
-            }
+            pass_on(arrived, shell);
         }
         if matches!(child::peek(Which::One(shell)), Ok(Some((_, Change::Ended)))) {
             let status = child::reap(shell).map_or(ExitStatus::Exited(1), |reaped| reaped.status);
@@ -319,39 +317,43 @@ impl WaitingShell {
         self.pid
     }
 
-    /// Lets it finish with the pipeline's status and waits for its end, passing on what
-    /// arrives meanwhile.
-    pub fn finish(self, status: i32, signals: &Signals) {
-        let open = self.end_gate.open().and_then(|open| {
-            open.leave(&format!("{status}\n"))?;
-            Ok(open)
-        });
-        let Ok(_open) = open else {
-            let _ = kill_process(self.pid, Signal::TERM);
-            let _ = child::reap(self.pid);
-            return;
-        };
+    /// Lets it finish with the pipeline's statuses and waits for its end, passing on what
+    /// arrives meanwhile. Returns the status that it ends with: an EXIT trap may change it.
+    pub fn finish(self, last_words: &str, signals: &Signals) -> Option<i32> {
+        let (reader, mut writer) = self.end;
+        // It fits into a pipe, so this does not wait; one who has died needs no words.
+        let _ = writer.write_all(last_words.as_bytes());
+        drop(writer);
         loop {
             match child::peek(Which::One(self.pid)) {
-                Ok(Some((_, Change::Ended))) => {
-                    let _ = child::reap(self.pid);
-                    return;
-                }
+                Ok(Some((_, Change::Ended))) => break,
                 Ok(Some((_, Change::Stopped))) => {
                     let _ = child::take_stop(self.pid);
                 }
                 Ok(None) => {}
-                Err(_) => return,
+                Err(_) => return None,
             }
             let mut fds = [PollFd::new(signals, PollFlags::IN)];
             let limit = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             let _ = poll(&mut fds, Some(&limit));
             while let Some(arrived) = signals.next_ending() {
-                if let Some(signal) = Signal::from_named_raw(arrived.signal) {
-                    let _ = kill_process(self.pid, signal);
-                }
+                pass_on(arrived, self.pid);
             }
         }
+        drop(reader);
+        match child::reap(self.pid).ok()?.status {
+            ExitStatus::Exited(status) => Some(status),
+            ExitStatus::Signaled(_) => None,
+        }
+    }
+}
+
+/// Sends a signal that we were sent to another process too, unless a terminal has.
+fn pass_on(arrived: Arrived, to: Pid) {
+    if arrived.from_process
+        && let Some(signal) = Signal::from_named_raw(arrived.signal)
+    {
+        let _ = kill_process(to, signal); // it may have ended meanwhile
     }
 }
 

@@ -21,6 +21,8 @@ pub struct RawRun {
     pub wall: Duration,
     /// The shell set or was given `pipefail`.
     pub pipefail: bool,
+    /// What the shell itself ended with, if it ended by itself.
+    pub shell_status: Option<i32>,
     /// The signal that asked contend to end, if any.
     pub interrupted: Option<i32>,
     /// How often the stages were looked at.
@@ -34,9 +36,17 @@ pub struct RawRun {
 }
 
 impl RawRun {
+    /// The stages' statuses as the shell counts them.
+    pub fn statuses(&self) -> Vec<i32> {
+        self.stages.iter().map(|stage| stage.status.shell_code()).collect()
+    }
+
     /// The pipeline's status as the shell would return it; `inverted` by a `!` before it.
     pub fn exit_code(&self, inverted: bool) -> i32 {
-        let mut codes = self.stages.iter().rev().map(|stage| stage.status.shell_code());
+        if let Some(status) = self.shell_status {
+            return status;
+        }
+        let mut codes = self.statuses().into_iter().rev();
         let code = if self.pipefail {
             codes.find(|&code| code != 0).unwrap_or(0)
         } else {
@@ -93,6 +103,7 @@ mod tests {
             input_fill: Fills::default(),
             wall: Duration::from_secs(1),
             pipefail,
+            shell_status: None,
             interrupted: None,
             ticks: 1,
             own_cpu: Duration::ZERO,

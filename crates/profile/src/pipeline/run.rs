@@ -21,6 +21,7 @@ use super::gate::OpenGate;
 use super::launch::{LaunchError, LaunchSpec, Launched, WaitingShell, end_all, launch};
 use super::parse::Parsed;
 use super::raw::{Fills, LONGEST, RawRun};
+use super::script::last_words;
 use super::signals::Signals;
 use super::stage::RunningStage;
 use super::tracing;
@@ -82,8 +83,9 @@ pub fn run(
     let own_before = child::own_usage();
     let (mut watch, shell) = Watch::begin(launched, parsed, setup, signals)?;
     watch.follow(progress);
-    let run = watch.into_raw(own_before);
-    shell.finish(run.exit_code(parsed.inverted), signals);
+    let mut run = watch.into_raw(own_before);
+    let last_words = last_words(run.exit_code(parsed.inverted), &run.statuses());
+    run.shell_status = shell.finish(&last_words, signals);
     Ok(run)
 }
 
@@ -132,12 +134,13 @@ impl<'a> Watch<'a> {
             })
             .collect();
         let shell_program = tracing::executable(shell.pid()).unwrap_or_default();
+        // Opening the gate wakes them all, and they may run before we do again.
+        let now = Instant::now();
         let (stages, gate) =
             opened.and_then(|stages| Ok((stages, gate.open()?))).map_err(|source| {
                 end_all(&shell, &pids);
                 LaunchError::Prepare { what: "watch the stages", source }
             })?;
-        let now = Instant::now();
         let watch = Self {
             signals,
             shell_program,
@@ -352,6 +355,7 @@ impl<'a> Watch<'a> {
             fills: self.fills,
             input_fill: self.input_fill,
             pipefail: self.pipefail,
+            shell_status: None,
             interrupted: self.signals.interrupted(),
             ticks: self.ticks,
             own_cpu: (own.user + own.system).saturating_sub(own_before.user + own_before.system),

@@ -12,9 +12,10 @@
 //!    command in such a subshell without a further fork, so the stage's process becomes
 //!    the command itself.
 //! 3. contend sees all stages waiting, ends the starter, inherits them, opens the gate.
-//! 4. The shell waits at `end_gate` until all is over, reads the pipeline's status there and
-//!    exits with it, so that an EXIT trap of the set-up text runs when it would without
-//!    contend, and sees the same.
+//! 4. The shell reads the statuses from `end`, where contend writes them when all is over, and
+//!    exits with the pipeline's. If the set-up text has traps, its last command is a pipeline
+//!    of subshells that end as the stages did, so that traps on ERR and EXIT run when they
+//!    would without contend, and see the same.
 //!
 //! `-e`, `-x` and a trap on ERR are put off outside the stages: the starter's end is no
 //! failure of the user's, and our lines are not to be traced. `command` goes past functions
@@ -26,6 +27,9 @@ use contend_sys::inherited;
 
 use super::parse::Parsed;
 
+/// In bash, the last stage too shall be a process of its own.
+const NO_LASTPIPE: &str = "case ${BASH_VERSION-} in ?*) command shopt -u lastpipe;; esac";
+
 /// Where the parts of the script meet contend.
 #[derive(Debug)]
 pub struct Meeting {
@@ -33,8 +37,8 @@ pub struct Meeting {
     pub gate: String,
     /// Takes the shell's options and the starter's `/proc/self/stat`.
     pub channel: String,
-    /// Opens when all stages have ended.
-    pub end_gate: String,
+    /// Has the statuses when all stages have ended.
+    pub end: String,
 }
 
 /// What else decides how the script is written.
@@ -49,7 +53,7 @@ pub struct Manner {
 
 /// Writes the script.
 pub fn script(setup: Option<&str>, parsed: &Parsed, manner: Manner, meeting: &Meeting) -> String {
-    let Meeting { gate, channel, end_gate } = meeting;
+    let Meeting { gate, channel, end } = meeting;
     let [fd, spare] = unused_fds(setup, &parsed.text);
     let setup = setup.unwrap_or("");
     let traps_errors = setup.contains("ERR");
@@ -57,10 +61,15 @@ pub fn script(setup: Option<&str>, parsed: &Parsed, manner: Manner, meeting: &Me
     if !setup.is_empty() {
         script.push_str(setup);
         script.push('\n');
+        if setup.ends_with('\\') {
+            script.push('\n');
+        }
     }
     // Everything up to the user's text stands on one line, so that the shell's own
     // messages count lines as if the text stood alone.
-    script.push_str("{ _contend=$-; command set +ex; } 2>/dev/null; ");
+    let asks_status = parsed.text.contains("$?");
+    let status = if asks_status { "_contend_status=$?; " } else { "" };
+    let _ = write!(script, "{{ {status}_contend=$-; command set +ex; }} 2>/dev/null; ");
     if manner.pipefail {
         script.push_str("(set -o pipefail) 2>/dev/null && command set -o pipefail; ");
     }
@@ -76,17 +85,26 @@ pub fn script(setup: Option<&str>, parsed: &Parsed, manner: Manner, meeting: &Me
     let _ = write!(
         script,
         "command read -r _contend_pid </proc/self/stat; \
-         command printf '%s\\n' \"$_contend_pid\" >{channel}; \
-         case ${{BASH_VERSION-}} in ?*) command shopt -u lastpipe;; esac; "
+         command printf '%s\\n' \"$_contend_pid\" >{channel}; {NO_LASTPIPE}; "
     );
     if traps_errors {
         script.push_str("case $_contend in *E*) command eval \"$_contend_trap\";; esac; ");
     }
-    let forget = "command unset _contend _contend_pid _contend_trap";
+    let forget = "command unset _contend _contend_pid _contend_trap _contend_status";
+    let last = if asks_status {
+        // What the set-up's last command left, unless -e or -x would make something of it.
+        format!(
+            "*[eE]*) {forget};; \
+             *) _contend() {{ return \"$1\"; }}; \
+             command eval \"{forget}; _contend $_contend_status\""
+        )
+    } else {
+        format!("*) {forget}")
+    };
     let _ = write!(
         script,
         "case $_contend in *e*) command set -e;; esac; \
-         case $_contend in *x*) {forget}; command set -x;; *) {forget};; esac; "
+         case $_contend in *x*) {forget}; command set -x;; {last};; esac; "
     );
     push_stages(&mut script, parsed, gate, fd);
     // The second newline is for a text that ends in a backslash. The `:` keeps the shell
@@ -95,8 +113,41 @@ pub fn script(setup: Option<&str>, parsed: &Parsed, manner: Manner, meeting: &Me
     if manner.silent {
         let _ = write!(script, "; }} {spare}>&2 2>/dev/null");
     }
-    let _ = write!(script, "\ncommand read -r _contend <{end_gate}; exit \"$_contend\"\n");
+    if traps_errors {
+        script.push_str("\ncommand eval \"${_contend_trap:-:}\"");
+    }
+    let _ = write!(script, "\n{}\n", ending(setup, parsed, end));
     script
+}
+
+/// Has the shell end as it would after the pipeline itself: with the status that it is
+/// given at `end` or, where there are traps, after a pipeline of the statuses given there.
+fn ending(setup: &str, parsed: &Parsed, end: &str) -> String {
+    if !setup.contains("trap") {
+        return format!(
+            "IFS=' ' command read -r _contend _contend_rest <{end}; command exit \"$_contend\""
+        );
+    }
+    let names: Vec<_> = (1..=parsed.stages.len()).map(|n| format!("_contend_{n}")).collect();
+    // The last stage as a subshell would set off bash's trap on ERR twice, and a single
+    // one that is none would end the shell.
+    let stages: Vec<_> = names.iter().map(|name| format!("command exit ${name}")).collect();
+    let pipeline = match stages.as_slice() {
+        [one] => format!("( {one} )"),
+        several => several.join(" | "),
+    };
+    format!(
+        "IFS=' ' command read -r _contend {} <{end}; {NO_LASTPIPE}\n{}{pipeline}",
+        names.join(" "),
+        if parsed.inverted { "! " } else { "" },
+    )
+}
+
+/// What the shell reads at its end: the pipeline's status, and the stages'.
+pub fn last_words(status: i32, stages: &[i32]) -> String {
+    let mut words = vec![status];
+    words.extend(stages);
+    words.iter().map(i32::to_string).collect::<Vec<_>>().join(" ") + "\n"
 }
 
 /// The user's text, with every stage behind the gate.
@@ -140,8 +191,7 @@ mod tests {
     use crate::pipeline::parse::parse;
 
     fn script_of(setup: Option<&str>, text: &str) -> String {
-        let meeting =
-            Meeting { gate: "GATE".into(), channel: "CHANNEL".into(), end_gate: "END".into() };
+        let meeting = Meeting { gate: "GATE".into(), channel: "CHANNEL".into(), end: "END".into() };
         script(setup, &parse(text).expect("one pipeline"), Manner::default(), &meeting)
     }
 
