@@ -43,14 +43,17 @@ impl Live {
 
     /// Draws what the stages do now.
     pub fn show(&mut self, progress: &Progress<'_>) {
-        let written = progress.stages.last().and_then(|stage| stage.bytes_out);
+        let &Progress::Running { elapsed, stages } = progress else {
+            return self.take_away();
+        };
+        let written = stages.last().and_then(|stage| stage.bytes_out);
         if self.output_is_shown && written != Some(0) && written.is_some() {
             self.over = true;
         }
         if self.over {
             self.take_away();
-        } else if progress.elapsed >= DELAY && in_foreground() {
-            self.draw(progress);
+        } else if elapsed >= DELAY && in_foreground() && !terminal_is_taken() {
+            self.draw(elapsed, stages);
         }
     }
 
@@ -60,40 +63,39 @@ impl Live {
     }
 
     fn take_away(&mut self) {
-        if std::mem::take(&mut self.shown) && in_foreground() {
+        if std::mem::take(&mut self.shown) && in_foreground() && !terminal_is_taken() {
             write(CLEAR_BELOW);
         }
     }
 
-    fn draw(&mut self, progress: &Progress<'_>) {
-        let mut lines = vec![self.heading(progress)];
-        lines.extend(self.rows(progress, output::width()));
+    fn draw(&mut self, elapsed: Duration, stages: &[ProgressStage]) {
+        let mut lines = vec![self.heading(elapsed, stages)];
+        lines.extend(self.rows(elapsed, stages, output::width()));
         // One line is the cursor's own.
         lines.truncate(terminal_height().saturating_sub(1));
         let count = lines.len();
         let room = format!("{}\x1b[{count}A", "\x1bD".repeat(count));
         write(&format!("{room}\x1b7\r\n\x1b[J{}\x1b8", lines.join("\r\n")));
         self.shown = true;
-        let written = progress.stages.iter().map(|stage| stage.bytes_out).collect();
-        self.before = Some((progress.elapsed, written));
+        let written = stages.iter().map(|stage| stage.bytes_out).collect();
+        self.before = Some((elapsed, written));
     }
 
-    fn heading(&self, progress: &Progress<'_>) -> String {
-        let running = progress.stages.iter().filter(|stage| stage.state.is_some()).count();
+    fn heading(&self, elapsed: Duration, stages: &[ProgressStage]) -> String {
+        let running = stages.iter().filter(|stage| stage.state.is_some()).count();
         format!(
             "{:.0} s, {running} of {} stages running",
-            progress.elapsed.as_secs_f64(),
+            elapsed.as_secs_f64(),
             self.commands.len()
         )
     }
 
-    fn rows(&self, progress: &Progress<'_>, width: usize) -> Vec<String> {
-        progress
-            .stages
+    fn rows(&self, elapsed: Duration, stages: &[ProgressStage], width: usize) -> Vec<String> {
+        stages
             .iter()
             .enumerate()
             .map(|(index, stage)| {
-                let rate = self.rate(index, stage, progress.elapsed);
+                let rate = self.rate(index, stage, elapsed);
                 let row = format!(
                     "{:>2} {:<8} {:>8} {:>10}  {}",
                     index + 1,
@@ -140,6 +142,14 @@ fn doing(state: Option<State>) -> &'static str {
 fn terminal_height() -> usize {
     rustix::termios::tcgetwinsize(std::io::stderr())
         .map_or(24, |size| usize::from(size.ws_row).max(2))
+}
+
+/// Whether a program reads key by key or hides what is typed, as pagers, editors and those
+/// do who ask for a password: the screen is theirs.
+fn terminal_is_taken() -> bool {
+    use rustix::termios::{LocalModes, tcgetattr};
+    tcgetattr(std::io::stderr())
+        .is_ok_and(|modes| !modes.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO))
 }
 
 /// A process in the background must not draw over what the user does.

@@ -80,7 +80,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         pipefail: args.pipefail,
         stdin: args.stdin,
         discard: args.discard,
-        live: !args.no_progress && io::stderr().is_terminal(),
+        live: shows_progress(args.no_progress),
     };
     // A FIFO can be opened only once: its writer would find its reader gone.
     if !how.stdin.as_ref().is_some_and(|path| is_kind(path, FileType::Fifo)) {
@@ -109,9 +109,15 @@ pub fn demo(args: &DemoArgs) -> Result<(How, u64)> {
         pipefail: false,
         stdin: None,
         discard: true,
-        live: !args.no_progress && io::stderr().is_terminal(),
+        live: shows_progress(args.no_progress),
     };
     Ok((how, args.lines))
+}
+
+/// Progress is for terminals on which the cursor can be moved.
+fn shows_progress(unwanted: bool) -> bool {
+    let can_draw = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
+    !unwanted && can_draw && io::stderr().is_terminal()
 }
 
 fn check_text(what: &str, text: &str) -> Result<(), UsageError> {

@@ -108,6 +108,9 @@ pub struct Stage {
     pub holds_output: bool,
     /// CPU time of children that it waited for, as far as they are told from itself.
     pub children_cpu_seconds: f64,
+    /// Different child processes that were seen; short ones may have gone unseen.
+    #[serde(default)]
+    pub children_seen: u64,
     /// How its waits could be told apart.
     pub samples: u64,
     /// Fields that rest on the last sample or on a neighbour's count.

@@ -61,6 +61,24 @@ pub struct Usage {
     pub involuntary_switches: u64,
 }
 
+impl Usage {
+    /// CPU time in all.
+    pub fn cpu(&self) -> Duration {
+        self.user + self.system
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    /// Adds what another process used; of the two resident sets the larger one stands.
+    fn add_assign(&mut self, other: Self) {
+        self.user += other.user;
+        self.system += other.system;
+        self.max_rss = self.max_rss.max(other.max_rss);
+        self.voluntary_switches += other.voluntary_switches;
+        self.involuntary_switches += other.involuntary_switches;
+    }
+}
+
 /// A reaped child.
 #[derive(Debug, Clone, Copy)]
 pub struct Reaped {

@@ -119,6 +119,18 @@ pub fn end_by(signal: i32) {
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const mask, std::ptr::null_mut()) };
 }
 
+/// Stops this process by the signal's default action, although it is blocked; returns when
+/// the process is continued, or at once where the signal does not stop it.
+pub fn stop_by(signal: i32) {
+    let mask = set_of(&[signal]);
+    // SAFETY: raise takes any number.
+    unsafe { libc::raise(signal) };
+    for how in [libc::SIG_UNBLOCK, libc::SIG_BLOCK] {
+        // SAFETY: `mask` is initialised; the old mask is not asked for.
+        unsafe { libc::pthread_sigmask(how, &raw const mask, std::ptr::null_mut()) };
+    }
+}
+
 fn empty_set() -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: `set` is valid for writes, and sigemptyset initialises it.

@@ -41,7 +41,7 @@ pub enum Waiting {
     Signal,
     /// A connection or a peer.
     Network,
-    /// A disk to have written.
+    /// A file system: a folder or file to be looked up, a disk to have written.
     Disk,
     /// Something else.
     Other(c_long),
@@ -102,7 +102,22 @@ impl Waiting {
             | libc::SYS_fdatasync
             | libc::SYS_sync
             | libc::SYS_syncfs
-            | libc::SYS_sync_file_range => Self::Disk,
+            | libc::SYS_sync_file_range
+            | libc::SYS_msync
+            | libc::SYS_openat
+            | libc::SYS_openat2
+            | libc::SYS_newfstatat
+            | libc::SYS_fstat
+            | libc::SYS_statx
+            | libc::SYS_getdents64
+            | libc::SYS_readlinkat
+            | libc::SYS_faccessat
+            | libc::SYS_unlinkat
+            | libc::SYS_mkdirat
+            | libc::SYS_renameat2
+            | libc::SYS_ftruncate
+            | libc::SYS_fallocate
+            | libc::SYS_execve => Self::Disk,
             _ => Self::from_legacy(number, arguments),
         }
     }
@@ -117,6 +132,15 @@ impl Waiting {
             }
             libc::SYS_epoll_wait => Self::Epoll(descriptor(arguments[0])),
             libc::SYS_pause => Self::Signal,
+            libc::SYS_open
+            | libc::SYS_stat
+            | libc::SYS_lstat
+            | libc::SYS_access
+            | libc::SYS_getdents
+            | libc::SYS_readlink
+            | libc::SYS_unlink
+            | libc::SYS_mkdir
+            | libc::SYS_rename => Self::Disk,
             other => Self::Other(other),
         }
     }

@@ -77,6 +77,15 @@ impl Ends {
         Self { input: End::of(pid, 0), output: End::of(pid, 1) }
     }
 
+    /// Whether the process's standard output is that of the stage, and a pipe.
+    pub fn is_output_of(&self, pid: Pid) -> bool {
+        let output = self.output.as_ref().filter(|output| output.probe.is_some());
+        output.is_some_and(|output| {
+            std::fs::read_link(fd_path(pid, 1))
+                .is_ok_and(|link| link.to_str() == Some(&output.link))
+        })
+    }
+
     /// What a task of `pid` waits for in this call.
     pub fn wait_of(&self, pid: Pid, waiting: Waiting) -> Wait {
         match waiting {

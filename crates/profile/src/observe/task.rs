@@ -50,7 +50,7 @@ impl Task {
     /// Looks at what it does now.
     ///
     /// # Errors
-    /// When it has ended and was reaped.
+    /// When it has ended.
     pub fn look(&mut self, ends: &Ends, buffer: &mut [u8]) -> io::Result<State> {
         let before = self.sched;
         self.update_sched(buffer)?;
@@ -98,25 +98,23 @@ impl Task {
         match in_kernel {
             // A zombie reads as running, and so does a task that has not moved since the
             // last look because it waits for a CPU: only `stat` tells them apart.
-            Some(InKernel::Running) if unmoved => {
-                self.read_stat(buffer).map(|stat| match stat.state {
-                    b'Z' | b'X' => State::Waiting(Wait::Other),
-                    _ => State::Active,
-                })
-            }
+            Some(InKernel::Running) if unmoved => match self.read_stat(buffer)?.state {
+                b'Z' | b'X' => Err(io::ErrorKind::NotFound.into()),
+                _ => Ok(State::Active),
+            },
             Some(InKernel::Running) => Ok(State::Active),
             Some(InKernel::Fault) => Ok(State::Waiting(Wait::Disk)),
             Some(InKernel::Call { number, arguments }) => {
                 let waiting = Waiting::from_call(number, &arguments);
                 Ok(State::Waiting(self.wait_of(ends, waiting)))
             }
-            None => self.read_stat(buffer).map(|stat| match stat.state {
-                b'R' => State::Active,
-                b'D' => State::Waiting(Wait::Disk),
-                b'T' | b't' => State::Waiting(Wait::Stopped),
-                b'Z' | b'X' => State::Waiting(Wait::Other),
-                _ => State::Waiting(ends.wait_by_fill()),
-            }),
+            None => match self.read_stat(buffer)?.state {
+                b'R' => Ok(State::Active),
+                b'D' => Ok(State::Waiting(Wait::Disk)),
+                b'T' | b't' => Ok(State::Waiting(Wait::Stopped)),
+                b'Z' | b'X' => Err(io::ErrorKind::NotFound.into()),
+                _ => Ok(State::Waiting(ends.wait_by_fill())),
+            },
         }
     }
 

@@ -4,6 +4,8 @@
 //! which several tasks are active at once counts once for the stage; how many there were
 //! on average is kept too.
 
+use std::collections::HashSet;
+
 use contend_sys::Pid;
 use contend_sys::procfs::{Io, ProcFile, SchedStat, Stat, Status, parse_pids};
 use std::time::Duration;
@@ -66,7 +68,12 @@ struct Process {
 /// A stage being looked at.
 #[derive(Debug)]
 pub struct Tree {
+    /// The stage's own process first, while it is there.
     processes: Vec<Process>,
+    /// The stage's own process has not been reaped.
+    led: bool,
+    /// Every process that was ever seen in it.
+    known: HashSet<Pid>,
     ends: Ends,
     /// What was seen.
     pub seen: Seen,
@@ -91,6 +98,8 @@ impl Tree {
     pub fn open(leader: Pid) -> std::io::Result<Self> {
         Ok(Self {
             processes: vec![Process::open(leader)?],
+            led: true,
+            known: HashSet::from([leader]),
             ends: Ends::of(leader),
             seen: Seen::default(),
             gone_peak_rss: 0,
@@ -134,24 +143,72 @@ impl Tree {
     fn look_at_tasks(&mut self, buffer: &mut [u8]) {
         let ends = &self.ends;
         let gone_run_queue = &mut self.gone_run_queue;
-        for process in &mut self.processes {
+        for (index, process) in self.processes.iter_mut().enumerate() {
+            // The stage's own figures are wanted to the last, from its zombie too.
+            let kept = (self.led && index == 0).then_some(process.id);
             process.tasks.retain_mut(|task| {
-                let there = task.look(ends, buffer).is_ok();
+                let there = task.look(ends, buffer).is_ok() || kept == Some(task.id);
                 if !there {
                     *gone_run_queue += task.sched.run_queue;
                 }
                 there
             });
         }
-        let gone_peak_rss = &mut self.gone_peak_rss;
-        self.processes.retain(|process| {
-            if process.tasks.is_empty() {
-                *gone_peak_rss = process.peak_rss.max(*gone_peak_rss);
-            }
-            !process.tasks.is_empty()
-        });
+        self.retain(|process| !process.tasks.is_empty());
         let states = self.processes.iter().filter_map(Process::state);
         self.state = State::combine(states, Wait::rank_in_stage).unwrap_or(self.state);
+    }
+
+    fn retain(&mut self, stays: impl Fn(&Process) -> bool) {
+        let (gone_peak_rss, gone_run_queue) = (&mut self.gone_peak_rss, &mut self.gone_run_queue);
+        self.processes.retain(|process| {
+            let stays = stays(process);
+            if !stays {
+                *gone_peak_rss = process.peak_rss.max(*gone_peak_rss);
+                *gone_run_queue += process.run_queue();
+            }
+            stays
+        });
+    }
+
+    /// The stage's own process has been reaped. Of those that it has left running, only
+    /// such as can still write to the stage's output belong to it from now on.
+    pub fn leader_has_gone(&mut self) {
+        let leader = self.processes.first().map(|leader| leader.id);
+        self.led = false;
+        let ends = std::mem::take(&mut self.ends);
+        self.retain(|process| Some(process.id) != leader && ends.is_output_of(process.id));
+        self.ends = ends;
+    }
+
+    /// Processes seen besides the stage's own.
+    pub fn children_seen(&self) -> u64 {
+        self.known.len() as u64 - 1
+    }
+
+    /// Whether this process was ever seen in the stage.
+    pub fn knows(&self, pid: Pid) -> bool {
+        self.known.contains(&pid)
+    }
+
+    /// Counts a process to the stage that the stage has left running, if it can write to the
+    /// stage's output.
+    pub fn adopt(&mut self, pid: Pid) {
+        if self.ends.is_output_of(pid) {
+            self.add(pid);
+            self.several_processes = true;
+            self.several_tasks = true;
+        }
+    }
+
+    fn add(&mut self, pid: Pid) {
+        if self.processes.len() < MOST
+            && !self.process_ids().any(|known| known == pid)
+            && let Ok(process) = Process::open(pid)
+        {
+            self.known.insert(pid);
+            self.processes.push(process);
+        }
     }
 
     /// Finds new descendants and threads, and notes the peak of memory.
@@ -169,12 +226,7 @@ impl Tree {
         let mut index = 0;
         while index < self.processes.len() {
             for child in self.processes[index].child_ids(buffer) {
-                if self.processes.len() < MOST
-                    && !self.process_ids().any(|known| known == child)
-                    && let Ok(process) = Process::open(child)
-                {
-                    self.processes.push(process);
-                }
+                self.add(child);
             }
             index += 1;
         }
@@ -195,12 +247,7 @@ impl Tree {
 
     /// Time that the stage's tasks have waited for a CPU so far, added up over the tasks.
     pub fn run_queue(&self) -> Duration {
-        let living: u64 = self
-            .processes
-            .iter()
-            .flat_map(|process| &process.tasks)
-            .map(|task| task.sched.run_queue)
-            .sum();
+        let living: u64 = self.processes.iter().map(Process::run_queue).sum();
         Duration::from_nanos(living + self.gone_run_queue)
     }
 
@@ -249,6 +296,10 @@ impl Process {
             stopped: false,
             peak_rss: 0,
         })
+    }
+
+    fn run_queue(&self) -> u64 {
+        self.tasks.iter().map(|task| task.sched.run_queue).sum()
     }
 
     fn state(&self) -> Option<State> {

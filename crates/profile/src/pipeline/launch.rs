@@ -248,7 +248,7 @@ fn wait_at_gate(stage: Pid) {
 }
 
 /// A process's children in the order of their start; `None` when it has ended.
-fn children_of(pid: Pid) -> Option<Vec<Pid>> {
+pub(super) fn children_of(pid: Pid) -> Option<Vec<Pid>> {
     let raw = pid.as_raw_nonzero();
     let mut buffer = [0; 8192];
     let stat = Stat::parse(procfs::read_once(&format!("/proc/{raw}/stat"), &mut buffer).ok()?)?;

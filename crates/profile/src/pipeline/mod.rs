@@ -7,6 +7,7 @@
 pub mod account;
 pub mod findings;
 pub mod gate;
+pub mod known;
 pub mod launch;
 pub mod parse;
 pub mod raw;
@@ -73,6 +74,7 @@ fn record(
         input_fill,
         read_from_outside: true, // a file or /dev/null never blocks its writer
     });
+    let warnings = warnings(run, &boundaries, host, load);
     let findings = findings::findings(&Facts {
         stages: &stages,
         boundaries: &boundaries,
@@ -81,6 +83,7 @@ fn record(
         wall_seconds,
         cpus,
         forks: load.forks,
+        others_at_work: warnings.iter().any(|warning| warning.id == WarningId::OtherLoad),
     });
     PipeRecord {
         schema: SCHEMA.to_owned(),
@@ -89,7 +92,7 @@ fn record(
         started_at,
         exit_code: run.exit_code(parsed.inverted),
         wall_seconds,
-        warnings: warnings(run, &boundaries, host, load),
+        warnings,
         observation: observation(run),
         stages,
         boundaries,
@@ -104,7 +107,8 @@ fn record(
 fn observation(run: &RawRun) -> Observation {
     let exact = run.stages.iter().filter(|stage| stage.io_exact).count();
     let method = format!(
-        "/proc (schedstat, syscall, io), L0; bytes exact for {exact} of {} stages",
+        "/proc (schedstat, syscall, io), as any user may; counters read at the end of {exact} of \
+         {} stages",
         run.stages.len()
     );
     Observation {
@@ -122,9 +126,8 @@ fn warnings(run: &RawRun, boundaries: &[Boundary], host: &Host, load: Load) -> V
     let wall = run.wall.as_secs_f64();
     let online = host.cpus_online.max(1) as f64;
 
-    let stages_cpu: f64 =
-        run.stages.iter().map(|s| (s.usage.user + s.usage.system).as_secs_f64()).sum();
-    let own = run.own_cpu.as_secs_f64();
+    let stages_cpu: f64 = run.stages.iter().map(|stage| stage.usage.cpu().as_secs_f64()).sum();
+    let own = (run.own_cpu + run.orphans_cpu).as_secs_f64();
     let others = load.busy.as_secs_f64() - stages_cpu - own;
     // /proc/stat counts ticks of 10 ms, so short runs tell nothing.
     let long_enough = wall > 0.2;

@@ -27,6 +27,8 @@ pub struct RawRun {
     pub interrupted: Option<i32>,
     /// How often the stages were looked at.
     pub ticks: u64,
+    /// CPU time of orphans that no stage is known to have started.
+    pub orphans_cpu: Duration,
     /// CPU time of contend itself meanwhile.
     pub own_cpu: Duration,
     /// Largest resident set of contend itself so far, in bytes.
@@ -106,6 +108,7 @@ mod tests {
             shell_status: None,
             interrupted: None,
             ticks: 1,
+            orphans_cpu: Duration::ZERO,
             own_cpu: Duration::ZERO,
             own_peak_rss: 0,
             runnable_mean: 1.0,

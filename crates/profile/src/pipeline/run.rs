@@ -18,7 +18,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::kill_process;
 
 use super::gate::OpenGate;
-use super::launch::{LaunchError, LaunchSpec, Launched, WaitingShell, end_all, launch};
+use super::known;
+use super::launch::{
+    LaunchError, LaunchSpec, Launched, WaitingShell, children_of, end_all, launch,
+};
 use super::parse::Parsed;
 use super::raw::{Fills, LONGEST, RawRun};
 use super::script::last_words;
@@ -49,13 +52,18 @@ const SAME_REQUEST: Duration = Duration::from_millis(50);
 /// Time between two reports to whoever follows the run.
 const PROGRESS: Duration = Duration::from_millis(100);
 
-/// What someone who follows the run is told about ten times a second.
+/// What someone who follows the run is told.
 #[derive(Debug)]
-pub struct Progress<'a> {
-    /// Since the gate opened.
-    pub elapsed: Duration,
-    /// The stages, first to last.
-    pub stages: &'a [ProgressStage],
+pub enum Progress<'a> {
+    /// About ten times a second.
+    Running {
+        /// Since the gate opened.
+        elapsed: Duration,
+        /// The stages, first to last.
+        stages: &'a [ProgressStage],
+    },
+    /// The terminal is about to be somebody else's (Ctrl-Z).
+    Pause,
 }
 
 /// A stage of a running pipeline.
@@ -83,6 +91,7 @@ pub fn run(
     let own_before = child::own_usage();
     let (mut watch, shell) = Watch::begin(launched, parsed, setup, signals)?;
     watch.follow(progress);
+    watch.forgive();
     let mut run = watch.into_raw(own_before);
     let last_words = last_words(run.exit_code(parsed.inverted), &run.statuses());
     run.shell_status = shell.finish(&last_words, signals);
@@ -110,6 +119,7 @@ struct Watch<'a> {
     next_refresh: Instant,
     last_progress: Instant,
     was_stopped: bool,
+    orphans_cpu: Duration,
     buffer: Box<[u8; 8192]>,
     _gate: OpenGate,
 }
@@ -130,7 +140,8 @@ impl<'a> Watch<'a> {
             .zip(&pids)
             .map(|(text, &pid)| {
                 let may_trace = tracing::safe_before_exec(text, setup);
-                RunningStage::open(pid, may_trace, &mut *buffer)
+                let sorts = known::sorts(&parsed.text[text.span.clone()]);
+                RunningStage::open(pid, may_trace, sorts, &mut *buffer)
             })
             .collect();
         let shell_program = tracing::executable(shell.pid()).unwrap_or_default();
@@ -160,6 +171,7 @@ impl<'a> Watch<'a> {
             next_refresh: now + FIRST_REFRESH,
             last_progress: now,
             was_stopped: false,
+            orphans_cpu: Duration::ZERO,
             buffer,
             _gate: gate,
         };
@@ -172,7 +184,7 @@ impl<'a> Watch<'a> {
         }
         while self.stages.iter().any(|stage| stage.ended.is_none()) {
             self.sleep_until_due();
-            self.take_signals();
+            self.take_signals(progress);
             self.collect_children();
             if self.last_tick.elapsed() >= self.interval() {
                 self.tick();
@@ -181,6 +193,15 @@ impl<'a> Watch<'a> {
                 self.last_progress = Instant::now();
                 self.report(progress);
             }
+        }
+    }
+
+    /// A Ctrl-C that no stage has died of was meant for a stage that knows what to do with
+    /// it, as a pager does; the shell goes on then, and so do we.
+    fn forgive(&self) {
+        let died = |signal| self.stages.iter().any(|stage| stage.died_of(signal));
+        if !self.signals.interrupted().is_some_and(died) {
+            self.signals.forgive_terminal();
         }
     }
 
@@ -196,9 +217,12 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn take_signals(&mut self) {
+    fn take_signals(&mut self, progress: &mut dyn FnMut(&Progress<'_>)) {
         while let Some(arrived) = self.signals.next() {
-            if arrived.signal == Signal::CONT.as_raw() {
+            if arrived.signal == Signal::TSTP.as_raw() {
+                progress(&Progress::Pause);
+                self.signals.stop();
+            } else if arrived.signal == Signal::CONT.as_raw() {
                 self.was_stopped = true;
             } else if arrived.signal != Signal::CHILD.as_raw() {
                 self.end_stages(arrived);
@@ -206,8 +230,15 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The first request to end is passed on as it came; later ones become stronger.
+    /// A terminal sends its signals to the stages as well, and what they make of them is
+    /// theirs. What a process sends us alone is a request to end: the first one is passed on
+    /// as it came; later ones become stronger.
     fn end_stages(&mut self, arrived: Arrived) {
+        let running = self.stages.iter_mut().filter(|stage| stage.ended.is_none());
+        if !arrived.from_process {
+            running.for_each(|stage| stage.asked_to_end = Some(arrived.signal));
+            return;
+        }
         // The same request may come twice at once, for us and for our process group.
         let now = Instant::now();
         if self.last_interrupt.is_none_or(|last| now.duration_since(last) > SAME_REQUEST) {
@@ -219,11 +250,9 @@ impl<'a> Watch<'a> {
             2 => Signal::TERM.as_raw(),
             _ => Signal::KILL.as_raw(),
         };
-        // A terminal has sent its signal to the stages as well.
-        let pass_on = arrived.from_process || self.interrupts > 1;
-        for stage in self.stages.iter_mut().filter(|stage| stage.ended.is_none()) {
+        for stage in running {
             stage.asked_to_end = Some(signal);
-            if pass_on && let Some(signal) = Signal::from_named_raw(signal) {
+            if let Some(signal) = Signal::from_named_raw(signal) {
                 for pid in stage.tree.process_ids().chain([stage.pid]) {
                     let _ = kill_process(pid, signal); // it may have ended meanwhile
                 }
@@ -234,17 +263,49 @@ impl<'a> Watch<'a> {
     /// Takes what the children have to tell: stops, ends, and orphans that ended.
     fn collect_children(&mut self) {
         let now = self.begun.elapsed();
-        for stage in self.stages.iter_mut().filter(|stage| stage.ended.is_none()) {
-            stage.collect(now, &mut *self.buffer);
+        let mut some_ended = false;
+        for index in 0..self.stages.len() {
+            if self.stages[index].ended.is_some() {
+                continue;
+            }
+            self.stages[index].collect(now, &mut *self.buffer);
+            if self.stages[index].ended.is_some() {
+                some_ended = true;
+                if let Some(reader) = self.stages.get_mut(index + 1) {
+                    reader.note_end_of_input(now, &mut *self.buffer);
+                }
+            }
+        }
+        if some_ended {
+            self.adopt_orphans();
         }
         // Orphans of the stages are handed to us; only stages and the shell are waited for.
         while let Ok(Some((pid, Change::Ended))) = child::peek(Which::Any) {
-            let ours = pid == self.shell_pid
-                || self.stages.iter().any(|stage| stage.pid == pid && stage.ended.is_none());
-            if ours {
+            if self.is_awaited(pid) {
                 break; // its turn comes at the next round
             }
-            let _ = child::reap(pid);
+            let Ok(reaped) = child::reap(pid) else { break };
+            match self.stages.iter_mut().find(|stage| stage.tree.knows(pid)) {
+                Some(stage) => stage.add_orphan(now, reaped.usage),
+                None => self.orphans_cpu += reaped.usage.cpu(),
+            }
+        }
+    }
+
+    fn is_awaited(&self, pid: Pid) -> bool {
+        pid == self.shell_pid
+            || self.stages.iter().any(|stage| stage.pid == pid && stage.ended.is_none())
+    }
+
+    /// Processes that an ended stage has left running are our children now. Such as write to
+    /// its output go on doing its work: their reader waits for them.
+    fn adopt_orphans(&mut self) {
+        for pid in own_children() {
+            let known = self.is_awaited(pid) || self.stages.iter().any(|s| s.tree.knows(pid));
+            if !known {
+                let ended = self.stages.iter_mut().filter(|stage| stage.ended.is_some());
+                ended.for_each(|stage| stage.tree.adopt(pid));
+            }
         }
     }
 
@@ -253,7 +314,7 @@ impl<'a> Watch<'a> {
         let time = begun.duration_since(self.last_tick);
         self.last_tick = begun;
         let now = begun.duration_since(self.begun);
-        self.look(time);
+        self.look(now, time);
         self.count_runnable();
         let refresh = begun >= self.next_refresh;
         let ask_for_exec = refresh || now < EXEC_SOON;
@@ -281,19 +342,19 @@ impl<'a> Watch<'a> {
     /// Looks at all stages, as close together as can be: while we look, we take a CPU that
     /// a stage could have, so the later ones are seen a little too often waiting for one.
     /// Beginning with another stage each time shares that out.
-    fn look(&mut self, time: Duration) {
+    fn look(&mut self, now: Duration, time: Duration) {
         let stopped = std::mem::take(&mut self.was_stopped);
         let count = self.stages.len();
         let first = usize::try_from(self.ticks).unwrap_or(0) % count;
         for index in (first..count).chain(0..first) {
             let stage = &mut self.stages[index];
-            if stage.ended.is_some() {
+            if stage.ended.is_some() && !stage.lingers() {
                 continue;
             }
             if stopped {
                 stage.tree.seen.waiting[Wait::Stopped as usize] += time;
             } else {
-                stage.tree.look(time, &mut *self.buffer);
+                stage.look(now, time, &mut *self.buffer);
             }
         }
     }
@@ -328,8 +389,7 @@ impl<'a> Watch<'a> {
     }
 
     fn count_runnable(&mut self) {
-        let active =
-            |stage: &&RunningStage| stage.ended.is_none() && stage.tree.state() == State::Active;
+        let active = |stage: &&RunningStage| stage.runs() && stage.tree.state() == State::Active;
         self.runnable += self.stages.iter().filter(active).count() as f64;
     }
 
@@ -338,12 +398,12 @@ impl<'a> Watch<'a> {
             .stages
             .iter()
             .map(|stage| ProgressStage {
-                state: stage.ended.is_none().then(|| stage.tree.state()),
+                state: stage.runs().then(|| stage.tree.state()),
                 bytes_in: stage.io.map(|io| io.read_bytes),
                 bytes_out: stage.io.map(|io| io.write_bytes),
             })
             .collect();
-        progress(&Progress { elapsed: self.begun.elapsed(), stages: &stages });
+        progress(&Progress::Running { elapsed: self.begun.elapsed(), stages: &stages });
     }
 
     fn into_raw(self, own_before: Usage) -> RawRun {
@@ -357,12 +417,18 @@ impl<'a> Watch<'a> {
             pipefail: self.pipefail,
             shell_status: None,
             interrupted: self.signals.interrupted(),
+            orphans_cpu: self.orphans_cpu,
             ticks: self.ticks,
             own_cpu: (own.user + own.system).saturating_sub(own_before.user + own_before.system),
             own_peak_rss: own_peak_rss(),
             runnable_mean: self.runnable / (self.ticks.max(1) as f64),
         }
     }
+}
+
+/// The processes whose parent this process is, orphans of others included.
+fn own_children() -> Vec<Pid> {
+    children_of(rustix::process::getpid()).unwrap_or_default()
 }
 
 /// `VmHWM` of this process; its `ru_maxrss` would start with its spawner's.

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use contend_sys::Signal;
-use contend_sys::signal::{Arrived, SignalFd};
+use contend_sys::signal::{Arrived, SignalFd, stop_by};
 
 /// Those that ask contend to end.
 const ENDING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
@@ -15,7 +15,7 @@ const ENDING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUI
 #[derive(Debug)]
 pub struct Signals {
     fd: SignalFd,
-    interrupted: Cell<Option<i32>>,
+    interrupted: Cell<Option<Arrived>>,
 }
 
 impl Signals {
@@ -26,7 +26,7 @@ impl Signals {
     pub fn block() -> io::Result<Self> {
         let numbers: Vec<_> = ENDING
             .iter()
-            .chain(&[Signal::CHILD, Signal::CONT])
+            .chain(&[Signal::CHILD, Signal::CONT, Signal::TSTP])
             .map(|signal| signal.as_raw())
             .collect();
         Ok(Self { fd: SignalFd::block(&numbers)?, interrupted: Cell::new(None) })
@@ -36,20 +36,40 @@ impl Signals {
     pub fn next(&self) -> Option<Arrived> {
         let arrived = self.fd.next()?;
         if is_ending(arrived) && self.interrupted.get().is_none() {
-            self.interrupted.set(Some(arrived.signal));
+            self.interrupted.set(Some(arrived));
         }
         Some(arrived)
     }
 
-    /// Takes the next signal that asks contend to end, if any; forgets others on the way.
+    /// Takes the next signal that asks contend to end, if any. On the way it stops when it is
+    /// asked to, and forgets others.
     pub fn next_ending(&self) -> Option<Arrived> {
-        std::iter::from_fn(|| self.next()).find(|&arrived| is_ending(arrived))
+        std::iter::from_fn(|| self.next())
+            .inspect(|arrived| {
+                if arrived.signal == Signal::TSTP.as_raw() {
+                    self.stop();
+                }
+            })
+            .find(|&arrived| is_ending(arrived))
+    }
+
+    /// Stops this process, as the terminal has asked (Ctrl-Z), until it is continued.
+    pub fn stop(&self) {
+        stop_by(Signal::TSTP.as_raw());
+    }
+
+    /// Forgets a request to end that came from the keyboard.
+    pub fn forgive_terminal(&self) {
+        let keyboard = [Signal::INT.as_raw(), Signal::QUIT.as_raw()];
+        if self.interrupted.get().is_some_and(|a| !a.from_process && keyboard.contains(&a.signal)) {
+            self.interrupted.set(None);
+        }
     }
 
     /// The first signal that asked contend to end, among those that have arrived by now.
     pub fn interrupted(&self) -> Option<i32> {
-        while self.next().is_some() {}
-        self.interrupted.get()
+        while self.next_ending().is_some() {}
+        self.interrupted.get().map(|arrived| arrived.signal)
     }
 
     /// For starting children with the mask from before.

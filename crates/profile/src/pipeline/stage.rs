@@ -23,9 +23,11 @@ pub(super) const STARTUP_READS: u64 = 64 * 1024;
 pub struct RawStage {
     /// How it ended.
     pub status: ExitStatus,
-    /// When it ended, since the gate opened.
+    /// When it ended, since the gate opened: it, or the last process that it has left
+    /// writing to its output.
     pub ended: Duration,
-    /// What the kernel says that it and its waited-for descendants used.
+    /// What the kernel says that it and its descendants used: those it has waited for, and
+    /// those known to be its own that ended later.
     pub usage: Usage,
     /// The scheduler's figures of its main thread when the gate opened.
     pub sched_before: SchedStat,
@@ -41,6 +43,8 @@ pub struct RawStage {
     pub several_tasks: bool,
     /// Several processes were seen.
     pub several_processes: bool,
+    /// How many besides its own.
+    pub children_seen: u64,
     /// Its calls could not be read at some look.
     pub unreadable: bool,
     /// Bytes and calls; `None` when this user may not know.
@@ -62,6 +66,10 @@ pub struct RawStage {
     pub first_read: Option<Duration>,
     /// It was seen with files open besides its standard ones.
     pub has_files: bool,
+    /// What it had written, to temporary files, when its input ended.
+    pub temporary: Io,
+    /// Largest size of a regular file seen as its standard input.
+    pub input_file_bytes: Option<u64>,
     /// Its input is a pipe, a socket or a terminal.
     pub input_is_stream: bool,
     /// Its input is a regular file.
@@ -89,8 +97,16 @@ pub(super) struct RunningStage {
     startup_reads: Option<u64>,
     first_read: Option<Duration>,
     has_files: bool,
+    /// It sorts: what it writes before its input has ended is no output.
+    sorts: bool,
+    temporary: Io,
+    input_file_bytes: Option<u64>,
     pub(super) asked_to_end: Option<i32>,
     pub(super) ended: Option<Ended>,
+    /// When a process that it has left running was last seen.
+    lingered: Option<Duration>,
+    /// What its orphans used that have been reaped since.
+    orphans: Usage,
 }
 
 /// How and when a stage ended.
@@ -99,10 +115,16 @@ pub(super) struct Ended {
     at: Duration,
     status: ExitStatus,
     usage: Usage,
+    sched: Option<SchedStat>,
 }
 
 impl RunningStage {
-    pub(super) fn open(pid: Pid, may_trace: bool, buffer: &mut [u8]) -> std::io::Result<Self> {
+    pub(super) fn open(
+        pid: Pid,
+        may_trace: bool,
+        sorts: bool,
+        buffer: &mut [u8],
+    ) -> std::io::Result<Self> {
         let mut tree = Tree::open(pid)?;
         tree.last_look(buffer);
         let traced = may_trace && trace::seize(pid).is_ok();
@@ -122,9 +144,46 @@ impl RunningStage {
             startup_reads: None,
             first_read: None,
             has_files: false,
+            sorts,
+            temporary: Io::default(),
+            input_file_bytes: None,
             asked_to_end: None,
             ended: None,
+            lingered: None,
+            orphans: Usage::default(),
         })
+    }
+
+    /// Whether any of its processes is still there.
+    pub(super) fn runs(&self) -> bool {
+        self.ended.is_none() || self.lingers()
+    }
+
+    /// Whether this signal has ended it.
+    pub(super) fn died_of(&self, signal: i32) -> bool {
+        self.ended.as_ref().is_some_and(|ended| ended.status == ExitStatus::Signaled(signal))
+    }
+
+    /// Whether it has left processes running that write to its output.
+    pub(super) fn lingers(&self) -> bool {
+        self.ended.is_some() && self.tree.process_ids().next().is_some()
+    }
+
+    /// Looks at what its processes do, `time` after the last look.
+    pub(super) fn look(&mut self, now: Duration, time: Duration, buffer: &mut [u8]) {
+        self.tree.look(time, buffer);
+        if self.lingers() {
+            self.lingered = Some(now);
+            self.io_exact = false;
+        }
+    }
+
+    /// Adds what a process of this stage used that has become ours and has ended.
+    pub(super) fn add_orphan(&mut self, now: Duration, usage: Usage) {
+        self.orphans += usage;
+        if self.lingers() {
+            self.lingered = Some(now);
+        }
     }
 
     /// Traces the stage once it has become a program that may be.
@@ -160,7 +219,7 @@ impl RunningStage {
 
     fn note_bytes(&mut self, before: Io, now: Duration) {
         let Some(io) = self.io else { return };
-        if self.first_write.is_none() && io.write_bytes > 0 {
+        if self.first_write.is_none() && io.write_bytes > self.temporary.write_bytes {
             self.first_write = Some(now);
             self.read_before_output = before.read_bytes;
         }
@@ -203,6 +262,17 @@ impl RunningStage {
     pub(super) fn refresh(&mut self, buffer: &mut [u8]) {
         self.tree.refresh(buffer);
         self.has_files = self.has_files || has_files(self.pid);
+        self.input_file_bytes = self.input_file_bytes.max(input_file_bytes(self.pid));
+    }
+
+    /// Its writer has ended.
+    pub(super) fn note_end_of_input(&mut self, now: Duration, buffer: &mut [u8]) {
+        if !self.sorts || self.ended.is_some() {
+            return;
+        }
+        self.look_at_io(now, buffer);
+        self.temporary = self.io.unwrap_or_default();
+        self.first_write = None;
     }
 
     /// Takes what the kernel has to tell of it: stops, and its end.
@@ -214,8 +284,12 @@ impl RunningStage {
                 Ok(None) => return,
                 // Somebody else has reaped it: how it ended cannot be known any more.
                 Err(_) => {
-                    let status = ExitStatus::Exited(0);
-                    self.ended = Some(Ended { at: now, status, usage: Usage::default() });
+                    self.ended = Some(Ended {
+                        at: now,
+                        status: ExitStatus::Exited(0),
+                        usage: Usage::default(),
+                        sched: None,
+                    });
                     return;
                 }
             }
@@ -257,8 +331,11 @@ impl RunningStage {
 
     fn end(&mut self, now: Duration, buffer: &mut [u8]) {
         self.read_last(now, buffer);
+        let sched = self.tree.leader_sched();
         if let Ok(reaped) = child::reap(self.pid) {
-            self.ended = Some(Ended { at: now, status: reaped.status, usage: reaped.usage });
+            let (status, usage) = (reaped.status, reaped.usage);
+            self.ended = Some(Ended { at: now, status, usage, sched });
+            self.tree.leader_has_gone();
         }
     }
 
@@ -267,19 +344,23 @@ impl RunningStage {
             at: Duration::ZERO,
             status: ExitStatus::Exited(0),
             usage: Usage::default(),
+            sched: None,
         });
+        let mut usage = ended.usage;
+        usage += self.orphans;
         let input = self.tree.ends().input.as_ref();
         RawStage {
             status: ended.status,
-            ended: ended.at,
-            usage: ended.usage,
+            ended: self.lingered.map_or(ended.at, |lingered| lingered.max(ended.at)),
+            usage,
             sched_before: self.sched_before,
-            sched_after: self.tree.leader_sched().unwrap_or(self.sched_before),
+            sched_after: ended.sched.unwrap_or(self.sched_before),
             run_queue: self.tree.run_queue(),
             status_before: self.status_before,
             seen: self.tree.seen,
             several_tasks: self.tree.several_tasks,
             several_processes: self.tree.several_processes,
+            children_seen: self.tree.children_seen(),
             unreadable: self.tree.unreadable,
             io: if self.io_denied { None } else { self.io },
             io_exact: self.io_exact,
@@ -290,6 +371,8 @@ impl RunningStage {
             startup_reads: self.startup_reads,
             first_read: self.first_read,
             has_files: self.has_files,
+            temporary: self.temporary,
+            input_file_bytes: self.input_file_bytes,
             input_is_stream: input.is_some_and(End::is_stream),
             input_is_file: input.is_some_and(End::is_file),
             asked_to_end: self.asked_to_end,
@@ -309,6 +392,12 @@ fn has_files(pid: Pid) -> bool {
             path.starts_with('/') && !path.starts_with("/dev/") && !path.starts_with("/proc/")
         })
     })
+}
+
+/// The size of its standard input, where that is a regular file.
+fn input_file_bytes(pid: Pid) -> Option<u64> {
+    let data = std::fs::metadata(format!("/proc/{}/fd/0", pid.as_raw_nonzero())).ok()?;
+    data.is_file().then_some(data.len())
 }
 
 fn is_standard(name: &std::ffi::OsStr) -> bool {

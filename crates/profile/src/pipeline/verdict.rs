@@ -125,7 +125,10 @@ fn machine(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
         );
         return Some(found(BottleneckKind::Machine, Some(largest.index), Limit::Cpu, text));
     }
-    if slowest.run_queue_seconds > slowest.service_seconds() {
+    let busy = slowest.run_queue_seconds + slowest.service_seconds();
+    if slowest.run_queue_seconds > slowest.service_seconds()
+        && busy > LEAST_SHARE * evidence.wall_seconds
+    {
         let text = format!(
             "Stage {} `{}` waited {} for a CPU and was at work for {}, though the stages need \
              only {} of CPU time on {cpus} {plural} in {}: other programs used the rest.",
@@ -160,7 +163,7 @@ fn stage(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
         Limit::Cpu => format!("on a CPU for {}", time(slowest.on_cpu_seconds)),
         Limit::Wait => format!(
             "waiting for {} on its own account ({}) and on a CPU for {}",
-            time(slowest.other_wait_seconds),
+            time(slowest.other_wait_seconds - slowest.other_waits.stopped),
             main_waits(&slowest.other_waits),
             time(slowest.on_cpu_seconds),
         ),
@@ -212,7 +215,7 @@ fn around(evidence: &Evidence<'_>, slowest: &Stage) -> String {
 
 /// The kinds that make up most of the waiting, longest first.
 fn main_waits(waits: &OtherWaits) -> String {
-    let mut named = waits.named();
+    let mut named = OtherWaits { stopped: 0.0, ..*waits }.named();
     named.sort_by(|a, b| b.1.total_cmp(&a.1));
     let total: f64 = named.iter().map(|(_, seconds)| seconds).sum();
     let main = named.iter().filter(|(_, seconds)| *seconds > 0.1 * total);

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use contend_record::pipe::{Boundary, Stage, WaitingSide};
+use contend_sys::procfs::Io;
 
 use crate::observe::Wait;
 use crate::pipeline::raw::Fills;
@@ -19,18 +20,7 @@ pub(super) const PIPE_CAPACITY: u64 = 64 * 1024;
 /// Fills in bytes and calls.
 pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills]) {
     for (stage, raw) in stages.iter_mut().zip(raw) {
-        let startup = raw.startup_reads.unwrap_or(0);
-        stage.bytes_in = raw.io.map(|io| io.read_bytes.saturating_sub(startup));
-        stage.bytes_out = raw.io.map(|io| io.write_bytes);
-        stage.reads = raw.io.map(|io| io.reads);
-        stage.writes = raw.io.map(|io| io.writes);
-        let mean = |bytes: u64, calls: u64| (calls > 0).then(|| bytes as f64 / calls as f64);
-        stage.mean_read_bytes = raw.io.and_then(|io| mean(io.read_bytes, io.reads));
-        stage.mean_write_bytes = raw.io.and_then(|io| mean(io.write_bytes, io.writes));
-        if !raw.io_exact {
-            let fields = ["bytes_in", "bytes_out", "reads", "writes"];
-            stage.approximate.extend(fields.map(str::to_owned));
-        }
+        count(stage, raw);
     }
     if let (Some(first), Some(raw)) = (stages.first_mut(), raw.first()) {
         drop_startup_reads(first, raw);
@@ -47,7 +37,45 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills])
         && raw.has_files
         && raw.io_exact
     {
-        last.approximate.push("bytes_out".to_owned());
+        mark(last, &["bytes_out"]);
+    }
+}
+
+/// What the kernel has counted of a stage, without what it did to start and to sort.
+fn count(stage: &mut Stage, raw: &RawStage) {
+    let startup = raw.startup_reads.unwrap_or(0);
+    let (bytes, calls) = (raw.temporary.write_bytes, raw.temporary.writes);
+    let io = raw.io.map(|io| Io {
+        write_bytes: io.write_bytes.saturating_sub(bytes),
+        writes: io.writes.saturating_sub(calls),
+        ..io
+    });
+    stage.bytes_in = io.map(|io| io.read_bytes.saturating_sub(startup));
+    stage.bytes_out = io.map(|io| io.write_bytes);
+    stage.reads = io.map(|io| io.reads);
+    stage.writes = io.map(|io| io.writes);
+    let mean = |bytes: u64, calls: u64| (calls > 0).then(|| bytes as f64 / calls as f64);
+    stage.mean_read_bytes = io.and_then(|io| mean(io.read_bytes, io.reads));
+    stage.mean_write_bytes = io.and_then(|io| mean(io.write_bytes, io.writes));
+    if !raw.io_exact {
+        mark(stage, &["bytes_in", "bytes_out", "reads", "writes"]);
+    }
+    // A shell reads a file to the end of a buffer, then goes back to the end of the line.
+    if let Some(size) = raw.input_file_bytes
+        && !raw.has_files
+        && stage.bytes_in > Some(size + STARTUP_READS)
+    {
+        stage.bytes_in = Some(size);
+        mark(stage, &["bytes_in"]);
+    }
+}
+
+/// Marks these figures as approximate.
+fn mark(stage: &mut Stage, fields: &[&str]) {
+    for &field in fields {
+        if !stage.approximate.iter().any(|marked| marked == field) {
+            stage.approximate.push(field.to_owned());
+        }
     }
 }
 
@@ -82,15 +110,18 @@ impl Pipe<'_> {
         }
         let capacity = self.fills.capacity.max(PIPE_CAPACITY);
         // One that reads nothing by read calls moves its input by splice instead.
+        let never_filled = self.fills.looks >= 3 && self.fills.most == 0;
         let reads = match self.reader.startup_reads {
+            _ if never_filled => true,
             Some(_) => read > 0,
             None => read > STARTUP_READS,
         };
         let elsewhere = self.reader.io_exact && reads && written > read + capacity;
         if elsewhere {
             from.bytes_out = Some(read);
-            if self.reader.startup_reads.is_none() && self.writer.io_exact {
-                from.approximate.push("bytes_out".to_owned());
+            if self.reader.startup_reads.is_none() {
+                mark(from, &["bytes_out"]);
+                mark(to, &["bytes_in"]);
             }
         }
         elsewhere
@@ -104,9 +135,11 @@ fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
         || stage.bytes_in > Some(STARTUP_READS / 4);
     if !may_have_read && stage.bytes_in.is_some() {
         stage.bytes_in = Some(0);
-        if raw.io_exact {
-            stage.approximate.push("bytes_in".to_owned());
-        }
+        mark(stage, &["bytes_in"]);
+    }
+    // The programs that it starts read their libraries too.
+    if stage.children_cpu_seconds > 0.0 || raw.several_processes {
+        mark(stage, &["bytes_in", "reads"]);
     }
 }
 
@@ -160,7 +193,6 @@ mod tests {
     use super::super::stage;
     use super::super::tests::raw_stage;
     use super::*;
-    use contend_sys::procfs::Io;
 
     #[expect(clippy::unnecessary_wraps, reason = "it is what the field takes")]
     fn io(read_bytes: u64, write_bytes: u64) -> Option<Io> {

@@ -50,7 +50,8 @@ fn stage(index: usize, text: &str, raw: &RawStage) -> Stage {
         stopped: waited(Wait::Stopped),
         other: waited(Wait::Other),
     };
-    let cpu = (raw.usage.user + raw.usage.system).as_secs_f64();
+    let (user, system) = cpu_since_gate(raw);
+    let cpu = (user + system).as_secs_f64();
     let wall = raw.ended.as_secs_f64();
     let (max_rss_bytes, rss_exact) = max_rss(raw);
     let mut approximate = Vec::new();
@@ -63,8 +64,8 @@ fn stage(index: usize, text: &str, raw: &RawStage) -> Stage {
         exit_code: raw.status.shell_code(),
         outcome: outcome(raw),
         wall_seconds: wall,
-        user_seconds: raw.usage.user.as_secs_f64(),
-        system_seconds: raw.usage.system.as_secs_f64(),
+        user_seconds: user.as_secs_f64(),
+        system_seconds: system.as_secs_f64(),
         cpu_percent: if wall > 0.0 { 100.0 * cpu / wall } else { 0.0 },
         on_cpu_seconds: times.on_cpu.as_secs_f64(),
         run_queue_seconds: times.run_queue.as_secs_f64(),
@@ -82,11 +83,21 @@ fn stage(index: usize, text: &str, raw: &RawStage) -> Stage {
             .involuntary_switches
             .saturating_sub(raw.status_before.involuntary_switches),
         max_rss_bytes,
+        children_seen: raw.children_seen,
         children_cpu_seconds: children_cpu(raw).as_secs_f64(),
         samples: raw.seen.looks,
         approximate,
         ..Stage::default()
     }
+}
+
+/// User and system time since the gate opened. Before that it was the shell's copy, started
+/// by the kernel for the most part.
+fn cpu_since_gate(raw: &RawStage) -> (Duration, Duration) {
+    let before = Duration::from_nanos(raw.sched_before.on_cpu);
+    let system = raw.usage.system.saturating_sub(before);
+    let user = raw.usage.user.saturating_sub(before.saturating_sub(raw.usage.system));
+    (user, system)
 }
 
 /// CPU time of waited-for children: what the kernel charges the stage beyond its main
@@ -96,7 +107,7 @@ fn children_cpu(raw: &RawStage) -> Duration {
         return Duration::ZERO;
     }
     let own = Duration::from_nanos(raw.sched_after.on_cpu);
-    (raw.usage.user + raw.usage.system).saturating_sub(own)
+    raw.usage.cpu().saturating_sub(own)
 }
 
 /// A process's `ru_maxrss` starts with its spawner's, here a shell's of a few megabytes.
@@ -129,7 +140,7 @@ pub fn total(stages: &[Stage], run: &RawRun) -> Total {
     let sum = |field: fn(&Stage) -> f64| stages.iter().map(field).sum::<f64>();
     let cpu = sum(Stage::cpu_seconds);
     let wall = run.wall.as_secs_f64();
-    let bytes = stages.iter().flat_map(|stage| [stage.bytes_in, stage.bytes_out]).flatten().max();
+    let bytes = widest(stages, true).or_else(|| widest(stages, false));
     Total {
         user_seconds: sum(|stage| stage.user_seconds),
         system_seconds: sum(|stage| stage.system_seconds),
@@ -142,6 +153,17 @@ pub fn total(stages: &[Stage], run: &RawRun) -> Total {
         runnable_mean: run.runnable_mean,
         switches: stages.iter().map(|s| s.voluntary_switches + s.involuntary_switches).sum(),
     }
+}
+
+/// The most bytes that went into or out of any stage, of the figures that are `exact` or all.
+fn widest(stages: &[Stage], exact: bool) -> Option<u64> {
+    let counts = |stage: &Stage, name: &str, bytes: Option<u64>| {
+        bytes.filter(|_| !exact || !stage.approximate.iter().any(|field| field == name))
+    };
+    let sides = stages.iter().flat_map(|stage| {
+        [counts(stage, "bytes_in", stage.bytes_in), counts(stage, "bytes_out", stage.bytes_out)]
+    });
+    sides.flatten().max().filter(|&bytes| bytes > 0)
 }
 
 #[cfg(test)]
@@ -166,6 +188,7 @@ pub(crate) mod tests {
             seen: Seen { active: 500 * MS, active_tasks: 500 * MS, ..Seen::default() },
             several_tasks: false,
             several_processes: false,
+            children_seen: 0,
             unreadable: false,
             io: Some(Io::default()),
             io_exact: true,
@@ -176,6 +199,8 @@ pub(crate) mod tests {
             startup_reads: None,
             first_read: None,
             has_files: false,
+            temporary: Io::default(),
+            input_file_bytes: None,
             input_is_stream: true,
             input_is_file: false,
             asked_to_end: None,

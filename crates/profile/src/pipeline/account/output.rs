@@ -21,8 +21,8 @@ pub(super) fn first_output(raw: &[RawStage], index: usize) -> Option<Duration> {
 }
 
 /// Whether a stage wrote nothing until its input had ended, though it had input well
-/// before. That it had: its writer had been writing for a while, or, at the head of the
-/// pipeline, it had read everything that it ever read from its file.
+/// before. That it had: its writer had been writing for a while and it had been reading, or,
+/// at the head of the pipeline, it had read everything that it ever read from its file.
 pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> bool {
     let Some(written) = first_output(raw, index) else { return false };
     // What comes first of two events is only known to the time between two looks.
@@ -33,7 +33,8 @@ pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
     };
     let Some(arrived) = first_output(raw, before) else { return false };
     let writer_ended = raw[before].ended;
-    let had_input_for = writer_ended.saturating_sub(arrived);
+    let began_reading = raw[index].first_read.unwrap_or(arrived).max(arrived);
+    let had_input_for = writer_ended.min(written).saturating_sub(began_reading);
     written + between_looks >= writer_ended && had_input_for >= while_long
 }
 

@@ -35,7 +35,7 @@ impl Times {
             1.0
         };
         let before = Duration::from_nanos(raw.sched_before.on_cpu);
-        let cpu = (raw.usage.user + raw.usage.system).saturating_sub(before);
+        let cpu = raw.usage.cpu().saturating_sub(before);
         let queue = raw.run_queue.saturating_sub(Duration::from_nanos(raw.sched_before.run_queue));
         let on_cpu = cpu.div_f64(overlap).min(lifetime);
         let run_queue = queue.div_f64(overlap).min(lifetime.saturating_sub(on_cpu));

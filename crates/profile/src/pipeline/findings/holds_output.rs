@@ -4,18 +4,18 @@
 use contend_record::pipe::{Finding, FindingId};
 
 use super::{Facts, bytes, finding};
+use crate::pipeline::known::holds_by_nature;
 use crate::pipeline::verdict::{short, time};
 
 /// The buffer of the C library for output that is not a terminal.
 const STDIO_BUFFER: u64 = 4096;
 
-/// Commands that need all of their input before they can write any output.
-const HOLDERS: &[&str] = &["shuf", "sort", "tac", "tail", "tsort", "wc"];
-
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     facts
         .stages
         .iter()
+        // A count or a sum at the very end holds up nobody.
+        .filter(|stage| stage.index < facts.stages.len() || stage.bytes_out > Some(STDIO_BUFFER))
         .filter(|stage| stage.holds_output)
         .map(|stage| {
             let first = stage.first_output_seconds.unwrap_or(stage.wall_seconds);
@@ -45,14 +45,6 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether the command cannot but hold its output.
-fn holds_by_nature(command: &str) -> bool {
-    command
-        .split_whitespace()
-        .find(|word| !word.contains('='))
-        .is_some_and(|program| HOLDERS.contains(&program))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::{apply, stage};
@@ -67,6 +59,7 @@ mod tests {
         assert!(found[0].message.contains("58 B"));
         let sort = Stage { command: "LC_ALL=C sort -n".to_owned(), ..held.clone() };
         assert!(!apply(find, &[stage(1), sort, stage(3)])[0].message.contains("buffer"));
+        assert!(apply(find, &[stage(1), held.clone()]).is_empty(), "nobody comes after it");
         let large = Stage { bytes_out: Some(1 << 20), ..held };
         assert!(!apply(find, &[stage(1), large, stage(3)])[0].message.contains("buffer"));
     }

@@ -28,6 +28,8 @@ pub struct Facts<'a> {
     pub cpus: f64,
     /// Processes and threads that the whole machine created meanwhile.
     pub forks: u64,
+    /// Other processes used the CPUs meanwhile.
+    pub others_at_work: bool,
 }
 
 /// A rule: what it finds in the facts.
@@ -92,6 +94,7 @@ mod tests {
             wall_seconds,
             cpus: 2.0,
             forks,
+            others_at_work: false,
         })
     }
 

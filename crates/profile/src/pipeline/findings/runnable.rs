@@ -1,6 +1,6 @@
 //! More stages that want to run than there are CPUs.
 
-use contend_record::pipe::{Finding, FindingId, Stage};
+use contend_record::pipe::{BottleneckKind, Finding, FindingId, Stage};
 
 use super::{Facts, finding};
 use crate::pipeline::verdict::time;
@@ -18,9 +18,16 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     if stages.is_empty() {
         return Vec::new();
     }
+    // Where one stage sets the pace, the others have time to spare.
+    let advice = match facts.bottleneck.kind {
+        BottleneckKind::Machine => {
+            "Merging stages, or making any of them cheaper, shortens the whole."
+        }
+        _ => "Making others than the slowest cheaper saves CPU time, hardly real time.",
+    };
     let message = format!(
         "On average {wanted:.1} stages wanted to run and {} could: they waited {} for a CPU \
-         between them. Merging stages, or making any of them cheaper, shortens the whole.",
+         between them. {advice}",
         facts.cpus,
         time(facts.total.run_queue_seconds),
     );

@@ -37,27 +37,34 @@ fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
 }
 
 /// The stage whose children used the most CPU time, if the programs started meanwhile
-/// were many and each did little. The kernel counts forks for the whole machine only.
+/// were many and each did little. The kernel counts forks for the whole machine only: where
+/// others were at work meanwhile, those that were seen have to be enough.
 fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
     let stage = facts
         .stages
         .iter()
         .max_by(|a, b| a.children_cpu_seconds.total_cmp(&b.children_cpu_seconds))?;
     let cpu = stage.children_cpu_seconds;
-    let each = cpu / facts.forks.max(1) as f64;
+    let started = if facts.others_at_work { stage.children_seen } else { facts.forks };
+    let each = cpu / started.max(1) as f64;
     if facts.forks < MANY_FORKS || each > LITTLE_SECONDS || cpu < 0.1 * facts.wall_seconds {
         return None;
     }
+    let how_many = if facts.others_at_work {
+        format!("{started} of them were seen, so each used at most {}", time(each))
+    } else {
+        format!(
+            "the machine created {started} processes meanwhile, {} of CPU time each",
+            time(each)
+        )
+    };
     let message = format!(
-        "Stage {} `{}` starts other programs: they used {} of its {} CPU time, and the machine \
-         created {} processes meanwhile, {} of CPU time each. One program that does it all \
-         would save most of that.",
+        "Stage {} `{}` starts other programs: they used {} of its {} CPU time, and {how_many}. \
+         One program that does it all would save most of that.",
         stage.index,
         short(&stage.command),
         time(cpu),
         time(stage.cpu_seconds()),
-        facts.forks,
-        time(each),
     );
     Some(finding(FindingId::StartupCost, vec![stage.index], message))
 }

@@ -16,8 +16,8 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     alone
         .flat_map(|stage| {
             [
-                of(stage, stage.bytes_in, stage.reads, FindingId::TinyReads, "reads"),
-                of(stage, stage.bytes_out, stage.writes, FindingId::TinyWrites, "writes"),
+                of(stage, stage.mean_read_bytes, stage.reads, FindingId::TinyReads, "reads"),
+                of(stage, stage.mean_write_bytes, stage.writes, FindingId::TinyWrites, "writes"),
             ]
         })
         .flatten()
@@ -26,13 +26,12 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
 
 fn of(
     stage: &Stage,
-    moved: Option<u64>,
+    mean: Option<f64>,
     calls: Option<u64>,
     id: FindingId,
     does: &str,
 ) -> Option<Finding> {
-    let (moved, calls) = (moved?, calls?);
-    let mean = moved as f64 / calls.max(1) as f64;
+    let (mean, calls) = (mean?, calls?);
     if calls < MANY_CALLS || mean > TINY {
         return None;
     }
@@ -41,7 +40,7 @@ fn of(
          4 kB to 128 kB a call.",
         stage.index,
         short(&stage.command),
-        bytes(moved as f64),
+        bytes(mean * calls as f64),
         bytes(mean),
     );
     Some(finding(id, vec![stage.index], message))
@@ -55,9 +54,9 @@ mod tests {
     #[test]
     fn many_small_calls_are_named_and_few_or_large_ones_are_not() {
         let with =
-            |bytes_in, reads| Stage { bytes_in: Some(bytes_in), reads: Some(reads), ..stage(1) };
-        assert_eq!(apply(find, &[with(100_000, 100_000)])[0].id, FindingId::TinyReads);
-        assert!(apply(find, &[with(100, 100)]).is_empty());
-        assert!(apply(find, &[with(1 << 30, 100_000)]).is_empty());
+            |mean, reads| Stage { mean_read_bytes: Some(mean), reads: Some(reads), ..stage(1) };
+        assert_eq!(apply(find, &[with(1.0, 100_000)])[0].id, FindingId::TinyReads);
+        assert!(apply(find, &[with(1.0, 100)]).is_empty());
+        assert!(apply(find, &[with(10_000.0, 100_000)]).is_empty());
     }
 }
