@@ -11,6 +11,9 @@ const SHORT_SECONDS: f64 = 0.05;
 const START_SECONDS: f64 = 0.0025;
 /// So many programs started are worth a word.
 const MANY_FORKS: u64 = 50;
+/// Where others start programs too, so many of the stage's own must have been seen, and
+/// hardly any of them twice.
+const MANY_SEEN: u64 = 8;
 /// A program that used less CPU time than this was mostly started and ended.
 const LITTLE_SECONDS: f64 = 0.01;
 
@@ -38,25 +41,24 @@ fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
 
 /// The stage whose children used the most CPU time, if the programs started meanwhile
 /// were many and each did little. The kernel counts forks for the whole machine only: where
-/// others were at work meanwhile, those that were seen have to be enough.
+/// others were at work meanwhile, looks must have met another one almost every time.
 fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
     let stage = facts
         .stages
         .iter()
         .max_by(|a, b| a.children_cpu_seconds.total_cmp(&b.children_cpu_seconds))?;
     let cpu = stage.children_cpu_seconds;
-    let started = if facts.others_at_work { stage.children_seen } else { facts.forks };
-    let each = cpu / started.max(1) as f64;
-    if facts.forks < MANY_FORKS || each > LITTLE_SECONDS || cpu < 0.1 * facts.wall_seconds {
+    let each = cpu / facts.forks.max(1) as f64;
+    let met_anew = stage.children_seen >= MANY_SEEN && 2 * stage.children_seen >= stage.samples;
+    let little = each <= LITTLE_SECONDS && (met_anew || !facts.others_at_work);
+    if facts.forks < MANY_FORKS || !little || cpu < 0.1 * facts.wall_seconds {
         return None;
     }
     let how_many = if facts.others_at_work {
-        format!("{started} of them were seen, so each used at most {}", time(each))
+        format!("{} looks met {} different ones", stage.samples, stage.children_seen)
     } else {
-        format!(
-            "the machine created {started} processes meanwhile, {} of CPU time each",
-            time(each)
-        )
+        let forks = facts.forks;
+        format!("the machine created {forks} processes meanwhile, {} of CPU time each", time(each))
     };
     let message = format!(
         "Stage {} `{}` starts other programs: they used {} of its {} CPU time, and {how_many}. \
