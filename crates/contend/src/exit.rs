@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use contend_profile::pipeline::launch::LaunchError;
 
 /// How contend ends.
@@ -59,9 +60,29 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// Whether words follow the pipeline, as when its text was not quoted: options cannot be told
+/// from those of its commands.
+fn unquoted(error: &clap::Error) -> bool {
+    let word = error.get(ContextKind::InvalidArg);
+    error.kind() == ErrorKind::UnknownArgument
+        && std::env::args_os().nth(1).is_some_and(|verb| verb == "pipe")
+        && std::env::args_os().nth(2).is_some_and(|first| !first.to_string_lossy().starts_with('-'))
+        && matches!(word, Some(ContextValue::String(_)))
+}
+
 /// Prints what clap has to say: help and version to standard output with status 0,
 /// mistakes to standard error with status 2. A reader that has gone is no failure.
-pub fn of_usage(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+pub fn of_usage(mut error: clap::Error) -> ExitCode {
+    if unquoted(&error) {
+        let advice = "quote the whole pipeline: contend pipe 'A | B | C'";
+        let advice = ContextValue::StyledStrs(vec![advice.into()]);
+        error.insert(ContextKind::Suggested, advice);
+    } else if error.kind() == ErrorKind::UnknownArgument {
+        // clap would propose to take an option as the pipeline.
+        error.insert(ContextKind::Suggested, ContextValue::None);
+    }
+    match error.print() {
+        Err(failed) if failed.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failure.into(),
+        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+    }
 }

@@ -19,7 +19,7 @@ use crate::exit::Exit;
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => return exit::of_usage(&error),
+        Err(error) => return exit::of_usage(error),
     };
     let result = match args.verb {
         Verb::Pipe(args) => settings::pipe(args).and_then(commands::pipe::run),

@@ -6,12 +6,16 @@ use std::path::{Path, PathBuf};
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
+use contend_report::render::text::printable;
+use contend_sys::inherited;
 
 use crate::exit::UsageError;
 
 /// Prints an error to standard error; where even that fails, there is nobody to tell.
 pub fn error(message: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "contend: {message}");
+    // Messages quote what the user has given.
+    let lines: Vec<_> = message.split('\n').map(printable).collect();
+    let _ = writeln!(anstream::stderr().lock(), "contend: {}", lines.join("\n"));
 }
 
 /// Prints to standard output.
@@ -49,10 +53,11 @@ pub struct ReportFile {
 enum Target {
     /// Standard output (`-`).
     Stdout,
-    /// A device, a pipe: written to directly.
+    /// A device, a pipe, or a file that we were given open, as `/dev/stderr` may be: written
+    /// to directly.
     Direct(File),
     /// A regular file: written beside it, then moved over it, so that it is never half.
-    Replace(tempfile::NamedTempFile),
+    Replace(tempfile::NamedTempFile, PathBuf),
 }
 
 impl ReportFile {
@@ -63,8 +68,7 @@ impl ReportFile {
     pub fn prepare(path: &Path) -> anyhow::Result<Self> {
         let target = Self::target(path).map_err(|source| {
             // Without the name of the temporary file, which means nothing to the user.
-            let source = source.raw_os_error().map_or(source, io::Error::from_raw_os_error);
-            UsageError(format!("cannot write to {}: {source}", path.display()))
+            UsageError(format!("cannot write to {}: {}", path.display(), source.kind()))
         })?;
         Ok(Self { path: path.to_owned(), target })
     }
@@ -78,21 +82,36 @@ impl ReportFile {
             Ok(data) if !data.is_file() => {
                 OpenOptions::new().write(true).open(path).map(Target::Direct)
             }
-            Ok(_) => {
+            Ok(data) => {
+                if let Some(file) = open_descriptor_of(&data)? {
+                    return Ok(Target::Direct(file));
+                }
                 // It must be writable itself, not only its folder.
                 OpenOptions::new().write(true).open(path)?;
-                Self::beside(&path.canonicalize()?)
+                Self::beside(path)
             }
             Err(_) => Self::beside(path),
         }
     }
 
     fn beside(path: &Path) -> io::Result<Target> {
+        let path = behind_links(path);
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".contend-").permissions(permissions_for(path));
-        builder.tempfile_in(folder).map(Target::Replace)
+        builder.prefix(".contend-").permissions(permissions_for(&path));
+        builder.tempfile_in(folder).map(|file| Target::Replace(file, path))
+    }
+
+    /// Whether both would end up in the same place, so that one would be lost.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        match (&self.target, &other.target) {
+            (Target::Stdout, Target::Stdout) => true,
+            (Target::Replace(_, one), Target::Replace(_, other)) => {
+                absolute(one) == absolute(other)
+            }
+            _ => false,
+        }
     }
 
     /// Writes the text.
@@ -105,14 +124,45 @@ impl ReportFile {
         match self.target {
             Target::Stdout => stdout(text),
             Target::Direct(mut file) => file.write_all(text.as_bytes()).with_context(context),
-            Target::Replace(mut file) => {
+            Target::Replace(mut file, to) => {
                 file.write_all(text.as_bytes()).with_context(context)?;
-                let to = path.canonicalize().unwrap_or_else(|_| path.clone());
                 file.persist(to).map_err(|error| error.error).with_context(context)?;
                 Ok(())
             }
         }
     }
+}
+
+/// The descriptor that we were given for this file, if any: what it is open for goes on
+/// where others have stopped writing.
+fn open_descriptor_of(data: &std::fs::Metadata) -> io::Result<Option<File>> {
+    use std::os::unix::fs::MetadataExt;
+    for fd in inherited::NAMEABLE.filter(|&fd| inherited::was_open(fd)) {
+        let path = format!("/proc/self/fd/{fd}");
+        let Ok(given) = std::fs::metadata(path) else { continue };
+        if (given.dev(), given.ino()) == (data.dev(), data.ino())
+            && let Some(file) = inherited::writable_copy(fd)?
+        {
+            return Ok(Some(file));
+        }
+    }
+    Ok(None)
+}
+
+/// The file that a link, or a link to a link, leads to, even if it is not there yet.
+fn behind_links(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..40 {
+        let Ok(target) = std::fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    path
+}
+
+fn absolute(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+    Some(folder.join(path.file_name()?))
 }
 
 /// Those of the file that is replaced, or what a new file would get.
@@ -163,6 +213,22 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).expect("there"), "new");
         assert_eq!(path.metadata().expect("there").permissions().mode() & 0o777, 0o640);
         assert_eq!(folder.path().read_dir().expect("folder").count(), 1);
+    }
+
+    #[test]
+    fn links_are_followed_even_to_what_is_not_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("target", &link).expect("room");
+        for text in ["first", "second"] {
+            ReportFile::prepare(&link).expect("writable").write(text).expect("room");
+            assert!(link.is_symlink());
+            let target = std::fs::read_to_string(folder.path().join("target"));
+            assert_eq!(target.expect("there"), text);
+        }
+        let [one, other] =
+            ["link", "target"].map(|name| ReportFile::prepare(&folder.path().join(name)));
+        assert!(one.expect("writable").is_same_as(&other.expect("writable")));
     }
 
     #[test]

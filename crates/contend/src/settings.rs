@@ -89,13 +89,15 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     if args.runs > 1 {
         make_repeatable(&mut how)?;
     }
-    Ok(Pipe {
-        parsed,
-        how,
-        runs: args.runs,
-        output: args.output.as_deref().map(ReportFile::prepare).transpose()?,
-        json: args.json.as_deref().map(ReportFile::prepare).transpose()?,
-    })
+    let output = args.output.as_deref().map(ReportFile::prepare).transpose()?;
+    let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
+    if let (Some(output), Some(json)) = (&output, &json)
+        && output.is_same_as(json)
+    {
+        let message = "--output and --json name the same file: one would be lost";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    Ok(Pipe { parsed, how, runs: args.runs, output, json })
 }
 
 /// Settings of `contend demo`: how its pipelines are run, and the lines of input.

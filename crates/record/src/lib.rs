@@ -5,6 +5,7 @@
 
 pub mod host;
 pub mod pipe;
+pub mod signal;
 pub mod stats;
 pub mod warning;
 

@@ -3,12 +3,21 @@
 //! need SIGCHLD. Children are to find things as whoever started us left them, so all of it
 //! is noted before the runtime starts.
 
+use std::fs::File;
+use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::OFlags;
 
 /// Bits 0 to 9: this descriptor was open. Then the ignored signals.
 static NOTED: AtomicU32 = AtomicU32::new(0);
 const DESCRIPTORS: u8 = 10;
+
+/// The descriptors that are noted: those that every shell can name.
+pub const NAMEABLE: std::ops::Range<u8> = 0..DESCRIPTORS;
+
 const SIGPIPE_IGNORED: u32 = 1 << 16;
 const SIGCHLD_IGNORED: u32 = 1 << 17;
 
@@ -59,6 +68,23 @@ pub fn sigchld_ignored() -> bool {
 /// Whether descriptor `fd` (0 to 9) was open when this process started.
 pub fn was_open(fd: u8) -> bool {
     fd < DESCRIPTORS && noted(1 << fd)
+}
+
+/// A copy of a descriptor that this process was started with, if it can be written to.
+///
+/// # Errors
+/// When no descriptor is free.
+pub fn writable_copy(fd: u8) -> io::Result<Option<File>> {
+    if !was_open(fd) {
+        return Ok(None);
+    }
+    // SAFETY: it was open when the process started, and nothing closes those descriptors.
+    let given = unsafe { BorrowedFd::borrow_raw(fd.into()) };
+    let mode = rustix::fs::fcntl_getfl(given)? & OFlags::RWMODE;
+    if mode == OFlags::RDONLY {
+        return Ok(None);
+    }
+    Ok(Some(given.try_clone_to_owned()?.into()))
 }
 
 #[cfg(test)]

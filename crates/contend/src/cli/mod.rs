@@ -12,7 +12,8 @@ use clap::{Parser, Subcommand};
 /// goes: on a CPU, waiting for one, waiting for input, for output, or for something else.
 #[derive(Debug, Parser)]
 #[command(name = "contend", version, propagate_version = true, max_term_width = 100)]
-#[command(disable_help_subcommand = true, arg_required_else_help = true)]
+#[command(arg_required_else_help = true, subcommand_value_name = "VERB")]
+#[command(subcommand_help_heading = "Verbs")]
 #[command(after_help = "`contend VERB -h` is short, `contend VERB --help` has everything.")]
 pub struct Args {
     /// What to do.

@@ -26,11 +26,36 @@ use clap::{Args, ValueHint};
   contend pipe --setup 'f() { tr a-z A-Z; }' 'cat words.txt | f | wc -c'
   contend pipe --json profile.json --output report.txt 'seq 1000000 | rev | sort'
 
+Columns:
+  real, user, sys, cpu   Time from start to end, and CPU time, as `time` prints them. A
+                         stage is a command with all its children and threads.
+  on CPU                 Part of the real time that it ran.
+  queue                  Was ready to run, but no CPU was free.
+  starved                Waited for its input.
+  blocked                Waited for room in its output: its reader was behind.
+  other                  Waited for something else: sleep, lock, disk, child, poll, network,
+                         another pipe, terminal; `stopped` by Ctrl-Z.
+  ?                      What no look could explain.
+  in, out                Bytes read and written; `~` marks what is not exact.
+  reads, writes          System calls for that.
+  switches               How often it left a CPU, by itself or not.
+  memory                 Peak of its resident set, without what it got from the shell.
+  1st out                When its first output was seen.
+  ended                  Exit status, or the signal that ended it.
+  full                   Bytes in a pipe at the moments it was looked at, in percent of what
+                         fits. Small writes take a page each, so a pipe may be full earlier.
+  waits                  The side of a pipe that waited clearly longer.
+
 Exit status:
   The pipeline's own, as the shell would give it. 2 when the command line or the
   pipeline's text is wrong; 125 when contend itself fails; 126 or 127 when the shell
   cannot be started. After SIGINT or SIGTERM the report is still printed, and contend
-  then ends by that signal.
+  then ends by that signal. A Ctrl-C that no stage dies of (a pager) changes nothing.
+
+Environment:
+  CONTEND_SHELL          The shell, if --shell does not say.
+  NO_COLOR               No colours, if not empty.
+  COLUMNS                Columns of the report where standard error is no terminal.
 
 What an ordinary user cannot see:
   The waits of a stage that runs as another user (such as `sudo`) are guessed from its
@@ -69,7 +94,7 @@ pub struct PipeArgs {
     #[arg(long)]
     pub discard: bool,
 
-    /// Run it this many times and report medians with 95 % intervals.
+    /// Run it this many times and report medians with 95 % intervals (from 6 runs on).
     ///
     /// The tables are those of the run with the median wall time. Standard input must be
     /// something that can be read again: a file, a terminal or --stdin.

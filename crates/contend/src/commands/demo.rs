@@ -105,42 +105,77 @@ fn explanation(records: &[PipeRecord]) -> String {
     let [spread, slowed, fused] = records else { return String::new() };
     let real = |record: &PipeRecord| record.wall_seconds;
     let cpu = |record: &PipeRecord| record.total.user_seconds + record.total.system_seconds;
-    let cpus = spread.host.usable_cpus();
     let rate = |record: &PipeRecord| {
         format!("real {}, CPU {}", seconds(real(record)), seconds(cpu(record)))
     };
-    let mut text = String::from("What this shows\n\n");
-    text.push_str(&format!(
-        "1. {}. {} The price of a pipeline is its CPU time, not its real time.\n",
-        rate(spread),
-        match spread.bottleneck.kind {
-            BottleneckKind::Machine => format!(
-                "Four equal stages would keep four CPUs busy; here there {}: the CPUs set the pace.",
-                if cpus < 1.5 { "is one".to_owned() } else { format!("are {cpus}") }
-            ),
-            _ => "The stages do equal work side by side: this is what pipes are best at.".to_owned(),
+    let points = [
+        format!(
+            "1. {}. {} Real time alone misleads: user and system time together are what a \
+             pipeline costs, whatever the CPUs hide by working side by side.",
+            rate(spread),
+            about_spread(spread),
+        ),
+        format!("2. {}. {}", rate(slowed), about_slowed(slowed)),
+        format!(
+            "3. {}. Fusing the quick stages {} the real time ({:.2} times) and {} the CPU time \
+             ({:.2} times), for there are fewer pipes to pay for. {}",
+            rate(fused),
+            comparison(real(fused), real(slowed)),
+            real(fused) / real(slowed),
+            comparison(cpu(fused), cpu(slowed)),
+            cpu(fused) / cpu(slowed),
+            about_fused(fused),
+        ),
+    ];
+    let width = output::width().clamp(40, 100);
+    let wrapped = |text: &str, indent| {
+        let options = textwrap::Options::new(width).subsequent_indent(indent);
+        textwrap::fill(text, options) + "\n"
+    };
+    let last = "Now try your own: contend pipe 'A | B | C'. One run is one sample; --runs 7 gives \
+                medians and intervals.";
+    let points: String = points.iter().map(|point| wrapped(point, "   ")).collect();
+    format!("What this shows\n\n{points}\n{}", wrapped(last, ""))
+}
+
+fn about_spread(record: &PipeRecord) -> String {
+    let cpus = record.host.usable_cpus();
+    match record.bottleneck.kind {
+        BottleneckKind::Machine => format!(
+            "Four equal stages would keep four CPUs busy; here there {}: the CPUs set the pace.",
+            if cpus < 1.5 { "is one".to_owned() } else { format!("are {cpus}") }
+        ),
+        BottleneckKind::Stage => {
+            "The stages do equal work side by side: this is what pipes are best at.".to_owned()
         }
-    ));
-    let slowest = slowed.stages.last();
-    text.push_str(&format!(
-        "2. {}. One slow stage, {}, and the others wait for it: they are blocked, however many \
-         CPUs are idle.\n",
-        rate(slowed),
-        slowest.map_or_else(String::new, |stage| format!("{:.0} % on a CPU", stage.cpu_percent)),
-    ));
-    text.push_str(&format!(
-        "3. {}. Fusing the quick stages {} the real time ({:.2} times) and {} the CPU time \
-         ({:.2} times): the slow stage still sets the pace, and there are fewer pipes to pay \
-         for. To go faster, change the slow stage.\n",
-        rate(fused),
-        comparison(real(fused), real(slowed)),
-        real(fused) / real(slowed),
-        comparison(cpu(fused), cpu(slowed)),
-        cpu(fused) / cpu(slowed),
-    ));
-    text.push_str("\nNow try your own: contend pipe 'A | B | C'. One run is one sample; ");
-    text.push_str("--runs 5 gives medians and intervals.\n");
-    wrapped(&text)
+        _ => "Too little was to be seen to say what set the pace; give it more --lines.".to_owned(),
+    }
+}
+
+fn about_slowed(record: &PipeRecord) -> String {
+    let Some(slowest) = record.stages.last() else { return String::new() };
+    let share = format!("{:.0} % on a CPU", slowest.cpu_percent);
+    match (record.bottleneck.kind, record.bottleneck.stage) {
+        (BottleneckKind::Stage, Some(index)) if index == slowest.index => format!(
+            "One slow stage, {share}, and the others wait for it: they are blocked, and more CPUs \
+             would not help."
+        ),
+        (BottleneckKind::Machine, _) => format!(
+            "One slow stage, {share}, would set the pace if there were CPUs enough; with so few, \
+             all stages wait for a CPU."
+        ),
+        _ => format!("The slow stage was {share}, but not for long enough to set the pace."),
+    }
+}
+
+fn about_fused(record: &PipeRecord) -> &'static str {
+    match record.bottleneck.kind {
+        BottleneckKind::Stage => {
+            "The slow stage still sets the pace: to go faster, change the slow stage."
+        }
+        BottleneckKind::Machine => "The CPUs still set the pace: whatever saves CPU time helps.",
+        _ => "It was too short to say what set the pace.",
+    }
 }
 
 fn comparison(new: f64, old: f64) -> &'static str {
@@ -149,12 +184,6 @@ fn comparison(new: f64, old: f64) -> &'static str {
         ratio if ratio > 1.05 => "raises",
         _ => "hardly changes",
     }
-}
-
-fn wrapped(text: &str) -> String {
-    let width = output::width().clamp(40, 100);
-    let options = textwrap::Options::new(width).subsequent_indent("   ");
-    text.lines().flat_map(|line| textwrap::wrap(line, &options)).map(|line| line + "\n").collect()
 }
 
 #[cfg(test)]

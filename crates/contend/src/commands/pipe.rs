@@ -38,8 +38,14 @@ pub fn run(settings: Pipe) -> Result<Exit> {
     let Some(record) = repeat::summarise(records) else {
         return Ok(signals.interrupted().map_or(Exit::Failure, Exit::Signal));
     };
-    write(&record, settings)?;
-    Ok(signals.interrupted().map_or(Exit::Pipeline(record.exit_code), Exit::Signal))
+    let written = write(&record, settings);
+    let exit = signals.interrupted().map_or(Exit::Pipeline(record.exit_code), Exit::Signal);
+    match written {
+        // The pipeline's own failure is the more important one.
+        Err(error) if exit != Exit::Pipeline(0) => output::error(&format!("{error:#}")),
+        written => written?,
+    }
+    Ok(exit)
 }
 
 /// Runs the pipeline once, shown on the terminal meanwhile if that is wanted.

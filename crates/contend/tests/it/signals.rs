@@ -49,7 +49,7 @@ fn an_interrupt_ends_the_stages_and_the_report_is_printed() {
         assert_eq!(output.status.signal(), Some(number), "it ends by the signal itself");
         let report = text(&output.stderr);
         assert!(report.contains("real "), "{report}");
-        assert!(report.contains("was still running when contend was told to end"), "{report}");
+        assert!(report.contains("still running when contend was told to end"), "{report}");
         assert!(processes_with(&format!("sleep {mark}")).is_empty());
     }
 }

@@ -1,25 +1,53 @@
 //! What is seen on a terminal, and that it is left as it was.
 
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 use crate::support::{contend, has, run, skip, text};
 
 /// Runs a shell line on a terminal of its own and returns everything that was drawn.
 fn on_a_terminal(test: &str, columns: u16, line: &str) -> Option<String> {
+    typed_on_a_terminal(test, columns, line, &[])
+}
+
+/// The same, with keys typed when a text has appeared: pairs of the two.
+fn typed_on_a_terminal(
+    test: &str,
+    columns: u16,
+    line: &str,
+    keys: &[(&str, &str)],
+) -> Option<String> {
     if !has("script") {
         skip(test, "there is no script(1) to make a terminal with");
         return None;
     }
     let line = format!("stty cols {columns} rows 24; {line}");
-    let output = Command::new("script")
+    let mut script = Command::new("script")
         .args(["-qec", &line, "/dev/null"])
         .env_remove("NO_COLOR")
         .env("TERM", "xterm")
-        .stdin(Stdio::null())
-        .output()
+        .stdin(if keys.is_empty() { Stdio::null() } else { Stdio::piped() })
+        .stdout(Stdio::piped())
+        .spawn()
         .expect("script starts");
+    let mut keyboard = script.stdin.take();
+    let mut screen = script.stdout.take().expect("a pipe");
+    let mut drawn = Vec::new();
+    let mut buffer = [0; 4096];
+    let mut keys = keys.iter();
+    let mut next = keys.next();
+    while let Ok(length @ 1..) = screen.read(&mut buffer) {
+        drawn.extend_from_slice(&buffer[..length]);
+        if let (Some((after, key)), Some(keyboard)) = (next, &mut keyboard)
+            && text(&drawn).contains(after)
+        {
+            keyboard.write_all(key.as_bytes()).expect("it reads");
+            next = keys.next();
+        }
+    }
+    script.wait().expect("a child");
     // The terminal itself writes a carriage return before each line feed.
-    Some(text(&output.stdout).replace("\r\r\n", "\r\n"))
+    Some(text(&drawn).replace("\r\r\n", "\r\n"))
 }
 
 fn without_escapes(text: &str) -> String {
@@ -48,6 +76,54 @@ fn the_report_keeps_within_60_columns() {
         assert!(line.chars().count() <= 60, "{line:?}");
     }
     assert!(report.contains("starved") && report.contains("blocked"));
+}
+
+#[test]
+fn control_characters_in_the_pipeline_do_not_reach_the_terminal() {
+    let test = "control_characters_in_the_pipeline_do_not_reach_the_terminal";
+    let line = format!("{} pipe --discard 'echo \u{1b}]0;title\u{7} | cat'", contend());
+    let Some(drawn) = on_a_terminal(test, 100, &line) else { return };
+    assert!(drawn.contains("echo ␛]0;title␇"), "{drawn:?}");
+    assert!(!drawn.contains("\u{1b}]0;"), "{drawn:?}");
+    let wrong = format!("{} pipe 'echo \u{1b}]0;title\u{7} | )'", contend());
+    let Some(drawn) = on_a_terminal(test, 100, &wrong) else { return };
+    assert!(!drawn.contains("\u{1b}]0;"), "{drawn:?}");
+}
+
+#[test]
+fn an_interrupt_that_no_stage_dies_of_is_theirs() {
+    let test = "an_interrupt_that_no_stage_dies_of_is_theirs";
+    let stage =
+        "sh -c 'trap \"echo caught\" INT; echo ready; sleep 0.4; echo on; sleep 0.3; exit 7'";
+    let line = format!("{} pipe \"setsid true | $STAGE\"; echo status $?", contend());
+    let line = format!("STAGE={}; {line}", quoted(stage));
+    let keys = [("ready", "\u{3}"), ("on", "\u{3}")];
+    let Some(drawn) = typed_on_a_terminal(test, 100, &line, &keys) else { return };
+    assert!(drawn.contains("caught") && drawn.contains("status 7"), "{drawn}");
+    assert!(!drawn.contains("told to end"), "{drawn}");
+    // One that dies of it takes contend along, as it does a shell.
+    let pipeline = "sleep 5 | { echo ready; cat; }";
+    let line = format!("{} pipe '{pipeline}'; echo status $?", contend());
+    let keys = [("ready", "\u{3}")];
+    let Some(drawn) = typed_on_a_terminal(test, 100, &line, &keys) else { return };
+    assert!(drawn.contains("told to end") && !drawn.contains("status 0"), "{drawn}");
+}
+
+#[test]
+fn a_stopped_pipeline_leaves_the_terminal_free_and_goes_on() {
+    let test = "a_stopped_pipeline_leaves_the_terminal_free_and_goes_on";
+    let pipeline = format!("{} pipe 'sleep 2.2 | cat'", contend());
+    let line = format!("set -m; {pipeline}; echo stopped; sleep 0.3; fg; echo status $?");
+    let line = format!("bash -c {}", quoted(&line));
+    let keys = [("stages running", "\u{1a}")];
+    let Some(drawn) = typed_on_a_terminal(test, 100, &line, &keys) else { return };
+    let cleared = drawn.find("\u{1b}7\r\n\u{1b}[J\u{1b}8").expect("the table is taken away");
+    assert!(cleared < drawn.rfind("stopped").expect("it stopped"), "{drawn:?}");
+    assert!(drawn.contains("status 0"), "{drawn:?}");
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[test]

@@ -2,4 +2,5 @@
 
 pub mod json;
 pub mod pipe;
+pub mod text;
 pub mod units;

@@ -10,9 +10,11 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use contend_record::pipe::{
     Bottleneck, BottleneckKind, Boundary, Limit, Outcome, PipeRecord, Runs, Stage, WaitingSide,
 };
+use contend_record::signal;
 use contend_record::stats::Estimate;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::text::printable;
 use super::units::{bytes, count, percent, seconds};
 
 const BOLD: Style = Style::new().bold();
@@ -26,8 +28,17 @@ const NARROWEST: usize = 60;
 /// Fewer bytes than this say nothing about a gigabyte.
 const WORTH_A_RATE: u64 = 1_000_000;
 
+/// A shorter run is over before its CPU time can be put in relation to it: what the kernel
+/// does to start and end the stages falls outside.
+const WORTH_A_SHARE: f64 = 0.005;
+
+/// With fewer runs than this no interval of 95 % can be given: that of 5 samples, from the
+/// least to the most, holds the median 94 times of 100.
+const WORTH_AN_INTERVAL: usize = 6;
+
 /// The whole report.
 pub fn report(record: &PipeRecord, width: usize) -> String {
+    let record = &visible(record);
     let width = width.max(NARROWEST);
     let mut out = String::new();
     headline(&mut out, record);
@@ -68,14 +79,32 @@ pub fn report(record: &PipeRecord, width: usize) -> String {
     out
 }
 
+/// The record with every character shown that would otherwise do something to a terminal:
+/// commands are the user's text, and messages quote it.
+fn visible(record: &PipeRecord) -> PipeRecord {
+    let mut record = record.clone();
+    let texts = [&mut record.command, &mut record.bottleneck.evidence]
+        .into_iter()
+        .chain(record.stages.iter_mut().map(|stage| &mut stage.command))
+        .chain(record.findings.iter_mut().map(|finding| &mut finding.message))
+        .chain(record.warnings.iter_mut().map(|warning| &mut warning.message));
+    for text in texts {
+        *text = printable(text);
+    }
+    record
+}
+
 fn headline(out: &mut String, record: &PipeRecord) {
     let cpu = record.total.user_seconds + record.total.system_seconds;
+    let share = match record.wall_seconds {
+        wall if wall < WORTH_A_SHARE => String::new(),
+        _ => format!(" ({:.0} %)", record.total.cpu_percent),
+    };
     let _ = writeln!(
         out,
-        "{BOLD}real {}{BOLD:#}, CPU {} ({:.0} %), exit status {}, {} CPU{}",
+        "{BOLD}real {}{BOLD:#}, CPU {}{share}, exit status {}, {} CPU{}",
         seconds(record.wall_seconds),
         seconds(cpu),
-        record.total.cpu_percent,
         record.exit_code,
         record.host.usable_cpus(),
         if (record.host.usable_cpus() - 1.0).abs() < 1e-9 { "" } else { "s" },
@@ -104,7 +133,7 @@ fn times(record: &PipeRecord, width: usize) -> String {
         columns.push(column("sys", |s| seconds(s.system_seconds)));
     }
     if width >= 70 {
-        columns.push(column("cpu", |s| percent(s.cpu_percent, 100.0)));
+        columns.push(column("cpu", |s| cpu_share(s.cpu_percent, s.wall_seconds)));
     }
     columns.extend([
         column("on CPU", |s| share(s, s.on_cpu_seconds)),
@@ -130,9 +159,13 @@ fn times(record: &PipeRecord, width: usize) -> String {
         all.push(seconds(total.system_seconds));
     }
     if width >= 70 {
-        all.push(format!("{:.0}%", total.cpu_percent));
+        all.push(cpu_share(total.cpu_percent, record.wall_seconds));
     }
     stage_table(record, &columns, Some(all), width)
+}
+
+fn cpu_share(cpu_percent: f64, wall: f64) -> String {
+    if wall < WORTH_A_SHARE { dash() } else { percent(cpu_percent, 100.0) }
 }
 
 /// The kind of most of a stage's other waits, if they are worth a word.
@@ -191,8 +224,9 @@ fn optional(value: Option<u64>, approximate: bool, show: fn(f64) -> String) -> S
 fn ending(stage: &Stage) -> String {
     match stage.outcome {
         Outcome::Exited | Outcome::NotFound | Outcome::NotExecutable => stage.exit_code.to_string(),
-        Outcome::Killed(13) => "PIPE".to_owned(),
-        Outcome::Killed(signal) | Outcome::Interrupted(signal) => format!("sig {signal}"),
+        Outcome::Killed(signal) | Outcome::Interrupted(signal) => {
+            signal::name(signal).map_or_else(|| format!("sig {signal}"), str::to_owned)
+        }
     }
 }
 
@@ -335,11 +369,11 @@ fn verdict(out: &mut String, record: &PipeRecord, width: usize) {
         && moved >= WORTH_A_RATE
     {
         let line = format!(
-            "- CPU time per gigabyte: {} ({} through the widest stage).",
+            "CPU time per gigabyte: {} ({} through the widest stage).",
             seconds(cost),
             bytes(moved as f64)
         );
-        let _ = writeln!(out, "{line}");
+        paragraph(out, "- ", &line, width);
     }
 }
 
@@ -383,18 +417,21 @@ fn paragraph_after(out: &mut String, used: usize, text: &str, width: usize) {
 fn several_runs(runs: &Runs, record: &PipeRecord, width: usize) -> String {
     let mut out = String::new();
     let count = runs.count;
-    let _ = writeln!(
-        out,
-        "{BOLD}{count} runs{BOLD:#}, median [95 % interval]; the tables above are of the run \
-         with the median time"
-    );
-    let _ = writeln!(
-        out,
+    let enough = count >= WORTH_AN_INTERVAL;
+    let interval = |estimate: &Estimate| interval(estimate, enough);
+    let heading = format!("{count} runs");
+    let _ = write!(out, "{BOLD}{heading}{BOLD:#}");
+    let brackets = if enough { "95 % interval" } else { "least, most" };
+    let rest =
+        format!(", median [{brackets}]; the tables above are of the run with the median time");
+    paragraph_after(&mut out, heading.len(), &rest, width);
+    let line = format!(
         "real {}, CPU {}; the same bottleneck in {} of {count}",
         interval(&runs.wall_seconds),
         interval(&runs.cpu_seconds),
         runs.same_bottleneck
     );
+    paragraph(&mut out, "", &line, width);
     let mut table = plain_table();
     let mut headings = vec!["#", "stage", "at work", "CPU"];
     let wide = width >= 110;
@@ -419,8 +456,12 @@ fn several_runs(runs: &Runs, record: &PipeRecord, width: usize) -> String {
     out
 }
 
-fn interval(estimate: &Estimate) -> String {
-    let [low, high] = estimate.ci95;
+/// The median with its interval, or with the least and most where the samples are not `enough`.
+fn interval(estimate: &Estimate, enough: bool) -> String {
+    let samples = estimate.samples.iter().copied();
+    let range =
+        || [samples.clone().fold(f64::INFINITY, f64::min), samples.clone().fold(0.0, f64::max)];
+    let [low, high] = if enough { estimate.ci95 } else { range() };
     format!("{} [{}, {}]", seconds(estimate.median), seconds(low), seconds(high))
 }
 

@@ -1,6 +1,9 @@
 //! Stages that did not end with status 0, each by how it ended.
 
+use std::collections::BTreeSet;
+
 use contend_record::pipe::{Finding, FindingId, Outcome, Stage};
+use contend_record::signal;
 
 use super::{Facts, finding};
 use crate::pipeline::verdict::short;
@@ -9,7 +12,39 @@ use crate::pipeline::verdict::short;
 const SIGPIPE: i32 = 13;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    facts.stages.iter().filter_map(of_stage).collect()
+    unfinished(facts.stages).into_iter().chain(facts.stages.iter().filter_map(of_stage)).collect()
+}
+
+/// Stages that ended with contend, in a sentence for all that the same signal ended.
+fn unfinished(stages: &[Stage]) -> Vec<Finding> {
+    let signals: BTreeSet<_> = stages.iter().filter_map(interrupted_by).collect();
+    let by = |signal| {
+        let ended: Vec<_> =
+            stages.iter().filter(|stage| interrupted_by(stage) == Some(signal)).collect();
+        let message = match ended.as_slice() {
+            [one] => format!(
+                "Stage {} `{}` was still running when contend was told to end; {} ended it.",
+                one.index,
+                short(&one.command),
+                signal_name(signal),
+            ),
+            several => format!(
+                "{} stages were still running when contend was told to end; {} ended them.",
+                several.len(),
+                signal_name(signal),
+            ),
+        };
+        let indices = ended.iter().map(|stage| stage.index).collect();
+        finding(FindingId::StageUnfinished, indices, message)
+    };
+    signals.into_iter().map(by).collect()
+}
+
+fn interrupted_by(stage: &Stage) -> Option<i32> {
+    match stage.outcome {
+        Outcome::Interrupted(signal) => Some(signal),
+        _ => None,
+    }
 }
 
 fn of_stage(stage: &Stage) -> Option<Finding> {
@@ -29,18 +64,10 @@ fn of_stage(stage: &Stage) -> Option<Finding> {
                  command could not be executed."
             ),
         ),
-        Outcome::Killed(SIGPIPE) => return None,
+        Outcome::Killed(SIGPIPE) | Outcome::Interrupted(_) => return None,
         Outcome::Killed(signal) => (
             FindingId::StageKilled,
             format!("Stage {index} `{command}` was killed by {}.", signal_name(signal)),
-        ),
-        Outcome::Interrupted(signal) => (
-            FindingId::StageUnfinished,
-            format!(
-                "Stage {index} `{command}` was still running when contend was told to end; {} \
-                 ended it.",
-                signal_name(signal)
-            ),
         ),
         // A shell says so of a command of its own that such a death has met.
         Outcome::Exited if stage.exit_code == 128 + SIGPIPE => return None,
@@ -53,23 +80,9 @@ fn of_stage(stage: &Stage) -> Option<Finding> {
     Some(finding(id, vec![index], message))
 }
 
-/// The name of a signal, or its number where it has none that is the same everywhere.
+/// The name of a signal, or its number.
 fn signal_name(number: i32) -> String {
-    let name = match number {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        6 => "SIGABRT",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        SIGPIPE => "SIGPIPE",
-        14 => "SIGALRM",
-        15 => "SIGTERM",
-        _ => return format!("signal {number}"),
-    };
-    name.to_owned()
+    signal::name(number).map_or_else(|| format!("signal {number}"), |name| format!("SIG{name}"))
 }
 
 #[cfg(test)]
@@ -93,5 +106,14 @@ mod tests {
             let found = apply(find, &[Stage { outcome, exit_code, ..stage(1) }]);
             assert_eq!(found.first().map(|f| f.id), expected, "{outcome:?}");
         }
+    }
+
+    #[test]
+    fn stages_ended_by_the_same_signal_share_a_sentence() {
+        let ended = |index| Stage { outcome: Outcome::Interrupted(15), ..stage(index) };
+        let found = apply(find, &[ended(1), stage(2), ended(3)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].stages, [1, 3]);
+        assert!(found[0].message.contains("2 stages") && found[0].message.contains("SIGTERM"));
     }
 }
