@@ -139,11 +139,16 @@ pub struct Stat {
     pub state: u8,
     /// Its parent.
     pub parent: i32,
+    /// The kernel is taking it down: its descriptors may be closed, and soon it is a zombie.
+    pub exiting: bool,
     /// Threads of the process.
     pub threads: u64,
     /// When it started, in clock ticks since the machine did.
     pub started: u64,
 }
+
+/// From the kernel's `sched.h`.
+const PF_EXITING: u64 = 4;
 
 impl Stat {
     /// Parses the file; the program's name may hold spaces and parentheses.
@@ -153,9 +158,11 @@ impl Stat {
         let mut fields = rest.split_ascii_whitespace();
         let state = *fields.next()?.as_bytes().first()?;
         let parent = fields.next()?.parse().ok()?;
-        let threads = fields.nth(15)?.parse().ok()?;
+        let flags: u64 = fields.nth(4)?.parse().ok()?;
+        let exiting = flags & PF_EXITING != 0;
+        let threads = fields.nth(10)?.parse().ok()?;
         let started = fields.nth(1)?.parse().ok()?;
-        Some(Self { state, parent, threads, started })
+        Some(Self { state, parent, exiting, threads, started })
     }
 }
 
@@ -237,7 +244,7 @@ mod tests {
     #[test]
     fn a_name_with_parentheses_does_not_confuse_stat() {
         let text = b"42 (a) b) (c) S 7 42 42 0 -1 4194304 1 0 0 0 3 4 0 0 20 0 5 0 9876 1 2 3\n";
-        let stat = Stat { state: b'S', parent: 7, threads: 5, started: 9876 };
+        let stat = Stat { state: b'S', parent: 7, exiting: false, threads: 5, started: 9876 };
         assert_eq!(Stat::parse(text), Some(stat));
     }
 

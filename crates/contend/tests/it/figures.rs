@@ -244,3 +244,43 @@ fn watching_is_off_the_data_path() {
     assert!(own_cpu < 0.25 * cpu, "{own_cpu} s of {cpu} s");
     assert!(number(&record["observation"]["own_max_rss_bytes"]) < 20e6);
 }
+
+#[test]
+fn what_a_stage_leaves_running_is_still_its_own() {
+    // Three loops at work at once, none of them waited for.
+    let work = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; echo done";
+    let record = record(&[&format!("for n in 1 2 3; do {{ {work}; }} & done | cat")]);
+    let [left, reader] = [&record["stages"][0], &record["stages"][1]];
+    assert!(number(&left["user_seconds"]) > 10.0 * number(&reader["user_seconds"]), "{record}");
+    assert!(number(&left["wall_seconds"]) > 0.8 * number(&record["wall_seconds"]), "{record}");
+    assert_eq!(record["stages"][0]["bytes_out"], 15);
+    // A process substitution is started by the stage, and nobody waits for it.
+    let record = self::record(&[&format!("cat <({work}) | cat")]);
+    assert!(number(&record["stages"][0]["user_seconds"]) > 0.01, "{record}");
+}
+
+#[test]
+fn temporary_files_of_a_last_sort_are_no_output() {
+    let record = record(&["seq 1000000 | sort -S 8M >/dev/null"]);
+    let sort = &record["stages"][1];
+    let written = number(&sort["bytes_out"]);
+    assert!((6_888_896.0..7_500_000.0).contains(&written), "{written}: {sort}");
+    assert_eq!(sort["holds_output"], true);
+    assert!(number(&sort["first_output_seconds"]) > 0.5 * number(&sort["wall_seconds"]));
+}
+
+#[test]
+fn what_a_shell_reads_again_of_its_file_counts_once() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), "a line\n".repeat(60_000)).expect("room");
+    let record = record(&[&format!("while read -r l; do :; done <{}", file.path().display())]);
+    let stage = &record["stages"][0];
+    assert!(number(&stage["bytes_in"]) < 420_000.0 + 70_000.0, "{stage}");
+    assert!(stage["approximate"].as_array().expect("a list").contains(&"bytes_in".into()));
+}
+
+#[test]
+fn one_that_begins_late_has_held_nothing() {
+    let record = record(&["yes | head -c 20000000 | (sleep 0.3; cat >/dev/null)"]);
+    assert_eq!(record["stages"][2]["holds_output"], false, "{record}");
+}

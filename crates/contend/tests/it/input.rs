@@ -155,3 +155,49 @@ fn nothing_is_left_in_the_folder_for_temporary_files() {
     let mut command = pipe(&["echo x | cat"]);
     assert!(run(command.env("TMPDIR", "/no/such/folder"), "").status.success());
 }
+
+#[test]
+fn a_report_to_an_open_file_goes_where_its_last_writer_stopped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let after = |line: &str| {
+        let script = format!("cd '{}'; C='{}'; {line}", folder.path().display(), contend());
+        let output = run(Command::new("sh").args(["-c", &script]), "");
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+        std::fs::read_to_string(folder.path().join("log")).expect("there")
+    };
+    let log = after("echo first >log; $C pipe --output /dev/stderr 'echo x >&2' 2>>log");
+    assert!(log.starts_with("first\nx\nreal "), "{log}");
+    let log = after("{ $C pipe --json /dev/stdout --output /dev/null 'echo x'; echo end; } >log");
+    assert!(log.starts_with("x\n{") && log.ends_with("}\nend\n"), "{log}");
+    let log = after("exec 5>log; echo first >&5; $C pipe --output /dev/fd/5 'echo x'");
+    assert!(log.starts_with("first\nreal "), "{log}");
+}
+
+#[test]
+fn one_file_for_both_report_and_record_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("both");
+    let file = file.to_str().expect("UTF-8");
+    let (status, error) = refusal(&["--output", file, "--json", file, "echo x"]);
+    assert_eq!(status, Some(2));
+    assert!(error.contains("same file"), "{error}");
+    assert_eq!(folder.path().read_dir().expect("a folder").count(), 0);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_does_not_hide_the_pipeline_s_failure() {
+    for (pipeline, expected) in [("exit 7", 7), ("true", 125)] {
+        let mut command = Command::new(contend());
+        let output = run(command.args(["pipe", "--output", "/dev/full", pipeline]), "");
+        assert_eq!(output.status.code(), Some(expected), "{pipeline}");
+        assert!(text(&output.stderr).contains("/dev/full"));
+    }
+}
+
+#[test]
+fn words_after_the_pipeline_are_told_to_be_quoted() {
+    let (status, error) = refusal(&["cat", "file"]);
+    assert_eq!(status, Some(2));
+    assert!(error.contains("quote the whole pipeline"), "{error}");
+    assert!(!refusal(&["--no-such-flag"]).1.contains("tip"));
+}

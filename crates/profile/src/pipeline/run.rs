@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use contend_sys::child::{self, Change, Usage, Which};
 use contend_sys::cpu;
-use contend_sys::procfs::{self, Status};
+use contend_sys::procfs::{self, Stat, Status};
 use contend_sys::signal::Arrived;
 use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -49,6 +49,8 @@ const FIRST_REFRESH: Duration = Duration::from_millis(10);
 const EXEC_SOON: Duration = Duration::from_millis(50);
 /// Signals closer together than this are one request to end.
 const SAME_REQUEST: Duration = Duration::from_millis(50);
+/// Tearing down a large process takes milliseconds.
+const LAST_MOMENT: Duration = Duration::from_millis(50);
 /// Time between two reports to whoever follows the run.
 const PROGRESS: Duration = Duration::from_millis(100);
 
@@ -91,6 +93,7 @@ pub fn run(
     let own_before = child::own_usage();
     let (mut watch, shell) = Watch::begin(launched, parsed, setup, signals)?;
     watch.follow(progress);
+    watch.collect_last_orphans();
     watch.forgive();
     let mut run = watch.into_raw(own_before);
     let last_words = last_words(run.exit_code(parsed.inverted), &run.statuses());
@@ -292,6 +295,19 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// A process whose output has ended, so that its reader could end, may be on its way out
+    /// still; that takes the kernel a moment. Others, in the background, may live on.
+    fn collect_last_orphans(&mut self) {
+        let begun = Instant::now();
+        while begun.elapsed() < LAST_MOMENT {
+            self.collect_children();
+            if !own_children().into_iter().any(|pid| pid != self.shell_pid && is_exiting(pid)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+
     fn is_awaited(&self, pid: Pid) -> bool {
         pid == self.shell_pid
             || self.stages.iter().any(|stage| stage.pid == pid && stage.ended.is_none())
@@ -429,6 +445,14 @@ impl<'a> Watch<'a> {
 /// The processes whose parent this process is, orphans of others included.
 fn own_children() -> Vec<Pid> {
     children_of(rustix::process::getpid()).unwrap_or_default()
+}
+
+fn is_exiting(pid: Pid) -> bool {
+    let mut buffer = [0; 1024];
+    procfs::read_once(&format!("/proc/{}/stat", pid.as_raw_nonzero()), &mut buffer)
+        .ok()
+        .and_then(Stat::parse)
+        .is_some_and(|stat| stat.exiting || stat.state == b'Z')
 }
 
 /// `VmHWM` of this process; its `ru_maxrss` would start with its spawner's.

@@ -33,7 +33,13 @@ pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
     };
     let Some(arrived) = first_output(raw, before) else { return false };
     let writer_ended = raw[before].ended;
-    let began_reading = raw[index].first_read.unwrap_or(arrived).max(arrived);
+    let stage = &raw[index];
+    let began_reading = match stage.first_read {
+        Some(time) => time.max(arrived),
+        // When it began is not known, but that it had read most of it before is enough.
+        None if stage.read_before_output >= stage.io.map_or(0, |io| io.read_bytes) / 2 => arrived,
+        None => return false,
+    };
     let had_input_for = writer_ended.min(written).saturating_sub(began_reading);
     written + between_looks >= writer_ended && had_input_for >= while_long
 }
