@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{contend, finding_ids, has, pipe, record, skip, text};
+use crate::support::{contend, finding_ids, has, pipe, record, record_in_quiet, skip, text};
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
@@ -95,7 +95,7 @@ fn cpu_time_is_the_kernel_s() {
 #[test]
 fn a_sleeping_stage_is_named_though_another_uses_more_cpu() {
     let sleeper = "while read -r l; do sleep 0.01; echo $l; done";
-    let record = record(&[&format!("seq 120 | {sleeper} | {BUSY} | cat")]);
+    let record = record_in_quiet(&[&format!("seq 120 | {sleeper} | {BUSY} | cat")]);
     let cpu = |index: usize| {
         let stage = &record["stages"][index];
         number(&stage["user_seconds"]) + number(&stage["system_seconds"])
@@ -109,7 +109,7 @@ fn a_sleeping_stage_is_named_though_another_uses_more_cpu() {
 #[test]
 fn a_stage_that_works_is_named_and_its_neighbours_wait() {
     let slow = "head -c 60000000 /dev/zero | base64 | gzip -6 | cat >/dev/null";
-    let record = record(&[slow]);
+    let record = record_in_quiet(&[slow]);
     assert_eq!(bottleneck(&record), ("stage", Some(3), Some("cpu")), "{record}");
     let stages = record["stages"].as_array().expect("a list");
     assert!(number(&stages[1]["blocked_seconds"]) > number(&stages[1]["starved_seconds"]));
@@ -192,7 +192,7 @@ fn a_reader_of_single_bytes_is_named() {
 
 #[test]
 fn starting_many_programs_is_named() {
-    let record = record(&["seq 200 | while read -r n; do expr $n + 1; done >/dev/null"]);
+    let record = record_in_quiet(&["seq 200 | while read -r n; do expr $n + 1; done >/dev/null"]);
     let found = record["findings"].as_array().expect("a list").iter();
     let startup: Vec<_> = found.filter(|finding| finding["id"] == "startup-cost").collect();
     assert_eq!(startup.len(), 1, "{record}");

@@ -99,8 +99,7 @@ fn an_interrupt_that_no_stage_dies_of_is_theirs() {
     if !has("bash") {
         return skip(test, "there is no bash");
     }
-    let stage =
-        "sh -c 'trap \"echo caught\" INT; echo ready; sleep 0.4; echo second; sleep 0.3; exit 7'";
+    let stage = "sh -c 'trap \"echo caught\" INT; sleep 0.3; echo ready; sleep 0.4; echo second; sleep 0.3; exit 7'";
     let line = format!("{} pipe \"setsid true | $STAGE\"; echo code=$?", contend());
     // Unlike others, bash goes on after a Ctrl-C that its child did not die of.
     let line = format!("export STAGE={}; bash -c {}", quoted(stage), quoted(&line));

@@ -49,7 +49,7 @@ fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
         .max_by(|a, b| a.children_cpu_seconds.total_cmp(&b.children_cpu_seconds))?;
     let cpu = stage.children_cpu_seconds;
     let each = cpu / facts.forks.max(1) as f64;
-    let met_anew = stage.children_seen >= MANY_SEEN && 2 * stage.children_seen >= stage.samples;
+    let met_anew = stage.children_seen >= MANY_SEEN && 3 * stage.children_seen >= stage.samples;
     let little = each <= LITTLE_SECONDS && (met_anew || !facts.others_at_work);
     if facts.forks < MANY_FORKS || !little || cpu < 0.1 * facts.wall_seconds {
         return None;
