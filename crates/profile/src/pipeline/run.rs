@@ -330,9 +330,13 @@ impl<'a> Watch<'a> {
         let time = begun.duration_since(self.last_tick);
         self.last_tick = begun;
         let now = begun.duration_since(self.begun);
+        let refresh = begun >= self.next_refresh;
+        if refresh {
+            // First of all: we run on a CPU that a writer may want, and its reader goes on.
+            self.look_into_pipes();
+        }
         self.look(now, time);
         self.count_runnable();
-        let refresh = begun >= self.next_refresh;
         let ask_for_exec = refresh || now < EXEC_SOON;
         self.look_at_io(now, refresh);
         for stage in self.stages.iter_mut().filter(|stage| stage.ended.is_none()) {
@@ -345,7 +349,6 @@ impl<'a> Watch<'a> {
         }
         if refresh {
             self.next_refresh = begun + REFRESH;
-            self.look_into_pipes();
         }
         self.ticks += 1;
         // With the cost of waking up and going to sleep again.
