@@ -67,6 +67,10 @@ pub struct Fills {
     pub most: u64,
     /// Looks.
     pub looks: u64,
+    /// Looks that found it empty or nearly so.
+    pub empty: u64,
+    /// Looks that found it full or nearly so.
+    pub full: u64,
     /// Bytes that fit, at the last look.
     pub capacity: u64,
 }
@@ -77,12 +81,21 @@ impl Fills {
         (self.looks > 0).then(|| self.sum as f64 / self.looks as f64)
     }
 
+    /// The part of the looks that found it as `counted`; none where there was no look.
+    pub fn share(&self, counted: u64) -> f64 {
+        counted as f64 / self.looks.max(1) as f64
+    }
+
     /// Adds what is in the pipe that `end` leads to, if it is one.
     pub fn look(&mut self, end: Option<&End>) {
         if let Some(fill) = end.and_then(End::fill) {
             self.sum += fill.bytes;
             self.most = self.most.max(fill.bytes);
             self.looks += 1;
+            // Its writer may have gone on while we took the CPU that its reader wanted.
+            let little = fill.capacity / 16;
+            self.empty += u64::from(fill.bytes < little);
+            self.full += u64::from(fill.bytes + little > fill.capacity);
             self.capacity = fill.capacity;
         }
     }

@@ -192,6 +192,7 @@ fn waiting_side(blocked: f64, starved: f64, wall: Duration) -> WaitingSide {
 mod tests {
     use super::super::stage;
     use super::super::tests::raw_stage;
+    use super::super::time::Pressure;
     use super::*;
 
     #[expect(clippy::unnecessary_wraps, reason = "it is what the field takes")]
@@ -200,7 +201,8 @@ mod tests {
     }
 
     fn bytes(raw: &[RawStage]) -> Vec<(Option<u64>, Option<u64>)> {
-        let mut stages: Vec<_> = raw.iter().map(|raw| stage(1, "x", raw)).collect();
+        let mut stages: Vec<_> =
+            raw.iter().map(|raw| stage(1, "x", raw, Pressure::default())).collect();
         reconcile(&mut stages, raw, &[]);
         stages.iter().map(|s| (s.bytes_in, s.bytes_out)).collect()
     }

@@ -14,7 +14,7 @@ use contend_sys::child::ExitStatus;
 use super::raw::RawRun;
 use super::stage::RawStage;
 use crate::observe::Wait;
-use time::Times;
+use time::{Pressure, Times};
 
 /// Where the stages' time went, first to last. `texts` are the stages' commands.
 pub fn stages(run: &RawRun, texts: &[String]) -> Vec<Stage> {
@@ -23,7 +23,7 @@ pub fn stages(run: &RawRun, texts: &[String]) -> Vec<Stage> {
         .iter()
         .zip(texts)
         .enumerate()
-        .map(|(index, (raw, text))| stage(index + 1, text, raw))
+        .map(|(index, (raw, text))| stage(index + 1, text, raw, Pressure::of(run, index)))
         .collect();
     bytes::reconcile(&mut stages, &run.stages, &run.fills);
     for index in 0..stages.len() {
@@ -34,8 +34,8 @@ pub fn stages(run: &RawRun, texts: &[String]) -> Vec<Stage> {
     stages
 }
 
-fn stage(index: usize, text: &str, raw: &RawStage) -> Stage {
-    let times = Times::of(raw);
+fn stage(index: usize, text: &str, raw: &RawStage, pressure: Pressure) -> Stage {
+    let times = Times::of(raw, pressure);
     let waits = times.waits;
     let waited = |wait: Wait| waits[wait as usize].as_secs_f64();
     let other_waits = OtherWaits {

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use crate::observe::Wait;
+use crate::pipeline::raw::RawRun;
 use crate::pipeline::stage::RawStage;
 
 /// The looks that found a stage waiting may fall short of its waiting time by this factor
@@ -16,6 +17,29 @@ use crate::pipeline::stage::RawStage;
 /// of the waiting time, though looking itself hides some waits: on a busy machine a stage
 /// that is woken while we look has to wait for our CPU.
 const SCALING: (f64, f64, f64) = (1.25, 1.0 / 16.0, 4.0);
+
+/// The part of the looks into its pipes that must agree on what a stage waits for.
+const MOSTLY: f64 = 0.75;
+
+/// How often a stage's pipes allowed it to go on, by the looks into them, from 0 to 1.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pressure {
+    /// Its input was empty.
+    pub input_empty: f64,
+    /// Its output was full.
+    pub output_full: f64,
+}
+
+impl Pressure {
+    pub fn of(run: &RawRun, index: usize) -> Self {
+        let input = index.checked_sub(1).map_or(Some(&run.input_fill), |i| run.fills.get(i));
+        let output = run.fills.get(index);
+        Self {
+            input_empty: input.map_or(0.0, |fills| fills.share(fills.empty)),
+            output_full: output.map_or(0.0, |fills| fills.share(fills.full)),
+        }
+    }
+}
 
 /// A lifetime, divided.
 pub(super) struct Times {
@@ -26,7 +50,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    pub fn of(raw: &RawStage) -> Self {
+    pub fn of(raw: &RawStage, pressure: Pressure) -> Self {
         let lifetime = raw.ended;
         // Tasks that were active at the same time count once for the stage.
         let overlap = if raw.several_tasks && !raw.seen.active.is_zero() {
@@ -50,10 +74,33 @@ impl Times {
 
         let (first, each, last) = SCALING;
         let most = (first + each * raw.seen.waiting_looks as f64).min(last);
-        let waits = scale(seen, waited, most);
+        let mut waits = scale(seen, waited, most);
+        let total: Duration = waits.iter().sum();
+        let (starved, blocked) = from_pipes(&waits, waited.saturating_sub(total), pressure);
+        waits[Wait::Starved as usize] += starved;
+        waits[Wait::Blocked as usize] += blocked;
         let known: Duration = Wait::known().map(|wait| waits[wait as usize]).sum();
         Self { on_cpu, run_queue, waits, unexplained: waited.saturating_sub(known) }
     }
+}
+
+/// Waits that no look has met, of a stage that waits for its pipes alone. One that is woken
+/// for every few bytes waits so shortly that whoever looks, and takes a CPU for it, finds it
+/// ready to run nearly always. What it waited for then shows in its pipes, if they were
+/// mostly found empty before it or full behind it.
+fn from_pipes(
+    waits: &[Duration; Wait::COUNT],
+    unseen: Duration,
+    pressure: Pressure,
+) -> (Duration, Duration) {
+    let pipes = waits[Wait::Starved as usize] + waits[Wait::Blocked as usize];
+    let others = waits.iter().sum::<Duration>().saturating_sub(pipes);
+    let either = pressure.input_empty + pressure.output_full;
+    if others > unseen / 20 || either < MOSTLY {
+        return (Duration::ZERO, Duration::ZERO);
+    }
+    let starved = unseen.mul_f64(pressure.input_empty / either);
+    (starved, unseen.saturating_sub(starved))
 }
 
 /// Scales what was seen to the time that was spent waiting, by `most` at most.
@@ -99,7 +146,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn account(raw: &RawStage) -> Stage {
-        stage(1, "x", raw)
+        stage(1, "x", raw, Pressure::default())
     }
 
     fn seen(waits: &[(Wait, u32)]) -> Seen {
@@ -136,6 +183,20 @@ mod tests {
         let mut many = RawStage { seen: seen(&[(Wait::Blocked, 300)]), ..raw_stage() };
         many.seen.waiting_looks = 30;
         assert!(close(account(&many).blocked_seconds, 0.5));
+    }
+
+    #[test]
+    fn the_pipes_tell_of_waits_too_short_to_be_met() {
+        let few = RawStage { seen: seen(&[(Wait::Starved, 20)]), ..raw_stage() };
+        let empty = Pressure { input_empty: 0.9, output_full: 0.0 };
+        let stage = super::super::stage(1, "x", &few, empty);
+        assert!(close(stage.starved_seconds, 0.5) && close(stage.unexplained_seconds, 0.0));
+        let unclear = Pressure { input_empty: 0.4, output_full: 0.1 };
+        let stage = super::super::stage(1, "x", &few, unclear);
+        assert!(close(stage.starved_seconds, 0.025));
+        let sleeps = RawStage { seen: seen(&[(Wait::Sleep, 40)]), ..raw_stage() };
+        let stage = super::super::stage(1, "x", &sleeps, empty);
+        assert!(close(stage.starved_seconds, 0.0), "its waits are of another kind");
     }
 
     #[test]
