@@ -17,12 +17,12 @@ use clap::{Args, ValueHint};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   contend pipe 'sort words.txt | uniq -c | sort -rn | head'
-  contend pipe --discard --runs 5 'zcat log.gz | grep -v bot | cut -d\" \" -f1'
+  contend pipe --discard --runs 7 'zcat log.gz | grep -v bot | cut -d\" \" -f1'
   contend pipe --setup 'f() { tr a-z A-Z; }' 'cat words.txt | f | wc -c'
   contend pipe --json profile.json --output report.txt 'seq 1000000 | rev | sort'")]
 #[command(after_long_help = "Examples:
   contend pipe 'sort words.txt | uniq -c | sort -rn | head'
-  contend pipe --discard --runs 5 'zcat log.gz | grep -v bot | cut -d\" \" -f1'
+  contend pipe --discard --runs 7 'zcat log.gz | grep -v bot | cut -d\" \" -f1'
   contend pipe --setup 'f() { tr a-z A-Z; }' 'cat words.txt | f | wc -c'
   contend pipe --json profile.json --output report.txt 'seq 1000000 | rev | sort'
 

@@ -18,6 +18,11 @@ use crate::pipeline::stage::RawStage;
 /// that is woken while we look has to wait for our CPU.
 const SCALING: (f64, f64, f64) = (1.25, 1.0 / 16.0, 4.0);
 
+/// Where less than this part of the lifetime went unseen, several looks are enough to share
+/// it out: were they all wrong, it would hardly show.
+const LITTLE: f64 = 0.10;
+const SEVERAL: u64 = 3;
+
 /// The part of the looks into its pipes that must agree on what a stage waits for.
 const MOSTLY: f64 = 0.75;
 
@@ -73,7 +78,14 @@ impl Times {
         *child = child.saturating_sub(unseen_work);
 
         let (first, each, last) = SCALING;
-        let most = (first + each * raw.seen.waiting_looks as f64).min(last);
+        let looks = raw.seen.waiting_looks;
+        let total: Duration = seen.iter().sum();
+        let little = waited.saturating_sub(total) < lifetime.mul_f64(LITTLE);
+        let most = if little && looks >= SEVERAL {
+            f64::INFINITY
+        } else {
+            (first + each * looks as f64).min(last)
+        };
         let mut waits = scale(seen, waited, most);
         let total: Duration = waits.iter().sum();
         let (starved, blocked) = from_pipes(&waits, waited.saturating_sub(total), pressure);
@@ -183,6 +195,12 @@ mod tests {
         let mut many = RawStage { seen: seen(&[(Wait::Blocked, 300)]), ..raw_stage() };
         many.seen.waiting_looks = 30;
         assert!(close(account(&many).blocked_seconds, 0.5));
+        let mut little = RawStage { seen: seen(&[(Wait::Blocked, 20)]), ..raw_stage() };
+        little.usage.user = 700 * MS;
+        little.seen.waiting_looks = 3;
+        assert!(close(account(&little).blocked_seconds, 0.1));
+        little.seen.waiting_looks = 2;
+        assert!(close(account(&little).unexplained_seconds, 0.1 - 0.02 * (1.25 + 2.0 / 16.0)));
     }
 
     #[test]
