@@ -33,11 +33,11 @@ pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
     };
     let Some(arrived) = first_output(raw, before) else { return false };
     let writer_ended = raw[before].ended;
-    let stage = &raw[index];
-    let began_reading = match stage.first_read {
+    let input = stages.get(index).and_then(|stage| stage.bytes_in).unwrap_or(0);
+    let began_reading = match raw[index].first_read {
         Some(time) => time.max(arrived),
         // When it began is not known, but that it had read most of it before is enough.
-        None if stage.read_before_output >= stage.io.map_or(0, |io| io.read_bytes) / 2 => arrived,
+        None if raw[index].read_before_output >= input / 2 => arrived,
         None => return false,
     };
     let had_input_for = writer_ended.min(written).saturating_sub(began_reading);
