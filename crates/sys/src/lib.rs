@@ -8,6 +8,7 @@
 pub mod child;
 pub mod cpu;
 pub mod inherited;
+pub mod interrupt;
 pub mod lease;
 pub mod load;
 pub mod memory;

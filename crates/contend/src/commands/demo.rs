@@ -6,10 +6,10 @@ use std::io::{BufWriter, Write};
 use anyhow::{Context as _, Result};
 use contend_profile::pipeline::gate::proc_path;
 use contend_profile::pipeline::parse::parse;
-use contend_profile::pipeline::signals::Signals;
 use contend_record::pipe::{BottleneckKind, PipeRecord};
 use contend_report::render;
 use contend_report::render::units::seconds;
+use contend_sys::interrupt::Signals;
 
 use super::pipe::run_once;
 use crate::exit::Exit;

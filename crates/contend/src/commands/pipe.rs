@@ -3,10 +3,10 @@
 use anyhow::{Context as _, Result};
 use contend_profile::pipeline::launch::{LaunchError, LaunchSpec};
 use contend_profile::pipeline::parse::Parsed;
-use contend_profile::pipeline::signals::Signals;
 use contend_profile::pipeline::{profile, repeat};
 use contend_record::pipe::PipeRecord;
 use contend_report::render;
+use contend_sys::interrupt::Signals;
 
 use crate::exit::Exit;
 use crate::live::Live;

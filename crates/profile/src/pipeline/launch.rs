@@ -16,7 +16,7 @@ use rustix::process::kill_process;
 use super::gate::{Gate, proc_path};
 use super::parse::Parsed;
 use super::script::{Manner, Meeting, script};
-use super::signals::Signals;
+use contend_sys::interrupt::Signals;
 
 /// What is to be started, and how.
 #[derive(Debug)]

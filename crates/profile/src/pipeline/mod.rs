@@ -14,7 +14,6 @@ pub mod raw;
 pub mod repeat;
 pub mod run;
 pub mod script;
-pub mod signals;
 pub mod stage;
 pub mod tracing;
 pub mod verdict;
@@ -24,12 +23,12 @@ use contend_record::pipe::{Boundary, Observation, PipeRecord, SCHEMA};
 use contend_record::warning::{Warning, WarningId};
 use contend_sys::load::Load;
 
+use contend_sys::interrupt::Signals;
 use findings::Facts;
 use launch::{LaunchError, LaunchSpec};
 use parse::Parsed;
 use raw::RawRun;
 use run::Progress;
-use signals::Signals;
 use verdict::Evidence;
 
 /// Runs the pipeline once and says what it did. `host` goes into the record as it is,

@@ -25,10 +25,10 @@ use super::launch::{
 use super::parse::Parsed;
 use super::raw::{Fills, LONGEST, RawRun};
 use super::script::last_words;
-use super::signals::Signals;
 use super::stage::RunningStage;
 use super::tracing;
 use crate::observe::{State, Wait};
+use contend_sys::interrupt::Signals;
 
 /// Shortest time between two looks.
 const SHORTEST: Duration = Duration::from_millis(1);

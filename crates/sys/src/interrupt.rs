@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use contend_sys::Signal;
-use contend_sys::signal::{Arrived, SignalFd, stop_by};
+use crate::signal::{Arrived, SignalFd, stop_by};
+use rustix::process::Signal;
 
 /// Those that ask contend to end.
 const ENDING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
@@ -73,7 +73,7 @@ impl Signals {
     }
 
     /// For starting children with the mask from before.
-    pub(super) fn blocked(&self) -> &SignalFd {
+    pub fn blocked(&self) -> &SignalFd {
         &self.fd
     }
 }
