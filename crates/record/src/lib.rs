@@ -4,6 +4,8 @@
 //! store is one record rendered three ways.
 
 pub mod host;
+pub mod lab;
+pub mod parameters;
 pub mod pipe;
 pub mod signal;
 pub mod stats;

@@ -33,10 +33,82 @@ pub fn median(samples: &[f64]) -> Option<f64> {
     median_of_sorted(&sorted)
 }
 
+/// The same without sorting all of it.
+fn median_by_selection(samples: &mut [f64]) -> Option<f64> {
+    let odd = samples.len() % 2 == 1;
+    if samples.is_empty() {
+        return None;
+    }
+    let (below, &mut upper, _) = samples.select_nth_unstable_by(samples.len() / 2, f64::total_cmp);
+    let lower = below.iter().copied().max_by(f64::total_cmp).filter(|_| !odd);
+    Some(lower.map_or(upper, |lower| f64::midpoint(lower, upper)))
+}
+
 fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;
     if sorted.len() % 2 == 1 { Some(upper) } else { Some(f64::midpoint(sorted[middle - 1], upper)) }
+}
+
+/// Which samples, by their place, lie far from the others: those with a modified z-score
+/// above 3.5 (Iglewicz & Hoaglin 1993, "How to detect and handle outliers"). Where more than
+/// half of the samples are equal, the mean deviation takes the place of the median one.
+pub fn outliers(samples: &[f64]) -> Vec<usize> {
+    let Some(middle) = median(samples) else { return Vec::new() };
+    let deviations: Vec<f64> = samples.iter().map(|sample| (sample - middle).abs()).collect();
+    let typical = median(&deviations).filter(|&mad| mad > 0.0).map(|mad| 1.4826 * mad);
+    let mean = deviations.iter().sum::<f64>() / samples.len() as f64;
+    let spread = typical.unwrap_or(1.2533 * mean);
+    let far = |&(_, &deviation): &(usize, &f64)| spread > 0.0 && deviation / spread > 3.5;
+    deviations.iter().enumerate().filter(far).map(|(index, _)| index).collect()
+}
+
+/// A straight line through measured points, by least squares.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Line {
+    /// What one more of the abscissa adds.
+    pub slope: f64,
+    /// 95 % interval of the slope by Student's t, if the points scatter alike everywhere;
+    /// null with fewer than three points.
+    pub slope_ci95: Option<[f64; 2]>,
+    /// What is there at zero.
+    pub intercept: f64,
+    /// How many points.
+    pub points: usize,
+}
+
+impl Line {
+    /// The line through these points; `None` when they do not differ in their abscissa.
+    pub fn through(points: &[(f64, f64)]) -> Option<Self> {
+        let count = points.len() as f64;
+        let mean_x = points.iter().map(|point| point.0).sum::<f64>() / count;
+        let mean_y = points.iter().map(|point| point.1).sum::<f64>() / count;
+        let squares: f64 = points.iter().map(|point| (point.0 - mean_x).powi(2)).sum();
+        if points.len() < 2 || squares <= 0.0 {
+            return None;
+        }
+        let products: f64 =
+            points.iter().map(|point| (point.0 - mean_x) * (point.1 - mean_y)).sum();
+        let slope = products / squares;
+        let intercept = mean_y - slope * mean_x;
+        let slope_ci95 = points.len().checked_sub(2).filter(|&free| free > 0).map(|free| {
+            let rest = |point: &(f64, f64)| (point.1 - intercept - slope * point.0).powi(2);
+            let variance = points.iter().map(rest).sum::<f64>() / free as f64;
+            let half = student_t(free) * (variance / squares).sqrt();
+            [slope - half, slope + half]
+        });
+        Some(Self { slope, slope_ci95, intercept, points: points.len() })
+    }
+}
+
+/// The 97.5th percentile of Student's t with this many degrees of freedom, from 1.
+fn student_t(free: usize) -> f64 {
+    const TABLE: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+        2.052, 2.048, 2.045, 2.042,
+    ];
+    TABLE.get(free.saturating_sub(1)).copied().unwrap_or(1.96 + 2.5 / free as f64)
 }
 
 fn bootstrap_median(samples: &[f64], seed: u64) -> [f64; 2] {
@@ -45,8 +117,7 @@ fn bootstrap_median(samples: &[f64], seed: u64) -> [f64; 2] {
     let mut medians: Vec<f64> = (0..RESAMPLES)
         .filter_map(|_| {
             resample.fill_with(|| samples[random.usize(..samples.len())]);
-            resample.sort_by(f64::total_cmp);
-            median_of_sorted(&resample)
+            median_by_selection(&mut resample)
         })
         .collect();
     medians.sort_by(f64::total_cmp);
@@ -65,7 +136,63 @@ mod tests {
         assert_eq!(median(&[]), None);
     }
 
+    #[test]
+    fn what_lies_far_from_the_others_is_an_outlier() {
+        assert_eq!(outliers(&[1.0, 1.1, 0.9, 1.05, 0.95, 5.0, 1.0]), [5]);
+        assert_eq!(outliers(&[1.0, 2.0, 3.0, 4.0, 5.0]), [0; 0]);
+        let mostly_equal = [7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 90.0];
+        assert_eq!(outliers(&mostly_equal), [7]);
+        assert_eq!(outliers(&[3.0; 5]), [0; 0]);
+        assert_eq!(outliers(&[]), [0; 0]);
+    }
+
+    #[test]
+    fn a_line_is_found_with_its_interval() {
+        // Anscombe's first data set (1973): slope 0.5001, intercept 3.0001, and a standard
+        // error of the slope of 0.1179.
+        let x = [10.0, 8.0, 13.0, 9.0, 11.0, 14.0, 6.0, 4.0, 12.0, 7.0, 5.0];
+        let y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68];
+        let points: Vec<_> = x.into_iter().zip(y).collect();
+        let line = Line::through(&points).expect("a line");
+        assert!((line.slope - 0.5001).abs() < 1e-4 && (line.intercept - 3.0001).abs() < 1e-4);
+        let [low, high] = line.slope_ci95.expect("enough points");
+        assert!((low - (0.5001 - 2.262 * 0.1179)).abs() < 1e-3, "{low}");
+        assert!((high - (0.5001 + 2.262 * 0.1179)).abs() < 1e-3, "{high}");
+        assert_eq!(Line::through(&[(1.0, 2.0), (1.0, 3.0)]), None);
+        assert_eq!(Line::through(&[(1.0, 2.0), (2.0, 3.0)]).and_then(|l| l.slope_ci95), None);
+    }
+
     proptest! {
+        #[test]
+        fn selection_and_sorting_find_the_same_median(
+            mut samples in prop::collection::vec(-1e9..1e9_f64, 0..40),
+        ) {
+            let sorted = median(&samples);
+            prop_assert_eq!(median_by_selection(&mut samples), sorted);
+        }
+
+        #[test]
+        fn outliers_are_fewer_than_half_and_the_farthest(
+            samples in prop::collection::vec(-1e6..1e6_f64, 1..60),
+        ) {
+            let found = outliers(&samples);
+            prop_assert!(2 * found.len() <= samples.len());
+            let middle = median(&samples).expect("samples");
+            let distance = |index: usize| (samples[index] - middle).abs();
+            let nearest = found.iter().map(|&i| distance(i)).fold(f64::INFINITY, f64::min);
+            let inliers = (0..samples.len()).filter(|index| !found.contains(index));
+            prop_assert!(inliers.map(distance).all(|inlier| inlier <= nearest));
+        }
+
+        #[test]
+        fn outliers_do_not_depend_on_unit_or_offset(
+            samples in prop::collection::vec(-1000..1000_i32, 1..40), shift in -1000..1000_i32,
+        ) {
+            let first: Vec<f64> = samples.iter().map(|&s| f64::from(s)).collect();
+            let moved: Vec<f64> = samples.iter().map(|&s| 8.0 * f64::from(s + shift)).collect();
+            prop_assert_eq!(outliers(&first), outliers(&moved));
+        }
+
         #[test]
         fn the_interval_holds_the_median_and_stays_within_the_samples(
             samples in prop::collection::vec(-1e9..1e9_f64, 1..40), seed: u64,

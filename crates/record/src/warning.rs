@@ -21,6 +21,14 @@ pub enum WarningId {
     FewSamples,
     /// A run differed from the others in how it ended.
     RunsDiffer,
+    /// The clock and the loops could not be calibrated.
+    Uncalibrated,
+    /// A subject failed after some samples.
+    SubjectFailed,
+    /// The processor changes its frequency, or had to slow down.
+    Frequency,
+    /// The cgroup may use fewer CPUs than there are.
+    Quota,
 }
 
 /// One warning.

@@ -55,6 +55,8 @@ pub struct Usage {
     /// Largest resident set of any one of these processes, in bytes. A process starts
     /// with its spawner's value, so small figures may be the spawner's.
     pub max_rss: u64,
+    /// Page faults that needed no input or output.
+    pub minor_faults: u64,
     /// Switches because the process waited.
     pub voluntary_switches: u64,
     /// Switches because the kernel gave the CPU to another.
@@ -74,6 +76,7 @@ impl std::ops::AddAssign for Usage {
         self.user += other.user;
         self.system += other.system;
         self.max_rss = self.max_rss.max(other.max_rss);
+        self.minor_faults += other.minor_faults;
         self.voluntary_switches += other.voluntary_switches;
         self.involuntary_switches += other.involuntary_switches;
     }
@@ -103,6 +106,8 @@ pub enum Which {
     One(Pid),
     /// Any child.
     Any,
+    /// Any child in this process group.
+    Group(Pid),
 }
 
 /// Looks whether a child has something to tell, without taking it.
@@ -117,6 +122,9 @@ pub fn peek(which: Which) -> io::Result<Option<(Pid, Change)>> {
             libc::WEXITED | libc::WSTOPPED,
         ),
         Which::Any => (libc::P_ALL, 0, libc::WEXITED),
+        Which::Group(group) => {
+            (libc::P_PGID, group.as_raw_nonzero().get().cast_unsigned(), libc::WEXITED)
+        }
     };
     let info = wait_id(id_type, id, flags | libc::WNOHANG | libc::WNOWAIT)?;
     // SAFETY: after waitid the union holds the child fields; zero means that nothing is there.
@@ -192,6 +200,7 @@ impl From<libc::rusage> for Usage {
             user: duration(usage.ru_utime),
             system: duration(usage.ru_stime),
             max_rss: count(usage.ru_maxrss) * 1024,
+            minor_faults: count(usage.ru_minflt),
             voluntary_switches: count(usage.ru_nvcsw),
             involuntary_switches: count(usage.ru_nivcsw),
         }
@@ -208,9 +217,18 @@ fn duration(time: libc::timeval) -> Duration {
 
 /// What this process has used so far (`RUSAGE_SELF`). Its `max_rss` may be its spawner's.
 pub fn own_usage() -> Usage {
+    usage_of(libc::RUSAGE_SELF)
+}
+
+/// What the children that were waited for, and theirs, have used (`RUSAGE_CHILDREN`).
+pub fn children_usage() -> Usage {
+    usage_of(libc::RUSAGE_CHILDREN)
+}
+
+fn usage_of(who: libc::c_int) -> Usage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `usage` is valid for writes; getrusage cannot fail for RUSAGE_SELF.
-    unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
+    // SAFETY: `usage` is valid for writes; getrusage cannot fail for these two.
+    unsafe { libc::getrusage(who, usage.as_mut_ptr()) };
     // SAFETY: all zeros is a valid rusage, and getrusage has only written a valid one over it.
     let usage = unsafe { usage.assume_init() };
     usage.into()

@@ -3,12 +3,43 @@
 use std::fs;
 use std::time::Duration;
 
+use rustix::process::Pid;
+use rustix::thread::CpuSet;
 use rustix::time::{ClockId, clock_gettime};
 
 /// CPUs that the scheduler may put this process on (its affinity mask).
 pub fn allowed() -> usize {
     rustix::thread::sched_getaffinity(None)
         .map_or(1, |set| usize::try_from(set.count()).unwrap_or(1).max(1))
+}
+
+/// The numbers of these CPUs.
+pub fn allowed_list() -> Vec<usize> {
+    let set = rustix::thread::sched_getaffinity(None).unwrap_or_default();
+    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
+}
+
+/// Binds the calling thread to one CPU.
+///
+/// # Errors
+/// `EINVAL` when it may not run there.
+pub fn pin(cpu: usize) -> std::io::Result<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+/// CPU time of another process so far, exact to the nanosecond; `None` when it has gone.
+pub fn time_of(pid: Pid) -> Option<Duration> {
+    let mut clock = 0;
+    // SAFETY: `clock` is valid for writes.
+    let result = unsafe { libc::clock_getcpuclockid(pid.as_raw_nonzero().get(), &raw mut clock) };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writes; a clock that has gone is refused.
+    if result != 0 || unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return None;
+    }
+    Some(Duration::new(time.tv_sec.try_into().ok()?, time.tv_nsec.try_into().ok()?))
 }
 
 /// CPU time of this process so far, exact to the nanosecond (`CLOCK_PROCESS_CPUTIME_ID`).
@@ -54,6 +85,14 @@ mod tests {
         assert_eq!(parse_max("150000 100000\n"), Some(1.5));
         assert_eq!(parse_max("max 100000\n"), None);
         assert_eq!(parse_max(""), None);
+    }
+
+    #[test]
+    fn the_time_of_a_process_is_that_of_its_own_clock() {
+        let before = own_time();
+        let seen = time_of(rustix::process::getpid()).expect("it is there");
+        assert!(before <= seen && seen <= own_time());
+        assert_eq!(allowed_list().len(), allowed());
     }
 
     #[test]

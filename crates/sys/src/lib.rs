@@ -12,11 +12,14 @@ pub mod interrupt;
 pub mod lease;
 pub mod load;
 pub mod memory;
+pub mod pages;
 pub mod pipe;
+pub mod process;
 pub mod procfs;
 pub mod signal;
 pub mod spawn;
 pub mod syscall;
+pub mod thread;
 pub mod trace;
 
 pub use rustix::process::{Pid, Signal};

@@ -24,6 +24,21 @@ impl Load {
         load
     }
 
+    /// The same of these CPUs alone.
+    pub fn read_on(cpus: &[usize]) -> Self {
+        let Ok(text) = std::fs::read_to_string("/proc/stat") else { return Self::default() };
+        let ticks = ticks_per_second();
+        let mut load = Self::parse(&text, ticks);
+        (load.busy, load.steal) = cpus
+            .iter()
+            .map(|cpu| Self::times(&text, &format!("cpu{cpu}"), ticks))
+            .fold((Duration::ZERO, Duration::ZERO), |sum, times| {
+                (sum.0 + times.0, sum.1 + times.1)
+            });
+        load.throttled = throttled();
+        load
+    }
+
     /// What was added since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
@@ -36,25 +51,29 @@ impl Load {
     }
 
     fn parse(text: &str, ticks_per_second: f64) -> Self {
-        let numbers = |name: &str| -> Vec<u64> {
-            text.lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
-                .map(|rest| rest.split_whitespace().filter_map(|n| n.parse().ok()).collect())
-                .unwrap_or_default()
-        };
-        let cpu = numbers("cpu");
+        let (busy, steal) = Self::times(text, "cpu", ticks_per_second);
+        let forks = numbers(text, "processes").first().copied().unwrap_or(0);
+        Self { busy, steal, forks, throttled: Duration::ZERO }
+    }
+
+    /// Busy and steal time in the line of this name.
+    fn times(text: &str, name: &str, ticks_per_second: f64) -> (Duration, Duration) {
+        let cpu = numbers(text, name);
         let ticks = |indices: &[usize]| {
             let sum: u64 = indices.iter().filter_map(|&index| cpu.get(index)).sum();
             Duration::from_secs_f64(sum as f64 / ticks_per_second)
         };
-        Self {
-            // user, nice, system, (idle, iowait), irq, softirq, steal
-            busy: ticks(&[0, 1, 2, 5, 6]),
-            steal: ticks(&[7]),
-            forks: numbers("processes").first().copied().unwrap_or(0),
-            throttled: Duration::ZERO,
-        }
+        // user, nice, system, (idle, iowait), irq, softirq, steal
+        (ticks(&[0, 1, 2, 5, 6]), ticks(&[7]))
     }
+}
+
+/// The numbers in the line that begins with this name.
+fn numbers(text: &str, name: &str) -> Vec<u64> {
+    text.lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+        .map(|rest| rest.split_whitespace().filter_map(|n| n.parse().ok()).collect())
+        .unwrap_or_default()
 }
 
 fn ticks_per_second() -> f64 {
@@ -84,5 +103,7 @@ mod tests {
         assert_eq!(load.busy, Duration::from_millis(1630));
         assert_eq!(load.steal, Duration::from_millis(800));
         assert_eq!(load.forks, 1234);
+        let (busy, _) = Load::times(text, "cpu0", 100.0);
+        assert_eq!(busy, Duration::from_millis(60));
     }
 }

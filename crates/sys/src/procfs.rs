@@ -141,6 +141,8 @@ pub struct Stat {
     pub parent: i32,
     /// The kernel is taking it down: its descriptors may be closed, and soon it is a zombie.
     pub exiting: bool,
+    /// Page faults of it that needed no input or output.
+    pub minor_faults: u64,
     /// Threads of the process.
     pub threads: u64,
     /// When it started, in clock ticks since the machine did.
@@ -160,9 +162,10 @@ impl Stat {
         let parent = fields.next()?.parse().ok()?;
         let flags: u64 = fields.nth(4)?.parse().ok()?;
         let exiting = flags & PF_EXITING != 0;
-        let threads = fields.nth(10)?.parse().ok()?;
+        let minor_faults = fields.next()?.parse().ok()?;
+        let threads = fields.nth(9)?.parse().ok()?;
         let started = fields.nth(1)?.parse().ok()?;
-        Some(Self { state, parent, exiting, threads, started })
+        Some(Self { state, parent, exiting, minor_faults, threads, started })
     }
 }
 
@@ -171,6 +174,12 @@ impl Stat {
 pub struct Status {
     /// Largest resident set of the program now loaded (`VmHWM`), in bytes; 0 for a zombie.
     pub peak_rss: u64,
+    /// Page tables (`VmPTE`), in bytes.
+    pub page_tables: u64,
+    /// Address space (`VmSize`), in bytes.
+    pub address_space: u64,
+    /// Private writable address space without stacks (`VmData`), in bytes.
+    pub data: u64,
     /// Switches of the main thread because it waited.
     pub voluntary_switches: u64,
     /// Switches of the main thread because the kernel gave the CPU to another.
@@ -178,23 +187,102 @@ pub struct Status {
 }
 
 impl Status {
-    /// Parses the lines `VmHWM`, `voluntary_ctxt_switches` and `nonvoluntary_ctxt_switches`.
+    /// Parses the lines that are used.
     pub fn parse(text: &[u8]) -> Self {
         let mut status = Self::default();
-        for line in text.split(|&b| b == b'\n') {
-            let Some(colon) = line.iter().position(|&b| b == b':') else {
-                continue;
-            };
-            let value = || Numbers(&line[colon..]).next().unwrap_or(0);
-            match &line[..colon] {
-                b"VmHWM" => status.peak_rss = value() * 1024,
-                b"voluntary_ctxt_switches" => status.voluntary_switches = value(),
-                b"nonvoluntary_ctxt_switches" => status.involuntary_switches = value(),
+        for (name, value) in lines(text) {
+            match name {
+                b"VmHWM" => status.peak_rss = value * 1024,
+                b"VmPTE" => status.page_tables = value * 1024,
+                b"VmSize" => status.address_space = value * 1024,
+                b"VmData" => status.data = value * 1024,
+                b"voluntary_ctxt_switches" => status.voluntary_switches = value,
+                b"nonvoluntary_ctxt_switches" => status.involuntary_switches = value,
                 _ => {}
             }
         }
         status
     }
+}
+
+/// `smaps_rollup` of a process: what its memory is shared with. All in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rollup {
+    /// Resident: pages that are shared count in full.
+    pub rss: u64,
+    /// Proportional: a page of n processes counts for an nth.
+    pub pss: u64,
+    /// Pages that others map too.
+    pub shared: u64,
+    /// Pages that this process alone maps (USS).
+    pub private: u64,
+}
+
+impl Rollup {
+    /// Parses the lines that are used.
+    pub fn parse(text: &[u8]) -> Self {
+        let mut rollup = Self::default();
+        for (name, value) in lines(text) {
+            match name {
+                b"Rss" => rollup.rss = value * 1024,
+                b"Pss" => rollup.pss = value * 1024,
+                b"Shared_Clean" | b"Shared_Dirty" => rollup.shared += value * 1024,
+                b"Private_Clean" | b"Private_Dirty" => rollup.private += value * 1024,
+                _ => {}
+            }
+        }
+        rollup
+    }
+}
+
+/// `/proc/meminfo`: what the memory of the machine is used for. All in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemInfo {
+    /// What could be used without swapping.
+    pub available: u64,
+    /// Stacks of tasks in the kernel.
+    pub kernel_stacks: u64,
+    /// Page tables of all processes.
+    pub page_tables: u64,
+    /// Kernel objects that are there while what they describe is.
+    pub slab_unreclaimable: u64,
+    /// What may be promised in all, where the kernel does not promise more than it has.
+    pub commit_limit: u64,
+    /// What has been promised.
+    pub committed: u64,
+}
+
+impl MemInfo {
+    /// Parses the lines that are used.
+    pub fn parse(text: &[u8]) -> Self {
+        let mut info = Self::default();
+        for (name, value) in lines(text) {
+            let field = match name {
+                b"MemAvailable" => &mut info.available,
+                b"KernelStack" => &mut info.kernel_stacks,
+                b"PageTables" => &mut info.page_tables,
+                b"SUnreclaim" => &mut info.slab_unreclaimable,
+                b"CommitLimit" => &mut info.commit_limit,
+                b"Committed_AS" => &mut info.committed,
+                _ => continue,
+            };
+            *field = value * 1024;
+        }
+        info
+    }
+
+    /// Reads it now; zeros where the kernel does not tell.
+    pub fn read() -> Self {
+        read_once("/proc/meminfo", &mut [0; 4096]).map_or_else(|_| Self::default(), Self::parse)
+    }
+}
+
+/// Lines of the form `Name: number …`; those of another form are left out.
+fn lines(text: &[u8]) -> impl Iterator<Item = (&[u8], u64)> {
+    text.split(|&b| b == b'\n').filter_map(|line| {
+        let colon = line.iter().position(|&b| b == b':')?;
+        Some((&line[..colon], Numbers(&line[colon..]).next()?))
+    })
 }
 
 /// Parses a list of numbers such as `task/TID/children`.
@@ -244,7 +332,14 @@ mod tests {
     #[test]
     fn a_name_with_parentheses_does_not_confuse_stat() {
         let text = b"42 (a) b) (c) S 7 42 42 0 -1 4194304 1 0 0 0 3 4 0 0 20 0 5 0 9876 1 2 3\n";
-        let stat = Stat { state: b'S', parent: 7, exiting: false, threads: 5, started: 9876 };
+        let stat = Stat {
+            state: b'S',
+            parent: 7,
+            exiting: false,
+            minor_faults: 1,
+            threads: 5,
+            started: 9876,
+        };
         assert_eq!(Stat::parse(text), Some(stat));
     }
 
@@ -252,9 +347,25 @@ mod tests {
     fn status_is_read_line_by_line() {
         let text = b"Name:\tx\nVmHWM:\t    3456 kB\nvoluntary_ctxt_switches:\t12\n\
                      nonvoluntary_ctxt_switches:\t3\n";
-        let status =
-            Status { peak_rss: 3456 * 1024, voluntary_switches: 12, involuntary_switches: 3 };
+        let status = Status {
+            peak_rss: 3456 * 1024,
+            voluntary_switches: 12,
+            involuntary_switches: 3,
+            ..Status::default()
+        };
         assert_eq!(Status::parse(text), status);
+    }
+
+    #[test]
+    fn memory_is_told_shared_from_private() {
+        let text = b"00400000-7ffd ---p 00000000 00:00 0  [rollup]\nRss:  100 kB\nPss:  60 kB\n\
+                     Pss_Dirty: 7 kB\nShared_Clean: 70 kB\nShared_Dirty: 10 kB\n\
+                     Private_Clean: 5 kB\nPrivate_Dirty: 15 kB\n";
+        let kib = 1024;
+        let rollup = Rollup { rss: 100 * kib, pss: 60 * kib, shared: 80 * kib, private: 20 * kib };
+        assert_eq!(Rollup::parse(text), rollup);
+        let info = MemInfo::read();
+        assert!(info.available > 0 && info.kernel_stacks > 0 && info.page_tables > 0);
     }
 
     #[test]

@@ -11,12 +11,17 @@ use crate::signal::SignalFd;
 
 /// Starts `command` with what this process was itself started with, where Rust's runtime
 /// or we have changed it (ignored signals, closed standard descriptors unless `redirected` by the
-/// command), and with the signal mask from before `blocked`. The child gets SIGTERM if the
-/// thread that started it ends first, so that nothing of a killed contend waits for ever.
+/// command), and with the signal mask from before `blocked`. The child gets the signal
+/// `orphaned` if the thread that started it ends first, so that nothing of a killed contend waits for ever.
 ///
 /// # Errors
 /// When the program cannot be started.
-pub fn spawn(command: &mut Command, redirected: &[u8], blocked: &SignalFd) -> io::Result<Child> {
+pub fn spawn(
+    command: &mut Command,
+    redirected: &[u8],
+    blocked: &SignalFd,
+    orphaned: Signal,
+) -> io::Result<Child> {
     let mask = blocked.mask_before();
     let ignored = [
         inherited::sigpipe_ignored().then_some(libc::SIGPIPE),
@@ -31,7 +36,7 @@ pub fn spawn(command: &mut Command, redirected: &[u8], blocked: &SignalFd) -> io
             for (fd, _) in (0..).zip(close).filter(|(_, close)| *close) {
                 close_descriptor(fd);
             }
-            rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+            rustix::process::set_parent_process_death_signal(Some(orphaned))?;
             Ok(())
         })
     };

@@ -168,7 +168,7 @@ fn start_shell(
         command.stdout(Stdio::null());
         redirected.push(1);
     }
-    let child = spawn::spawn(&mut command, &redirected, signals.blocked())
+    let child = spawn::spawn(&mut command, &redirected, signals.blocked(), Signal::TERM)
         .map_err(|source| LaunchError::Shell { shell: shell.to_owned(), source })?;
     Ok(Pid::from_child(&child))
 }

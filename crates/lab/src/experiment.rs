@@ -1,0 +1,181 @@
+//! What an experiment is, and what it is asked for.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use contend_record::lab::{LimitReport, Step, Unit};
+use contend_record::parameters::{Parameters, Value};
+use serde::{Deserialize, Serialize};
+
+/// One experiment: a row of [`crate::experiments::TABLE`].
+#[derive(Debug)]
+pub struct Experiment {
+    /// `family/name`.
+    pub name: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// How it is measured, and what to keep in mind when reading its figures.
+    pub about: &'static str,
+    /// The unit of its samples.
+    pub unit: Unit,
+    /// How many samples it takes.
+    pub sampling: Sampling,
+    /// The parameter through which lines are to be laid, if any.
+    pub fit_over: Option<&'static str>,
+    /// What it can be done with, in the order in which it is shown.
+    pub cases: fn(&Scope) -> Vec<Parameters>,
+    /// Why a case cannot be measured on this machine or by this user, if so.
+    pub unavailable: fn(&Parameters) -> Option<String>,
+    /// Whether two CPUs work on a case by turns, so that their distance matters.
+    pub hands_over: fn(&Parameters) -> bool,
+    /// What is measured, made in a process of its own.
+    pub subject: fn(&Parameters) -> Result<Box<dyn Subject>, SubjectError>,
+}
+
+impl Experiment {
+    /// What stands before the slash.
+    pub fn family(&self) -> &'static str {
+        self.name.split('/').next().unwrap_or(self.name)
+    }
+}
+
+/// How many samples an experiment takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sampling {
+    /// As many as the interval needs and the budget allows, each of many iterations.
+    Adaptive,
+    /// So many, of one iteration: it is long, or counts rather than times.
+    Fixed(usize),
+}
+
+/// How much of an experiment is wanted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scope {
+    /// How large.
+    pub size: Size,
+    /// Where a search for a limit stops by itself; `None` for never.
+    pub cap: Option<u64>,
+    /// The pause between two steps of a demonstration, in milliseconds.
+    pub step_milliseconds: u64,
+}
+
+/// How large the cases are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// As in the documents.
+    Full,
+    /// For a first look.
+    Quick,
+    /// Only to see that it works.
+    Smallest,
+}
+
+impl Scope {
+    /// One of three lists, by size.
+    pub fn choose<'a, T>(&self, full: &'a [T], quick: &'a [T], smallest: &'a [T]) -> &'a [T] {
+        match self.size {
+            Size::Full => full,
+            Size::Quick => quick,
+            Size::Smallest => smallest,
+        }
+    }
+}
+
+/// What is measured.
+pub trait Subject {
+    /// Does the operation so many times and says what one took. What happens on the way
+    /// can be told step by step.
+    ///
+    /// # Errors
+    /// When the operation fails: there is then no sample.
+    fn sample(
+        &mut self,
+        iterations: u64,
+        tell: &mut dyn FnMut(Step),
+    ) -> Result<Sample, SubjectError>;
+
+    /// What is worth knowing about it, such as its parent's memory.
+    fn facts(&self) -> Facts {
+        Facts::new()
+    }
+
+    /// CPU time so far of children that are still there, which the kernel's totals lack.
+    fn living_children_cpu(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// What is worth knowing, by name.
+pub type Facts = BTreeMap<String, Value>;
+
+/// One sample.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// What one operation took, in the experiment's unit.
+    pub value: f64,
+    /// What else was measured with it, by name.
+    pub metrics: BTreeMap<String, (f64, Unit)>,
+    /// What was found out about a limit.
+    pub limit: Option<LimitReport>,
+    /// What is known only now.
+    pub facts: Facts,
+}
+
+impl Sample {
+    /// A sample of this value.
+    pub fn of(value: f64) -> Self {
+        Self { value, ..Self::default() }
+    }
+
+    /// This and one more metric.
+    #[must_use]
+    pub fn with(mut self, name: &str, unit: Unit, value: f64) -> Self {
+        self.metrics.insert(name.to_owned(), (value, unit));
+        self
+    }
+}
+
+/// Why there is no subject or no sample.
+#[derive(Debug, thiserror::Error)]
+pub enum SubjectError {
+    /// The kernel refused something.
+    #[error("cannot {what}: {source}")]
+    Refused {
+        /// What was to be done.
+        what: String,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// The operation did not do what it should have.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+/// Says what was to be done when the kernel refuses it.
+pub trait Attempt<T> {
+    /// Adds what was to be done to the kernel's error.
+    ///
+    /// # Errors
+    /// The same as before.
+    fn attempt(self, what: &str) -> Result<T, SubjectError>;
+}
+
+impl<T, E: Into<io::Error>> Attempt<T> for Result<T, E> {
+    fn attempt(self, what: &str) -> Result<T, SubjectError> {
+        self.map_err(|source| SubjectError::Refused {
+            what: what.to_owned(),
+            source: source.into(),
+        })
+    }
+}
+
+/// For experiments that always work.
+pub fn always_available(_: &Parameters) -> Option<String> {
+    None
+}
+
+/// For experiments in which CPUs do not take turns.
+pub fn never_hands_over(_: &Parameters) -> bool {
+    false
+}

@@ -1,0 +1,31 @@
+//! `engine/clock`: one reading of the clock.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use contend_record::lab::Unit;
+use contend_record::parameters::Parameters;
+
+use crate::experiment::{Experiment, Sampling, always_available, never_hands_over};
+use crate::timing::Timed;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "engine/clock",
+    summary: "one reading of CLOCK_MONOTONIC",
+    about: "Reads the clock that times everything else. Where the kernel cannot let a program \
+            read it without a system call (clocksource other than tsc on many machines), this is \
+            some ten times as long.",
+    unit: Unit::Nanoseconds,
+    sampling: Sampling::Adaptive,
+    fit_over: None,
+    cases: |_| vec![Parameters::new()],
+    unavailable: always_available,
+    hands_over: never_hands_over,
+    subject: |_| {
+        Ok(Box::new(Timed::new(|| {
+            black_box(Instant::now());
+            Ok(())
+        })))
+    },
+};

@@ -1,0 +1,5 @@
+//! Family `engine`: how well the lab itself measures.
+
+pub mod cache_line;
+pub mod clock;
+pub mod empty;

@@ -1,0 +1,88 @@
+//! The experiments: one file each, and the one table.
+
+mod engine;
+mod sharing;
+mod units;
+
+use crate::experiment::Experiment;
+
+/// Every experiment.
+pub const TABLE: &[&Experiment] = &[
+    &engine::empty::EXPERIMENT,
+    &engine::clock::EXPERIMENT,
+    &engine::cache_line::EXPERIMENT,
+    &sharing::process::EXPERIMENT,
+    &sharing::thread::EXPERIMENT,
+    &units::create::EXPERIMENT,
+    &units::memory::EXPERIMENT,
+    &units::limit::EXPERIMENT,
+    &units::startup::EXPERIMENT,
+];
+
+/// The experiment of this name.
+pub fn find(name: &str) -> Option<&'static Experiment> {
+    TABLE.iter().copied().find(|experiment| experiment.name == name)
+}
+
+/// The experiments that match any of the patterns, in which `*` stands for anything, in the
+/// order of the table.
+///
+/// # Errors
+/// The first pattern that nothing matches.
+pub fn matching<'a>(patterns: &[&'a str]) -> Result<Vec<&'static Experiment>, &'a str> {
+    let is_hit = |pattern: &str, experiment: &Experiment| matches(pattern, experiment.name);
+    for &pattern in patterns {
+        if !TABLE.iter().any(|experiment| is_hit(pattern, experiment)) {
+            return Err(pattern);
+        }
+    }
+    let hits = TABLE.iter().copied();
+    Ok(hits.filter(|e| patterns.iter().any(|pattern| is_hit(pattern, e))).collect())
+}
+
+/// Whether the pattern stands for this name.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((start, rest)) => name.strip_prefix(start).is_some_and(|name| {
+            (0..=name.len())
+                .filter(|&i| name.is_char_boundary(i))
+                .any(|i| matches(rest, &name[i..]))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Scope, Size};
+    use std::collections::HashSet;
+
+    #[test]
+    fn patterns_stand_for_names() {
+        assert!(matches("units/*", "units/create") && matches("*", "engine/empty"));
+        assert!(matches("*/c*e", "units/create") && !matches("units", "units/create"));
+        let names = |patterns: &[&str]| -> Vec<_> {
+            matching(patterns).expect("they match").iter().map(|e| e.name).collect()
+        };
+        assert_eq!(names(&["sharing/thread", "engine/e*"]), ["engine/empty", "sharing/thread"]);
+        assert_eq!(matching(&["units/*", "nothing"]).expect_err("no such"), "nothing");
+    }
+
+    #[test]
+    fn every_row_is_whole_and_every_case_different() {
+        let mut names = HashSet::new();
+        for experiment in TABLE {
+            assert!(names.insert(experiment.name), "{} is there twice", experiment.name);
+            assert!(!experiment.summary.is_empty() && !experiment.about.is_empty());
+            assert!(experiment.name.contains('/'));
+            for size in [Size::Full, Size::Quick, Size::Smallest] {
+                let scope = Scope { size, cap: Some(100), step_milliseconds: 0 };
+                let cases = (experiment.cases)(&scope);
+                assert!(!cases.is_empty(), "{} has no case in {size:?}", experiment.name);
+                let different: HashSet<_> = cases.iter().collect();
+                assert_eq!(different.len(), cases.len(), "{}", experiment.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Family `sharing`: the demonstrations. One variable, on a page of its own, and two units.
+
+pub mod process;
+pub mod thread;
+
+use std::time::{Duration, Instant};
+
+use contend_record::lab::{Step, Task};
+use contend_record::parameters::Parameters;
+use contend_sys::procfs::{Rollup, Stat, read_once};
+
+use crate::experiment::Scope;
+
+fn cases(scope: &Scope) -> Vec<Parameters> {
+    vec![Parameters::new().with("step_ms", scope.step_milliseconds)]
+}
+
+/// Tells the steps of a demonstration, with a pause after each.
+struct Story<'a> {
+    began: Instant,
+    pause: Duration,
+    tell: &'a mut dyn FnMut(Step),
+}
+
+/// What a unit has seen of the variable.
+#[derive(Clone, Copy)]
+struct Seen {
+    address: usize,
+    value: i64,
+}
+
+impl<'a> Story<'a> {
+    fn new(parameters: &Parameters, tell: &'a mut dyn FnMut(Step)) -> Self {
+        let pause = Duration::from_millis(parameters.number("step_ms").unwrap_or(0));
+        Self { began: Instant::now(), pause, tell }
+    }
+
+    fn step(&mut self, who: &str, what: &str, seen: Option<Seen>, tasks: Vec<Task>) {
+        (self.tell)(Step {
+            at_seconds: self.began.elapsed().as_secs_f64(),
+            who: who.to_owned(),
+            what: what.to_owned(),
+            address: seen.map(|seen| format!("{:#x}", seen.address)),
+            value: seen.map(|seen| seen.value),
+            tasks,
+        });
+        std::thread::sleep(self.pause);
+    }
+}
+
+/// All threads of these processes, as the kernel shows them now.
+fn look(pids: &[i32]) -> Vec<Task> {
+    pids.iter()
+        .flat_map(|&pid| threads_of(pid).into_iter().map(move |tid| task(pid, tid)))
+        .collect()
+}
+
+fn threads_of(pid: i32) -> Vec<i32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut tids: Vec<i32> =
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    tids.sort_unstable();
+    tids
+}
+
+fn task(pid: i32, tid: i32) -> Task {
+    let mut buffer = [0; 4096];
+    let stat =
+        read_once(&format!("/proc/{pid}/task/{tid}/stat"), &mut buffer).ok().and_then(Stat::parse);
+    let memory = rollup(pid);
+    Task {
+        pid,
+        tid,
+        ppid: stat.map_or(0, |stat| stat.parent),
+        state: stat.map_or_else(String::new, |stat| char::from(stat.state).to_string()),
+        rss_bytes: memory.rss,
+        pss_bytes: memory.pss,
+        shared_bytes: memory.shared,
+        private_bytes: memory.private,
+        minor_faults: stat.map_or(0, |stat| stat.minor_faults),
+    }
+}
+
+fn rollup(pid: i32) -> Rollup {
+    let mut buffer = [0; 4096];
+    read_once(&format!("/proc/{pid}/smaps_rollup"), &mut buffer)
+        .map_or_else(|_| Rollup::default(), Rollup::parse)
+}
+
+/// The process's own entry in a look.
+fn of(tasks: &[Task], pid: i32) -> Task {
+    tasks.iter().find(|task| task.tid == pid).cloned().unwrap_or_default()
+}
+
+fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}

@@ -1,0 +1,135 @@
+//! `sharing/process`: a variable after a fork.
+
+use std::sync::atomic::Ordering;
+
+use contend_record::lab::{Step, Unit};
+use contend_record::parameters::Parameters;
+use contend_sys::child::reap;
+use contend_sys::pages::{Pages, increment};
+use contend_sys::process::fork;
+use contend_sys::{Pid, Signal};
+use rustix::pipe::PipeFlags;
+use std::os::fd::OwnedFd;
+
+use super::{Seen, Story, cases, look, of, own_pid};
+use crate::experiment::{
+    Attempt, Experiment, Facts, Sample, Sampling, Subject, SubjectError, always_available,
+    never_hands_over,
+};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "sharing/process",
+    summary: "a variable after a fork: same address, and a copy at the first write",
+    about: "A process sets n to 1 and forks. Both show where n is and what it holds; the child \
+            adds one; the parent looks again, waits for the child, and adds one. At each step it \
+            shows what the kernel shows: processes, their parents and states, resident memory, \
+            and how much of it is shared or private. n has a page to itself, so that the copy \
+            that the kernel makes at the child's first write can be seen as one page fault and \
+            4 KiB of private memory: this growth is the value. The page fault is counted by the \
+            kernel for the child.",
+    unit: Unit::Bytes,
+    sampling: Sampling::Fixed(1),
+    fit_over: None,
+    cases,
+    unavailable: always_available,
+    hands_over: never_hands_over,
+    subject: |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
+};
+
+struct Demonstration(Parameters);
+
+/// The child does what it is told: one byte a command, and the variable's value in answer.
+struct Child {
+    pid: Pid,
+    commands: OwnedFd,
+    answers: OwnedFd,
+}
+
+impl Child {
+    fn create(variable: &Pages) -> Result<Self, SubjectError> {
+        let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe");
+        let ((hear, commands), (answers, answer)) = (pipe()?, pipe()?);
+        let mut commands = Some(commands);
+        let pid = fork(|| {
+            let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+            commands = None;
+            let mut command = [0];
+            while matches!(rustix::io::read(&hear, &mut command), Ok(1)) {
+                let value = match command {
+                    [b'+'] => increment(variable.number()),
+                    _ => variable.number().load(Ordering::SeqCst),
+                };
+                let _ = rustix::io::write(&answer, &value.to_ne_bytes());
+            }
+            0
+        })
+        .attempt("fork")?;
+        let commands = commands.ok_or_else(|| SubjectError::Wrong("no pipe".to_owned()))?;
+        Ok(Self { pid, commands, answers })
+    }
+
+    fn tell(&self, command: u8) -> Result<i64, SubjectError> {
+        rustix::io::write(&self.commands, &[command]).attempt("tell the child")?;
+        let mut value = [0; 8];
+        let read = rustix::io::read(&self.answers, &mut value).attempt("hear from the child")?;
+        match read {
+            8 => Ok(i64::from_ne_bytes(value)),
+            _ => Err(SubjectError::Wrong("the child has gone".to_owned())),
+        }
+    }
+
+    fn end(self) -> Result<(), SubjectError> {
+        drop(self.commands);
+        reap(self.pid).attempt("wait for the child")?;
+        Ok(())
+    }
+}
+
+impl Subject for Demonstration {
+    fn sample(&mut self, _: u64, tell: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        let mut story = Story::new(&self.0, tell);
+        let variable = Pages::map(4096).attempt("map a page")?;
+        let address = variable.address();
+        let at = |value| Some(Seen { address, value });
+        let own = || variable.number().load(Ordering::SeqCst);
+        let parent = own_pid();
+
+        variable.number().store(1, Ordering::SeqCst);
+        story.step("parent", "sets n to 1", at(own()), look(&[parent]));
+
+        let child = Child::create(&variable)?;
+        let pid = child.pid.as_raw_nonzero().get();
+        let both = [parent, pid];
+        let inherited = child.tell(b'?')?;
+        story.step("child", "is there after the fork, and looks", at(inherited), look(&both));
+
+        let before = of(&look(&both), pid);
+        let written = child.tell(b'+')?;
+        let after = look(&both);
+        let copied = of(&after, pid).private_bytes as f64 - before.private_bytes as f64;
+        let faults = of(&after, pid).minor_faults.saturating_sub(before.minor_faults);
+        story.step("child", "adds 1 to n: its first write", at(written), after);
+
+        let unchanged = own();
+        story.step("parent", "looks: its own n is as before", at(unchanged), look(&both));
+
+        child.end()?;
+        let last = increment(variable.number());
+        story.step(
+            "parent",
+            "has waited for the child, and adds 1 to n",
+            at(last),
+            look(&[parent]),
+        );
+
+        let count = |value: i64| u64::try_from(value).unwrap_or(0).into();
+        let facts = Facts::from([
+            ("child_inherited".to_owned(), count(inherited)),
+            ("child_wrote".to_owned(), count(written)),
+            ("parent_still_saw".to_owned(), count(unchanged)),
+            ("parent_wrote".to_owned(), count(last)),
+        ]);
+        Ok(Sample { facts, ..Sample::of(copied) }.with("page_faults", Unit::Count, faults as f64))
+    }
+}

@@ -1,0 +1,266 @@
+//! `units/create`: creating units that do next to nothing, and waiting for all of them.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use contend_record::lab::Unit;
+use contend_record::parameters::Parameters;
+use contend_sys::child::{ExitStatus, reap};
+use contend_sys::process::{
+    ChildStack, Creator, SharingChild, execute, fork, pointers, posix_spawn,
+};
+use contend_sys::thread::{Attributes, Job, start};
+use contend_sys::{Pid, cpu};
+use rustix::fs::{Mode, OFlags};
+
+use super::parent::{self, Parent};
+use super::pool::{ProcessPool, ThreadPool};
+use super::tiny::{self, TinyProgram};
+use crate::experiment::{Attempt, Experiment, Sampling, Scope, Subject, SubjectError};
+use crate::timing::Timed;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "units/create",
+    summary: "creating n processes or threads and waiting for all, per unit",
+    about: "Creates n units, each of which writes one byte to /dev/null and ends, and waits for \
+            all of them. The elapsed time and the CPU time of the creator (`cpu_self`) and of the \
+            children (`cpu_children`) are divided by n; the CPU time of threads is the creator's. \
+            Kinds: `fork`; `vfork` and `clone-vm` (the new process shares the creator's memory, \
+            which waits for it or does not); `posix_spawn` and `fork+exec` of a static program of \
+            some hundred bytes, which ends at once; `thread` with the default stack, `thread-64k` with one \
+            of 64 KiB, `thread-detached`, which nobody joins (the last to finish tells the \
+            creator); `thread-pool` and `process-pool`: n jobs for as many workers as there are \
+            CPUs, which are there already. A fork copies the page tables of its creator, so its \
+            cost grows with the memory that the creator has touched (`parent_mib`), unless this \
+            is in huge pages; the facts of each case have the creator's size.",
+    unit: Unit::Nanoseconds,
+    sampling: Sampling::Adaptive,
+    fit_over: None,
+    cases,
+    unavailable,
+    hands_over: |parameters| parameters.text("kind").is_some_and(|kind| kind.ends_with("pool")),
+    subject,
+};
+
+const KINDS: [&str; 10] = [
+    "fork",
+    "vfork",
+    "clone-vm",
+    "posix_spawn",
+    "fork+exec",
+    "thread",
+    "thread-64k",
+    "thread-detached",
+    "thread-pool",
+    "process-pool",
+];
+
+fn cases(scope: &Scope) -> Vec<Parameters> {
+    let counts = scope.choose(&[1, 10, 100, 1000], &[1, 100], &[2]);
+    let small = KINDS.iter().flat_map(|&kind| {
+        counts.iter().map(move |&n: &u64| Parameters::new().with("kind", kind).with("n", n))
+    });
+    let sizes = scope.choose(&[64, 1024], &[64], &[1]);
+    let large = ["fork", "posix_spawn"].into_iter().flat_map(|kind| {
+        sizes.iter().flat_map(move |&mib: &u64| {
+            [false, true].map(|huge| {
+                let parameters = Parameters::new().with("kind", kind).with("n", 1);
+                parameters.with(parent::SIZE, mib).with(parent::HUGE, huge)
+            })
+        })
+    });
+    let large = large.filter(|p| p.text("kind") == Some("fork") || !p.flag(parent::HUGE));
+    small.chain(large).collect()
+}
+
+fn unavailable(parameters: &Parameters) -> Option<String> {
+    let needs_program = ["posix_spawn", "fork+exec"];
+    parameters
+        .text("kind")
+        .filter(|kind| needs_program.contains(kind))
+        .and_then(|_| tiny::unavailable())
+        .or_else(|| parent::unavailable(parameters))
+}
+
+fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
+    let n = parameters.number("n").unwrap_or(1);
+    let kind = parameters.text("kind").unwrap_or("");
+    let parent = Parent::new(parameters)?;
+    null_device().attempt("open /dev/null")?;
+    let mut facts = parent.facts();
+    let (operation, children) = match kind {
+        "fork" => (forks(n), Vec::new()),
+        "vfork" => (sharing(n, Creator::Waits)?, Vec::new()),
+        "clone-vm" => (sharing(n, Creator::GoesOn)?, Vec::new()),
+        "posix_spawn" => (spawns(n)?, Vec::new()),
+        "fork+exec" => (executions(n)?, Vec::new()),
+        "thread" => (threads(n, None)?, Vec::new()),
+        "thread-64k" => (threads(n, Some(64 * 1024))?, Vec::new()),
+        "thread-detached" => (detached(n)?, Vec::new()),
+        "thread-pool" | "process-pool" => {
+            facts.insert("workers".to_owned(), (cpu::allowed() as u64).into());
+            if kind == "thread-pool" { (thread_jobs(n)?, Vec::new()) } else { process_jobs(n)? }
+        }
+        _ => return Err(SubjectError::Wrong(format!("there is no kind {kind}"))),
+    };
+    let mut operation = operation;
+    let holding = move || {
+        let _parent = &parent; // it lives as long as the subject
+        operation()
+    };
+    Ok(Box::new(Timed::new(holding).of_units(n).with_children(children).with_facts(facts)))
+}
+
+type Operation = Box<dyn FnMut() -> io::Result<()>>;
+
+static NULL: OnceLock<OwnedFd> = OnceLock::new();
+
+fn null_device() -> io::Result<&'static OwnedFd> {
+    if let Some(null) = NULL.get() {
+        return Ok(null);
+    }
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open("/dev/null", flags, Mode::empty())?;
+    Ok(NULL.get_or_init(|| opened))
+}
+
+/// What every unit does: it writes one byte.
+pub(super) fn the_work() {
+    if let Some(null) = NULL.get() {
+        let _ = rustix::io::write(null, b"x");
+    }
+}
+
+fn room(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(0)
+}
+
+/// Creates n processes and waits for all, also for those that were created before one could
+/// not be.
+fn processes(n: u64, mut create: impl FnMut() -> io::Result<Pid> + 'static) -> Operation {
+    let mut pids = Vec::with_capacity(room(n));
+    Box::new(move || {
+        let mut result = Ok(());
+        for _ in 0..n {
+            match create() {
+                Ok(pid) => pids.push(pid),
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        for pid in pids.drain(..) {
+            if reap(pid)?.status != ExitStatus::Exited(0) {
+                result = Err(io::Error::other("a process did not end as it should"));
+            }
+        }
+        result
+    })
+}
+
+fn forks(n: u64) -> Operation {
+    processes(n, || {
+        fork(|| {
+            the_work();
+            0
+        })
+    })
+}
+
+const NAME: &CStr = c"tiny";
+
+fn spawns(n: u64) -> Result<Operation, SubjectError> {
+    let program = TinyProgram::new()?;
+    Ok(processes(n, move || posix_spawn(program.path(), &[NAME])))
+}
+
+fn executions(n: u64) -> Result<Operation, SubjectError> {
+    let program = TinyProgram::new()?;
+    let arguments = pointers(&[NAME]);
+    Ok(processes(n, move || {
+        fork(|| {
+            execute(program.path(), &arguments);
+            127
+        })
+    }))
+}
+
+fn sharing(n: u64, creator: Creator) -> Result<Operation, SubjectError> {
+    let stacks: io::Result<Vec<_>> = (0..n).map(|_| ChildStack::new()).collect();
+    let mut stacks = stacks.attempt("map stacks")?;
+    let mut children = Vec::with_capacity(room(n));
+    let null = null_device().attempt("open /dev/null")?.as_fd();
+    Ok(Box::new(move || {
+        for stack in stacks.drain(..) {
+            children.push(SharingChild::create(stack, creator, null)?);
+        }
+        for child in children.drain(..) {
+            stacks.push(child.reap()?);
+        }
+        Ok(())
+    }))
+}
+
+fn threads(n: u64, stack: Option<usize>) -> Result<Operation, SubjectError> {
+    let attributes = Attributes::new(stack).attempt("choose the threads' attributes")?;
+    let job = Job::leaked(the_work);
+    let mut threads = Vec::with_capacity(room(n));
+    Ok(Box::new(move || {
+        let mut result = Ok(());
+        for _ in 0..n {
+            match start(&attributes, job) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        for thread in threads.drain(..) {
+            thread.join()?;
+        }
+        result
+    }))
+}
+
+fn detached(n: u64) -> Result<Operation, SubjectError> {
+    static FINISHED: AtomicU64 = AtomicU64::new(0);
+    let attributes = Attributes::new(None).and_then(Attributes::detached);
+    let attributes = attributes.attempt("choose the threads' attributes")?;
+    let creator = std::thread::current();
+    let job = Job::leaked(move || {
+        the_work();
+        if FINISHED.fetch_add(1, Ordering::AcqRel) + 1 == n {
+            creator.unpark();
+        }
+    });
+    Ok(Box::new(move || {
+        FINISHED.store(0, Ordering::Release);
+        for _ in 0..n {
+            start(&attributes, job)?;
+        }
+        while FINISHED.load(Ordering::Acquire) < n {
+            std::thread::park();
+        }
+        Ok(())
+    }))
+}
+
+fn thread_jobs(n: u64) -> Result<Operation, SubjectError> {
+    let pool = ThreadPool::new(cpu::allowed()).attempt("create a pool of threads")?;
+    Ok(Box::new(move || {
+        pool.run(n);
+        Ok(())
+    }))
+}
+
+fn process_jobs(n: u64) -> Result<(Operation, Vec<Pid>), SubjectError> {
+    let pool = ProcessPool::new(cpu::allowed()).attempt("create a pool of processes")?;
+    let workers = pool.workers().to_vec();
+    Ok((Box::new(move || pool.run(n)), workers))
+}

@@ -1,0 +1,421 @@
+//! `units/limit`: how many units can exist at once, and what stops more.
+//!
+//! Three processes take part. The case's own process is the guard: it predicts, starts the
+//! breeder, and watches the memory of the machine. The breeder creates units until it cannot,
+//! and finds out why while all of them are there. The units wait. Whichever of them dies, the
+//! kernel kills those below it; and when the guard dies because contend did, all of them die.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use contend_record::lab::{LimitReport, Step, StoppedBy, Unit};
+use contend_record::parameters::Parameters;
+use contend_sys::child::{self, Which};
+use contend_sys::process::fork;
+use contend_sys::procfs::MemInfo;
+use contend_sys::{Pid, Signal};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::pipe::PipeFlags;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde::{Deserialize, Serialize};
+
+use super::parent::own_rollup;
+use super::park::{Processes, Threads};
+use crate::experiment::{
+    Attempt, Experiment, Sample, Sampling, Scope, Subject, SubjectError, always_available,
+    never_hands_over,
+};
+use crate::limits::{self, Kind, Limit, OfUnit, Spent, Watched};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "units/limit",
+    summary: "how many processes or threads can exist at once, and which limit stops more",
+    about: "First it predicts: for every limit that applies (RLIMIT_NPROC, the cgroup's pids.max, \
+            kernel.threads-max, kernel.pid_max, memory; for threads also vm.max_map_count, \
+            RLIMIT_AS, RLIMIT_DATA and strict overcommit) how many more units it allows; the \
+            memory of a unit is measured on a few. Then it creates units that wait, until the \
+            kernel refuses or `cap` is reached, and finds out which limit it was: by the kernel's \
+            own count of refusals where there is one, by what is in use at that moment, and for \
+            RLIMIT_NPROC by raising it and trying again. Nearly all of these limits give the same \
+            error, EAGAIN. A guard process watches and stops it before a twentieth of the \
+            memory, or 256 MiB, is all that is left. At the end of the way nobody on this \
+            machine (or, with RLIMIT_NPROC, nobody of this user) can start a process for a \
+            second or two.",
+    unit: Unit::Units,
+    sampling: Sampling::Fixed(1),
+    fit_over: None,
+    cases,
+    unavailable: always_available,
+    hands_over: never_hands_over,
+    subject: |parameters| {
+        let kind =
+            if parameters.text("kind") == Some("thread") { Kind::Thread } else { Kind::Process };
+        Ok(Box::new(Trial { kind, cap: parameters.number("cap") }))
+    },
+};
+
+fn cases(scope: &Scope) -> Vec<Parameters> {
+    let most = *scope.choose(&[u64::MAX], &[1000], &[20]).first().unwrap_or(&u64::MAX);
+    let cap = scope.cap.map(|cap| cap.min(most));
+    ["process", "thread"]
+        .into_iter()
+        .map(|kind| {
+            let parameters = Parameters::new().with("kind", kind);
+            match cap {
+                Some(cap) => parameters.with("cap", cap),
+                None => parameters.with("cap", "none"),
+            }
+        })
+        .collect()
+}
+
+struct Trial {
+    kind: Kind,
+    cap: Option<u64>,
+}
+
+/// What the breeder tells.
+#[derive(Debug, Serialize, Deserialize)]
+enum News {
+    /// So many are there.
+    Created(u64),
+    /// It is over.
+    Over(Outcome),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Outcome {
+    created: u64,
+    errno: Option<String>,
+    stopped_by: StoppedBy,
+    evidence: Vec<String>,
+}
+
+/// Units whose memory is measured before the trial.
+const FEW: u64 = 64;
+/// How often the breeder tells how far it is and looks at the memory.
+const EVERY: u64 = 64;
+
+impl Subject for Trial {
+    fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        let unit = measure_few(self.kind);
+        let watched = limits::applying(self.kind, unit);
+        let predicted: Vec<Limit> = watched.iter().map(|watched| watched.limit.clone()).collect();
+        let outcome = self.try_out(&watched)?;
+        let held = prediction_held(predicted.first(), &outcome);
+        let created = outcome.created;
+        let report = LimitReport {
+            limits: predicted,
+            cap: self.cap,
+            created,
+            errno: outcome.errno,
+            stopped_by: outcome.stopped_by,
+            evidence: outcome.evidence,
+            prediction_held: held,
+        };
+        Ok(Sample { limit: Some(report), ..Sample::of(created as f64) }.with(
+            "memory_of_unit",
+            Unit::Bytes,
+            unit.memory,
+        ))
+    }
+}
+
+/// Whether what was predicted came to pass, as far as the trial went.
+fn prediction_held(predicted: Option<&Limit>, outcome: &Outcome) -> Option<bool> {
+    let predicted = predicted?;
+    let about = (predicted.allows as f64 * 0.02).max(32.0);
+    let near = (outcome.created as f64 - predicted.allows as f64).abs() <= about;
+    Some(match &outcome.stopped_by {
+        StoppedBy::Cap => predicted.allows >= outcome.created,
+        StoppedBy::MemoryFloor => predicted.name == "memory",
+        StoppedBy::Limit(name) => *name == predicted.name && near,
+        StoppedBy::Unknown => false,
+    })
+}
+
+/// The memory of a unit, the kernel's included, by a few of them. Where even these cannot be
+/// created, the trial will tell.
+fn measure_few(kind: Kind) -> OfUnit {
+    let usual = limits::usual_unit(kind);
+    let memory = || {
+        let machine = MemInfo::read();
+        machine.kernel_stacks + machine.page_tables + machine.slab_unreclaimable + own_rollup().pss
+    };
+    let before = memory();
+    let Ok(mut units) = Units::new(kind) else { return usual };
+    let stack = units.stack_bytes();
+    let complete = (0..FEW).all(|_| units.add().is_ok()) && units.await_all(0).is_ok();
+    // Of a process its own pages are counted, not those that it shares with its creator.
+    let own = if kind == Kind::Process { 36e3 } else { 0.0 };
+    let each = memory().saturating_sub(before) as f64 / FEW as f64 + own;
+    let released = units.release();
+    if !complete || released.is_err() {
+        return OfUnit { stack, ..usual };
+    }
+    // A few units are a coarse measure; others use memory too.
+    OfUnit { memory: each.clamp(0.3 * usual.memory, 3.0 * usual.memory), stack }
+}
+
+/// Units of either kind.
+enum Units {
+    Processes(Processes),
+    Threads(Threads),
+}
+
+impl Units {
+    fn new(kind: Kind) -> Result<Self, SubjectError> {
+        Ok(match kind {
+            Kind::Process => Self::Processes(Processes::new()?),
+            Kind::Thread => Self::Threads(Threads::new()?),
+        })
+    }
+
+    fn add(&mut self) -> io::Result<()> {
+        match self {
+            Self::Processes(processes) => processes.add(),
+            Self::Threads(threads) => threads.add(),
+        }
+    }
+
+    /// Waits for all but those that were there `already`.
+    fn await_all(&self, already: usize) -> Result<(), SubjectError> {
+        match self {
+            Self::Processes(processes) => processes.await_all(already),
+            Self::Threads(threads) => {
+                threads.await_all();
+                Ok(())
+            }
+        }
+    }
+
+    fn stack_bytes(&self) -> u64 {
+        match self {
+            Self::Processes(_) => 0,
+            Self::Threads(threads) => threads.stack_bytes() as u64,
+        }
+    }
+
+    fn release(self) -> Result<(), SubjectError> {
+        match self {
+            Self::Processes(processes) => processes.release(),
+            Self::Threads(mut threads) => threads.release(),
+        }
+    }
+}
+
+impl Trial {
+    /// Starts the breeder and guards it.
+    fn try_out(&self, watched: &[Watched]) -> Result<Outcome, SubjectError> {
+        child::become_subreaper().attempt("become the parent of orphans")?;
+        let (news, tell) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")?;
+        let breeder = fork(|| {
+            let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+            let outcome = self.breed(watched, &tell);
+            i32::from(outcome.is_err())
+        })
+        .attempt("create a process")?;
+        drop(tell);
+        let outcome = guard(breeder, news);
+        let _ = rustix::process::kill_process(breeder, Signal::KILL);
+        let _ = child::reap(breeder);
+        reap_orphans();
+        outcome
+    }
+
+    /// Creates units until it cannot, and finds out why.
+    fn breed(&self, watched: &[Watched], tell: &OwnedFd) -> Result<(), SubjectError> {
+        let mut units = Units::new(self.kind)?;
+        let mut created = 0;
+        let (error, stopped_by) = loop {
+            if self.cap.is_some_and(|cap| created >= cap) {
+                break (None, StoppedBy::Cap);
+            }
+            if created.is_multiple_of(EVERY) {
+                units.await_all(told(created))?;
+                send(tell, &News::Created(created))?;
+                if limits::memory_available() < limits::memory_floor() {
+                    break (None, StoppedBy::MemoryFloor);
+                }
+            }
+            match units.add() {
+                Ok(()) => created += 1,
+                Err(error) => break (Some(error), StoppedBy::Unknown),
+            }
+        };
+        units.await_all(told(created))?;
+        let mut outcome = Outcome {
+            created,
+            errno: error.as_ref().map(errno_name),
+            stopped_by,
+            evidence: Vec::new(),
+        };
+        if error.is_some() {
+            find_culprit(&mut outcome, watched, &mut units);
+        }
+        send(tell, &News::Over(outcome))?;
+        units.release()
+    }
+}
+
+/// Units that were already waited for, when so many have been created.
+fn told(created: u64) -> usize {
+    let before = if created.is_multiple_of(EVERY) {
+        created.saturating_sub(EVERY)
+    } else {
+        created - created % EVERY
+    };
+    usize::try_from(before).unwrap_or(0)
+}
+
+/// Which limit it was, with all units there.
+fn find_culprit(outcome: &mut Outcome, watched: &[Watched], units: &mut Units) {
+    let mut full = Vec::new();
+    for watched in watched {
+        match watched.spent() {
+            Spent::Refused(evidence) => {
+                outcome.stopped_by = StoppedBy::Limit(watched.limit.name.clone());
+                outcome.evidence.push(evidence);
+                return;
+            }
+            Spent::Full(evidence) => full.push((watched.limit.name.clone(), evidence)),
+            Spent::No => {}
+        }
+    }
+    if let Some((name, evidence)) = full.into_iter().next() {
+        outcome.evidence.push(evidence);
+        if name == "RLIMIT_NPROC" {
+            outcome.evidence.extend(raise_and_try_again(units));
+        }
+        outcome.stopped_by = StoppedBy::Limit(name);
+    }
+}
+
+/// What happens with the soft limit on processes raised, where that is allowed.
+fn raise_and_try_again(units: &mut Units) -> Option<String> {
+    let before = getrlimit(Resource::Nproc);
+    if before.current == before.maximum {
+        return None;
+    }
+    setrlimit(Resource::Nproc, Rlimit { current: before.maximum, ..before }).ok()?;
+    let again = units.add();
+    let _ = setrlimit(Resource::Nproc, before);
+    Some(match again {
+        Ok(()) => {
+            "with its soft limit raised to the hard one, one more could be created".to_owned()
+        }
+        Err(error) => format!("with its soft limit raised: {}", errno_name(&error)),
+    })
+}
+
+fn errno_name(error: &io::Error) -> String {
+    use rustix::io::Errno;
+    match Errno::from_io_error(error) {
+        Some(Errno::AGAIN) => "EAGAIN".to_owned(),
+        Some(Errno::NOMEM) => "ENOMEM".to_owned(),
+        Some(Errno::NOSPC) => "ENOSPC".to_owned(),
+        Some(errno) => format!("errno {}", errno.raw_os_error()),
+        None => error.to_string(),
+    }
+}
+
+fn send(tell: &OwnedFd, news: &News) -> Result<(), SubjectError> {
+    let line = serde_json::to_string(news).map_err(|e| SubjectError::Wrong(e.to_string()))? + "\n";
+    let mut left = line.as_bytes();
+    while !left.is_empty() {
+        let written = rustix::io::write(tell, left).attempt("tell the guard")?;
+        left = &left[written..];
+    }
+    Ok(())
+}
+
+/// How often the guard looks at the memory.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Follows the breeder, and ends it when memory runs out.
+fn guard(breeder: Pid, news: OwnedFd) -> Result<Outcome, SubjectError> {
+    let mut news = BufReader::new(File::from(news));
+    let mut created = 0;
+    loop {
+        if news.buffer().is_empty() && !is_ready(news.get_ref()) {
+            if limits::memory_available() < limits::memory_floor() / 2 {
+                let _ = rustix::process::kill_process(breeder, Signal::KILL);
+                let evidence = vec!["the guard stopped it: hardly any memory was left".to_owned()];
+                let stopped_by = StoppedBy::MemoryFloor;
+                return Ok(Outcome { created, errno: None, stopped_by, evidence });
+            }
+            continue;
+        }
+        let mut line = String::new();
+        if news.read_line(&mut line).attempt("hear from the breeder")? == 0 {
+            let message = format!("the process that created units ended after {created} of them");
+            return Err(SubjectError::Wrong(message));
+        }
+        let heard = serde_json::from_str(&line);
+        match heard.map_err(|error| SubjectError::Wrong(error.to_string()))? {
+            News::Created(count) => created = count,
+            News::Over(outcome) => {
+                await_end(breeder);
+                return Ok(outcome);
+            }
+        }
+    }
+}
+
+fn is_ready(file: &File) -> bool {
+    let mut fds = [PollFd::new(file, PollFlags::IN)];
+    let wait = rustix::time::Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+    poll(&mut fds, Some(&wait)).is_ok_and(|ready| ready > 0)
+}
+
+/// The breeder lets its units go and reaps them; it is not hurried.
+fn await_end(breeder: Pid) {
+    while matches!(child::peek(Which::One(breeder)), Ok(None)) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Units whose breeder was killed are handed to us.
+fn reap_orphans() {
+    while let Ok(found) = child::peek(Which::Any) {
+        match found {
+            Some((pid, _)) => drop(child::reap(pid)),
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(name: &str, allows: u64) -> Limit {
+        let (name, source) = (name.to_owned(), String::new());
+        Limit { name, source, value: allows, in_use: 0, per_unit: 1.0, allows }
+    }
+
+    fn outcome(created: u64, stopped_by: StoppedBy) -> Outcome {
+        Outcome { created, errno: None, stopped_by, evidence: Vec::new() }
+    }
+
+    #[test]
+    fn a_prediction_holds_if_the_limit_and_the_number_are_right() {
+        let predicted = limit("kernel.pid_max", 32_000);
+        let held = |created, by| prediction_held(Some(&predicted), &outcome(created, by));
+        let by = |name: &str| StoppedBy::Limit(name.to_owned());
+        assert_eq!(held(31_900, by("kernel.pid_max")), Some(true));
+        assert_eq!(held(20_000, by("kernel.pid_max")), Some(false));
+        assert_eq!(held(31_900, by("cgroup pids.max")), Some(false));
+        assert_eq!(held(10_000, StoppedBy::Cap), Some(true));
+        assert_eq!(held(40_000, StoppedBy::Cap), Some(false));
+        assert_eq!(held(31_000, StoppedBy::Unknown), Some(false));
+    }
+
+    #[test]
+    fn the_breeder_waits_for_each_unit_once() {
+        assert_eq!([0, 1, 63, 64, 65, 128, 130].map(told), [0, 0, 0, 0, 64, 64, 128]);
+    }
+}

@@ -1,0 +1,174 @@
+//! `units/memory`: what n units take while they wait.
+
+use contend_record::lab::{Step, Unit};
+use contend_record::parameters::Parameters;
+use contend_sys::Pid;
+use contend_sys::procfs::{MemInfo, Rollup, Status, read_once};
+
+use super::parent::{self, Parent, own_rollup, own_status};
+use super::park::{Processes, Threads};
+use crate::experiment::never_hands_over;
+use crate::experiment::{Experiment, Facts, Sample, Sampling, Scope, Subject, SubjectError};
+use crate::limits::{self, Kind};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "units/memory",
+    summary: "memory of n processes or threads that wait, and of one by a line through n",
+    about: "Creates n units, each of which tells that it is there and then waits, and reads what \
+            they take: the processes' proportional sets (PSS: a page that k processes share \
+            counts for a kth of it in each), what was added to the creator's, and what the \
+            kernel keeps for them: its stacks and objects (KernelStack and SUnreclaim of \
+            /proc/meminfo, which count the whole machine) and page tables (VmPTE of each). The \
+            value is all of it together. Beside it stand `rss_sum`, what a process list adds up \
+            to, in which a page that all share counts once for each; `pss_sum`; and `uss_sum`, \
+            pages that one process alone has. The line through the values over n gives the bytes \
+            of one unit, whatever is there without any.",
+    unit: Unit::Bytes,
+    sampling: Sampling::Fixed(2),
+    fit_over: Some("n"),
+    cases,
+    unavailable,
+    hands_over: never_hands_over,
+    subject: |parameters| Ok(Box::new(Memory::new(parameters)?)),
+};
+
+/// As in the document that says 100 MiB: what a server may have loaded before it forks.
+const LARGE_PARENT: u64 = 100;
+
+fn cases(scope: &Scope) -> Vec<Parameters> {
+    let counts = scope.choose(&[100, 1000, 2000, 5000, 10_000], &[100, 500, 1000], &[2, 4]);
+    // Each of these costs a copy of the parent's page tables, 200 KiB and milliseconds.
+    let fewer = scope.choose(&[100, 500, 1000], &[50, 100], &[2, 4]);
+    let of = |kind: &'static str, n: &u64| Parameters::new().with("kind", kind).with("n", *n);
+    let kinds = ["process", "thread"].into_iter();
+    let large = |n| of("process", n).with(parent::SIZE, LARGE_PARENT);
+    kinds
+        .flat_map(|kind| counts.iter().map(move |n| of(kind, n)))
+        .chain(fewer.iter().map(large))
+        .collect()
+}
+
+fn unavailable(parameters: &Parameters) -> Option<String> {
+    let n = parameters.number("n").unwrap_or(0);
+    let kind = kind(parameters);
+    let tightest = limits::applying(kind, limits::usual_unit(kind)).into_iter().next()?.limit;
+    if tightest.allows <= n {
+        let limits::Limit { name, value, allows, .. } = tightest;
+        return Some(format!("{name} = {value} allows {allows} more, and {n} are needed"));
+    }
+    parent::unavailable(parameters)
+}
+
+fn kind(parameters: &Parameters) -> Kind {
+    if parameters.text("kind") == Some("thread") { Kind::Thread } else { Kind::Process }
+}
+
+struct Memory {
+    kind: Kind,
+    n: u64,
+    parent: Parent,
+    threads: Option<Threads>,
+}
+
+/// What there was at a moment.
+#[derive(Debug, Clone, Copy, Default)]
+struct Snapshot {
+    machine: MemInfo,
+    own: Rollup,
+    page_tables: u64,
+    children: Rollup,
+    children_page_tables: u64,
+}
+
+impl Snapshot {
+    /// Reads it. The machine first: to look at processes takes kernel memory itself.
+    fn take(children: &[Pid]) -> Self {
+        let mut taken = Self {
+            machine: MemInfo::read(),
+            own: own_rollup(),
+            page_tables: own_status().page_tables,
+            ..Self::default()
+        };
+        for child in children {
+            let rollup = of_process(*child, "smaps_rollup", Rollup::parse);
+            taken.children.rss += rollup.rss;
+            taken.children.pss += rollup.pss;
+            taken.children.private += rollup.private;
+            taken.children_page_tables += of_process(*child, "status", Status::parse).page_tables;
+        }
+        taken
+    }
+}
+
+fn of_process<T: Default>(pid: Pid, file: &str, parse: fn(&[u8]) -> T) -> T {
+    let mut buffer = [0; 4096];
+    read_once(&format!("/proc/{}/{file}", pid.as_raw_nonzero()), &mut buffer)
+        .map_or_else(|_| T::default(), parse)
+}
+
+impl Memory {
+    fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
+        let kind = kind(parameters);
+        let n = parameters.number("n").unwrap_or(0);
+        let parent = Parent::new(parameters)?;
+        let threads = if kind == Kind::Thread { Some(Threads::new()?) } else { None };
+        Ok(Self { kind, n, parent, threads })
+    }
+
+    fn measure(&mut self) -> Result<(Snapshot, Snapshot), SubjectError> {
+        let refused = |created: u64| {
+            move |source| SubjectError::Refused {
+                what: format!("create more than {created} units"),
+                source,
+            }
+        };
+        if let Some(threads) = &mut self.threads {
+            let before = Snapshot::take(&[]);
+            for created in 0..self.n {
+                threads.add().map_err(refused(created))?;
+            }
+            threads.await_all();
+            let after = Snapshot::take(&[]);
+            threads.release()?;
+            return Ok((before, after));
+        }
+        let mut processes = Processes::new()?;
+        let before = Snapshot::take(&[]);
+        for created in 0..self.n {
+            processes.add().map_err(refused(created))?;
+        }
+        processes.await_all(0)?;
+        let after = Snapshot::take(processes.pids());
+        processes.release()?;
+        Ok((before, after))
+    }
+}
+
+impl Subject for Memory {
+    fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        let (before, after) = self.measure()?;
+        let more = |of: fn(&Snapshot) -> u64| of(&after) as f64 - of(&before) as f64;
+        let user = more(|s| s.own.pss + s.children.pss);
+        let stacks = more(|s| s.machine.kernel_stacks);
+        let tables = more(|s| s.page_tables + s.children_page_tables);
+        let objects = more(|s| s.machine.slab_unreclaimable);
+        let sum = |part: u64| part as f64;
+        Ok(Sample::of(user + stacks + tables + objects)
+            .with("user", Unit::Bytes, user)
+            .with("kernel_stacks", Unit::Bytes, stacks)
+            .with("page_tables", Unit::Bytes, tables)
+            .with("kernel_objects", Unit::Bytes, objects)
+            .with("rss_sum", Unit::Bytes, sum(after.own.rss + after.children.rss))
+            .with("pss_sum", Unit::Bytes, sum(after.own.pss + after.children.pss))
+            .with("uss_sum", Unit::Bytes, sum(after.own.private + after.children.private)))
+    }
+
+    fn facts(&self) -> Facts {
+        let mut facts = self.parent.facts();
+        if let (Kind::Thread, Some(threads)) = (self.kind, &self.threads) {
+            facts.insert("stack_bytes".to_owned(), (threads.stack_bytes() as u64).into());
+        }
+        facts
+    }
+}

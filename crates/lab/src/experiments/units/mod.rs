@@ -1,0 +1,10 @@
+//! Family `units`: creating, holding, running out of, and starting units of concurrency.
+
+pub mod create;
+pub mod limit;
+pub mod memory;
+mod parent;
+mod park;
+mod pool;
+pub mod startup;
+mod tiny;

@@ -1,0 +1,88 @@
+//! The process that creates units: how large it is decides what a fork costs.
+
+use contend_record::parameters::Parameters;
+use contend_sys::pages::{PageSize, Pages};
+use contend_sys::procfs::{MemInfo, Rollup, Status, read_once};
+
+use crate::experiment::{Attempt, Facts, SubjectError};
+
+/// The parameter that says how much memory the creator has touched.
+pub const SIZE: &str = "parent_mib";
+/// The parameter that says whether this memory is in huge pages.
+pub const HUGE: &str = "huge_pages";
+
+const MIB: u64 = 1 << 20;
+
+/// Memory that the creator holds.
+#[derive(Debug)]
+pub struct Parent(Option<Pages>);
+
+impl Parent {
+    /// Touches as much as the parameters say.
+    ///
+    /// # Errors
+    /// When there is not so much.
+    pub fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
+        let bytes = bytes(parameters);
+        if bytes == 0 {
+            return Ok(Self(None));
+        }
+        let huge = parameters.flag(HUGE);
+        let size = if huge { PageSize::Huge } else { PageSize::Base };
+        let length = usize::try_from(bytes).unwrap_or(usize::MAX);
+        Ok(Self(Some(Pages::touched(length, size).attempt("touch the parent's memory")?)))
+    }
+
+    /// Its size as the kernel sees it.
+    pub fn facts(&self) -> Facts {
+        let rollup = own_rollup();
+        let mappings = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        let mut facts = Facts::from([
+            ("parent_rss_bytes".to_owned(), rollup.rss.into()),
+            ("parent_mappings".to_owned(), (mappings.lines().count() as u64).into()),
+            ("parent_page_tables_bytes".to_owned(), own_status().page_tables.into()),
+        ]);
+        if self.0.is_some() {
+            facts.insert("parent_huge_bytes".to_owned(), huge_bytes().into());
+        }
+        facts
+    }
+}
+
+fn bytes(parameters: &Parameters) -> u64 {
+    parameters.number(SIZE).unwrap_or(0) * MIB
+}
+
+/// Why there cannot be such a parent here, if so.
+pub fn unavailable(parameters: &Parameters) -> Option<String> {
+    let bytes = bytes(parameters);
+    let available = MemInfo::read().available;
+    if bytes > 0 && available < 2 * bytes + 256 * MIB {
+        let (need, have) = ((2 * bytes) / MIB + 256, available / MIB);
+        return Some(format!("needs {need} MiB of memory, and {have} MiB are available"));
+    }
+    let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    if parameters.flag(HUGE) && setting.map_or(true, |text| text.contains("[never]")) {
+        return Some("transparent huge pages are switched off".to_owned());
+    }
+    None
+}
+
+/// `smaps_rollup` of this process; zeros where it cannot be read.
+pub fn own_rollup() -> Rollup {
+    let mut buffer = [0; 4096];
+    read_once("/proc/self/smaps_rollup", &mut buffer)
+        .map_or_else(|_| Rollup::default(), Rollup::parse)
+}
+
+/// `status` of this process; zeros where it cannot be read.
+pub fn own_status() -> Status {
+    let mut buffer = [0; 4096];
+    read_once("/proc/self/status", &mut buffer).map_or_else(|_| Status::default(), Status::parse)
+}
+
+fn huge_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("AnonHugePages:"));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0) * 1024
+}

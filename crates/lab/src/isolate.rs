@@ -1,0 +1,293 @@
+//! A fresh process for every case, and the world as it is.
+//!
+//! A case's process is this same program, started anew with [`VERB`]: nothing that another
+//! case has left in memory, in the allocator or in the kernel's books of the process is there,
+//! and it has one thread, so that it may fork. It is the leader of a process group of its own,
+//! which is killed as a whole when the case is over, and the kernel kills it when its starter
+//! dies; its children watch for its death in turn.
+
+use std::cell::RefCell;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use contend_record::lab::{Calibration, Step};
+use contend_record::parameters::Parameters;
+use contend_sys::child::Which;
+use contend_sys::interrupt::Signals;
+use contend_sys::load::Load;
+use contend_sys::{Pid, Signal, child, cpu, spawn};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::experiment::{Experiment, Facts};
+use crate::experiments;
+use crate::noise::Reading;
+use crate::protocol::{Reply, Request, Taken};
+use crate::runner::{Session, SessionError, World};
+
+/// The hidden verb with which this program becomes the process of a case.
+pub const VERB: &str = "lab-case";
+
+/// The machine, its clock and real processes.
+#[derive(Debug)]
+pub struct Machine {
+    signals: Rc<Signals>,
+    started: Instant,
+    cpus: Vec<usize>,
+    living: Living,
+}
+
+/// CPU time so far of each process of a case that is still there.
+type Living = Rc<RefCell<Vec<(Pid, Duration)>>>;
+
+impl Machine {
+    /// This machine. Orphans of a case are handed to this process from now on, so that they
+    /// can be reaped.
+    ///
+    /// # Errors
+    /// On kernels that have no subreapers.
+    pub fn new(signals: Rc<Signals>) -> std::io::Result<Self> {
+        child::become_subreaper()?;
+        Ok(Self {
+            signals,
+            started: Instant::now(),
+            cpus: cpu::allowed_list(),
+            living: Rc::default(),
+        })
+    }
+}
+
+impl World for Machine {
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn interrupted(&self) -> bool {
+        self.signals.interrupted().is_some()
+    }
+
+    fn reading(&mut self) -> Reading {
+        let load = Load::read_on(&self.cpus);
+        let living: Duration = self.living.borrow().iter().map(|&(_, cpu)| cpu).sum();
+        Reading {
+            busy: load.busy,
+            own: cpu::own_time() + child::children_usage().cpu() + living,
+            steal: load.steal,
+            throttled: load.throttled,
+        }
+    }
+
+    fn cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
+    fn calibrate(&mut self) -> Result<Calibration, SessionError> {
+        let mut measure = |name| {
+            let experiment = experiments::find(name)
+                .ok_or_else(|| SessionError::Failed(format!("there is no {name}")))?;
+            let mut session = self.open(experiment, &Parameters::new())?;
+            let facts = session.facts();
+            let value = session.sample(100_000, &mut |_| {})?.sample.value;
+            Ok((value, facts))
+        };
+        let (_, facts) = measure("engine/empty")?;
+        let number = |name: &str| facts.get(name).and_then(|value| value.to_string().parse().ok());
+        let cache_line =
+            if cpu::allowed() > 1 { Some(measure("engine/cache-line")?.0) } else { None };
+        Ok(Calibration {
+            clock_nanoseconds: number("clock_ns").unwrap_or(0.0),
+            clock_resolution_nanoseconds: number("clock_resolution_ns").unwrap_or(0.0),
+            empty_loop_nanoseconds: number("empty_loop_ns").unwrap_or(0.0),
+            cache_line_nanoseconds: cache_line,
+        })
+    }
+
+    fn open(
+        &mut self,
+        experiment: &'static Experiment,
+        parameters: &Parameters,
+    ) -> Result<Box<dyn Session>, SessionError> {
+        let mut helper = Helper::start(Rc::clone(&self.signals), Rc::clone(&self.living))?;
+        helper.ask(&Request::Open {
+            experiment: experiment.name.to_owned(),
+            parameters: parameters.clone(),
+        })?;
+        match helper.answer(&mut |_| {})? {
+            Reply::Ready(facts) => helper.facts = facts,
+            other => return Err(unexpected(&other)),
+        }
+        Ok(Box::new(helper))
+    }
+}
+
+fn unexpected(reply: &Reply) -> SessionError {
+    SessionError::Failed(format!("its process answered {reply:?}"))
+}
+
+/// The process of a case.
+struct Helper {
+    child: Child,
+    requests: Option<ChildStdin>,
+    replies: BufReader<ChildStdout>,
+    signals: Rc<Signals>,
+    living: Living,
+    facts: Facts,
+    /// Its number may belong to another by now.
+    reaped: bool,
+}
+
+impl Helper {
+    fn start(signals: Rc<Signals>, living: Living) -> Result<Self, SessionError> {
+        let failed = |error: std::io::Error| {
+            SessionError::Failed(format!("cannot start a process for it: {error}"))
+        };
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("contend").arg(VERB).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child =
+            spawn::spawn(&mut command, &[0, 1], signals.blocked(), Signal::KILL).map_err(failed)?;
+        let (requests, replies) = (child.stdin.take(), child.stdout.take());
+        let replies = replies.ok_or_else(|| failed(std::io::ErrorKind::BrokenPipe.into()))?;
+        living.borrow_mut().push((Pid::from_child(&child), Duration::ZERO));
+        let replies = BufReader::new(replies);
+        let facts = Facts::new();
+        Ok(Self { child, requests, replies, signals, living, facts, reaped: false })
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<(), SessionError> {
+        let gone = || SessionError::Failed("its process has ended".to_owned());
+        let line = serde_json::to_string(request).map_err(|_| gone())? + "\n";
+        let requests = self.requests.as_mut().ok_or_else(gone)?;
+        requests.write_all(line.as_bytes()).map_err(|_| gone())
+    }
+
+    /// Waits for the answer, or for a signal that asks to stop.
+    fn answer(&mut self, tell: &mut dyn FnMut(Step)) -> Result<Reply, SessionError> {
+        loop {
+            if self.replies.buffer().is_empty() {
+                self.wait()?;
+            }
+            let mut line = String::new();
+            let read = self.replies.read_line(&mut line).unwrap_or(0);
+            if read == 0 {
+                return Err(SessionError::Failed(self.how_it_ended()));
+            }
+            let reply = serde_json::from_str(&line)
+                .map_err(|error| SessionError::Failed(format!("its process said: {error}")))?;
+            match reply {
+                Reply::Step(step) => tell(step),
+                Reply::Failed(message) => return Err(SessionError::Failed(message)),
+                reply => return Ok(reply),
+            }
+        }
+    }
+
+    fn wait(&self) -> Result<(), SessionError> {
+        loop {
+            let stdout = self.replies.get_ref();
+            let mut fds =
+                [PollFd::new(stdout, PollFlags::IN), PollFd::new(&*self.signals, PollFlags::IN)];
+            match poll(&mut fds, None) {
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(SessionError::Failed(error.to_string())),
+                Ok(_) => {}
+            }
+            let answered = !fds[0].revents().is_empty();
+            if self.signals.interrupted().is_some() {
+                return Err(SessionError::Interrupted);
+            }
+            if answered {
+                return Ok(());
+            }
+        }
+    }
+
+    fn how_it_ended(&mut self) -> String {
+        match self.end().map(|reaped| reaped.status) {
+            Ok(child::ExitStatus::Signaled(signal)) => {
+                let name = contend_record::signal::name(signal).unwrap_or("?");
+                format!("its process was killed by SIG{name}")
+            }
+            Ok(child::ExitStatus::Exited(status)) => {
+                format!("its process ended with status {status}")
+            }
+            Err(_) => "its process has ended".to_owned(),
+        }
+    }
+}
+
+impl Helper {
+    /// Ends all of the case's processes, and reaps them.
+    fn end(&mut self) -> std::io::Result<child::Reaped> {
+        let pid = Pid::from_child(&self.child);
+        if std::mem::replace(&mut self.reaped, true) {
+            return Err(std::io::ErrorKind::NotFound.into());
+        }
+        let ended = child::peek(Which::One(pid));
+        // While it has not been reaped nobody else can have its number.
+        let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+        self.living.borrow_mut().retain(|entry| entry.0 != pid);
+        let reaped = ended.and_then(|_| child::reap(pid));
+        reap_group(pid);
+        reaped
+    }
+}
+
+impl Session for Helper {
+    fn facts(&self) -> Facts {
+        self.facts.clone()
+    }
+
+    fn sample(
+        &mut self,
+        iterations: u64,
+        tell: &mut dyn FnMut(Step),
+    ) -> Result<Taken, SessionError> {
+        self.ask(&Request::Sample { iterations })?;
+        match self.answer(tell)? {
+            Reply::Sampled(taken) => {
+                let pid = Pid::from_child(&self.child);
+                let mut living = self.living.borrow_mut();
+                if let Some(entry) = living.iter_mut().find(|entry| entry.0 == pid) {
+                    entry.1 = taken.cpu;
+                }
+                Ok(*taken)
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+/// How long a process may take to end by itself when it is asked no more.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let pid = Pid::from_child(&self.child);
+        if self.reaped {
+            return;
+        }
+        self.requests = None; // it ends when there is nothing more to ask
+        let asked = Instant::now();
+        while matches!(child::peek(Which::One(pid)), Ok(None)) && asked.elapsed() < PATIENCE {
+            if self.signals.interrupted().is_some() {
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let _ = self.end();
+    }
+}
+
+/// Reaps what a case has left behind: orphans in its group, which are handed to us.
+fn reap_group(group: Pid) {
+    while rustix::process::test_kill_process_group(group).is_ok() {
+        match child::peek(Which::Group(group)) {
+            Ok(Some((pid, _))) => drop(child::reap(pid)),
+            Ok(None) => std::thread::sleep(Duration::from_micros(200)),
+            Err(_) => break, // none of those that are left is ours
+        }
+    }
+}

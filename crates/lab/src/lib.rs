@@ -1,0 +1,19 @@
+//! Experiments on what concurrency costs, and the engine that runs them.
+//!
+//! An experiment is one file in [`experiments`] and one row of its table. The engine asks
+//! each for its cases ([`plan`]), gives every case a fresh process ([`isolate`], [`serve`]),
+//! and takes samples of all of them in turn until they are good enough or the time is used
+//! ([`runner`]). What comes out is a [`contend_record::lab::RunRecord`].
+
+pub mod experiment;
+pub mod experiments;
+pub mod isolate;
+pub mod limits;
+pub mod noise;
+pub mod plan;
+pub mod protocol;
+pub mod runner;
+pub mod sampling;
+pub mod serve;
+pub mod suites;
+pub mod timing;

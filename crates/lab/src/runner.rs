@@ -1,0 +1,548 @@
+//! The engine: takes samples of all cases in turn until they are good enough or the time is
+//! used.
+//!
+//! In every round each case that needs more gets one sample, in an order drawn anew, so that
+//! whatever changes slowly on the machine meets all cases alike. What the engine needs from
+//! the world is in [`World`], so that the tests can put a world of known figures in its place.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use contend_record::lab::{Calibration, Case, Ending, Fit, RunRecord, SCHEMA, Step, Stopped};
+use contend_record::parameters::Parameters;
+use contend_record::stats::Line;
+use contend_record::warning::WarningId;
+use contend_record::{Host, Warning};
+
+use crate::experiment::{Experiment, Facts, Sampling};
+use crate::noise::{self, Others, Reading};
+use crate::plan::{Plan, PlannedCase};
+use crate::protocol::Taken;
+use crate::sampling::{Samples, iterations_for};
+
+/// What the engine asks of the world.
+pub trait World {
+    /// Time since some moment that stays the same.
+    fn now(&self) -> Duration;
+    /// Whether a signal has asked to stop.
+    fn interrupted(&self) -> bool;
+    /// What the CPUs do.
+    fn reading(&mut self) -> Reading;
+    /// CPUs that this process may use.
+    fn cpus(&self) -> usize;
+    /// What measuring itself costs here.
+    ///
+    /// # Errors
+    /// When it cannot be measured.
+    fn calibrate(&mut self) -> Result<Calibration, SessionError>;
+    /// A fresh process for a case.
+    ///
+    /// # Errors
+    /// When there is none or it cannot make its subject.
+    fn open(
+        &mut self,
+        experiment: &'static Experiment,
+        parameters: &Parameters,
+    ) -> Result<Box<dyn Session>, SessionError>;
+}
+
+/// A process that takes samples of one case.
+pub trait Session {
+    /// What is worth knowing of the subject.
+    fn facts(&self) -> Facts;
+    /// Takes a sample.
+    ///
+    /// # Errors
+    /// When the subject fails, its process ends, or a signal asks to stop.
+    fn sample(
+        &mut self,
+        iterations: u64,
+        tell: &mut dyn FnMut(Step),
+    ) -> Result<Taken, SessionError>;
+}
+
+/// Why there is no sample.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// A signal asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// It did not work.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Who follows a run.
+pub trait Observer {
+    /// This case is being measured now.
+    fn measuring(&mut self, progress: &Progress<'_>);
+    /// A demonstration has come a step further.
+    fn step(&mut self, case: &PlannedCase, step: &Step);
+    /// This is what there is so far, should nothing follow.
+    fn keep(&mut self, record: &RunRecord);
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    /// Since its start.
+    pub elapsed: Duration,
+    /// The time for measuring.
+    pub budget: Duration,
+    /// Cases that need no more samples.
+    pub done: usize,
+    /// All cases.
+    pub cases: usize,
+    /// The case at hand.
+    pub case: &'a PlannedCase,
+}
+
+/// What is known before the run.
+#[derive(Debug, Clone)]
+pub struct Circumstances {
+    /// The machine.
+    pub host: Host,
+    /// UTC, RFC 3339.
+    pub started_at: String,
+    /// What is known to be unfavourable.
+    pub warnings: Vec<Warning>,
+}
+
+/// What is there so far is kept this often.
+const KEEP_EVERY: Duration = Duration::from_secs(3);
+
+/// Measures everything in the plan.
+pub fn run(
+    plan: &Plan,
+    circumstances: Circumstances,
+    world: &mut dyn World,
+    observer: &mut dyn Observer,
+) -> RunRecord {
+    let mut run = Run::new(plan, circumstances, world, observer);
+    run.keep(Ending::Unfinished);
+    run.calibrate();
+    while run.round() {}
+    run.close_window(true);
+    let ending = if run.world.interrupted() { Ending::Interrupted } else { Ending::Complete };
+    run.record(ending)
+}
+
+/// One case on its way.
+struct Track<'a> {
+    planned: &'a PlannedCase,
+    session: Option<Box<dyn Session>>,
+    facts: Facts,
+    samples: Samples,
+    steps: Vec<Step>,
+    stopped: Option<Stopped>,
+    skipped: Option<String>,
+    warnings: Vec<Warning>,
+}
+
+impl Track<'_> {
+    fn is_done(&self) -> bool {
+        self.stopped.is_some() || self.skipped.is_some()
+    }
+
+    fn stop(&mut self, why: Stopped) {
+        self.stopped.get_or_insert(why);
+        self.session = None; // its memory and its children are given back
+    }
+
+    fn fail(&mut self, message: String) {
+        if self.samples.count() == 0 {
+            self.skipped = Some(message);
+        } else {
+            self.warnings.push(Warning::new(WarningId::SubjectFailed, message));
+        }
+        self.stop(Stopped::Failure);
+    }
+}
+
+/// The samples of a window of time, which are judged together.
+struct Window {
+    since: Duration,
+    before: Reading,
+    members: Vec<(usize, usize)>,
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    circumstances: Circumstances,
+    world: &'a mut dyn World,
+    observer: &'a mut dyn Observer,
+    tracks: Vec<Track<'a>>,
+    random: fastrand::Rng,
+    started: Duration,
+    first_reading: Reading,
+    window: Window,
+    calibration: Option<Calibration>,
+    sentinel: Option<Sentinel>,
+    kept: Duration,
+}
+
+/// A cache line that goes to and fro between two CPUs, before and after samples of which
+/// both take part: it tells near from far.
+struct Sentinel {
+    session: Box<dyn Session>,
+    iterations: u64,
+}
+
+/// How long the sentinel runs each time.
+const SENTINEL: Duration = Duration::from_millis(10);
+
+impl<'a> Run<'a> {
+    fn new(
+        plan: &'a Plan,
+        circumstances: Circumstances,
+        world: &'a mut dyn World,
+        observer: &'a mut dyn Observer,
+    ) -> Self {
+        let tracks = plan.cases.iter().enumerate().map(|(index, planned)| Track {
+            planned,
+            session: None,
+            facts: Facts::new(),
+            samples: Samples::new(planned.experiment, plan.seed.wrapping_add(index as u64)),
+            steps: Vec::new(),
+            stopped: None,
+            skipped: (planned.experiment.unavailable)(&planned.parameters),
+            warnings: Vec::new(),
+        });
+        let tracks = tracks.collect();
+        let started = world.now();
+        let reading = world.reading();
+        Self {
+            plan,
+            circumstances,
+            tracks,
+            random: fastrand::Rng::with_seed(plan.seed),
+            started,
+            first_reading: reading,
+            window: Window { since: started, before: reading, members: Vec::new() },
+            calibration: None,
+            sentinel: None,
+            kept: started,
+            world,
+            observer,
+        }
+    }
+
+    fn calibrate(&mut self) {
+        match self.world.calibrate() {
+            Ok(calibration) => self.calibration = Some(calibration),
+            Err(SessionError::Interrupted) => {}
+            Err(SessionError::Failed(message)) => {
+                let message = format!("the clock could not be calibrated: {message}");
+                self.circumstances.warnings.push(Warning::new(WarningId::Uncalibrated, message));
+            }
+        }
+        let needed = self.tracks.iter().any(|track| {
+            !track.is_done() && (track.planned.experiment.hands_over)(&track.planned.parameters)
+        });
+        if needed && self.world.cpus() > 1 {
+            self.sentinel = self.make_sentinel().ok();
+        }
+    }
+
+    fn make_sentinel(&mut self) -> Result<Sentinel, SessionError> {
+        let experiment = crate::experiments::find("engine/cache-line")
+            .ok_or_else(|| SessionError::Failed("there is no sentinel".to_owned()))?;
+        let mut session = self.world.open(experiment, &Parameters::new())?;
+        let mut iterations = 1000;
+        for _ in 0..2 {
+            let trial = session.sample(iterations, &mut |_| {})?;
+            iterations = iterations_for(SENTINEL, &trial, iterations);
+        }
+        Ok(Sentinel { session, iterations })
+    }
+
+    /// One sample of every case that needs one; whether there is to be another round.
+    fn round(&mut self) -> bool {
+        let mut order: Vec<_> =
+            (0..self.tracks.len()).filter(|&index| !self.tracks[index].is_done()).collect();
+        self.random.shuffle(&mut order);
+        for index in order {
+            if self.world.interrupted() {
+                break;
+            }
+            if self.is_over(index) {
+                self.give_up(index);
+            } else {
+                self.visit(index);
+            }
+            self.close_window(false);
+        }
+        if self.world.interrupted() {
+            self.tracks.iter_mut().for_each(|track| track.stop(Stopped::Interrupt));
+        }
+        self.finish_those_with_enough();
+        if self.world.now().saturating_sub(self.kept) >= KEEP_EVERY {
+            self.keep(Ending::Unfinished);
+        }
+        self.tracks.iter().any(|track| !track.is_done())
+    }
+
+    /// Whether the time is used. A case that takes a set number of samples gets its first
+    /// in any case.
+    fn is_over(&self, index: usize) -> bool {
+        let track = &self.tracks[index];
+        let owed = matches!(track.planned.experiment.sampling, Sampling::Fixed(_))
+            && track.samples.count() == 0;
+        !owed && self.elapsed() >= self.plan.budget
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.world.now().saturating_sub(self.started)
+    }
+
+    fn give_up(&mut self, index: usize) {
+        let track = &mut self.tracks[index];
+        if track.samples.count() == 0 {
+            track.skipped = Some(format!(
+                "the budget of {} s was used before its first sample",
+                self.plan.budget.as_secs_f64()
+            ));
+        }
+        track.stop(Stopped::Budget);
+    }
+
+    /// Takes one sample of a case.
+    fn visit(&mut self, index: usize) {
+        let done = self.tracks.iter().filter(|track| track.is_done()).count();
+        self.observer.measuring(&Progress {
+            elapsed: self.elapsed(),
+            budget: self.plan.budget,
+            done,
+            cases: self.tracks.len(),
+            case: self.tracks[index].planned,
+        });
+        match self.sample(index) {
+            Ok(()) => {}
+            Err(SessionError::Interrupted) => self.tracks[index].stop(Stopped::Interrupt),
+            Err(SessionError::Failed(message)) => self.tracks[index].fail(message),
+        }
+    }
+
+    fn sample(&mut self, index: usize) -> Result<(), SessionError> {
+        self.warm_up(index)?;
+        let track = &self.tracks[index];
+        let handed_over = (track.planned.experiment.hands_over)(&track.planned.parameters);
+        let before = if handed_over { self.distance()? } else { None };
+        let iterations = self.tracks[index].samples.iterations;
+        let mut taken = self.take(index, iterations)?;
+        let after = if handed_over { self.distance()? } else { None };
+        let distance = before.zip(after);
+        if let Some((before, after)) = distance {
+            let unit = contend_record::lab::Unit::Nanoseconds;
+            taken.sample = taken.sample.with("cache_line", unit, before.max(after));
+        }
+        let track = &mut self.tracks[index];
+        let place = track.samples.push(taken.sample);
+        if distance.is_some_and(|(before, after)| noise::moved(before, after)) {
+            track.samples.disturb(place);
+        }
+        self.window.members.push((index, place));
+        Ok(())
+    }
+
+    /// Opens a case that is not yet open, and finds out how many iterations make a sample.
+    fn warm_up(&mut self, index: usize) -> Result<(), SessionError> {
+        if self.tracks[index].session.is_some() {
+            return Ok(());
+        }
+        let planned = self.tracks[index].planned;
+        let session = self.world.open(planned.experiment, &planned.parameters)?;
+        self.tracks[index].facts = session.facts();
+        self.tracks[index].session = Some(session);
+        if planned.experiment.sampling != Sampling::Adaptive {
+            return Ok(());
+        }
+        let mut iterations = 1;
+        for _ in 0..10 {
+            let trial = self.take(index, iterations)?;
+            let next = iterations_for(self.plan.sample, &trial, iterations);
+            let settled = next <= 2 * iterations;
+            iterations = next;
+            if settled {
+                break;
+            }
+        }
+        self.tracks[index].samples.iterations = iterations;
+        Ok(())
+    }
+
+    fn take(&mut self, index: usize, iterations: u64) -> Result<Taken, SessionError> {
+        let track = &mut self.tracks[index];
+        let planned = track.planned;
+        let failed = || SessionError::Failed("its process is not there".to_owned());
+        let session = track.session.as_mut().ok_or_else(failed)?;
+        let (observer, steps) = (&mut self.observer, &mut track.steps);
+        session.sample(iterations, &mut |step| {
+            observer.step(planned, &step);
+            steps.push(step);
+        })
+    }
+
+    fn distance(&mut self) -> Result<Option<f64>, SessionError> {
+        let Some(sentinel) = &mut self.sentinel else { return Ok(None) };
+        let taken = sentinel.session.sample(sentinel.iterations, &mut |_| {})?;
+        Ok(Some(taken.sample.value))
+    }
+
+    /// Judges the samples of the window, if it is long enough or the last one.
+    fn close_window(&mut self, last: bool) {
+        let now = self.world.now();
+        let time = now.saturating_sub(self.window.since);
+        if time < noise::WINDOW && !last {
+            return;
+        }
+        let after = self.world.reading();
+        let others = Others::between(self.window.before, after, time, self.world.cpus());
+        if others.disturb {
+            for &(track, place) in &self.window.members {
+                self.tracks[track].samples.disturb(place);
+            }
+        }
+        self.window = Window { since: now, before: after, members: Vec::new() };
+    }
+
+    /// A case is finished only when all its samples have been judged.
+    fn finish_those_with_enough(&mut self) {
+        for index in 0..self.tracks.len() {
+            let waiting = self.window.members.iter().any(|&(track, _)| track == index);
+            let fixed = self.tracks[index].planned.experiment.sampling != Sampling::Adaptive;
+            if self.tracks[index].is_done() || (waiting && !fixed) {
+                continue;
+            }
+            if let Some(why) = self.tracks[index].samples.enough() {
+                self.tracks[index].stop(why);
+            }
+        }
+    }
+
+    fn keep(&mut self, ending: Ending) {
+        let record = self.record(ending);
+        self.observer.keep(&record);
+        self.kept = self.world.now();
+    }
+
+    fn record(&mut self, ending: Ending) -> RunRecord {
+        let wall = self.elapsed();
+        let cases: Vec<Case> = self.tracks.iter().map(case).collect();
+        let mut warnings = self.circumstances.warnings.clone();
+        let reading = self.world.reading();
+        warnings.extend(run_warnings(self.first_reading, reading, wall, self.world.cpus()));
+        RunRecord {
+            schema: SCHEMA.to_owned(),
+            suite: self.plan.suite.map(str::to_owned),
+            started_at: self.circumstances.started_at.clone(),
+            wall_seconds: wall.as_secs_f64(),
+            seed: self.plan.seed,
+            quick: self.plan.scope.size != crate::experiment::Size::Full,
+            budget_seconds: self.plan.budget.as_secs_f64(),
+            ending,
+            host: self.circumstances.host.clone(),
+            calibration: self.calibration.clone(),
+            fits: fits(&self.plan.cases, &cases),
+            cases,
+            warnings,
+        }
+    }
+}
+
+fn case(track: &Track<'_>) -> Case {
+    let mut case = track.samples.summarise(track.planned, track.stopped);
+    case.facts.extend(track.facts.clone());
+    case.timeline.clone_from(&track.steps);
+    case.warnings.clone_from(&track.warnings);
+    case.skipped.clone_from(&track.skipped);
+    let all = case.samples.len();
+    if !case.disturbed.is_empty() {
+        let message = format!(
+            "{} of {all} samples were taken while others used more than {:.0} % of the CPUs, or \
+             the host moved a CPU",
+            case.disturbed.len(),
+            100.0 * noise::TOLERATED
+        );
+        case.warnings.push(Warning::new(WarningId::OtherLoad, message));
+    }
+    if case.skipped.is_none()
+        && track.planned.experiment.sampling == Sampling::Adaptive
+        && all < crate::sampling::FEWEST
+    {
+        let message = format!("{all} samples are too few for an interval");
+        case.warnings.push(Warning::new(WarningId::FewSamples, message));
+    }
+    case
+}
+
+/// What spoils the figures of the whole run.
+fn run_warnings(before: Reading, after: Reading, wall: Duration, cpus: usize) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let others = Others::between(before, after, wall, cpus);
+    let steal = after.steal.saturating_sub(before.steal);
+    let throttled = after.throttled.saturating_sub(before.throttled);
+    if others.disturb {
+        let message =
+            format!("others used {:.0} % of the CPUs during the run", 100.0 * others.share);
+        warnings.push(Warning::new(WarningId::OtherLoad, message));
+    }
+    if steal.as_secs_f64() > 0.01 * wall.as_secs_f64() * cpus as f64 {
+        let message = format!("the host took {:.2} s of CPU time away", steal.as_secs_f64());
+        warnings.push(Warning::new(WarningId::Steal, message));
+    }
+    if throttled > Duration::ZERO {
+        let message =
+            format!("the cgroup's CPU quota held us back for {:.2} s", throttled.as_secs_f64());
+        warnings.push(Warning::new(WarningId::Throttled, message));
+    }
+    warnings
+}
+
+/// Lines through cases that differ in one parameter alone.
+fn fits(planned: &[PlannedCase], cases: &[Case]) -> Vec<Fit> {
+    let mut groups: BTreeMap<(usize, Parameters), Vec<(&'static str, &Case)>> = BTreeMap::new();
+    for (index, (planned, case)) in planned.iter().zip(cases).enumerate() {
+        let Some(over) = planned.experiment.fit_over else { continue };
+        if case.samples.is_empty() || case.parameters.number(over).is_none() {
+            continue;
+        }
+        let common = case.parameters.without(over);
+        let first = (0..index).find(|&other| {
+            cases[other].experiment == case.experiment
+                && cases[other].parameters.without(over) == common
+        });
+        groups.entry((first.unwrap_or(index), common)).or_default().push((over, case));
+    }
+    groups.into_iter().flat_map(|((_, common), members)| fits_of(&common, &members)).collect()
+}
+
+fn fits_of(common: &Parameters, members: &[(&'static str, &Case)]) -> Vec<Fit> {
+    let Some(&(over, first)) = members.first() else { return Vec::new() };
+    let line = |values: &dyn Fn(&Case) -> Vec<f64>| {
+        let points: Vec<_> = members
+            .iter()
+            .flat_map(|&(over, case)| {
+                let x = case.parameters.number(over).unwrap_or(0) as f64;
+                values(case).into_iter().map(move |y| (x, y))
+            })
+            .collect();
+        Line::through(&points)
+    };
+    let fit = |metric: &str, unit, line| Fit {
+        experiment: first.experiment.clone(),
+        parameters: common.clone(),
+        over: over.to_owned(),
+        metric: metric.to_owned(),
+        unit,
+        line,
+    };
+    let own = line(&|case| case.samples.clone()).map(|line| fit("value", first.unit, line));
+    let others = first.metrics.iter().filter_map(|(name, metric)| {
+        let values = |case: &Case| {
+            case.metrics.get(name).map_or_else(Vec::new, |metric| metric.samples.clone())
+        };
+        line(&values).map(|line| fit(name, metric.unit, line))
+    });
+    own.into_iter().chain(others).collect()
+}

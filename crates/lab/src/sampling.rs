@@ -1,0 +1,218 @@
+//! When a case has samples enough, and what they come to.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use contend_record::lab::{Case, Metric, Stopped};
+use contend_record::stats::{self, Estimate};
+
+use crate::experiment::{Experiment, Sample, Sampling};
+use crate::plan::PlannedCase;
+use crate::protocol::Taken;
+
+/// An interval as narrow as this part of the median is narrow enough.
+const NARROW: f64 = 0.02;
+/// With fewer samples no interval of 95 % can be given: that of 5, from the least to the
+/// most, holds the median 94 times of 100.
+pub const FEWEST: usize = 6;
+/// With so many the interval hardly gets narrower any more.
+const MOST: usize = 300;
+
+/// The samples of a case so far.
+#[derive(Debug)]
+pub struct Samples {
+    sampling: Sampling,
+    seed: u64,
+    taken: Vec<Sample>,
+    /// Which of them were taken while others used the CPUs.
+    disturbed: Vec<usize>,
+    /// At how many samples the interval is looked at next: it takes some milliseconds.
+    look_at: usize,
+    /// Of how many iterations a sample is.
+    pub iterations: u64,
+}
+
+impl Samples {
+    /// None yet.
+    pub fn new(experiment: &Experiment, seed: u64) -> Self {
+        Self {
+            sampling: experiment.sampling,
+            seed,
+            taken: Vec::new(),
+            disturbed: Vec::new(),
+            look_at: FEWEST,
+            iterations: 1,
+        }
+    }
+
+    /// Adds one and returns its place.
+    pub fn push(&mut self, sample: Sample) -> usize {
+        self.taken.push(sample);
+        self.taken.len() - 1
+    }
+
+    /// Notes that others used the CPUs while this one was taken.
+    pub fn disturb(&mut self, place: usize) {
+        if !self.disturbed.contains(&place) {
+            self.disturbed.push(place);
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.taken.len()
+    }
+
+    /// How many there are that nothing has disturbed.
+    fn undisturbed(&self) -> usize {
+        self.taken.len() - self.disturbed.len()
+    }
+
+    /// Why no more are needed, if so.
+    pub fn enough(&mut self) -> Option<Stopped> {
+        match self.sampling {
+            Sampling::Fixed(count) => (self.taken.len() >= count).then_some(Stopped::Count),
+            Sampling::Adaptive if self.taken.len() >= MOST => Some(Stopped::Count),
+            Sampling::Adaptive if self.undisturbed() < self.look_at => None,
+            Sampling::Adaptive => {
+                self.look_at = self.undisturbed() + self.undisturbed().div_ceil(4);
+                let kept = self.kept();
+                let values = kept.iter().map(|&(_, sample)| sample.value).collect();
+                let estimate = Estimate::from_samples(values, self.seed)?;
+                let width = estimate.ci95[1] - estimate.ci95[0];
+                (width < NARROW * estimate.median.abs()).then_some(Stopped::Interval)
+            }
+        }
+    }
+
+    /// Those that count: where enough were left undisturbed, the others have been retaken.
+    fn kept(&self) -> Vec<(bool, &Sample)> {
+        let all = self.taken.iter().enumerate();
+        let all = all.map(|(place, sample)| (self.disturbed.contains(&place), sample));
+        let retaken = self.sampling == Sampling::Adaptive && self.undisturbed() >= FEWEST;
+        all.filter(|&(disturbed, _)| !(disturbed && retaken)).collect()
+    }
+
+    /// The case that they make.
+    pub fn summarise(&self, planned: &PlannedCase, stopped: Option<Stopped>) -> Case {
+        let experiment = planned.experiment;
+        let mut case = Case::new(experiment.name, planned.parameters.clone(), experiment.unit);
+        let kept = self.kept();
+        case.retaken = self.taken.len() - kept.len();
+        case.disturbed =
+            (0..kept.len()).filter(|&place| kept.get(place).is_some_and(|k| k.0)).collect();
+        case.samples = kept.iter().map(|&(_, sample)| sample.value).collect();
+        case.outliers = stats::outliers(&case.samples);
+        case.min = case.samples.iter().copied().reduce(f64::min);
+        case.max = case.samples.iter().copied().reduce(f64::max);
+        if let Some(estimate) = Estimate::from_samples(case.samples.clone(), self.seed) {
+            case.median = Some(estimate.median);
+            case.ci95 = (case.samples.len() >= FEWEST).then_some(estimate.ci95);
+        }
+        case.iterations = self.iterations;
+        case.stopped = stopped;
+        case.metrics = metrics(kept.iter().map(|&(_, sample)| sample));
+        if let Some((_, last)) = kept.last() {
+            case.limit.clone_from(&last.limit);
+            case.facts = last.facts.clone();
+        }
+        case
+    }
+}
+
+fn metrics<'a>(samples: impl Iterator<Item = &'a Sample>) -> BTreeMap<String, Metric> {
+    let mut metrics: BTreeMap<String, Metric> = BTreeMap::new();
+    for (name, &(value, unit)) in samples.flat_map(|sample| &sample.metrics) {
+        let empty = || Metric { unit, median: 0.0, samples: Vec::new() };
+        metrics.entry(name.clone()).or_insert_with(empty).samples.push(value);
+    }
+    for metric in metrics.values_mut() {
+        metric.median = stats::median(&metric.samples).unwrap_or(0.0);
+    }
+    metrics
+}
+
+/// How many iterations to do next so that a sample takes about this long; by trials, each at
+/// most a hundred times as long as the one before.
+pub fn iterations_for(target: Duration, trial: &Taken, iterations: u64) -> u64 {
+    let took = trial.elapsed.as_secs_f64().max(1e-9);
+    let factor = (target.as_secs_f64() / took).clamp(0.0, 100.0);
+    let wanted = (iterations as f64 * factor).round().clamp(1.0, 1e12);
+    // The cast is exact enough: the number is positive and small.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped above")]
+    let wanted = wanted as u64;
+    wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments;
+    use contend_record::parameters::Parameters;
+    use proptest::prelude::*;
+
+    fn samples(sampling: Sampling, values: &[f64]) -> Samples {
+        let experiment = experiments::find("engine/empty").expect("in the table");
+        let mut samples = Samples { sampling, ..Samples::new(experiment, 7) };
+        for &value in values {
+            samples.push(Sample::of(value));
+        }
+        samples
+    }
+
+    fn case(samples: &Samples) -> Case {
+        let experiment = experiments::find("engine/empty").expect("in the table");
+        samples.summarise(&PlannedCase { experiment, parameters: Parameters::new() }, None)
+    }
+
+    #[test]
+    fn a_narrow_interval_is_enough() {
+        let mut narrow = samples(Sampling::Adaptive, &[100.0, 100.1, 99.9, 100.2, 99.8, 100.0]);
+        assert_eq!(narrow.enough(), Some(Stopped::Interval));
+        let mut wide = samples(Sampling::Adaptive, &[100.0, 120.0, 80.0, 110.0, 90.0, 100.0]);
+        assert_eq!(wide.enough(), None);
+        let mut few = samples(Sampling::Adaptive, &[100.0; 5]);
+        assert_eq!(few.enough(), None);
+        let mut fixed = samples(Sampling::Fixed(2), &[1.0, 99.0]);
+        assert_eq!(fixed.enough(), Some(Stopped::Count));
+    }
+
+    #[test]
+    fn outliers_are_marked_and_stay() {
+        let case = case(&samples(Sampling::Adaptive, &[1.0, 1.1, 0.9, 1.0, 1.05, 9.0, 0.95]));
+        assert_eq!(case.outliers, [5]);
+        assert_eq!(case.samples.len(), 7);
+        assert_eq!(case.max, Some(9.0));
+        assert_eq!(case.median, Some(1.0));
+    }
+
+    #[test]
+    fn disturbed_samples_are_replaced_where_there_are_others_enough() {
+        let mut taken = samples(Sampling::Adaptive, &[1.0, 1.0, 1.0, 7.0, 1.0, 1.0]);
+        taken.disturb(3);
+        taken.disturb(3);
+        assert_eq!(taken.enough(), None, "one is missing");
+        let marked = case(&taken);
+        assert_eq!((marked.disturbed.as_slice(), marked.retaken), ([3].as_slice(), 0));
+        taken.push(Sample::of(1.0));
+        assert_eq!(taken.enough(), Some(Stopped::Interval));
+        let retaken = case(&taken);
+        assert_eq!((retaken.disturbed.len(), retaken.retaken), (0, 1));
+        assert_eq!(retaken.samples, [1.0; 6]);
+    }
+
+    proptest! {
+        #[test]
+        fn iterations_lead_to_the_target(cost in 1e-9..1.0_f64) {
+            let target = Duration::from_millis(25);
+            let mut iterations = 1;
+            for _ in 0..8 {
+                let elapsed = Duration::from_secs_f64(cost * iterations as f64);
+                let trial = Taken { elapsed, ..Taken::default() };
+                iterations = iterations_for(target, &trial, iterations);
+            }
+            let took = cost * iterations as f64;
+            prop_assert!(iterations == 1 || (took > 0.012 && took < 0.05), "{took}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The process of a case: it makes the subject and takes samples when it is told to.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::time::{Duration, Instant};
+
+use contend_sys::{child, cpu};
+use rustix::fs::{Mode, OFlags};
+
+use crate::experiment::{Subject, SubjectError};
+use crate::experiments;
+use crate::protocol::{Reply, Request, Taken};
+
+/// Answers requests on standard input with replies on standard output. Both become `/dev/null`
+/// first: what is started here must neither read requests nor write between replies.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_standard_streams() -> io::Result<()> {
+    let requests = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
+    let replies = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    serve(BufReader::new(File::from(requests)), File::from(replies))
+}
+
+/// Answers requests until there are no more.
+///
+/// # Errors
+/// When whoever asks has gone, or does not speak this language.
+pub fn serve(requests: impl BufRead, mut replies: impl Write) -> io::Result<()> {
+    let mut subject: Option<Box<dyn Subject>> = None;
+    for line in requests.lines() {
+        let reply = match serde_json::from_str(&line?)? {
+            Request::Open { experiment, parameters } => {
+                let found = experiments::find(&experiment).ok_or_else(|| {
+                    SubjectError::Wrong(format!("there is no experiment {experiment}"))
+                });
+                match found.and_then(|found| (found.subject)(&parameters)) {
+                    Ok(made) => Reply::Ready(subject.insert(made).facts()),
+                    Err(error) => Reply::Failed(error.to_string()),
+                }
+            }
+            Request::Sample { iterations } => match &mut subject {
+                Some(subject) => {
+                    sample(subject.as_mut(), iterations, &mut |reply| send(&mut replies, reply))
+                }
+                None => Reply::Failed("no subject was made".to_owned()),
+            },
+        };
+        send(&mut replies, &reply)?;
+    }
+    Ok(())
+}
+
+fn sample(
+    subject: &mut dyn Subject,
+    iterations: u64,
+    send: &mut dyn FnMut(&Reply) -> io::Result<()>,
+) -> Reply {
+    let started = Instant::now();
+    let result = subject.sample(iterations, &mut |step| {
+        let _ = send(&Reply::Step(step)); // that nobody listens shows with the sample
+    });
+    let elapsed = started.elapsed();
+    match result {
+        Ok(sample) => Reply::Sampled(Box::new(Taken { sample, elapsed, cpu: used(subject) })),
+        Err(error) => Reply::Failed(error.to_string()),
+    }
+}
+
+fn used(subject: &dyn Subject) -> Duration {
+    cpu::own_time() + child::children_usage().cpu() + subject.living_children_cpu()
+}
+
+fn send(replies: &mut impl Write, reply: &Reply) -> io::Result<()> {
+    let line = serde_json::to_string(reply)? + "\n";
+    replies.write_all(line.as_bytes())?;
+    replies.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contend_record::parameters::Parameters;
+
+    fn talk(requests: &[Request]) -> Vec<Reply> {
+        let lines: Vec<_> =
+            requests.iter().map(|r| serde_json::to_string(r).expect("JSON") + "\n").collect();
+        let mut replies = Vec::new();
+        serve(lines.concat().as_bytes(), &mut replies).expect("nothing breaks");
+        let replies = String::from_utf8(replies).expect("JSON");
+        replies.lines().map(|line| serde_json::from_str(line).expect("a reply")).collect()
+    }
+
+    #[test]
+    fn a_subject_is_made_and_sampled() {
+        let open = |experiment: &str| Request::Open {
+            experiment: experiment.to_owned(),
+            parameters: Parameters::new(),
+        };
+        let sample = Request::Sample { iterations: 10 };
+        let replies = talk(&[open("engine/empty"), sample.clone(), sample.clone()]);
+        assert!(matches!(
+            replies.as_slice(),
+            [Reply::Ready(_), Reply::Sampled(_), Reply::Sampled(_)]
+        ));
+        let replies = talk(&[sample, open("no/such")]);
+        assert!(replies.iter().all(|reply| matches!(reply, Reply::Failed(_))), "{replies:?}");
+    }
+}

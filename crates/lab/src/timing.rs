@@ -1,0 +1,207 @@
+//! Timing a loop: only the loop is between the two readings of the clock, and what the clock
+//! and the loop themselves take is measured beforehand and subtracted.
+
+use std::hint::black_box;
+use std::io;
+use std::time::{Duration, Instant};
+
+use contend_record::lab::{Step, Unit};
+use contend_record::stats::median;
+use contend_sys::{Pid, child, cpu};
+
+use crate::experiment::{Attempt, Facts, Sample, Subject, SubjectError};
+
+/// What measuring itself takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Overhead {
+    /// Two readings of the clock, one after the other, in nanoseconds.
+    pub clock: f64,
+    /// One turn of the loop around an empty operation, in nanoseconds.
+    pub turn: f64,
+}
+
+const CALIBRATIONS: usize = 15;
+const TURNS: u64 = 100_000;
+
+impl Overhead {
+    /// Measures it: some milliseconds.
+    pub fn measure() -> Self {
+        let clock = middle(|| {
+            let started = Instant::now();
+            (0..1000).for_each(|_| {
+                black_box(Instant::now());
+            });
+            started.elapsed().as_nanos() as f64 / 1000.0
+        });
+        let turn = middle(|| match elapsed(&mut || Ok(()), TURNS) {
+            Ok(time) => (time.as_nanos() as f64 - clock) / TURNS as f64,
+            Err(_) => 0.0,
+        });
+        Self { clock, turn }
+    }
+}
+
+fn middle(mut once: impl FnMut() -> f64) -> f64 {
+    let times: Vec<f64> = (0..CALIBRATIONS).map(|_| once()).collect();
+    median(&times).unwrap_or(0.0)
+}
+
+/// The smallest step between two readings of the clock that differ, in nanoseconds.
+pub fn clock_resolution() -> f64 {
+    let step = |_| {
+        let first = Instant::now();
+        loop {
+            let step = first.elapsed();
+            if !step.is_zero() {
+                break step.as_nanos() as f64;
+            }
+        }
+    };
+    (0..1000).map(step).fold(f64::INFINITY, f64::min)
+}
+
+/// The loop. Never inlined, so that the empty operation turns in the very same one.
+#[inline(never)]
+fn elapsed(operation: &mut dyn FnMut() -> io::Result<()>, iterations: u64) -> io::Result<Duration> {
+    let started = Instant::now();
+    for _ in 0..iterations {
+        operation()?;
+    }
+    Ok(started.elapsed())
+}
+
+/// An operation that is timed in a loop.
+pub struct Timed<F> {
+    overhead: Overhead,
+    operation: F,
+    /// Units that one operation creates, or whatever else its time is divided by.
+    units: u64,
+    /// Children that live on between the operations.
+    children: Vec<Pid>,
+    facts: Facts,
+}
+
+impl<F: FnMut() -> io::Result<()>> Timed<F> {
+    /// An operation that does what is measured once.
+    pub fn new(operation: F) -> Self {
+        let overhead = Overhead::measure();
+        Self { overhead, operation, units: 1, children: Vec::new(), facts: Facts::new() }
+    }
+
+    /// An operation that does it so many times.
+    #[must_use]
+    pub fn of_units(mut self, units: u64) -> Self {
+        self.units = units;
+        self
+    }
+
+    /// An operation whose work is done by children that live on.
+    #[must_use]
+    pub fn with_children(mut self, children: Vec<Pid>) -> Self {
+        self.children = children;
+        self
+    }
+
+    /// An operation of which this is worth knowing.
+    #[must_use]
+    pub fn with_facts(mut self, facts: Facts) -> Self {
+        self.facts = facts;
+        self
+    }
+
+    fn resources(&self) -> Resources {
+        let own = child::own_usage();
+        let mut children = child::children_usage().cpu();
+        children += self.children.iter().filter_map(|&pid| cpu::time_of(pid)).sum::<Duration>();
+        Resources {
+            own: cpu::own_time(),
+            children,
+            voluntary: own.voluntary_switches,
+            involuntary: own.involuntary_switches,
+            faults: own.minor_faults,
+        }
+    }
+}
+
+/// What this process and its children had used at a moment.
+struct Resources {
+    own: Duration,
+    children: Duration,
+    voluntary: u64,
+    involuntary: u64,
+    faults: u64,
+}
+
+impl<F: FnMut() -> io::Result<()>> Subject for Timed<F> {
+    fn sample(
+        &mut self,
+        iterations: u64,
+        _tell: &mut dyn FnMut(Step),
+    ) -> Result<Sample, SubjectError> {
+        let before = self.resources();
+        let time = elapsed(&mut self.operation, iterations).attempt("do the operation")?;
+        let after = self.resources();
+        let turns = iterations.max(1) as f64;
+        let count = turns * self.units as f64;
+        let net = time.as_nanos() as f64 - self.overhead.clock - turns * self.overhead.turn;
+        let each = |time: Duration| time.as_nanos() as f64 / count;
+        let events = |after: u64, before: u64| after.saturating_sub(before) as f64 / count;
+        Ok(Sample::of(net / count)
+            .with("cpu_self", Unit::Nanoseconds, each(after.own.saturating_sub(before.own)))
+            .with(
+                "cpu_children",
+                Unit::Nanoseconds,
+                each(after.children.saturating_sub(before.children)),
+            )
+            .with("voluntary_switches", Unit::Count, events(after.voluntary, before.voluntary))
+            .with(
+                "involuntary_switches",
+                Unit::Count,
+                events(after.involuntary, before.involuntary),
+            )
+            .with("minor_faults", Unit::Count, events(after.faults, before.faults)))
+    }
+
+    fn facts(&self) -> Facts {
+        self.facts.clone()
+    }
+
+    fn living_children_cpu(&self) -> Duration {
+        self.children.iter().filter_map(|&pid| cpu::time_of(pid)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operation_is_done_as_often_as_asked_and_divided_by_its_units() {
+        let mut done = 0;
+        {
+            let mut subject = Timed::new(|| {
+                done += 1;
+                std::thread::sleep(Duration::from_millis(2));
+                Ok(())
+            })
+            .of_units(4);
+            let sample = subject.sample(3, &mut |_| {}).expect("it works");
+            assert!(sample.value >= 0.5e6, "2 ms are shared by 4 units: {}", sample.value);
+            assert!(sample.metrics["voluntary_switches"].0 > 0.0);
+        }
+        assert_eq!(done, 3);
+    }
+
+    #[test]
+    fn an_operation_that_fails_gives_no_sample() {
+        let mut subject = Timed::new(|| Err(io::ErrorKind::OutOfMemory.into()));
+        let error = subject.sample(1, &mut |_| {}).expect_err("it fails");
+        assert_eq!(error.to_string(), "cannot do the operation: out of memory");
+    }
+
+    #[test]
+    fn the_clock_steps_forward() {
+        assert!(clock_resolution() >= 1.0);
+        assert!(Overhead::measure().clock > 0.0);
+    }
+}

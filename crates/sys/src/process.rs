@@ -1,0 +1,205 @@
+//! The ways in which a process can be created, each as the kernel offers it.
+//!
+//! The standard library chooses one by itself; here the choice is what is measured.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::process::Pid;
+
+use crate::pages::Pages;
+
+/// Creates a process by `fork(2)`, which runs `child` and ends with the status that this
+/// returns. Nothing that is registered for the end of a process runs in it.
+///
+/// With several threads in this process `child` must neither allocate nor lock.
+///
+/// # Errors
+/// As fork(2): `EAGAIN` where a limit is reached, `ENOMEM`.
+pub fn fork(child: impl FnOnce() -> i32) -> io::Result<Pid> {
+    // SAFETY: what the child may do afterwards is as documented; nothing else is required.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        let status = child();
+        exit_now(status);
+    }
+    created(pid)
+}
+
+/// Ends this process at once: no destructors, no buffers written.
+pub fn exit_now(status: i32) -> ! {
+    // SAFETY: _exit has no requirements.
+    unsafe { libc::_exit(status) }
+}
+
+fn created(pid: libc::pid_t) -> io::Result<Pid> {
+    Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(io::Error::last_os_error)
+}
+
+/// Whether the creator goes on while the new process runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Creator {
+    /// It goes on.
+    GoesOn,
+    /// It waits until the new process has ended or executed a program, as with `vfork(2)`.
+    Waits,
+}
+
+/// A stack for a process that shares its creator's memory.
+#[derive(Debug)]
+pub struct ChildStack(Pages);
+
+impl ChildStack {
+    /// A small one: the process does next to nothing.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub fn new() -> io::Result<Self> {
+        Pages::map(16 * 1024).map(Self)
+    }
+}
+
+/// A process that shares this one's memory and runs on a stack in it.
+#[derive(Debug)]
+pub struct SharingChild {
+    pid: Pid,
+    /// Taken out when the process has been reaped; until then it must stay mapped.
+    stack: Option<ChildStack>,
+}
+
+impl SharingChild {
+    /// Creates one (`clone(CLONE_VM)`), which writes a byte to `to` and ends. With
+    /// [`Creator::Waits`] this is `vfork(2)`.
+    ///
+    /// # Errors
+    /// As clone(2).
+    pub fn create(stack: ChildStack, creator: Creator, to: BorrowedFd<'_>) -> io::Result<Self> {
+        extern "C" fn child(argument: *mut libc::c_void) -> libc::c_int {
+            let descriptor = argument.addr() as libc::c_ulong;
+            // SAFETY: the byte is static. The call touches errno, which both processes share,
+            // only if it fails, and it has no reason to.
+            unsafe { libc::syscall(libc::SYS_write, descriptor, c"x".as_ptr(), 1_usize) };
+            // SAFETY: ends this process alone; it has nothing to put in order.
+            unsafe { libc::syscall(libc::SYS_exit, 0) };
+            0
+        }
+        let wait = if creator == Creator::Waits { libc::CLONE_VFORK } else { 0 };
+        let flags = libc::CLONE_VM | wait | libc::SIGCHLD;
+        let argument = std::ptr::without_provenance_mut(to.as_raw_fd().unsigned_abs() as usize);
+        // SAFETY: the stack is kept until the process has been reaped; `child` makes two
+        // system calls and touches nothing that this process uses.
+        let pid = unsafe { libc::clone(child, stack.0.end(), flags, argument) };
+        Ok(Self { pid: created(pid)?, stack: Some(stack) })
+    }
+
+    /// Waits for its end and gives its stack back.
+    ///
+    /// # Errors
+    /// When it is no child of ours any more.
+    pub fn reap(mut self) -> io::Result<ChildStack> {
+        crate::child::reap(self.pid)?;
+        self.stack.take().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+impl Drop for SharingChild {
+    fn drop(&mut self) {
+        // If it cannot be waited for, its stack must stay.
+        if let Some(stack) = self.stack.take().filter(|_| crate::child::reap(self.pid).is_err()) {
+            std::mem::forget(stack);
+        }
+    }
+}
+
+/// Starts a program by `posix_spawn(3)` with this process's environment.
+///
+/// # Errors
+/// As `posix_spawn(3)`: also when the program cannot be executed.
+pub fn posix_spawn(program: &CStr, arguments: &[&CStr]) -> io::Result<Pid> {
+    let arguments = pointers(arguments);
+    let mut pid = 0;
+    // SAFETY: the array ends with a null pointer and its strings outlive the call; there are
+    // neither file actions nor attributes.
+    let result = unsafe {
+        libc::posix_spawn(
+            &raw mut pid,
+            program.as_ptr(),
+            std::ptr::null(),
+            std::ptr::null(),
+            arguments.as_ptr().cast(),
+            environment(),
+        )
+    };
+    if result == 0 { created(pid) } else { Err(io::Error::from_raw_os_error(result)) }
+}
+
+/// Executes a program in this process, with its environment; returns only if it cannot.
+/// It does not allocate: `arguments` come from [`pointers`].
+pub fn execute(program: &CStr, arguments: &Arguments<'_>) -> io::Error {
+    // SAFETY: the array ends with a null pointer and its strings live at least as long.
+    unsafe { libc::execve(program.as_ptr(), arguments.0.as_ptr(), environment().cast()) };
+    io::Error::last_os_error()
+}
+
+/// The arguments of a program as the kernel wants them.
+#[derive(Debug)]
+pub struct Arguments<'a>(Vec<*const libc::c_char>, std::marker::PhantomData<&'a CStr>);
+
+impl Arguments<'_> {
+    fn as_ptr(&self) -> *const *const libc::c_char {
+        self.0.as_ptr()
+    }
+}
+
+/// Makes the array that [`execute`] needs.
+pub fn pointers<'a>(arguments: &[&'a CStr]) -> Arguments<'a> {
+    let strings = arguments.iter().map(|argument| argument.as_ptr());
+    Arguments(strings.chain([std::ptr::null()]).collect(), std::marker::PhantomData)
+}
+
+fn environment() -> *const *mut libc::c_char {
+    unsafe extern "C" {
+        static environ: *const *mut libc::c_char;
+    }
+    // SAFETY: the C library keeps it valid; nobody in these programs changes the environment.
+    unsafe { environ }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::{ExitStatus, reap};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_forked_process_returns_its_status() {
+        let pid = fork(|| 7).expect("a process");
+        assert_eq!(reap(pid).expect("a child").status, ExitStatus::Exited(7));
+    }
+
+    #[test]
+    fn processes_that_share_memory_write_and_end() {
+        for creator in [Creator::Waits, Creator::GoesOn] {
+            let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
+            let stack = ChildStack::new().expect("memory");
+            let child = SharingChild::create(stack, creator, writer.as_fd()).expect("a process");
+            child.reap().expect("a child");
+            assert_eq!(rustix::io::read(&reader, &mut [0; 8]), Ok(1));
+        }
+    }
+
+    #[test]
+    fn a_program_is_started_or_the_error_told() {
+        let pid = posix_spawn(c"/bin/sh", &[c"sh", c"-c", c"exit 3"]).expect("sh");
+        assert_eq!(reap(pid).expect("a child").status, ExitStatus::Exited(3));
+        let error = posix_spawn(c"/no/such/program", &[c"x"]).expect_err("it is not there");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        let arguments = pointers(&[c"sh", c"-c", c"exit 4"]);
+        let pid = fork(|| {
+            execute(c"/bin/sh", &arguments);
+            127
+        });
+        assert_eq!(reap(pid.expect("a process")).expect("a child").status, ExitStatus::Exited(4));
+    }
+}
