@@ -5,25 +5,20 @@
 
 use std::fmt::Write as _;
 
-use anstyle::{AnsiColor, Style};
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment};
 use contend_record::pipe::{
     Bottleneck, BottleneckKind, Boundary, Limit, Outcome, PipeRecord, Runs, Stage, WaitingSide,
 };
 use contend_record::signal;
 use contend_record::stats::Estimate;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
+use super::layout::{
+    BOLD, DIM, NARROWEST, PACE, WARN, aligned, cut, gap, paragraph, paragraph_after, plain_table,
+    styled_lines,
+};
 use super::text::printable;
 use super::units::{bytes, count, percent, seconds};
-
-const BOLD: Style = Style::new().bold();
-const DIM: Style = Style::new().dimmed();
-const PACE: Style = AnsiColor::Yellow.on_default().bold();
-const WARN: Style = AnsiColor::Red.on_default();
-
-/// Columns below which nothing is left out any more; lines may then be cut by the terminal.
-const NARROWEST: usize = 60;
 
 /// Fewer bytes than this say nothing about a gigabyte.
 const WORTH_A_RATE: u64 = 1_000_000;
@@ -271,58 +266,6 @@ fn stage_table(
     styled_lines(table, paced, width)
 }
 
-/// Spaces between two columns.
-fn gap(width: usize) -> u16 {
-    if width < 80 { 1 } else { 2 }
-}
-
-/// A table without lines.
-fn plain_table() -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table
-}
-
-fn aligned(position: usize, text: String) -> Cell {
-    let side = if position == 1 { CellAlignment::Left } else { CellAlignment::Right };
-    Cell::new(text).set_alignment(side)
-}
-
-/// The table's lines with the heading and one row set off.
-fn styled_lines(mut table: Table, paced: Option<usize>, width: usize) -> String {
-    let gap = gap(width);
-    for column in table.column_iter_mut() {
-        column.set_padding((0, gap));
-    }
-    let mut out = String::new();
-    for (number, line) in table.lines().enumerate() {
-        let style = match paced {
-            _ if number == 0 => DIM,
-            Some(row) if row == number => PACE,
-            _ => Style::new(),
-        };
-        let _ = writeln!(out, "{style}{}{style:#}", line.trim_end());
-    }
-    out
-}
-
-/// At most `room` columns of the text.
-fn cut(text: &str, room: usize) -> String {
-    if text.width() <= room {
-        return text.to_owned();
-    }
-    let mut used = 0;
-    let mut kept: String = text
-        .chars()
-        .take_while(|c| {
-            used += c.width().unwrap_or(0);
-            used < room
-        })
-        .collect();
-    kept.push('…');
-    kept
-}
-
 /// What the pipes between the stages held.
 fn pipes(record: &PipeRecord, width: usize) -> String {
     let mut table = plain_table();
@@ -395,21 +338,6 @@ fn verdict_line(bottleneck: &Bottleneck, stages: &[Stage]) -> String {
         (BottleneckKind::Input, _) => "The input sets the pace.".to_owned(),
         (BottleneckKind::Output, _) => "Whoever reads the output sets the pace.".to_owned(),
         _ => "Nothing can be said to set the pace.".to_owned(),
-    }
-}
-
-fn paragraph(out: &mut String, mark: &str, text: &str, width: usize) {
-    out.push_str(mark);
-    paragraph_after(out, mark.len(), text, width);
-}
-
-/// Wrapped text whose first line has something of `used` columns before it.
-fn paragraph_after(out: &mut String, used: usize, text: &str, width: usize) {
-    let first = " ".repeat(used);
-    let options = textwrap::Options::new(width).initial_indent(&first).subsequent_indent("  ");
-    for (number, line) in textwrap::wrap(text, options).iter().enumerate() {
-        let line = if number == 0 { &line[used..] } else { line };
-        let _ = writeln!(out, "{line}");
     }
 }
 
