@@ -4,3 +4,4 @@
 
 pub mod render;
 pub mod schema;
+pub mod store;

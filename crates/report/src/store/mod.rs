@@ -1,0 +1,360 @@
+//! The store: every run of the lab, kept in one SQLite file.
+//!
+//! A run is put in before it begins and brought up to date while it goes on, so that what was
+//! measured is there however it ends. Several programs may use the file at once; each waits
+//! for the other for some seconds. The file carries contend's mark and the version of its
+//! tables: a foreign, newer or broken file is left alone.
+
+mod migrations;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
+
+/// How long to wait for another program that writes at the moment.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A store that is open.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It cannot be opened or made.
+    #[error("cannot open the store {}: {reason}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// It is no SQLite file, or a broken one.
+    #[error("the store {} is broken or is no store of contend's; it was left as it is", .0.display())]
+    Broken(PathBuf),
+    /// It is some other program's.
+    #[error("{} is a database of some other program's; it was left as it is", .0.display())]
+    Foreign(PathBuf),
+    /// A newer contend has made it.
+    #[error("the store {} was made by a newer contend (its version is {found}, and this one knows {known})", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The newest that this program knows.
+        known: i64,
+    },
+    /// Something cannot be written.
+    #[error("cannot write to the store {}: {reason}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Something cannot be read.
+    #[error("cannot read the store {}: {reason}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A run, as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number.
+    pub id: i64,
+    /// When it started: UTC, RFC 3339.
+    pub started_at: String,
+    /// The schema of its record.
+    pub schema: String,
+    /// What was run.
+    pub title: String,
+    /// How it came to its end.
+    pub ending: String,
+}
+
+/// What is kept of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Kept<'a> {
+    /// When it started: UTC, RFC 3339.
+    pub started_at: &'a str,
+    /// The schema of its record.
+    pub schema: &'a str,
+    /// What was run.
+    pub title: &'a str,
+    /// How it came to its end.
+    pub ending: &'a str,
+    /// The record as JSON.
+    pub record: &'a str,
+}
+
+impl Store {
+    /// Opens the store for writing, and makes it with its folder if it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be made, or is not for us to change.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            make_private(folder).map_err(|error| StoreError::Open {
+                path: path.to_owned(),
+                reason: format!("{}: {error}", folder.display()),
+            })?;
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let mut store = Self::connect(path, flags)?;
+        store.check()?;
+        store.migrate()?;
+        Ok(store)
+    }
+
+    /// Opens a store that is there, to read it.
+    ///
+    /// # Errors
+    /// When it is not there, or is none.
+    pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
+        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        store.check()?;
+        Ok(store)
+    }
+
+    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let failed = |error: rusqlite::Error| StoreError::Open {
+            path: path.to_owned(),
+            reason: match std::fs::File::open(path).and_then(|file| file.metadata()) {
+                // SQLite's own words are "unable to open database file", whatever is wrong.
+                Err(source) => source.to_string(),
+                Ok(data) if data.is_dir() => "it is a folder".to_owned(),
+                Ok(_) => plain(&error),
+            },
+        };
+        let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        connection.busy_timeout(PATIENCE).map_err(failed)?;
+        Ok(Self { connection, path: path.to_owned() })
+    }
+
+    /// Whether this is a store, and one that we know.
+    fn check(&self) -> Result<(), StoreError> {
+        let number = |query| self.connection.query_row(query, [], |row| row.get::<_, i64>(0));
+        let read = || -> rusqlite::Result<_> {
+            // As it is at one moment: another program may be making it.
+            let moment = self.connection.unchecked_transaction()?;
+            let tables = number("SELECT count(*) FROM sqlite_master")?;
+            let mark = number("PRAGMA application_id")?;
+            let found = number("PRAGMA user_version")?;
+            moment.finish()?;
+            Ok((tables, mark, found))
+        };
+        let (tables, mark, found) = read().map_err(|error| self.reading(&error))?;
+        if mark != migrations::MARK && (mark != 0 || tables > 0) {
+            return Err(StoreError::Foreign(self.path.clone()));
+        }
+        let known = migrations::known();
+        if found > known {
+            return Err(StoreError::Newer { path: self.path.clone(), found, known });
+        }
+        Ok(())
+    }
+
+    fn migrate(&mut self) -> Result<(), StoreError> {
+        migrations::run(&mut self.connection).map_err(|error| self.writing(&error))
+    }
+
+    /// Puts a run in and returns its number.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn add(&self, run: &Kept<'_>) -> Result<i64, StoreError> {
+        self.connection
+            .execute(
+                "INSERT INTO run (started_at, schema, title, ending, record) VALUES (?, ?, ?, ?, ?)",
+                params![run.started_at, run.schema, run.title, run.ending, run.record],
+            )
+            .map_err(|error| self.writing(&error))?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    /// Brings a run up to date.
+    ///
+    /// # Errors
+    /// When it cannot be written; what was there stays.
+    pub fn update(&self, id: i64, run: &Kept<'_>) -> Result<(), StoreError> {
+        self.connection
+            .execute(
+                "UPDATE run SET ending = ?, record = ? WHERE id = ?",
+                params![run.ending, run.record, id],
+            )
+            .map_err(|error| self.writing(&error))?;
+        Ok(())
+    }
+
+    /// The last runs, the newest first.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn list(&self, most: usize) -> Result<Vec<Entry>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<Entry>> {
+            let mut statement = self.connection.prepare(
+                "SELECT id, started_at, schema, title, ending FROM run ORDER BY id DESC LIMIT ?",
+            )?;
+            let rows = statement.query_map([i64::try_from(most).unwrap_or(i64::MAX)], |row| {
+                Ok(Entry {
+                    id: row.get(0)?,
+                    started_at: row.get(1)?,
+                    schema: row.get(2)?,
+                    title: row.get(3)?,
+                    ending: row.get(4)?,
+                })
+            })?;
+            rows.collect()
+        };
+        read().map_err(|error| self.reading(&error))
+    }
+
+    /// The record of a run with its schema; `None` when there is no such run.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn get(&self, id: i64) -> Result<Option<(String, String)>, StoreError> {
+        self.connection
+            .query_row("SELECT schema, record FROM run WHERE id = ?", [id], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()
+            .map_err(|error| self.reading(&error))
+    }
+
+    fn reading(&self, error: &rusqlite::Error) -> StoreError {
+        self.broken(error)
+            .unwrap_or_else(|| StoreError::Read { path: self.path.clone(), reason: plain(error) })
+    }
+
+    fn writing(&self, error: &rusqlite::Error) -> StoreError {
+        self.broken(error)
+            .unwrap_or_else(|| StoreError::Write { path: self.path.clone(), reason: plain(error) })
+    }
+
+    fn broken(&self, error: &rusqlite::Error) -> Option<StoreError> {
+        let broken = matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+        );
+        broken.then(|| StoreError::Broken(self.path.clone()))
+    }
+}
+
+/// The error in words that need no knowledge of SQLite.
+fn plain(error: &rusqlite::Error) -> String {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "the disk is full".to_owned(),
+        Some(ErrorCode::ReadOnly) => "it may not be written to".to_owned(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another program has been writing to it for too long".to_owned()
+        }
+        Some(ErrorCode::SystemIoFailure) => {
+            "input or output failed, perhaps the disk is full".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Makes a folder that only its owner may enter, if it is not there.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept<'a>(title: &'a str, record: &'a str) -> Kept<'a> {
+        let (started_at, schema) = ("2026-01-02T03:04:05Z", "contend.lab/1");
+        Kept { started_at, schema, title, ending: "unfinished", record }
+    }
+
+    fn file() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("deep/er/contend.db");
+        (folder, path)
+    }
+
+    #[test]
+    fn what_is_put_in_comes_out_again() {
+        let (_folder, path) = file();
+        let store = Store::open(&path).expect("it is made");
+        let first = store.add(&kept("one", "{}")).expect("room");
+        let second = store.add(&kept("two", "{}")).expect("room");
+        let done = Kept { ending: "complete", ..kept("one", "{\"x\":1}") };
+        store.update(first, &done).expect("room");
+        drop(store);
+        let store = Store::open_to_read(&path).expect("it is there");
+        let titles: Vec<_> = store.list(9).expect("rows").into_iter().map(|e| e.title).collect();
+        assert_eq!(titles, ["two", "one"]);
+        assert_eq!(store.list(1).expect("rows").first().map(|e| e.id), Some(second));
+        let (_, record) = store.get(first).expect("readable").expect("there");
+        assert_eq!(record, "{\"x\":1}");
+        assert_eq!(store.get(99).expect("readable"), None);
+    }
+
+    #[test]
+    fn two_may_write_at_once() {
+        let (_folder, path) = file();
+        let writers: Vec<_> = (0..2)
+            .map(|_| {
+                let path = path.clone();
+                std::thread::spawn(move || {
+                    let store = Store::open(&path).expect("it is made once");
+                    let id = store.add(&kept("x", "{}")).expect("room");
+                    (0..20).for_each(|_| store.update(id, &kept("x", "{}")).expect("room"));
+                    id
+                })
+            })
+            .collect();
+        let ids: Vec<_> = writers.into_iter().map(|w| w.join().expect("no panic")).collect();
+        assert_ne!(ids[0], ids[1]);
+        assert_eq!(Store::open(&path).expect("there").list(9).expect("rows").len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_store_of_ours_is_left_alone() {
+        let (_folder, path) = file();
+        drop(Store::open(&path).expect("it is made"));
+        let text = "not a database, but longer than the head of one would be: ".repeat(9);
+        std::fs::write(&path, &text).expect("room");
+        assert!(matches!(Store::open(&path), Err(StoreError::Broken(_))));
+        assert_eq!(std::fs::read_to_string(&path).expect("there"), text);
+
+        std::fs::remove_file(&path).expect("there");
+        let foreign = Connection::open(&path).expect("room");
+        foreign.execute("CREATE TABLE theirs (x)", []).expect("room");
+        assert!(matches!(Store::open(&path), Err(StoreError::Foreign(_))));
+    }
+
+    #[test]
+    fn a_newer_store_is_left_alone() {
+        let (_folder, path) = file();
+        let store = Store::open(&path).expect("it is made");
+        store.connection.execute_batch("PRAGMA user_version = 99").expect("room");
+        drop(store);
+        let error = Store::open(&path).expect_err("it is newer").to_string();
+        assert!(error.contains("newer contend (its version is 99"), "{error}");
+        assert!(Store::open_to_read(&path).is_err());
+    }
+
+    #[test]
+    fn a_store_that_is_not_there_is_not_made_by_reading() {
+        let (_folder, path) = file();
+        assert!(matches!(Store::open_to_read(&path), Err(StoreError::Open { .. })));
+        assert!(!path.exists());
+    }
+}
