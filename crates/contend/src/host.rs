@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use contend_record::Host;
+use contend_lab::limits;
+use contend_record::warning::WarningId;
+use contend_record::{Host, Warning};
 use contend_sys::cpu;
 
 /// Reads what the machine says of itself; what it does not say stays empty.
@@ -21,8 +23,63 @@ pub fn describe() -> Host {
             .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
         clocksource: trimmed("/sys/devices/system/clocksource/clocksource0/current_clocksource")
             .unwrap_or_default(),
+        cores: cores(),
+        memory_limit_bytes: limits::cgroup_memory_limit(),
+        mitigations: mitigations(),
+        libc: contend_sys::cpu::libc_version(),
+        huge_pages: trimmed("/sys/kernel/mm/transparent_hugepage/enabled")
+            .as_deref()
+            .and_then(chosen),
         governor: trimmed("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
     }
+}
+
+/// What of this machine is known to make figures uncertain.
+pub fn unfavourable(host: &Host) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if let Some(quota) = host.cpu_quota.filter(|&quota| quota < host.cpus_allowed as f64) {
+        let message = format!(
+            "the cgroup may use {quota} CPUs, and {} are there: whoever uses more is held back",
+            host.cpus_allowed
+        );
+        warnings.push(Warning::new(WarningId::Quota, message));
+    }
+    if let Some(governor) = host.governor.as_deref().filter(|&name| name != "performance") {
+        let message =
+            format!("the frequency governor is `{governor}`: how fast the CPUs are may change");
+        warnings.push(Warning::new(WarningId::Frequency, message));
+    }
+    warnings
+}
+
+/// Cores that are online, by the CPUs that share each.
+fn cores() -> Option<usize> {
+    let cpus = fs::read_dir("/sys/devices/system/cpu").ok()?.flatten();
+    let siblings = cpus.filter_map(|cpu| {
+        let path = cpu.path().join("topology/thread_siblings_list");
+        Some(fs::read_to_string(path).ok()?.trim().to_owned())
+    });
+    let different: std::collections::HashSet<_> = siblings.collect();
+    Some(different.len()).filter(|&count| count > 0)
+}
+
+fn mitigations() -> std::collections::BTreeMap<String, String> {
+    let files = fs::read_dir("/sys/devices/system/cpu/vulnerabilities");
+    files
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|file| {
+            let text = fs::read_to_string(file.path()).ok()?.trim().to_owned();
+            let name = file.file_name().to_string_lossy().into_owned();
+            (text != "Not affected").then_some((name, text))
+        })
+        .collect()
+}
+
+/// The word in brackets.
+fn chosen(list: &str) -> Option<String> {
+    Some(list.split_once('[')?.1.split_once(']')?.0.to_owned())
 }
 
 fn trimmed(path: &str) -> Option<String> {

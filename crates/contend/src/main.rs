@@ -7,6 +7,7 @@ mod exit;
 mod host;
 mod live;
 mod output;
+mod progress;
 mod settings;
 
 use std::process::ExitCode;
@@ -24,6 +25,9 @@ fn main() -> ExitCode {
     let result = match args.verb {
         Verb::Pipe(args) => settings::pipe(args).and_then(commands::pipe::run),
         Verb::Demo(args) => settings::demo(&args).and_then(commands::demo::run),
+        Verb::Lab(args) => settings::lab(args).and_then(commands::lab::run),
+        Verb::History(args) => settings::history(args).and_then(commands::history::run),
+        Verb::LabCase => serve_case(),
         Verb::Generate(args) => commands::generate::run(&args),
     };
     let exit = result.unwrap_or_else(|error| {
@@ -31,4 +35,10 @@ fn main() -> ExitCode {
         Exit::of_error(&error)
     });
     exit.into()
+}
+
+/// What this program does as the process of a case of the lab.
+fn serve_case() -> anyhow::Result<Exit> {
+    contend_lab::serve::serve_standard_streams()?;
+    Ok(Exit::Success)
 }

@@ -103,6 +103,11 @@ impl ReportFile {
         builder.tempfile_in(folder).map(|file| Target::Replace(file, path))
     }
 
+    /// Whether this is standard output by its name `-`.
+    pub fn is_stdout(&self) -> bool {
+        matches!(self.target, Target::Stdout)
+    }
+
     /// Whether both would end up in the same place, so that one would be lost.
     pub fn is_same_as(&self, other: &Self) -> bool {
         match (&self.target, &other.target) {

@@ -4,12 +4,18 @@
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Result;
+use contend_lab::experiment::{Experiment, Scope, Size};
+use contend_lab::plan::{Only, Plan};
+use contend_lab::{experiments, suites};
 use contend_profile::pipeline::parse::{Parsed, parse};
 use rustix::fs::FileType;
 
 use crate::cli::demo::DemoArgs;
+use crate::cli::history::{HistoryArgs, HistoryVerb};
+use crate::cli::lab::{HowArgs, LabArgs, LabVerb, StoreArgs};
 use crate::cli::pipe::PipeArgs;
 use crate::exit::UsageError;
 use crate::output::ReportFile;
@@ -114,6 +120,177 @@ pub fn demo(args: &DemoArgs) -> Result<(How, u64)> {
         live: shows_progress(args.no_progress),
     };
     Ok((how, args.lines))
+}
+
+/// What the lab is to do.
+#[derive(Debug)]
+pub enum Lab {
+    /// List what there is.
+    List,
+    /// Print this plan.
+    DryRun(Plan),
+    /// Measure.
+    Run(Box<LabRun>),
+}
+
+/// A run of the lab, and where its results go.
+#[derive(Debug)]
+pub struct LabRun {
+    /// What is measured.
+    pub plan: Plan,
+    /// What it is called in the history.
+    pub title: String,
+    /// Where it is kept, if it is.
+    pub store: Option<PathBuf>,
+    /// Where the record goes as JSON.
+    pub json: Option<ReportFile>,
+    /// How far it is is shown on the terminal.
+    pub progress: bool,
+    /// The user is to be asked first.
+    pub asks: bool,
+}
+
+/// Settings of `contend lab`.
+///
+/// # Errors
+/// A [`UsageError`] when there is no such experiment or suite, or no place for the results.
+pub fn lab(args: LabArgs) -> Result<Lab> {
+    let (suite, experiments, title, how) = match args.what {
+        LabVerb::List => return Ok(Lab::List),
+        LabVerb::Run(run) => {
+            let experiments = by_name(&run.names)?;
+            (None, experiments, run.names.join(" "), run.how)
+        }
+        LabVerb::Suite(args) => {
+            let suite = suites::find(&args.name).ok_or_else(|| unknown_suite(&args.name))?;
+            let title = format!("suite {}", suite.name);
+            (Some(suite.name), suite.experiments(), title, args.how)
+        }
+    };
+    let plan = plan(suite, &experiments, &how)?;
+    if how.dry_run {
+        return Ok(Lab::DryRun(plan));
+    }
+    let to_the_end =
+        how.cap.0.is_none() && plan.cases.iter().any(|case| case.experiment.name == "units/limit");
+    Ok(Lab::Run(Box::new(LabRun {
+        title,
+        store: if how.no_store { None } else { Some(store(how.store)?) },
+        json: how.json.as_deref().map(ReportFile::prepare).transpose()?,
+        progress: shows_progress(how.no_progress),
+        asks: to_the_end && !how.yes && can_ask(),
+        plan,
+    })))
+}
+
+fn by_name(names: &[String]) -> Result<Vec<&'static Experiment>, UsageError> {
+    let patterns: Vec<&str> = names.iter().map(String::as_str).collect();
+    experiments::matching(&patterns).map_err(|pattern| {
+        let hint = if suites::find(pattern).is_some() {
+            format!("it is a suite: contend lab suite {pattern}")
+        } else {
+            "see contend lab list".to_owned()
+        };
+        UsageError(format!("no experiment is called {pattern}: {hint}"))
+    })
+}
+
+fn unknown_suite(name: &str) -> UsageError {
+    let names: Vec<_> = suites::SUITES.iter().map(|suite| suite.name).collect();
+    UsageError(format!("no suite is called {name}: there is {}", names.join(", ")))
+}
+
+fn plan(
+    suite: Option<&'static str>,
+    experiments: &[&'static Experiment],
+    how: &HowArgs,
+) -> Result<Plan, UsageError> {
+    let size = match (how.quick, how.smallest) {
+        (_, true) => Size::Smallest,
+        (true, _) => Size::Quick,
+        _ => Size::Full,
+    };
+    let pause = if suite.is_some() || size != Size::Full { 0.0 } else { 1.0 };
+    let pause = how.step_seconds.unwrap_or(pause);
+    let step_milliseconds =
+        u64::try_from(Duration::from_secs_f64(pause).as_millis()).unwrap_or(u64::MAX);
+    let scope = Scope { size, cap: how.cap.0, step_milliseconds };
+    let only: Vec<_> = how
+        .only
+        .iter()
+        .map(|(name, value)| Only { name: name.clone(), value: value.clone() })
+        .collect();
+    let budget = how.budget.map(Duration::from_secs_f64);
+    let seed = how.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
+    let plan = Plan::new(suite, experiments, scope, &only, budget, seed);
+    if plan.cases.is_empty() {
+        let conditions: Vec<_> =
+            how.only.iter().map(|(name, value)| format!("--only {name}={value}")).collect();
+        return Err(UsageError(format!("no case is left by {}", conditions.join(" "))));
+    }
+    Ok(plan)
+}
+
+/// Whether there is someone to ask.
+fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// The runs to show.
+#[derive(Debug)]
+pub struct History {
+    /// Where they are kept.
+    pub store: PathBuf,
+    /// What of them.
+    pub shown: Shown,
+}
+
+/// What is shown of the history.
+#[derive(Debug)]
+pub enum Shown {
+    /// A list of so many at most.
+    List {
+        /// How many.
+        most: usize,
+    },
+    /// One run.
+    Run {
+        /// Its number.
+        number: i64,
+        /// Where its record goes as JSON, instead of the report.
+        json: Option<ReportFile>,
+    },
+}
+
+/// Settings of `contend history`.
+///
+/// # Errors
+/// A [`UsageError`] when there is no place for a store.
+pub fn history(args: HistoryArgs) -> Result<History> {
+    Ok(match args.what {
+        None => History { store: store(args.store)?, shown: Shown::List { most: args.last } },
+        Some(HistoryVerb::Show { number, json, store: own }) => {
+            let given = if own.store.is_some() { own } else { args.store };
+            let json = json.as_deref().map(ReportFile::prepare).transpose()?;
+            History { store: store(given)?, shown: Shown::Run { number, json } }
+        }
+    })
+}
+
+/// Where runs are kept: the file that was given, or one in the XDG data directory.
+fn store(given: StoreArgs) -> Result<PathBuf, UsageError> {
+    if let Some(path) = given.store {
+        return Ok(path);
+    }
+    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let data = variable("XDG_DATA_HOME")
+        .or_else(|| variable("HOME").map(|home| home.join(".local/share")))
+        .ok_or_else(|| {
+            let message = "there is no place to keep runs, since neither XDG_DATA_HOME nor HOME is \
+                           set: give --store FILE or --no-store";
+            UsageError(message.to_owned())
+        })?;
+    Ok(data.join("contend/contend.db"))
 }
 
 /// Progress is for terminals on which the cursor can be moved.

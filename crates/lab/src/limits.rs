@@ -121,9 +121,7 @@ fn counted(file: &Path) -> Option<u64> {
 
 /// Memory that is left for whatever else runs here.
 pub fn memory_floor() -> u64 {
-    let total = rustix::system::sysinfo();
-    let bytes = u64::from(total.mem_unit) * total.totalram as u64;
-    (bytes / 20).max(256 << 20)
+    (MemInfo::read().total / 20).max(256 << 20)
 }
 
 /// Memory that could be used, by the machine and by the cgroups of this process.
@@ -136,6 +134,17 @@ pub fn memory_available() -> u64 {
         .chain(cgroup_files("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"))
         .filter_map(left)
         .fold(machine, u64::min)
+}
+
+/// The least limit on memory of this process's cgroups; `None` when there is none.
+pub fn cgroup_memory_limit() -> Option<u64> {
+    let total = MemInfo::read().total;
+    cgroup_files("memory", "memory.max", "memory.current")
+        .chain(cgroup_files("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"))
+        .filter_map(|(max, _, _)| number(max))
+        // Version 1 says "none" by a number that no machine has.
+        .filter(|&limit| limit < total)
+        .min()
 }
 
 /// Every limit that applies to this process, the tightest first.

@@ -1,5 +1,7 @@
 //! The machine that something was measured on.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +24,22 @@ pub struct Host {
     pub virtual_machine: bool,
     /// The kernel's source of time, as in sysfs.
     pub clocksource: String,
+    /// Cores that are online, each with one or more CPUs; null where sysfs does not tell.
+    #[serde(default)]
+    pub cores: Option<usize>,
+    /// The least limit on memory of this process's cgroups, in bytes; null when there is none.
+    #[serde(default)]
+    pub memory_limit_bytes: Option<u64>,
+    /// What the kernel does against flaws of the processor, by flaw; those that do not
+    /// concern it are left out.
+    #[serde(default)]
+    pub mitigations: BTreeMap<String, String>,
+    /// The C library and its version.
+    #[serde(default)]
+    pub libc: String,
+    /// When the kernel uses huge pages by itself: always, madvise or never.
+    #[serde(default)]
+    pub huge_pages: Option<String>,
     /// The frequency governor of the first CPU; null where the machine does not tell.
     pub governor: Option<String>,
 }

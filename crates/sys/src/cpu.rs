@@ -7,6 +7,20 @@ use rustix::process::Pid;
 use rustix::thread::CpuSet;
 use rustix::time::{ClockId, clock_gettime};
 
+/// The C library and its version, such as `glibc 2.36`.
+pub fn libc_version() -> String {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: it takes nothing and returns a static string.
+        let version = unsafe { libc::gnu_get_libc_version() };
+        // SAFETY: the string is static and ends with a NUL.
+        let version = unsafe { std::ffi::CStr::from_ptr(version) };
+        format!("glibc {}", version.to_string_lossy())
+    }
+    #[cfg(not(target_env = "gnu"))]
+    if cfg!(target_env = "musl") { "musl".to_owned() } else { "unknown".to_owned() }
+}
+
 /// CPUs that the scheduler may put this process on (its affinity mask).
 pub fn allowed() -> usize {
     rustix::thread::sched_getaffinity(None)

@@ -238,6 +238,8 @@ impl Rollup {
 /// `/proc/meminfo`: what the memory of the machine is used for. All in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemInfo {
+    /// All of it.
+    pub total: u64,
     /// What could be used without swapping.
     pub available: u64,
     /// Stacks of tasks in the kernel.
@@ -258,6 +260,7 @@ impl MemInfo {
         let mut info = Self::default();
         for (name, value) in lines(text) {
             let field = match name {
+                b"MemTotal" => &mut info.total,
                 b"MemAvailable" => &mut info.available,
                 b"KernelStack" => &mut info.kernel_stacks,
                 b"PageTables" => &mut info.page_tables,

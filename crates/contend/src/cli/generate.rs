@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-/// Prints shell completions, man pages or JSON Schemas.
+/// Prints shell completions, man pages, JSON Schemas or the list of experiments.
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
     /// What to print.
@@ -26,6 +26,8 @@ pub enum What {
         #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
         dir: Option<PathBuf>,
     },
+    /// The experiments of the lab as Markdown, to standard output.
+    Experiments,
     /// The JSON Schema of a record, to standard output.
     Schema {
         /// Which record.
@@ -38,4 +40,6 @@ pub enum What {
 pub enum Record {
     /// What `contend pipe --json` writes.
     Pipe,
+    /// What `contend lab run --json` writes.
+    Lab,
 }

@@ -2,6 +2,8 @@
 
 pub mod demo;
 pub mod generate;
+pub mod history;
+pub mod lab;
 pub mod pipe;
 
 use clap::{Parser, Subcommand};
@@ -28,6 +30,13 @@ pub enum Verb {
     Pipe(pipe::PipeArgs),
     /// Profiles three small pipelines and explains what is seen.
     Demo(demo::DemoArgs),
-    /// Prints shell completions, man pages or JSON Schemas.
+    /// Measures what processes and threads cost on this machine.
+    Lab(lab::LabArgs),
+    /// Lists the runs that are kept, or shows one of them again.
+    History(history::HistoryArgs),
+    /// The process of one case of the lab, started by contend itself.
+    #[command(hide = true, name = contend_lab::isolate::VERB)]
+    LabCase,
+    /// Prints shell completions, man pages, JSON Schemas or the list of experiments.
     Generate(generate::GenerateArgs),
 }

@@ -4,6 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory};
+use contend_lab::experiment::{Sampling, Scope, Size};
+use contend_lab::experiments::TABLE;
+use contend_lab::suites::SUITES;
+use contend_record::parameters::Parameters;
 use contend_report::schema;
 
 use crate::cli::Args;
@@ -24,9 +28,68 @@ pub fn run(args: &GenerateArgs) -> Result<Exit> {
         What::Man { dir: None } => text = page(&Args::command())?,
         What::Man { dir: Some(dir) } => pages(dir)?,
         What::Schema { record: Record::Pipe } => text = schema::pipe()?.into_bytes(),
+        What::Schema { record: Record::Lab } => text = schema::lab()?.into_bytes(),
+        What::Experiments => text = experiments().into_bytes(),
     }
     output::stdout(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Success)
+}
+
+/// The experiments and suites, from their table.
+fn experiments() -> String {
+    let scope = Scope { size: Size::Full, cap: Some(10_000), step_milliseconds: 1000 };
+    let mut out = String::from(
+        "# Experiments\n\nThis page is made by `contend generate experiments` from the table in \
+         `crates/lab/src/experiments/`.\nHow they are measured is in [lab.md](lab.md).\n",
+    );
+    for experiment in TABLE {
+        let unit = serde_json::to_string(&experiment.unit).unwrap_or_default();
+        out.push_str(&format!("\n## {}\n\n{}.\n\n", experiment.name, sentence(experiment.summary)));
+        out.push_str(&textwrap::fill(experiment.about, 98));
+        out.push_str(&format!("\n\n- unit: {}\n", unit.trim_matches('"')));
+        let samples = match experiment.sampling {
+            Sampling::Adaptive => "until the interval of the median is under 2 %".to_owned(),
+            Sampling::Fixed(count) => count.to_string(),
+        };
+        out.push_str(&format!("- samples: {samples}\n"));
+        for (name, values) in parameters(&(experiment.cases)(&scope)) {
+            let line = format!("- `{name}`: {}", values.join(", "));
+            out.push_str(&textwrap::fill(
+                &line,
+                textwrap::Options::new(98).subsequent_indent("  "),
+            ));
+            out.push('\n');
+        }
+    }
+    out.push_str("\n## Suites\n\n");
+    for suite in SUITES {
+        let names = suite.patterns.join("`, `");
+        let line = format!("- `{}`: {} (`{names}`)", suite.name, suite.summary);
+        out.push_str(&textwrap::fill(&line, textwrap::Options::new(98).subsequent_indent("  ")));
+        out.push('\n');
+    }
+    out
+}
+
+fn sentence(summary: &str) -> String {
+    let mut characters = summary.chars();
+    characters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+/// Every parameter with the values that occur.
+fn parameters(cases: &[Parameters]) -> Vec<(String, Vec<String>)> {
+    let mut all: Vec<(String, Vec<String>)> = Vec::new();
+    for (name, value) in cases.iter().flat_map(Parameters::iter) {
+        let value = value.to_string();
+        match all.iter_mut().find(|(other, _)| other == name) {
+            Some((_, values)) if values.contains(&value) => {}
+            Some((_, values)) => values.push(value),
+            None => all.push((name.to_owned(), vec![value])),
+        }
+    }
+    all
 }
 
 /// Writes the page of every verb, and of contend itself, into the folder.
@@ -71,4 +134,18 @@ fn roff(line: &str) -> String {
     let line = line.strip_prefix("  ").unwrap_or(line);
     let escaped = line.replace('\\', "\\e").replace('-', "\\-");
     if escaped.starts_with(['.', '\'']) { format!("\\&{escaped}") } else { escaped }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_committed_page_is_that_of_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/experiments.md");
+        let committed = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            committed == super::experiments(),
+            "the table of experiments and docs/experiments.md differ: run `contend generate \
+             experiments >docs/experiments.md`"
+        );
+    }
 }

@@ -2,4 +2,11 @@
 
 pub mod demo;
 pub mod generate;
+pub mod history;
+pub mod lab;
 pub mod pipe;
+
+/// UTC, to the second.
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

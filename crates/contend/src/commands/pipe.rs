@@ -62,7 +62,7 @@ pub fn run_once(parsed: &Parsed, how: &How, signals: &Signals) -> Result<PipeRec
         discard: how.discard,
     };
     let mut live = how.live.then(|| Live::new(parsed, how.discard));
-    let result = profile(spec, &host::describe(), now(), signals, &mut |progress| {
+    let result = profile(spec, &host::describe(), super::now(), signals, &mut |progress| {
         if let Some(live) = &mut live {
             live.show(progress);
         }
@@ -71,11 +71,6 @@ pub fn run_once(parsed: &Parsed, how: &How, signals: &Signals) -> Result<PipeRec
         live.clear();
     }
     Ok(result?)
-}
-
-/// UTC, to the second.
-fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 fn write(record: &PipeRecord, settings: Pipe) -> Result<()> {

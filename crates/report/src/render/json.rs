@@ -1,11 +1,25 @@
 //! A record as JSON.
 
+use contend_record::lab::RunRecord;
 use contend_record::pipe::PipeRecord;
+use serde::Serialize;
 
-/// The record as indented JSON with a final newline.
+/// A profiled pipeline as indented JSON with a final newline.
 ///
 /// # Errors
 /// When a figure cannot be written as JSON, which would be a defect of the record.
 pub fn pipe(record: &PipeRecord) -> serde_json::Result<String> {
+    indented(record)
+}
+
+/// A run of the lab as indented JSON with a final newline.
+///
+/// # Errors
+/// As [`pipe`].
+pub fn lab(record: &RunRecord) -> serde_json::Result<String> {
+    indented(record)
+}
+
+fn indented(record: &impl Serialize) -> serde_json::Result<String> {
     serde_json::to_string_pretty(record).map(|text| text + "\n")
 }

@@ -26,6 +26,13 @@ pub(super) fn plain_table() -> Table {
     table
 }
 
+/// A cell of a table whose first columns hold words, to the left.
+pub(super) fn aligned_left(position: usize, words: usize, text: String) -> Cell {
+    let side = if position < words { CellAlignment::Left } else { CellAlignment::Right };
+    Cell::new(text).set_alignment(side)
+}
+
+/// A cell of a table whose second column holds words.
 pub(super) fn aligned(position: usize, text: String) -> Cell {
     let side = if position == 1 { CellAlignment::Left } else { CellAlignment::Right };
     Cell::new(text).set_alignment(side)

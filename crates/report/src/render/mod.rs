@@ -1,6 +1,8 @@
 //! One record, rendered for people or for programs.
 
+pub mod history;
 pub mod json;
+pub mod lab;
 mod layout;
 pub mod pipe;
 pub mod text;

@@ -17,6 +17,14 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
+/// Nanoseconds in the largest unit that fits: `0.03ns`, `87.2ns`, `4.21µs`, `104µs`, `1.25ms`.
+pub fn nanoseconds(value: f64) -> String {
+    if value.abs() < 9.995 {
+        return format!("{value:.2}ns");
+    }
+    scaled(value, &["ns", "µs", "ms", "s"])
+}
+
 /// Bytes in powers of ten: `512B`, `77.0MB`.
 pub fn bytes(value: f64) -> String {
     scaled(value, &["B", "kB", "MB", "GB", "TB"])
@@ -34,7 +42,8 @@ fn scaled(value: f64, units: &[&str]) -> String {
         value /= 1000.0;
         unit += 1;
     }
-    let digits = if unit == 0 || value >= 99.95 {
+    let whole = (value - value.round()).abs() < 1e-9;
+    let digits = if (unit == 0 && whole) || value >= 99.95 {
         0
     } else if value >= 9.995 {
         1
@@ -66,6 +75,8 @@ mod tests {
         assert_eq!(shown, ["0", "4.2ms", "310ms", "1.00s", "4.08s", "61.2s", "310s"]);
         let shown = [0.0, 512.0, 65_536.0, 77e6, 1.5e9, 999_999.0].map(bytes);
         assert_eq!(shown, ["0B", "512B", "65.5kB", "77.0MB", "1.50GB", "1.00MB"]);
+        let shown = [0.031, 87.21, 4210.0, 104_000.0, 1.25e6, 2e9].map(nanoseconds);
+        assert_eq!(shown, ["0.03ns", "87.2ns", "4.21µs", "104µs", "1.25ms", "2.00s"]);
         assert_eq!(count(178_208.0), "178k");
         assert_eq!(percent(0.0, 1.0), "");
         assert_eq!(percent(0.004, 1.0), "0.4%");

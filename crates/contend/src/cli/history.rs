@@ -1,0 +1,39 @@
+//! `contend history`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+use super::lab::StoreArgs;
+
+/// Lists the runs that are kept, or shows one of them again.
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    /// What to show; a list if nothing is said.
+    #[command(subcommand)]
+    pub what: Option<HistoryVerb>,
+
+    /// List so many at most, the newest first.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub last: usize,
+
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// What to show.
+#[derive(Debug, Subcommand)]
+pub enum HistoryVerb {
+    /// Shows a run as it was shown when it was made.
+    Show {
+        /// The run's number, as in the list.
+        number: i64,
+
+        /// Write its record as JSON to this file, `-` for standard output instead of the report.
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        json: Option<PathBuf>,
+
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+}

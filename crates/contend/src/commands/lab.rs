@@ -1,0 +1,165 @@
+//! `contend lab`: runs experiments and shows what they found.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::rc::Rc;
+
+use anyhow::{Context as _, Result};
+use contend_lab::experiment::{Experiment, Sampling, Scope, Size};
+use contend_lab::experiments::TABLE;
+use contend_lab::isolate::Machine;
+use contend_lab::plan::Plan;
+use contend_lab::runner::{self, Circumstances};
+use contend_lab::suites::SUITES;
+use contend_record::lab::{Ending, RunRecord};
+use contend_report::render;
+use contend_report::store::Store;
+use contend_sys::interrupt::Signals;
+
+use crate::exit::Exit;
+use crate::progress::{Follower, Keeper};
+use crate::settings::{Lab, LabRun};
+use crate::{host, output};
+
+/// Does what was asked.
+///
+/// # Errors
+/// When nothing can be measured, or the results cannot be written.
+pub fn run(settings: Lab) -> Result<Exit> {
+    match settings {
+        Lab::List => output::stdout(&list()).map(|()| Exit::Success),
+        Lab::DryRun(plan) => output::stdout(&planned(&plan)).map(|()| Exit::Success),
+        Lab::Run(run) => measure(*run),
+    }
+}
+
+fn measure(settings: LabRun) -> Result<Exit> {
+    if settings.asks && !agreed()? {
+        return Ok(Exit::Success);
+    }
+    let started_at = super::now();
+    let keeper = settings
+        .store
+        .as_deref()
+        .map(|path| -> Result<Keeper, contend_report::store::StoreError> {
+            let mut keeper = Keeper::new(Store::open(path)?, settings.title.clone());
+            keeper.begin(&started_at)?;
+            Ok(keeper)
+        })
+        .transpose()
+        .context(
+            "this run could not be kept; --no-store measures without, --store FILE elsewhere",
+        )?;
+    let signals = Rc::new(Signals::block().context("cannot receive signals")?);
+    let mut machine = Machine::new(Rc::clone(&signals)).context("cannot adopt orphans")?;
+    let to_stdout = settings.json.as_ref().is_some_and(output::ReportFile::is_stdout);
+    let mut follower = Follower::new(settings.progress, !to_stdout, keeper);
+    let host = host::describe();
+    let warnings = host::unfavourable(&host);
+    let circumstances = Circumstances { host, started_at, warnings };
+    let record = runner::run(&settings.plan, circumstances, &mut machine, &mut follower);
+    let kept = follower.finish(&record);
+    write(&record, settings, to_stdout)?;
+    if let Some(number) = kept.context("the run is shown above, but was not kept")? {
+        output::stderr(&format!("kept as run {number}: contend history show {number}\n"))?;
+    }
+    match signals.interrupted() {
+        Some(signal) if record.ending == Ending::Interrupted => Ok(Exit::Signal(signal)),
+        _ if record.cases.iter().all(|case| case.samples.is_empty()) => {
+            anyhow::bail!("nothing could be measured")
+        }
+        _ => Ok(Exit::Success),
+    }
+}
+
+fn write(record: &RunRecord, settings: LabRun, to_stdout: bool) -> Result<()> {
+    let json = match settings.json {
+        Some(file) => render::json::lab(record).map_err(Into::into).and_then(|t| file.write(&t)),
+        None => Ok(()),
+    };
+    if !to_stdout {
+        let told = record.cases.iter().any(|case| !case.timeline.is_empty());
+        let gap = if told { "\n" } else { "" };
+        output::stdout(&format!("{gap}{}", render::lab::figures(record, output::width())))?;
+    }
+    json
+}
+
+/// Asks before nobody can start a process for a while.
+fn agreed() -> Result<bool> {
+    output::stderr(
+        "Going to the end: for a second or two nothing on this machine (or nothing of this user) \
+         can start\na process or thread. Go on? [y/N] ",
+    )?;
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).context("cannot read the answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// One line for each experiment and suite.
+fn list() -> String {
+    let longest = TABLE.iter().map(|experiment| experiment.name.len()).max().unwrap_or(0);
+    let mut out = String::from("Experiments (contend lab run NAME):\n");
+    for experiment in TABLE {
+        let _ = writeln!(
+            out,
+            "  {:longest$}  {}{}",
+            experiment.name,
+            experiment.summary,
+            missing(experiment)
+        );
+    }
+    out.push_str("\nSuites (contend lab suite NAME):\n");
+    for suite in SUITES {
+        let _ = writeln!(out, "  {:longest$}  {}", suite.name, suite.summary);
+    }
+    out
+}
+
+/// What of it cannot be measured here, and why.
+fn missing(experiment: &Experiment) -> String {
+    let scope = Scope { size: Size::Full, cap: Some(1), step_milliseconds: 0 };
+    let cases = (experiment.cases)(&scope);
+    let reasons: Vec<_> = cases
+        .iter()
+        .filter_map(|parameters| {
+            (experiment.unavailable)(parameters).map(|reason| (parameters.to_string(), reason))
+        })
+        .collect();
+    match reasons.as_slice() {
+        [] => String::new(),
+        [(_, reason), ..] if reasons.len() == cases.len() => format!(" [not here: {reason}]"),
+        some => {
+            let list: Vec<_> =
+                some.iter().map(|(case, reason)| format!("{case}: {reason}")).collect();
+            format!(" [not here: {}]", list.join("; "))
+        }
+    }
+}
+
+/// The plan, in words.
+fn planned(plan: &Plan) -> String {
+    let mut out = format!(
+        "{} cases, {} s for measuring, samples of {} ms, seed {}:\n",
+        plan.cases.len(),
+        plan.budget.as_secs_f64(),
+        plan.sample.as_millis(),
+        plan.seed
+    );
+    for case in &plan.cases {
+        let samples = match case.experiment.sampling {
+            Sampling::Adaptive => "until the interval is under 2 %".to_owned(),
+            Sampling::Fixed(1) => "1 sample".to_owned(),
+            Sampling::Fixed(count) => format!("{count} samples"),
+        };
+        let skipped = (case.experiment.unavailable)(&case.parameters)
+            .map_or_else(String::new, |reason| format!(" [not here: {reason}]"));
+        let parameters = match case.parameters.to_string() {
+            text if text.is_empty() => text,
+            text => format!(" {text}"),
+        };
+        let _ = writeln!(out, "  {}{parameters}: {samples}{skipped}", case.experiment.name);
+    }
+    out
+}

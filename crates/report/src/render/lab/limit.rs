@@ -1,0 +1,98 @@
+//! How many could be created, and what stopped it.
+
+use std::fmt::Write as _;
+
+use contend_record::lab::{Case, LimitReport, StoppedBy};
+
+use super::super::layout::{aligned_left, paragraph, plain_table, styled_lines};
+use super::super::units::{bytes, count};
+
+/// A paragraph and the table of limits for each kind.
+pub fn section(cases: &[&Case], width: usize) -> String {
+    let mut out = String::new();
+    for case in cases {
+        let Some(report) = &case.limit else { continue };
+        let kind = case.parameters.text("kind").unwrap_or("unit");
+        paragraph(&mut out, "", &outcome(kind, report), width);
+        out.push_str(&limits(report, width));
+    }
+    out
+}
+
+fn plural(kind: &str) -> &'static str {
+    match kind {
+        "process" => "processes",
+        "thread" => "threads",
+        _ => "units",
+    }
+}
+
+fn outcome(kind: &str, report: &LimitReport) -> String {
+    let mut text = String::new();
+    if let Some(first) = report.limits.first() {
+        let _ = write!(
+            text,
+            "Predicted: {} stops the {} after {}. ",
+            first.name,
+            plural(kind),
+            first.allows
+        );
+    }
+    let _ = write!(text, "{} were created; ", report.created);
+    let error = report.errno.as_ref().map_or_else(String::new, |errno| format!(" ({errno})"));
+    text.push_str(&match &report.stopped_by {
+        StoppedBy::Cap => "the cap stopped it".to_owned(),
+        StoppedBy::MemoryFloor => "the guard stopped it before the memory ran out".to_owned(),
+        StoppedBy::Limit(name) => format!("{name} stopped it{error}"),
+        StoppedBy::Unknown => format!("what stopped it{error} could not be found out"),
+    });
+    for evidence in &report.evidence {
+        let _ = write!(text, "; {evidence}");
+    }
+    text.push_str(match (report.prediction_held, &report.stopped_by) {
+        (Some(true), StoppedBy::Cap) => ". The prediction held as far as this went.",
+        (Some(true), _) => ". The prediction held.",
+        (Some(false), _) => ". The prediction did not hold.",
+        (None, _) => ".",
+    });
+    text
+}
+
+/// The limits that matter: the tightest few.
+fn limits(report: &LimitReport, width: usize) -> String {
+    const MOST: usize = 4;
+    let mut table = plain_table();
+    let headings = ["  limit", "value", "in use", "allows", "set in"];
+    let shown = if width < 80 { 4 } else { 5 };
+    let row = |cells: [String; 5]| {
+        cells.into_iter().take(shown).enumerate().map(|(i, text)| {
+            if i == 4 { aligned_left(0, 1, text) } else { aligned_left(i, 1, text) }
+        })
+    };
+    table.add_row(row(headings.map(str::to_owned)));
+    for limit in report.limits.iter().take(MOST) {
+        let in_bytes = ["memory", "RLIMIT_AS", "RLIMIT_DATA", "vm.overcommit"];
+        let amount = |value: u64| {
+            if in_bytes.contains(&limit.name.as_str()) {
+                bytes(value as f64)
+            } else if value >= 10_000_000 {
+                count(value as f64)
+            } else {
+                value.to_string()
+            }
+        };
+        let allows = if limit.allows >= 10_000_000 {
+            count(limit.allows as f64)
+        } else {
+            limit.allows.to_string()
+        };
+        table.add_row(row([
+            format!("  {}", limit.name),
+            amount(limit.value),
+            amount(limit.in_use),
+            allows,
+            limit.source.clone(),
+        ]));
+    }
+    styled_lines(table, None, width)
+}

@@ -1,0 +1,86 @@
+//! What units that wait take.
+
+use contend_record::lab::{Case, Fit, RunRecord, Unit};
+
+use super::super::layout::{aligned_left, paragraph, plain_table, styled_lines};
+use super::super::units::bytes;
+use super::{shown, table};
+
+const COLUMNS: [(&str, &str, usize); 6] = [
+    ("user", "user", 0),
+    ("kernel stacks", "kernel_stacks", 96),
+    ("page tables", "page_tables", 84),
+    ("objects", "kernel_objects", 84),
+    ("RSS added up", "rss_sum", 0),
+    ("private", "uss_sum", 70),
+];
+
+/// The table, and a sentence for each line through it.
+pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
+    let names = table::parameter_names(cases);
+    let columns: Vec<_> = COLUMNS.iter().filter(|column| width >= column.2).collect();
+    let mut table = plain_table();
+    let headings = names.iter().copied().chain(["in all"]).chain(columns.iter().map(|c| c.0));
+    table.add_row(headings.enumerate().map(|(i, text)| aligned_left(i, 1, text.to_owned())));
+    for case in cases {
+        let parameters = names.iter().map(|name| table::parameter(case, name));
+        let all = case.median.map_or_else(String::new, |value| shown(value, Unit::Bytes));
+        let figure =
+            |name| case.metric(name).map_or_else(String::new, |value| shown(value, Unit::Bytes));
+        let row = parameters.chain([all]).chain(columns.iter().map(|column| figure(column.1)));
+        table.add_row(row.enumerate().map(|(i, text)| aligned_left(i, 1, text)));
+    }
+    let mut out = styled_lines(table, None, width);
+    let experiment = cases.first().map_or("", |case| case.experiment.as_str());
+    for fit in
+        record.fits.iter().filter(|fit| fit.experiment == experiment && fit.metric == "value")
+    {
+        paragraph(&mut out, "- ", &sentence(record, fit), width);
+    }
+    out
+}
+
+/// What one unit takes, by the lines.
+fn sentence(record: &RunRecord, fit: &Fit) -> String {
+    let slope = |metric: &str| {
+        let of = |other: &&Fit| {
+            other.experiment == fit.experiment
+                && other.parameters == fit.parameters
+                && other.metric == metric
+        };
+        record.fits.iter().find(of).map(|fit| fit.line.slope)
+    };
+    let interval = fit.line.slope_ci95.map_or_else(String::new, |[low, high]| {
+        format!(" [{}, {}]", shown(low, Unit::Bytes), shown(high, Unit::Bytes))
+    });
+    let parts: Vec<String> = [
+        ("user", "of its own"),
+        ("kernel_stacks", "of kernel stack"),
+        ("page_tables", "of page tables"),
+        ("kernel_objects", "of kernel objects"),
+    ]
+    .into_iter()
+    .filter_map(|(metric, what)| Some(format!("{} {what}", shown(slope(metric)?, Unit::Bytes))))
+    .collect();
+    let kind = fit.parameters.text("kind").unwrap_or("unit");
+    let parent = fit
+        .parameters
+        .number("parent_mib")
+        .map_or_else(String::new, |mib| format!(" of a parent that has touched {mib} MiB"));
+    let mut text = format!(
+        "One {kind}{parent} more: {}{interval}, {}.",
+        shown(fit.line.slope, Unit::Bytes),
+        parts.join(", ")
+    );
+    if let (Some(naive), Some(user)) = (slope("rss_sum"), slope("user"))
+        && naive > 1.5 * user.max(1.0)
+    {
+        text.push_str(&format!(
+            " Adding up RSS says {}, {:.0} times its own memory, because it counts what the \
+             processes share once for each.",
+            bytes(naive),
+            naive / user.max(1.0)
+        ));
+    }
+    text
+}

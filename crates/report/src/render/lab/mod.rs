@@ -1,0 +1,179 @@
+//! A run of the lab as text.
+
+mod limit;
+mod memory;
+mod process_thread;
+mod table;
+pub mod timeline;
+
+use std::fmt::Write as _;
+
+use contend_record::lab::{Case, Ending, RunRecord, Unit};
+
+use super::layout::{BOLD, DIM, NARROWEST, WARN, paragraph, paragraph_after};
+use super::text::printable;
+use super::units::{bytes, count, nanoseconds, seconds};
+
+/// The whole report.
+pub fn report(record: &RunRecord, width: usize) -> String {
+    let width = width.max(NARROWEST);
+    let mut out = String::new();
+    for case in record.cases.iter().filter(|case| !case.timeline.is_empty()) {
+        out.push_str(&timeline::heading(&case.experiment));
+        for step in &case.timeline {
+            out.push_str(&timeline::step(step, width));
+        }
+        out.push('\n');
+    }
+    out.push_str(&figures(record, width));
+    out
+}
+
+/// The report without the demonstrations, which were told while they went on.
+pub fn figures(record: &RunRecord, width: usize) -> String {
+    let width = width.max(NARROWEST);
+    let mut out = String::new();
+    headline(&mut out, record);
+    for name in experiments(record) {
+        out.push('\n');
+        let cases: Vec<_> = record.cases.iter().filter(|case| case.experiment == name).collect();
+        let _ = writeln!(out, "{BOLD}{name}{BOLD:#}");
+        out.push_str(&section(record, &cases, width));
+        for skipped in skipped(&cases) {
+            paragraph(&mut out, "- ", &skipped, width);
+        }
+        for (case, warning) in cases.iter().flat_map(|c| c.warnings.iter().map(move |w| (c, w))) {
+            warn(&mut out, &format!("{}: {}", case.parameters, printable(&warning.message)), width);
+        }
+    }
+    if record.suite.as_deref() == Some("process-thread") {
+        out.push('\n');
+        out.push_str(&process_thread::chapter(record, width));
+    }
+    out.push('\n');
+    for warning in &record.warnings {
+        warn(&mut out, &warning.message, width);
+    }
+    footer(&mut out, record, width);
+    out
+}
+
+fn headline(out: &mut String, record: &RunRecord) {
+    let what =
+        record.suite.as_ref().map_or_else(|| "lab".to_owned(), |name| format!("suite {name}"));
+    let measured = record.cases.iter().filter(|case| !case.samples.is_empty()).count();
+    let _ = write!(
+        out,
+        "{BOLD}{what}{BOLD:#}: {measured} of {} cases measured in {}",
+        record.cases.len(),
+        seconds(record.wall_seconds)
+    );
+    let ending = match record.ending {
+        Ending::Complete => "",
+        Ending::Interrupted => ", interrupted",
+        Ending::Unfinished => ", unfinished",
+    };
+    let _ = writeln!(out, "{ending}, seed {}", record.seed);
+}
+
+/// Names in the order in which they appear.
+fn experiments(record: &RunRecord) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for case in &record.cases {
+        if !names.contains(&case.experiment.as_str()) {
+            names.push(&case.experiment);
+        }
+    }
+    names
+}
+
+fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
+    let measured: Vec<&Case> =
+        cases.iter().copied().filter(|case| !case.samples.is_empty()).collect();
+    match cases.first().map(|case| case.experiment.as_str()) {
+        _ if measured.is_empty() => String::new(),
+        Some("units/memory") => memory::section(record, &measured, width),
+        Some("units/limit") => limit::section(&measured, width),
+        Some("sharing/process" | "sharing/thread") => timeline::closing(&measured, width),
+        _ => table::generic(&measured, width),
+    }
+}
+
+/// Reasons, each with the cases that share it.
+fn skipped(cases: &[&Case]) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for case in cases {
+        let Some(reason) = &case.skipped else { continue };
+        let parameters = case.parameters.to_string();
+        match reasons.iter_mut().find(|(other, _)| other == reason) {
+            Some((_, cases)) => cases.push(parameters),
+            None => reasons.push((reason, vec![parameters])),
+        }
+    }
+    let sentence = |(reason, cases): (&str, Vec<String>)| {
+        let which = match cases.len() {
+            1..=3 => cases.join("; "),
+            many => format!("{many} cases"),
+        };
+        let which = if which.is_empty() { String::new() } else { format!(" {which}") };
+        format!("not measured:{which}: {}", printable(reason))
+    };
+    reasons.into_iter().map(sentence).collect()
+}
+
+fn warn(out: &mut String, message: &str, width: usize) {
+    let _ = write!(out, "{WARN}warning:{WARN:#} ");
+    paragraph_after(out, "warning: ".len(), message, width);
+}
+
+fn footer(out: &mut String, record: &RunRecord, width: usize) {
+    let host = &record.host;
+    let mut note = format!(
+        "{}, {} of {} CPUs, {}, {}; median [95 % interval]",
+        host.cpu_model,
+        host.cpus_allowed,
+        host.cpus_online,
+        bytes(host.memory_bytes as f64),
+        host.kernel
+    );
+    if let Some(calibration) = &record.calibration {
+        let _ = write!(
+            note,
+            "; subtracted: clock {}, loop {}",
+            nanoseconds(calibration.clock_nanoseconds),
+            nanoseconds(calibration.empty_loop_nanoseconds)
+        );
+        if let Some(line) = calibration.cache_line_nanoseconds {
+            let _ = write!(note, "; cache line to another CPU and back {}", nanoseconds(line));
+        }
+    }
+    for line in textwrap::wrap(&printable(&note), width) {
+        let _ = writeln!(out, "{DIM}{line}{DIM:#}");
+    }
+}
+
+/// A figure in its unit.
+fn shown(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Nanoseconds => nanoseconds(value),
+        Unit::Bytes if value < 0.0 => format!("-{}", bytes(-value)),
+        Unit::Bytes => bytes(value),
+        Unit::Units | Unit::Count => count(value),
+    }
+}
+
+/// The case with these parameters, if it was measured.
+fn find<'a>(
+    record: &'a RunRecord,
+    experiment: &str,
+    parameters: &[(&str, &str)],
+) -> Option<&'a Case> {
+    record.cases.iter().find(|case| {
+        case.experiment == experiment
+            && case.median.is_some()
+            && case.parameters.iter().count() >= parameters.len()
+            && parameters.iter().all(|&(name, value)| {
+                case.parameters.get(name).map(ToString::to_string).as_deref() == Some(value)
+            })
+    })
+}

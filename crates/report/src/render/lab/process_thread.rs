@@ -1,0 +1,197 @@
+//! Suite `process-thread`: the tables of the workshop that it follows, beside this machine's.
+
+use std::fmt::Write as _;
+
+use contend_record::lab::{Case, RunRecord, Step, StoppedBy};
+
+use super::super::layout::{BOLD, aligned_left, paragraph, plain_table, styled_lines};
+use super::super::units::{bytes, nanoseconds};
+use super::find;
+
+/// All its tables, each with a sentence on what differs.
+pub fn chapter(record: &RunRecord, width: usize) -> String {
+    let mut out = format!(
+        "{BOLD}Beside the workshop{BOLD:#} (processes and threads, 2018; its figures are of another \
+         machine)\n\n"
+    );
+    for part in [memory, creation, limit, startup] {
+        if let Some(text) = part(record, width) {
+            out.push_str(&text);
+            out.push('\n');
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+fn grid(rows: &[Vec<String>], width: usize) -> String {
+    let mut table = plain_table();
+    for row in rows {
+        let cells = row.iter().cloned().enumerate();
+        table.add_row(cells.map(|(i, text)| aligned_left(i, 1, text)));
+    }
+    styled_lines(table, None, width)
+}
+
+fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(str::to_owned).to_vec()
+}
+
+/// The step at which both units are there and nothing was written yet.
+fn both_there(case: &Case) -> Option<&Step> {
+    case.timeline.get(1)
+}
+
+fn memory(record: &RunRecord, width: usize) -> Option<String> {
+    let two = both_there(find(record, "sharing/process", &[])?)?;
+    let threads = both_there(find(record, "sharing/thread", &[])?)?;
+    let sum = |of: fn(&contend_record::lab::Task) -> u64| -> u64 { two.tasks.iter().map(of).sum() };
+    let one = threads.tasks.first()?;
+    let size = |value: u64| bytes(value as f64);
+    let (rss, pss) = (sum(|task| task.rss_bytes), sum(|task| task.pss_bytes));
+    let rows = [
+        row(["memory", "workshop: RSS", "RSS", "PSS", "private"]),
+        vec![
+            "two processes".into(),
+            "2,544KB".into(),
+            size(rss),
+            size(pss),
+            size(sum(|task| task.private_bytes)),
+        ],
+        vec![
+            "two threads".into(),
+            "1,724KB".into(),
+            size(one.rss_bytes),
+            size(one.pss_bytes),
+            size(one.private_bytes),
+        ],
+    ];
+    let mut out = grid(&rows, width);
+    let text = format!(
+        "The workshop added the RSS of the two processes, which counts every page that they share \
+         twice. Here that sum is {}, and their proportional sets, which count it once, are {}: the \
+         sum says {:.1} times as much. Processes and threads differ by far less than RSS makes \
+         believe, as long as they share what was there before the fork.",
+        size(rss),
+        size(pss),
+        rss as f64 / (pss as f64).max(1.0)
+    );
+    paragraph(&mut out, "", &text, width);
+    Some(out)
+}
+
+fn creation(record: &RunRecord, width: usize) -> Option<String> {
+    let fork = find(record, "units/create", &[("kind", "fork"), ("n", "100")])?;
+    let thread = find(record, "units/create", &[("kind", "thread"), ("n", "100")])?;
+    let all = |value: Option<f64>| value.map_or_else(String::new, |one| nanoseconds(100.0 * one));
+    let line = |name: &str, document: &str, case: &Case| {
+        vec![
+            name.to_owned(),
+            document.to_owned(),
+            all(case.median),
+            all(case.metric("cpu_self")),
+            all(case.metric("cpu_children")),
+        ]
+    };
+    let rows = [
+        row(["creating 100", "workshop: CPU", "elapsed", "CPU self", "CPU children"]),
+        line("processes", "19.1ms", fork),
+        line("threads", "8.39ms", thread),
+    ];
+    let mut out = grid(&rows, width);
+    let (own, elapsed) = (fork.metric("cpu_self")?, fork.median?);
+    let children = fork.metric("cpu_children").unwrap_or(0.0);
+    let text = format!(
+        "The workshop took clock(), which is the CPU time of the caller alone: no waiting, and \
+         nothing that the children do. For processes that is {:.0} % of the CPU time here, and \
+         {:.2} times the elapsed time. Elapsed, a process costs {:.1} times as much as a thread.",
+        100.0 * own / (own + children).max(1.0),
+        own / elapsed.max(1.0),
+        elapsed / thread.median?.max(1.0)
+    );
+    paragraph(&mut out, "", &text, width);
+    Some(out)
+}
+
+fn limit(record: &RunRecord, width: usize) -> Option<String> {
+    let report = |kind| find(record, "units/limit", &[("kind", kind)])?.limit.as_ref();
+    let (processes, threads) = (report("process")?, report("thread")?);
+    let by = |report: &contend_record::lab::LimitReport| match &report.stopped_by {
+        StoppedBy::Cap => "the cap".to_owned(),
+        StoppedBy::MemoryFloor => "the guard: memory".to_owned(),
+        StoppedBy::Limit(name) => name.clone(),
+        StoppedBy::Unknown => "not found out".to_owned(),
+    };
+    let next = |report: &contend_record::lab::LimitReport| {
+        report
+            .limits
+            .first()
+            .map_or_else(String::new, |limit| format!("{} ({})", limit.allows, limit.name))
+    };
+    let rows = [
+        row(["most at once", "workshop", "created", "stopped by", "predicted"]),
+        vec![
+            "processes".into(),
+            "1,193".into(),
+            processes.created.to_string(),
+            by(processes),
+            next(processes),
+        ],
+        vec![
+            "threads".into(),
+            "4,095".into(),
+            threads.created.to_string(),
+            by(threads),
+            next(threads),
+        ],
+    ];
+    let mut out = grid(&rows, width);
+    let mut text = "The workshop created until it failed and did not say what failed; its numbers \
+                    are those of its machine's settings."
+        .to_owned();
+    if processes.stopped_by == StoppedBy::Cap || threads.stopped_by == StoppedBy::Cap {
+        let _ = write!(
+            text,
+            " Here a cap ends the trial, so that nobody else is hindered; `contend lab run \
+             units/limit --cap none` goes to the end."
+        );
+    }
+    paragraph(&mut out, "", &text, width);
+    Some(out)
+}
+
+fn startup(record: &RunRecord, width: usize) -> Option<String> {
+    let command = |name| find(record, "units/startup", &[("command", name)]);
+    let known = [
+        ("fork", "fork", "0.5ms"),
+        ("true", "true", "1ms"),
+        ("awk (mawk)", "mawk", "3ms"),
+        ("awk (gawk)", "gawk", "3ms"),
+        ("in a loop: true", "bash-loop-true", "1ms"),
+        ("in a loop: awk", "bash-loop-awk", "3ms"),
+    ];
+    let mut rows = vec![row(["starting", "study: about", "elapsed", "CPU self", "CPU children"])];
+    for (title, name, document) in known {
+        let Some(case) = command(name) else { continue };
+        let figure = |value: Option<f64>| value.map_or_else(String::new, nanoseconds);
+        rows.push(vec![
+            title.to_owned(),
+            document.to_owned(),
+            figure(case.median),
+            figure(case.metric("cpu_self")),
+            figure(case.metric("cpu_children")),
+        ]);
+    }
+    let (fork, dynamic) = (command("fork")?.median?, command("true")?.median?);
+    let mut out = grid(&rows, width);
+    let text = format!(
+        "The study of shell pipelines (2021) took 1,000 starts in a shell's loop; in such a loop \
+         the shell forks, and it is larger than the program that measures here. Of `true` started \
+         directly, {:.0} % is neither the fork nor the exit: it is the execution, the dynamic \
+         linker and the program.",
+        100.0 * (1.0 - fork / dynamic.max(1.0)).max(0.0)
+    );
+    paragraph(&mut out, "", &text, width);
+    Some(out)
+}

@@ -1,0 +1,87 @@
+//! The cases of one experiment, a row each.
+
+use contend_record::lab::{Case, Unit};
+use contend_record::parameters::Value;
+
+use super::super::layout::{aligned_left, plain_table, styled_lines};
+use super::shown;
+
+/// A column: its heading, the width from which it is shown, and its text for a case.
+type Column = (&'static str, usize, fn(&Case) -> String);
+
+const COLUMNS: [Column; 6] = [
+    ("median", 0, |case| case.median.map_or_else(String::new, |value| shown(value, case.unit))),
+    ("[95 % interval]", 76, interval),
+    ("CPU self", 0, |case| metric(case, "cpu_self")),
+    ("children", 0, |case| metric(case, "cpu_children")),
+    ("samples", 90, |case| case.samples.len().to_string()),
+    ("outliers", 90, |case| match case.outliers.len() {
+        0 => String::new(),
+        count => count.to_string(),
+    }),
+];
+
+/// The table that fits most experiments.
+pub fn generic(cases: &[&Case], width: usize) -> String {
+    let timed = cases.iter().any(|case| case.metrics.contains_key("cpu_self"));
+    let has = |heading: &str| timed || !matches!(heading, "CPU self" | "children");
+    let columns: Vec<&Column> =
+        COLUMNS.iter().filter(|column| width >= column.1 && has(column.0)).collect();
+    let names = parameter_names(cases);
+    let mut table = plain_table();
+    let headings = names.iter().copied().chain(columns.iter().map(|column| column.0));
+    table.add_row(headings.enumerate().map(|(i, text)| aligned_left(i, names.len(), text.into())));
+    for case in cases {
+        let parameters = names.iter().map(|name| parameter(case, name));
+        let figures = columns.iter().map(|column| (column.2)(case));
+        let row = parameters.chain(figures).enumerate();
+        table.add_row(row.map(|(i, text)| aligned_left(i, text_columns(&names, cases), text)));
+    }
+    styled_lines(table, None, width)
+}
+
+/// How many of the first columns hold words.
+fn text_columns(names: &[&str], cases: &[&Case]) -> usize {
+    let is_text = |name: &&&str| {
+        cases.iter().any(|case| matches!(case.parameters.get(name), Some(Value::Text(_))))
+    };
+    names.iter().take_while(is_text).count()
+}
+
+/// Every parameter that a case has, in order of appearance.
+pub fn parameter_names<'a>(cases: &[&'a Case]) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for (name, _) in cases.iter().flat_map(|case| case.parameters.iter()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// A parameter's value; nothing if the case does not have it.
+pub fn parameter(case: &Case, name: &str) -> String {
+    case.parameters.get(name).map_or_else(String::new, ToString::to_string)
+}
+
+/// The interval, or the least and most where there are too few samples for one.
+fn interval(case: &Case) -> String {
+    let range = case.min.zip(case.max).map(|(low, high)| [low, high]);
+    match (case.ci95, range) {
+        (Some([low, high]), _) => {
+            format!("[{}, {}]", shown(low, case.unit), shown(high, case.unit))
+        }
+        (None, Some([low, high])) if case.samples.len() > 1 => {
+            format!("({} to {})", shown(low, case.unit), shown(high, case.unit))
+        }
+        _ => String::new(),
+    }
+}
+
+fn metric(case: &Case, name: &str) -> String {
+    match case.metrics.get(name) {
+        Some(metric) if metric.unit == Unit::Nanoseconds && metric.median.abs() < 0.5 => "0".into(),
+        Some(metric) => shown(metric.median, metric.unit),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,119 @@
+//! The demonstrations: what happened, step by step, and what is to be learned from it.
+
+use std::fmt::Write as _;
+
+use contend_record::lab::{Case, Step, Task};
+use contend_record::parameters::Value;
+
+use super::super::layout::{BOLD, DIM, aligned_left, paragraph, plain_table, styled_lines};
+use super::super::units::bytes;
+
+/// What stands above the steps.
+pub fn heading(experiment: &str) -> String {
+    format!("{BOLD}{experiment}{BOLD:#}, step by step\n")
+}
+
+/// One step, and what the kernel shows at this moment.
+pub fn step(step: &Step, width: usize) -> String {
+    let mut out = String::new();
+    let mut line = format!("{} {}", step.who, step.what);
+    if let (Some(address), Some(value)) = (&step.address, step.value) {
+        let _ = write!(line, ": n = {value} at {address}");
+    }
+    paragraph(&mut out, &format!("{:>6.2}s ", step.at_seconds), &line, width);
+    let mut table = plain_table();
+    let headings =
+        ["       PID", "TID", "PPID", "STAT", "RSS", "PSS", "shared", "private", "faults"];
+    let row = |cells: [String; 9]| cells.into_iter().map(|text| aligned_left(1, 0, text));
+    table.add_row(row(headings.map(str::to_owned)));
+    step.tasks.iter().for_each(|task| {
+        table.add_row(row(cells(task)));
+    });
+    out.push_str(&styled_lines(table, None, width));
+    out
+}
+
+fn cells(task: &Task) -> [String; 9] {
+    let size = |value: u64| format!("{}kB", value / 1024);
+    [
+        task.pid.to_string(),
+        task.tid.to_string(),
+        task.ppid.to_string(),
+        task.state.clone(),
+        size(task.rss_bytes),
+        size(task.pss_bytes),
+        size(task.shared_bytes),
+        size(task.private_bytes),
+        task.minor_faults.to_string(),
+    ]
+}
+
+/// What was seen, from what was seen.
+pub fn closing(cases: &[&Case], width: usize) -> String {
+    let mut out = String::new();
+    for case in cases {
+        let text =
+            if case.experiment == "sharing/process" { processes(case) } else { threads(case) };
+        paragraph(&mut out, "", &text, width);
+    }
+    let note = "kB in the steps are 1,024 bytes, as in ps; PSS divides a shared page by its users.";
+    let _ = writeln!(out, "{DIM}{note}{DIM:#}");
+    out
+}
+
+fn fact(case: &Case, name: &str) -> String {
+    case.facts.get(name).map_or_else(|| "?".to_owned(), Value::to_string)
+}
+
+/// Whether all units saw the variable in the same place.
+fn place(case: &Case) -> String {
+    let mut addresses: Vec<&String> =
+        case.timeline.iter().filter_map(|step| step.address.as_ref()).collect();
+    addresses.dedup();
+    match addresses.as_slice() {
+        [one] => format!("at the same address {one}"),
+        many => format!("at {} different addresses", many.len()),
+    }
+}
+
+fn processes(case: &Case) -> String {
+    let copied = case.median.unwrap_or(0.0);
+    let faults = case.metric("page_faults").unwrap_or(0.0);
+    let copy = if copied > 0.0 {
+        format!(
+            "Its first write cost {faults:.0} page fault{} and made {} of its memory private: the \
+             kernel copied the page at that moment, and not before",
+            if (faults - 1.0).abs() < 0.5 { "" } else { "s" },
+            bytes(copied)
+        )
+    } else {
+        "No growth of private memory was seen at its first write".to_owned()
+    };
+    format!(
+        "Both processes saw n {}. The child inherited {}, wrote {} and the parent still saw {}: \
+         one address, two pages. {copy}. The parent then wrote {} to its own.",
+        place(case),
+        fact(case, "child_inherited"),
+        fact(case, "child_wrote"),
+        fact(case, "parent_still_saw"),
+        fact(case, "parent_wrote"),
+    )
+}
+
+fn threads(case: &Case) -> String {
+    let added = case.median.unwrap_or(0.0);
+    let copy = if added == 0.0 {
+        "Its write made no memory private: there is nothing to copy".to_owned()
+    } else {
+        format!("Private memory grew by {} meanwhile, for other reasons than n", bytes(added.abs()))
+    };
+    format!(
+        "Both threads saw n {}. The thread saw {}, wrote {} and main then saw {}: one address, one \
+         page. {copy}. Main then wrote {}.",
+        place(case),
+        fact(case, "thread_saw"),
+        fact(case, "thread_wrote"),
+        fact(case, "main_then_saw"),
+        fact(case, "main_wrote"),
+    )
+}
