@@ -89,6 +89,7 @@ impl World for Machine {
                 .ok_or_else(|| SessionError::Failed(format!("there is no {name}")))?;
             let mut session = self.open(experiment, &Parameters::new())?;
             let facts = session.facts();
+            session.sample(100_000, &mut |_| {})?; // the first is still cold
             let value = session.sample(100_000, &mut |_| {})?.sample.value;
             Ok((value, facts))
         };

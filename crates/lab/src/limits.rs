@@ -177,7 +177,7 @@ fn memory(unit: OfUnit) -> Option<Watched> {
     let floor = memory_floor();
     let total = available.max(floor);
     let used = move || Some(total.saturating_sub(memory_available()));
-    let source = "MemAvailable of /proc/meminfo and the cgroup's limit, less a twentieth of all";
+    let source = "MemAvailable and the cgroup, less a twentieth";
     Watched::new("memory", source, total, unit.memory.max(1.0), floor, used)
 }
 

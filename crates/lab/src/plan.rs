@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use contend_record::parameters::Parameters;
 
-use crate::experiment::{Experiment, Sampling, Scope, Size};
+use crate::experiment::{Experiment, Scope, Size};
 
 /// One case to measure.
 #[derive(Debug, Clone)]
@@ -75,13 +75,12 @@ impl Plan {
     }
 }
 
-/// Enough for a dozen samples of each case, or as long as anyone likes to wait.
+/// Enough for dozens of samples of each case, or as long as anyone likes to wait.
 fn usual_budget(cases: &[PlannedCase], size: Size) -> Duration {
-    let adaptive =
-        cases.iter().filter(|case| case.experiment.sampling == Sampling::Adaptive).count() as f64;
+    let count = cases.len() as f64;
     let seconds = match size {
-        Size::Full => (3.0 * adaptive).clamp(3.0, 45.0),
-        Size::Quick => (0.5 * adaptive).clamp(0.5, 7.0),
+        Size::Full => (3.0 * count).min(45.0),
+        Size::Quick => (0.5 * count).min(8.0),
         Size::Smallest => 0.1,
     };
     Duration::from_secs_f64(seconds)

@@ -2,7 +2,8 @@
 //! used.
 //!
 //! In every round each case that needs more gets one sample, in an order drawn anew, so that
-//! whatever changes slowly on the machine meets all cases alike. What the engine needs from
+//! whatever changes slowly on the machine meets all cases alike. Every case has an equal share
+//! of the time: one that has used it waits until the others have used theirs. What the engine needs from
 //! the world is in [`World`], so that the tests can put a world of known figures in its place.
 
 use std::collections::BTreeMap;
@@ -108,6 +109,9 @@ pub struct Circumstances {
     pub warnings: Vec<Warning>,
 }
 
+/// So many times the usual length of a sample make one that needs no warming up.
+const LONG: u32 = 10;
+
 /// What is there so far is kept this often.
 const KEEP_EVERY: Duration = Duration::from_secs(3);
 
@@ -133,6 +137,8 @@ struct Track<'a> {
     session: Option<Box<dyn Session>>,
     facts: Facts,
     samples: Samples,
+    /// Time that its samples took.
+    used: Duration,
     steps: Vec<Step>,
     stopped: Option<Stopped>,
     skipped: Option<String>,
@@ -203,6 +209,7 @@ impl<'a> Run<'a> {
             session: None,
             facts: Facts::new(),
             samples: Samples::new(planned.experiment, plan.seed.wrapping_add(index as u64)),
+            used: Duration::ZERO,
             steps: Vec::new(),
             stopped: None,
             skipped: (planned.experiment.unavailable)(&planned.parameters),
@@ -258,10 +265,7 @@ impl<'a> Run<'a> {
 
     /// One sample of every case that needs one; whether there is to be another round.
     fn round(&mut self) -> bool {
-        let mut order: Vec<_> =
-            (0..self.tracks.len()).filter(|&index| !self.tracks[index].is_done()).collect();
-        self.random.shuffle(&mut order);
-        for index in order {
+        for index in self.order() {
             if self.world.interrupted() {
                 break;
             }
@@ -282,13 +286,28 @@ impl<'a> Run<'a> {
         self.tracks.iter().any(|track| !track.is_done())
     }
 
-    /// Whether the time is used. A case that takes a set number of samples gets its first
-    /// in any case.
+    /// The cases of the next round, in an order drawn anew.
+    fn order(&mut self) -> Vec<usize> {
+        let share = self.plan.budget.div_f64(self.tracks.len().max(1) as f64);
+        let unfinished = |index: &usize| !self.tracks[*index].is_done();
+        let mut order: Vec<_> = (0..self.tracks.len()).filter(unfinished).collect();
+        if order.iter().any(|&index| self.tracks[index].used < share) {
+            order.retain(|&index| self.tracks[index].used < share);
+        }
+        self.random.shuffle(&mut order);
+        order
+    }
+
+    /// Whether the time is used, or too little is left for another sample of this case. One
+    /// that takes a set number of samples gets its first whatever it costs.
     fn is_over(&self, index: usize) -> bool {
         let track = &self.tracks[index];
-        let owed = matches!(track.planned.experiment.sampling, Sampling::Fixed(_))
-            && track.samples.count() == 0;
-        !owed && self.elapsed() >= self.plan.budget
+        let left = self.plan.budget.saturating_sub(self.elapsed());
+        match u32::try_from(track.samples.count()).unwrap_or(u32::MAX) {
+            0 if matches!(track.planned.experiment.sampling, Sampling::Fixed(_)) => false,
+            0 => left.is_zero(),
+            count => left < track.used / count,
+        }
     }
 
     fn elapsed(&self) -> Duration {
@@ -324,12 +343,16 @@ impl<'a> Run<'a> {
     }
 
     fn sample(&mut self, index: usize) -> Result<(), SessionError> {
-        self.warm_up(index)?;
+        let long = self.warm_up(index)?;
         let track = &self.tracks[index];
         let handed_over = (track.planned.experiment.hands_over)(&track.planned.parameters);
         let before = if handed_over { self.distance()? } else { None };
         let iterations = self.tracks[index].samples.iterations;
-        let mut taken = self.take(index, iterations)?;
+        let mut taken = match long {
+            Some(taken) => taken,
+            None => self.take(index, iterations)?,
+        };
+        self.tracks[index].used += taken.elapsed;
         let after = if handed_over { self.distance()? } else { None };
         let distance = before.zip(after);
         if let Some((before, after)) = distance {
@@ -346,20 +369,24 @@ impl<'a> Run<'a> {
     }
 
     /// Opens a case that is not yet open, and finds out how many iterations make a sample.
-    fn warm_up(&mut self, index: usize) -> Result<(), SessionError> {
+    /// A single iteration that is very long is a sample itself.
+    fn warm_up(&mut self, index: usize) -> Result<Option<Taken>, SessionError> {
         if self.tracks[index].session.is_some() {
-            return Ok(());
+            return Ok(None);
         }
         let planned = self.tracks[index].planned;
         let session = self.world.open(planned.experiment, &planned.parameters)?;
         self.tracks[index].facts = session.facts();
         self.tracks[index].session = Some(session);
         if planned.experiment.sampling != Sampling::Adaptive {
-            return Ok(());
+            return Ok(None);
         }
         let mut iterations = 1;
         for _ in 0..10 {
             let trial = self.take(index, iterations)?;
+            if iterations == 1 && trial.elapsed > LONG * self.plan.sample {
+                return Ok(Some(trial));
+            }
             let next = iterations_for(self.plan.sample, &trial, iterations);
             let settled = next <= 2 * iterations;
             iterations = next;
@@ -368,7 +395,7 @@ impl<'a> Run<'a> {
             }
         }
         self.tracks[index].samples.iterations = iterations;
-        Ok(())
+        Ok(None)
     }
 
     fn take(&mut self, index: usize, iterations: u64) -> Result<Taken, SessionError> {

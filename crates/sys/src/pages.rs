@@ -55,6 +55,9 @@ impl Pages {
         // SAFETY: the range is this mapping. Where the kernel knows no huge pages it refuses,
         // and pages are of base size anyway.
         unsafe { libc::madvise(pages.start.as_ptr(), length, advice) };
+        // All at once is several times as fast as a fault for each page; older kernels refuse.
+        // SAFETY: as above.
+        unsafe { libc::madvise(pages.start.as_ptr(), length, libc::MADV_POPULATE_WRITE) };
         for byte in pages.bytes().iter_mut().step_by(4096) {
             *byte = 1;
         }

@@ -1,5 +1,7 @@
 //! `units/memory`: what n units take while they wait.
 
+use std::time::Duration;
+
 use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 use contend_sys::Pid;
@@ -23,7 +25,9 @@ pub const EXPERIMENT: Experiment = Experiment {
             value is all of it together. Beside it stand `rss_sum`, what a process list adds up \
             to, in which a page that all share counts once for each; `pss_sum`; and `uss_sum`, \
             pages that one process alone has. The line through the values over n gives the bytes \
-            of one unit, whatever is there without any.",
+            of one unit, whatever is there without any. Where the program and its libraries lie \
+            is drawn anew for every process that creates, and with it the number of page tables \
+            that a copy needs: some kB of each process differ from run to run.",
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
     fit_over: Some("n"),
@@ -101,6 +105,26 @@ impl Snapshot {
     }
 }
 
+/// Waits until the kernel has given back what ended processes had: it does so in batches,
+/// some time later.
+fn settle() {
+    const STEP: Duration = Duration::from_millis(15);
+    const STEPS: usize = 30;
+    let in_use = || {
+        let machine = MemInfo::read();
+        machine.kernel_stacks + machine.page_tables + machine.slab_unreclaimable
+    };
+    let mut before = in_use();
+    for _ in 0..STEPS {
+        std::thread::sleep(STEP);
+        let now = in_use();
+        if now + (256 << 10) >= before {
+            break;
+        }
+        before = now;
+    }
+}
+
 fn of_process<T: Default>(pid: Pid, file: &str, parse: fn(&[u8]) -> T) -> T {
     let mut buffer = [0; 4096];
     read_once(&format!("/proc/{}/{file}", pid.as_raw_nonzero()), &mut buffer)
@@ -123,6 +147,7 @@ impl Memory {
                 source,
             }
         };
+        settle();
         if let Some(threads) = &mut self.threads {
             let before = Snapshot::take(&[]);
             for created in 0..self.n {

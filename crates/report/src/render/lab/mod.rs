@@ -9,6 +9,7 @@ pub mod timeline;
 use std::fmt::Write as _;
 
 use contend_record::lab::{Case, Ending, RunRecord, Unit};
+use contend_record::warning::WarningId;
 
 use super::layout::{BOLD, DIM, NARROWEST, WARN, paragraph, paragraph_after};
 use super::text::printable;
@@ -42,8 +43,8 @@ pub fn figures(record: &RunRecord, width: usize) -> String {
         for skipped in skipped(&cases) {
             paragraph(&mut out, "- ", &skipped, width);
         }
-        for (case, warning) in cases.iter().flat_map(|c| c.warnings.iter().map(move |w| (c, w))) {
-            warn(&mut out, &format!("{}: {}", case.parameters, printable(&warning.message)), width);
+        for message in warnings(&cases) {
+            warn(&mut out, &message, width);
         }
     }
     if record.suite.as_deref() == Some("process-thread") {
@@ -119,6 +120,26 @@ fn skipped(cases: &[&Case]) -> Vec<String> {
         format!("not measured:{which}: {}", printable(reason))
     };
     reasons.into_iter().map(sentence).collect()
+}
+
+/// Warnings of cases; where many are of one kind, the first stands for all.
+fn warnings(cases: &[&Case]) -> Vec<String> {
+    const FEW: usize = 2;
+    let mut kinds: Vec<(WarningId, Vec<String>)> = Vec::new();
+    for (case, warning) in cases.iter().flat_map(|c| c.warnings.iter().map(move |w| (c, w))) {
+        let parameters = case.parameters.to_string();
+        let gap = if parameters.is_empty() { "" } else { ": " };
+        let message = format!("{parameters}{gap}{}", printable(&warning.message));
+        match kinds.iter_mut().find(|(id, _)| *id == warning.id) {
+            Some((_, messages)) => messages.push(message),
+            None => kinds.push((warning.id, vec![message])),
+        }
+    }
+    let shown = |(_, messages): (WarningId, Vec<String>)| match messages.len() {
+        ..=FEW => messages,
+        many => vec![format!("{} (and so in {} other cases)", messages[0], many - 1)],
+    };
+    kinds.into_iter().flat_map(shown).collect()
 }
 
 fn warn(out: &mut String, message: &str, width: usize) {

@@ -34,6 +34,15 @@ fn grid(rows: &[Vec<String>], width: usize) -> String {
     styled_lines(table, None, width)
 }
 
+/// A time, if there is one.
+fn figure(nanos: Option<f64>) -> String {
+    match nanos {
+        None => String::new(),
+        Some(value) if value.abs() < 0.5 => "0".to_owned(),
+        Some(value) => nanoseconds(value),
+    }
+}
+
 fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
@@ -72,7 +81,8 @@ fn memory(record: &RunRecord, width: usize) -> Option<String> {
         "The workshop added the RSS of the two processes, which counts every page that they share \
          twice. Here that sum is {}, and their proportional sets, which count it once, are {}: the \
          sum says {:.1} times as much. Processes and threads differ by far less than RSS makes \
-         believe, as long as they share what was there before the fork.",
+         believe, as long as they share what was there before the fork. (PSS also divides what they \
+         share with other processes of this program; what is private is theirs alone.)",
         size(rss),
         size(pss),
         rss as f64 / (pss as f64).max(1.0)
@@ -84,7 +94,7 @@ fn memory(record: &RunRecord, width: usize) -> Option<String> {
 fn creation(record: &RunRecord, width: usize) -> Option<String> {
     let fork = find(record, "units/create", &[("kind", "fork"), ("n", "100")])?;
     let thread = find(record, "units/create", &[("kind", "thread"), ("n", "100")])?;
-    let all = |value: Option<f64>| value.map_or_else(String::new, |one| nanoseconds(100.0 * one));
+    let all = |value: Option<f64>| figure(value.map(|one| 100.0 * one));
     let line = |name: &str, document: &str, case: &Case| {
         vec![
             name.to_owned(),
@@ -174,7 +184,6 @@ fn startup(record: &RunRecord, width: usize) -> Option<String> {
     let mut rows = vec![row(["starting", "study: about", "elapsed", "CPU self", "CPU children"])];
     for (title, name, document) in known {
         let Some(case) = command(name) else { continue };
-        let figure = |value: Option<f64>| value.map_or_else(String::new, nanoseconds);
         rows.push(vec![
             title.to_owned(),
             document.to_owned(),

@@ -6,7 +6,7 @@ use contend_record::lab::{Case, Step, Task};
 use contend_record::parameters::Value;
 
 use super::super::layout::{BOLD, DIM, aligned_left, paragraph, plain_table, styled_lines};
-use super::super::units::bytes;
+use super::super::units::{bytes, seconds};
 
 /// What stands above the steps.
 pub fn heading(experiment: &str) -> String {
@@ -20,7 +20,7 @@ pub fn step(step: &Step, width: usize) -> String {
     if let (Some(address), Some(value)) = (&step.address, step.value) {
         let _ = write!(line, ": n = {value} at {address}");
     }
-    paragraph(&mut out, &format!("{:>6.2}s ", step.at_seconds), &line, width);
+    paragraph(&mut out, &format!("{:>7} ", seconds(step.at_seconds)), &line, width);
     let mut table = plain_table();
     let headings =
         ["       PID", "TID", "PPID", "STAT", "RSS", "PSS", "shared", "private", "faults"];
