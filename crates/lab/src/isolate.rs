@@ -3,8 +3,9 @@
 //! A case's process is this same program, started anew with [`VERB`]: nothing that another
 //! case has left in memory, in the allocator or in the kernel's books of the process is there,
 //! and it has one thread, so that it may fork. It is the leader of a process group of its own,
-//! which is killed as a whole when the case is over, and the kernel kills it when its starter
-//! dies; its children watch for its death in turn.
+//! which is killed as a whole when the case is over. When its starter dies, the kernel tells it: it
+//! ends its sample, reaps what it has created and ends, within seconds. When it dies itself, the
+//! kernel kills what it has created.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
@@ -147,8 +148,8 @@ impl Helper {
         let mut command = Command::new("/proc/self/exe");
         command.arg0("contend").arg(VERB).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child =
-            spawn::spawn(&mut command, &[0, 1], signals.blocked(), Signal::KILL).map_err(failed)?;
+        let mut child = spawn::spawn(&mut command, &[0, 1], signals.blocked(), spawn::ORPHANED)
+            .map_err(failed)?;
         let (requests, replies) = (child.stdin.take(), child.stdout.take());
         let replies = replies.ok_or_else(|| failed(std::io::ErrorKind::BrokenPipe.into()))?;
         living.borrow_mut().push((Pid::from_child(&child), Duration::ZERO));

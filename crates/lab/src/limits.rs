@@ -97,9 +97,10 @@ impl Watched {
         let Limit { name, value, per_unit, .. } = &self.limit;
         let refused = self.refusals.as_deref().and_then(counted).unwrap_or(0);
         if refused > self.refused_before {
+            let more = refused - self.refused_before;
             return Spent::Refused(format!(
-                "{name}: the kernel has counted {} refusals in {}",
-                refused - self.refused_before,
+                "{name}: the kernel has counted {more} refusal{} in {}",
+                if more == 1 { "" } else { "s" },
                 self.refusals.as_deref().unwrap_or(Path::new("")).display()
             ));
         }
@@ -161,8 +162,10 @@ pub fn applying(kind: Kind, unit: OfUnit) -> Vec<Watched> {
         tasks,
     ));
     // The kernel does not give out the numbers below 300 a second time.
+    let early = (1..300).filter(|pid| Path::new(&format!("/proc/{pid}")).exists()).count() as u64;
     all.extend(number("/proc/sys/kernel/pid_max").and_then(|value| {
-        Watched::new("kernel.pid_max", "/proc/sys/kernel/pid_max", value, 1.0, 300, tasks)
+        let path = "/proc/sys/kernel/pid_max";
+        Watched::new("kernel.pid_max", path, value, 1.0, 300 - early, tasks)
     }));
     all.extend(memory(unit));
     if kind == Kind::Thread {
@@ -275,7 +278,9 @@ fn cgroup_files(
         let mut fields = line.splitn(3, ':');
         let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
         let root = if number == "0" && controllers.is_empty() {
-            PathBuf::from("/sys/fs/cgroup")
+            // Where version 1 is mounted too, version 2 has a folder beside its controllers.
+            let beside = PathBuf::from("/sys/fs/cgroup/unified");
+            if beside.is_dir() { beside } else { PathBuf::from("/sys/fs/cgroup") }
         } else if controllers.split(',').any(|name| name == controller) {
             Path::new("/sys/fs/cgroup").join(controller)
         } else {

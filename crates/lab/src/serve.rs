@@ -4,12 +4,16 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::time::{Duration, Instant};
 
-use contend_sys::{child, cpu};
+use contend_sys::{child, cpu, spawn};
 use rustix::fs::{Mode, OFlags};
 
 use crate::experiment::{Subject, SubjectError};
 use crate::experiments;
 use crate::protocol::{Reply, Request, Taken};
+
+/// When whoever asks dies in the middle of a sample, this process goes on to its end so that it
+/// can reap what it has created, but not for longer than so many seconds.
+const PATIENCE: u32 = 20;
 
 /// Answers requests on standard input with replies on standard output. Both become `/dev/null`
 /// first: what is started here must neither read requests nor write between replies.
@@ -17,6 +21,7 @@ use crate::protocol::{Reply, Request, Taken};
 /// # Errors
 /// As [`serve`].
 pub fn serve_standard_streams() -> io::Result<()> {
+    spawn::outlive_parent_by(PATIENCE);
     let requests = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
     let replies = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;

@@ -1,8 +1,10 @@
 //! Starting a child as whoever started us would have.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::Signal;
 
@@ -41,6 +43,28 @@ pub fn spawn(
         })
     };
     command.spawn()
+}
+
+/// The signal that tells the process of a case that whoever started it has died.
+pub const ORPHANED: Signal = Signal::USR1;
+
+/// From now on [`ORPHANED`] does not end this process at once: it has `seconds` to put things
+/// in order, and is ended then.
+pub fn outlive_parent_by(seconds: u32) {
+    static SECONDS: AtomicU32 = AtomicU32::new(0);
+    extern "C" fn begin_to_end(_: libc::c_int) {
+        // SAFETY: alarm(2) is async-signal-safe and has no other requirements.
+        unsafe { libc::alarm(SECONDS.load(Ordering::Relaxed)) };
+    }
+    SECONDS.store(seconds, Ordering::Relaxed);
+    let handler: extern "C" fn(libc::c_int) = begin_to_end;
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: all zeros is a valid sigaction.
+    let action = unsafe { action.assume_init_mut() };
+    action.sa_sigaction = handler as *const () as libc::sighandler_t;
+    action.sa_flags = libc::SA_RESTART;
+    // SAFETY: the action is initialised and its handler only makes async-signal-safe calls.
+    unsafe { libc::sigaction(ORPHANED.as_raw(), action, std::ptr::null_mut()) };
 }
 
 fn ignore(signal: i32) {

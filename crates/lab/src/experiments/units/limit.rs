@@ -3,7 +3,7 @@
 //! Three processes take part. The case's own process is the guard: it predicts, starts the
 //! breeder, and watches the memory of the machine. The breeder creates units until it cannot,
 //! and finds out why while all of them are there. The units wait. Whichever of them dies, the
-//! kernel kills those below it; and when the guard dies because contend did, all of them die.
+//! kernel kills those below it. When contend dies, the guard ends the trial and reaps everything.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -339,7 +339,11 @@ const LOOK: Duration = Duration::from_millis(20);
 fn guard(breeder: Pid, news: OwnedFd) -> Result<Outcome, SubjectError> {
     let mut news = BufReader::new(File::from(news));
     let mut created = 0;
+    let contend = rustix::process::getppid();
     loop {
+        if rustix::process::getppid() != contend {
+            return Err(SubjectError::Wrong("whoever asked for it has died".to_owned()));
+        }
         if news.buffer().is_empty() && !is_ready(news.get_ref()) {
             if limits::memory_available() < limits::memory_floor() / 2 {
                 let _ = rustix::process::kill_process(breeder, Signal::KILL);

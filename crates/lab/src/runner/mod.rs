@@ -6,108 +6,25 @@
 //! of the time: one that has used it waits until the others have used theirs. What the engine needs from
 //! the world is in [`World`], so that the tests can put a world of known figures in its place.
 
-use std::collections::BTreeMap;
+mod fits;
+#[cfg(test)]
+mod tests;
+mod world;
+
 use std::time::Duration;
 
-use contend_record::lab::{Calibration, Case, Ending, Fit, RunRecord, SCHEMA, Step, Stopped};
+use contend_record::Warning;
+use contend_record::lab::{Calibration, Case, Ending, RunRecord, SCHEMA, Step, Stopped, Unit};
 use contend_record::parameters::Parameters;
-use contend_record::stats::Line;
 use contend_record::warning::WarningId;
-use contend_record::{Host, Warning};
 
-use crate::experiment::{Experiment, Facts, Sampling};
+use crate::experiment::{Facts, Sampling};
 use crate::noise::{self, Others, Reading};
 use crate::plan::{Plan, PlannedCase};
 use crate::protocol::Taken;
 use crate::sampling::{Samples, iterations_for};
-
-/// What the engine asks of the world.
-pub trait World {
-    /// Time since some moment that stays the same.
-    fn now(&self) -> Duration;
-    /// Whether a signal has asked to stop.
-    fn interrupted(&self) -> bool;
-    /// What the CPUs do.
-    fn reading(&mut self) -> Reading;
-    /// CPUs that this process may use.
-    fn cpus(&self) -> usize;
-    /// What measuring itself costs here.
-    ///
-    /// # Errors
-    /// When it cannot be measured.
-    fn calibrate(&mut self) -> Result<Calibration, SessionError>;
-    /// A fresh process for a case.
-    ///
-    /// # Errors
-    /// When there is none or it cannot make its subject.
-    fn open(
-        &mut self,
-        experiment: &'static Experiment,
-        parameters: &Parameters,
-    ) -> Result<Box<dyn Session>, SessionError>;
-}
-
-/// A process that takes samples of one case.
-pub trait Session {
-    /// What is worth knowing of the subject.
-    fn facts(&self) -> Facts;
-    /// Takes a sample.
-    ///
-    /// # Errors
-    /// When the subject fails, its process ends, or a signal asks to stop.
-    fn sample(
-        &mut self,
-        iterations: u64,
-        tell: &mut dyn FnMut(Step),
-    ) -> Result<Taken, SessionError>;
-}
-
-/// Why there is no sample.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SessionError {
-    /// A signal asked to stop.
-    #[error("interrupted")]
-    Interrupted,
-    /// It did not work.
-    #[error("{0}")]
-    Failed(String),
-}
-
-/// Who follows a run.
-pub trait Observer {
-    /// This case is being measured now.
-    fn measuring(&mut self, progress: &Progress<'_>);
-    /// A demonstration has come a step further.
-    fn step(&mut self, case: &PlannedCase, step: &Step);
-    /// This is what there is so far, should nothing follow.
-    fn keep(&mut self, record: &RunRecord);
-}
-
-/// How far a run is.
-#[derive(Debug, Clone, Copy)]
-pub struct Progress<'a> {
-    /// Since its start.
-    pub elapsed: Duration,
-    /// The time for measuring.
-    pub budget: Duration,
-    /// Cases that need no more samples.
-    pub done: usize,
-    /// All cases.
-    pub cases: usize,
-    /// The case at hand.
-    pub case: &'a PlannedCase,
-}
-
-/// What is known before the run.
-#[derive(Debug, Clone)]
-pub struct Circumstances {
-    /// The machine.
-    pub host: Host,
-    /// UTC, RFC 3339.
-    pub started_at: String,
-    /// What is known to be unfavourable.
-    pub warnings: Vec<Warning>,
-}
+use fits::fits;
+pub use world::{Circumstances, Observer, Progress, Session, SessionError, World};
 
 /// So many times the usual length of a sample make one that needs no warming up.
 const LONG: u32 = 10;
@@ -151,6 +68,9 @@ impl Track<'_> {
     }
 
     fn stop(&mut self, why: Stopped) {
+        if why == Stopped::Interrupt && self.samples.count() == 0 && self.skipped.is_none() {
+            self.skipped = Some("the run was interrupted before its first sample".to_owned());
+        }
         self.stopped.get_or_insert(why);
         self.session = None; // its memory and its children are given back
     }
@@ -356,8 +276,7 @@ impl<'a> Run<'a> {
         let after = if handed_over { self.distance()? } else { None };
         let distance = before.zip(after);
         if let Some((before, after)) = distance {
-            let unit = contend_record::lab::Unit::Nanoseconds;
-            taken.sample = taken.sample.with("cache_line", unit, before.max(after));
+            taken.sample = taken.sample.with("cache_line", Unit::Nanoseconds, before.max(after));
         }
         let track = &mut self.tracks[index];
         let place = track.samples.push(taken.sample);
@@ -495,9 +414,10 @@ fn case(track: &Track<'_>) -> Case {
     }
     if case.skipped.is_none()
         && track.planned.experiment.sampling == Sampling::Adaptive
-        && all < crate::sampling::FEWEST
+        && (1..crate::sampling::FEWEST).contains(&all)
     {
-        let message = format!("{all} samples are too few for an interval");
+        let samples = if all == 1 { "sample is" } else { "samples are" };
+        let message = format!("{all} {samples} too few for an interval");
         case.warnings.push(Warning::new(WarningId::FewSamples, message));
     }
     case
@@ -524,52 +444,4 @@ fn run_warnings(before: Reading, after: Reading, wall: Duration, cpus: usize) ->
         warnings.push(Warning::new(WarningId::Throttled, message));
     }
     warnings
-}
-
-/// Lines through cases that differ in one parameter alone.
-fn fits(planned: &[PlannedCase], cases: &[Case]) -> Vec<Fit> {
-    let mut groups: BTreeMap<(usize, Parameters), Vec<(&'static str, &Case)>> = BTreeMap::new();
-    for (index, (planned, case)) in planned.iter().zip(cases).enumerate() {
-        let Some(over) = planned.experiment.fit_over else { continue };
-        if case.samples.is_empty() || case.parameters.number(over).is_none() {
-            continue;
-        }
-        let common = case.parameters.without(over);
-        let first = (0..index).find(|&other| {
-            cases[other].experiment == case.experiment
-                && cases[other].parameters.without(over) == common
-        });
-        groups.entry((first.unwrap_or(index), common)).or_default().push((over, case));
-    }
-    groups.into_iter().flat_map(|((_, common), members)| fits_of(&common, &members)).collect()
-}
-
-fn fits_of(common: &Parameters, members: &[(&'static str, &Case)]) -> Vec<Fit> {
-    let Some(&(over, first)) = members.first() else { return Vec::new() };
-    let line = |values: &dyn Fn(&Case) -> Vec<f64>| {
-        let points: Vec<_> = members
-            .iter()
-            .flat_map(|&(over, case)| {
-                let x = case.parameters.number(over).unwrap_or(0) as f64;
-                values(case).into_iter().map(move |y| (x, y))
-            })
-            .collect();
-        Line::through(&points)
-    };
-    let fit = |metric: &str, unit, line| Fit {
-        experiment: first.experiment.clone(),
-        parameters: common.clone(),
-        over: over.to_owned(),
-        metric: metric.to_owned(),
-        unit,
-        line,
-    };
-    let own = line(&|case| case.samples.clone()).map(|line| fit("value", first.unit, line));
-    let others = first.metrics.iter().filter_map(|(name, metric)| {
-        let values = |case: &Case| {
-            case.metrics.get(name).map_or_else(Vec::new, |metric| metric.samples.clone())
-        };
-        line(&values).map(|line| fit(name, metric.unit, line))
-    });
-    own.into_iter().chain(others).collect()
 }

@@ -1,0 +1,307 @@
+//! The engine in a world of known figures.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use contend_record::{Host, lab};
+
+use super::*;
+use crate::experiment::{
+    Experiment, Sample, Scope, Size, Subject, SubjectError, always_available, never_hands_over,
+};
+use contend_record::parameters::Parameters;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A world in which time passes only when something is measured.
+struct Mock {
+    state: Rc<RefCell<State>>,
+    script: fn(&Parameters, usize) -> Result<f64, SessionError>,
+}
+
+#[derive(Default)]
+struct State {
+    now: Duration,
+    taken: Vec<String>,
+    interrupt_after: Option<usize>,
+    /// While this many samples have been taken, others keep a CPU busy.
+    neighbour: std::ops::Range<usize>,
+    busy: Duration,
+    open: usize,
+    most_open: usize,
+}
+
+impl State {
+    fn is_interrupted(&self) -> bool {
+        self.interrupt_after.is_some_and(|count| self.taken.len() >= count)
+    }
+}
+
+impl Mock {
+    fn new(script: fn(&Parameters, usize) -> Result<f64, SessionError>) -> Self {
+        Self { state: Rc::default(), script }
+    }
+
+    fn run(mut self, plan: &Plan) -> (RunRecord, Rc<RefCell<State>>) {
+        let circumstances = Circumstances {
+            host: Host::default(),
+            started_at: "2026-01-02T03:04:05Z".to_owned(),
+            warnings: Vec::new(),
+        };
+        let state = Rc::clone(&self.state);
+        let record = run(plan, circumstances, &mut self, &mut Nobody);
+        (record, state)
+    }
+}
+
+struct Nobody;
+
+impl Observer for Nobody {
+    fn measuring(&mut self, _: &Progress<'_>) {}
+    fn step(&mut self, _: &PlannedCase, _: &Step) {}
+    fn keep(&mut self, _: &RunRecord) {}
+}
+
+impl World for Mock {
+    fn now(&self) -> Duration {
+        self.state.borrow().now
+    }
+
+    fn interrupted(&self) -> bool {
+        self.state.borrow().is_interrupted()
+    }
+
+    fn reading(&mut self) -> Reading {
+        Reading { busy: self.state.borrow().busy, ..Reading::default() }
+    }
+
+    fn cpus(&self) -> usize {
+        1
+    }
+
+    fn calibrate(&mut self) -> Result<Calibration, SessionError> {
+        Err(SessionError::Failed("there is no clock".to_owned()))
+    }
+
+    fn open(
+        &mut self,
+        experiment: &'static Experiment,
+        parameters: &Parameters,
+    ) -> Result<Box<dyn Session>, SessionError> {
+        let mut state = self.state.borrow_mut();
+        state.open += 1;
+        state.most_open = state.most_open.max(state.open);
+        Ok(Box::new(MockSession {
+            state: Rc::clone(&self.state),
+            script: self.script,
+            name: format!("{} {parameters}", experiment.name),
+            parameters: parameters.clone(),
+            taken: 0,
+        }))
+    }
+}
+
+struct MockSession {
+    state: Rc<RefCell<State>>,
+    script: fn(&Parameters, usize) -> Result<f64, SessionError>,
+    name: String,
+    parameters: Parameters,
+    taken: usize,
+}
+
+impl Session for MockSession {
+    fn facts(&self) -> Facts {
+        Facts::from([("made_by".to_owned(), "mock".into())])
+    }
+
+    fn sample(&mut self, iterations: u64, _: &mut dyn FnMut(Step)) -> Result<Taken, SessionError> {
+        if self.state.borrow().is_interrupted() {
+            return Err(SessionError::Interrupted);
+        }
+        let value = (self.script)(&self.parameters, self.taken)?;
+        let elapsed = Duration::from_secs_f64(value * 1e-9 * iterations as f64);
+        let mut state = self.state.borrow_mut();
+        state.now += elapsed;
+        if state.neighbour.contains(&state.taken.len()) {
+            state.busy += elapsed;
+        }
+        state.taken.push(self.name.clone());
+        self.taken += 1;
+        Ok(Taken { sample: Sample::of(value), elapsed, cpu: Duration::ZERO })
+    }
+}
+
+impl Drop for MockSession {
+    fn drop(&mut self) {
+        self.state.borrow_mut().open -= 1;
+    }
+}
+
+fn no_subject(_: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
+    Err(SubjectError::Wrong("the mock needs none".to_owned()))
+}
+
+const ADAPTIVE: Experiment = Experiment {
+    name: "mock/adaptive",
+    summary: "x",
+    about: "x",
+    unit: Unit::Nanoseconds,
+    sampling: Sampling::Adaptive,
+    fit_over: Some("n"),
+    cases: |_| [1_u64, 2, 3].map(|n| Parameters::new().with("kind", "a").with("n", n)).to_vec(),
+    unavailable: always_available,
+    hands_over: never_hands_over,
+    subject: no_subject,
+};
+
+const FIXED: Experiment =
+    Experiment { name: "mock/fixed", sampling: Sampling::Fixed(2), ..ADAPTIVE };
+
+const ABSENT: Experiment = Experiment {
+    name: "mock/absent",
+    unavailable: |_| Some("it is not installed".to_owned()),
+    ..ADAPTIVE
+};
+
+fn plan(experiments: &[&'static Experiment], budget: Duration) -> Plan {
+    let scope = Scope { size: Size::Full, cap: None, step_milliseconds: 0 };
+    Plan::new(None, experiments, scope, &[], Some(budget), 42)
+}
+
+/// n milliseconds, always the same.
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every script")]
+fn steady(parameters: &Parameters, _: usize) -> Result<f64, SessionError> {
+    Ok(1e6 * parameters.number("n").unwrap_or(0) as f64)
+}
+
+#[test]
+fn figures_are_those_of_the_world() {
+    let (record, _) = Mock::new(steady).run(&plan(&[&ADAPTIVE], 100_000 * MS));
+    assert_eq!(record.ending, Ending::Complete);
+    for (case, n) in record.cases.iter().zip([1e6, 2e6, 3e6]) {
+        assert_eq!((case.median, case.ci95), (Some(n), Some([n, n])));
+        assert_eq!((case.min, case.max), (Some(n), Some(n)));
+        assert_eq!(case.stopped, Some(Stopped::Interval));
+        assert!(case.samples.len() >= 6 && case.skipped.is_none() && case.outliers.is_empty());
+        assert_eq!(case.facts["made_by"].to_string(), "mock");
+    }
+    let line = &record.fits.first().expect("a line through n").line;
+    assert!((line.slope - 1e6).abs() < 1.0 && line.intercept.abs() < 1.0, "{line:?}");
+}
+
+#[test]
+fn iterations_make_samples_of_the_length_that_is_wanted() {
+    let (record, _) = Mock::new(steady).run(&plan(&[&ADAPTIVE], 100_000 * MS));
+    let iterations: Vec<_> = record.cases.iter().map(|case| case.iterations).collect();
+    assert_eq!(iterations, [20, 10, 7], "20 ms of 1, 2 and 3 ms");
+}
+
+#[test]
+fn cases_take_turns_in_an_order_that_the_seed_decides() {
+    let wide = |parameters: &Parameters, taken: usize| {
+        Ok(1e6 * (parameters.number("n").unwrap_or(0) + taken as u64 % 7) as f64 + 1e6)
+    };
+    let order = || {
+        let (_, state) = Mock::new(wide).run(&plan(&[&ADAPTIVE], 2000 * MS));
+        state.take().taken
+    };
+    let first = order();
+    assert_eq!(first, order(), "the same seed, the same order");
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in &first {
+        *counts.entry(name).or_default() += 1;
+    }
+    assert_eq!(counts.len(), 3);
+    // No case is left behind: none gets its last sample before another has had half of its own.
+    for name in counts.keys() {
+        let last = first.iter().rposition(|taken| taken == name).expect("it was measured");
+        assert!(last > first.len() / 2, "{name} was over after {last} of {}", first.len());
+    }
+}
+
+#[test]
+fn the_budget_ends_a_run_whose_intervals_stay_wide() {
+    let wide = |_: &Parameters, taken: usize| Ok(1e6 * (1 + taken % 10) as f64);
+    let (record, state) = Mock::new(wide).run(&plan(&[&ADAPTIVE], 700 * MS));
+    assert!(record.cases.iter().all(|case| case.stopped == Some(Stopped::Budget)));
+    let now = state.borrow().now;
+    assert!(now >= 500 * MS && now < 1200 * MS, "{now:?}");
+    assert_eq!(state.borrow().open, 0, "every process is given back");
+}
+
+#[test]
+fn a_set_number_of_samples_is_taken_once_whatever_the_budget() {
+    let (record, _) = Mock::new(steady).run(&plan(&[&FIXED, &ADAPTIVE], Duration::ZERO));
+    let counts: Vec<_> = record.cases.iter().map(|case| case.samples.len()).collect();
+    assert_eq!(counts, [1, 1, 1, 0, 0, 0]);
+    let reason = record.cases[3].skipped.as_deref().expect("a reason");
+    assert!(reason.contains("budget of 0 s was used"), "{reason}");
+    let (record, _) = Mock::new(steady).run(&plan(&[&FIXED], 1000 * MS));
+    assert!(record.cases.iter().all(|case| case.samples.len() == 2 && case.ci95.is_none()));
+}
+
+#[test]
+fn what_is_not_there_is_skipped_with_its_reason() {
+    let (record, state) = Mock::new(steady).run(&plan(&[&ABSENT], 1000 * MS));
+    assert!(record.cases.iter().all(|c| c.skipped.as_deref() == Some("it is not installed")));
+    assert!(record.cases.iter().all(|case| case.samples.is_empty() && case.median.is_none()));
+    assert_eq!(state.borrow().most_open, 0);
+}
+
+#[test]
+fn a_subject_that_fails_costs_only_its_own_case() {
+    let failing = |parameters: &Parameters, taken: usize| match parameters.number("n") {
+        Some(1) => Err(SessionError::Failed("it broke".to_owned())),
+        Some(2) if taken > 6 => Err(SessionError::Failed("it broke later".to_owned())),
+        _ => Ok(1e6 * (1 + taken % 5) as f64),
+    };
+    let (record, _) = Mock::new(failing).run(&plan(&[&ADAPTIVE], 3000 * MS));
+    let [never, early, whole] = record.cases.as_slice() else { panic!("three cases") };
+    assert_eq!(never.skipped.as_deref(), Some("it broke"));
+    assert_eq!(early.stopped, Some(Stopped::Failure));
+    assert!(!early.samples.is_empty() && early.skipped.is_none());
+    assert!(early.warnings.iter().any(|warning| warning.id == WarningId::SubjectFailed));
+    assert!(whole.samples.len() > early.samples.len() && whole.warnings.is_empty());
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_it_has() {
+    let mock = Mock::new(steady);
+    mock.state.borrow_mut().interrupt_after = Some(4);
+    let (record, state) = mock.run(&plan(&[&ADAPTIVE], 3000 * MS));
+    assert_eq!(record.ending, Ending::Interrupted);
+    assert!(record.cases.iter().any(|case| !case.samples.is_empty()));
+    assert!(record.cases.iter().any(|case| {
+        case.skipped.as_deref() == Some("the run was interrupted before its first sample")
+    }));
+    assert_eq!(state.borrow().taken.len(), 4, "nothing is measured after that");
+    assert_eq!(state.borrow().open, 0);
+}
+
+#[test]
+fn samples_beside_a_busy_neighbour_are_retaken_or_marked() {
+    let wobbling = |_: &Parameters, taken: usize| Ok(20e6 + 1e5 * (taken % 3) as f64);
+    let mock = Mock::new(wobbling);
+    mock.state.borrow_mut().neighbour = 10..40;
+    let (record, _) = mock.run(&plan(&[&ADAPTIVE], 60_000 * MS));
+    assert!(record.cases.iter().any(|case| case.retaken > 0));
+    assert!(record.cases.iter().all(|case| case.disturbed.is_empty()), "there was time enough");
+
+    let mock = Mock::new(wobbling);
+    mock.state.borrow_mut().neighbour = 0..10_000;
+    let (record, _) = mock.run(&plan(&[&ADAPTIVE], 2000 * MS));
+    for case in &record.cases {
+        assert_eq!(case.disturbed.len(), case.samples.len(), "no sample was clean");
+        assert!(case.warnings.iter().any(|warning| warning.id == WarningId::OtherLoad));
+    }
+    assert!(record.warnings.iter().any(|warning| warning.id == WarningId::OtherLoad));
+}
+
+#[test]
+fn a_record_survives_being_written_and_read() {
+    let (record, _) = Mock::new(steady).run(&plan(&[&ADAPTIVE, &ABSENT], 1000 * MS));
+    let text = serde_json::to_string(&record).expect("JSON");
+    let again: lab::RunRecord = serde_json::from_str(&text).expect("a record");
+    assert_eq!(again, record);
+}

@@ -1,0 +1,100 @@
+//! What the engine asks of the world, and who follows it.
+
+use std::time::Duration;
+
+use contend_record::lab::{Calibration, RunRecord, Step};
+use contend_record::parameters::Parameters;
+use contend_record::{Host, Warning};
+
+use crate::experiment::{Experiment, Facts};
+use crate::noise::Reading;
+use crate::plan::PlannedCase;
+use crate::protocol::Taken;
+
+/// What the engine asks of the world.
+pub trait World {
+    /// Time since some moment that stays the same.
+    fn now(&self) -> Duration;
+    /// Whether a signal has asked to stop.
+    fn interrupted(&self) -> bool;
+    /// What the CPUs do.
+    fn reading(&mut self) -> Reading;
+    /// CPUs that this process may use.
+    fn cpus(&self) -> usize;
+    /// What measuring itself costs here.
+    ///
+    /// # Errors
+    /// When it cannot be measured.
+    fn calibrate(&mut self) -> Result<Calibration, SessionError>;
+    /// A fresh process for a case.
+    ///
+    /// # Errors
+    /// When there is none or it cannot make its subject.
+    fn open(
+        &mut self,
+        experiment: &'static Experiment,
+        parameters: &Parameters,
+    ) -> Result<Box<dyn Session>, SessionError>;
+}
+
+/// A process that takes samples of one case.
+pub trait Session {
+    /// What is worth knowing of the subject.
+    fn facts(&self) -> Facts;
+    /// Takes a sample.
+    ///
+    /// # Errors
+    /// When the subject fails, its process ends, or a signal asks to stop.
+    fn sample(
+        &mut self,
+        iterations: u64,
+        tell: &mut dyn FnMut(Step),
+    ) -> Result<Taken, SessionError>;
+}
+
+/// Why there is no sample.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// A signal asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// It did not work.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Who follows a run.
+pub trait Observer {
+    /// This case is being measured now.
+    fn measuring(&mut self, progress: &Progress<'_>);
+    /// A demonstration has come a step further.
+    fn step(&mut self, case: &PlannedCase, step: &Step);
+    /// This is what there is so far, should nothing follow.
+    fn keep(&mut self, record: &RunRecord);
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    /// Since its start.
+    pub elapsed: Duration,
+    /// The time for measuring.
+    pub budget: Duration,
+    /// Cases that need no more samples.
+    pub done: usize,
+    /// All cases.
+    pub cases: usize,
+    /// The case at hand.
+    pub case: &'a PlannedCase,
+}
+
+/// What is known before the run.
+#[derive(Debug, Clone)]
+pub struct Circumstances {
+    /// The machine.
+    pub host: Host,
+    /// UTC, RFC 3339.
+    pub started_at: String,
+    /// What is known to be unfavourable.
+    pub warnings: Vec<Warning>,
+}
