@@ -207,6 +207,7 @@ impl Helper {
     }
 
     fn how_it_ended(&mut self) -> String {
+        self.await_end();
         match self.end().map(|reaped| reaped.status) {
             Ok(child::ExitStatus::Signaled(signal)) => {
                 let name = contend_record::signal::name(signal).unwrap_or("?");
@@ -267,11 +268,19 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        let pid = Pid::from_child(&self.child);
         if self.reaped {
             return;
         }
         self.requests = None; // it ends when there is nothing more to ask
+        self.await_end();
+        let _ = self.end();
+    }
+}
+
+impl Helper {
+    /// Gives it a moment to end by itself.
+    fn await_end(&self) {
+        let pid = Pid::from_child(&self.child);
         let asked = Instant::now();
         while matches!(child::peek(Which::One(pid)), Ok(None)) && asked.elapsed() < PATIENCE {
             if self.signals.interrupted().is_some() {
@@ -279,7 +288,6 @@ impl Drop for Helper {
             }
             std::thread::sleep(Duration::from_micros(200));
         }
-        let _ = self.end();
     }
 }
 

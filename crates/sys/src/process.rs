@@ -34,7 +34,8 @@ pub fn exit_now(status: i32) -> ! {
 }
 
 fn created(pid: libc::pid_t) -> io::Result<Pid> {
-    Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(io::Error::last_os_error)
+    let pid = if pid > 0 { Pid::from_raw(pid) } else { None };
+    pid.ok_or_else(io::Error::last_os_error)
 }
 
 /// Whether the creator goes on while the new process runs.

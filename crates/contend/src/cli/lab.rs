@@ -73,7 +73,7 @@ pub struct HowArgs {
     /// Use about this much time for measuring; 3 s a case by default, 45 s at most.
     ///
     /// Experiments with a set number of samples are always done once, whatever they take.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub budget: Option<f64>,
 
     /// Only cases that have this parameter with this value, or do not have it at all.
@@ -87,7 +87,7 @@ pub struct HowArgs {
     /// Stop looking for a limit after so many units; `none` to go to the end.
     ///
     /// At the end nothing on this machine can start a process for a second or two.
-    #[arg(long, value_name = "N|none", default_value = "10000")]
+    #[arg(long, value_name = "N|none", default_value = "10000", allow_negative_numbers = true)]
     pub cap: Cap,
 
     /// Do not ask before going to the end.
@@ -95,7 +95,7 @@ pub struct HowArgs {
     pub yes: bool,
 
     /// Pause so long after each step of a demonstration; 1 by default, 0 in a suite.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub step_seconds: Option<f64>,
 
     /// Print what would be measured, and measure nothing.

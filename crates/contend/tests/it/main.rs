@@ -2,7 +2,9 @@
 
 mod cli;
 mod figures;
+mod history;
 mod input;
+mod lab;
 mod semantics;
 mod signals;
 mod support;

@@ -42,6 +42,7 @@ pub fn run(
     let mut run = Run::new(plan, circumstances, world, observer);
     run.keep(Ending::Unfinished);
     run.calibrate();
+    run.measuring_since = run.world.now();
     while run.round() {}
     run.close_window(true);
     let ending = if run.world.interrupted() { Ending::Interrupted } else { Ending::Complete };
@@ -100,6 +101,7 @@ struct Run<'a> {
     tracks: Vec<Track<'a>>,
     random: fastrand::Rng,
     started: Duration,
+    measuring_since: Duration,
     first_reading: Reading,
     window: Window,
     calibration: Option<Calibration>,
@@ -144,6 +146,7 @@ impl<'a> Run<'a> {
             tracks,
             random: fastrand::Rng::with_seed(plan.seed),
             started,
+            measuring_since: started,
             first_reading: reading,
             window: Window { since: started, before: reading, members: Vec::new() },
             calibration: None,
@@ -222,7 +225,8 @@ impl<'a> Run<'a> {
     /// that takes a set number of samples gets its first whatever it costs.
     fn is_over(&self, index: usize) -> bool {
         let track = &self.tracks[index];
-        let left = self.plan.budget.saturating_sub(self.elapsed());
+        let spent = self.world.now().saturating_sub(self.measuring_since);
+        let left = self.plan.budget.saturating_sub(spent);
         match u32::try_from(track.samples.count()).unwrap_or(u32::MAX) {
             0 if matches!(track.planned.experiment.sampling, Sampling::Fixed(_)) => false,
             0 => left.is_zero(),

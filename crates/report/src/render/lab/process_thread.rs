@@ -4,16 +4,19 @@ use std::fmt::Write as _;
 
 use contend_record::lab::{Case, RunRecord, Step, StoppedBy};
 
-use super::super::layout::{BOLD, aligned_left, paragraph, plain_table, styled_lines};
+use super::super::layout::{
+    BOLD, aligned_left, paragraph, paragraph_after, plain_table, styled_lines,
+};
 use super::super::units::{bytes, nanoseconds};
 use super::find;
 
 /// All its tables, each with a sentence on what differs.
 pub fn chapter(record: &RunRecord, width: usize) -> String {
-    let mut out = format!(
-        "{BOLD}Beside the workshop{BOLD:#} (processes and threads, 2018; its figures are of another \
-         machine)\n\n"
-    );
+    let heading = "Beside the workshop";
+    let mut out = format!("{BOLD}{heading}{BOLD:#}");
+    let rest = " (processes and threads, 2018; its figures are of another machine)";
+    paragraph_after(&mut out, heading.len(), rest, width);
+    out.push('\n');
     for part in [memory, creation, limit, startup] {
         if let Some(text) = part(record, width) {
             out.push_str(&text);

@@ -57,7 +57,9 @@ pub fn closing(cases: &[&Case], width: usize) -> String {
         paragraph(&mut out, "", &text, width);
     }
     let note = "kB in the steps are 1,024 bytes, as in ps; PSS divides a shared page by its users.";
-    let _ = writeln!(out, "{DIM}{note}{DIM:#}");
+    for line in textwrap::wrap(note, width) {
+        let _ = writeln!(out, "{DIM}{line}{DIM:#}");
+    }
     out
 }
 

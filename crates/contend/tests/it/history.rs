@@ -1,0 +1,151 @@
+//! The store and the history on the real executable.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::support::{Public, as_nobody, contend, has, is_root, skip, text};
+
+fn run(store: &Path) -> Command {
+    let mut command = Command::new(contend());
+    command.args(["lab", "run", "engine/empty", "sharing/thread", "--budget", "2", "--seed", "9"]);
+    command.args(["--step-seconds", "0", "--store"]).arg(store).stdin(Stdio::null());
+    command
+}
+
+fn history(store: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(contend());
+    command.arg("history").args(arguments).arg("--store").arg(store);
+    command.output().expect("it starts")
+}
+
+#[test]
+fn what_was_printed_is_printed_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("new/runs.db");
+    let first = run(&store).output().expect("it starts");
+    assert!(text(&first.stderr).contains("kept as run 1: contend history show 1"));
+    let again = history(&store, &["show", "1"]);
+    assert_eq!(text(&again.stdout), text(&first.stdout));
+    run(&store).output().expect("it starts");
+    let list = text(&history(&store, &[]).stdout);
+    let lines: Vec<_> = list.lines().collect();
+    assert_eq!(lines.len(), 3, "{list}");
+    assert!(lines[1].trim_start().starts_with("2 ") && lines[2].trim_start().starts_with("1 "));
+    assert!(lines[1].contains("complete") && lines[1].contains("engine/empty sharing/thread"));
+}
+
+#[test]
+fn a_run_that_is_not_there_is_a_mistake() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("runs.db");
+    let none = history(&store, &[]);
+    assert!(text(&none.stdout).starts_with("No runs are kept yet in "));
+    assert!(!store.exists(), "looking makes nothing");
+    run(&store).output().expect("it starts");
+    let missing = history(&store, &["show", "7"]);
+    assert_eq!(text(&missing.stderr), "contend: there is no run 7: see contend history\n");
+    assert_eq!(missing.status.code(), Some(2));
+}
+
+#[test]
+fn two_runs_at_once_are_both_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("runs.db");
+    let spawn = || run(&store).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let both = [spawn().expect("it starts"), spawn().expect("it starts")];
+    for child in both {
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let list = text(&history(&store, &[]).stdout);
+    assert_eq!(list.matches("complete").count(), 2, "{list}");
+}
+
+/// The store cannot be used: nothing is measured, the message says what to do, and the file
+/// is as it was.
+fn refused(store: &Path, message: &str) {
+    let before = std::fs::read(store).ok();
+    let output = run(store).output().expect("it starts");
+    let error = text(&output.stderr);
+    assert!(error.contains(message), "{error}");
+    assert!(error.contains("--no-store measures without"), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert_eq!(output.status.code(), Some(125));
+    assert!(output.stdout.is_empty());
+    assert_eq!(std::fs::read(store).ok(), before);
+}
+
+#[test]
+fn a_broken_or_foreign_store_is_left_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("runs.db");
+    std::fs::write(&store, "this is text ".repeat(200)).expect("room");
+    refused(&store, "is broken or is no store of contend's; it was left as it is");
+
+    std::fs::remove_file(&store).expect("there");
+    run(&store).output().expect("it starts");
+    let mut bytes = std::fs::read(&store).expect("there");
+    // The version of the tables, in the file's head.
+    bytes[60..64].copy_from_slice(&77_u32.to_be_bytes());
+    std::fs::write(&store, &bytes).expect("room");
+    refused(&store, "was made by a newer contend (its version is 77");
+    assert!(text(&history(&store, &[]).stderr).contains("newer contend"));
+
+    refused(folder.path(), "it is a folder");
+    let without = Command::new(contend())
+        .args(["lab", "run", "engine/empty", "--budget", "5", "--smallest", "--no-store"])
+        .output()
+        .expect("it starts");
+    assert!(without.status.success());
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_to_is_told() {
+    let test = "a_folder_that_may_not_be_written_to_is_told";
+    let folder = Public::new();
+    let program = folder.install(contend(), "contend", 0o755);
+    let locked = folder.path().join("locked");
+    std::fs::create_dir(&locked).expect("room");
+    std::fs::set_permissions(&locked, PermissionsExt::from_mode(0o555)).expect("own folder");
+    let Some(mut command) = as_nobody(test, &program) else { return };
+    let store = locked.join("runs.db");
+    let output = command
+        .args(["lab", "run", "engine/empty", "--quick", "--store"])
+        .arg(&store)
+        .stdin(Stdio::null())
+        .output()
+        .expect("it starts");
+    assert!(text(&output.stderr).contains("cannot open the store"), "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(125));
+}
+
+/// The disk is full when the run is over: its figures are printed all the same.
+#[test]
+fn a_full_disk_loses_no_figures() {
+    let test = "a_full_disk_loses_no_figures";
+    if !is_root() || !has("unshare") || !has("mount") {
+        return skip(test, "a small disk can be made only by root with unshare and mount");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    // Room for an empty store, not for a record.
+    let script = format!(
+        "mount -t tmpfs -o size=48k none '{folder}' && exec '{program}' lab run units/create \
+         engine/empty --smallest --budget 2 --store '{folder}/runs.db'",
+        folder = folder.path().display(),
+        program = contend()
+    );
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", &script])
+        .stdin(Stdio::null())
+        .output()
+        .expect("it starts");
+    let error = text(&output.stderr);
+    if error.contains("permission denied") || error.contains("Operation not permitted") {
+        return skip(test, "this root may not mount");
+    }
+    assert!(text(&output.stdout).contains("engine/empty"), "{error}");
+    assert!(error.contains("the run is shown above, but was not kept"), "{error}");
+    assert!(error.contains("full"), "{error}");
+    assert_eq!(output.status.code(), Some(125));
+}

@@ -1,0 +1,374 @@
+//! The lab on the real executable.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{Public, as_nobody, contend, has, is_root, skip, text};
+
+/// `contend lab` that keeps nothing.
+fn lab(arguments: &[&str]) -> Command {
+    let mut command = Command::new(contend());
+    command.arg("lab").args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn output(command: &mut Command) -> Output {
+    command.output().expect("it starts")
+}
+
+/// Runs experiments and reads the record.
+fn record(arguments: &[&str]) -> Value {
+    let mut all = vec!["run", "--no-store", "--json", "-"];
+    all.extend(arguments);
+    let output = output(&mut lab(&all));
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+fn cases(record: &Value) -> &Vec<Value> {
+    record["cases"].as_array().expect("a list")
+}
+
+/// The metric's median.
+fn metric(case: &Value, name: &str) -> f64 {
+    case["metrics"][name]["median"].as_f64().unwrap_or_else(|| panic!("no {name} in {case}"))
+}
+
+/// Every experiment, in its smallest form: it has a row in the list and the docs, and every
+/// case is measured or says why not.
+#[test]
+fn every_experiment_conforms() {
+    let list = text(&output(&mut lab(&["list"])).stdout);
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/experiments.md");
+    let docs = std::fs::read_to_string(docs).expect("the page is there");
+    let names: Vec<&str> = docs.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    let names: Vec<&str> = names.into_iter().filter(|name| name.contains('/')).collect();
+    assert!(names.len() >= 9, "{names:?}");
+    let record = record(&["*", "--smallest", "--budget", "20", "--step-seconds", "0"]);
+    let schema = include_str!("../../../../schemas/contend.lab-1.json");
+    let schema: Value = serde_json::from_str(schema).expect("JSON");
+    jsonschema::validate(&schema, &record).expect("the record follows its schema");
+    let required =
+        ["experiment", "parameters", "unit", "samples", "median", "ci95", "min", "max", "warnings"];
+    for name in names {
+        assert!(list.contains(&format!("  {name} ")), "{name} is not in the list");
+        let of_name: Vec<_> =
+            cases(&record).iter().filter(|case| case["experiment"] == name).collect();
+        assert!(!of_name.is_empty(), "{name} was not run");
+        for case in of_name {
+            assert!(required.iter().all(|field| case.get(field).is_some()), "{case}");
+            let unit = case["unit"].as_str().expect("a unit");
+            assert!(docs.contains(&format!("- unit: {unit}\n")), "{case}");
+            let measured = !case["samples"].as_array().expect("a list").is_empty();
+            let reason = case["skipped"].as_str();
+            assert!(measured == reason.is_none(), "{case}");
+            let fit = reason.is_none_or(|reason| {
+                ["not installed", "needs", "switched off", "no tiny program", "allows"]
+                    .iter()
+                    .any(|known| reason.contains(known))
+            });
+            assert!(fit, "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_forked_child_has_a_copy_and_a_thread_has_not() {
+    let record = record(&["sharing/*", "--step-seconds", "0"]);
+    let [process, thread] = cases(&record).as_slice() else { panic!("{record}") };
+    assert_eq!(process["median"], 4096.0, "one page was copied: {process}");
+    assert!(metric(process, "page_faults") >= 1.0);
+    let facts = |case: &Value, names: [&str; 4]| names.map(|name| case["facts"][name].as_i64());
+    let seen = ["child_inherited", "child_wrote", "parent_still_saw", "parent_wrote"];
+    assert_eq!(facts(process, seen), [Some(1), Some(2), Some(1), Some(2)]);
+    let seen = ["thread_saw", "thread_wrote", "main_then_saw", "main_wrote"];
+    assert_eq!(facts(thread, seen), [Some(1), Some(2), Some(2), Some(3)]);
+    for case in [process, thread] {
+        let steps = case["timeline"].as_array().expect("steps");
+        assert_eq!(steps.len(), 5);
+        assert!(steps.iter().all(|step| step["address"] == steps[0]["address"]));
+        assert_eq!(steps[1]["tasks"].as_array().map(Vec::len), Some(2), "both are there: {case}");
+    }
+    let [parent, child] = [0, 1].map(|i| process["timeline"][1]["tasks"][i].clone());
+    assert_eq!(child["ppid"], parent["pid"]);
+    let [main, other] = [0, 1].map(|i| thread["timeline"][1]["tasks"][i].clone());
+    assert_eq!(other["pid"], main["pid"]);
+    assert_ne!(other["tid"], main["tid"]);
+}
+
+#[test]
+fn creation_is_measured_on_both_sides() {
+    let record = record(&["units/create", "--quick", "--only", "n=100", "--budget", "8"]);
+    let kind = |name: &str| {
+        let found = cases(&record).iter().find(|case| case["parameters"]["kind"] == name);
+        found.unwrap_or_else(|| panic!("no {name}")).clone()
+    };
+    for (name, children) in [("fork", true), ("posix_spawn", true), ("thread", false)] {
+        let case = kind(name);
+        assert!(case["median"].as_f64().is_some_and(|median| median > 1000.0), "{case}");
+        assert!(metric(&case, "cpu_self") > 0.0, "{case}");
+        assert_eq!(metric(&case, "cpu_children") > 0.0, children, "{case}");
+        assert!(case["facts"]["parent_rss_bytes"].as_u64().is_some_and(|rss| rss > 100_000));
+    }
+    let median = |name: &str| kind(name)["median"].as_f64().expect("measured");
+    assert!(median("thread-pool") < median("thread") && median("thread") < median("fork"));
+}
+
+/// What the lab says of a parked process and thread agrees with what the kernel shows of the
+/// same: the line through n against the kernel's own figures for one.
+#[test]
+fn memory_of_a_unit_is_what_the_kernel_shows() {
+    let record = record(&["units/memory", "--quick", "--budget", "12"]);
+    let fit = |kind: &str, metric: &str| {
+        let is_it = |fit: &&Value| {
+            fit["metric"] == metric
+                && fit["parameters"]["kind"] == kind
+                && fit["parameters"].get("parent_mib").is_none()
+        };
+        let fits = record["fits"].as_array().expect("a list");
+        let found = fits.iter().find(is_it).unwrap_or_else(|| panic!("no {kind} {metric}"));
+        found["line"]["slope"].as_f64().expect("a number")
+    };
+    // A kernel stack is 16 KiB on these architectures; the kernel counts them in batches.
+    for kind in ["process", "thread"] {
+        let stack = fit(kind, "kernel_stacks");
+        assert!((stack - 16_384.0).abs() < 0.05 * 16_384.0, "{kind}: {stack}");
+    }
+    // A process has pages of its own, and shares the rest: RSS counts all of them.
+    let (own, naive) = (fit("process", "user"), fit("process", "rss_sum"));
+    assert!(own > 10_000.0 && naive > 3.0 * own, "{own} {naive}");
+    // A thread has touched a page or two of its stack and its control block.
+    let own = fit("thread", "user");
+    assert!((4_096.0..40_000.0).contains(&own), "{own}");
+    assert!(fit("thread", "value") < fit("process", "value"));
+}
+
+#[test]
+fn a_small_rlimit_is_predicted_and_named() {
+    let test = "a_small_rlimit_is_predicted_and_named";
+    let folder = Public::new();
+    let program = folder.install(contend(), "contend", 0o755);
+    // Units of a user that nobody else is, so that only ours count. They are needed twice.
+    let Some(_) = as_nobody(test, &program) else { return };
+    if !is_root() {
+        return skip(test, "as this user other processes count too");
+    }
+    let script = "ulimit -Su 60 && exec setpriv --reuid=64999 --regid=64999 --clear-groups \
+                  ./contend lab run units/limit --cap none --no-store --json -";
+    let output = Command::new("bash")
+        .args(["-c", script])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("bash");
+    let record: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    for case in cases(&record) {
+        let limit = &case["limit"];
+        assert_eq!(limit["stopped_by"]["limit"], "RLIMIT_NPROC", "{case}");
+        assert_eq!(limit["limits"][0]["name"], "RLIMIT_NPROC", "{case}");
+        assert_eq!(limit["errno"], "EAGAIN");
+        assert_eq!(limit["prediction_held"], true, "{case}");
+        let created = limit["created"].as_u64().expect("a number");
+        assert!((40..60).contains(&created), "{created}");
+        assert!(case["limit"]["evidence"].to_string().contains("one more could be created"));
+    }
+    assert_eq!(tasks_of(64_999), 0, "nothing of it is left");
+}
+
+/// Tasks whose real user this is.
+fn tasks_of(user: u32) -> usize {
+    let folders = std::fs::read_dir("/proc").expect("procfs").flatten();
+    let owner = |folder: std::fs::DirEntry| {
+        let status = std::fs::read_to_string(folder.path().join("status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?.to_owned();
+        line.split_whitespace().next()?.parse::<u32>().ok()
+    };
+    folders.filter_map(owner).filter(|&owner| owner == user).count()
+}
+
+#[test]
+fn a_cgroup_that_stops_it_is_named() {
+    let test = "a_cgroup_that_stops_it_is_named";
+    let root = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].into_iter().find(|root| {
+        let folder = Path::new(root);
+        folder.join("cgroup.procs").exists()
+            && (root.ends_with("pids")
+                || std::fs::read_to_string(folder.join("cgroup.subtree_control"))
+                    .is_ok_and(|controllers| controllers.contains("pids")))
+    });
+    let Some(root) = root else {
+        return skip_unless_ci(test, "no cgroup controls the number of processes here");
+    };
+    let group = format!("{root}/contend-it-{}", std::process::id());
+    if std::fs::create_dir(&group).is_err() {
+        return skip_unless_ci(test, "no cgroup can be made here");
+    }
+    let script = format!(
+        "echo 50 >{group}/pids.max && echo $$ >{group}/cgroup.procs && exec '{}' lab run \
+         units/limit --cap 2000 --no-store --json -",
+        contend()
+    );
+    let output = output(Command::new("sh").args(["-c", &script]).stdin(Stdio::null()));
+    let removed = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        std::fs::remove_dir(&group).is_ok()
+    });
+    assert!(removed, "something is left in the cgroup");
+    let record: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    for case in cases(&record) {
+        assert_eq!(case["limit"]["stopped_by"]["limit"], "cgroup pids.max", "{case}");
+        assert_eq!(case["limit"]["prediction_held"], true, "{case}");
+    }
+}
+
+/// Whether there are such cgroups is up to the machine, and `.ci/run` cannot change it.
+fn skip_unless_ci(test: &str, reason: &str) {
+    if std::env::var_os("CI").is_none() {
+        skip(test, reason);
+    }
+}
+
+/// Starts a run, waits until it has many processes, and sends it the signal.
+fn interrupt(signal: &str, store: &Path) -> (Option<i32>, String) {
+    use std::os::unix::process::ExitStatusExt;
+    let child = lab(&["run", "units/memory", "units/create", "--no-progress", "--budget", "30"])
+        .arg("--store")
+        .arg(store)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let began = Instant::now();
+    while descendants(child.id()) < 100 && began.elapsed() < Duration::from_mins(1) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let helpers = groups_of(child.id());
+    assert!(!helpers.is_empty(), "it has processes of cases");
+    let killed = Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(killed.is_ok_and(|status| status.success()));
+    let output = child.wait_with_output().expect("it ends");
+    // A killed contend leaves the reaping to the processes of its cases.
+    let began = Instant::now();
+    while helpers.iter().any(|&group| group_lives(group))
+        && began.elapsed() < Duration::from_secs(40)
+    {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!helpers.iter().any(|&group| group_lives(group)), "something is left running");
+    (output.status.signal(), text(&output.stdout))
+}
+
+/// All processes as (pid, parent, group).
+fn processes() -> Vec<(u32, u32, u32)> {
+    let folders = std::fs::read_dir("/proc").expect("procfs").flatten();
+    let read = |folder: std::fs::DirEntry| {
+        let pid = folder.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read_to_string(folder.path().join("stat")).ok()?;
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(1);
+        Some((pid, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+    };
+    folders.filter_map(read).collect()
+}
+
+fn descendants(pid: u32) -> usize {
+    let all = processes();
+    let mut found = vec![pid];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        found.extend(all.iter().filter(|process| process.1 == parent).map(|process| process.0));
+        next += 1;
+    }
+    found.len() - 1
+}
+
+fn groups_of(parent: u32) -> Vec<u32> {
+    processes().iter().filter(|process| process.1 == parent).map(|process| process.2).collect()
+}
+
+fn group_lives(group: u32) -> bool {
+    processes().iter().any(|process| process.2 == group)
+}
+
+#[test]
+fn an_interrupted_run_is_kept_and_leaves_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("runs.db");
+    let (signal, report) = interrupt("-TERM", &store);
+    assert_eq!(signal, Some(15));
+    assert!(report.contains("interrupted"), "{report}");
+    let list = output(Command::new(contend()).arg("history").arg("--store").arg(&store));
+    assert!(text(&list.stdout).contains("interrupted"), "{}", text(&list.stdout));
+    let mut show = Command::new(contend());
+    show.args(["history", "show", "1", "--json", "-", "--store"]).arg(&store);
+    let kept: Value = serde_json::from_slice(&output(&mut show).stdout).expect("a record");
+    assert_eq!(kept["ending"], "interrupted");
+    assert_eq!(kept["schema"], "contend.lab/1");
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_either() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("runs.db");
+    let (signal, _) = interrupt("-KILL", &store);
+    assert_eq!(signal, Some(9));
+    let list = output(Command::new(contend()).arg("history").arg("--store").arg(&store));
+    assert!(text(&list.stdout).contains("unfinished"), "{}", text(&list.stdout));
+}
+
+#[test]
+fn with_one_cpu_it_says_what_cannot_be_measured() {
+    if !has("taskset") {
+        return skip("with_one_cpu_it_says_what_cannot_be_measured", "there is no taskset");
+    }
+    let mut command = Command::new("taskset");
+    command.args(["-c", "0", contend(), "lab", "run", "engine/*", "--quick", "--no-store"]);
+    let output = output(command.stdin(Stdio::null()));
+    let report = text(&output.stdout);
+    assert!(report.contains("needs two CPUs, and only one may be used"), "{report}");
+    assert!(output.status.success());
+}
+
+#[test]
+fn a_plan_can_be_read_before_it_is_run() {
+    let output = output(&mut lab(&["run", "units/startup", "--dry-run", "--seed", "5"]));
+    let plan = text(&output.stdout);
+    assert!(plan.contains("seed 5:\n") && plan.contains("units/startup command=fork:"), "{plan}");
+}
+
+#[test]
+fn wrong_words_are_told_with_what_to_do() {
+    let told = |arguments: &[&str]| {
+        let output = output(&mut lab(arguments));
+        (output.status.code(), text(&output.stderr))
+    };
+    let cases: [(&[&str], &str); 7] = [
+        (&["run", "units/nothing"], "no experiment is called units/nothing: see contend lab list"),
+        (&["run", "process-thread"], "it is a suite: contend lab suite process-thread"),
+        (&["suite", "x"], "no suite is called x: there is process-thread"),
+        (&["run", "engine/empty", "--budget", "-1"], "seconds from 0 to 86400"),
+        (&["run", "units/limit", "--cap", "0"], "a number from 1, or none"),
+        (&["run", "units/create", "--only", "kind"], "give PARAMETER=VALUE"),
+        (&["run", "units/create", "--only", "kind=x"], "no case is left by --only kind=x"),
+    ];
+    for (arguments, message) in cases {
+        let (code, error) = told(arguments);
+        assert!(error.contains(message), "{arguments:?}: {error}");
+        assert_eq!(code, Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_report_fits_a_narrow_terminal() {
+    let mut command = lab(&["suite", "process-thread", "--smallest", "--no-store"]);
+    let output = output(command.env("COLUMNS", "60"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = text(&output.stdout);
+    let wide: Vec<_> = report.lines().filter(|line| line.chars().count() > 76).collect();
+    assert!(wide.is_empty(), "{wide:#?}");
+    assert!(report.contains("Beside the workshop"));
+}
