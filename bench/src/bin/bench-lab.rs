@@ -1,0 +1,311 @@
+//! Are the lab's figures right, and do they come again?
+//!
+//! `pairs`: two runs of the same experiments, many times; how often do their intervals meet?
+//! `others`: the same operations in C (and any other command that prints a time), in
+//! alternation with the lab. `memory`: the lab's bytes for a unit, and those of the same units as they
+//! look from outside.
+
+#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::{Parser, Subcommand};
+use contend_bench::built;
+use contend_record::lab::{Case, RunRecord};
+use contend_record::stats::{Estimate, median};
+
+/// Compares the lab with itself and with others.
+#[derive(Debug, Parser)]
+struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Two runs of the same experiments, many times.
+    Pairs {
+        /// How many pairs.
+        #[arg(long, default_value_t = 40)]
+        count: u32,
+        /// Seconds for each run.
+        #[arg(long, default_value_t = 4.0)]
+        budget: f64,
+    },
+    /// The same operations in C, in alternation with the lab.
+    Others {
+        /// How many rounds.
+        #[arg(long, default_value_t = 15)]
+        rounds: u32,
+        /// Another command to run in each round, `NAME=COMMAND`; the last number that it prints
+        /// is taken for microseconds.
+        #[arg(long)]
+        also: Vec<String>,
+    },
+    /// Bytes of a parked unit, and of the same units as they look from outside.
+    Memory,
+}
+
+/// What is run in a pair: short operations, and long ones.
+const PAIRED: [&[&str]; 3] = [
+    &["engine/empty", "engine/clock"],
+    &["units/create", "--only", "n=1", "--only", "parent_mib=0"],
+    &["units/startup", "--only", "command=true"],
+];
+
+fn main() -> Result<()> {
+    match Args::parse().what {
+        What::Pairs { count, budget } => pairs(count, budget),
+        What::Others { rounds, also } => others(rounds, &also),
+        What::Memory => memory(),
+    }
+}
+
+/// Runs the lab and reads the record.
+fn lab(arguments: &[&str]) -> Result<RunRecord> {
+    let output = Command::new(built("contend")?)
+        .args(["lab", "run", "--no-store", "--json", "-"])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()?;
+    ensure!(output.status.success(), "contend lab run {} failed", arguments.join(" "));
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn name(case: &Case) -> String {
+    format!("{} {}", case.experiment, case.parameters).trim_end().to_owned()
+}
+
+fn pairs(count: u32, budget: f64) -> Result<()> {
+    let budget = budget.to_string();
+    let mut met: BTreeMap<String, (u32, u32, Vec<f64>)> = BTreeMap::new();
+    for _ in 0..count {
+        for arguments in PAIRED {
+            let run = || lab(&[arguments, &["--budget", &budget]].concat());
+            let (first, second) = (run()?, run()?);
+            for (a, b) in first.cases.iter().zip(&second.cases) {
+                let (Some(one), Some(other)) = (a.ci95, b.ci95) else { continue };
+                let entry = met.entry(name(a)).or_default();
+                entry.1 += 1;
+                entry.0 += u32::from(one[0] <= other[1] && other[0] <= one[1]);
+                entry.2.push(b.median.unwrap_or(0.0) / a.median.unwrap_or(1.0));
+            }
+        }
+    }
+    let (mut all, mut pairs) = (0, 0);
+    println!("{:<44} {:>12}  second / first: median, least, most", "intervals meet in", "pairs");
+    for (name, (agree, of, ratios)) in met {
+        let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = ratios.iter().copied().fold(0.0, f64::max);
+        let middle = median(&ratios).unwrap_or(0.0);
+        println!("{name:<44} {agree:>5} of {of:>3}  {middle:>8.3} {least:>8.3} {most:>8.3}");
+        all += agree;
+        pairs += of;
+    }
+    println!("all: {all} of {pairs} ({:.1} %)", 100.0 * f64::from(all) / f64::from(pairs.max(1)));
+    Ok(())
+}
+
+const KINDS: [&str; 3] = ["fork", "fork+exec", "thread"];
+
+fn others(rounds: u32, also: &[String]) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (units, tiny) = compile(folder.path())?;
+    let mut ours: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let mut theirs: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for _ in 0..rounds {
+        for kind in KINDS {
+            let only = format!("kind={kind}");
+            let record = lab(&[
+                "units/create",
+                "--only",
+                &only,
+                "--only",
+                "n=1",
+                "--only",
+                "parent_mib=0",
+                "--budget",
+                "0.5",
+            ])?;
+            let case = record.cases.first().context("no case")?;
+            ours.entry(kind).or_default().push(case.median.context("no median")?);
+            let output = Command::new(&units).args([kind, "300"]).arg(&tiny).output()?;
+            ensure!(output.status.success(), "the C program failed");
+            let nanoseconds = String::from_utf8_lossy(&output.stdout).trim().parse()?;
+            theirs.entry(format!("C {kind}")).or_default().push(nanoseconds);
+        }
+        for command in also {
+            let (name, command) = command.split_once('=').context("give NAME=COMMAND")?;
+            let nanoseconds = 1000.0 * last_number(command)?;
+            theirs.entry(name.to_owned()).or_default().push(nanoseconds);
+        }
+    }
+    println!("{:<24} {:>10}   ratio to contend, of the same round", "", "µs");
+    for kind in KINDS {
+        let own = &ours[kind];
+        println!("contend {kind:<16} {:>10.2}", median(own).unwrap_or(0.0) / 1000.0);
+        for (name, values) in theirs.iter().filter(|(name, _)| name.split(' ').nth(1) == Some(kind))
+        {
+            let ratios: Vec<f64> = values.iter().zip(own).map(|(v, o)| v / o).collect();
+            let estimate = Estimate::from_samples(ratios, 1).context("no rounds")?;
+            println!(
+                "  {name:<22} {:>10.2}   {:.3} [{:.3}, {:.3}]",
+                median(values).unwrap_or(0.0) / 1000.0,
+                estimate.median,
+                estimate.ci95[0],
+                estimate.ci95[1]
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Compiles the programs to compare with.
+fn compile(folder: &Path) -> Result<(PathBuf, PathBuf)> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c");
+    let (units, tiny) = (folder.join("units"), folder.join("tiny"));
+    let cc = |arguments: &[&str], from: &str, to: &Path| -> Result<()> {
+        let mut command = Command::new("cc");
+        command.args(arguments).arg("-o").arg(to).arg(source.join(from));
+        let status = command.status().context("cannot run cc")?;
+        ensure!(status.success(), "cc failed on {from}");
+        Ok(())
+    };
+    cc(&["-O2", "-pthread"], "units.c", &units)?;
+    cc(&["-O2", "-static", "-nostdlib"], "tiny.c", &tiny)?;
+    Ok((units, tiny))
+}
+
+fn last_number(command: &str) -> Result<f64> {
+    let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).output()?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let mut numbers = text.split_whitespace().rev().filter_map(|word| word.parse().ok());
+    numbers.next().with_context(|| format!("{command} printed no number"))
+}
+
+/// Units that are watched from outside.
+const WATCHED: usize = 5000;
+
+fn memory() -> Result<()> {
+    println!("{:<8} {:<16} {:>12} {:>12} {:>7}", "unit", "of it", "contend", "outside", "apart");
+    for kind in ["process", "thread"] {
+        let (case, outside) = watch(kind)?;
+        let ours = |metric: &str| case.metric(metric).unwrap_or(0.0) / WATCHED as f64;
+        let total: f64 = outside.iter().map(|(_, bytes)| bytes).sum();
+        let own_total = case.median.unwrap_or(0.0) / WATCHED as f64;
+        let rows = outside.iter().map(|&(name, bytes)| (name, ours(name), bytes));
+        for (name, ours, theirs) in rows.chain([("all", own_total, total)]) {
+            let apart = 100.0 * (ours / theirs - 1.0);
+            println!("{kind:<8} {name:<16} {ours:>12.0} {theirs:>12.0} {apart:>6.1}%");
+        }
+    }
+    Ok(())
+}
+
+/// What is in use at a moment, in bytes.
+struct Outside {
+    pss: f64,
+    page_tables: f64,
+    kernel_stacks: f64,
+    kernel_objects: f64,
+}
+
+/// Has the lab create units and looks at them from outside, by other files and other code,
+/// while they wait: their creator is stopped meanwhile.
+fn watch(kind: &str) -> Result<(Case, Vec<(&'static str, f64)>)> {
+    let json = tempfile::NamedTempFile::new()?;
+    let before = machine();
+    let mut contend = Command::new(built("contend")?)
+        .args(["lab", "run", "units/memory", "--no-store", "--budget", "0"])
+        .args(["--only", "parent_mib=0", "--only", &format!("kind={kind}")])
+        .args(["--only", &format!("n={WATCHED}"), "--json"])
+        .arg(json.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()?;
+    let mut creators: BTreeMap<u32, Outside> = BTreeMap::new();
+    let found = 'seen: loop {
+        ensure!(contend.try_wait()?.is_none(), "the run was over before its units were seen");
+        for creator in children(contend.id()) {
+            let units = if kind == "process" { children(creator) } else { Vec::new() };
+            let count = if kind == "process" { units.len() } else { tasks(creator) - 1 };
+            if count == 0 {
+                creators.insert(creator, of_processes(&[creator]));
+            }
+            if count == WATCHED {
+                signal(creator, "-STOP")?;
+                let all = [vec![creator], units].concat();
+                let now = (machine(), of_processes(&all));
+                signal(creator, "-CONT")?;
+                ensure!(creators.contains_key(&creator), "it was not seen without units");
+                break 'seen (creator, now);
+            }
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    };
+    ensure!(contend.wait()?.success(), "contend lab run failed");
+    let record: RunRecord = serde_json::from_reader(std::fs::File::open(json.path())?)?;
+    let case = record.cases.into_iter().next().context("no case")?;
+    let (creator, (machine, processes)) = found;
+    let alone = &creators[&creator];
+    let each = |now: f64, then: f64| (now - then) / WATCHED as f64;
+    Ok((
+        case,
+        vec![
+            ("user", each(processes.pss, alone.pss)),
+            ("page_tables", each(processes.page_tables, alone.page_tables)),
+            ("kernel_stacks", each(machine.kernel_stacks, before.kernel_stacks)),
+            ("kernel_objects", each(machine.kernel_objects, before.kernel_objects)),
+        ],
+    ))
+}
+
+fn signal(pid: u32, name: &str) -> Result<()> {
+    let status = Command::new("kill").args([name, &pid.to_string()]).status()?;
+    ensure!(status.success(), "cannot signal {pid}");
+    Ok(())
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    text.unwrap_or_default().split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+fn tasks(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/task")).map_or(1, Iterator::count).max(1)
+}
+
+/// The number in the line of this name, of kB, in bytes.
+fn field(text: &str, name: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let value = line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
+    value.unwrap_or(0.0) * 1024.0
+}
+
+fn machine() -> Outside {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    Outside {
+        pss: 0.0,
+        page_tables: 0.0,
+        kernel_stacks: field(&text, "KernelStack:"),
+        kernel_objects: field(&text, "SUnreclaim:"),
+    }
+}
+
+fn of_processes(pids: &[u32]) -> Outside {
+    let sum = |file: &str, name: &str| {
+        let read = |pid| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        pids.iter().map(|&pid| field(&read(pid), name)).sum::<f64>()
+    };
+    Outside {
+        pss: sum("smaps_rollup", "Pss:"),
+        page_tables: sum("status", "VmPTE:"),
+        kernel_stacks: 0.0,
+        kernel_objects: 0.0,
+    }
+}
