@@ -77,6 +77,7 @@ impl World for Machine {
             own: cpu::own_time() + child::children_usage().cpu() + living,
             steal: load.steal,
             throttled: load.throttled,
+            slowed: self.cpus.iter().map(|&cpu| slowed(cpu)).sum(),
         }
     }
 
@@ -122,6 +123,12 @@ impl World for Machine {
         }
         Ok(Box::new(helper))
     }
+}
+
+/// How often a CPU has had to slow down because of heat, where the processor tells.
+fn slowed(cpu: usize) -> u64 {
+    let path = format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count");
+    std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
 fn unexpected(reply: &Reply) -> SessionError {

@@ -16,6 +16,8 @@ pub struct Reading {
     pub steal: Duration,
     /// Time in which this process's cgroup was held back by its quota.
     pub throttled: Duration,
+    /// How often these CPUs have had to slow down because of heat.
+    pub slowed: u64,
 }
 
 /// A window is at least this long.

@@ -20,8 +20,8 @@ pub struct Overhead {
     pub turn: f64,
 }
 
-const CALIBRATIONS: usize = 15;
-const TURNS: u64 = 100_000;
+const CALIBRATIONS: usize = 11;
+const TURNS: u64 = 50_000;
 
 impl Overhead {
     /// Measures it: some milliseconds.

@@ -29,6 +29,8 @@ pub enum WarningId {
     Frequency,
     /// The cgroup may use fewer CPUs than there are.
     Quota,
+    /// A subject that never waits lost its CPU to others.
+    InvoluntarySwitches,
 }
 
 /// One warning.

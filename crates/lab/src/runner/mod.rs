@@ -3,7 +3,9 @@
 //!
 //! In every round each case that needs more gets one sample, in an order drawn anew, so that
 //! whatever changes slowly on the machine meets all cases alike. Every case has an equal share
-//! of the time: one that has used it waits until the others have used theirs. What the engine needs from
+//! of the time: one that has used it waits until the others have used theirs. Every sample is
+//! taken in a process of its own, unless it takes long to make one: otherwise the interval would
+//! say how well one process agrees with itself. What the engine needs from
 //! the world is in [`World`], so that the tests can put a world of known figures in its place.
 
 mod fits;
@@ -55,6 +57,8 @@ struct Track<'a> {
     session: Option<Box<dyn Session>>,
     facts: Facts,
     samples: Samples,
+    /// A process for it is made so soon that every sample can have its own.
+    cheap: bool,
     /// Time that its samples took.
     used: Duration,
     steps: Vec<Step>,
@@ -131,6 +135,7 @@ impl<'a> Run<'a> {
             session: None,
             facts: Facts::new(),
             samples: Samples::new(planned.experiment, plan.seed.wrapping_add(index as u64)),
+            cheap: false,
             used: Duration::ZERO,
             steps: Vec::new(),
             stopped: None,
@@ -287,6 +292,11 @@ impl<'a> Run<'a> {
         if distance.is_some_and(|(before, after)| noise::moved(before, after)) {
             track.samples.disturb(place);
         }
+        // Where the program lies in memory, and on which CPU it began, stays the same for the
+        // life of a process and sways its figures: the next sample gets another one.
+        if track.cheap && track.planned.experiment.sampling == Sampling::Adaptive {
+            track.session = None;
+        }
         self.window.members.push((index, place));
         Ok(())
     }
@@ -298,10 +308,19 @@ impl<'a> Run<'a> {
             return Ok(None);
         }
         let planned = self.tracks[index].planned;
+        let began = self.world.now();
         let session = self.world.open(planned.experiment, &planned.parameters)?;
-        self.tracks[index].facts = session.facts();
-        self.tracks[index].session = Some(session);
+        let opening = self.world.now().saturating_sub(began);
+        let track = &mut self.tracks[index];
+        track.cheap = opening <= self.plan.sample;
+        track.facts = session.facts();
+        track.session = Some(session);
         if planned.experiment.sampling != Sampling::Adaptive {
+            return Ok(None);
+        }
+        if track.samples.count() > 0 {
+            let fewer = (track.samples.iterations / 4).max(1);
+            self.take(index, fewer)?;
             return Ok(None);
         }
         let mut iterations = 1;
@@ -416,6 +435,14 @@ fn case(track: &Track<'_>) -> Case {
         );
         case.warnings.push(Warning::new(WarningId::OtherLoad, message));
     }
+    let lost = lost_cpu(&case);
+    if lost >= 1.0 && !case.samples.is_empty() {
+        let message = format!(
+            "it never waits by itself, but lost its CPU {lost:.1} times in a sample to something \
+             else"
+        );
+        case.warnings.push(Warning::new(WarningId::InvoluntarySwitches, message));
+    }
     if case.skipped.is_none()
         && track.planned.experiment.sampling == Sampling::Adaptive
         && (1..crate::sampling::FEWEST).contains(&all)
@@ -425,6 +452,20 @@ fn case(track: &Track<'_>) -> Case {
         case.warnings.push(Warning::new(WarningId::FewSamples, message));
     }
     case
+}
+
+/// How often a subject that never waits by itself lost its CPU in a sample, on average. Others
+/// hand over to what they have created.
+fn lost_cpu(case: &Case) -> f64 {
+    let mean = |name: &str| {
+        let samples = case.metrics.get(name).map_or(&[][..], |metric| &metric.samples);
+        samples.iter().sum::<f64>() / samples.len().max(1) as f64
+    };
+    let turns = case.iterations as f64;
+    if mean("voluntary_switches") * turns >= 1.0 || mean("cpu_children") >= 1.0 {
+        return 0.0;
+    }
+    mean("involuntary_switches") * turns
 }
 
 /// What spoils the figures of the whole run.
@@ -441,6 +482,11 @@ fn run_warnings(before: Reading, after: Reading, wall: Duration, cpus: usize) ->
     if steal.as_secs_f64() > 0.01 * wall.as_secs_f64() * cpus as f64 {
         let message = format!("the host took {:.2} s of CPU time away", steal.as_secs_f64());
         warnings.push(Warning::new(WarningId::Steal, message));
+    }
+    let slowed = after.slowed.saturating_sub(before.slowed);
+    if slowed > 0 {
+        let message = format!("the processor had to slow down {slowed} times because of heat");
+        warnings.push(Warning::new(WarningId::Frequency, message));
     }
     if throttled > Duration::ZERO {
         let message =

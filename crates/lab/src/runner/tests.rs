@@ -24,12 +24,14 @@ struct Mock {
 struct State {
     now: Duration,
     taken: Vec<String>,
+    of_case: BTreeMap<String, usize>,
     interrupt_after: Option<usize>,
     /// While this many samples have been taken, others keep a CPU busy.
     neighbour: std::ops::Range<usize>,
     busy: Duration,
     open: usize,
     most_open: usize,
+    opened: usize,
 }
 
 impl State {
@@ -91,13 +93,13 @@ impl World for Mock {
     ) -> Result<Box<dyn Session>, SessionError> {
         let mut state = self.state.borrow_mut();
         state.open += 1;
+        state.opened += 1;
         state.most_open = state.most_open.max(state.open);
         Ok(Box::new(MockSession {
             state: Rc::clone(&self.state),
             script: self.script,
             name: format!("{} {parameters}", experiment.name),
             parameters: parameters.clone(),
-            taken: 0,
         }))
     }
 }
@@ -107,7 +109,6 @@ struct MockSession {
     script: fn(&Parameters, usize) -> Result<f64, SessionError>,
     name: String,
     parameters: Parameters,
-    taken: usize,
 }
 
 impl Session for MockSession {
@@ -119,7 +120,8 @@ impl Session for MockSession {
         if self.state.borrow().is_interrupted() {
             return Err(SessionError::Interrupted);
         }
-        let value = (self.script)(&self.parameters, self.taken)?;
+        let taken = self.state.borrow().of_case.get(&self.name).copied().unwrap_or(0);
+        let value = (self.script)(&self.parameters, taken)?;
         let elapsed = Duration::from_secs_f64(value * 1e-9 * iterations as f64);
         let mut state = self.state.borrow_mut();
         state.now += elapsed;
@@ -127,7 +129,7 @@ impl Session for MockSession {
             state.busy += elapsed;
         }
         state.taken.push(self.name.clone());
-        self.taken += 1;
+        *state.of_case.entry(self.name.clone()).or_default() += 1;
         Ok(Taken { sample: Sample::of(value), elapsed, cpu: Duration::ZERO })
     }
 }
@@ -188,6 +190,14 @@ fn figures_are_those_of_the_world() {
     }
     let line = &record.fits.first().expect("a line through n").line;
     assert!((line.slope - 1e6).abs() < 1.0 && line.intercept.abs() < 1.0, "{line:?}");
+}
+
+#[test]
+fn every_sample_has_a_process_of_its_own() {
+    let (record, state) = Mock::new(steady).run(&plan(&[&ADAPTIVE], 100_000 * MS));
+    let samples: usize = record.cases.iter().map(|case| case.samples.len()).sum();
+    assert_eq!(state.borrow().opened, samples);
+    assert_eq!((state.borrow().most_open, state.borrow().open), (1, 0));
 }
 
 #[test]
