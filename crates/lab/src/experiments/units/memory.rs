@@ -43,7 +43,7 @@ const LARGE_PARENT: u64 = 100;
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let counts = scope.choose(&[100, 1000, 2000, 5000, 10_000], &[100, 500, 1000], &[2, 4]);
     // Each of these costs a copy of the parent's page tables, 200 KiB and milliseconds.
-    let fewer = scope.choose(&[100, 500, 1000], &[50, 100], &[2, 4]);
+    let fewer = scope.choose(&[100, 200, 500], &[50, 100], &[2, 4]);
     let of = |kind: &'static str, n: &u64| Parameters::new().with("kind", kind).with("n", *n);
     let kinds = ["process", "thread"].into_iter();
     let large = |n| of("process", n).with(parent::SIZE, LARGE_PARENT);
