@@ -52,7 +52,7 @@ enum What {
 /// What is run in a pair: short operations, and long ones.
 const PAIRED: [&[&str]; 3] = [
     &["engine/empty", "engine/clock"],
-    &["units/create", "--only", "n=1", "--only", "parent_mib=0"],
+    &["units/create", "--only", "n=1", "--only", "parent_mib="],
     &["units/startup", "--only", "command=true"],
 ];
 
@@ -127,7 +127,7 @@ fn others(rounds: u32, also: &[String]) -> Result<()> {
                 "--only",
                 "n=1",
                 "--only",
-                "parent_mib=0",
+                "parent_mib=",
                 "--budget",
                 "0.5",
             ])?;
@@ -222,7 +222,7 @@ fn watch(kind: &str) -> Result<(Case, Vec<(&'static str, f64)>)> {
     let before = machine();
     let mut contend = Command::new(built("contend")?)
         .args(["lab", "run", "units/memory", "--no-store", "--budget", "0"])
-        .args(["--only", "parent_mib=0", "--only", &format!("kind={kind}")])
+        .args(["--only", "parent_mib=", "--only", &format!("kind={kind}")])
         .args(["--only", &format!("n={WATCHED}"), "--json"])
         .arg(json.path())
         .stdin(Stdio::null())

@@ -39,6 +39,9 @@ fn main() -> ExitCode {
 
 /// What this program does as the process of a case of the lab.
 fn serve_case() -> anyhow::Result<Exit> {
-    contend_lab::serve::serve_standard_streams()?;
-    Ok(Exit::Success)
+    match contend_lab::serve::serve_standard_streams() {
+        // Whoever asked has died; there is nobody to tell.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Failure),
+        result => Ok(result.map(|()| Exit::Success)?),
+    }
 }

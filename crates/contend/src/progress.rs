@@ -65,13 +65,18 @@ impl Observer for Follower {
         let case = progress.case;
         let left = match progress.budget.saturating_sub(progress.elapsed) {
             Duration::ZERO => "finishing".to_owned(),
-            left => format!("at most {:.0} s left", left.as_secs_f64().ceil()),
+            left => format!("about {:.0} s left", left.as_secs_f64().ceil()),
         };
+        let of_time = progress.elapsed.as_secs_f64() / progress.budget.as_secs_f64().max(1e-3);
+        let of_cases = progress.done as f64 / progress.cases.max(1) as f64;
         let line = format!(
-            "{} of {} cases done, {left}: {} {}",
-            progress.done, progress.cases, case.experiment.name, case.parameters
+            "{:.0} %, {left}: {} {}",
+            100.0 * of_time.max(of_cases).min(0.99),
+            case.experiment.name,
+            case.parameters
         );
-        let room = output::width().saturating_sub(1);
+        // A key that is pressed, such as ^C, is shown behind it.
+        let room = output::width().saturating_sub(4);
         let line: String = printable(&line).chars().take(room).collect();
         write(&format!("{CLEAR_LINE}{line}"));
         self.drawn = Some(Instant::now());
@@ -112,13 +117,12 @@ pub struct Keeper {
     store: Store,
     title: String,
     id: Option<i64>,
-    failed: Option<StoreError>,
 }
 
 impl Keeper {
     /// Keeps runs of this title here.
     pub fn new(store: Store, title: String) -> Self {
-        Self { store, title, id: None, failed: None }
+        Self { store, title, id: None }
     }
 
     /// Puts the run in before it begins, so that a store that cannot be written is found out
@@ -146,15 +150,15 @@ impl Keeper {
         let Some(id) = self.id else { return };
         let Ok(json) = serde_json::to_string(record) else { return };
         let kept = self.kept(&record.started_at, record.ending, &json);
-        self.failed = self.store.update(id, &kept).err();
+        // If this does not work, the last time will tell.
+        let _ = self.store.update_if_free(id, &kept);
     }
 
     fn finish(&mut self, record: &RunRecord) -> Result<i64, StoreError> {
-        self.keep(record);
-        match self.failed.take() {
-            Some(error) => Err(error),
-            None => Ok(self.id.unwrap_or(0)),
-        }
+        let id = self.id.unwrap_or(0);
+        let json = serde_json::to_string(record).unwrap_or_default();
+        let kept = self.kept(&record.started_at, record.ending, &json);
+        self.store.update(id, &kept).map(|()| id)
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use contend_lab::experiment::{Experiment, Scope, Size};
+use contend_lab::experiment::{Cap, Experiment, Scope, Size};
 use contend_lab::plan::{Only, Plan};
 use contend_lab::{experiments, suites};
 use contend_profile::pipeline::parse::{Parsed, parse};
@@ -142,6 +142,8 @@ pub struct LabRun {
     pub title: String,
     /// Where it is kept, if it is.
     pub store: Option<PathBuf>,
+    /// The same if it was said on the command line.
+    pub given_store: Option<PathBuf>,
     /// Where the record goes as JSON.
     pub json: Option<ReportFile>,
     /// How far it is is shown on the terminal.
@@ -171,10 +173,11 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
     if how.dry_run {
         return Ok(Lab::DryRun(plan));
     }
-    let to_the_end =
-        how.cap.0.is_none() && plan.cases.iter().any(|case| case.experiment.name == "units/limit");
+    let to_the_end = how.cap == Some(Cap::None)
+        && plan.cases.iter().any(|case| case.experiment.name == "units/limit");
     Ok(Lab::Run(Box::new(LabRun {
         title,
+        given_store: how.store.store.clone(),
         store: if how.no_store { None } else { Some(store(how.store)?) },
         json: how.json.as_deref().map(ReportFile::prepare).transpose()?,
         progress: shows_progress(how.no_progress),
@@ -214,12 +217,19 @@ fn plan(
     let pause = how.step_seconds.unwrap_or(pause);
     let step_milliseconds =
         u64::try_from(Duration::from_secs_f64(pause).as_millis()).unwrap_or(u64::MAX);
-    let scope = Scope { size, cap: how.cap.0, step_milliseconds };
+    let scope = Scope { size, cap: how.cap.unwrap_or(Cap::Usual), step_milliseconds };
     let only: Vec<_> = how
         .only
         .iter()
         .map(|(name, value)| Only { name: name.clone(), value: value.clone() })
         .collect();
+    for Only { name, .. } in &only {
+        let has = |e: &&Experiment| (e.cases)(&scope).iter().any(|p| p.get(name).is_some());
+        if !experiments.iter().any(has) {
+            let message = format!("--only {name}: none of these experiments has this parameter");
+            return Err(UsageError(message));
+        }
+    }
     let budget = how.budget.map(Duration::from_secs_f64);
     let seed = how.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
     let plan = Plan::new(suite, experiments, scope, &only, budget, seed);
@@ -268,7 +278,9 @@ pub enum Shown {
 /// A [`UsageError`] when there is no place for a store.
 pub fn history(args: HistoryArgs) -> Result<History> {
     Ok(match args.what {
-        None => History { store: store(args.store)?, shown: Shown::List { most: args.last } },
+        None => {
+            History { store: store(args.store)?, shown: Shown::List { most: args.last as usize } }
+        }
         Some(HistoryVerb::Show { number, json, store: own }) => {
             let given = if own.store.is_some() { own } else { args.store };
             let json = json.as_deref().map(ReportFile::prepare).transpose()?;

@@ -54,10 +54,21 @@ pub enum Sampling {
 pub struct Scope {
     /// How large.
     pub size: Size,
-    /// Where a search for a limit stops by itself; `None` for never.
-    pub cap: Option<u64>,
+    /// Where a search for a limit stops by itself.
+    pub cap: Cap,
     /// The pause between two steps of a demonstration, in milliseconds.
     pub step_milliseconds: u64,
+}
+
+/// Where a search for a limit stops by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cap {
+    /// At a number that suits the size.
+    Usual,
+    /// At this number.
+    At(u64),
+    /// Nowhere.
+    None,
 }
 
 /// How large the cases are.

@@ -22,7 +22,7 @@ use contend_sys::load::Load;
 use contend_sys::{Pid, Signal, child, cpu, spawn};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::experiment::{Experiment, Facts};
+use crate::experiment::{Experiment, Facts, Sampling};
 use crate::experiments;
 use crate::noise::Reading;
 use crate::protocol::{Reply, Request, Taken};
@@ -117,6 +117,9 @@ impl World for Machine {
             experiment: experiment.name.to_owned(),
             parameters: parameters.clone(),
         })?;
+        if experiment.sampling != Sampling::Adaptive {
+            helper.patience = LONG_PATIENCE;
+        }
         match helper.answer(&mut |_| {})? {
             Reply::Ready(facts) => helper.facts = facts,
             other => return Err(unexpected(&other)),
@@ -145,7 +148,14 @@ struct Helper {
     facts: Facts,
     /// Its number may belong to another by now.
     reaped: bool,
+    /// How long an answer may take.
+    patience: Duration,
 }
+
+/// How long a sample may take that others in turn wait for: a command that hangs ends here.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The same for experiments that take long by themselves.
+const LONG_PATIENCE: Duration = Duration::from_mins(5);
 
 impl Helper {
     fn start(signals: Rc<Signals>, living: Living) -> Result<Self, SessionError> {
@@ -162,7 +172,16 @@ impl Helper {
         living.borrow_mut().push((Pid::from_child(&child), Duration::ZERO));
         let replies = BufReader::new(replies);
         let facts = Facts::new();
-        Ok(Self { child, requests, replies, signals, living, facts, reaped: false })
+        Ok(Self {
+            child,
+            requests,
+            replies,
+            signals,
+            living,
+            facts,
+            reaped: false,
+            patience: PATIENCE,
+        })
     }
 
     fn ask(&mut self, request: &Request) -> Result<(), SessionError> {
@@ -174,9 +193,13 @@ impl Helper {
 
     /// Waits for the answer, or for a signal that asks to stop.
     fn answer(&mut self, tell: &mut dyn FnMut(Step)) -> Result<Reply, SessionError> {
+        let deadline = Instant::now() + self.patience;
         loop {
-            if self.replies.buffer().is_empty() {
-                self.wait()?;
+            if self.replies.buffer().is_empty()
+                && let Err(error) = self.wait(deadline)
+            {
+                let _ = self.end();
+                return Err(error);
             }
             let mut line = String::new();
             let read = self.replies.read_line(&mut line).unwrap_or(0);
@@ -193,12 +216,19 @@ impl Helper {
         }
     }
 
-    fn wait(&self) -> Result<(), SessionError> {
+    fn wait(&self, deadline: Instant) -> Result<(), SessionError> {
         loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let seconds = self.patience.as_secs();
+                let message = format!("it did not come to its end within {seconds} s");
+                return Err(SessionError::Failed(message));
+            }
+            let left = rustix::time::Timespec::try_from(left).ok();
             let stdout = self.replies.get_ref();
             let mut fds =
                 [PollFd::new(stdout, PollFlags::IN), PollFd::new(&*self.signals, PollFlags::IN)];
-            match poll(&mut fds, None) {
+            match poll(&mut fds, left.as_ref()) {
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(SessionError::Failed(error.to_string())),
                 Ok(_) => {}
@@ -271,7 +301,7 @@ impl Session for Helper {
 }
 
 /// How long a process may take to end by itself when it is asked no more.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Drop for Helper {
     fn drop(&mut self) {
@@ -289,7 +319,7 @@ impl Helper {
     fn await_end(&self) {
         let pid = Pid::from_child(&self.child);
         let asked = Instant::now();
-        while matches!(child::peek(Which::One(pid)), Ok(None)) && asked.elapsed() < PATIENCE {
+        while matches!(child::peek(Which::One(pid)), Ok(None)) && asked.elapsed() < LAST_PATIENCE {
             if self.signals.interrupted().is_some() {
                 break;
             }

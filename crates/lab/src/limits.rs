@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use contend_record::lab::Limit;
+use contend_sys::cgroup::{self, Group, Version};
 use contend_sys::procfs::{MemInfo, Status, read_once};
 use rustix::process::{Resource, getrlimit, getuid};
 
@@ -27,6 +28,8 @@ pub struct OfUnit {
     pub memory: f64,
     /// Address space of a thread's stack, in bytes.
     pub stack: u64,
+    /// Mappings of a thread.
+    pub mappings: f64,
 }
 
 /// What a unit takes on common machines, where it has not been measured.
@@ -35,7 +38,7 @@ pub fn usual_unit(kind: Kind) -> OfUnit {
         Kind::Process => 130e3,
         Kind::Thread => 40e3,
     };
-    OfUnit { memory, stack: 8 << 20 }
+    OfUnit { memory, stack: 8 << 20, mappings: 2.0 }
 }
 
 /// A limit, and how to see how much of it is in use at any moment.
@@ -60,7 +63,12 @@ impl std::fmt::Debug for Watched {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spent {
     /// The kernel has counted a refusal.
-    Refused(String),
+    Refused {
+        /// How many, and where.
+        evidence: String,
+        /// Nothing is left of it either.
+        is_full: bool,
+    },
     /// Nothing is left of it.
     Full(String),
     /// There is room.
@@ -95,22 +103,24 @@ impl Watched {
     /// Whether it is what stands in the way now.
     pub fn spent(&self) -> Spent {
         let Limit { name, value, per_unit, .. } = &self.limit;
-        let refused = self.refusals.as_deref().and_then(counted).unwrap_or(0);
-        if refused > self.refused_before {
-            let more = refused - self.refused_before;
-            return Spent::Refused(format!(
-                "{name}: the kernel has counted {more} refusal{} in {}",
-                if more == 1 { "" } else { "s" },
-                self.refusals.as_deref().unwrap_or(Path::new("")).display()
-            ));
-        }
-        let Some(used) = (self.in_use)() else { return Spent::No };
+        let used = (self.in_use)();
         // A part of one thousandth may come and go meanwhile: others create and end too.
         let near = value.saturating_sub(self.slack).saturating_sub(value / 1000);
-        if used as f64 + per_unit > near as f64 {
-            return Spent::Full(format!("{name}: {used} of {value} were in use"));
+        let is_full = used.is_some_and(|used| used as f64 + per_unit > near as f64);
+        let refused = self.refusals.as_deref().and_then(counted).unwrap_or(0);
+        let more = refused.saturating_sub(self.refused_before);
+        match (more, used) {
+            (0, Some(used)) if is_full => {
+                Spent::Full(format!("{name}: {used} of {value} were in use"))
+            }
+            (0, _) => Spent::No,
+            (more, _) => {
+                let file = self.refusals.as_deref().unwrap_or(Path::new("")).display();
+                let plural = if more == 1 { "" } else { "s" };
+                let evidence = format!("the kernel has counted {more} refusal{plural} in {file}");
+                Spent::Refused { evidence, is_full }
+            }
         }
-        Spent::No
     }
 }
 
@@ -120,32 +130,39 @@ fn counted(file: &Path) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("max "))?.trim().parse().ok()
 }
 
-/// Memory that is left for whatever else runs here.
+/// Memory that is left for whatever else runs here: a twentieth of what this process could ever
+/// have, and 64 MiB at least.
 pub fn memory_floor() -> u64 {
-    (MemInfo::read().total / 20).max(256 << 20)
+    let all = cgroup_memory_limit().unwrap_or(u64::MAX).min(MemInfo::read().total);
+    (all / 20).max(64 << 20)
 }
 
-/// Memory that could be used, by the machine and by the cgroups of this process.
+/// Memory that could be used, by the machine and by the cgroups of this process. Files that the
+/// kernel keeps in memory but can drop count as free.
 pub fn memory_available() -> u64 {
-    let machine = MemInfo::read().available;
-    let left = |(max, current, _): (PathBuf, PathBuf, PathBuf)| {
-        Some(number(&max)?.saturating_sub(number(&current)?))
+    let left = |group: &Group| {
+        let (limit, used, files) = match group.version {
+            Version::Two => ("memory.max", "memory.current", "inactive_file"),
+            Version::One => {
+                ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            }
+        };
+        let droppable = group.field("memory.stat", files).unwrap_or(0);
+        let used = group.number(used)?.saturating_sub(droppable);
+        Some(group.number(limit)?.saturating_sub(used))
     };
-    cgroup_files("memory", "memory.max", "memory.current")
-        .chain(cgroup_files("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"))
-        .filter_map(left)
-        .fold(machine, u64::min)
+    cgroup::of("memory").iter().filter_map(left).fold(MemInfo::read().available, u64::min)
 }
 
 /// The least limit on memory of this process's cgroups; `None` when there is none.
 pub fn cgroup_memory_limit() -> Option<u64> {
     let total = MemInfo::read().total;
-    cgroup_files("memory", "memory.max", "memory.current")
-        .chain(cgroup_files("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"))
-        .filter_map(|(max, _, _)| number(max))
-        // Version 1 says "none" by a number that no machine has.
-        .filter(|&limit| limit < total)
-        .min()
+    let limit = |group: &Group| match group.version {
+        Version::Two => group.number("memory.max"),
+        Version::One => group.number("memory.limit_in_bytes"),
+    };
+    // Version 1 says "none" by a number that no machine has.
+    cgroup::of("memory").iter().filter_map(limit).filter(|&limit| limit < total).min()
 }
 
 /// Every limit that applies to this process, the tightest first.
@@ -178,20 +195,24 @@ pub fn applying(kind: Kind, unit: OfUnit) -> Vec<Watched> {
 fn memory(unit: OfUnit) -> Option<Watched> {
     let available = memory_available();
     let floor = memory_floor();
-    let total = available.max(floor);
-    let used = move || Some(total.saturating_sub(memory_available()));
+    let used = move || Some(available.saturating_sub(memory_available()));
     let source = "MemAvailable and the cgroup, less a twentieth";
-    Watched::new("memory", source, total, unit.memory.max(1.0), floor, used)
+    Watched::new("memory", source, available, unit.memory.max(1.0), floor, used)
+}
+
+/// Mappings of this process.
+pub fn own_mappings() -> u64 {
+    fs::read_to_string("/proc/self/maps").map_or(0, |text| text.lines().count() as u64)
 }
 
 /// Limits on the memory map of one process, which all its threads share.
 fn of_address_space(unit: OfUnit) -> Vec<Watched> {
     let guard = 4096;
-    let maps = || Some(fs::read_to_string("/proc/self/maps").ok()?.lines().count() as u64);
     let path = "/proc/sys/vm/max_map_count";
-    let mappings = number(path)
-        // The stack and its guard page.
-        .and_then(|value| Watched::new("vm.max_map_count", path, value, 2.0, 0, maps));
+    let mappings = number(path).and_then(|value| {
+        let each = unit.mappings.max(0.1);
+        Watched::new("vm.max_map_count", path, value, each, 0, || Some(own_mappings()))
+    });
     let status = |field: fn(Status) -> u64| {
         move || {
             let mut buffer = [0; 4096];
@@ -214,14 +235,25 @@ fn of_address_space(unit: OfUnit) -> Vec<Watched> {
 }
 
 /// `RLIMIT_NPROC` counts the tasks of a user, and does not hold root or whoever has
-/// `CAP_SYS_RESOURCE` or `CAP_SYS_ADMIN`.
+/// `CAP_SYS_RESOURCE` or `CAP_SYS_ADMIN`: those of the first user namespace, not of another.
 fn processes_of_user() -> Option<Watched> {
     const EXEMPTING: u64 = 1 << 24 | 1 << 21;
-    if getuid().is_root() || capabilities() & EXEMPTING != 0 {
+    if in_first_user_namespace() && (getuid().is_root() || capabilities() & EXEMPTING != 0) {
         return None;
     }
     let value = getrlimit(Resource::Nproc).current?;
-    Watched::new("RLIMIT_NPROC", "ulimit -u", value, 1.0, 0, tasks_of_user)
+    let source = "ulimit -u; tasks of this user elsewhere count too";
+    Watched::new(NPROC, source, value, 1.0, 0, tasks_of_user)
+}
+
+/// The name of the limit on the tasks of a user.
+pub const NPROC: &str = "RLIMIT_NPROC";
+
+/// Whether every user is who it seems to be: the first namespace maps all numbers to themselves.
+fn in_first_user_namespace() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let numbers: Vec<&str> = map.split_whitespace().collect();
+    map.is_empty() || numbers == ["0", "0", "4294967295"]
 }
 
 fn capabilities() -> u64 {
@@ -252,52 +284,21 @@ fn tasks_of_user() -> Option<u64> {
 }
 
 /// Tasks of the whole machine.
-fn tasks() -> Option<u64> {
+pub fn tasks() -> Option<u64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-fn cgroup_pids() -> impl Iterator<Item = Watched> {
-    cgroup_files("pids", "pids.max", "pids.current").filter_map(|(max, current, folder)| {
-        let value = number(&max)?;
-        let source = max.display().to_string();
-        let watched =
-            Watched::new("cgroup pids.max", source, value, 1.0, 0, move || number(&current))?;
-        Some(watched.counting_refusals(folder.join("pids.events")))
-    })
-}
-
-/// The limit and its use in each cgroup from this process's up to the root, version 2 or 1.
-fn cgroup_files(
-    controller: &str,
-    max: &'static str,
-    current: &'static str,
-) -> impl Iterator<Item = (PathBuf, PathBuf, PathBuf)> + use<> {
-    let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let path_of = |line: &str| -> Option<(PathBuf, String)> {
-        let mut fields = line.splitn(3, ':');
-        let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let root = if number == "0" && controllers.is_empty() {
-            // Where version 1 is mounted too, version 2 has a folder beside its controllers.
-            let beside = PathBuf::from("/sys/fs/cgroup/unified");
-            if beside.is_dir() { beside } else { PathBuf::from("/sys/fs/cgroup") }
-        } else if controllers.split(',').any(|name| name == controller) {
-            Path::new("/sys/fs/cgroup").join(controller)
-        } else {
-            return None;
-        };
-        Some((root, path.trim_start_matches('/').to_owned()))
+fn cgroup_pids() -> Vec<Watched> {
+    let watched = |group: Group| {
+        let value = group.number("pids.max")?;
+        let source = group.folder.join("pids.max").display().to_string();
+        let events = group.folder.join("pids.events");
+        let current = move || group.number("pids.current");
+        let watched = Watched::new("cgroup pids.max", source, value, 1.0, 0, current)?;
+        Some(watched.counting_refusals(events))
     };
-    let folders: Vec<PathBuf> = membership
-        .lines()
-        .filter_map(path_of)
-        .flat_map(|(root, path)| {
-            let own = root.join(path);
-            let up = own.ancestors().take_while(|folder| folder.starts_with(&root));
-            up.map(Path::to_owned).collect::<Vec<_>>()
-        })
-        .collect();
-    folders.into_iter().map(move |folder| (folder.join(max), folder.join(current), folder))
+    cgroup::of("pids").into_iter().filter_map(watched).collect()
 }
 
 /// A file with one number; `max` is none.
@@ -338,7 +339,7 @@ mod tests {
         let limit = limit.counting_refusals(file.clone());
         assert_eq!(limit.spent(), Spent::No);
         fs::write(&file, "max 5\n").expect("room");
-        assert!(matches!(limit.spent(), Spent::Refused(_)));
+        assert!(matches!(limit.spent(), Spent::Refused { is_full: false, .. }));
         fs::remove_file(file).expect("it is there");
     }
 }

@@ -21,7 +21,7 @@ pub struct Reading {
 }
 
 /// A window is at least this long.
-pub const WINDOW: Duration = Duration::from_millis(400);
+pub const WINDOW: Duration = Duration::from_millis(600);
 
 /// The part of the CPUs that others may use without anything being said.
 pub const TOLERATED: f64 = 0.05;
@@ -49,7 +49,8 @@ impl Others {
         let used = busy.saturating_sub(own) + steal;
         let capacity = time.as_secs_f64() * cpus.max(1) as f64;
         let share = if capacity > 0.0 { used.as_secs_f64() / capacity } else { 0.0 };
-        let allowance = TICK.as_secs_f64() * cpus.max(1) as f64;
+        // The ticks of several CPUs are off in different directions.
+        let allowance = TICK.as_secs_f64() * (cpus.max(1) as f64).sqrt();
         let disturb = used.as_secs_f64() > TOLERATED * capacity + allowance;
         Self { used, share, disturb }
     }

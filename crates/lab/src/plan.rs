@@ -32,7 +32,9 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// A condition on a parameter: only cases that have it with this value, or not at all.
+/// A condition on a parameter: only cases that have it with this value, or, with an empty value,
+/// those that do not have it. Several on the same parameter allow all their values. Experiments
+/// that know no such parameter are not touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Only {
     /// The parameter's name.
@@ -41,10 +43,14 @@ pub struct Only {
     pub value: String,
 }
 
-impl Only {
-    fn admits(&self, parameters: &Parameters) -> bool {
-        parameters.get(&self.name).is_none_or(|value| value.to_string() == self.value)
-    }
+/// Whether the conditions admit a case of an experiment whose cases are `all`.
+fn admits(only: &[Only], all: &[Parameters], parameters: &Parameters) -> bool {
+    only.iter().all(|condition| {
+        let name = condition.name.as_str();
+        let known = all.iter().any(|other| other.get(name).is_some());
+        let value = parameters.get(name).map(ToString::to_string).unwrap_or_default();
+        !known || only.iter().any(|other| other.name == name && other.value == value)
+    })
 }
 
 impl Plan {
@@ -60,10 +66,14 @@ impl Plan {
         let cases: Vec<_> = experiments
             .iter()
             .flat_map(|&experiment| {
-                let of = move |parameters| PlannedCase { experiment, parameters };
-                (experiment.cases)(&scope).into_iter().map(of)
+                let all = (experiment.cases)(&scope);
+                let admitted = all.iter().filter(|case| admits(only, &all, case));
+                let of = |parameters: &Parameters| PlannedCase {
+                    experiment,
+                    parameters: parameters.clone(),
+                };
+                admitted.map(of).collect::<Vec<_>>()
             })
-            .filter(|case| only.iter().all(|only| only.admits(&case.parameters)))
             .collect();
         let budget = budget.unwrap_or_else(|| usual_budget(&cases, scope.size));
         let sample = Duration::from_millis(match scope.size {
@@ -84,4 +94,29 @@ fn usual_budget(cases: &[PlannedCase], size: Size) -> Duration {
         Size::Smallest => 0.1,
     };
     Duration::from_secs_f64(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_choose_cases_by_value_or_absence() {
+        let small = Parameters::new().with("kind", "fork").with("n", 1);
+        let large = small.clone().with("parent_mib", 64);
+        let other = Parameters::new().with("kind", "thread").with("n", 10);
+        let all = [small.clone(), large.clone(), other.clone()];
+        let chosen = |conditions: &[(&str, &str)]| -> Vec<Parameters> {
+            let only: Vec<_> = conditions
+                .iter()
+                .map(|&(name, value)| Only { name: name.to_owned(), value: value.to_owned() })
+                .collect();
+            all.iter().filter(|case| admits(&only, &all, case)).cloned().collect()
+        };
+        assert_eq!(chosen(&[("n", "1")]), [small.clone(), large.clone()]);
+        assert_eq!(chosen(&[("n", "1"), ("parent_mib", "")]), vec![small.clone()]);
+        assert_eq!(chosen(&[("parent_mib", "64")]), vec![large.clone()]);
+        assert_eq!(chosen(&[("n", "1"), ("n", "10")]), all);
+        assert_eq!(chosen(&[("nobody_knows", "1")]), all);
+    }
 }

@@ -7,6 +7,8 @@ use rustix::process::Pid;
 use rustix::thread::CpuSet;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::cgroup::{self, Group, Version};
+
 /// The C library and its version, such as `glibc 2.36`.
 pub fn libc_version() -> String {
     #[cfg(target_env = "gnu")]
@@ -64,22 +66,15 @@ pub fn own_time() -> Duration {
 /// The cgroup's CPU quota as a number of CPUs, or `None` when there is none.
 /// The tightest limit on the way up to the root counts.
 pub fn quota() -> Option<f64> {
-    let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let mut folder = std::path::PathBuf::from("/sys/fs/cgroup");
-    folder.push(path.trim_start_matches('/'));
-    let mut tightest: Option<f64> = None;
-    while folder.starts_with("/sys/fs/cgroup") {
-        let limit = fs::read_to_string(folder.join("cpu.max")).ok().and_then(|t| parse_max(&t));
-        tightest = match (tightest, limit) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        if !folder.pop() {
-            break;
+    let of = |group: &Group| match group.version {
+        Version::Two => parse_max(&fs::read_to_string(group.folder.join("cpu.max")).ok()?),
+        Version::One => {
+            let (quota, period) =
+                (group.number("cpu.cfs_quota_us")?, group.number("cpu.cfs_period_us")?);
+            (period > 0).then_some(quota as f64 / period as f64)
         }
-    }
-    tightest
+    };
+    cgroup::of("cpu").iter().filter_map(of).reduce(f64::min)
 }
 
 /// Reads `cpu.max`: `QUOTA PERIOD` in microseconds, or `max PERIOD`.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::cgroup::{self, Group, Version};
+
 /// Totals since the machine started, from `/proc/stat`, which counts clock ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Load {
@@ -80,16 +82,13 @@ fn ticks_per_second() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }
 
-/// `throttled_usec` of this process's cgroup (version 2).
+/// The most that any cgroup of this process was held back.
 fn throttled() -> Duration {
-    let read = || {
-        let membership = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-        let path = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
-        let text = std::fs::read_to_string(format!("/sys/fs/cgroup{path}/cpu.stat")).ok()?;
-        let value = text.lines().find_map(|line| line.strip_prefix("throttled_usec "))?;
-        value.trim().parse().ok()
+    let of = |group: &Group| match group.version {
+        Version::Two => group.field("cpu.stat", "throttled_usec").map(Duration::from_micros),
+        Version::One => group.field("cpu.stat", "throttled_time").map(Duration::from_nanos),
     };
-    Duration::from_micros(read().unwrap_or(0))
+    cgroup::of("cpu").iter().filter_map(of).max().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -21,10 +21,20 @@ pub fn fork(child: impl FnOnce() -> i32) -> io::Result<Pid> {
     // SAFETY: what the child may do afterwards is as documented; nothing else is required.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
+        let _guard = EndsHere;
         let status = child();
         exit_now(status);
     }
     created(pid)
+}
+
+/// A child that panics must not go on with what its creator was about to do.
+struct EndsHere;
+
+impl Drop for EndsHere {
+    fn drop(&mut self) {
+        exit_now(101);
+    }
 }
 
 /// Ends this process at once: no destructors, no buffers written.

@@ -15,7 +15,8 @@ pub struct HistoryArgs {
 
     /// List so many at most, the newest first.
     #[arg(long, value_name = "N", default_value_t = 20)]
-    pub last: usize,
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub last: u32,
 
     #[command(flatten)]
     pub store: StoreArgs,

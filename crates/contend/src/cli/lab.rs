@@ -1,9 +1,9 @@
 //! `contend lab`.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueHint};
+use contend_lab::experiment::Cap;
 
 /// Measures what processes, threads and other units of concurrency cost on this machine.
 ///
@@ -76,7 +76,10 @@ pub struct HowArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub budget: Option<f64>,
 
-    /// Only cases that have this parameter with this value, or do not have it at all.
+    /// Only cases that have this parameter with this value; may be given several times.
+    ///
+    /// With nothing after `=`, those that do not have it. Several values of one parameter are
+    /// all allowed. Experiments that know no such parameter are not touched.
     #[arg(long, value_name = "PARAMETER=VALUE", value_parser = only)]
     pub only: Vec<(String, String)>,
 
@@ -84,11 +87,12 @@ pub struct HowArgs {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 
-    /// Stop looking for a limit after so many units; `none` to go to the end.
+    /// Stop looking for a limit after so many units, 10,000 by default; `none` to go to the end.
     ///
-    /// At the end nothing on this machine can start a process for a second or two.
-    #[arg(long, value_name = "N|none", default_value = "10000", allow_negative_numbers = true)]
-    pub cap: Cap,
+    /// At the end nothing on this machine can start a process for a second or two. With --quick
+    /// the default is 1,000.
+    #[arg(long, value_name = "N|none", allow_negative_numbers = true, value_parser = cap)]
+    pub cap: Option<Cap>,
 
     /// Do not ask before going to the end.
     #[arg(long)]
@@ -99,7 +103,7 @@ pub struct HowArgs {
     pub step_seconds: Option<f64>,
 
     /// Print what would be measured, and measure nothing.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub dry_run: bool,
 
     /// Write everything as JSON (schema contend.lab/1) to this file, `-` for standard output
@@ -128,21 +132,11 @@ pub struct StoreArgs {
     pub store: Option<PathBuf>,
 }
 
-/// Where a search for a limit stops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cap(pub Option<u64>);
-
-impl FromStr for Cap {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "none" {
-            return Ok(Self(None));
-        }
-        match text.parse() {
-            Ok(0) | Err(_) => Err("give a number from 1, or none".to_owned()),
-            Ok(cap) => Ok(Self(Some(cap))),
-        }
+fn cap(text: &str) -> Result<Cap, String> {
+    match text.parse() {
+        _ if text == "none" => Ok(Cap::None),
+        Ok(0) | Err(_) => Err("give a number from 1, or none".to_owned()),
+        Ok(cap) => Ok(Cap::At(cap)),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory};
-use contend_lab::experiment::{Sampling, Scope, Size};
+use contend_lab::experiment::{Cap, Sampling, Scope, Size};
 use contend_lab::experiments::TABLE;
 use contend_lab::suites::SUITES;
 use contend_record::parameters::Parameters;
@@ -37,7 +37,7 @@ pub fn run(args: &GenerateArgs) -> Result<Exit> {
 
 /// The experiments and suites, from their table.
 fn experiments() -> String {
-    let scope = Scope { size: Size::Full, cap: Some(10_000), step_milliseconds: 1000 };
+    let scope = Scope { size: Size::Full, cap: Cap::Usual, step_milliseconds: 1000 };
     let mut out = String::from(
         "# Experiments\n\nThis page is made by `contend generate experiments` from the table in \
          `crates/lab/src/experiments/`.\nHow they are measured is in [lab.md](lab.md).\n",

@@ -48,6 +48,10 @@ fn again(number: i64, schema: &str, text: &str) -> Result<String> {
             format!("run {number} has the schema {schema}, which this contend cannot show");
         return Err(UsageError(message).into());
     }
+    if text == "{}" {
+        let message = format!("run {number} was ended before it had measured anything");
+        return Err(UsageError(message).into());
+    }
     let record: RunRecord = serde_json::from_str(text)
         .with_context(|| format!("the record of run {number} cannot be read"))?;
     Ok(render::lab::report(&record, output::width()))

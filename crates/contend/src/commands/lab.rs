@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
-use contend_lab::experiment::{Experiment, Sampling, Scope, Size};
+use contend_lab::experiment::{Cap, Experiment, Sampling, Scope, Size};
 use contend_lab::experiments::TABLE;
 use contend_lab::isolate::Machine;
 use contend_lab::plan::Plan;
@@ -58,11 +58,17 @@ fn measure(settings: LabRun) -> Result<Exit> {
     let warnings = host::unfavourable(&host);
     let circumstances = Circumstances { host, started_at, warnings };
     let record = runner::run(&settings.plan, circumstances, &mut machine, &mut follower);
-    let kept = follower.finish(&record);
-    write(&record, settings, to_stdout)?;
-    if let Some(number) = kept.context("the run is shown above, but was not kept")? {
-        output::stderr(&format!("kept as run {number}: contend history show {number}\n"))?;
+    let kept = follower.finish(&record).context("the run is shown above, but was not kept");
+    let elsewhere = settings.given_store.as_ref().map_or_else(String::new, |path| {
+        format!(" --store {}", render::text::printable(&path.display().to_string()))
+    });
+    let written = write(&record, settings, to_stdout);
+    if let Ok(Some(number)) = &kept {
+        let again = format!("contend history show {number}{elsewhere}");
+        output::stderr(&format!("kept as run {number}: {again}\n"))?;
     }
+    written?;
+    kept?;
     match signals.interrupted() {
         Some(signal) if record.ending == Ending::Interrupted => Ok(Exit::Signal(signal)),
         _ if record.cases.iter().all(|case| case.samples.is_empty()) => {
@@ -87,14 +93,18 @@ fn write(record: &RunRecord, settings: LabRun, to_stdout: bool) -> Result<()> {
 
 /// Asks before nobody can start a process for a while.
 fn agreed() -> Result<bool> {
-    output::stderr(
-        "Going to the end: for a second or two nothing on this machine (or nothing of this user) \
-         can start\na process or thread. Go on? [y/N] ",
-    )?;
+    let question = "This goes to the end: for some seconds nothing on this machine, or nothing of \
+                    this user, can start a process or thread. Go on? [y/N]";
+    output::stderr(&(textwrap::fill(question, output::width().min(100)) + " "))?;
     std::io::stderr().flush()?;
     let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).context("cannot read the answer")?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    let read = std::io::stdin().read_line(&mut answer).context("cannot read the answer")?;
+    let agreed = matches!(answer.trim(), "y" | "Y" | "yes");
+    if !agreed {
+        let newline = if read == 0 { "\n" } else { "" };
+        output::stderr(&format!("{newline}Nothing was measured.\n"))?;
+    }
+    Ok(agreed)
 }
 
 /// One line for each experiment and suite.
@@ -119,7 +129,7 @@ fn list() -> String {
 
 /// What of it cannot be measured here, and why.
 fn missing(experiment: &Experiment) -> String {
-    let scope = Scope { size: Size::Full, cap: Some(1), step_milliseconds: 0 };
+    let scope = Scope { size: Size::Full, cap: Cap::Usual, step_milliseconds: 0 };
     let cases = (experiment.cases)(&scope);
     let reasons: Vec<_> = cases
         .iter()

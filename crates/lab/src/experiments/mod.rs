@@ -24,13 +24,15 @@ pub fn find(name: &str) -> Option<&'static Experiment> {
     TABLE.iter().copied().find(|experiment| experiment.name == name)
 }
 
-/// The experiments that match any of the patterns, in which `*` stands for anything, in the
-/// order of the table.
+/// The experiments that match any of the patterns, in which `*` stands for anything, or that are
+/// of a family of this name, in the order of the table.
 ///
 /// # Errors
 /// The first pattern that nothing matches.
 pub fn matching<'a>(patterns: &[&'a str]) -> Result<Vec<&'static Experiment>, &'a str> {
-    let is_hit = |pattern: &str, experiment: &Experiment| matches(pattern, experiment.name);
+    let is_hit = |pattern: &str, experiment: &Experiment| {
+        matches(pattern, experiment.name) || pattern == experiment.family()
+    };
     for &pattern in patterns {
         if !TABLE.iter().any(|experiment| is_hit(pattern, experiment)) {
             return Err(pattern);
@@ -55,7 +57,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Scope, Size};
+    use crate::experiment::{Cap, Scope, Size};
     use std::collections::HashSet;
 
     #[test]
@@ -66,6 +68,7 @@ mod tests {
             matching(patterns).expect("they match").iter().map(|e| e.name).collect()
         };
         assert_eq!(names(&["sharing/thread", "engine/e*"]), ["engine/empty", "sharing/thread"]);
+        assert_eq!(names(&["sharing"]), ["sharing/process", "sharing/thread"]);
         assert_eq!(matching(&["units/*", "nothing"]).expect_err("no such"), "nothing");
     }
 
@@ -77,7 +80,7 @@ mod tests {
             assert!(!experiment.summary.is_empty() && !experiment.about.is_empty());
             assert!(experiment.name.contains('/'));
             for size in [Size::Full, Size::Quick, Size::Smallest] {
-                let scope = Scope { size, cap: Some(100), step_milliseconds: 0 };
+                let scope = Scope { size, cap: Cap::Usual, step_milliseconds: 0 };
                 let cases = (experiment.cases)(&scope);
                 assert!(!cases.is_empty(), "{} has no case in {size:?}", experiment.name);
                 let different: HashSet<_> = cases.iter().collect();

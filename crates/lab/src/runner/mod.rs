@@ -18,6 +18,7 @@ use std::time::Duration;
 use contend_record::Warning;
 use contend_record::lab::{Calibration, Case, Ending, RunRecord, SCHEMA, Step, Stopped, Unit};
 use contend_record::parameters::Parameters;
+use contend_record::stats::median;
 use contend_record::warning::WarningId;
 
 use crate::experiment::{Facts, Sampling};
@@ -57,9 +58,11 @@ struct Track<'a> {
     session: Option<Box<dyn Session>>,
     facts: Facts,
     samples: Samples,
-    /// A process for it is made so soon that every sample can have its own.
-    cheap: bool,
-    /// Time that its samples took.
+    /// Whether a process for it is made so soon that every sample can have its own.
+    cheap: Option<bool>,
+    /// Processes that were made for it.
+    processes: u64,
+    /// Time that was spent on it after it was first opened and warmed up.
     used: Duration,
     steps: Vec<Step>,
     stopped: Option<Stopped>,
@@ -70,6 +73,11 @@ struct Track<'a> {
 impl Track<'_> {
     fn is_done(&self) -> bool {
         self.stopped.is_some() || self.skipped.is_some()
+    }
+
+    /// Whether it was to be measured at all.
+    fn samples_wanted(&self) -> bool {
+        self.skipped.is_none() || self.samples.count() > 0
     }
 
     fn stop(&mut self, why: Stopped) {
@@ -110,6 +118,8 @@ struct Run<'a> {
     window: Window,
     calibration: Option<Calibration>,
     sentinel: Option<Sentinel>,
+    /// Every distance that the sentinel has found.
+    distances: Vec<f64>,
     kept: Duration,
 }
 
@@ -135,7 +145,8 @@ impl<'a> Run<'a> {
             session: None,
             facts: Facts::new(),
             samples: Samples::new(planned.experiment, plan.seed.wrapping_add(index as u64)),
-            cheap: false,
+            cheap: None,
+            processes: 0,
             used: Duration::ZERO,
             steps: Vec::new(),
             stopped: None,
@@ -156,6 +167,7 @@ impl<'a> Run<'a> {
             window: Window { since: started, before: reading, members: Vec::new() },
             calibration: None,
             sentinel: None,
+            distances: Vec::new(),
             kept: started,
             world,
             observer,
@@ -214,11 +226,24 @@ impl<'a> Run<'a> {
         self.tracks.iter().any(|track| !track.is_done())
     }
 
-    /// The cases of the next round, in an order drawn anew.
+    /// The cases of the next round: first what is done a set number of times and has not been
+    /// done yet, then the others in an order drawn anew.
     fn order(&mut self) -> Vec<usize> {
-        let share = self.plan.budget.div_f64(self.tracks.len().max(1) as f64);
+        let is_fixed = |track: &Track<'_>| track.planned.experiment.sampling != Sampling::Adaptive;
         let unfinished = |index: &usize| !self.tracks[*index].is_done();
         let mut order: Vec<_> = (0..self.tracks.len()).filter(unfinished).collect();
+        let first: Vec<_> = order
+            .iter()
+            .copied()
+            .filter(|&index| is_fixed(&self.tracks[index]) && self.tracks[index].used.is_zero())
+            .collect();
+        if !first.is_empty() {
+            return first;
+        }
+        let fixed = self.tracks.iter().filter(|track| is_fixed(track));
+        let spent: Duration = fixed.map(|track| track.used).sum();
+        let adaptive = self.tracks.iter().filter(|t| !is_fixed(t) && t.samples_wanted()).count();
+        let share = self.plan.budget.saturating_sub(spent).div_f64(adaptive.max(1) as f64);
         if order.iter().any(|&index| self.tracks[index].used < share) {
             order.retain(|&index| self.tracks[index].used < share);
         }
@@ -264,7 +289,14 @@ impl<'a> Run<'a> {
             cases: self.tracks.len(),
             case: self.tracks[index].planned,
         });
-        match self.sample(index) {
+        let began = self.world.now();
+        let is_first = self.tracks[index].samples.count() == 0;
+        let result = self.sample(index);
+        let track = &mut self.tracks[index];
+        if !is_first || track.planned.experiment.sampling != Sampling::Adaptive {
+            track.used += self.world.now().saturating_sub(began);
+        }
+        match result {
             Ok(()) => {}
             Err(SessionError::Interrupted) => self.tracks[index].stop(Stopped::Interrupt),
             Err(SessionError::Failed(message)) => self.tracks[index].fail(message),
@@ -272,16 +304,15 @@ impl<'a> Run<'a> {
     }
 
     fn sample(&mut self, index: usize) -> Result<(), SessionError> {
-        let long = self.warm_up(index)?;
-        let track = &self.tracks[index];
-        let handed_over = (track.planned.experiment.hands_over)(&track.planned.parameters);
+        let planned = self.tracks[index].planned;
+        let handed_over = (planned.experiment.hands_over)(&planned.parameters);
         let before = if handed_over { self.distance()? } else { None };
+        let long = self.warm_up(index)?;
         let iterations = self.tracks[index].samples.iterations;
         let mut taken = match long {
             Some(taken) => taken,
             None => self.take(index, iterations)?,
         };
-        self.tracks[index].used += taken.elapsed;
         let after = if handed_over { self.distance()? } else { None };
         let distance = before.zip(after);
         if let Some((before, after)) = distance {
@@ -289,12 +320,16 @@ impl<'a> Run<'a> {
         }
         let track = &mut self.tracks[index];
         let place = track.samples.push(taken.sample);
-        if distance.is_some_and(|(before, after)| noise::moved(before, after)) {
+        let usual = median(&self.distances).unwrap_or(0.0);
+        let moved = |(before, after)| {
+            noise::moved(before, after) || noise::moved(usual, after) || noise::moved(usual, before)
+        };
+        if distance.is_some_and(moved) {
             track.samples.disturb(place);
         }
         // Where the program lies in memory, and on which CPU it began, stays the same for the
         // life of a process and sways its figures: the next sample gets another one.
-        if track.cheap && track.planned.experiment.sampling == Sampling::Adaptive {
+        if track.cheap == Some(true) && track.planned.experiment.sampling == Sampling::Adaptive {
             track.session = None;
         }
         self.window.members.push((index, place));
@@ -312,7 +347,8 @@ impl<'a> Run<'a> {
         let session = self.world.open(planned.experiment, &planned.parameters)?;
         let opening = self.world.now().saturating_sub(began);
         let track = &mut self.tracks[index];
-        track.cheap = opening <= self.plan.sample;
+        track.cheap.get_or_insert(opening <= self.plan.sample);
+        track.processes += 1;
         track.facts = session.facts();
         track.session = Some(session);
         if planned.experiment.sampling != Sampling::Adaptive {
@@ -354,8 +390,19 @@ impl<'a> Run<'a> {
 
     fn distance(&mut self) -> Result<Option<f64>, SessionError> {
         let Some(sentinel) = &mut self.sentinel else { return Ok(None) };
-        let taken = sentinel.session.sample(sentinel.iterations, &mut |_| {})?;
-        Ok(Some(taken.sample.value))
+        match sentinel.session.sample(sentinel.iterations, &mut |_| {}) {
+            Ok(taken) => {
+                self.distances.push(taken.sample.value);
+                Ok(Some(taken.sample.value))
+            }
+            Err(SessionError::Interrupted) => Err(SessionError::Interrupted),
+            Err(SessionError::Failed(message)) => {
+                self.sentinel = None;
+                let message = format!("whether the host moves CPUs is not watched: {message}");
+                self.circumstances.warnings.push(Warning::new(WarningId::Uncalibrated, message));
+                Ok(None)
+            }
+        }
     }
 
     /// Judges the samples of the window, if it is long enough or the last one.
@@ -422,15 +469,19 @@ impl<'a> Run<'a> {
 fn case(track: &Track<'_>) -> Case {
     let mut case = track.samples.summarise(track.planned, track.stopped);
     case.facts.extend(track.facts.clone());
+    if track.processes > 0 {
+        case.facts.insert("processes".to_owned(), track.processes.into());
+    }
     case.timeline.clone_from(&track.steps);
     case.warnings.clone_from(&track.warnings);
     case.skipped.clone_from(&track.skipped);
     let all = case.samples.len();
     if !case.disturbed.is_empty() {
         let message = format!(
-            "{} of {all} samples were taken while others used more than {:.0} % of the CPUs, or \
-             the host moved a CPU",
+            "{} of {} taken while others used more than {:.0} % of the CPUs, or the host moved a \
+             CPU",
             case.disturbed.len(),
+            if all == 1 { "1 sample was".to_owned() } else { format!("{all} samples were") },
             100.0 * noise::TOLERATED
         );
         case.warnings.push(Warning::new(WarningId::OtherLoad, message));
@@ -475,8 +526,8 @@ fn run_warnings(before: Reading, after: Reading, wall: Duration, cpus: usize) ->
     let steal = after.steal.saturating_sub(before.steal);
     let throttled = after.throttled.saturating_sub(before.throttled);
     if others.disturb {
-        let message =
-            format!("others used {:.0} % of the CPUs during the run", 100.0 * others.share);
+        let share = 100.0 * others.share.min(1.0);
+        let message = format!("others used {share:.0} % of the CPUs during the run");
         warnings.push(Warning::new(WarningId::OtherLoad, message));
     }
     if steal.as_secs_f64() > 0.01 * wall.as_secs_f64() * cpus as f64 {

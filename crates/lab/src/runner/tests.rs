@@ -8,7 +8,7 @@ use contend_record::{Host, lab};
 
 use super::*;
 use crate::experiment::{
-    Experiment, Sample, Scope, Size, Subject, SubjectError, always_available, never_hands_over,
+    Cap, Experiment, Sample, Scope, Size, Subject, SubjectError, always_available, never_hands_over,
 };
 use contend_record::parameters::Parameters;
 
@@ -167,7 +167,7 @@ const ABSENT: Experiment = Experiment {
 };
 
 fn plan(experiments: &[&'static Experiment], budget: Duration) -> Plan {
-    let scope = Scope { size: Size::Full, cap: None, step_milliseconds: 0 };
+    let scope = Scope { size: Size::Full, cap: Cap::Usual, step_milliseconds: 0 };
     Plan::new(None, experiments, scope, &[], Some(budget), 42)
 }
 

@@ -39,7 +39,10 @@ mod tests {
             ending: "complete".into(),
         };
         let text = anstream::adapter::strip_str(&list(&[entry], 80)).to_string();
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @r"
+        run  started (UTC)        ended     what
+          7  2026-01-02 03:04:05  complete  suite process-thread
+        ");
         assert_eq!(list(&[], 80), "No runs are kept yet.\n");
     }
 }

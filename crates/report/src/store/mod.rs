@@ -106,7 +106,7 @@ impl Store {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             make_private(folder).map_err(|error| StoreError::Open {
                 path: path.to_owned(),
-                reason: format!("{}: {error}", folder.display()),
+                reason: format!("cannot make the folder {}: {}", folder.display(), error.kind()),
             })?;
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
@@ -122,18 +122,34 @@ impl Store {
     /// When it is not there, or is none.
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        store.check()?;
-        Ok(store)
+        match store.check() {
+            // A program that was killed while it wrote has left a journal, which must be rolled
+            // back first, and that is writing.
+            Err(StoreError::Read { .. }) => {
+                let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+                store.check()?;
+                Ok(store)
+            }
+            result => result.map(|()| store),
+        }
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        if path.metadata().is_ok_and(|data| !data.is_file() && !data.is_dir()) {
+            let reason = "it is no regular file".to_owned();
+            return Err(StoreError::Open { path: path.to_owned(), reason });
+        }
         let failed = |error: rusqlite::Error| StoreError::Open {
             path: path.to_owned(),
             reason: match std::fs::File::open(path).and_then(|file| file.metadata()) {
+                Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
+                    "it is not there, or cannot be made in this folder".to_owned()
+                }
                 // SQLite's own words are "unable to open database file", whatever is wrong.
-                Err(source) => source.to_string(),
+                Err(source) => source.kind().to_string(),
                 Ok(data) if data.is_dir() => "it is a folder".to_owned(),
+                Ok(data) if !data.is_file() => "it is no regular file".to_owned(),
                 Ok(_) => plain(&error),
             },
         };
@@ -195,6 +211,18 @@ impl Store {
             )
             .map_err(|error| self.writing(&error))?;
         Ok(())
+    }
+
+    /// Brings a run up to date if no other program is writing just now.
+    ///
+    /// # Errors
+    /// As [`Store::update`], and when another program is writing.
+    pub fn update_if_free(&self, id: i64, run: &Kept<'_>) -> Result<(), StoreError> {
+        let set = |patience| self.connection.busy_timeout(patience);
+        set(Duration::from_millis(50)).map_err(|error| self.writing(&error))?;
+        let result = self.update(id, run);
+        set(PATIENCE).map_err(|error| self.writing(&error))?;
+        result
     }
 
     /// The last runs, the newest first.
@@ -349,6 +377,25 @@ mod tests {
         let error = Store::open(&path).expect_err("it is newer").to_string();
         assert!(error.contains("newer contend (its version is 99"), "{error}");
         assert!(Store::open_to_read(&path).is_err());
+    }
+
+    #[test]
+    fn a_writer_that_was_killed_leaves_a_store_that_can_be_read() {
+        let (folder, path) = file();
+        let store = Store::open(&path).expect("it is made");
+        store.add(&kept("one", "{}")).expect("room");
+        // What a killed writer leaves: the file half changed, and the journal to undo it.
+        store.connection.execute_batch("PRAGMA cache_size = 1; BEGIN IMMEDIATE").expect("free");
+        let long = "x".repeat(200_000);
+        store.add(&kept("two", &long)).expect("room");
+        let copy = folder.path().join("copy.db");
+        let beside = |path: &Path| PathBuf::from(format!("{}-journal", path.display()));
+        std::fs::copy(beside(&path), beside(&copy)).expect("there is a journal");
+        std::fs::copy(&path, &copy).expect("room");
+        drop(store);
+        let list = Store::open_to_read(&copy).expect("it is rolled back").list(9);
+        let titles: Vec<_> = list.expect("rows").into_iter().map(|entry| entry.title).collect();
+        assert_eq!(titles, ["one"]);
     }
 
     #[test]

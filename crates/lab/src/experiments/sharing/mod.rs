@@ -15,6 +15,11 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     vec![Parameters::new().with("step_ms", scope.step_milliseconds)]
 }
 
+/// The memory of processes must be visible.
+fn unavailable(_: &Parameters) -> Option<String> {
+    crate::experiments::units::parent::memory_unreadable()
+}
+
 /// Tells the steps of a demonstration, with a pause after each.
 struct Story<'a> {
     began: Instant,
@@ -85,6 +90,16 @@ fn rollup(pid: i32) -> Rollup {
     let mut buffer = [0; 4096];
     read_once(&format!("/proc/{pid}/smaps_rollup"), &mut buffer)
         .map_or_else(|_| Rollup::default(), Rollup::parse)
+}
+
+/// Gives a process that is about to wait a moment to do so.
+fn until_asleep(pid: i32) {
+    for _ in 0..200 {
+        if task(pid, pid).state == "S" {
+            break;
+        }
+        std::thread::sleep(Duration::from_micros(500));
+    }
 }
 
 /// The process's own entry in a look.

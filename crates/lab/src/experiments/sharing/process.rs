@@ -11,10 +11,9 @@ use contend_sys::{Pid, Signal};
 use rustix::pipe::PipeFlags;
 use std::os::fd::OwnedFd;
 
-use super::{Seen, Story, cases, look, of, own_pid};
+use super::{Seen, Story, cases, look, of, own_pid, unavailable, until_asleep};
 use crate::experiment::{
-    Attempt, Experiment, Facts, Sample, Sampling, Subject, SubjectError, always_available,
-    never_hands_over,
+    Attempt, Experiment, Facts, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
 
 /// The row of the table.
@@ -32,7 +31,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     sampling: Sampling::Fixed(1),
     fit_over: None,
     cases,
-    unavailable: always_available,
+    unavailable,
     hands_over: never_hands_over,
     subject: |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
 };
@@ -102,10 +101,12 @@ impl Subject for Demonstration {
         let pid = child.pid.as_raw_nonzero().get();
         let both = [parent, pid];
         let inherited = child.tell(b'?')?;
+        until_asleep(pid);
         story.step("child", "is there after the fork, and looks", at(inherited), look(&both));
 
         let before = of(&look(&both), pid);
         let written = child.tell(b'+')?;
+        until_asleep(pid);
         let after = look(&both);
         let copied = of(&after, pid).private_bytes as f64 - before.private_bytes as f64;
         let faults = of(&after, pid).minor_faults.saturating_sub(before.minor_faults);

@@ -7,10 +7,9 @@ use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 use contend_sys::pages::{Pages, increment};
 
-use super::{Seen, Story, cases, look, of, own_pid};
+use super::{Seen, Story, cases, look, of, own_pid, unavailable};
 use crate::experiment::{
-    Attempt, Experiment, Facts, Sample, Sampling, Subject, SubjectError, always_available,
-    never_hands_over,
+    Attempt, Experiment, Facts, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
 
 /// The row of the table.
@@ -26,7 +25,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     sampling: Sampling::Fixed(1),
     fit_over: None,
     cases,
-    unavailable: always_available,
+    unavailable,
     hands_over: never_hands_over,
     subject: |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
 };

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::parent::own_rollup;
 use super::park::{Processes, Threads};
 use crate::experiment::{
-    Attempt, Experiment, Sample, Sampling, Scope, Subject, SubjectError, always_available,
+    Attempt, Cap, Experiment, Sample, Sampling, Scope, Subject, SubjectError, always_available,
     never_hands_over,
 };
 use crate::limits::{self, Kind, Limit, OfUnit, Spent, Watched};
@@ -58,8 +58,12 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let most = *scope.choose(&[u64::MAX], &[1000], &[20]).first().unwrap_or(&u64::MAX);
-    let cap = scope.cap.map(|cap| cap.min(most));
+    let usual = scope.choose(&[10_000], &[1000], &[20])[0];
+    let cap = match scope.cap {
+        Cap::Usual => Some(usual),
+        Cap::At(cap) => Some(cap),
+        Cap::None => None,
+    };
     ["process", "thread"]
         .into_iter()
         .map(|kind| {
@@ -103,7 +107,8 @@ impl Subject for Trial {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let unit = measure_few(self.kind);
         let watched = limits::applying(self.kind, unit);
-        let predicted: Vec<Limit> = watched.iter().map(|watched| watched.limit.clone()).collect();
+        let predicted: Vec<Limit> =
+            watched.iter().map(|watched| beside_breeder(watched.limit.clone())).collect();
         let outcome = self.try_out(&watched)?;
         let held = prediction_held(predicted.first(), &outcome);
         let created = outcome.created;
@@ -124,11 +129,29 @@ impl Subject for Trial {
     }
 }
 
+/// The limit when the breeder, a process more, is there.
+fn beside_breeder(mut limit: Limit) -> Limit {
+    if limit.name.contains("pid")
+        || [limits::NPROC, "kernel.threads-max"].contains(&limit.name.as_str())
+    {
+        limit.in_use += 1;
+        limit.allows = limit.allows.saturating_sub(1);
+    }
+    limit
+}
+
+/// How far a number may be from the prediction: others come and go.
+const TOLERANCE: f64 = 0.02;
+const FEW_UNITS: f64 = 4.0;
+
 /// Whether what was predicted came to pass, as far as the trial went.
 fn prediction_held(predicted: Option<&Limit>, outcome: &Outcome) -> Option<bool> {
     let predicted = predicted?;
-    let about = (predicted.allows as f64 * 0.02).max(32.0);
+    let about = (predicted.allows as f64 * TOLERANCE).max(FEW_UNITS);
     let near = (outcome.created as f64 - predicted.allows as f64).abs() <= about;
+    if outcome.created == 0 {
+        return None; // nothing was tried
+    }
     Some(match &outcome.stopped_by {
         StoppedBy::Cap => predicted.allows >= outcome.created,
         StoppedBy::MemoryFloor => predicted.name == "memory",
@@ -145,19 +168,20 @@ fn measure_few(kind: Kind) -> OfUnit {
         let machine = MemInfo::read();
         machine.kernel_stacks + machine.page_tables + machine.slab_unreclaimable + own_rollup().pss
     };
-    let before = memory();
+    let (before, mappings) = (memory(), limits::own_mappings());
     let Ok(mut units) = Units::new(kind) else { return usual };
     let stack = units.stack_bytes();
-    let complete = (0..FEW).all(|_| units.add().is_ok()) && units.await_all(0).is_ok();
+    let complete = (0..FEW).all(|_| units.add().is_ok()) && units.await_all().is_ok();
     // Of a process its own pages are counted, not those that it shares with its creator.
     let own = if kind == Kind::Process { 36e3 } else { 0.0 };
     let each = memory().saturating_sub(before) as f64 / FEW as f64 + own;
+    let mappings = limits::own_mappings().saturating_sub(mappings) as f64 / FEW as f64;
     let released = units.release();
     if !complete || released.is_err() {
         return OfUnit { stack, ..usual };
     }
     // A few units are a coarse measure; others use memory too.
-    OfUnit { memory: each.clamp(0.3 * usual.memory, 3.0 * usual.memory), stack }
+    OfUnit { memory: each.clamp(0.3 * usual.memory, 3.0 * usual.memory), stack, mappings }
 }
 
 /// Units of either kind.
@@ -181,10 +205,10 @@ impl Units {
         }
     }
 
-    /// Waits for all but those that were there `already`.
-    fn await_all(&self, already: usize) -> Result<(), SubjectError> {
+    /// Waits until all of them wait.
+    fn await_all(&mut self) -> Result<(), SubjectError> {
         match self {
-            Self::Processes(processes) => processes.await_all(already),
+            Self::Processes(processes) => processes.await_all(),
             Self::Threads(threads) => {
                 threads.await_all();
                 Ok(())
@@ -235,7 +259,7 @@ impl Trial {
                 break (None, StoppedBy::Cap);
             }
             if created.is_multiple_of(EVERY) {
-                units.await_all(told(created))?;
+                units.await_all()?;
                 send(tell, &News::Created(created))?;
                 if limits::memory_available() < limits::memory_floor() {
                     break (None, StoppedBy::MemoryFloor);
@@ -246,7 +270,7 @@ impl Trial {
                 Err(error) => break (Some(error), StoppedBy::Unknown),
             }
         };
-        units.await_all(told(created))?;
+        units.await_all()?;
         let mut outcome = Outcome {
             created,
             errno: error.as_ref().map(errno_name),
@@ -261,41 +285,49 @@ impl Trial {
     }
 }
 
-/// Units that were already waited for, when so many have been created.
-fn told(created: u64) -> usize {
-    let before = if created.is_multiple_of(EVERY) {
-        created.saturating_sub(EVERY)
-    } else {
-        created - created % EVERY
-    };
-    usize::try_from(before).unwrap_or(0)
-}
-
 /// Which limit it was, with all units there.
 fn find_culprit(outcome: &mut Outcome, watched: &[Watched], units: &mut Units) {
     let mut full = Vec::new();
     for watched in watched {
+        let name = watched.limit.name.as_str();
         match watched.spent() {
-            Spent::Refused(evidence) => {
-                outcome.stopped_by = StoppedBy::Limit(watched.limit.name.clone());
+            // The counter may be that of a group whose child was at its limit.
+            Spent::Refused { evidence, is_full } => {
                 outcome.evidence.push(evidence);
-                return;
+                if is_full || full.is_empty() {
+                    full.insert(0, (name, None));
+                }
             }
-            Spent::Full(evidence) => full.push((watched.limit.name.clone(), evidence)),
+            Spent::Full(evidence) => full.push((name, Some(evidence))),
             Spent::No => {}
         }
     }
-    if let Some((name, evidence)) = full.into_iter().next() {
-        outcome.evidence.push(evidence);
-        if name == "RLIMIT_NPROC" {
-            outcome.evidence.extend(raise_and_try_again(units));
+    // Raising this limit and trying again is the best evidence there is, either way: what others
+    // of this user have elsewhere cannot be counted.
+    let counts = watched.iter().any(|watched| watched.limit.name == limits::NPROC);
+    match if counts { raise_and_try_again(units) } else { None } {
+        Some((true, evidence)) => {
+            outcome.evidence.push(evidence);
+            full.sort_by_key(|(name, _)| *name != limits::NPROC);
+            if full.first().is_none_or(|(name, _)| *name != limits::NPROC) {
+                full.insert(0, (limits::NPROC, None));
+            }
         }
-        outcome.stopped_by = StoppedBy::Limit(name);
+        Some((false, evidence)) if full.iter().any(|(name, _)| *name == limits::NPROC) => {
+            outcome.evidence.push(evidence);
+            full.retain(|(name, _)| *name != limits::NPROC);
+        }
+        _ => {}
+    }
+    if let Some((name, evidence)) = full.into_iter().next() {
+        outcome.stopped_by = StoppedBy::Limit(name.to_owned());
+        outcome.evidence.splice(0..0, evidence);
     }
 }
 
-/// What happens with the soft limit on processes raised, where that is allowed.
-fn raise_and_try_again(units: &mut Units) -> Option<String> {
+/// Whether one more can be created with the soft limit on processes raised, where that is
+/// allowed, and how this is told.
+fn raise_and_try_again(units: &mut Units) -> Option<(bool, String)> {
     let before = getrlimit(Resource::Nproc);
     if before.current == before.maximum {
         return None;
@@ -303,11 +335,17 @@ fn raise_and_try_again(units: &mut Units) -> Option<String> {
     setrlimit(Resource::Nproc, Rlimit { current: before.maximum, ..before }).ok()?;
     let again = units.add();
     let _ = setrlimit(Resource::Nproc, before);
+    let name = limits::NPROC;
     Some(match again {
-        Ok(()) => {
-            "with its soft limit raised to the hard one, one more could be created".to_owned()
+        Ok(()) => (
+            true,
+            format!(
+                "with {name} raised from the soft limit to the hard one, one more could be created"
+            ),
+        ),
+        Err(error) => {
+            (false, format!("it was not {name}: raised, it is {} again", errno_name(&error)))
         }
-        Err(error) => format!("with its soft limit raised: {}", errno_name(&error)),
     })
 }
 
@@ -411,15 +449,11 @@ mod tests {
         let held = |created, by| prediction_held(Some(&predicted), &outcome(created, by));
         let by = |name: &str| StoppedBy::Limit(name.to_owned());
         assert_eq!(held(31_900, by("kernel.pid_max")), Some(true));
+        assert_eq!(held(0, by("kernel.pid_max")), None);
         assert_eq!(held(20_000, by("kernel.pid_max")), Some(false));
         assert_eq!(held(31_900, by("cgroup pids.max")), Some(false));
         assert_eq!(held(10_000, StoppedBy::Cap), Some(true));
         assert_eq!(held(40_000, StoppedBy::Cap), Some(false));
         assert_eq!(held(31_000, StoppedBy::Unknown), Some(false));
-    }
-
-    #[test]
-    fn the_breeder_waits_for_each_unit_once() {
-        assert_eq!([0, 1, 63, 64, 65, 128, 130].map(told), [0, 0, 0, 0, 64, 64, 128]);
     }
 }

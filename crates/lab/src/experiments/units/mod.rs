@@ -3,7 +3,7 @@
 pub mod create;
 pub mod limit;
 pub mod memory;
-mod parent;
+pub mod parent;
 mod park;
 mod pool;
 pub mod startup;

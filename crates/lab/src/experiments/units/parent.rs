@@ -2,9 +2,10 @@
 
 use contend_record::parameters::Parameters;
 use contend_sys::pages::{PageSize, Pages};
-use contend_sys::procfs::{MemInfo, Rollup, Status, read_once};
+use contend_sys::procfs::{Rollup, Status, read_once};
 
 use crate::experiment::{Attempt, Facts, SubjectError};
+use crate::limits;
 
 /// The parameter that says how much memory the creator has touched.
 pub const SIZE: &str = "parent_mib";
@@ -26,6 +27,10 @@ impl Parent {
         let bytes = bytes(parameters);
         if bytes == 0 {
             return Ok(Self(None));
+        }
+        // Others may have taken what was there when the plan was made.
+        if let Some(reason) = unavailable(parameters) {
+            return Err(SubjectError::Wrong(reason));
         }
         let huge = parameters.flag(HUGE);
         let size = if huge { PageSize::Huge } else { PageSize::Base };
@@ -56,9 +61,10 @@ fn bytes(parameters: &Parameters) -> u64 {
 /// Why there cannot be such a parent here, if so.
 pub fn unavailable(parameters: &Parameters) -> Option<String> {
     let bytes = bytes(parameters);
-    let available = MemInfo::read().available;
-    if bytes > 0 && available < 2 * bytes + 256 * MIB {
-        let (need, have) = ((2 * bytes) / MIB + 256, available / MIB);
+    let available = limits::memory_available();
+    let needed = bytes + bytes / 4 + limits::memory_floor();
+    if bytes > 0 && available < needed {
+        let (need, have) = (needed / MIB, available / MIB);
         return Some(format!("needs {need} MiB of memory, and {have} MiB are available"));
     }
     let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
@@ -66,6 +72,18 @@ pub fn unavailable(parameters: &Parameters) -> Option<String> {
         return Some("transparent huge pages are switched off".to_owned());
     }
     None
+}
+
+/// Why the memory of processes cannot be seen here, if so.
+pub fn memory_unreadable() -> Option<String> {
+    let mut buffer = [0; 4096];
+    match read_once("/proc/self/smaps_rollup", &mut buffer) {
+        Ok(text) if Rollup::parse(text).rss > 0 => None,
+        Ok(_) => Some("/proc/self/smaps_rollup does not tell the memory of a process".to_owned()),
+        Err(error) => Some(format!(
+            "cannot read /proc/self/smaps_rollup, so it needs another way to see memory: {error}"
+        )),
+    }
 }
 
 /// `smaps_rollup` of this process; zeros where it cannot be read.

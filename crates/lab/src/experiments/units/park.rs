@@ -4,9 +4,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use contend_sys::child::Which;
 use contend_sys::process::{exit_now, fork};
 use contend_sys::thread::{Attributes, Job, Thread, start};
 use contend_sys::{Pid, Signal, child};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::PipeFlags;
 
 use crate::experiment::{Attempt, SubjectError};
@@ -20,6 +22,8 @@ pub struct Processes {
     gate: Option<OwnedFd>,
     waits_at: OwnedFd,
     ready: (OwnedFd, OwnedFd),
+    /// How many have told that they wait.
+    heard: usize,
 }
 
 impl Processes {
@@ -30,7 +34,7 @@ impl Processes {
     pub fn new() -> Result<Self, SubjectError> {
         let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe");
         let (waits_at, gate) = pipe()?;
-        Ok(Self { pids: Vec::new(), gate: Some(gate), waits_at, ready: pipe()? })
+        Ok(Self { pids: Vec::new(), gate: Some(gate), waits_at, ready: pipe()?, heard: 0 })
     }
 
     /// Creates one more.
@@ -59,15 +63,31 @@ impl Processes {
     ///
     /// # Errors
     /// When one has ended instead.
-    pub fn await_all(&self, already: usize) -> Result<(), SubjectError> {
-        let mut missing = self.pids.len().saturating_sub(already);
+    pub fn await_all(&mut self) -> Result<(), SubjectError> {
         let mut buffer = [0; 4096];
-        while missing > 0 {
-            let wanted = missing.min(buffer.len());
+        while self.heard < self.pids.len() {
+            if !self.someone_is_ready()? {
+                if let Ok(Some((pid, _))) = child::peek(Which::Any) {
+                    let message = format!("process {pid} ended instead of waiting");
+                    return Err(SubjectError::Wrong(message));
+                }
+                continue;
+            }
+            let wanted = (self.pids.len() - self.heard).min(buffer.len());
             let read = rustix::io::read(&self.ready.0, &mut buffer[..wanted]);
-            missing -= read.attempt("hear from a process")?;
+            self.heard += read.attempt("hear from a process")?;
         }
         Ok(())
+    }
+
+    /// Whether one has told that it waits; not, after a moment without.
+    fn someone_is_ready(&self) -> Result<bool, SubjectError> {
+        let mut fds = [PollFd::new(&self.ready.0, PollFlags::IN)];
+        let moment = rustix::time::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        match poll(&mut fds, Some(&moment)) {
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            ready => Ok(ready.attempt("hear from a process")? > 0),
+        }
     }
 
     /// Those that were created.
@@ -206,7 +226,7 @@ mod tests {
     fn processes_wait_and_are_released() {
         let mut processes = Processes::new().expect("pipes");
         (0..3).for_each(|_| processes.add().expect("a process"));
-        processes.await_all(0).expect("they wait");
+        processes.await_all().expect("they wait");
         let pids = processes.pids().to_vec();
         processes.release().expect("they end");
         assert!(pids.iter().all(|&pid| child::reap(pid).is_err()), "all were reaped");

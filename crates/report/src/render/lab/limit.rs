@@ -38,7 +38,8 @@ fn outcome(kind: &str, report: &LimitReport) -> String {
             first.allows
         );
     }
-    let _ = write!(text, "{} were created; ", report.created);
+    let were = if report.created == 1 { "was" } else { "were" };
+    let _ = write!(text, "{} {were} created; ", report.created);
     let error = report.errno.as_ref().map_or_else(String::new, |errno| format!(" ({errno})"));
     text.push_str(&match &report.stopped_by {
         StoppedBy::Cap => "the cap stopped it".to_owned(),
@@ -63,7 +64,7 @@ fn limits(report: &LimitReport, width: usize) -> String {
     const MOST: usize = 4;
     let mut table = plain_table();
     let headings = ["  limit", "value", "in use", "allows", "set in"];
-    let shown = if width < 80 { 4 } else { 5 };
+    let shown = if width < 110 { 4 } else { 5 };
     let row = |cells: [String; 5]| {
         cells.into_iter().take(shown).enumerate().map(|(i, text)| {
             if i == 4 { aligned_left(0, 1, text) } else { aligned_left(i, 1, text) }
@@ -89,7 +90,7 @@ fn limits(report: &LimitReport, width: usize) -> String {
         table.add_row(row([
             format!("  {}", limit.name),
             amount(limit.value),
-            amount(limit.in_use),
+            if limit.name == "memory" { String::new() } else { amount(limit.in_use) },
             allows,
             limit.source.clone(),
         ]));

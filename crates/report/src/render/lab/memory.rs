@@ -8,15 +8,33 @@ use super::{shown, table};
 
 const COLUMNS: [(&str, &str, usize); 6] = [
     ("user", "user", 0),
-    ("kernel stacks", "kernel_stacks", 96),
-    ("page tables", "page_tables", 84),
-    ("objects", "kernel_objects", 84),
+    ("kernel stacks", "kernel_stacks", 110),
+    ("page tables", "page_tables", 100),
+    ("objects", "kernel_objects", 100),
     ("RSS added up", "rss_sum", 0),
-    ("private", "uss_sum", 70),
+    ("private", "uss_sum", 76),
 ];
 
 /// The table, and a sentence for each line through it.
 pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
+    let tables: Vec<_> = table::groups(cases).iter().map(|cases| grid(cases, width)).collect();
+    let mut out = tables.join("\n");
+    let experiment = cases.first().map_or("", |case| case.experiment.as_str());
+    for fit in
+        record.fits.iter().filter(|fit| fit.experiment == experiment && fit.metric == "value")
+    {
+        paragraph(&mut out, "- ", &sentence(record, fit), width);
+    }
+    if cases.iter().any(|case| case.facts.contains_key("others_created_tasks")) {
+        let note = "Others created or ended many tasks meanwhile, three times in a row: the kernel's \
+                    stacks and objects are counted for the whole machine, so these figures are not of \
+                    these units alone.";
+        paragraph(&mut out, "- ", note, width);
+    }
+    out
+}
+
+fn grid(cases: &[&Case], width: usize) -> String {
     let names = table::parameter_names(cases);
     let columns: Vec<_> = COLUMNS.iter().filter(|column| width >= column.2).collect();
     let mut table = plain_table();
@@ -30,14 +48,7 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         let row = parameters.chain([all]).chain(columns.iter().map(|column| figure(column.1)));
         table.add_row(row.enumerate().map(|(i, text)| aligned_left(i, 1, text)));
     }
-    let mut out = styled_lines(table, None, width);
-    let experiment = cases.first().map_or("", |case| case.experiment.as_str());
-    for fit in
-        record.fits.iter().filter(|fit| fit.experiment == experiment && fit.metric == "value")
-    {
-        paragraph(&mut out, "- ", &sentence(record, fit), width);
-    }
-    out
+    styled_lines(table, None, width)
 }
 
 /// What one unit takes, by the lines.

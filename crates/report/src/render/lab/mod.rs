@@ -8,7 +8,7 @@ pub mod timeline;
 
 use std::fmt::Write as _;
 
-use contend_record::lab::{Case, Ending, RunRecord, Unit};
+use contend_record::lab::{Case, Ending, RunRecord, Stopped, Unit};
 use contend_record::warning::WarningId;
 
 use super::layout::{BOLD, DIM, NARROWEST, WARN, paragraph, paragraph_after};
@@ -34,7 +34,7 @@ pub fn report(record: &RunRecord, width: usize) -> String {
 pub fn figures(record: &RunRecord, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
-    headline(&mut out, record);
+    headline(&mut out, record, width);
     for name in experiments(record) {
         out.push('\n');
         let cases: Vec<_> = record.cases.iter().filter(|case| case.experiment == name).collect();
@@ -48,7 +48,6 @@ pub fn figures(record: &RunRecord, width: usize) -> String {
         }
     }
     if record.suite.as_deref() == Some("process-thread") {
-        out.push('\n');
         out.push_str(&process_thread::chapter(record, width));
     }
     out.push('\n');
@@ -59,22 +58,24 @@ pub fn figures(record: &RunRecord, width: usize) -> String {
     out
 }
 
-fn headline(out: &mut String, record: &RunRecord) {
+fn headline(out: &mut String, record: &RunRecord, width: usize) {
     let what =
         record.suite.as_ref().map_or_else(|| "lab".to_owned(), |name| format!("suite {name}"));
     let measured = record.cases.iter().filter(|case| !case.samples.is_empty()).count();
-    let _ = write!(
-        out,
-        "{BOLD}{what}{BOLD:#}: {measured} of {} cases measured in {}",
-        record.cases.len(),
-        seconds(record.wall_seconds)
-    );
+    let all = record.cases.len();
+    let cases = if all == 1 { "case" } else { "cases" };
     let ending = match record.ending {
         Ending::Complete => "",
         Ending::Interrupted => ", interrupted",
         Ending::Unfinished => ", unfinished",
     };
-    let _ = writeln!(out, "{ending}, seed {}", record.seed);
+    let _ = write!(out, "{BOLD}{what}{BOLD:#}");
+    let rest = format!(
+        ": {measured} of {all} {cases} measured in {}{ending}, seed {}",
+        seconds(record.wall_seconds),
+        record.seed
+    );
+    paragraph_after(out, what.len(), &rest, width);
 }
 
 /// Names in the order in which they appear.
@@ -116,8 +117,8 @@ fn skipped(cases: &[&Case]) -> Vec<String> {
             1..=3 => cases.join("; "),
             many => format!("{many} cases"),
         };
-        let which = if which.is_empty() { String::new() } else { format!(" {which}") };
-        format!("not measured:{which}: {}", printable(reason))
+        let which = if which.is_empty() { String::new() } else { format!(" {which}:") };
+        format!("not measured:{which} {}", printable(reason))
     };
     reasons.into_iter().map(sentence).collect()
 }
@@ -149,8 +150,21 @@ fn warn(out: &mut String, message: &str, width: usize) {
 
 fn footer(out: &mut String, record: &RunRecord, width: usize) {
     let host = &record.host;
+    let timed = record.cases.iter().filter(|case| case.metrics.contains_key("cpu_self"));
+    let narrow = timed.clone().filter(|case| case.stopped == Some(Stopped::Interval)).count();
+    let note = match timed.count() {
+        0 => String::new(),
+        all => format!(
+            "Of {all} timed cases {narrow} came to an interval narrower than 2 %; a longer --budget \
+             narrows the others. In [brackets] 95 % intervals of the median, in (parentheses) the \
+             range of fewer than six samples."
+        ),
+    };
+    for line in textwrap::wrap(&note, width) {
+        let _ = writeln!(out, "{DIM}{line}{DIM:#}");
+    }
     let mut note = format!(
-        "{}, {} of {} CPUs, {}, {}; median [95 % interval]",
+        "{}, {} of {} CPUs, {}, {}",
         host.cpu_model,
         host.cpus_allowed,
         host.cpus_online,

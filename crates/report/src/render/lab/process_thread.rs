@@ -16,16 +16,14 @@ pub fn chapter(record: &RunRecord, width: usize) -> String {
     let mut out = format!("{BOLD}{heading}{BOLD:#}");
     let rest = " (processes and threads, 2018; its figures are of another machine)";
     paragraph_after(&mut out, heading.len(), rest, width);
-    out.push('\n');
-    for part in [memory, creation, limit, startup] {
-        if let Some(text) = part(record, width) {
-            out.push_str(&text);
-            out.push('\n');
-        }
+    let parts: Vec<_> = [memory, creation, limit, startup]
+        .into_iter()
+        .filter_map(|part| part(record, width))
+        .collect();
+    if parts.is_empty() {
+        return String::new(); // nothing was measured that could stand beside it
     }
-    out.truncate(out.trim_end().len());
-    out.push('\n');
-    out
+    format!("\n{out}\n{}", parts.join("\n"))
 }
 
 fn grid(rows: &[Vec<String>], width: usize) -> String {
@@ -35,6 +33,12 @@ fn grid(rows: &[Vec<String>], width: usize) -> String {
         table.add_row(cells.map(|(i, text)| aligned_left(i, 1, text)));
     }
     styled_lines(table, None, width)
+}
+
+/// By how much one is more than the other.
+fn more(one: u64, other: u64) -> String {
+    let gap = bytes(one.abs_diff(other) as f64);
+    if one < other { format!("{gap} less") } else { format!("{gap} more") }
 }
 
 /// A time, if there is one.
@@ -83,12 +87,15 @@ fn memory(record: &RunRecord, width: usize) -> Option<String> {
     let text = format!(
         "The workshop added the RSS of the two processes, which counts every page that they share \
          twice. Here that sum is {}, and their proportional sets, which count it once, are {}: the \
-         sum says {:.1} times as much. Processes and threads differ by far less than RSS makes \
-         believe, as long as they share what was there before the fork. (PSS also divides what they \
-         share with other processes of this program; what is private is theirs alone.)",
+         sum says {:.1} times as much. By RSS the two processes take {} than the two threads, by PSS \
+         {}. (PSS also divides what they share with other processes of this program. Private is \
+         what one process alone has: after a fork the parent's pages are shared until one side \
+         writes to them.)",
         size(rss),
         size(pss),
-        rss as f64 / (pss as f64).max(1.0)
+        rss as f64 / (pss as f64).max(1.0),
+        more(rss, one.rss_bytes),
+        more(pss, one.pss_bytes),
     );
     paragraph(&mut out, "", &text, width);
     Some(out)
@@ -118,10 +125,11 @@ fn creation(record: &RunRecord, width: usize) -> Option<String> {
     let text = format!(
         "The workshop took clock(), which is the CPU time of the caller alone: no waiting, and \
          nothing that the children do. For processes that is {:.0} % of the CPU time here, and \
-         {:.2} times the elapsed time. Elapsed, a process costs {:.1} times as much as a thread.",
+         {:.2} times the elapsed time. Elapsed, a process costs {:.1} times as much as a thread{}.",
         100.0 * own / (own + children).max(1.0),
         own / elapsed.max(1.0),
-        elapsed / thread.median?.max(1.0)
+        elapsed / thread.median?.max(1.0),
+        if fork.ci95.is_none() || thread.ci95.is_none() { ", by few samples" } else { "" }
     );
     paragraph(&mut out, "", &text, width);
     Some(out)
@@ -195,15 +203,25 @@ fn startup(record: &RunRecord, width: usize) -> Option<String> {
             figure(case.metric("cpu_children")),
         ]);
     }
-    let (fork, dynamic) = (command("fork")?.median?, command("true")?.median?);
+    if rows.len() == 1 {
+        return None;
+    }
     let mut out = grid(&rows, width);
-    let text = format!(
-        "The study of shell pipelines (2021) took 1,000 starts in a shell's loop; in such a loop \
-         the shell forks, and it is larger than the program that measures here. Of `true` started \
-         directly, {:.0} % is neither the fork nor the exit: it is the execution, the dynamic \
-         linker and the program.",
-        100.0 * (1.0 - fork / dynamic.max(1.0)).max(0.0)
-    );
+    let mut text = "The study of shell pipelines (2021) took 1,000 starts in a shell's loop; both \
+                    ways stand here, the loop's own turns included."
+        .to_owned();
+    let known = |name| command(name).filter(|case| case.ci95.is_some()).and_then(|c| c.median);
+    if let (Some(bare), Some(dynamic)) = (known("static"), known("true"))
+        && dynamic > bare
+    {
+        let _ = write!(
+            text,
+            " A static program that only ends takes {} in the same way: {:.0} % of what `true` takes \
+             is the dynamic linker, the C library and the program itself.",
+            nanoseconds(bare),
+            100.0 * (1.0 - bare / dynamic)
+        );
+    }
     paragraph(&mut out, "", &text, width);
     Some(out)
 }

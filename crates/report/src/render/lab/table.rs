@@ -11,18 +11,36 @@ type Column = (&'static str, usize, fn(&Case) -> String);
 
 const COLUMNS: [Column; 6] = [
     ("median", 0, |case| case.median.map_or_else(String::new, |value| shown(value, case.unit))),
-    ("[95 % interval]", 76, interval),
-    ("CPU self", 0, |case| metric(case, "cpu_self")),
-    ("children", 0, |case| metric(case, "cpu_children")),
-    ("samples", 90, |case| case.samples.len().to_string()),
-    ("outliers", 90, |case| match case.outliers.len() {
+    ("[95 % interval]", 70, interval),
+    ("CPU self", 50, |case| metric(case, "cpu_self")),
+    ("children", 84, |case| metric(case, "cpu_children")),
+    ("samples", 100, |case| case.samples.len().to_string()),
+    ("outliers", 110, |case| match case.outliers.len() {
         0 => String::new(),
         count => count.to_string(),
     }),
 ];
 
-/// The table that fits most experiments.
+/// The tables that fit most experiments: one for each set of parameters.
 pub fn generic(cases: &[&Case], width: usize) -> String {
+    let tables: Vec<_> = groups(cases).iter().map(|cases| table(cases, width)).collect();
+    tables.join("\n")
+}
+
+/// The cases with the same parameters together.
+pub fn groups<'a>(cases: &[&'a Case]) -> Vec<Vec<&'a Case>> {
+    let mut groups: Vec<Vec<&Case>> = Vec::new();
+    for &case in cases {
+        let names = parameter_names(&[case]);
+        match groups.iter_mut().find(|group| parameter_names(&group[..1]) == names) {
+            Some(group) => group.push(case),
+            None => groups.push(vec![case]),
+        }
+    }
+    groups
+}
+
+fn table(cases: &[&Case], width: usize) -> String {
     let timed = cases.iter().any(|case| case.metrics.contains_key("cpu_self"));
     let has = |heading: &str| timed || !matches!(heading, "CPU self" | "children");
     let columns: Vec<&Column> =

@@ -83,22 +83,21 @@ fn processes(case: &Case) -> String {
     let faults = case.metric("page_faults").unwrap_or(0.0);
     let copy = if copied > 0.0 {
         format!(
-            "Its first write cost {faults:.0} page fault{} and made {} of its memory private: the \
-             kernel copied the page at that moment, and not before",
+            "Its first write cost {faults:.0} page fault{} and made {copied:.0} bytes of its memory \
+             private: the kernel copied the page at that moment, and not before",
             if (faults - 1.0).abs() < 0.5 { "" } else { "s" },
-            bytes(copied)
         )
     } else {
         "No growth of private memory was seen at its first write".to_owned()
     };
+    let [inherited, wrote, still, last] =
+        ["child_inherited", "child_wrote", "parent_still_saw", "parent_wrote"]
+            .map(|name| fact(case, name));
+    let pages = if wrote == still { "" } else { ": what one writes the other does not see" };
     format!(
-        "Both processes saw n {}. The child inherited {}, wrote {} and the parent still saw {}: \
-         one address, two pages. {copy}. The parent then wrote {} to its own.",
+        "Both processes saw n {}. The child inherited {inherited}, wrote {wrote} and the parent \
+         still saw {still}{pages}. {copy}. The parent then wrote {last} to its own.",
         place(case),
-        fact(case, "child_inherited"),
-        fact(case, "child_wrote"),
-        fact(case, "parent_still_saw"),
-        fact(case, "parent_wrote"),
     )
 }
 
@@ -109,13 +108,12 @@ fn threads(case: &Case) -> String {
     } else {
         format!("Private memory grew by {} meanwhile, for other reasons than n", bytes(added.abs()))
     };
+    let [saw, wrote, then, last] =
+        ["thread_saw", "thread_wrote", "main_then_saw", "main_wrote"].map(|name| fact(case, name));
+    let pages = if wrote == then { ": what one writes the other sees" } else { "" };
     format!(
-        "Both threads saw n {}. The thread saw {}, wrote {} and main then saw {}: one address, one \
-         page. {copy}. Main then wrote {}.",
+        "Both threads saw n {}. The thread saw {saw}, wrote {wrote} and main then saw {then}{pages}. \
+         {copy}. Main then wrote {last}.",
         place(case),
-        fact(case, "thread_saw"),
-        fact(case, "thread_wrote"),
-        fact(case, "main_then_saw"),
-        fact(case, "main_wrote"),
     )
 }

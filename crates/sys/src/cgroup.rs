@@ -1,0 +1,79 @@
+//! The control groups of this process, of either version.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Which interface a group has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// A hierarchy for each controller.
+    One,
+    /// One hierarchy.
+    Two,
+}
+
+/// A control group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its interface.
+    pub version: Version,
+}
+
+impl Group {
+    /// The number in a file of the group; `None` where there is no such file, or no limit.
+    pub fn number(&self, file: &str) -> Option<u64> {
+        fs::read_to_string(self.folder.join(file)).ok()?.trim().parse().ok()
+    }
+
+    /// The number in the line of this name in a file of the group.
+    pub fn field(&self, file: &str, name: &str) -> Option<u64> {
+        let text = fs::read_to_string(self.folder.join(file)).ok()?;
+        let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+        rest.trim().parse().ok()
+    }
+}
+
+/// The groups of this process that a controller looks at, its own first, then those above.
+pub fn of(controller: &str) -> Vec<Group> {
+    let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    membership.lines().filter_map(|line| hierarchy(line, controller)).flatten().collect()
+}
+
+/// The groups in a line of `/proc/self/cgroup`: `NUMBER:CONTROLLERS:PATH`.
+fn hierarchy(line: &str, controller: &str) -> Option<Vec<Group>> {
+    let mut fields = line.splitn(3, ':');
+    let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+    let (root, version) = if number == "0" && controllers.is_empty() {
+        // Where version 1 is mounted too, version 2 has a folder beside its controllers.
+        let beside = Path::new("/sys/fs/cgroup/unified");
+        let root = if beside.is_dir() { beside } else { Path::new("/sys/fs/cgroup") };
+        (root.to_owned(), Version::Two)
+    } else if controllers.split(',').any(|name| name == controller) {
+        (Path::new("/sys/fs/cgroup").join(controller), Version::One)
+    } else {
+        return None;
+    };
+    let own = root.join(path.trim_start_matches('/'));
+    let up = own.ancestors().take_while(|folder| folder.starts_with(&root));
+    Some(up.map(|folder| Group { folder: folder.to_owned(), version }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_found_up_to_the_root() {
+        let groups = hierarchy("4:memory,x:/a/b", "memory").expect("its controller");
+        let folders: Vec<_> = groups.iter().map(|g| g.folder.display().to_string()).collect();
+        let root = "/sys/fs/cgroup/memory";
+        assert_eq!(folders, [format!("{root}/a/b"), format!("{root}/a"), root.to_owned()]);
+        assert!(groups.iter().all(|group| group.version == Version::One));
+        assert_eq!(hierarchy("4:cpu:/a", "memory"), None);
+        let groups = hierarchy("0::/", "memory").expect("all controllers");
+        assert_eq!(groups.len(), 1);
+        assert_eq!(groups[0].version, Version::Two);
+    }
+}
