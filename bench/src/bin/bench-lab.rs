@@ -31,8 +31,8 @@ enum What {
         /// How many pairs.
         #[arg(long, default_value_t = 40)]
         count: u32,
-        /// Seconds for each run.
-        #[arg(long, default_value_t = 4.0)]
+        /// Seconds of measuring for a case.
+        #[arg(long, default_value_t = 1.0)]
         budget: f64,
     },
     /// The same operations in C, in alternation with the lab.
@@ -50,10 +50,21 @@ enum What {
 }
 
 /// What is run in a pair: short operations, and long ones.
-const PAIRED: [&[&str]; 3] = [
-    &["engine/empty", "engine/clock"],
-    &["units/create", "--only", "n=1", "--only", "parent_mib="],
-    &["units/startup", "--only", "command=true"],
+const PAIRED: [(&[&str], f64); 3] = [
+    (&["engine/empty", "engine/clock"], 2.0),
+    (
+        &[
+            "units/create",
+            "--only=n=1",
+            "--only=parent_mib=",
+            "--only=kind=fork",
+            "--only=kind=vfork",
+            "--only=kind=posix_spawn",
+            "--only=kind=thread",
+        ],
+        4.0,
+    ),
+    (&["units/startup", "--only=command=true"], 1.0),
 ];
 
 fn main() -> Result<()> {
@@ -81,14 +92,18 @@ fn name(case: &Case) -> String {
 }
 
 fn pairs(count: u32, budget: f64) -> Result<()> {
-    let budget = budget.to_string();
     let mut met: BTreeMap<String, (u32, u32, Vec<f64>)> = BTreeMap::new();
+    let mut without = 0;
     for _ in 0..count {
-        for arguments in PAIRED {
-            let run = || lab(&[arguments, &["--budget", &budget]].concat());
+        for (arguments, cases) in PAIRED {
+            let seconds = (cases * budget).to_string();
+            let run = || lab(&[arguments, &["--budget", &seconds]].concat());
             let (first, second) = (run()?, run()?);
             for (a, b) in first.cases.iter().zip(&second.cases) {
-                let (Some(one), Some(other)) = (a.ci95, b.ci95) else { continue };
+                let (Some(one), Some(other)) = (a.ci95, b.ci95) else {
+                    without += 1;
+                    continue;
+                };
                 let entry = met.entry(name(a)).or_default();
                 entry.1 += 1;
                 entry.0 += u32::from(one[0] <= other[1] && other[0] <= one[1]);
@@ -106,7 +121,8 @@ fn pairs(count: u32, budget: f64) -> Result<()> {
         all += agree;
         pairs += of;
     }
-    println!("all: {all} of {pairs} ({:.1} %)", 100.0 * f64::from(all) / f64::from(pairs.max(1)));
+    let share = 100.0 * f64::from(all) / f64::from(pairs.max(1));
+    println!("all: {all} of {pairs} ({share:.1} %); pairs without an interval: {without}");
     Ok(())
 }
 

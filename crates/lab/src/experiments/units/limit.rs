@@ -143,18 +143,21 @@ fn beside_breeder(mut limit: Limit) -> Limit {
 /// How far a number may be from the prediction: others come and go.
 const TOLERANCE: f64 = 0.02;
 const FEW_UNITS: f64 = 4.0;
+/// The same for memory, which is estimated by a few units.
+const ROUGHLY: f64 = 0.3;
 
 /// Whether what was predicted came to pass, as far as the trial went.
 fn prediction_held(predicted: Option<&Limit>, outcome: &Outcome) -> Option<bool> {
     let predicted = predicted?;
     let about = (predicted.allows as f64 * TOLERANCE).max(FEW_UNITS);
+    let apart = (outcome.created as f64 / predicted.allows.max(1) as f64 - 1.0).abs();
     let near = (outcome.created as f64 - predicted.allows as f64).abs() <= about;
     if outcome.created == 0 {
         return None; // nothing was tried
     }
     Some(match &outcome.stopped_by {
         StoppedBy::Cap => predicted.allows >= outcome.created,
-        StoppedBy::MemoryFloor => predicted.name == "memory",
+        StoppedBy::MemoryFloor => predicted.name == "memory" && apart <= ROUGHLY,
         StoppedBy::Limit(name) => *name == predicted.name && near,
         StoppedBy::Unknown => false,
     })
