@@ -32,7 +32,7 @@ enum What {
         #[arg(long, default_value_t = 40)]
         count: u32,
         /// Seconds of measuring for a case.
-        #[arg(long, default_value_t = 1.0)]
+        #[arg(long, default_value_t = 2.0)]
         budget: f64,
     },
     /// The same operations in C, in alternation with the lab.
@@ -58,11 +58,9 @@ const PAIRED: [(&[&str], f64); 3] = [
             "--only=n=1",
             "--only=parent_mib=",
             "--only=kind=fork",
-            "--only=kind=vfork",
-            "--only=kind=posix_spawn",
             "--only=kind=thread",
         ],
-        4.0,
+        2.0,
     ),
     (&["units/startup", "--only=command=true"], 1.0),
 ];

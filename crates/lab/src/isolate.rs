@@ -61,8 +61,9 @@ impl Machine {
 }
 
 impl World for Machine {
+    /// Time in which this process was stopped (Ctrl-Z) does not count.
     fn now(&self) -> Duration {
-        self.started.elapsed()
+        self.started.elapsed().saturating_sub(self.signals.stopped())
     }
 
     fn interrupted(&self) -> bool {

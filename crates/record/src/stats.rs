@@ -50,6 +50,49 @@ fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     if sorted.len() % 2 == 1 { Some(upper) } else { Some(f64::midpoint(sorted[middle - 1], upper)) }
 }
 
+/// With fewer samples nothing can be said of how they follow each other.
+const ENOUGH_TO_CORRELATE: usize = 12;
+
+/// How many samples in a row are drawn together. What drifts slowly makes neighbours alike;
+/// drawn one by one they would pretend to be independent, and the interval would be too narrow
+/// (moving-block bootstrap, Künsch 1989; length for a first-order process, Carlstein 1986).
+fn block_length(samples: &[f64]) -> usize {
+    let count = samples.len();
+    if count < ENOUGH_TO_CORRELATE {
+        return 1;
+    }
+    let likeness = neighbours_likeness(samples).clamp(0.0, 0.97);
+    let length =
+        (2.0 * likeness / (1.0 - likeness.powi(2))).powf(2.0 / 3.0) * (count as f64).cbrt();
+    // Between 0 and some hundreds.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
+    let length = length.round() as usize;
+    length.clamp(1, count / 4)
+}
+
+/// The autocorrelation of the samples' ranks at distance one, from -1 to 1: ranks, so that one
+/// outlier does not hide a drift.
+fn neighbours_likeness(samples: &[f64]) -> f64 {
+    let mut order: Vec<usize> = (0..samples.len()).collect();
+    order.sort_by(|&a, &b| samples[a].total_cmp(&samples[b]));
+    let mut ranks = vec![0.0; samples.len()];
+    // Equal samples share the mean of their ranks.
+    for equal in order.chunk_by(|&a, &b| samples[a].total_cmp(&samples[b]).is_eq()) {
+        let below = samples.iter().filter(|&&other| other < samples[equal[0]]).count();
+        let mean = below as f64 + equal.len() as f64 / 2.0;
+        for &index in equal {
+            ranks[index] = mean;
+        }
+    }
+    let middle = ranks.iter().sum::<f64>() / ranks.len() as f64;
+    let spread: f64 = ranks.iter().map(|rank| (rank - middle).powi(2)).sum();
+    if spread <= 0.0 {
+        return 0.0;
+    }
+    let pairs = ranks.windows(2).map(|pair| (pair[0] - middle) * (pair[1] - middle));
+    pairs.sum::<f64>() / spread
+}
+
 /// Which samples, by their place, lie far from the others: those with a modified z-score
 /// above 3.5 (Iglewicz & Hoaglin 1993, "How to detect and handle outliers"). Where more than
 /// half of the samples are equal, the mean deviation takes the place of the median one.
@@ -114,9 +157,14 @@ fn student_t(free: usize) -> f64 {
 fn bootstrap_median(samples: &[f64], seed: u64) -> [f64; 2] {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut resample = vec![0.0; samples.len()];
+    let block = block_length(samples);
     let mut medians: Vec<f64> = (0..RESAMPLES)
         .filter_map(|_| {
-            resample.fill_with(|| samples[random.usize(..samples.len())]);
+            for piece in resample.chunks_mut(block) {
+                let start = random.usize(..samples.len());
+                let drawn = samples.iter().cycle().skip(start);
+                piece.iter_mut().zip(drawn).for_each(|(slot, sample)| *slot = *sample);
+            }
             median_by_selection(&mut resample)
         })
         .collect();
@@ -134,6 +182,24 @@ mod tests {
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!(median(&[]), None);
+    }
+
+    #[test]
+    fn a_drift_widens_the_interval() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let noise: Vec<f64> = (0..100).map(|_| 100.0 + random.f64()).collect();
+        assert!(neighbours_likeness(&noise).abs() < 0.25);
+        assert!(block_length(&noise) <= 4);
+        let mut sorted = noise.clone();
+        sorted.sort_by(f64::total_cmp);
+        assert!(neighbours_likeness(&sorted) > 0.9 && block_length(&sorted) > 10);
+        let width = |samples: &[f64]| {
+            let [low, high] = bootstrap_median(samples, 7);
+            high - low
+        };
+        assert!(width(&sorted) > 2.0 * width(&noise), "the same samples, drifting");
+        assert_eq!(block_length(&[5.0; 50]), 1);
+        assert_eq!(block_length(&sorted[..11]), 1);
     }
 
     #[test]

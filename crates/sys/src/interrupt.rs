@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
 use crate::signal::{Arrived, SignalFd, stop_by};
 use rustix::process::Signal;
@@ -16,6 +17,7 @@ const ENDING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUI
 pub struct Signals {
     fd: SignalFd,
     interrupted: Cell<Option<Arrived>>,
+    stopped: Cell<Duration>,
 }
 
 impl Signals {
@@ -29,7 +31,11 @@ impl Signals {
             .chain(&[Signal::CHILD, Signal::CONT, Signal::TSTP])
             .map(|signal| signal.as_raw())
             .collect();
-        Ok(Self { fd: SignalFd::block(&numbers)?, interrupted: Cell::new(None) })
+        Ok(Self {
+            fd: SignalFd::block(&numbers)?,
+            interrupted: Cell::new(None),
+            stopped: Cell::default(),
+        })
     }
 
     /// Takes the next signal that has arrived, if any.
@@ -55,7 +61,14 @@ impl Signals {
 
     /// Stops this process, as the terminal has asked (Ctrl-Z), until it is continued.
     pub fn stop(&self) {
+        let began = Instant::now();
         stop_by(Signal::TSTP.as_raw());
+        self.stopped.set(self.stopped.get() + began.elapsed());
+    }
+
+    /// How long this process has been stopped in all.
+    pub fn stopped(&self) -> Duration {
+        self.stopped.get()
     }
 
     /// Forgets a request to end that came from the keyboard.

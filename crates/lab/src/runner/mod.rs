@@ -29,6 +29,10 @@ use crate::sampling::{Samples, iterations_for};
 use fits::fits;
 pub use world::{Circumstances, Observer, Progress, Session, SessionError, World};
 
+/// The samples of a case are spread over so many times the length of one, for how fast the
+/// machine is changes within seconds.
+const SPAN: u32 = 150;
+
 /// So many times the usual length of a sample make one that needs no warming up.
 const LONG: u32 = 10;
 
@@ -60,6 +64,8 @@ struct Track<'a> {
     samples: Samples,
     /// Whether a process for it is made so soon that every sample can have its own.
     cheap: Option<bool>,
+    /// When its first sample was there.
+    since: Option<Duration>,
     /// Processes that were made for it.
     processes: u64,
     /// Time that was spent on it after it was first opened and warmed up.
@@ -146,6 +152,7 @@ impl<'a> Run<'a> {
             facts: Facts::new(),
             samples: Samples::new(planned.experiment, plan.seed.wrapping_add(index as u64)),
             cheap: None,
+            since: None,
             processes: 0,
             used: Duration::ZERO,
             steps: Vec::new(),
@@ -320,6 +327,7 @@ impl<'a> Run<'a> {
         }
         let track = &mut self.tracks[index];
         let place = track.samples.push(taken.sample);
+        track.since.get_or_insert(self.world.now());
         let usual = median(&self.distances).unwrap_or(0.0);
         let moved = |(before, after)| {
             noise::moved(before, after) || noise::moved(usual, after) || noise::moved(usual, before)
@@ -430,8 +438,14 @@ impl<'a> Run<'a> {
             if self.tracks[index].is_done() || (waiting && !fixed) {
                 continue;
             }
-            if let Some(why) = self.tracks[index].samples.enough() {
-                self.tracks[index].stop(why);
+            let since =
+                self.tracks[index].since.map(|since| self.world.now().saturating_sub(since));
+            let short = !fixed && since.is_none_or(|since| since < SPAN * self.plan.sample);
+            match self.tracks[index].samples.enough() {
+                // What changes within seconds has not been met yet.
+                Some(Stopped::Interval) if short => {}
+                Some(why) => self.tracks[index].stop(why),
+                None => {}
             }
         }
     }

@@ -310,7 +310,7 @@ fn samples_beside_a_busy_neighbour_are_retaken_or_marked() {
 
 #[test]
 fn a_record_survives_being_written_and_read() {
-    let (record, _) = Mock::new(steady).run(&plan(&[&ADAPTIVE, &ABSENT], 1000 * MS));
+    let (record, _) = Mock::new(steady).run(&plan(&[&ADAPTIVE, &ABSENT], 9000 * MS));
     let text = serde_json::to_string(&record).expect("JSON");
     let again: lab::RunRecord = serde_json::from_str(&text).expect("a record");
     assert_eq!(again, record);

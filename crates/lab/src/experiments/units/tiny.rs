@@ -52,7 +52,9 @@ impl TinyProgram {
             let written = rustix::io::write(&file, &left).attempt("write a program")?;
             left.drain(..written);
         }
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        // Not by way of `/proc/self`: the kernel would make the folder of every child in /proc,
+        // and take it away again, which takes as long as the execution itself.
+        let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         let path = CString::new(path).map_err(|error| SubjectError::Wrong(error.to_string()))?;
         Ok(Self { _file: file, path })
     }
