@@ -92,11 +92,18 @@ fn name(case: &Case) -> String {
 fn pairs(count: u32, budget: f64) -> Result<()> {
     let mut met: BTreeMap<String, (u32, u32, Vec<f64>)> = BTreeMap::new();
     let mut without = 0;
+    let (mut halves, mut halves_met) = (0, 0);
     for _ in 0..count {
         for (arguments, cases) in PAIRED {
             let seconds = (cases * budget).to_string();
             let run = || lab(&[arguments, &["--budget", &seconds]].concat());
             let (first, second) = (run()?, run()?);
+            for case in
+                first.cases.iter().chain(&second.cases).filter(|case| case.samples.len() >= 24)
+            {
+                halves += 1;
+                halves_met += u32::from(halves_meet(&case.samples));
+            }
             for (a, b) in first.cases.iter().zip(&second.cases) {
                 let (Some(one), Some(other)) = (a.ci95, b.ci95) else {
                     without += 1;
@@ -121,7 +128,22 @@ fn pairs(count: u32, budget: f64) -> Result<()> {
     }
     let share = 100.0 * f64::from(all) / f64::from(pairs.max(1));
     println!("all: {all} of {pairs} ({share:.1} %); pairs without an interval: {without}");
+    let share = 100.0 * f64::from(halves_met) / f64::from(halves.max(1));
+    println!(
+        "every other sample of a run against those between: {halves_met} of {halves} ({share:.1} %)"
+    );
     Ok(())
+}
+
+/// Whether the intervals of every other sample and of those between meet: two runs that take
+/// turns sample by sample, so that the machine's changes from one to the next meet both alike.
+fn halves_meet(samples: &[f64]) -> bool {
+    let half = |first: usize| {
+        let samples = samples.iter().copied().skip(first).step_by(2).collect();
+        Estimate::from_samples(samples, 1).map_or([0.0; 2], |estimate| estimate.ci95)
+    };
+    let (a, b) = (half(0), half(1));
+    a[0] <= b[1] && b[0] <= a[1]
 }
 
 const KINDS: [&str; 3] = ["fork", "fork+exec", "thread"];

@@ -32,6 +32,8 @@ struct State {
     open: usize,
     most_open: usize,
     opened: usize,
+    /// Scatters the samples.
+    noise: Option<fastrand::Rng>,
 }
 
 impl State {
@@ -122,8 +124,13 @@ impl Session for MockSession {
         }
         let taken = self.state.borrow().of_case.get(&self.name).copied().unwrap_or(0);
         let value = (self.script)(&self.parameters, taken)?;
-        let elapsed = Duration::from_secs_f64(value * 1e-9 * iterations as f64);
         let mut state = self.state.borrow_mut();
+        let scatter = state.noise.as_mut().map_or(0.0, |random| {
+            // About normal, with a standard deviation of one.
+            (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
+        });
+        let value = value * (1.0 + 0.05 * scatter);
+        let elapsed = Duration::from_secs_f64(value * 1e-9 * iterations as f64);
         state.now += elapsed;
         if state.neighbour.contains(&state.taken.len()) {
             state.busy += elapsed;
@@ -190,6 +197,31 @@ fn figures_are_those_of_the_world() {
     }
     let line = &record.fits.first().expect("a line through n").line;
     assert!((line.slope - 1e6).abs() < 1.0 && line.intercept.abs() < 1.0, "{line:?}");
+}
+
+/// Samples that scatter by 5 % around a truth that is known: how often does an interval hold
+/// it, and how often do those of two runs meet?
+#[test]
+fn intervals_hold_the_truth_and_meet_each_other() {
+    let once = |seed: u64| {
+        let mock = Mock::new(steady);
+        mock.state.borrow_mut().noise = Some(fastrand::Rng::with_seed(seed));
+        mock.run(&plan(&[&ADAPTIVE], 6000 * MS)).0
+    };
+    let (mut held, mut met, mut all) = (0, 0, 0);
+    for pair in 0..40 {
+        let (first, second) = (once(2 * pair), once(2 * pair + 1));
+        for (case, other) in first.cases.iter().zip(&second.cases) {
+            let truth = 1e6 * case.parameters.number("n").expect("a number") as f64;
+            let (a, b) = (case.ci95.expect("samples"), other.ci95.expect("samples"));
+            all += 1;
+            held += i32::from(a[0] <= truth && truth <= a[1]);
+            met += i32::from(a[0] <= b[1] && b[0] <= a[1]);
+        }
+    }
+    assert_eq!(all, 120);
+    assert!(met * 100 >= 95 * all, "{met} of {all} met");
+    assert!(held * 100 >= 90 * all, "{held} of {all} held the truth");
 }
 
 #[test]
