@@ -206,7 +206,7 @@ fn intervals_hold_the_truth_and_meet_each_other() {
     let once = |seed: u64| {
         let mock = Mock::new(steady);
         mock.state.borrow_mut().noise = Some(fastrand::Rng::with_seed(seed));
-        mock.run(&plan(&[&ADAPTIVE], 6000 * MS)).0
+        mock.run(&plan(&[&ADAPTIVE], 2000 * MS)).0
     };
     let (mut held, mut met, mut all) = (0, 0, 0);
     for pair in 0..40 {
