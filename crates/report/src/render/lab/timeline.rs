@@ -22,8 +22,8 @@ pub fn step(step: &Step, width: usize) -> String {
     }
     paragraph(&mut out, &format!("{:>7} ", seconds(step.at_seconds)), &line, width);
     let mut table = plain_table();
-    let headings =
-        ["       PID", "TID", "PPID", "STAT", "RSS", "PSS", "shared", "private", "faults"];
+    let first = if width < 70 { "   PID" } else { "       PID" };
+    let headings = [first, "TID", "PPID", "STAT", "RSS", "PSS", "shared", "private", "faults"];
     let row = |cells: [String; 9]| cells.into_iter().map(|text| aligned_left(1, 0, text));
     table.add_row(row(headings.map(str::to_owned)));
     step.tasks.iter().for_each(|task| {
