@@ -306,7 +306,11 @@ impl<'a> Run<'a> {
         match result {
             Ok(()) => {}
             Err(SessionError::Interrupted) => self.tracks[index].stop(Stopped::Interrupt),
-            Err(SessionError::Failed(message)) => self.tracks[index].fail(message),
+            Err(SessionError::Failed(message)) => {
+                self.tracks[index].fail(message);
+                // What hung or broke does not take the time of the others.
+                self.measuring_since += self.world.now().saturating_sub(began);
+            }
         }
     }
 
