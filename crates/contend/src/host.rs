@@ -6,6 +6,7 @@ use contend_lab::limits;
 use contend_record::warning::WarningId;
 use contend_record::{Host, Warning};
 use contend_sys::cpu;
+use contend_sys::procfs::MemInfo;
 
 /// Reads what the machine says of itself; what it does not say stays empty.
 pub fn describe() -> Host {
@@ -17,7 +18,7 @@ pub fn describe() -> Host {
         cpus_online: std::thread::available_parallelism().map_or(1, usize::from).max(online()),
         cpus_allowed: cpu::allowed(),
         cpu_quota: cpu::quota(),
-        memory_bytes: memory(),
+        memory_bytes: MemInfo::read().total,
         kernel: [uname.sysname(), uname.release(), uname.machine()].map(text).join(" "),
         virtual_machine: field(&cpuinfo, "flags")
             .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
@@ -107,13 +108,6 @@ fn count_list(list: &str) -> usize {
             None => range.parse::<usize>().ok().map(|_| 1),
         })
         .sum()
-}
-
-fn memory() -> u64 {
-    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib =
-        field(&meminfo, "MemTotal").and_then(|value| value.split(' ').next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
 }
 
 #[cfg(test)]

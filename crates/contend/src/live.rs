@@ -6,7 +6,7 @@
 //! to the terminal, the table is taken away for good as soon as there is some. In the
 //! background nothing is drawn.
 
-use std::io::{IsTerminal, Write as _};
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use contend_profile::observe::{State, Wait};
@@ -64,7 +64,7 @@ impl Live {
 
     fn take_away(&mut self) {
         if std::mem::take(&mut self.shown) && in_foreground() && !terminal_is_taken() {
-            write(CLEAR_BELOW);
+            output::terminal(CLEAR_BELOW);
         }
     }
 
@@ -75,7 +75,7 @@ impl Live {
         lines.truncate(terminal_height().saturating_sub(1));
         let count = lines.len();
         let room = format!("{}\x1b[{count}A", "\x1bD".repeat(count));
-        write(&format!("{room}\x1b7\r\n\x1b[J{}\x1b8", lines.join("\r\n")));
+        output::terminal(&format!("{room}\x1b7\r\n\x1b[J{}\x1b8", lines.join("\r\n")));
         self.shown = true;
         let written = stages.iter().map(|stage| stage.bytes_out).collect();
         self.before = Some((elapsed, written));
@@ -156,10 +156,4 @@ fn terminal_is_taken() -> bool {
 fn in_foreground() -> bool {
     rustix::termios::tcgetpgrp(std::io::stderr())
         .is_ok_and(|group| group == rustix::process::getpgrp())
-}
-
-/// Writes to the terminal; a terminal that has gone is no reason to stop.
-fn write(text: &str) {
-    let mut stderr = std::io::stderr().lock();
-    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }

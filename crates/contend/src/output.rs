@@ -34,6 +34,12 @@ pub fn stderr(text: &str) -> anyhow::Result<()> {
     write_whole(&mut anstream::stderr().lock(), text).context("cannot write standard error")
 }
 
+/// Draws on the terminal behind standard error; a terminal that has gone is no reason to stop.
+pub fn terminal(text: &str) {
+    let mut stderr = io::stderr().lock();
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
 fn write_whole(stream: &mut impl Write, text: &str) -> io::Result<()> {
     match stream.write_all(text.as_bytes()).and_then(|()| stream.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

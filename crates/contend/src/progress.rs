@@ -1,6 +1,5 @@
 //! What is to be seen of a run of the lab while it goes on.
 
-use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use contend_lab::plan::PlannedCase;
@@ -51,7 +50,7 @@ impl Follower {
 
     fn clear(&mut self) {
         if self.drawn.take().is_some() {
-            write(CLEAR_LINE);
+            output::terminal(CLEAR_LINE);
         }
     }
 }
@@ -78,7 +77,7 @@ impl Observer for Follower {
         // A key that is pressed, such as ^C, is shown behind it.
         let room = output::width().saturating_sub(4);
         let line: String = printable(&line).chars().take(room).collect();
-        write(&format!("{CLEAR_LINE}{line}"));
+        output::terminal(&format!("{CLEAR_LINE}{line}"));
         self.drawn = Some(Instant::now());
     }
 
@@ -160,10 +159,4 @@ impl Keeper {
         let kept = self.kept(&record.started_at, record.ending, &json);
         self.store.update(id, &kept).map(|()| id)
     }
-}
-
-/// Writes to the terminal; a terminal that has gone is no reason to stop.
-fn write(text: &str) {
-    let mut stderr = std::io::stderr().lock();
-    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub use contend_record::lab::Limit;
 use contend_sys::cgroup::{self, Group, Version};
 use contend_sys::procfs::{MemInfo, Status, read_once};
-use rustix::process::{Resource, getrlimit, getuid};
+use rustix::process::{Resource, getpid, getrlimit, getuid};
 
 /// What is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,12 +213,7 @@ fn of_address_space(unit: OfUnit) -> Vec<Watched> {
         let each = unit.mappings.max(0.1);
         Watched::new("vm.max_map_count", path, value, each, 0, || Some(own_mappings()))
     });
-    let status = |field: fn(Status) -> u64| {
-        move || {
-            let mut buffer = [0; 4096];
-            Some(field(Status::parse(read_once("/proc/self/status", &mut buffer).ok()?)))
-        }
-    };
+    let status = |field: fn(Status) -> u64| move || Some(field(Status::of(getpid()).ok()?));
     let rlimit = |name, resource, per_unit: u64, field: fn(Status) -> u64| {
         let value = getrlimit(resource).current?;
         Watched::new(name, "getrlimit(2)", value, per_unit as f64, 0, status(field))

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{CWD, Mode, OFlags};
+use rustix::process::Pid;
 
 /// A file of `/proc` that is read again and again.
 #[derive(Debug)]
@@ -187,6 +188,15 @@ pub struct Status {
 }
 
 impl Status {
+    /// Reads that of a process.
+    ///
+    /// # Errors
+    /// When it has gone.
+    pub fn of(pid: Pid) -> io::Result<Self> {
+        read_once(&format!("/proc/{}/status", pid.as_raw_nonzero()), &mut [0; 4096])
+            .map(Self::parse)
+    }
+
     /// Parses the lines that are used.
     pub fn parse(text: &[u8]) -> Self {
         let mut status = Self::default();
@@ -219,6 +229,15 @@ pub struct Rollup {
 }
 
 impl Rollup {
+    /// Reads that of a process.
+    ///
+    /// # Errors
+    /// When it has gone, this user may not see it, or the kernel does not tell.
+    pub fn of(pid: Pid) -> io::Result<Self> {
+        read_once(&format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero()), &mut [0; 4096])
+            .map(Self::parse)
+    }
+
     /// Parses the lines that are used.
     pub fn parse(text: &[u8]) -> Self {
         let mut rollup = Self::default();
@@ -272,6 +291,11 @@ impl MemInfo {
             *field = value * 1024;
         }
         info
+    }
+
+    /// What the kernel keeps for tasks: their stacks, page tables and objects.
+    pub fn of_tasks(&self) -> u64 {
+        self.kernel_stacks + self.page_tables + self.slab_unreclaimable
     }
 
     /// Reads it now; zeros where the kernel does not tell.

@@ -9,6 +9,7 @@
 //! the world is in [`World`], so that the tests can put a world of known figures in its place.
 
 mod fits;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod world;
@@ -27,6 +28,7 @@ use crate::plan::{Plan, PlannedCase};
 use crate::protocol::Taken;
 use crate::sampling::{Samples, iterations_for};
 use fits::fits;
+use summary::{case, run_warnings};
 pub use world::{Circumstances, Observer, Progress, Session, SessionError, World};
 
 /// The samples of a case are spread over so many times the length of one, for how fast the
@@ -482,85 +484,4 @@ impl<'a> Run<'a> {
             warnings,
         }
     }
-}
-
-fn case(track: &Track<'_>) -> Case {
-    let mut case = track.samples.summarise(track.planned, track.stopped);
-    case.facts.extend(track.facts.clone());
-    if track.processes > 0 {
-        case.facts.insert("processes".to_owned(), track.processes.into());
-    }
-    case.timeline.clone_from(&track.steps);
-    case.warnings.clone_from(&track.warnings);
-    case.skipped.clone_from(&track.skipped);
-    let all = case.samples.len();
-    if !case.disturbed.is_empty() {
-        let message = format!(
-            "{} of {} taken while others used more than {:.0} % of the CPUs, or the host moved a \
-             CPU",
-            case.disturbed.len(),
-            if all == 1 { "1 sample was".to_owned() } else { format!("{all} samples were") },
-            100.0 * noise::TOLERATED
-        );
-        case.warnings.push(Warning::new(WarningId::OtherLoad, message));
-    }
-    let lost = lost_cpu(&case);
-    if lost >= 1.0 && !case.samples.is_empty() {
-        let message = format!(
-            "it never waits by itself, but lost its CPU {lost:.1} times in a sample to something \
-             else"
-        );
-        case.warnings.push(Warning::new(WarningId::InvoluntarySwitches, message));
-    }
-    if case.skipped.is_none()
-        && track.planned.experiment.sampling == Sampling::Adaptive
-        && (1..crate::sampling::FEWEST).contains(&all)
-    {
-        let samples = if all == 1 { "sample is" } else { "samples are" };
-        let message = format!("{all} {samples} too few for an interval");
-        case.warnings.push(Warning::new(WarningId::FewSamples, message));
-    }
-    case
-}
-
-/// How often a subject that never waits by itself lost its CPU in a sample, on average. Others
-/// hand over to what they have created.
-fn lost_cpu(case: &Case) -> f64 {
-    let mean = |name: &str| {
-        let samples = case.metrics.get(name).map_or(&[][..], |metric| &metric.samples);
-        samples.iter().sum::<f64>() / samples.len().max(1) as f64
-    };
-    let turns = case.iterations as f64;
-    if mean("voluntary_switches") * turns >= 1.0 || mean("cpu_children") >= 1.0 {
-        return 0.0;
-    }
-    mean("involuntary_switches") * turns
-}
-
-/// What spoils the figures of the whole run.
-fn run_warnings(before: Reading, after: Reading, wall: Duration, cpus: usize) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let others = Others::between(before, after, wall, cpus);
-    let steal = after.steal.saturating_sub(before.steal);
-    let throttled = after.throttled.saturating_sub(before.throttled);
-    if others.disturb {
-        let share = 100.0 * others.share.min(1.0);
-        let message = format!("others used {share:.0} % of the CPUs during the run");
-        warnings.push(Warning::new(WarningId::OtherLoad, message));
-    }
-    if steal.as_secs_f64() > 0.01 * wall.as_secs_f64() * cpus as f64 {
-        let message = format!("the host took {:.2} s of CPU time away", steal.as_secs_f64());
-        warnings.push(Warning::new(WarningId::Steal, message));
-    }
-    let slowed = after.slowed.saturating_sub(before.slowed);
-    if slowed > 0 {
-        let message = format!("the processor had to slow down {slowed} times because of heat");
-        warnings.push(Warning::new(WarningId::Frequency, message));
-    }
-    if throttled > Duration::ZERO {
-        let message =
-            format!("the cgroup's CPU quota held us back for {:.2} s", throttled.as_secs_f64());
-        warnings.push(Warning::new(WarningId::Throttled, message));
-    }
-    warnings
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use contend_record::lab::{Step, Task};
 use contend_record::parameters::Parameters;
+use contend_sys::Pid;
 use contend_sys::procfs::{Rollup, Stat, read_once};
 
 use crate::experiment::Scope;
@@ -72,7 +73,7 @@ fn task(pid: i32, tid: i32) -> Task {
     let mut buffer = [0; 4096];
     let stat =
         read_once(&format!("/proc/{pid}/task/{tid}/stat"), &mut buffer).ok().and_then(Stat::parse);
-    let memory = rollup(pid);
+    let memory = Pid::from_raw(pid).and_then(|pid| Rollup::of(pid).ok()).unwrap_or_default();
     Task {
         pid,
         tid,
@@ -84,12 +85,6 @@ fn task(pid: i32, tid: i32) -> Task {
         private_bytes: memory.private,
         minor_faults: stat.map_or(0, |stat| stat.minor_faults),
     }
-}
-
-fn rollup(pid: i32) -> Rollup {
-    let mut buffer = [0; 4096];
-    read_once(&format!("/proc/{pid}/smaps_rollup"), &mut buffer)
-        .map_or_else(|_| Rollup::default(), Rollup::parse)
 }
 
 /// Gives a process that is about to wait a moment to do so.

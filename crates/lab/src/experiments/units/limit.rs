@@ -14,14 +14,13 @@ use contend_record::lab::{LimitReport, Step, StoppedBy, Unit};
 use contend_record::parameters::Parameters;
 use contend_sys::child::{self, Which};
 use contend_sys::process::fork;
-use contend_sys::procfs::MemInfo;
+use contend_sys::procfs::{MemInfo, Rollup};
 use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::PipeFlags;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getpid, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use super::parent::own_rollup;
 use super::park::{Processes, Threads};
 use crate::experiment::{
     Attempt, Cap, Experiment, Sample, Sampling, Scope, Subject, SubjectError, always_available,
@@ -167,10 +166,8 @@ fn prediction_held(predicted: Option<&Limit>, outcome: &Outcome) -> Option<bool>
 /// created, the trial will tell.
 fn measure_few(kind: Kind) -> OfUnit {
     let usual = limits::usual_unit(kind);
-    let memory = || {
-        let machine = MemInfo::read();
-        machine.kernel_stacks + machine.page_tables + machine.slab_unreclaimable + own_rollup().pss
-    };
+    let own_memory = || Rollup::of(getpid()).unwrap_or_default().pss;
+    let memory = || MemInfo::read().of_tasks() + own_memory();
     let (before, mappings) = (memory(), limits::own_mappings());
     let Ok(mut units) = Units::new(kind) else { return usual };
     let stack = units.stack_bytes();

@@ -5,12 +5,15 @@ use std::time::Duration;
 use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 use contend_sys::Pid;
-use contend_sys::procfs::{MemInfo, Rollup, Status, read_once};
+use contend_sys::procfs::{MemInfo, Rollup, Status};
+use rustix::process::getpid;
 
-use super::parent::{self, Parent, own_rollup, own_status};
+use super::parent::{self, Parent};
 use super::park::{Processes, Threads};
 use crate::experiment::never_hands_over;
-use crate::experiment::{Experiment, Facts, Sample, Sampling, Scope, Subject, SubjectError};
+use crate::experiment::{
+    Attempt, Experiment, Facts, Sample, Sampling, Scope, Subject, SubjectError,
+};
 use crate::limits::{self, Kind};
 
 /// The row of the table.
@@ -93,23 +96,21 @@ struct Snapshot {
 impl Snapshot {
     /// Reads it. The machine first: to look at processes takes kernel memory itself.
     fn take(children: &[Pid]) -> Result<Self, SubjectError> {
+        let own = getpid();
         let mut taken = Self {
             machine: MemInfo::read(),
             tasks: limits::tasks().unwrap_or(0),
-            own: own_rollup(),
-            page_tables: own_status().page_tables,
+            own: Rollup::of(own).unwrap_or_default(),
+            page_tables: Status::of(own).unwrap_or_default().page_tables,
             ..Self::default()
         };
-        for child in children {
-            let rollup = of_process(*child, "smaps_rollup", Rollup::parse);
-            if rollup.rss == 0 {
-                let message = format!("the memory of process {child} cannot be read");
-                return Err(SubjectError::Wrong(message));
-            }
+        for &child in children {
+            let rollup = Rollup::of(child).attempt("read the memory of a process")?;
             taken.children.rss += rollup.rss;
             taken.children.pss += rollup.pss;
             taken.children.private += rollup.private;
-            taken.children_page_tables += of_process(*child, "status", Status::parse).page_tables;
+            let status = Status::of(child).attempt("read the page tables of a process")?;
+            taken.children_page_tables += status.page_tables;
         }
         Ok(taken)
     }
@@ -120,25 +121,15 @@ impl Snapshot {
 fn settle() {
     const STEP: Duration = Duration::from_millis(15);
     const STEPS: usize = 30;
-    let in_use = || {
-        let machine = MemInfo::read();
-        machine.kernel_stacks + machine.page_tables + machine.slab_unreclaimable
-    };
-    let mut before = in_use();
+    let mut before = MemInfo::read().of_tasks();
     for _ in 0..STEPS {
         std::thread::sleep(STEP);
-        let now = in_use();
+        let now = MemInfo::read().of_tasks();
         if now + (256 << 10) >= before {
             break;
         }
         before = now;
     }
-}
-
-fn of_process<T: Default>(pid: Pid, file: &str, parse: fn(&[u8]) -> T) -> T {
-    let mut buffer = [0; 4096];
-    read_once(&format!("/proc/{}/{file}", pid.as_raw_nonzero()), &mut buffer)
-        .map_or_else(|_| T::default(), parse)
 }
 
 impl Memory {

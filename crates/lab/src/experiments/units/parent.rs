@@ -2,7 +2,8 @@
 
 use contend_record::parameters::Parameters;
 use contend_sys::pages::{PageSize, Pages};
-use contend_sys::procfs::{Rollup, Status, read_once};
+use contend_sys::procfs::{Rollup, Status};
+use rustix::process::getpid;
 
 use crate::experiment::{Attempt, Facts, SubjectError};
 use crate::limits;
@@ -40,12 +41,13 @@ impl Parent {
 
     /// Its size as the kernel sees it.
     pub fn facts(&self) -> Facts {
-        let rollup = own_rollup();
+        let rollup = Rollup::of(getpid()).unwrap_or_default();
+        let status = Status::of(getpid()).unwrap_or_default();
         let mappings = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         let mut facts = Facts::from([
             ("parent_rss_bytes".to_owned(), rollup.rss.into()),
             ("parent_mappings".to_owned(), (mappings.lines().count() as u64).into()),
-            ("parent_page_tables_bytes".to_owned(), own_status().page_tables.into()),
+            ("parent_page_tables_bytes".to_owned(), status.page_tables.into()),
         ]);
         if self.0.is_some() {
             facts.insert("parent_huge_bytes".to_owned(), huge_bytes().into());
@@ -76,27 +78,11 @@ pub fn unavailable(parameters: &Parameters) -> Option<String> {
 
 /// Why the memory of processes cannot be seen here, if so.
 pub fn memory_unreadable() -> Option<String> {
-    let mut buffer = [0; 4096];
-    match read_once("/proc/self/smaps_rollup", &mut buffer) {
-        Ok(text) if Rollup::parse(text).rss > 0 => None,
+    match Rollup::of(getpid()) {
+        Ok(rollup) if rollup.rss > 0 => None,
         Ok(_) => Some("/proc/self/smaps_rollup does not tell the memory of a process".to_owned()),
-        Err(error) => Some(format!(
-            "cannot read /proc/self/smaps_rollup, so it needs another way to see memory: {error}"
-        )),
+        Err(error) => Some(format!("needs /proc/self/smaps_rollup, which cannot be read: {error}")),
     }
-}
-
-/// `smaps_rollup` of this process; zeros where it cannot be read.
-pub fn own_rollup() -> Rollup {
-    let mut buffer = [0; 4096];
-    read_once("/proc/self/smaps_rollup", &mut buffer)
-        .map_or_else(|_| Rollup::default(), Rollup::parse)
-}
-
-/// `status` of this process; zeros where it cannot be read.
-pub fn own_status() -> Status {
-    let mut buffer = [0; 4096];
-    read_once("/proc/self/status", &mut buffer).map_or_else(|_| Status::default(), Status::parse)
 }
 
 fn huge_bytes() -> u64 {

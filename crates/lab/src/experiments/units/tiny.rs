@@ -52,8 +52,8 @@ impl TinyProgram {
             let written = rustix::io::write(&file, &left).attempt("write a program")?;
             left.drain(..written);
         }
-        // Not by way of `/proc/self`: the kernel would make the folder of every child in /proc,
-        // and take it away again, which takes as long as the execution itself.
+        // Not by way of `/proc/self`: the kernel would make the folder of every child in /proc
+        // and take it away again, 14 µs of the 170 that fork and execution then take.
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         let path = CString::new(path).map_err(|error| SubjectError::Wrong(error.to_string()))?;
         Ok(Self { _file: file, path })
