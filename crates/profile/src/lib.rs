@@ -3,6 +3,8 @@
 //!
 //! - [`observe`]: processes and threads → what each is doing now.
 //! - [`pipeline`]: text → stages → a run → accounts → a verdict.
+//! - [`commands`]: what is known of commands, by their own grammars.
 
+pub mod commands;
 pub mod observe;
 pub mod pipeline;

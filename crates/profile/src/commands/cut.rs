@@ -1,0 +1,216 @@
+//! `cut`: which fields or characters it keeps.
+
+use super::options::{Options, Table};
+use super::{Simple, Word};
+
+const TABLE: Table = Table {
+    short: "b:c:d:f:nsz\u{1}\u{2}:",
+    long: &[
+        ("bytes", 'b'),
+        ("characters", 'c'),
+        ("delimiter", 'd'),
+        ("fields", 'f'),
+        ("only-delimited", 's'),
+        ("zero-terminated", 'z'),
+        ("complement", '\u{1}'),
+        ("output-delimiter", '\u{2}'),
+    ],
+};
+
+/// A `cut` that was understood: parts of lines, in their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// `b`, `c` or `f`.
+    pub unit: char,
+    /// What is kept.
+    pub list: List,
+    /// The delimiter of fields.
+    pub delimiter: String,
+    /// The files, empty for standard input.
+    pub files: Vec<Word>,
+}
+
+/// Places that are kept, from 1: ranges that do not touch, in their order. The last one may have
+/// no end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List(Vec<(u64, Option<u64>)>);
+
+impl Cut {
+    /// Reads the command; `None` with options that do more than choose parts.
+    pub fn read(simple: &Simple) -> Option<Self> {
+        if simple.name() != "cut" {
+            return None;
+        }
+        let options = Options::read(&simple.arguments, &TABLE)?;
+        if !options.has_only("bcdf") {
+            return None;
+        }
+        let lists: Vec<_> =
+            options.given.iter().filter(|(letter, _)| "bcf".contains(*letter)).collect();
+        let [(unit, Some(text))] = lists.as_slice() else { return None };
+        let delimiter = options.value('d').unwrap_or("\t").to_owned();
+        if delimiter.len() != 1 || options.has('d') && *unit != 'f' {
+            return None;
+        }
+        let files = options.operands.iter().map(|&index| simple.arguments[index].clone()).collect();
+        Some(Self { unit: *unit, list: List::read(text)?, delimiter, files })
+    }
+
+    /// The arguments of a `cut` that does this.
+    pub fn arguments(&self) -> Vec<Word> {
+        let delimiter = (self.delimiter != "\t").then(|| Word {
+            raw: format!("-d{}", super::words::quote(&self.delimiter)),
+            text: format!("-d{}", self.delimiter),
+        });
+        let list = Word::new(format!("-{}{}", self.unit, self.list.written()));
+        delimiter.into_iter().chain([list]).chain(self.files.iter().cloned()).collect()
+    }
+}
+
+impl List {
+    fn read(text: &str) -> Option<Self> {
+        let number = |text: &str| text.parse::<u64>().ok().filter(|&number| number > 0);
+        let mut ranges = Vec::new();
+        for part in text.split([',', ' ']) {
+            let range = match part.split_once('-') {
+                None => (number(part)?, Some(number(part)?)),
+                Some(("", "")) => return None,
+                Some(("", last)) => (1, Some(number(last)?)),
+                Some((first, "")) => (number(first)?, None),
+                Some((first, last)) => (number(first)?, Some(number(last)?)),
+            };
+            if range.1.is_some_and(|last| last < range.0) {
+                return None;
+            }
+            ranges.push(range);
+        }
+        Some(Self::merged(ranges))
+    }
+
+    /// Ranges in their order, those that touch joined.
+    fn merged(mut ranges: Vec<(u64, Option<u64>)>) -> Self {
+        ranges.sort_unstable_by_key(|range| range.0);
+        let mut merged: Vec<(u64, Option<u64>)> = Vec::new();
+        for (first, last) in ranges {
+            match merged.last_mut() {
+                Some((_, None)) => {}
+                Some((_, Some(end))) if first <= end.saturating_add(1) => {
+                    let longer = last.is_none_or(|last| last > *end);
+                    if longer && let Some(previous) = merged.last_mut() {
+                        previous.1 = last;
+                    }
+                }
+                _ => merged.push((first, last)),
+            }
+        }
+        Self(merged)
+    }
+
+    /// Whether the first place is kept.
+    pub fn has_first(&self) -> bool {
+        self.0.first().is_some_and(|range| range.0 == 1)
+    }
+
+    /// What is kept if another list chooses among what this one keeps; `None` if that is nothing
+    /// at all.
+    pub fn then(&self, next: &Self) -> Option<Self> {
+        let mut ranges = Vec::new();
+        let mut before = 0; // places that earlier ranges keep
+        for &(first, last) in &self.0 {
+            let count = last.map(|last| last - first + 1);
+            for &(from, to) in &next.0 {
+                let start = from.saturating_sub(before).max(1);
+                let end = match (to.map(|to| to.checked_sub(before)), count) {
+                    (Some(None), _) => continue,
+                    (Some(Some(to)), Some(count)) => Some(to.min(count)),
+                    (Some(Some(to)), None) => Some(to),
+                    (None, count) => count,
+                };
+                if end.is_none_or(|end| start <= end) && count.is_none_or(|count| start <= count) {
+                    ranges.push((first + start - 1, end.map(|end| first + end - 1)));
+                }
+            }
+            before += count.unwrap_or(0);
+        }
+        (!ranges.is_empty()).then(|| Self::merged(ranges))
+    }
+
+    fn written(&self) -> String {
+        let ranges = self.0.iter().map(|range| match *range {
+            (first, Some(last)) if first == last => first.to_string(),
+            (first, Some(last)) => format!("{first}-{last}"),
+            (first, None) => format!("{first}-"),
+        });
+        ranges.collect::<Vec<_>>().join(",")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::simple;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn parts_are_read_and_written() {
+        let cut = Cut::read(&simple("cut -d: -f 3,1-2,7- /etc/passwd")).expect("understood");
+        let raw: Vec<_> = cut.arguments().into_iter().map(|word| word.raw).collect();
+        assert_eq!(raw, ["-d:", "-f1-3,7-", "/etc/passwd"]);
+        let cut = Cut::read(&simple("cut -d' ' --fields=1")).expect("understood");
+        assert_eq!(cut.arguments()[0].raw, "-d' '");
+        for text in [
+            "cut",
+            "cut -f0",
+            "cut -f",
+            "cut -f-",
+            "cut -f3-1",
+            "cut -f1 -c1",
+            "cut -s -f1",
+            "cut --complement -f1",
+            "cut --output-delimiter=x -f1",
+            "cut -d: -c1",
+            "cut -d:: -f1",
+            "cut -z -f1",
+            "cut -fa",
+        ] {
+            assert_eq!(Cut::read(&simple(text)), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_a_list() {
+        let then = |first: &str, next: &str| {
+            let lists = (List::read(first).expect("a list"), List::read(next).expect("a list"));
+            lists.0.then(&lists.1).map(|list| list.written())
+        };
+        assert_eq!(then("2-5", "1,3").as_deref(), Some("2,4"));
+        assert_eq!(then("1,3,7-", "2-").as_deref(), Some("3,7-"));
+        assert_eq!(then("3", "1").as_deref(), Some("3"));
+        assert_eq!(then("3", "2"), None);
+        assert_eq!(then("2-", "2-3").as_deref(), Some("3-4"));
+    }
+
+    fn kept(list: &List, places: &[u64]) -> Vec<u64> {
+        let within =
+            |place: u64| list.0.iter().any(|&(a, b)| a <= place && b.is_none_or(|b| place <= b));
+        (1..).zip(places).filter(|(place, _)| within(*place)).map(|(_, &value)| value).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn one_after_the_other_is_the_same_as_both(
+            first in prop::collection::vec((1..9_u64, prop::option::of(0..5_u64)), 1..4),
+            next in prop::collection::vec((1..9_u64, prop::option::of(0..5_u64)), 1..4),
+            length in 0..30_u64,
+        ) {
+            let list = |ranges: Vec<(u64, Option<u64>)>| {
+                List::merged(ranges.into_iter().map(|(a, n)| (a, n.map(|n| a + n))).collect())
+            };
+            let (first, next) = (list(first), list(next));
+            let line: Vec<u64> = (1..=length).collect();
+            let one_by_one = kept(&next, &kept(&first, &line));
+            let at_once = first.then(&next).map(|both| kept(&both, &line)).unwrap_or_default();
+            prop_assert_eq!(one_by_one, at_once);
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! `grep`, as GNU has it.
+
+use super::options::{Options, Table};
+use super::{Simple, Word};
+
+const TABLE: Table = Table {
+    short: "EFGPe:f:iyvwxcLlqsoHhnbTuUzZaA:B:C:m:rRId:D:\u{1}:\u{2}::\u{3}:\u{4}:\u{5}:\u{6}\u{7}",
+    long: &[
+        ("extended-regexp", 'E'),
+        ("fixed-strings", 'F'),
+        ("basic-regexp", 'G'),
+        ("perl-regexp", 'P'),
+        ("regexp", 'e'),
+        ("file", 'f'),
+        ("ignore-case", 'i'),
+        ("invert-match", 'v'),
+        ("word-regexp", 'w'),
+        ("line-regexp", 'x'),
+        ("count", 'c'),
+        ("files-without-match", 'L'),
+        ("files-with-matches", 'l'),
+        ("quiet", 'q'),
+        ("silent", 'q'),
+        ("no-messages", 's'),
+        ("only-matching", 'o'),
+        ("with-filename", 'H'),
+        ("no-filename", 'h'),
+        ("line-number", 'n'),
+        ("byte-offset", 'b'),
+        ("initial-tab", 'T'),
+        ("null-data", 'z'),
+        ("null", 'Z'),
+        ("text", 'a'),
+        ("after-context", 'A'),
+        ("before-context", 'B'),
+        ("context", 'C'),
+        ("max-count", 'm'),
+        ("recursive", 'r'),
+        ("include", '\u{1}'),
+        ("color", '\u{2}'),
+        ("colour", '\u{2}'),
+        ("exclude", '\u{3}'),
+        ("exclude-dir", '\u{4}'),
+        ("label", '\u{5}'),
+        ("line-buffered", '\u{6}'),
+        ("no-ignore-case", '\u{7}'),
+    ],
+};
+
+/// Options that change which lines match, or what a line or text is.
+const MATCHING: &str = "EFGiywxaz";
+
+/// How patterns are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    /// Basic regular expressions.
+    Basic,
+    /// `-E`.
+    Extended,
+    /// `-F`.
+    Fixed,
+    /// `-P`.
+    Perl,
+}
+
+/// A `grep` that was understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grep {
+    /// How the patterns are written.
+    pub syntax: Syntax,
+    /// The patterns.
+    pub patterns: Vec<Word>,
+    /// The files, empty for standard input.
+    pub files: Vec<Word>,
+    /// The options.
+    pub options: Options,
+}
+
+impl Grep {
+    /// Reads the command; `None` if it is not one that is understood.
+    pub fn read(simple: &Simple) -> Option<Self> {
+        let implied = match simple.name() {
+            "grep" => None,
+            "egrep" => Some(Syntax::Extended),
+            "fgrep" => Some(Syntax::Fixed),
+            _ => return None,
+        };
+        // GREP_COLORS does no harm; GREP_OPTIONS is long gone, but may be meant.
+        let options = Options::read(&simple.arguments, &TABLE)?;
+        if options.has('f') {
+            return None;
+        }
+        let mut operands = options.operands.iter().map(|&index| simple.arguments[index].clone());
+        let patterns: Vec<Word> = if options.has('e') {
+            options.values('e').map(Word::new).collect()
+        } else {
+            vec![operands.next()?]
+        };
+        let files = operands.collect();
+        let syntax = options.given.iter().rev().find_map(|(letter, _)| match letter {
+            'G' => Some(Syntax::Basic),
+            'E' => Some(Syntax::Extended),
+            'F' => Some(Syntax::Fixed),
+            'P' => Some(Syntax::Perl),
+            _ => None,
+        });
+        let syntax = syntax.or(implied).unwrap_or(Syntax::Basic);
+        Some(Self { syntax, patterns, files, options })
+    }
+
+    /// Whether it writes some of its input lines, each as it is, and looks at each for itself:
+    /// no counts, no numbers, no context, no early end.
+    pub fn is_plain_filter(&self) -> bool {
+        let colours = self.options.values('\u{2}').any(|when| when != "auto" && when != "never");
+        self.options.has_only("EFGPeiyvwxsahUz\u{2}\u{6}\u{7}") && !colours && self.files.len() <= 1
+    }
+
+    /// Whether it writes the lines that do not match.
+    pub fn inverted(&self) -> bool {
+        self.options.has('v')
+    }
+
+    /// Whether input that is no text is treated like text.
+    pub fn reads_anything_as_text(&self) -> bool {
+        self.options.has('a')
+    }
+
+    /// Whether both take the same lines for matching ones if their patterns are the same.
+    pub fn matches_alike(&self, other: &Self) -> bool {
+        let relevant = |grep: &Self| {
+            let mut letters: Vec<char> = MATCHING
+                .chars()
+                .filter(|&letter| !"EFG".contains(letter) && grep.options.has(letter))
+                .map(|letter| if letter == 'y' { 'i' } else { letter })
+                .collect();
+            letters.sort_unstable();
+            letters.dedup();
+            letters
+        };
+        self.syntax == other.syntax
+            && relevant(self) == relevant(other)
+            && !self.options.has('\u{7}')
+            && !other.options.has('\u{7}')
+    }
+
+    /// Its patterns as plain strings; `None` if one could mean anything else, or stands for
+    /// several.
+    pub fn plain_strings(&self) -> Option<Vec<&str>> {
+        let special: &[char] = match self.syntax {
+            Syntax::Fixed => &['\n'],
+            Syntax::Basic => &['\\', '.', '[', '*', '^', '$', '\n'],
+            Syntax::Extended | Syntax::Perl => {
+                &['\\', '.', '[', '*', '^', '$', '+', '?', '(', ')', '{', '}', '|', '\n']
+            }
+        };
+        self.patterns
+            .iter()
+            .map(|word| Some(word.text.as_str()).filter(|text| !text.contains(special)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::simple;
+    use super::*;
+
+    fn grep(text: &str) -> Grep {
+        Grep::read(&simple(text)).unwrap_or_else(|| panic!("a grep: {text}"))
+    }
+
+    #[test]
+    fn patterns_files_and_syntax() {
+        let read = grep("grep -Ev 'a|b' in.txt");
+        assert_eq!((read.syntax, read.inverted()), (Syntax::Extended, true));
+        assert_eq!(read.patterns[0].text, "a|b");
+        assert_eq!(read.files[0].text, "in.txt");
+        let read = grep("fgrep -e a --regexp=b -i");
+        assert_eq!((read.syntax, read.patterns.len(), read.files.len()), (Syntax::Fixed, 2, 0));
+        assert_eq!(Grep::read(&simple("grep -f patterns x")), None);
+        assert_eq!(Grep::read(&simple("zgrep x")), None);
+        assert_eq!(Grep::read(&simple("grep --newfangled x")), None);
+    }
+
+    #[test]
+    fn a_plain_filter_writes_whole_lines_one_by_one() {
+        for text in ["grep x", "grep -v x f", "grep -aiwE x", "grep -F -x x", "grep --color=auto x"]
+        {
+            assert!(grep(text).is_plain_filter(), "{text}");
+        }
+        for text in [
+            "grep -c x",
+            "grep -m 5 x",
+            "grep -A1 x",
+            "grep -B 1 x",
+            "grep -C1 x",
+            "grep -n x",
+            "grep -o x",
+            "grep -q x",
+            "grep -l x",
+            "grep -L x",
+            "grep -H x",
+            "grep -b x",
+            "grep -r x",
+            "grep --color=always x",
+            "grep x a b",
+        ] {
+            assert!(!grep(text).is_plain_filter(), "{text}");
+        }
+    }
+
+    #[test]
+    fn plain_strings_mean_nothing_else() {
+        assert_eq!(grep("grep 00").plain_strings(), Some(vec!["00"]));
+        assert_eq!(grep("grep a+b").plain_strings(), Some(vec!["a+b"]));
+        assert_eq!(grep("grep -E a+b").plain_strings(), None);
+        assert_eq!(grep("grep -F 'a.b*'").plain_strings(), Some(vec!["a.b*"]));
+        assert_eq!(grep("grep a.b").plain_strings(), None);
+    }
+
+    #[test]
+    fn the_same_options_match_alike() {
+        assert!(grep("grep -iv a").matches_alike(&grep("grep -v -y b")));
+        assert!(!grep("grep -i a").matches_alike(&grep("grep b")));
+        assert!(!grep("grep -E a").matches_alike(&grep("grep b")));
+        assert!(grep("egrep a").matches_alike(&grep("grep -E b")));
+    }
+}

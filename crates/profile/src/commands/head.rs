@@ -1,0 +1,88 @@
+//! `head` and `tail` of so many lines.
+
+use super::options::{Options, Table};
+use super::{Simple, Word};
+
+const TABLE: Table = Table {
+    short: "n:c:qvz",
+    long: &[
+        ("lines", 'n'),
+        ("bytes", 'c'),
+        ("quiet", 'q'),
+        ("silent", 'q'),
+        ("verbose", 'v'),
+        ("zero-terminated", 'z'),
+    ],
+};
+
+/// The first or the last lines of one input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lines {
+    /// How many.
+    pub count: u64,
+    /// The file, or standard input.
+    pub files: Vec<Word>,
+}
+
+/// Reads `head -n COUNT` in any of its spellings; `None` with bytes or a negative count.
+pub fn head(simple: &Simple) -> Option<Lines> {
+    lines(simple, "head")
+}
+
+/// Reads `tail -n COUNT`; `None` with bytes, `+COUNT`, or anything that follows a file.
+pub fn tail(simple: &Simple) -> Option<Lines> {
+    lines(simple, "tail")
+}
+
+fn lines(simple: &Simple, name: &str) -> Option<Lines> {
+    if simple.name() != name {
+        return None;
+    }
+    // `-5` is an old way to write `-n 5`.
+    let arguments: Vec<Word> = simple
+        .arguments
+        .iter()
+        .enumerate()
+        .map(|(index, word)| match word.text.strip_prefix('-') {
+            Some(count) if index == 0 && is_number(count) => Word::new(format!("-n{count}")),
+            _ => word.clone(),
+        })
+        .collect();
+    let options = Options::read(&arguments, &TABLE)?;
+    if !options.has_only("n") {
+        return None;
+    }
+    let count = match options.value('n') {
+        None => 10,
+        Some(text) if is_number(text) => text.parse().ok()?,
+        Some(_) => return None,
+    };
+    let files: Vec<Word> = options.operands.iter().map(|&index| arguments[index].clone()).collect();
+    (files.len() <= 1).then_some(Lines { count, files })
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::simple;
+    use super::*;
+
+    #[test]
+    fn counts_in_every_spelling() {
+        let count = |text: &str| head(&simple(text)).map(|lines| lines.count);
+        assert_eq!(count("head"), Some(10));
+        assert_eq!(count("head -5"), Some(5));
+        assert_eq!(count("head -n 7 f"), Some(7));
+        assert_eq!(count("head --lines=8"), Some(8));
+        assert_eq!(tail(&simple("tail -n3")).map(|lines| lines.count), Some(3));
+        for text in ["head -n -5", "head -c 5", "head -n 1K", "head a b", "head -v f", "tail"] {
+            assert_eq!(count(text), None, "{text}");
+        }
+        for text in ["tail -f", "tail -n +5", "tail -F x", "head"] {
+            assert_eq!(tail(&simple(text)), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What is known of commands: their arguments, read by each command's own grammar.
+//!
+//! Only what is certain is said. A stage that is not a simple command of plain words, an
+//! option that is not in a command's list, a script with anything in it that its module does not
+//! know: they all read as `None`, and whoever asks leaves the stage alone.
+
+pub mod awk;
+pub mod cut;
+pub mod grep;
+pub mod head;
+pub mod options;
+pub mod sed;
+pub mod sort;
+pub mod tr;
+pub mod uniq;
+pub mod wc;
+mod words;
+
+pub use words::quote;
+
+use brush_parser::ast::{
+    AssignmentValue, Command, CommandPrefixOrSuffixItem, IoFileRedirectKind, IoFileRedirectTarget,
+    IoRedirect, SeparatorOperator, SimpleCommand,
+};
+use brush_parser::{Parser, ParserOptions};
+
+/// A word of a command, with what the shell makes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    /// As it stands in the text, with its quotes.
+    pub raw: String,
+    /// As the command sees it.
+    pub text: String,
+}
+
+impl Word {
+    /// A word that the command is to see as `text`, quoted where the shell needs it.
+    pub fn new(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { raw: quote(&text), text }
+    }
+}
+
+/// A stage that is a simple command of plain words, with at most one redirection, of its input
+/// from a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Simple {
+    /// Variables that are set for it alone, such as `LC_ALL` and `C`.
+    pub variables: Vec<(String, Word)>,
+    /// The program.
+    pub program: Word,
+    /// Its arguments.
+    pub arguments: Vec<Word>,
+    /// The file that its standard input comes from, after `<`.
+    pub input: Option<Word>,
+}
+
+impl Simple {
+    /// Reads a stage's text. `None` for everything that is not a simple command of words that
+    /// the shell does not expand, and for redirections other than `<file`.
+    pub fn read(text: &str) -> Option<Self> {
+        let program =
+            Parser::new(text.as_bytes(), &ParserOptions::default()).parse_program().ok()?;
+        let [list] = program.complete_commands.as_slice() else { return None };
+        let [item] = list.0.as_slice() else { return None };
+        if matches!(item.1, SeparatorOperator::Async) {
+            return None;
+        }
+        if !item.0.additional.is_empty() || item.0.first.bang || item.0.first.timed.is_some() {
+            return None;
+        }
+        let [Command::Simple(command)] = item.0.first.seq.as_slice() else { return None };
+        Self::from_grammar(command)
+    }
+
+    fn from_grammar(command: &SimpleCommand) -> Option<Self> {
+        let program = words::read(&command.word_or_name.as_ref()?.value)?;
+        let mut simple =
+            Self { variables: Vec::new(), program, arguments: Vec::new(), input: None };
+        let prefix = command.prefix.iter().flat_map(|prefix| &prefix.0);
+        for item in prefix {
+            match item {
+                CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) if !assignment.append => {
+                    let AssignmentValue::Scalar(value) = &assignment.value else { return None };
+                    let name = assignment.name.to_string();
+                    simple.variables.push((name, words::read(&value.value)?));
+                }
+                CommandPrefixOrSuffixItem::IoRedirect(redirect) => simple.redirect(redirect)?,
+                _ => return None,
+            }
+        }
+        for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
+            match item {
+                // After the command's name, `A=b` is an argument like any other.
+                CommandPrefixOrSuffixItem::Word(word)
+                | CommandPrefixOrSuffixItem::AssignmentWord(_, word) => {
+                    simple.arguments.push(words::read(&word.value)?);
+                }
+                CommandPrefixOrSuffixItem::IoRedirect(redirect) => simple.redirect(redirect)?,
+                CommandPrefixOrSuffixItem::ProcessSubstitution(..) => return None,
+            }
+        }
+        Some(simple)
+    }
+
+    fn redirect(&mut self, redirect: &IoRedirect) -> Option<()> {
+        match redirect {
+            IoRedirect::File(
+                None | Some(0),
+                IoFileRedirectKind::Read,
+                IoFileRedirectTarget::Filename(file),
+            ) if self.input.is_none() => {
+                self.input = Some(words::read(&file.value)?);
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    /// The program's name without its folder.
+    pub fn name(&self) -> &str {
+        self.program.text.rsplit('/').next().unwrap_or(&self.program.text)
+    }
+
+    /// The value of a variable that is set for it alone.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.text.as_str())
+    }
+
+    /// The command as text for the shell.
+    pub fn text(&self) -> String {
+        let variables = self.variables.iter().map(|(name, value)| format!("{name}={}", value.raw));
+        let arguments = self.arguments.iter().map(|word| word.raw.clone());
+        let input = self.input.iter().map(|file| format!("<{}", file.raw));
+        variables
+            .chain([self.program.raw.clone()])
+            .chain(arguments)
+            .chain(input)
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    /// The same command with these arguments.
+    #[must_use]
+    pub fn with(&self, arguments: Vec<Word>) -> Self {
+        Self { arguments, ..self.clone() }
+    }
+
+    /// Whether another command runs under the same variables and by the same program.
+    pub fn is_sibling_of(&self, other: &Self) -> bool {
+        self.program.text == other.program.text && self.has_same_variables(other)
+    }
+
+    /// Whether another command runs under the same variables.
+    pub fn has_same_variables(&self, other: &Self) -> bool {
+        let values = |simple: &Self| {
+            let pairs = simple.variables.iter().map(|(n, v)| (n.clone(), v.text.clone()));
+            pairs.collect::<Vec<_>>()
+        };
+        values(self) == values(other)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// The stage as a simple command; it must be one.
+    pub(crate) fn simple(text: &str) -> Simple {
+        Simple::read(text).unwrap_or_else(|| panic!("a simple command: {text}"))
+    }
+
+    #[test]
+    fn a_simple_command_is_read_and_written_back() {
+        let text = "LC_ALL=C X='a b' /bin/grep -e 'a|b' \"c d\" e\\ f x=y <in.txt";
+        let read = simple(text);
+        assert_eq!(read.text(), text);
+        assert_eq!(read.name(), "grep");
+        assert_eq!((read.variable("LC_ALL"), read.variable("X")), (Some("C"), Some("a b")));
+        let texts: Vec<_> = read.arguments.iter().map(|word| word.text.as_str()).collect();
+        assert_eq!(texts, ["-e", "a|b", "c d", "e f", "x=y"]);
+        assert_eq!(read.input.map(|word| word.text).as_deref(), Some("in.txt"));
+    }
+
+    #[test]
+    fn everything_else_is_opaque() {
+        for text in [
+            "{ cat; }",
+            "(cat)",
+            "while read -r l; do :; done",
+            "cat $x",
+            "cat \"$x\"",
+            "cat *.txt",
+            "cat ~/x",
+            "cat {a,b}",
+            "cat `x`",
+            "cat >out",
+            "cat 2>/dev/null",
+            "cat <<<x",
+            "cat 3<x",
+            "cat <a <b",
+            "cat <(x)",
+            "X+=1 cat",
+            "X=1",
+            "f() { :; }",
+            "! cat",
+            "time cat",
+            "a; b",
+            "a && b",
+            "a | b",
+            "cat &",
+            "cat $'a'",
+            "cat [a]",
+            "cat a#{1..3}",
+            "",
+        ] {
+            assert_eq!(Simple::read(text), None, "{text}");
+        }
+    }
+}

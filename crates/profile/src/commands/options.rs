@@ -1,0 +1,167 @@
+//! Options as `getopt_long` reads them, from a table a command.
+
+use super::Word;
+
+/// What options a command has.
+#[derive(Debug, Clone, Copy)]
+pub struct Table {
+    /// One-letter options, as for `getopt(3)`: a letter with `:` after it takes an argument,
+    /// with `::` one that may be missing and is attached if it is there.
+    pub short: &'static str,
+    /// Long names and the letter that each one means; those that do not mean a letter may use
+    /// a character that is none.
+    pub long: &'static [(&'static str, char)],
+}
+
+/// What was given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Options in their order, by letter, with the argument if there is one.
+    pub given: Vec<(char, Option<String>)>,
+    /// Everything else, in its order: the place among the arguments.
+    pub operands: Vec<usize>,
+}
+
+impl Options {
+    /// Reads the arguments; `None` if there is an option that the table lacks, or one without
+    /// its argument. Options may follow operands, as in GNU's commands.
+    pub fn read(arguments: &[Word], table: &Table) -> Option<Self> {
+        let mut options = Self::default();
+        let mut index = 0;
+        while let Some(word) = arguments.get(index) {
+            let text = word.text.as_str();
+            if text == "--" {
+                options.operands.extend(index + 1..arguments.len());
+                break;
+            }
+            let next = arguments.get(index + 1).map(|word| word.text.as_str());
+            let took_next = if let Some(long) = text.strip_prefix("--") {
+                options.read_long(long, next, table)?
+            } else if let Some(letters) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) {
+                options.read_short(letters, next, table)?
+            } else {
+                options.operands.push(index);
+                false
+            };
+            index += 1 + usize::from(took_next);
+        }
+        Some(options)
+    }
+
+    fn read_long(&mut self, text: &str, next: Option<&str>, table: &Table) -> Option<bool> {
+        let (name, attached) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (text, None),
+        };
+        let &(_, letter) = table.long.iter().find(|(long, _)| *long == name)?;
+        let (value, took_next) = match (table.argument_of(letter)?, attached) {
+            (Argument::None, None) => (None, false),
+            (Argument::None, Some(_)) => return None,
+            (Argument::Optional, attached) => (attached, false),
+            (Argument::Required, Some(attached)) => (Some(attached), false),
+            (Argument::Required, None) => (Some(next?), true),
+        };
+        self.given.push((letter, value.map(str::to_owned)));
+        Some(took_next)
+    }
+
+    fn read_short(&mut self, letters: &str, next: Option<&str>, table: &Table) -> Option<bool> {
+        let mut rest = letters.chars();
+        while let Some(letter) = rest.next() {
+            let attached = Some(rest.as_str()).filter(|rest| !rest.is_empty());
+            let (value, took_next) = match (table.argument_of(letter)?, attached) {
+                (Argument::None, _) => {
+                    self.given.push((letter, None));
+                    continue;
+                }
+                (Argument::Optional, attached) => (attached, false),
+                (Argument::Required, Some(attached)) => (Some(attached), false),
+                (Argument::Required, None) => (Some(next?), true),
+            };
+            self.given.push((letter, value.map(str::to_owned)));
+            return Some(took_next);
+        }
+        Some(false)
+    }
+
+    /// Whether an option was given.
+    pub fn has(&self, letter: char) -> bool {
+        self.given.iter().any(|(given, _)| *given == letter)
+    }
+
+    /// Whether no other options than these were given.
+    pub fn has_only(&self, letters: &str) -> bool {
+        self.given.iter().all(|(given, _)| letters.contains(*given))
+    }
+
+    /// The arguments of an option, as often as it was given.
+    pub fn values(&self, letter: char) -> impl Iterator<Item = &str> {
+        self.given
+            .iter()
+            .filter(move |(given, _)| *given == letter)
+            .filter_map(|(_, value)| value.as_deref())
+    }
+
+    /// The argument of an option where it was given last.
+    pub fn value(&self, letter: char) -> Option<&str> {
+        self.values(letter).last()
+    }
+}
+
+enum Argument {
+    None,
+    Optional,
+    Required,
+}
+
+impl Table {
+    /// Whether this letter takes an argument; `None` if there is no such option.
+    fn argument_of(&self, letter: char) -> Option<Argument> {
+        if letter == ':' {
+            return None;
+        }
+        let (_, after) = self.short.split_once(letter)?;
+        Some(if after.starts_with("::") {
+            Argument::Optional
+        } else if after.starts_with(':') {
+            Argument::Required
+        } else {
+            Argument::None
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::simple;
+    use super::*;
+
+    const TABLE: Table =
+        Table { short: "ac:o::x", long: &[("all", 'a'), ("count", 'c'), ("opt", 'o')] };
+
+    fn read(text: &str) -> Option<Options> {
+        Options::read(&simple(text).arguments, &TABLE)
+    }
+
+    #[test]
+    fn options_are_read_as_getopt_does() {
+        let options = read("p -axc3 file --count=4 --all -o --opt=z -c 5 - more").expect("known");
+        assert_eq!(options.values('c').collect::<Vec<_>>(), ["3", "4", "5"]);
+        assert_eq!(options.value('o'), Some("z"));
+        assert_eq!(options.operands, [1, 8, 9]);
+        assert!(options.has('a') && options.has('x') && !options.has('q'));
+        assert!(options.has_only("axco") && !options.has_only("ax"));
+    }
+
+    #[test]
+    fn after_two_dashes_everything_is_an_operand() {
+        assert_eq!(read("p -a -- -x --all").expect("known").operands, [2, 3]);
+    }
+
+    #[test]
+    fn what_is_not_in_the_table_is_not_read() {
+        for text in ["p -q", "p --quiet", "p -c", "p --count", "p --all=1", "p --al", "p -:"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}

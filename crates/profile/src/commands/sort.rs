@@ -1,0 +1,108 @@
+//! `sort`, as GNU has it.
+
+use super::options::{Options, Table};
+use super::{Simple, Word};
+
+const TABLE: Table = Table {
+    short: "bdfgiMhnRrVcCmo:sS:t:T:uzk:\u{1}:\u{2}:\u{3}\u{4}:\u{5}:\u{6}:",
+    long: &[
+        ("ignore-leading-blanks", 'b'),
+        ("dictionary-order", 'd'),
+        ("ignore-case", 'f'),
+        ("general-numeric-sort", 'g'),
+        ("ignore-nonprinting", 'i'),
+        ("month-sort", 'M'),
+        ("human-numeric-sort", 'h'),
+        ("numeric-sort", 'n'),
+        ("random-sort", 'R'),
+        ("reverse", 'r'),
+        ("version-sort", 'V'),
+        ("check", 'c'),
+        ("merge", 'm'),
+        ("output", 'o'),
+        ("stable", 's'),
+        ("buffer-size", 'S'),
+        ("field-separator", 't'),
+        ("temporary-directory", 'T'),
+        ("unique", 'u'),
+        ("zero-terminated", 'z'),
+        ("key", 'k'),
+        ("parallel", '\u{1}'),
+        ("compress-program", '\u{2}'),
+        ("debug", '\u{3}'),
+        ("batch-size", '\u{4}'),
+        ("files0-from", '\u{5}'),
+        ("random-source", '\u{6}'),
+    ],
+};
+
+/// The letter that stands for `--parallel`.
+pub const PARALLEL: char = '\u{1}';
+/// The letter that stands for `--compress-program`.
+pub const COMPRESS: char = '\u{2}';
+
+/// A `sort` that sorts: it neither merges nor checks, and writes to standard output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sort {
+    /// The options.
+    pub options: Options,
+    /// The files, empty for standard input.
+    pub files: Vec<Word>,
+}
+
+impl Sort {
+    /// Reads the command; `None` if it does anything else, or sorts at random.
+    pub fn read(simple: &Simple) -> Option<Self> {
+        if simple.name() != "sort" {
+            return None;
+        }
+        let options = Options::read(&simple.arguments, &TABLE)?;
+        let files = options.operands.iter().map(|&index| simple.arguments[index].clone()).collect();
+        let unfit = ['c', 'C', 'm', 'o', 'R', '\u{3}', '\u{5}', '\u{6}'];
+        let sorts = !unfit.iter().any(|&letter| options.has(letter))
+            && !options.values('k').any(|key| key.contains('R'));
+        sorts.then_some(Self { options, files })
+    }
+
+    /// Whether lines are equal to it only if they are so as a whole: there are no keys, and no
+    /// option that passes over some of a line.
+    pub fn compares_whole_lines(&self) -> bool {
+        self.options.has_only("rsuSTz\u{1}\u{2}\u{4}")
+    }
+
+    /// Whether it drops lines that are equal to another one.
+    pub fn drops_equal_lines(&self) -> bool {
+        self.options.has('u')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::simple;
+    use super::*;
+
+    #[test]
+    fn sorts_are_told_from_merges_and_checks() {
+        let sort = Sort::read(&simple("sort -t, -k2,2n --parallel=2 a b")).expect("a sort");
+        assert!(!sort.compares_whole_lines() && sort.files.len() == 2);
+        assert_eq!(sort.options.value(PARALLEL), Some("2"));
+        assert!(Sort::read(&simple("sort -rS 1G")).is_some_and(|sort| sort.compares_whole_lines()));
+        assert!(Sort::read(&simple("sort -f")).is_some_and(|sort| !sort.compares_whole_lines()));
+        for text in [
+            "sort -m a b",
+            "sort -c",
+            "sort -C",
+            "sort --check",
+            "sort -o f f",
+            "sort -R",
+            "sort -k1R",
+            "sort --files0-from=f",
+            "sort --debug",
+            "tsort",
+            "sort +1",
+        ] {
+            let read = Sort::read(&simple(text));
+            assert!(read.is_none() || text == "sort +1", "{text}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! `uniq`.
+
+use super::Simple;
+use super::options::{Options, Table};
+
+const TABLE: Table = Table {
+    short: "cdDf:is:uw:z",
+    long: &[
+        ("count", 'c'),
+        ("repeated", 'd'),
+        ("skip-fields", 'f'),
+        ("ignore-case", 'i'),
+        ("skip-chars", 's'),
+        ("unique", 'u'),
+        ("check-chars", 'w'),
+        ("zero-terminated", 'z'),
+    ],
+};
+
+/// Reads the command: its options, if it reads standard input and writes standard output.
+pub fn read(simple: &Simple) -> Option<Options> {
+    let options = Options::read(&simple.arguments, &TABLE)?;
+    (simple.name() == "uniq" && options.operands.is_empty()).then_some(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::simple;
+    use super::*;
+
+    #[test]
+    fn files_are_not_for_filters() {
+        assert!(read(&simple("uniq")).is_some_and(|options| options.given.is_empty()));
+        assert!(read(&simple("uniq -cd")).is_some_and(|options| options.has('c')));
+        assert_eq!(read(&simple("uniq in out")), None);
+        assert_eq!(read(&simple("uniq --group")), None);
+    }
+}

@@ -1,0 +1,37 @@
+//! `wc`.
+
+use super::Simple;
+use super::options::{Options, Table};
+
+const TABLE: Table = Table {
+    short: "clmLw",
+    long: &[
+        ("bytes", 'c'),
+        ("lines", 'l'),
+        ("chars", 'm'),
+        ("max-line-length", 'L'),
+        ("words", 'w'),
+    ],
+};
+
+/// Whether it counts the lines of its standard input and nothing else.
+pub fn counts_lines(simple: &Simple) -> bool {
+    simple.name() == "wc"
+        && Options::read(&simple.arguments, &TABLE).is_some_and(|options| {
+            options.has('l') && options.has_only("l") && options.operands.is_empty()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::simple;
+    use super::*;
+
+    #[test]
+    fn only_lines_only_of_standard_input() {
+        assert!(counts_lines(&simple("wc -l")) && counts_lines(&simple("wc --lines")));
+        for text in ["wc", "wc -lc", "wc -c", "wc -l f", "wc -L", "wcl -l"] {
+            assert!(!counts_lines(&simple(text)), "{text}");
+        }
+    }
+}

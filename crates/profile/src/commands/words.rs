@@ -1,0 +1,118 @@
+//! Words of the shell: what a command sees of them, and how to write them.
+
+use brush_parser::ParserOptions;
+use brush_parser::word::{WordPiece, WordPieceWithSource, parse, parse_brace_expansions};
+
+use super::Word;
+
+/// What the command sees of a word; `None` if the shell makes anything of it but take away
+/// quotes.
+pub(super) fn read(raw: &str) -> Option<Word> {
+    let options = ParserOptions::default();
+    if parse_brace_expansions(raw, &options).ok()?.is_some_and(|pieces| {
+        pieces
+            .iter()
+            .any(|piece| matches!(piece, brush_parser::word::BraceExpressionOrText::Expr(_)))
+    }) {
+        return None;
+    }
+    let mut text = String::new();
+    for piece in parse(raw, &options).ok()? {
+        match piece.piece {
+            // A tilde may stand for a home directory after `=` and `:` too.
+            WordPiece::Text(plain) if !plain.contains(['*', '?', '[', '~']) => {
+                text.push_str(&plain);
+            }
+            WordPiece::SingleQuotedText(quoted) => text.push_str(&quoted),
+            WordPiece::EscapeSequence(escaped) => push_escaped(&mut text, &escaped, false)?,
+            WordPiece::DoubleQuotedSequence(inner) => push_double_quoted(&mut text, inner)?,
+            _ => return None,
+        }
+    }
+    Some(Word { raw: raw.to_owned(), text })
+}
+
+fn push_double_quoted(text: &mut String, pieces: Vec<WordPieceWithSource>) -> Option<()> {
+    for piece in pieces {
+        match piece.piece {
+            WordPiece::Text(plain) => text.push_str(&plain),
+            WordPiece::EscapeSequence(escaped) => push_escaped(text, &escaped, true)?,
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+/// A backslash with the character after it. Within double quotes it stays before all but four
+/// characters; before a line break both vanish.
+fn push_escaped(text: &mut String, escaped: &str, within_quotes: bool) -> Option<()> {
+    let after = escaped.strip_prefix('\\')?;
+    if after == "\n" {
+        return Some(());
+    }
+    let vanishes = !within_quotes || ["$", "`", "\"", "\\"].contains(&after);
+    text.push_str(if vanishes { after } else { escaped });
+    Some(())
+}
+
+/// Writes a word so that the shell gives just this text to the command.
+pub fn quote(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:+@%^".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    quote_always(text)
+}
+
+/// The same with quotes even where the shell needs none, as scripts are usually written.
+pub(super) fn quote_always(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn text(raw: &str) -> Option<String> {
+        read(raw).map(|word| word.text)
+    }
+
+    #[test]
+    fn quotes_are_taken_away_as_the_shell_does() {
+        for (raw, seen) in [
+            ("plain", "plain"),
+            ("'a b'", "a b"),
+            ("\"a b\"", "a b"),
+            ("a\\ b", "a b"),
+            ("'a'\"b\"c", "abc"),
+            ("\"\\$x \\n \\\\ \\\"\"", "$x \\n \\ \""),
+            ("'s/a\\|b/c/'", "s/a\\|b/c/"),
+            ("\\\\n", "\\n"),
+            ("''", ""),
+            ("\"*\"", "*"),
+            ("'é'", "é"),
+            ("':~'", ":~"),
+            ("a{}b", "a{}b"),
+            ("{", "{"),
+        ] {
+            assert_eq!(text(raw).as_deref(), Some(seen), "{raw}");
+        }
+    }
+
+    #[test]
+    fn what_the_shell_would_expand_is_not_read() {
+        for raw in
+            ["$x", "\"$x\"", "`x`", "*.c", "a?", "[ab]", "~", "~/x", "{a,b}", "$'a'", "x=~/y"]
+        {
+            assert_eq!(text(raw), None, "{raw}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_quoted_is_read_back(wanted in "\\PC{0,12}|[ a-z'\"\\\\$`*?{}~!#&;|<>()\\[\\]\n]{0,12}") {
+            prop_assert_eq!(text(&quote(&wanted)), Some(wanted));
+        }
+    }
+}
