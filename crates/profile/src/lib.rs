@@ -4,7 +4,9 @@
 //! - [`observe`]: processes and threads → what each is doing now.
 //! - [`pipeline`]: text → stages → a run → accounts → a verdict.
 //! - [`commands`]: what is known of commands, by their own grammars.
+//! - [`rewrite`]: changes that may make a pipeline better.
 
 pub mod commands;
 pub mod observe;
 pub mod pipeline;
+pub mod rewrite;

@@ -3,6 +3,7 @@
 //! Nothing here reads a file or a clock, or prints. A result on screen, in JSON and in a
 //! store is one record rendered three ways.
 
+pub mod advice;
 pub mod host;
 pub mod lab;
 pub mod parameters;

@@ -7,6 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::advice::{Candidate, Trial, WhatIf};
 use crate::stats::Estimate;
 use crate::{Host, Warning};
 
@@ -47,6 +48,15 @@ pub struct PipeRecord {
     /// Medians over several runs (`--runs`); the other fields are then those of the run
     /// with the median wall time.
     pub runs: Option<Runs>,
+    /// Changes worth a thought, best prediction first.
+    #[serde(default)]
+    pub candidates: Vec<Candidate>,
+    /// How they were tried (`--try`).
+    #[serde(default)]
+    pub trial: Option<Trial>,
+    /// Answers to `--what-if`.
+    #[serde(default)]
+    pub what_if: Vec<WhatIf>,
 }
 
 /// One stage: a command, its children and its threads.

@@ -146,6 +146,23 @@ impl Simple {
         Self { arguments, ..self.clone() }
     }
 
+    /// The command without the input that it names, by `<` or by the one operand among `files`,
+    /// and that input. `None` if it names several.
+    pub fn without_input(mut self, files: &[Word]) -> Option<(Self, Option<Word>)> {
+        let input = match (files, self.input.take()) {
+            ([], input) => input,
+            ([file], None) if file.text != "-" => {
+                // The same word may be an option's argument too.
+                let mut places = (0..self.arguments.len()).filter(|&i| self.arguments[i] == *file);
+                let (place, None) = (places.next()?, places.next()) else { return None };
+                self.arguments.remove(place);
+                Some(file.clone())
+            }
+            _ => return None,
+        };
+        Some((self, input))
+    }
+
     /// Whether another command runs under the same variables and by the same program.
     pub fn is_sibling_of(&self, other: &Self) -> bool {
         self.program.text == other.program.text && self.has_same_variables(other)
@@ -180,6 +197,24 @@ pub(crate) mod tests {
         let texts: Vec<_> = read.arguments.iter().map(|word| word.text.as_str()).collect();
         assert_eq!(texts, ["-e", "a|b", "c d", "e f", "x=y"]);
         assert_eq!(read.input.map(|word| word.text).as_deref(), Some("in.txt"));
+    }
+
+    #[test]
+    fn the_input_is_taken_away_where_it_is_one() {
+        let without = |text: &str, files: &[&str]| {
+            let files: Vec<_> = files.iter().map(|file| Word::new(*file)).collect();
+            let (command, input) = simple(text).without_input(&files)?;
+            Some((command.text(), input.map(|word| word.text)))
+        };
+        let found =
+            |text: &str, file: Option<&str>| Some((text.to_owned(), file.map(String::from)));
+        assert_eq!(without("sort -n f", &["f"]), found("sort -n", Some("f")));
+        assert_eq!(without("sort -n <f", &[]), found("sort -n", Some("f")));
+        assert_eq!(without("sort -n", &[]), found("sort -n", None));
+        assert_eq!(without("grep f -e f", &["f"]), None);
+        assert_eq!(without("sort a b", &["a", "b"]), None);
+        assert_eq!(without("sort -", &["-"]), None);
+        assert_eq!(without("sort f <g", &["f"]), None);
     }
 
     #[test]

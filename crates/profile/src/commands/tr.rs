@@ -1,5 +1,7 @@
 //! `tr`: bytes to bytes.
 
+use std::collections::BTreeSet;
+
 use super::Simple;
 use super::options::{Options, Table};
 
@@ -59,6 +61,19 @@ impl Tr {
         let newline = Some(b'\n');
         let made = self.map.iter().filter(|&&byte| byte == newline).count();
         self.map[usize::from(b'\n')] == newline && made == 1
+    }
+
+    /// The characters that it changes or writes in the place of others; `None` if it deletes any,
+    /// or if they are not ASCII.
+    pub fn touches(&self) -> Option<BTreeSet<char>> {
+        let mut touched = BTreeSet::new();
+        for (byte, &becomes) in (0..=255_u8).zip(&self.map) {
+            let becomes = becomes?;
+            if becomes != byte {
+                touched.extend([char::from(byte), char::from(becomes)]);
+            }
+        }
+        touched.iter().all(char::is_ascii).then_some(touched)
     }
 
     /// The arguments of a `tr` that does this; `None` if it takes more than one, or has nothing

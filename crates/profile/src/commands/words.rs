@@ -57,7 +57,9 @@ fn push_escaped(text: &mut String, escaped: &str, within_quotes: bool) -> Option
 
 /// Writes a word so that the shell gives just this text to the command.
 pub fn quote(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:+@%^".contains(c);
+    // Behind a name `=` would make an assignment of it, behind an option it does not.
+    let special = if text.starts_with('-') { "-_./,:+@%^=" } else { "-_./,:+@%^" };
+    let plain = |c: char| c.is_ascii_alphanumeric() || special.contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();
     }

@@ -100,6 +100,9 @@ fn record(
         findings,
         host: host.clone(),
         runs: None,
+        candidates: Vec::new(),
+        trial: None,
+        what_if: Vec::new(),
     }
 }
 

@@ -463,6 +463,9 @@ mod tests {
             warnings: Vec::new(),
             observation: Observation::default(),
             runs: None,
+            candidates: Vec::new(),
+            trial: None,
+            what_if: Vec::new(),
         }
     }
 

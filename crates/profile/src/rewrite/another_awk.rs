@@ -1,0 +1,47 @@
+//! Another implementation of awk: which one is quickest differs from program to program.
+
+use contend_record::advice::{RewriteId, Safety};
+
+use super::{Change, Situation};
+use crate::commands::awk::Awk;
+
+pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
+    situation.worthwhile(|index, stage| {
+        let (simple, awk) = stage.read(Awk::read)?;
+        let others = situation.environment.other_awks(simple).into_iter();
+        let changes = others.map(|other| {
+            let mut words: Vec<String> = simple
+                .variables
+                .iter()
+                .map(|(name, value)| format!("{name}={}", value.raw))
+                .collect();
+            words.push(other.to_owned());
+            words.extend(awk.arguments.iter().map(|word| word.raw.clone()));
+            words.extend(simple.input.iter().map(|file| format!("<{}", file.raw)));
+            let reason = format!("{other} may be quicker or slower at this program");
+            let text = words.join(" ");
+            Change::of_one(RewriteId::AnotherAwk, index, text, None, Safety::ThisData, reason)
+        });
+        Some(changes.collect())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::apply;
+    use super::*;
+
+    #[test]
+    fn every_installed_one_but_the_own_is_named() {
+        let changed = |text: &str| apply(RewriteId::AnotherAwk, text);
+        assert_eq!(
+            changed("X=1 awk -F: '{ print $1 }' f | sort"),
+            ["X=1 gawk -F: '{ print $1 }' f | sort", "X=1 busybox awk -F: '{ print $1 }' f | sort"]
+        );
+        assert_eq!(changed("busybox awk 1 <f"), ["mawk 1 <f", "gawk 1 <f"]);
+        assert_eq!(changed("gawk 1 | cat").len(), 2);
+        for text in ["awk -f prog f", "awk '{ system($0) }' f", "awk '{ print > \"out\" }' f"] {
+            assert_eq!(changed(text), [""; 0], "{text}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! `grep | wc -l`: grep can count by itself.
+
+use contend_record::advice::{RewriteId, Safety};
+
+use super::{Change, Replacement, Situation};
+use crate::commands::grep::Grep;
+use crate::commands::{Word, wc};
+
+pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
+    situation.neighbours(|index, first, second| {
+        let (simple, grep) = first.read(Grep::read)?;
+        let counter = second.simple.as_ref().filter(|simple| wc::counts_lines(simple))?;
+        if !grep.is_plain_filter() || grep.options.has('z') || counter.input.is_some() {
+            return None;
+        }
+        let count = [Word::new("-c")].into_iter();
+        let text = simple.with(count.chain(simple.arguments.iter().cloned()).collect()).text();
+        Some(Change {
+            rewrite: RewriteId::CountInGrep,
+            at: index..index + 2,
+            stages: vec![Replacement::of(text, [index])],
+            // Of data that is no text it counts other things, and where nothing matches its
+            // status is 1.
+            safety: Safety::ThisData,
+            reason: "grep need not write the lines if it counts them itself; its status is 1 \
+                     where nothing matches"
+                .to_owned(),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{apply, safety};
+    use super::*;
+
+    #[test]
+    fn grep_counts() {
+        let changed = |text: &str| apply(RewriteId::CountInGrep, text);
+        assert_eq!(changed("grep -vi 'a b' f | wc -l"), ["grep -c -vi 'a b' f"]);
+        assert_eq!(safety(RewriteId::CountInGrep, "grep a f | wc -l"), Safety::ThisData);
+        for text in [
+            "grep -c a f | wc -l",
+            "grep -m 5 a f | wc -l",
+            "grep -A1 a f | wc -l",
+            "grep -B1 a f | wc -l",
+            "grep -o a f | wc -l",
+            "grep -l a f | wc -l",
+            "grep -q a f | wc -l",
+            "grep a f g | wc -l",
+            "grep -r a f | wc -l",
+            "grep a f | wc",
+            "grep a f | wc -l g",
+            "grep a f | wc -c",
+        ] {
+            assert_eq!(changed(text), [""; 0], "{text}");
+        }
+    }
+}

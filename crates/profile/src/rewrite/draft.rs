@@ -1,0 +1,121 @@
+//! A pipeline whose stages can be changed.
+
+use super::environment::Environment;
+use super::{Change, Replacement};
+use crate::commands::Simple;
+use crate::pipeline::parse::Parsed;
+
+/// A pipeline as a list of stages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draft {
+    /// Its status is inverted.
+    inverted: bool,
+    /// Its stages, first to last.
+    pub stages: Vec<Stage>,
+}
+
+/// One stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stage {
+    /// Its text.
+    pub text: String,
+    /// What it is, if that is understood and its program is a file of a known name.
+    pub simple: Option<Simple>,
+    /// The stages of the original, from 0, whose work it does; its own place while nothing has
+    /// changed.
+    pub origin: Vec<usize>,
+}
+
+impl Draft {
+    /// Takes a pipeline apart. `None` if there is anything between the stages but `|`, or
+    /// anything after them: comments, here-documents, `|&`.
+    pub fn read(parsed: &Parsed, environment: &Environment) -> Option<Self> {
+        let text = &parsed.text;
+        let first = parsed.stages.first()?.span.start;
+        let last = parsed.stages.last()?.span.end;
+        let before = text[..first].trim();
+        let after = text[last..].trim();
+        let pipes = parsed.stages.windows(2);
+        let plain = pipes.map(|pair| &text[pair[0].span.end..pair[1].span.start]);
+        if !(plain.map(str::trim).all(|between| between == "|")
+            && ["", "!"].contains(&before)
+            && ["", ";"].contains(&after))
+        {
+            return None;
+        }
+        let stages = parsed
+            .stages
+            .iter()
+            .enumerate()
+            .map(|(index, stage)| {
+                Stage::new(text[stage.span.clone()].to_owned(), vec![index], environment)
+            })
+            .collect();
+        Some(Self { inverted: parsed.inverted, stages })
+    }
+
+    /// The pipeline's text.
+    pub fn text(&self) -> String {
+        let stages: Vec<_> = self.stages.iter().map(|stage| stage.text.as_str()).collect();
+        let inverted = if self.inverted { "! " } else { "" };
+        format!("{inverted}{}", stages.join(" | "))
+    }
+
+    /// The pipeline with a change made.
+    #[must_use]
+    pub fn changed(&self, change: &Change, environment: &Environment) -> Self {
+        let new = change.stages.iter().map(|Replacement { text, work }| {
+            let places = if work.is_empty() {
+                change.at.clone().collect()
+            } else {
+                work.iter().map(|(place, _)| *place).collect::<Vec<_>>()
+            };
+            let mut origin: Vec<_> =
+                places.iter().flat_map(|&place| self.stages[place].origin.clone()).collect();
+            origin.sort_unstable();
+            origin.dedup();
+            Stage::new(text.clone(), origin, environment)
+        });
+        let mut stages = self.stages.clone();
+        stages.splice(change.at.clone(), new.collect::<Vec<_>>());
+        Self { inverted: self.inverted, stages }
+    }
+}
+
+impl Stage {
+    fn new(text: String, origin: Vec<usize>, environment: &Environment) -> Self {
+        let simple = Simple::read(&text).filter(|simple| environment.is_file(&simple.program.text));
+        Self { text, simple, origin }
+    }
+
+    /// Reads the stage by the grammar of a command.
+    pub fn read<T>(&self, grammar: impl Fn(&Simple) -> Option<T>) -> Option<(&Simple, T)> {
+        let simple = self.simple.as_ref()?;
+        Some((simple, grammar(simple)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::parse::parse;
+
+    fn read(text: &str) -> Option<Draft> {
+        Draft::read(&parse(text).expect("one pipeline"), &Environment::for_tests("C"))
+    }
+
+    #[test]
+    fn a_pipeline_is_taken_apart_and_put_together() {
+        let draft = read("! sort  -n f|\n  uniq -c | weird \"$x\";").expect("a draft");
+        assert_eq!(draft.text(), "! sort  -n f | uniq -c | weird \"$x\"");
+        let known: Vec<_> = draft.stages.iter().map(|stage| stage.simple.is_some()).collect();
+        assert_eq!(known, [true, true, false]);
+    }
+
+    #[test]
+    fn what_stands_between_or_after_the_stages_is_not_lost() {
+        for text in ["a |& b", "cat <<E | b\nx\nE\n", "a | b # c", "a | # c\n b"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A `cat` that only hands on what it reads: its reader can read that itself.
+
+use contend_record::advice::{RewriteId, Safety};
+
+use super::{Change, Replacement, Situation};
+use crate::commands::options::{Options, Table};
+use crate::commands::{Simple, Word};
+use crate::rewrite::draft::Stage;
+
+const TABLE: Table = Table { short: "u", long: &[] };
+/// Commands that read whatever their standard input is, and write the same whatever their
+/// output is.
+const FILTERS: &[&str] =
+    &["awk", "cut", "gawk", "grep", "head", "mawk", "sed", "sort", "tail", "tr", "uniq", "wc"];
+
+pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
+    let stages = &situation.draft.stages;
+    let places = stages.iter().enumerate();
+    places.filter_map(|(index, stage)| change(situation, index, stage)).collect()
+}
+
+fn change(situation: &Situation<'_>, index: usize, stage: &Stage) -> Option<Change> {
+    // It may have found nothing to read; its reader would then not be started at all.
+    if situation.measured(stage).is_some_and(|cat| cat.exit_code == 1) {
+        return None;
+    }
+    let (_, source) = stage.read(source)?;
+    match situation.draft.stages.get(index + 1) {
+        Some(reader) => before(index, source.as_ref(), reader),
+        None => at_the_end(situation, index).filter(|_| source.is_none()),
+    }
+}
+
+fn before(index: usize, source: Option<&Word>, reader: &Stage) -> Option<Change> {
+    let text = if let Some(file) = source {
+        let simple = reader.simple.clone().filter(|simple| simple.input.is_none())?;
+        Simple { input: Some(file.clone()), ..simple }.text()
+    } else {
+        reader.text.clone()
+    };
+    let safety = if is_filter(reader) { Safety::Always } else { Safety::ThisData };
+    Some(without(index..index + 2, text, index + 1, safety))
+}
+
+/// What the last `cat` hid was whether the output is a terminal, and a status.
+fn at_the_end(situation: &Situation<'_>, index: usize) -> Option<Change> {
+    let writer = situation.draft.stages.get(index.checked_sub(1)?)?;
+    let text = writer.text.clone();
+    is_filter(writer).then(|| without(index - 1..index + 1, text, index - 1, Safety::ThisData))
+}
+
+fn without(at: std::ops::Range<usize>, text: String, rest: usize, safety: Safety) -> Change {
+    let takes_more = text.starts_with("sort") || text.contains(" sort ");
+    let mut reason = "cat only hands the data on: one copy and one process less".to_owned();
+    if takes_more && text.contains('<') {
+        reason.push_str("; sort sees the file's size and takes more memory from the start");
+    }
+    let stages = vec![Replacement::of(text, [rest])];
+    Change { rewrite: RewriteId::DropCat, at, stages, safety, reason }
+}
+
+/// The file that a plain `cat` reads, or none for its standard input; `None` if it is not a
+/// plain `cat` of one thing.
+#[expect(clippy::option_option, reason = "standard input is no failure")]
+fn source(simple: &Simple) -> Option<Option<Word>> {
+    let options = Options::read(&simple.arguments, &TABLE)?;
+    if simple.name() != "cat" || !simple.variables.is_empty() {
+        return None;
+    }
+    let files: Vec<_> = options.operands.iter().map(|&index| &simple.arguments[index]).collect();
+    match (files.as_slice(), &simple.input) {
+        ([], input) => Some(input.clone()),
+        ([file], None) if file.text == "-" => Some(None),
+        ([file], None) => Some(Some((*file).clone())),
+        _ => None,
+    }
+}
+
+fn is_filter(stage: &Stage) -> bool {
+    let simple = stage.simple.as_ref();
+    simple.is_some_and(|simple| {
+        FILTERS.contains(&simple.name())
+            && !simple.arguments.iter().any(|word| word.text.contains("colo"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{apply, safety};
+    use super::*;
+
+    fn changed(text: &str) -> Vec<String> {
+        apply(RewriteId::DropCat, text)
+    }
+
+    #[test]
+    fn a_cat_is_dropped_wherever_it_stands() {
+        assert_eq!(changed("cat 'a b' | sort -n | uniq"), ["sort -n <'a b' | uniq"]);
+        assert_eq!(changed("cat <f | sort"), ["sort <f"]);
+        assert_eq!(changed("cat | sort | head"), ["sort | head"]);
+        assert_eq!(changed("sort f | cat - | head"), ["sort f | head"]);
+        assert_eq!(changed("sort f | cat"), ["sort f"]);
+        assert_eq!(changed("cat -u f | LC_ALL=C sort"), ["LC_ALL=C sort <f"]);
+        assert_eq!(safety(RewriteId::DropCat, "cat f | sort"), Safety::Always);
+        assert_eq!(safety(RewriteId::DropCat, "cat f | python3 x"), Safety::ThisData);
+    }
+
+    #[test]
+    fn a_cat_that_does_something_stays() {
+        for text in [
+            "cat a b | sort",
+            "cat -n f | sort",
+            "cat f - | sort",
+            "cat f | { sort; }",
+            "cat f | sort <g",
+            "cat -A f | sort",
+            "cat f",
+            "nl f | cat",
+            "grep --color=always x f | cat",
+            "zcat f | sort",
+        ] {
+            assert_eq!(changed(text), [""; 0], "{text}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What the shell finds under the names of commands, and what else their meaning depends on.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use contend_sys::interrupt::Signals;
+use contend_sys::{Pid, Signal, child, spawn};
+
+use crate::commands::Simple;
+use crate::pipeline::parse::Parsed;
+
+/// Implementations of `awk`, by the names under which they are installed.
+const AWKS: &[&str] = &["mawk", "gawk", "busybox", "original-awk", "nawk"];
+/// Programs that some rewrites need.
+const HELPERS: &[&str] = &["split", "perl", "lz4", "zstd", "gzip"];
+/// Commands whose version tells whether they are GNU's.
+const ASKED_FOR_VERSION: &[&str] = &["sort", "split"];
+
+/// What commands mean here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Names that stand for files, as the shell finds them, and the file.
+    pub files: BTreeMap<String, Program>,
+    /// `LC_ALL`, `LC_CTYPE`, `LC_COLLATE` and `LANG`, those that are set.
+    pub locale: BTreeMap<String, String>,
+    /// Memory that a program can reasonably use, in bytes.
+    pub memory_bytes: u64,
+    /// CPUs that can work at the same time.
+    pub cpus: usize,
+}
+
+/// A program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The name of the file, links followed.
+    pub file_name: String,
+    /// Whether it says that it is GNU's; only some are asked.
+    pub gnu: bool,
+}
+
+impl Environment {
+    /// Asks the shell, after the set-up, what the pipeline's commands and those that could
+    /// take their place are. `None` if the shell does not answer.
+    ///
+    /// # Errors
+    /// When the shell cannot be started.
+    pub fn ask(
+        shell: &str,
+        setup: Option<&str>,
+        parsed: &Parsed,
+        signals: &Signals,
+    ) -> io::Result<Option<Self>> {
+        let simples = parsed.stages.iter().filter_map(|stage| {
+            Simple::read(&parsed.text[stage.span.clone()]).map(|simple| simple.program.text)
+        });
+        let mut names: Vec<String> = simples.collect();
+        names.extend(AWKS.iter().chain(HELPERS).map(|&name| name.to_owned()));
+        names.sort_unstable();
+        names.dedup();
+        let answer = answer_of(shell, &question(setup, &names), signals)?;
+        Ok(Self::understand(&answer))
+    }
+
+    fn understand(answer: &str) -> Option<Self> {
+        let mut environment = Self::default();
+        let mut complete = false;
+        for line in answer.lines() {
+            let mut fields = line.splitn(3, '\t');
+            match (fields.next()?, fields.next(), fields.next()) {
+                ("end", ..) => complete = true,
+                ("variable", Some(name), Some(value)) => {
+                    environment.locale.insert(name.to_owned(), value.to_owned());
+                }
+                ("file", Some(name), Some(path)) if path.contains('/') && !path.contains(' ') => {
+                    environment.files.insert(name.to_owned(), Program::at(Path::new(path)));
+                }
+                ("version", Some(name), Some(version)) => {
+                    if let Some(program) = environment.files.get_mut(name) {
+                        program.gnu = version.contains("GNU");
+                    }
+                }
+                _ => {}
+            }
+        }
+        complete.then_some(environment)
+    }
+
+    /// Whether the name stands for a file, not for a function, an alias or a built-in command.
+    pub fn is_file(&self, name: &str) -> bool {
+        self.files.contains_key(name)
+    }
+
+    /// Whether the name stands for GNU's program.
+    pub fn is_gnu(&self, name: &str) -> bool {
+        self.files.get(name).is_some_and(|program| program.gnu)
+    }
+
+    /// The locale for letters in which a command runs.
+    pub fn ctype<'a>(&'a self, simple: &'a Simple) -> &'a str {
+        self.category(simple, "LC_CTYPE")
+    }
+
+    /// Whether characters may have several bytes to this command.
+    pub fn is_multibyte(&self, simple: &Simple) -> bool {
+        !is_byte_locale(self.ctype(simple))
+    }
+
+    /// Whether lines are in order to this command if their bytes are. glibc's C.UTF-8 orders by
+    /// code point, which in UTF-8 is the same.
+    pub fn orders_by_bytes(&self, simple: &Simple) -> bool {
+        let locale = self.category(simple, "LC_COLLATE");
+        is_byte_locale(locale) || ["C.UTF-8", "C.utf8"].contains(&locale)
+    }
+
+    /// Whether the command runs in the C locale in every respect.
+    pub fn is_byte_locale(&self, simple: &Simple) -> bool {
+        ["LC_CTYPE", "LC_COLLATE"]
+            .iter()
+            .all(|category| is_byte_locale(self.category(simple, category)))
+    }
+
+    fn category<'a>(&'a self, simple: &'a Simple, category: &str) -> &'a str {
+        let value = |name: &str| {
+            let inherited = self.locale.get(name).map(String::as_str);
+            simple.variable(name).or(inherited).filter(|value| !value.is_empty())
+        };
+        value("LC_ALL").or_else(|| value(category)).or_else(|| value("LANG")).unwrap_or("C")
+    }
+
+    /// The other implementations of awk that are installed, as they are called.
+    pub fn other_awks(&self, simple: &Simple) -> Vec<&'static str> {
+        let used = self.files.get(&simple.program.text).map(|program| program.file_name.as_str());
+        let mut seen: Vec<&str> = used.into_iter().collect();
+        let mut others = Vec::new();
+        for name in AWKS {
+            if let Some(program) = self.files.get(*name)
+                && !seen.contains(&program.file_name.as_str())
+            {
+                seen.push(&program.file_name);
+                others.push(if *name == "busybox" { "busybox awk" } else { *name });
+            }
+        }
+        others
+    }
+
+    /// A machine that has everything, for tests.
+    #[cfg(test)]
+    pub(crate) fn for_tests(locale: &str) -> Self {
+        let names = "cat grep egrep fgrep sed tr cut sort uniq head tail wc awk mawk gawk busybox \
+                     rev split perl lz4 python3 zstd nl";
+        let program = |name: &str| {
+            let file_name = if name == "awk" { "mawk" } else { name }.to_owned();
+            (name.to_owned(), Program { file_name, gnu: true })
+        };
+        Self {
+            files: names.split_whitespace().map(program).collect(),
+            locale: BTreeMap::from([("LANG".to_owned(), locale.to_owned())]),
+            memory_bytes: 8 << 30,
+            cpus: 2,
+        }
+    }
+}
+
+impl Program {
+    fn at(path: &Path) -> Self {
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let name = real.file_name().map(|name| name.to_string_lossy().into_owned());
+        Self { file_name: name.unwrap_or_default(), gnu: false }
+    }
+}
+
+fn is_byte_locale(name: &str) -> bool {
+    ["", "C", "POSIX"].contains(&name)
+}
+
+/// What the shell is to execute to answer. The set-up cannot spoil the answer, which goes to
+/// another descriptor.
+fn question(setup: Option<&str>, names: &[String]) -> String {
+    let mut text = String::from("exec 7>&1 >/dev/null 2>&1 </dev/null\n");
+    if let Some(setup) = setup {
+        text.push_str(setup);
+        text.push('\n');
+    }
+    for name in ["LC_ALL", "LC_CTYPE", "LC_COLLATE", "LANG"] {
+        text.push_str(&format!(
+            "command printf 'variable\\t{name}\\t%s\\n' \"${{{name}-}}\" >&7\n"
+        ));
+    }
+    for name in names {
+        let word = crate::commands::quote(name);
+        text.push_str(&format!(
+            "command printf 'file\\t%s\\t%s\\n' {word} \"$(command -v -- {word})\" >&7\n"
+        ));
+        if ASKED_FOR_VERSION.contains(&name.as_str()) {
+            text.push_str(&format!(
+                "command printf 'version\\t%s\\t%s\\n' {word} \
+                 \"$(command {word} --version 2>/dev/null | command head -n 1)\" >&7\n"
+            ));
+        }
+    }
+    text.push_str("command printf 'end\\n' >&7\n");
+    text
+}
+
+fn answer_of(shell: &str, question: &str, signals: &Signals) -> io::Result<String> {
+    let mut command = Command::new(shell);
+    if shell.rsplit('/').next() == Some("busybox") {
+        command.arg("sh");
+    }
+    let (mut reader, writer) = io::pipe()?;
+    command.arg("-c").arg(question).stdin(File::open("/dev/null")?).stdout(writer);
+    command.stderr(Stdio::null());
+    let started = spawn::spawn(&mut command, &[0, 1, 2], signals.blocked(), Signal::KILL)?;
+    drop(command); // and with it our writing end
+    let mut answer = Vec::new();
+    let read = reader.read_to_end(&mut answer);
+    child::reap(Pid::from_child(&started))?;
+    read?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::tests::simple;
+
+    #[test]
+    fn the_answer_tells_files_from_functions_and_aliases() {
+        let answer = "variable\tLANG\tC.UTF-8\nfile\tsort\t/usr/bin/env\nfile\tgrep\tgrep\n\
+                      file\tls\talias ls='ls --color'\nversion\tsort\tsort (GNU coreutils) 9\n\
+                      file\tnone\t\nend\n";
+        let environment = Environment::understand(answer).expect("complete");
+        assert!(environment.is_file("sort") && environment.is_gnu("sort"));
+        for name in ["grep", "ls", "none"] {
+            assert!(!environment.is_file(name), "{name}");
+        }
+        assert_eq!(environment.ctype(&simple("sort")), "C.UTF-8");
+        assert_eq!(Environment::understand("file\tsort\t/usr/bin/sort\n"), None);
+    }
+
+    #[test]
+    fn the_locale_is_found_as_setlocale_finds_it() {
+        let mut environment = Environment::for_tests("de_DE.UTF-8");
+        assert!(environment.is_multibyte(&simple("sort")));
+        assert!(!environment.orders_by_bytes(&simple("sort")));
+        assert!(!environment.is_multibyte(&simple("LC_ALL=C sort")));
+        environment.locale.insert("LC_CTYPE".into(), "C".into());
+        assert!(!environment.is_multibyte(&simple("sort")));
+        assert!(!environment.is_byte_locale(&simple("sort")), "LC_COLLATE is German still");
+        environment.locale.insert("LC_ALL".into(), "C.UTF-8".into());
+        assert!(environment.is_multibyte(&simple("sort")));
+        assert!(environment.orders_by_bytes(&simple("sort")));
+    }
+
+    #[test]
+    fn other_awks_are_those_with_another_file() {
+        let environment = Environment::for_tests("C");
+        assert_eq!(environment.other_awks(&simple("awk 1")), ["gawk", "busybox awk"]);
+        assert_eq!(environment.other_awks(&simple("gawk 1")), ["mawk", "busybox awk"]);
+    }
+}

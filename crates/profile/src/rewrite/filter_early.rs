@@ -1,0 +1,226 @@
+//! A filter after a stage that changes or orders lines: before it, it leaves less to do.
+
+use std::collections::BTreeSet;
+
+use contend_record::advice::{RewriteId, Safety};
+
+use super::environment::Environment;
+use super::{Change, Replacement, Situation};
+use crate::commands::grep::Grep;
+use crate::commands::sed::{Action, Sed};
+use crate::commands::sort::Sort;
+use crate::commands::tr::Tr;
+use crate::commands::{Simple, Word};
+
+/// Where the filter lets more of its input through than this, nothing is gained.
+const LETS_THROUGH: f64 = 0.9;
+
+pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
+    situation.neighbours(|index, first, second| {
+        let (filter_command, filter) = second.read(Filter::read)?;
+        let (command, work) = first.read(|simple| Work::read(simple, situation.environment))?;
+        let (command, input) = command.clone().without_input(&work.files)?;
+        let passes = situation.measured(second).and_then(|stage| {
+            Some(stage.bytes_out? as f64 / stage.bytes_in.filter(|&bytes| bytes > 0)? as f64)
+        });
+        if passes.is_some_and(|share| share > LETS_THROUGH) {
+            return None;
+        }
+        let proved = work.commutes_with(&filter);
+        let share = passes.unwrap_or(0.5);
+        let stages = vec![
+            Replacement {
+                text: Simple { input, ..filter_command.clone() }.text(),
+                work: vec![(index + 1, 1.0)],
+            },
+            Replacement { text: command.text(), work: vec![(index, share)] },
+        ];
+        let reason = format!(
+            "{} has less to do once {} has taken lines away{}",
+            command.name(),
+            filter_command.name(),
+            if proved { "" } else { "; whether both may change places depends on the data" }
+        );
+        Some(Change {
+            rewrite: RewriteId::FilterEarly,
+            at: index..index + 2,
+            stages,
+            // Even where they commute: grep says other things of data that is no text, and its
+            // status where nothing matches is hidden by a stage after it.
+            safety: Safety::ThisData,
+            reason,
+        })
+    })
+}
+
+/// A filter of whole lines.
+struct Filter {
+    /// The plain strings that it looks for; none if it does not look for such.
+    strings: Option<Vec<String>>,
+    /// It makes no difference between capital and small letters.
+    ignores_case: bool,
+}
+
+impl Filter {
+    fn read(simple: &Simple) -> Option<Self> {
+        if simple.input.is_some() {
+            return None;
+        }
+        if let Some(grep) = Grep::read(simple) {
+            let fit = grep.is_plain_filter() && grep.files.is_empty();
+            let whole = grep.options.has('x') || grep.options.has('w');
+            let strings = grep.plain_strings().filter(|_| !whole);
+            return fit.then(|| Self {
+                strings: strings.map(|all| all.into_iter().map(str::to_owned).collect()),
+                ignores_case: grep.options.has('i') || grep.options.has('y'),
+            });
+        }
+        let sed = Sed::read(simple)?;
+        let kept = sed.only_keeps().filter(|_| sed.files.is_empty() && !sed.null_data)?;
+        let strings = is_literal(kept).then(|| vec![kept.to_owned()]);
+        Some(Self { strings, ignores_case: false })
+    }
+}
+
+/// What stands before the filter.
+struct Work {
+    files: Vec<Word>,
+    /// The characters that it looks at or writes; none if that is not known.
+    touches: Option<BTreeSet<char>>,
+    /// It only changes the order of lines.
+    orders: bool,
+}
+
+impl Work {
+    fn read(simple: &Simple, environment: &Environment) -> Option<Self> {
+        if let Some(sort) = Sort::read(simple) {
+            // Of equal lines -u keeps one, and the filter may want another.
+            let fit = !sort.drops_equal_lines() || sort.compares_whole_lines();
+            let work = Self { files: sort.files, touches: None, orders: true };
+            return (fit && !sort.options.has('z')).then_some(work);
+        }
+        if let Some(sed) = Sed::read(simple) {
+            let fit = sed.writes_at_most_once() && !sed.null_data;
+            return fit.then(|| Self {
+                touches: touched_by(&sed),
+                files: sed.files,
+                orders: false,
+            });
+        }
+        let tr = Tr::read(simple, environment.is_multibyte(simple)).filter(Tr::keeps_lines)?;
+        Some(Self { files: Vec::new(), touches: tr.touches(), orders: false })
+    }
+
+    fn commutes_with(&self, filter: &Filter) -> bool {
+        if self.orders {
+            return true;
+        }
+        let (Some(touched), Some(strings)) = (&self.touches, &filter.strings) else {
+            return false;
+        };
+        let fold = |c: char| if filter.ignores_case { c.to_ascii_lowercase() } else { c };
+        let touched: BTreeSet<char> = touched.iter().map(|&c| fold(c)).collect();
+        let ascii = strings.iter().all(|string| string.is_ascii() && !string.is_empty());
+        ascii && !strings.iter().flat_map(|s| s.chars()).any(|c| touched.contains(&fold(c)))
+    }
+}
+
+/// All characters that a script replaces or writes, if what it replaces is always a plain
+/// string that becomes another one, neither of them empty. A string that shares none of these
+/// characters can then neither come nor go, nor be joined of two parts.
+fn touched_by(sed: &Sed) -> Option<BTreeSet<char>> {
+    let mut touched = BTreeSet::new();
+    for command in &sed.commands {
+        match &command.action {
+            Action::Substitute { pattern, replacement, flags } => {
+                let plain = is_literal(pattern) && !replacement.contains(['&', '\\']);
+                if !plain || replacement.is_empty() || flags.contains(['I', 'i']) {
+                    return None;
+                }
+                touched.extend(pattern.chars().chain(replacement.chars()));
+            }
+            Action::Transliterate { from, to } if !from.contains('\\') && !to.contains('\\') => {
+                touched.extend(from.chars().chain(to.chars()));
+            }
+            Action::Delete => {}
+            _ => return None,
+        }
+    }
+    touched.iter().all(char::is_ascii).then_some(touched)
+}
+
+/// Whether a regular expression, basic or extended, matches itself only.
+fn is_literal(expression: &str) -> bool {
+    !expression
+        .contains(['\\', '.', '[', ']', '*', '^', '$', '+', '?', '(', ')', '{', '}', '|', '/'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{apply, safety};
+    use super::*;
+    use crate::commands::tests::simple;
+
+    fn changed(text: &str) -> Vec<String> {
+        apply(RewriteId::FilterEarly, text)
+    }
+
+    fn proved(first: &str, second: &str) -> bool {
+        let work = Work::read(&simple(first), &Environment::for_tests("C")).expect("work");
+        work.commutes_with(&Filter::read(&simple(second)).expect("a filter"))
+    }
+
+    #[test]
+    fn the_filter_comes_first() {
+        assert_eq!(
+            changed("cat f | sed 's/a/A/g' | grep 00 | wc -c"),
+            ["cat f | grep 00 | sed 's/a/A/g' | wc -c"]
+        );
+        assert_eq!(changed("sed s/a/A/ f | sed -n /00/p"), ["sed -n /00/p <f | sed s/a/A/"]);
+        assert_eq!(changed("sort -k2 f | grep -v x"), ["grep -v x <f | sort -k2"]);
+        assert_eq!(changed("tr a b <f | grep c"), ["grep c <f | tr a b"]);
+        assert_eq!(safety(RewriteId::FilterEarly, "sort f | grep -a x"), Safety::ThisData);
+    }
+
+    #[test]
+    fn what_provably_commutes_is_known() {
+        assert!(proved("sed s/a/A/g", "grep 00"));
+        assert!(proved("sed 's/a/A/g; /x/d'", "grep -v -F 0.0"));
+        assert!(proved("tr abc xyz", "grep 00"));
+        assert!(proved("sort -n", "grep '^x.*y$'"));
+        assert!(!proved("sed s/a/A/g", "grep A"));
+        assert!(!proved("sed s/a/A/g", "grep -i xa"));
+        assert!(!proved("sed s/a//g", "grep 00"), "0a0 becomes 00");
+        assert!(!proved("sed s/.0/AB/g", "grep C"), "an expression may eat anything");
+        assert!(!proved("sed s/a/b/", "grep ^0"), "an expression may look at the neighbours");
+        assert!(!proved("sed s/a/b/", "grep -w 00"), "and so do words");
+        assert!(!proved("tr -d a", "grep 00"));
+    }
+
+    #[test]
+    fn what_writes_something_else_than_lines_does_not_move() {
+        for text in [
+            "sed s/a/b/ f | grep -c x",
+            "sed s/a/b/ f | grep -m 3 x",
+            "sed s/a/b/ f | grep -A1 x",
+            "sed s/a/b/ f | grep -B1 x",
+            "sed s/a/b/ f | grep -n x",
+            "sed s/a/b/ f | grep -o x",
+            "sed s/a/b/ f | grep x g",
+            "sed 2d f | grep x",
+            "sed '$d' f | grep x",
+            "sed 5q f | grep x",
+            "sed 'N;P;D' f | grep x",
+            "sed 'H;g' f | grep x",
+            "sed -n p f | grep x",
+            "sort -u -k1,1 f | grep x",
+            "cut -f1 f | grep x",
+            "tr ' ' '\\n' <f | grep x",
+            "head -n 5 f | grep x",
+            "uniq -c | grep x",
+            "sed s/a/b/ f g | grep x",
+        ] {
+            assert_eq!(changed(text), [""; 0], "{text}");
+        }
+    }
+}

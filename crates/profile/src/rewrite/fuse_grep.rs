@@ -1,0 +1,92 @@
+//! `grep -v | grep -v`: lines that match neither pattern are found in one go.
+
+use contend_record::advice::{RewriteId, Safety};
+
+use super::{Change, Situation};
+use crate::commands::Word;
+use crate::commands::grep::{Grep, Syntax};
+
+/// Options that both must share, and that the one in their place then has.
+const KEPT: &str = "EFiwxaz";
+
+pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
+    situation.neighbours(|index, first, second| {
+        let (simple, outer) = first.read(fit)?;
+        let (next, inner) = second.read(fit)?;
+        let reads_pipe = next.input.is_none() && inner.files.is_empty();
+        if !(outer.matches_alike(&inner) && reads_pipe && simple.is_sibling_of(next)) {
+            return None;
+        }
+        // Of data that is no text each grep says so in its own way.
+        let always = outer.reads_anything_as_text() && inner.reads_anything_as_text();
+        let safety = if always { Safety::Always } else { Safety::ThisData };
+        let text = simple.with(arguments(&outer, &inner)).text();
+        let reason = "one grep can leave out what both leave out; whether it looks for two \
+                      patterns as quickly as for one depends on them";
+        Some(Change::fused(RewriteId::FuseGrep, index, text, safety, reason))
+    })
+}
+
+/// A `grep -v` whose patterns can stand beside others.
+fn fit(simple: &crate::commands::Simple) -> Option<Grep> {
+    let grep = Grep::read(simple)?;
+    let refers_back =
+        |text: &str| text.split('\\').skip(1).any(|c| c.starts_with(|d: char| d.is_ascii_digit()));
+    let fit = grep.is_plain_filter()
+        && grep.inverted()
+        && grep.syntax != Syntax::Perl
+        && grep.options.has_only("EFGeiyvwxaz")
+        && !grep.patterns.iter().any(|pattern| refers_back(&pattern.text));
+    fit.then_some(grep)
+}
+
+fn arguments(outer: &Grep, inner: &Grep) -> Vec<Word> {
+    let has = |letter: char| outer.options.has(letter) || letter == 'i' && outer.options.has('y');
+    let letters: String = KEPT.chars().filter(|&letter| has(letter)).collect();
+    let patterns = outer.patterns.iter().chain(&inner.patterns);
+    [Word::new(format!("-v{letters}"))]
+        .into_iter()
+        .chain(patterns.flat_map(|pattern| [Word::new("-e"), pattern.clone()]))
+        .chain(outer.files.iter().cloned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{apply, safety};
+    use super::*;
+
+    #[test]
+    fn two_that_leave_out_become_one() {
+        let changed = |text: &str| apply(RewriteId::FuseGrep, text);
+        assert_eq!(changed("grep -v a f | grep -v 'b c'"), ["grep -v -e a -e 'b c' f"]);
+        assert_eq!(
+            changed("grep -Eiv 'a|b' | grep -v -E -y c | wc"),
+            ["grep -vEi -e 'a|b' -e c | wc"]
+        );
+        let safety = |text: &str| safety(RewriteId::FuseGrep, text);
+        assert_eq!(safety("grep -av a | grep -av b"), Safety::Always);
+        assert_eq!(safety("grep -v a | grep -v b"), Safety::ThisData);
+    }
+
+    #[test]
+    fn what_keeps_counts_or_differs_stays() {
+        for text in [
+            "grep a | grep b",
+            "grep -v a | grep b",
+            "grep -v a | grep -vi b",
+            "grep -v a | grep -vE b",
+            "grep -v a | grep -vc b",
+            "grep -v -m 3 a | grep -v b",
+            "grep -v -A1 a | grep -v b",
+            "grep -vn a | grep -v b",
+            "grep -vP a | grep -vP b",
+            "grep -v '\\(a\\)\\1' | grep -v b",
+            "grep -v a f g | grep -v b",
+            "grep -v a | grep -v b f",
+            "grep -v a | egrep -v b",
+        ] {
+            assert_eq!(apply(RewriteId::FuseGrep, text), [""; 0], "{text}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Pipes that hold more: stages that work in bursts then wait for each other less often.
+
+use contend_record::advice::{RewriteId, Safety};
+use contend_record::pipe::{Boundary, WaitingSide};
+
+use super::{Change, Replacement, Situation};
+
+/// What a pipe may hold for an ordinary user, unless `/proc/sys/fs/pipe-max-size` says less.
+const SIZE: u64 = 1 << 20;
+/// Less than this many pipes full, and nothing is gained.
+const WORTHWHILE: u64 = 64 * SIZE;
+
+pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
+    let Some(profile) = situation.profile.filter(|_| situation.environment.is_file("perl")) else {
+        return Vec::new();
+    };
+    let changes = profile.boundaries.iter().filter(|boundary| balanced(boundary));
+    let changes = changes.filter_map(|boundary| {
+        let stages = &situation.draft.stages;
+        let index = stages.iter().position(|stage| stage.origin == [boundary.from - 1])?;
+        let simple = stages[index].simple.as_ref()?;
+        let variables =
+            simple.variables.iter().map(|(name, value)| format!("{name}={} ", value.raw));
+        let mut rest = simple.clone();
+        rest.variables.clear();
+        // F_SETPIPE_SZ, for which the shell has no word.
+        let text = format!(
+            "{}perl -e 'fcntl(STDOUT,1031,{SIZE});exec@ARGV' {}",
+            variables.collect::<String>(),
+            rest.text()
+        );
+        Some(Change {
+            rewrite: RewriteId::LargerPipe,
+            at: index..index + 1,
+            stages: vec![Replacement::of(text, [index])],
+            safety: Safety::Environment,
+            reason: format!(
+                "both sides of the pipe after stage {} wait for each other in turn: a pipe of 1 \
+                 MiB lets them do so less often",
+                boundary.from
+            ),
+        })
+    });
+    changes.collect()
+}
+
+/// Whether neither side waited clearly longer, though both had much to hand over.
+fn balanced(boundary: &Boundary) -> bool {
+    boundary.waiting_side == WaitingSide::Neither
+        && boundary.bytes.is_some_and(|bytes| bytes >= WORTHWHILE)
+        && boundary.writer_blocked_seconds > 0.0
+        && boundary.reader_starved_seconds > 0.0
+        && boundary.capacity_bytes.is_some_and(|capacity| capacity < SIZE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::environment::Environment;
+    use super::super::tests::{draft, profile_of};
+    use super::*;
+
+    #[test]
+    fn only_pipes_at_which_both_sides_wait() {
+        let machine = Environment::for_tests("C");
+        let draft = draft("LC_ALL=C sed s/a/b/ f | grep c | wc -l", &machine);
+        let mut profile = profile_of(3, 1 << 30);
+        let boundary = &mut profile.boundaries[0];
+        boundary.waiting_side = WaitingSide::Neither;
+        (boundary.writer_blocked_seconds, boundary.reader_starved_seconds) = (0.2, 0.2);
+        let situation = Situation { draft: &draft, environment: &machine, profile: Some(&profile) };
+        let changed: Vec<_> =
+            find(&situation).iter().map(|change| draft.changed(change, &machine).text()).collect();
+        assert_eq!(
+            changed,
+            [
+                "LC_ALL=C perl -e 'fcntl(STDOUT,1031,1048576);exec@ARGV' sed s/a/b/ f | grep c | wc -l"
+            ]
+        );
+        let without = Situation { profile: None, ..situation };
+        assert!(find(&without).is_empty());
+    }
+}

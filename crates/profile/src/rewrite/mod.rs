@@ -1,0 +1,300 @@
+//! Changes that may make a pipeline better: one file a rewrite, one row each in [`TABLE`].
+//!
+//! A rewrite only says what may be changed and what is known of the output then. What it would
+//! bring is [`crate::predict`]'s affair, and whether it does, [`crate::trial`]'s.
+//!
+//! A rewrite touches only stages that were read as simple commands of programs that are files:
+//! no functions, aliases or built-in commands, no redirections but of the first input. What
+//! writes files or starts others (`tee`, `xargs`, scripts) has no module in
+//! [`crate::commands`], so it is left alone.
+
+mod another_awk;
+mod byte_locale;
+mod count_in_grep;
+pub mod draft;
+mod drop_cat;
+pub mod environment;
+mod filter_early;
+mod fuse_cut;
+mod fuse_grep;
+mod fuse_head;
+mod fuse_sed;
+mod fuse_tr;
+mod larger_pipe;
+mod reduce_early;
+mod sort_resources;
+mod sort_unique;
+mod split_stage;
+mod top_lines;
+
+use std::ops::Range;
+
+use contend_record::advice::{RewriteId, Safety};
+use contend_record::pipe::PipeRecord;
+
+use draft::{Draft, Stage};
+use environment::Environment;
+
+/// A rewrite.
+#[derive(Debug)]
+pub struct Rewrite {
+    /// Its name.
+    pub id: RewriteId,
+    /// Finds where it applies.
+    find: fn(&Situation<'_>) -> Vec<Change>,
+}
+
+/// Every rewrite there is, in the order in which several are made together.
+pub const TABLE: &[Rewrite] = &[
+    Rewrite { id: RewriteId::DropCat, find: drop_cat::find },
+    Rewrite { id: RewriteId::ReduceEarly, find: reduce_early::find },
+    Rewrite { id: RewriteId::FilterEarly, find: filter_early::find },
+    Rewrite { id: RewriteId::FuseHead, find: fuse_head::find },
+    Rewrite { id: RewriteId::FuseCut, find: fuse_cut::find },
+    Rewrite { id: RewriteId::FuseTr, find: fuse_tr::find },
+    Rewrite { id: RewriteId::FuseGrep, find: fuse_grep::find },
+    Rewrite { id: RewriteId::FuseSed, find: fuse_sed::find },
+    Rewrite { id: RewriteId::CountInGrep, find: count_in_grep::find },
+    Rewrite { id: RewriteId::SortUnique, find: sort_unique::find },
+    Rewrite { id: RewriteId::TopLines, find: top_lines::find },
+    Rewrite { id: RewriteId::ByteLocale, find: byte_locale::find },
+    Rewrite { id: RewriteId::AnotherAwk, find: another_awk::find },
+    Rewrite { id: RewriteId::SortResources, find: sort_resources::find },
+    Rewrite { id: RewriteId::SplitStage, find: split_stage::find },
+    Rewrite { id: RewriteId::LargerPipe, find: larger_pipe::find },
+];
+
+/// A stage that worked for a smaller part of the time is not worth changing on its own.
+const TRIFLE: f64 = 0.05;
+
+/// What a rewrite looks at.
+#[derive(Debug, Clone, Copy)]
+pub struct Situation<'a> {
+    /// The pipeline.
+    pub draft: &'a Draft,
+    /// Programs, locale, memory and CPUs.
+    pub environment: &'a Environment,
+    /// What the original did; stages are counted as there, see [`Stage::origin`].
+    pub profile: Option<&'a PipeRecord>,
+}
+
+impl Situation<'_> {
+    /// The places of neighbouring stages that `change` has something to say of.
+    fn neighbours<'s>(
+        &'s self,
+        change: impl Fn(usize, &'s Stage, &'s Stage) -> Option<Change> + 's,
+    ) -> Vec<Change> {
+        let pairs = self.draft.stages.windows(2).enumerate();
+        pairs.filter_map(|(index, pair)| change(index, &pair[0], &pair[1])).collect()
+    }
+
+    /// Changes of single stages that took more than a trifle of the time.
+    fn worthwhile(&self, change: impl Fn(usize, &Stage) -> Option<Vec<Change>>) -> Vec<Change> {
+        let takes_time = |stage: &Stage| {
+            let wall = self.profile.map_or(0.0, |profile| profile.wall_seconds);
+            self.measured(stage).is_none_or(|s| s.service_seconds() >= TRIFLE * wall)
+        };
+        let stages = self.draft.stages.iter().enumerate().filter(|(_, stage)| takes_time(stage));
+        stages.filter_map(|(index, stage)| change(index, stage)).flatten().collect()
+    }
+
+    /// What the profile says of a stage that is as it was in the original.
+    fn measured(&self, stage: &Stage) -> Option<&contend_record::pipe::Stage> {
+        match stage.origin.as_slice() {
+            [index] => self.profile?.stages.get(*index),
+            _ => None,
+        }
+    }
+}
+
+/// A change of some neighbouring stages.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Which rewrite it is.
+    pub rewrite: RewriteId,
+    /// The stages that go.
+    pub at: Range<usize>,
+    /// What takes their place.
+    pub stages: Vec<Replacement>,
+    /// What is known of the output.
+    pub safety: Safety,
+    /// Why it may be better, in one line.
+    pub reason: String,
+}
+
+/// A stage that takes the place of others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replacement {
+    /// Its text.
+    pub text: String,
+    /// The stages whose work it does, counted like [`Change::at`], and how much of each one's
+    /// service time that should take; none where nothing can be said before a pilot.
+    pub work: Vec<(usize, f64)>,
+}
+
+impl Replacement {
+    /// A stage that does all the work of these.
+    fn of(text: impl Into<String>, stages: impl IntoIterator<Item = usize>) -> Self {
+        Self { text: text.into(), work: stages.into_iter().map(|index| (index, 1.0)).collect() }
+    }
+}
+
+impl Change {
+    /// One stage in the place of two neighbours.
+    fn fused(
+        rewrite: RewriteId,
+        first: usize,
+        text: String,
+        safety: Safety,
+        reason: impl Into<String>,
+    ) -> Self {
+        let stages = vec![Replacement::of(text, [first, first + 1])];
+        Self { rewrite, at: first..first + 2, stages, safety, reason: reason.into() }
+    }
+
+    /// Another text for one stage; `share` of its service time is expected, if anything is.
+    fn of_one(
+        rewrite: RewriteId,
+        index: usize,
+        text: String,
+        share: Option<f64>,
+        safety: Safety,
+        reason: impl Into<String>,
+    ) -> Self {
+        let work = share.map(|share| (index, share)).into_iter().collect();
+        let stages = vec![Replacement { text, work }];
+        Self { rewrite, at: index..index + 1, stages, safety, reason: reason.into() }
+    }
+}
+
+/// All changes that apply.
+pub fn changes(situation: &Situation<'_>) -> Vec<Change> {
+    TABLE.iter().flat_map(|rewrite| (rewrite.find)(situation)).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::pipeline::parse::parse;
+    use contend_record::Host;
+    use contend_record::pipe::{
+        Bottleneck, BottleneckKind, Boundary, Observation, Total, WaitingSide,
+    };
+
+    /// The draft of a pipeline on a machine with everything, in this locale.
+    pub(crate) fn draft(text: &str, environment: &Environment) -> Draft {
+        Draft::read(&parse(text).expect("one pipeline"), environment).expect("a draft")
+    }
+
+    /// The pipelines that a rewrite makes of this one, in the C locale.
+    pub(crate) fn apply(id: RewriteId, text: &str) -> Vec<String> {
+        apply_in(id, text, &Environment::for_tests("C"))
+    }
+
+    pub(crate) fn apply_in(id: RewriteId, text: &str, environment: &Environment) -> Vec<String> {
+        let draft = draft(text, environment);
+        let situation = Situation { draft: &draft, environment, profile: None };
+        let rewrite = TABLE.iter().find(|rewrite| rewrite.id == id).expect("in the table");
+        let found = (rewrite.find)(&situation);
+        found.iter().map(|change| draft.changed(change, environment).text()).collect()
+    }
+
+    /// The safety of the only change.
+    pub(crate) fn safety(id: RewriteId, text: &str) -> Safety {
+        let environment = Environment::for_tests("C");
+        let draft = draft(text, &environment);
+        let situation = Situation { draft: &draft, environment: &environment, profile: None };
+        let found: Vec<_> =
+            changes(&situation).into_iter().filter(|change| change.rewrite == id).collect();
+        assert_eq!(found.len(), 1, "{text}");
+        found[0].safety
+    }
+
+    /// A profile of so many stages, through all of which this many bytes went in a second.
+    pub(crate) fn profile_of(stages: usize, bytes: u64) -> PipeRecord {
+        let stage = |index| contend_record::pipe::Stage {
+            index,
+            command: format!("c{index}"),
+            wall_seconds: 1.0,
+            user_seconds: 0.5,
+            on_cpu_seconds: 0.5,
+            bytes_in: Some(bytes),
+            bytes_out: Some(bytes),
+            ..Default::default()
+        };
+        let boundary = |from| Boundary {
+            from,
+            to: from + 1,
+            bytes: Some(bytes),
+            bytes_per_second: Some(bytes as f64),
+            mean_fill_bytes: None,
+            most_fill_bytes: None,
+            capacity_bytes: Some(65_536),
+            writer_blocked_seconds: 0.0,
+            reader_starved_seconds: 0.0,
+            waiting_side: WaitingSide::Neither,
+        };
+        PipeRecord {
+            schema: String::new(),
+            command: String::new(),
+            shell: "sh".to_owned(),
+            started_at: String::new(),
+            exit_code: 0,
+            wall_seconds: 1.0,
+            stages: (1..=stages).map(stage).collect(),
+            boundaries: (1..stages).map(boundary).collect(),
+            total: Total::default(),
+            bottleneck: Bottleneck {
+                kind: BottleneckKind::None,
+                stage: None,
+                limit: None,
+                evidence: String::new(),
+            },
+            findings: Vec::new(),
+            host: Host { cpus_allowed: 2, ..Host::default() },
+            warnings: Vec::new(),
+            observation: Observation::default(),
+            runs: None,
+            candidates: Vec::new(),
+            trial: None,
+            what_if: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_rewrite_has_one_row() {
+        let mut ids: Vec<_> = TABLE.iter().map(|rewrite| rewrite.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), TABLE.len());
+    }
+
+    #[test]
+    fn functions_aliases_redirections_and_side_effects_are_left_alone() {
+        let environment = Environment::for_tests("C");
+        for text in [
+            "cat f | unknown-program",
+            "f | g",
+            "sort f >out | uniq",
+            "sort f 2>&1 | uniq",
+            "grep x f | tee copy | wc -l",
+            "sort f | xargs echo | uniq",
+            "grep x f |& wc -l",
+            "{ sort f; } | uniq",
+            "sort \"$f\" | uniq",
+            "sort -o out f | uniq",
+            "sort f | uniq - out",
+            "sed -i s/a/b/ f | sed s/c/d/",
+            "while read -r l; do echo $l; done | wc -l",
+            "grep x f | wc -l # a comment | x",
+        ] {
+            let Some(draft) = Draft::read(&parse(text).expect("one"), &environment) else {
+                continue;
+            };
+            let situation = Situation { draft: &draft, environment: &environment, profile: None };
+            let found = changes(&situation);
+            let harmless = |change: &Change| change.rewrite == RewriteId::LargerPipe;
+            assert!(found.iter().all(harmless), "{text}: {found:?}");
+        }
+    }
+}

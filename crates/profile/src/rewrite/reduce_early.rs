@@ -1,0 +1,141 @@
+//! A stage that changes lines one by one, before one that keeps only some by their place or
+//! only counts them: it can come afterwards, or need not be at all.
+
+use contend_record::advice::{RewriteId, Safety};
+
+use super::environment::Environment;
+use super::{Change, Replacement, Situation};
+use crate::commands::cut::Cut;
+use crate::commands::sed::Sed;
+use crate::commands::sort::Sort;
+use crate::commands::tr::Tr;
+use crate::commands::{Simple, Word, head, wc};
+
+pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
+    situation.neighbours(|index, first, second| {
+        let (_, mapping) = first.read(|simple| mapping(simple, situation.environment))?;
+        let reducer = second.simple.as_ref().filter(|simple| simple.input.is_none())?;
+        if wc::counts_lines(reducer) {
+            return Some(left_out(index, &mapping, reducer));
+        }
+        let tail = head::tail(reducer).filter(|tail| tail.files.is_empty())?;
+        (!mapping.reorders).then(|| moved(index, &mapping, reducer, tail.count))
+    })
+}
+
+/// A stage that writes one line for each that it reads.
+struct Mapping {
+    /// The command, without its input.
+    command: Simple,
+    /// Its input, if it names one.
+    input: Option<Word>,
+    /// Its output ends with a line break even if its input does not.
+    completes_last_line: bool,
+    /// Lines leave it in another order.
+    reorders: bool,
+}
+
+fn mapping(simple: &Simple, environment: &Environment) -> Option<Mapping> {
+    let (files, completes_last_line, reorders) = if let Some(sed) = Sed::read(simple) {
+        let fit = sed.is_one_to_one() && !sed.null_data;
+        (fit.then_some(sed.files)?, false, false)
+    } else if let Some(cut) = Cut::read(simple) {
+        (cut.files, true, false)
+    } else if let Some(sort) = Sort::read(simple) {
+        let fit = !sort.drops_equal_lines() && !sort.options.has('z');
+        (fit.then_some(sort.files)?, true, true)
+    } else {
+        Tr::read(simple, environment.is_multibyte(simple)).filter(Tr::keeps_lines)?;
+        (Vec::new(), false, false)
+    };
+    let (command, input) = simple.clone().without_input(&files)?;
+    Some(Mapping { command, input, completes_last_line, reorders })
+}
+
+fn moved(index: usize, mapping: &Mapping, reducer: &Simple, count: u64) -> Change {
+    let first = Simple { input: mapping.input.clone(), ..reducer.clone() };
+    let stages = vec![
+        Replacement { text: first.text(), work: vec![(index + 1, 1.0)] },
+        Replacement { text: mapping.command.text(), work: vec![(index, 0.0)] },
+    ];
+    Change {
+        rewrite: RewriteId::ReduceEarly,
+        at: index..index + 2,
+        stages,
+        safety: Safety::Always,
+        reason: format!(
+            "{} changes lines one by one: only {count} of them need it",
+            mapping.command.name()
+        ),
+    }
+}
+
+fn left_out(index: usize, mapping: &Mapping, reducer: &Simple) -> Change {
+    let counter = Simple { input: mapping.input.clone(), ..reducer.clone() };
+    Change {
+        rewrite: RewriteId::ReduceEarly,
+        at: index..index + 2,
+        stages: vec![Replacement::of(counter.text(), [index + 1])],
+        // A last line without a line break counts only if it has been given one.
+        safety: if mapping.completes_last_line { Safety::ThisData } else { Safety::Always },
+        reason: format!("{} does not change how many lines there are", mapping.command.name()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{apply, apply_in, safety};
+    use super::*;
+
+    fn changed(text: &str) -> Vec<String> {
+        apply(RewriteId::ReduceEarly, text)
+    }
+
+    #[test]
+    fn a_map_goes_behind_a_tail() {
+        assert_eq!(
+            changed("sed 's/a/b/' f | tail -n 3 | wc -c"),
+            ["tail -n 3 <f | sed 's/a/b/' | wc -c"]
+        );
+        assert_eq!(changed("cut -d: -f1 | tail -1"), ["tail -1 | cut -d: -f1"]);
+        assert_eq!(changed("tr a b <f | tail"), ["tail <f | tr a b"]);
+        assert_eq!(safety(RewriteId::ReduceEarly, "tr a b <f | tail"), Safety::Always);
+    }
+
+    #[test]
+    fn before_a_count_of_lines_it_is_left_out() {
+        assert_eq!(changed("sed 's/a/b/' f | wc -l"), ["wc -l <f"]);
+        assert_eq!(changed("grep x f | sort -n | wc -l"), ["grep x f | wc -l"]);
+        assert_eq!(safety(RewriteId::ReduceEarly, "tr a b <f | wc -l"), Safety::Always);
+        assert_eq!(safety(RewriteId::ReduceEarly, "sort f | wc -l"), Safety::ThisData);
+        assert_eq!(safety(RewriteId::ReduceEarly, "cut -c1 f | wc -l"), Safety::ThisData);
+    }
+
+    #[test]
+    fn what_changes_the_number_or_the_order_of_lines_stays() {
+        for text in [
+            "sed /x/d f | wc -l",
+            "sed -n /x/p f | tail",
+            "sed 2q f | tail",
+            "sort -u f | wc -l",
+            "sort f | tail",
+            "tr -d '\\n' <f | wc -l",
+            "tr ' ' '\\n' <f | tail",
+            "cut -s -f1 f | wc -l",
+            "sed s/a/b/ f | tail -c 5",
+            "sed s/a/b/ f | tail -n +3",
+            "sed s/a/b/ f | tail -f",
+            "sed s/a/b/ f | wc",
+            "sed s/a/b/ f | wc -c",
+            "sed s/a/b/ f | wc -l g",
+            "sed s/a/b/ f | head -n 3",
+            "sed s/a/b/ f g | tail",
+            "uniq | wc -l",
+            "sed 'N;s/a/b/' f | wc -l",
+        ] {
+            assert_eq!(changed(text), [""; 0], "{text}");
+        }
+        let utf8 = Environment::for_tests("C.UTF-8");
+        assert_eq!(apply_in(RewriteId::ReduceEarly, "tr a-z b <f | wc -l", &utf8), [""; 0]);
+    }
+}

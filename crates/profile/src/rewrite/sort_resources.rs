@@ -1,0 +1,94 @@
+//! `sort` that reads a pipe starts with a small buffer and writes temporary files: memory,
+//! threads and compression can be given to it.
+
+use contend_record::advice::{RewriteId, Safety};
+
+use super::{Change, Situation};
+use crate::commands::sort::{COMPRESS, PARALLEL, Sort};
+use crate::commands::{Simple, Word};
+
+/// What reads less fits into the first buffer anyway.
+const LITTLE: u64 = 8 << 20;
+/// What sort keeps in memory beside each byte of short lines.
+const MEMORY_PER_BYTE: u64 = 3;
+/// Threads that sort uses by itself.
+const OWN_THREADS: usize = 8;
+/// Programs that compress, quickest first.
+const COMPRESSORS: [&str; 3] = ["lz4", "zstd", "gzip"];
+
+pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
+    if !situation.environment.is_gnu("sort") {
+        return Vec::new();
+    }
+    situation.worthwhile(|index, stage| {
+        let (simple, sort) = stage.read(Sort::read)?;
+        let bytes = situation.measured(stage)?.bytes_in.filter(|&bytes| bytes > LITTLE)?;
+        let change = |option: Vec<Word>, reason: String| {
+            let text = with_options(simple, option);
+            let safety = Safety::Environment;
+            Change::of_one(RewriteId::SortResources, index, text, None, safety, reason)
+        };
+        let wanted = (MEMORY_PER_BYTE * bytes).next_multiple_of(64 << 20);
+        let fits = wanted <= situation.environment.memory_bytes / 2;
+        let reads_pipe = sort.files.is_empty() && simple.input.is_none();
+        let mut changes = Vec::new();
+        if fits && reads_pipe && !sort.options.has('S') {
+            let size = format!("{}M", wanted >> 20);
+            let reason = format!(
+                "with {size} sort need not write temporary files and can use all its threads"
+            );
+            changes.push(change(vec![Word::new("-S"), Word::new(size)], reason));
+        }
+        if situation.environment.cpus > OWN_THREADS && !sort.options.has(PARALLEL) {
+            let count = situation.environment.cpus;
+            let reason = format!("sort uses {OWN_THREADS} of {count} CPUs by itself");
+            changes.push(change(vec![Word::new(format!("--parallel={count}"))], reason));
+        }
+        let compressor = COMPRESSORS.iter().find(|name| situation.environment.is_file(name));
+        if let Some(name) = compressor.filter(|_| !fits && !sort.options.has(COMPRESS)) {
+            let reason = "its temporary files are larger than the memory: compressed they cost \
+                          the disk less";
+            let option = Word::new(format!("--compress-program={name}"));
+            changes.push(change(vec![option], reason.to_owned()));
+        }
+        Some(changes)
+    })
+}
+
+fn with_options(simple: &Simple, options: Vec<Word>) -> String {
+    simple.with(options.into_iter().chain(simple.arguments.iter().cloned()).collect()).text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::environment::Environment;
+    use super::super::tests::draft;
+    use super::super::tests::profile_of;
+    use super::*;
+
+    fn changed(text: &str, megabytes: u64, environment: &Environment) -> Vec<String> {
+        let draft = draft(text, environment);
+        let profile = profile_of(draft.stages.len(), megabytes << 20);
+        let situation = Situation { draft: &draft, environment, profile: Some(&profile) };
+        find(&situation).iter().map(|change| draft.changed(change, environment).text()).collect()
+    }
+
+    #[test]
+    fn memory_for_what_comes_through_a_pipe() {
+        let machine = Environment::for_tests("C");
+        assert_eq!(changed("grep x f | sort -n", 100, &machine), ["grep x f | sort -S 320M -n"]);
+        for text in ["sort f | uniq", "sort <f | uniq", "grep x f | sort -S 1G", "sort -m f g"] {
+            assert_eq!(changed(text, 100, &machine), [""; 0], "{text}");
+        }
+        assert_eq!(changed("grep x f | sort", 2, &machine), [""; 0]);
+    }
+
+    #[test]
+    fn compression_where_memory_does_not_suffice_and_threads_where_there_are_cpus() {
+        let small = Environment { memory_bytes: 100 << 20, ..Environment::for_tests("C") };
+        let changed_there = changed("grep x f | sort", 100, &small);
+        assert_eq!(changed_there, ["grep x f | sort --compress-program=lz4"]);
+        let large = Environment { cpus: 64, ..Environment::for_tests("C") };
+        assert_eq!(changed("sort f | uniq", 100, &large), ["sort --parallel=64 f | uniq"]);
+    }
+}

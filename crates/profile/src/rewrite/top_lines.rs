@@ -1,0 +1,83 @@
+//! `sort | head`: only the first lines of each part can be among the first of all, so the rest
+//! need not be kept or sorted any further.
+
+use contend_record::advice::{RewriteId, Safety};
+
+use super::{Change, Replacement, Situation};
+use crate::commands::head::{head, tail};
+use crate::commands::quote;
+use crate::commands::sort::Sort;
+
+/// Lines of a part: enough that starting a sort for each costs little, and few enough that they
+/// fit into a cache or nearly so.
+const PART: u64 = 200_000;
+/// Of more lines than this a part would keep too many.
+const MOST: u64 = PART / 20;
+
+pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
+    let environment = situation.environment;
+    if !(environment.is_gnu("split") && environment.is_gnu("sort")) {
+        return Vec::new();
+    }
+    situation.neighbours(|index, first, second| {
+        let (simple, sort) = first.read(Sort::read)?;
+        let (next, lines) = second.read(|simple| head(simple).or_else(|| tail(simple)))?;
+        let fit = lines.files.is_empty() && next.input.is_none() && lines.count <= MOST;
+        // Of equal lines -u keeps the first, which need not be among the last of its part.
+        let keeps_all = !sort.drops_equal_lines() || next.name() == "head";
+        if !fit || !keeps_all || sort.options.has('z') || simple.program.text != "sort" {
+            return None;
+        }
+        let (sorting, input) = simple.clone().without_input(&sort.files)?;
+        let part = format!("{} | {}", sorting.text(), next.text());
+        let from = input.map_or(String::new(), |file| format!(" <{}", file.raw));
+        let split = format!("split -l {PART} --filter={}{from}", quote(&part));
+        Some(Change {
+            rewrite: RewriteId::TopLines,
+            at: index..index + 2,
+            stages: vec![
+                Replacement { text: split, work: vec![(index, 0.9)] },
+                Replacement { text: sorting.text(), work: vec![(index, 0.0)] },
+                Replacement { text: next.text(), work: vec![(index + 1, 1.0)] },
+            ],
+            safety: Safety::Always,
+            reason: format!(
+                "parts of {PART} lines are sorted, and {} lines of each kept: memory stays small \
+                 however large the input is",
+                lines.count
+            ),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::apply;
+    use super::*;
+
+    #[test]
+    fn only_the_first_of_each_part_are_kept() {
+        let changed = |text: &str| apply(RewriteId::TopLines, text);
+        assert_eq!(
+            changed("LC_ALL=C sort -t' ' -k2n f | head -n 3"),
+            ["split -l 200000 --filter='LC_ALL=C sort -t'\\'' '\\'' -k2n | head -n 3' <f | \
+              LC_ALL=C sort -t' ' -k2n | head -n 3"]
+        );
+        assert_eq!(
+            changed("cut -f1 f | sort | tail"),
+            ["cut -f1 f | split -l 200000 --filter='sort | tail' | sort | tail"]
+        );
+        for text in [
+            "sort f | head -n 100000",
+            "sort f | head -c 10",
+            "sort f | head -n -3",
+            "sort -u f | tail",
+            "sort f g | head",
+            "sort -R f | head",
+            "sort f | tail -n +3",
+            "sort f | head - g",
+        ] {
+            assert_eq!(changed(text), [""; 0], "{text}");
+        }
+    }
+}
