@@ -5,8 +5,14 @@
 //! - [`pipeline`]: text → stages → a run → accounts → a verdict.
 //! - [`commands`]: what is known of commands, by their own grammars.
 //! - [`rewrite`]: changes that may make a pipeline better.
+//! - [`predict`]: what a change would bring, before it is made.
+//! - [`trial`]: original and candidates on the same input, measured and compared.
 
 pub mod commands;
 pub mod observe;
 pub mod pipeline;
+pub mod predict;
 pub mod rewrite;
+pub mod sample;
+pub mod timed;
+pub mod trial;

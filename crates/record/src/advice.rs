@@ -145,8 +145,6 @@ pub enum Basis {
 pub struct Trial {
     /// What the pipeline read.
     pub input: TrialInput,
-    /// Copies that ran at the same time.
-    pub copies: usize,
     /// Rounds: in each, every pipeline that was still in question ran once, in random order.
     pub rounds: usize,
     /// Time that the trial took.
@@ -164,6 +162,34 @@ pub struct Trial {
     /// Whether original and winner were also compared on the whole input; null where the trial
     /// had used the whole input anyway, or there is no winner.
     pub confirmed_on_whole_input: Option<bool>,
+    /// With several copies at the same time (`--copies`, `--sweep-copies`).
+    pub load: Vec<LoadPoint>,
+}
+
+/// Original and candidates with so many copies of each at the same time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadPoint {
+    /// Copies that ran at the same time.
+    pub copies: usize,
+    /// The original, then the candidates that were tried.
+    pub figures: Vec<LoadFigures>,
+}
+
+/// One pipeline under load: medians over the rounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadFigures {
+    /// Its place in `candidates`, from 0; null for the original.
+    pub candidate: Option<usize>,
+    /// From the start of the first copy to the end of the last one.
+    pub wall_seconds: Estimate,
+    /// Wall time of one copy.
+    pub copy_wall_seconds: f64,
+    /// User time of all copies.
+    pub user_seconds: f64,
+    /// System time of all copies.
+    pub system_seconds: f64,
+    /// Copies that end in a second.
+    pub copies_per_second: f64,
 }
 
 /// What the tried pipelines read.

@@ -9,6 +9,7 @@ pub mod cut;
 pub mod grep;
 pub mod head;
 pub mod options;
+pub mod purity;
 pub mod sed;
 pub mod sort;
 pub mod tr;

@@ -1,0 +1,316 @@
+//! From a profile to candidates: the rewrites that apply, each with what it should bring, and
+//! those that go well together as one more.
+
+use std::ops::Range;
+
+use contend_record::advice::{Basis, Candidate, RewriteId, Safety, Verdict};
+use contend_record::pipe::PipeRecord;
+
+use super::calibration::Calibration;
+use super::model::{Forecast, Model, StageCost};
+use super::pilot::{Pilot, StageTime, Walk};
+use crate::rewrite::draft::Draft;
+use crate::rewrite::environment::Environment;
+use crate::rewrite::{Change, Situation, changes};
+use crate::timed::RunError;
+
+/// A prediction from a pilot is off by this part of it even where nothing scatters.
+const PILOT_ERROR: f64 = 0.08;
+/// One from the original's service times alone.
+const COSTS_ERROR: f64 = 0.20;
+/// A change that brings less than this part of the wall or CPU time is not put together with
+/// others.
+const WORTHWHILE: f64 = 0.02;
+/// Changes made together at most.
+const MOST_TOGETHER: usize = 8;
+
+/// A candidate, with the pipeline that it is.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// What is reported of it.
+    pub candidate: Candidate,
+    /// The changed pipeline.
+    pub draft: Draft,
+}
+
+/// A pipeline and what is expected of it.
+#[derive(Debug, Clone)]
+struct Plan {
+    draft: Draft,
+    costs: Option<Vec<StageCost>>,
+    basis: Basis,
+    /// Half of the interval, as a part of the prediction.
+    error: f64,
+    /// What came out of the pilot, if it got so far.
+    end: Option<(usize, i32)>,
+    safety: Safety,
+    made: Vec<RewriteId>,
+    stages: Vec<usize>,
+    reason: String,
+}
+
+/// Everything that advice rests on.
+pub struct Adviser<'a> {
+    /// What the pipeline did.
+    pub record: &'a PipeRecord,
+    /// What its commands are.
+    pub environment: &'a Environment,
+    /// What pipes and starting cost.
+    pub calibration: &'a Calibration,
+    /// For timing changed stages alone, where their input can be read again.
+    pub pilot: Option<Pilot<'a>>,
+}
+
+impl Adviser<'_> {
+    /// The candidates, best prediction first, those without one last.
+    ///
+    /// # Errors
+    /// When the pilot was interrupted, or the machine refused.
+    pub fn candidates(mut self, draft: &Draft) -> Result<Vec<Prepared>, RunError> {
+        let original = self.original(draft)?;
+        let plans = self.plans(&original, &original)?;
+        let mut prepared: Vec<Prepared> = Vec::new();
+        for plan in plans.iter().cloned() {
+            prepared.push(self.prepare(plan, &original));
+        }
+        if let Some(together) = self.together(&original, plans)? {
+            prepared.push(self.prepare(together, &original));
+        }
+        prepared.sort_by(|a, b| {
+            let wall = |p: &Prepared| p.candidate.predicted_wall_seconds.unwrap_or(f64::INFINITY);
+            wall(a).total_cmp(&wall(b))
+        });
+        Ok(prepared)
+    }
+
+    fn original(&mut self, draft: &Draft) -> Result<Plan, RunError> {
+        let walk = match &mut self.pilot {
+            Some(pilot) => Some(pilot.walk(draft)?),
+            None => None,
+        };
+        Ok(Plan {
+            draft: draft.clone(),
+            costs: Some(self.model().stages),
+            basis: Basis::Costs,
+            error: 0.0,
+            end: walk.and_then(|walk| walk.end),
+            safety: Safety::Always,
+            made: Vec::new(),
+            stages: Vec::new(),
+            reason: String::new(),
+        })
+    }
+
+    fn model(&self) -> Model {
+        Model::of(self.record, self.calibration.start_up)
+    }
+
+    /// A plan for each change that applies to `base`.
+    fn plans(&mut self, base: &Plan, original: &Plan) -> Result<Vec<Plan>, RunError> {
+        let situation = Situation {
+            draft: &base.draft,
+            environment: self.environment,
+            profile: Some(self.record),
+        };
+        let mut plans: Vec<Plan> =
+            changes(&situation).iter().map(|change| self.planned(base, change)).collect();
+        self.fly(base, &mut plans, original)?;
+        Ok(plans)
+    }
+
+    /// A plan by the rules of the rewrite alone.
+    fn planned(&self, base: &Plan, change: &Change) -> Plan {
+        let draft = base.draft.changed(change, self.environment);
+        let mut made = base.made.clone();
+        made.push(change.rewrite);
+        let touched = base.draft.stages[change.at.clone()].iter();
+        let mut stages: Vec<usize> = base.stages.clone();
+        stages.extend(touched.flat_map(|stage| stage.origin.iter().map(|index| index + 1)));
+        stages.sort_unstable();
+        stages.dedup();
+        let costs = base.costs.as_ref().and_then(|costs| self.costs_after(costs, change));
+        Plan {
+            draft,
+            costs,
+            basis: Basis::Costs,
+            error: COSTS_ERROR,
+            end: None,
+            safety: base.safety.max(change.safety),
+            made,
+            stages,
+            reason: if base.reason.is_empty() {
+                change.reason.clone()
+            } else {
+                format!("{}; {}", base.reason, change.reason)
+            },
+        }
+    }
+
+    fn costs_after(&self, costs: &[StageCost], change: &Change) -> Option<Vec<StageCost>> {
+        let new: Vec<StageCost> = change
+            .stages
+            .iter()
+            .map(|replacement| {
+                let (first, _) = replacement.work.first()?;
+                let sum = |value: fn(&StageCost) -> f64| {
+                    replacement.work.iter().map(|&(i, share)| share * value(&costs[i])).sum::<f64>()
+                };
+                let saved = self.pipe_between(change.at.clone(), replacement.work.len());
+                let less = |work: f64| (work - saved).max(0.5 * work);
+                Some(StageCost {
+                    service: less(sum(|cost| cost.service)),
+                    cpu: less(sum(|cost| cost.cpu)),
+                    held: replacement.work.iter().find_map(|&(index, _)| costs[index].held),
+                    start_up: costs[*first].start_up,
+                })
+            })
+            .collect::<Option<_>>()?;
+        let mut after = costs.to_vec();
+        after.splice(change.at.clone(), new);
+        Some(after)
+    }
+
+    /// What the pipe between two stages that become one cost.
+    fn pipe_between(&self, at: Range<usize>, merged: usize) -> f64 {
+        if merged < 2 || at.len() != 2 {
+            return 0.0;
+        }
+        let bytes = self.record.boundaries.get(at.start).and_then(|boundary| boundary.bytes);
+        let calls = self.record.stages.get(at.start).and_then(|stage| stage.writes);
+        self.calibration.pipe(bytes.unwrap_or(0) as f64, calls.unwrap_or(0) as f64)
+            + self.calibration.start_up
+    }
+
+    /// Runs the pilot on these plans and takes their costs from it where it got far enough.
+    fn fly(&mut self, base: &Plan, plans: &mut [Plan], original: &Plan) -> Result<(), RunError> {
+        let Some(pilot) = &mut self.pilot else { return Ok(()) };
+        for plan in plans.iter() {
+            pilot.walk(&plan.draft)?;
+        }
+        let drafts: Vec<&Draft> = [&original.draft, &base.draft]
+            .into_iter()
+            .chain(plans.iter().map(|plan| &plan.draft))
+            .collect();
+        pilot.repeat(&drafts)?;
+        let reference = pilot.walk(&original.draft)?;
+        let walks: Vec<Walk> =
+            plans.iter().map(|plan| pilot.walk(&plan.draft)).collect::<Result<_, _>>()?;
+        let model = Model::of(self.record, self.calibration.start_up);
+        for (plan, walk) in plans.iter_mut().zip(walks) {
+            plan.end = walk.end;
+            adopt(plan, &walk, &reference, &model.stages, &original.draft);
+        }
+        Ok(())
+    }
+
+    /// What is expected of a plan; none without costs.
+    fn forecast(&self, plan: &Plan) -> Option<Forecast> {
+        let mut model = self.model();
+        model.stages = plan.costs.clone()?;
+        Some(model.forecast(1.0))
+    }
+
+    /// The changes that are expected to help, one after the other.
+    fn together(&mut self, original: &Plan, singles: Vec<Plan>) -> Result<Option<Plan>, RunError> {
+        let mut best = original.clone();
+        let mut plans = singles;
+        while best.made.len() < MOST_TOGETHER {
+            let Some(now) = self.forecast(&best) else { break };
+            let gain = |plan: &Plan| {
+                let then = self.forecast(plan)?;
+                let wall = 1.0 - then.wall / now.wall.max(f64::MIN_POSITIVE);
+                let cpu = 1.0 - then.cpu / now.cpu.max(f64::MIN_POSITIVE);
+                let helps = wall > WORTHWHILE || wall > -WORTHWHILE / 2.0 && cpu > WORTHWHILE;
+                // One that gives another output must not spoil the others.
+                let same = plan.end.is_none() || original.end.is_none() || plan.end == original.end;
+                (helps && same).then_some(wall + 0.1 * cpu)
+            };
+            let next = plans
+                .iter()
+                .filter_map(|plan| Some((gain(plan)?, plan)))
+                .max_by(|a, b| a.0.total_cmp(&b.0));
+            let Some((_, next)) = next else { break };
+            best = next.clone();
+            let base = best.clone();
+            plans = self.plans(&base, original)?;
+        }
+        Ok((best.made.len() > 1).then_some(best))
+    }
+
+    fn prepare(&self, plan: Plan, original: &Plan) -> Prepared {
+        let forecast = self.forecast(&plan);
+        let interval = |value: f64| [value / (1.0 + plan.error), value * (1.0 + plan.error)];
+        let differs = plan.end.is_some() && original.end.is_some() && plan.end != original.end;
+        let rewrite = match plan.made.as_slice() {
+            [one] => *one,
+            _ => RewriteId::Combined,
+        };
+        let candidate = Candidate {
+            rewrite,
+            stages: plan.stages,
+            command: plan.draft.text(),
+            safety: plan.safety,
+            reason: plan.reason,
+            predicted_wall_seconds: forecast.map(|forecast| forecast.wall),
+            predicted_interval: forecast.map(|forecast| interval(forecast.wall)),
+            predicted_cpu_seconds: forecast.map(|forecast| forecast.cpu),
+            basis: forecast.map(|_| plan.basis),
+            measured_wall_seconds: None,
+            measured_interval: None,
+            measured_cpu_seconds: None,
+            wall_ratio: None,
+            cpu_ratio: None,
+            output_equal: differs.then_some(false),
+            difference: differs.then(|| "on a small part of the input already".to_owned()),
+            verdict: if differs { Verdict::Wrong } else { Verdict::NotTried },
+        };
+        Prepared { candidate, draft: plan.draft }
+    }
+}
+
+/// Takes a plan's costs from the pilot: each new stage is expected to take as many times what it
+/// took there as the stages whose work it does.
+fn adopt(plan: &mut Plan, walk: &Walk, reference: &Walk, costs: &[StageCost], original: &Draft) {
+    let mut adopted = Vec::new();
+    let mut spread: f64 = 0.0;
+    for (place, stage) in plan.draft.stages.iter().enumerate() {
+        let is_unchanged = stage.origin.len() == 1
+            && original.stages[stage.origin[0]].text == stage.text
+            && plan.draft.stages.iter().filter(|s| s.origin == stage.origin).count() == 1;
+        let held = stage.origin.iter().find_map(|&index| costs[index].held);
+        if is_unchanged && reads_the_same(place, stage.origin[0], walk, reference) {
+            adopted.push(costs[stage.origin[0]].clone());
+            continue;
+        }
+        let times: Option<Vec<StageTime>> =
+            stage.origin.iter().map(|&index| reference.stages.get(index).copied()).collect();
+        let (Some(new), Some(old)) = (walk.stages.get(place), times) else { return };
+        let sum = |value: fn(&StageTime) -> f64| old.iter().map(value).sum::<f64>();
+        let whole = |value: fn(&StageCost) -> f64| {
+            stage.origin.iter().map(|&index| value(&costs[index])).sum::<f64>()
+        };
+        if sum(|time| time.service) < 0.002 {
+            return;
+        }
+        spread = spread.max(new.spread).max(old.iter().map(|time| time.spread).fold(0.0, f64::max));
+        adopted.push(StageCost {
+            service: whole(|c| c.service) * new.service / sum(|time| time.service),
+            cpu: whole(|c| c.cpu) * new.cpu / sum(|time| time.cpu).max(1e-9),
+            held,
+            start_up: new.start_up,
+        });
+    }
+    plan.costs = Some(adopted);
+    plan.basis = Basis::Pilot;
+    plan.error = (PILOT_ERROR.powi(2) + spread.powi(2)).sqrt();
+}
+
+/// Whether a stage that is as it was also reads what it read: then its profile stands.
+fn reads_the_same(place: usize, origin: usize, walk: &Walk, reference: &Walk) -> bool {
+    match (walk.stages.get(place), reference.stages.get(origin)) {
+        // The same text on the same data is the same measurement.
+        (Some(new), Some(old)) => new == old,
+        // Nobody has looked: as good as any guess.
+        _ => true,
+    }
+}

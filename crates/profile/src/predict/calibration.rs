@@ -1,0 +1,80 @@
+//! What pipes and starting cost on this machine, found out in a fraction of a second.
+
+use std::io::{self, Read, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use contend_record::stats::median;
+
+/// What one side of a pipe and a start cost, in CPU time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Calibration {
+    /// Seconds for a byte to go through a pipe in large pieces: written and read.
+    pub pipe_byte: f64,
+    /// Seconds for a write and a read of one byte, without waiting for each other.
+    pub pipe_call: f64,
+    /// Seconds from forking to the end of a program that does nothing.
+    pub start_up: f64,
+}
+
+/// Repetitions of each figure; the median is taken.
+const TIMES: usize = 15;
+/// As much as fits into a pipe.
+const PIECE: usize = 64 << 10;
+
+impl Calibration {
+    /// Measures. A start-up that is known already, from the lab, need not be measured again.
+    ///
+    /// # Errors
+    /// When the machine has no pipe or process to spare.
+    pub fn measure(start_up: Option<f64>) -> io::Result<Self> {
+        let start_up = match start_up {
+            Some(known) => known,
+            None => repeated(|| start_and_end().map(|time| time.as_secs_f64()))?,
+        };
+        let piece = repeated(|| Ok(through_pipe(PIECE, 8)?.as_secs_f64() / 8.0))?;
+        let pipe_call = repeated(|| Ok(through_pipe(1, 200)?.as_secs_f64() / 200.0))?;
+        Ok(Self { pipe_byte: (piece - pipe_call).max(0.0) / PIECE as f64, pipe_call, start_up })
+    }
+
+    /// CPU seconds for so many bytes to go through a pipe, in so many writes and reads.
+    pub fn pipe(&self, bytes: f64, calls: f64) -> f64 {
+        bytes * self.pipe_byte + calls * self.pipe_call
+    }
+}
+
+fn repeated(mut once: impl FnMut() -> io::Result<f64>) -> io::Result<f64> {
+    let times: Vec<f64> = (0..TIMES).map(|_| once()).collect::<io::Result<_>>()?;
+    Ok(median(&times).unwrap_or(0.0))
+}
+
+fn start_and_end() -> io::Result<Duration> {
+    let begun = Instant::now();
+    Command::new("true").stdin(Stdio::null()).stdout(Stdio::null()).status()?;
+    Ok(begun.elapsed())
+}
+
+fn through_pipe(bytes: usize, times: u32) -> io::Result<Duration> {
+    let (mut reader, mut writer) = io::pipe()?;
+    let mut buffer = vec![1; bytes];
+    let begun = Instant::now();
+    for _ in 0..times {
+        writer.write_all(&buffer)?;
+        reader.read_exact(&mut buffer)?;
+    }
+    Ok(begun.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cost_is_something_and_a_known_one_is_kept() {
+        let calibration = Calibration::measure(Some(0.001)).expect("pipes");
+        assert!((calibration.start_up - 0.001).abs() < 1e-12);
+        assert!(calibration.pipe_call > 0.0);
+        assert!(calibration.pipe(1e6, 10.0) >= 10.0 * calibration.pipe_call);
+        assert!(start_and_end().expect("true") > Duration::ZERO);
+    }
+}

@@ -1,0 +1,231 @@
+//! How long a pipeline takes, from what its stages take.
+//!
+//! With D the service time of a stage and C its CPU time, stages that work at the same time
+//! take as long as the slowest of them, and no less than the CPUs need for all of them:
+//! max(max D, ΣC / CPUs). A stage that holds its output until its input has ended is a barrier:
+//! what it does until then belongs to the stages before it, the rest to those after it, and the
+//! times of both parts add up (the bound for pipelines of Gordon, Thies, Amarasinghe 2006, with
+//! barriers). What a pipeline takes beyond that is put down to handing over, and is expected of
+//! others in proportion to their pipes.
+
+use contend_record::pipe::{BottleneckKind, PipeRecord, Stage};
+
+/// What one stage takes for the whole input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StageCost {
+    /// Time at work: on a CPU, or in waits of its own.
+    pub service: f64,
+    /// User and system time.
+    pub cpu: f64,
+    /// Which part of its work comes after its input has ended, if it holds its output.
+    pub held: Option<f64>,
+    /// CPU time of starting it, which does not grow with the input.
+    pub start_up: f64,
+}
+
+/// A pipeline to be predicted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// Its stages.
+    pub stages: Vec<StageCost>,
+    /// CPUs that can work at the same time.
+    pub cpus: f64,
+    /// What the original took by what its stages alone explain.
+    pub fit: f64,
+    /// Pipes of the original, which `fit` belongs to.
+    pub fitted_pipes: usize,
+    /// The pipeline cannot be quicker: who feeds it or reads from it is not.
+    pub floor: f64,
+}
+
+/// What is expected.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Forecast {
+    /// Wall time in seconds.
+    pub wall: f64,
+    /// User and system time of all stages.
+    pub cpu: f64,
+    /// What takes most of the wall time.
+    pub limit: Limit,
+}
+
+/// What sets the pace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// This stage, from 0.
+    Stage(usize),
+    /// The CPUs.
+    Machine,
+    /// Who feeds the pipeline or reads from it.
+    Outside,
+}
+
+impl Model {
+    /// The model of a pipeline that has run.
+    pub fn of(record: &PipeRecord, start_up: f64) -> Self {
+        let stages = record.stages.iter().map(|stage| cost(stage, start_up)).collect();
+        let outside =
+            matches!(record.bottleneck.kind, BottleneckKind::Input | BottleneckKind::Output);
+        let mut model = Self {
+            stages,
+            cpus: record.host.usable_cpus(),
+            fit: 1.0,
+            fitted_pipes: record.boundaries.len(),
+            floor: if outside { record.wall_seconds } else { 0.0 },
+        };
+        let explained = model.explained(1.0).0;
+        if explained > 0.0 {
+            model.fit = (record.wall_seconds / explained).clamp(0.8, 3.0);
+        }
+        model
+    }
+
+    /// What so many copies at the same time take, until the last one has ended.
+    pub fn forecast(&self, copies: f64) -> Forecast {
+        let (explained, limit) = self.explained(copies);
+        let pipes = self.stages.len().saturating_sub(1) as f64;
+        let fit = match self.fitted_pipes {
+            0 => self.fit,
+            fitted => self.fit.powf(pipes / fitted as f64),
+        };
+        let wall = explained * fit;
+        let cpu = copies * self.stages.iter().map(|stage| stage.cpu).sum::<f64>();
+        if wall < self.floor {
+            return Forecast { wall: self.floor, cpu, limit: Limit::Outside };
+        }
+        Forecast { wall, cpu, limit }
+    }
+
+    /// What the stages alone explain, and what most of it goes to.
+    fn explained(&self, copies: f64) -> (f64, Limit) {
+        let mut total = 0.0;
+        let mut longest = (0.0, Limit::Machine);
+        for phase in self.phases() {
+            let slowest = phase
+                .iter()
+                .map(|&(index, share)| (share * self.stages[index].service, Limit::Stage(index)))
+                .fold((0.0, Limit::Machine), |a, b| if b.0 > a.0 { b } else { a });
+            let work: f64 = phase.iter().map(|&(i, share)| share * self.stages[i].cpu).sum();
+            let machine = copies * work / self.cpus.max(f64::MIN_POSITIVE);
+            let time = if machine > slowest.0 { (machine, Limit::Machine) } else { slowest };
+            total += time.0;
+            if time.0 > longest.0 {
+                longest = time;
+            }
+        }
+        (total, longest.1)
+    }
+
+    /// The stages that work at the same time, each with the part of its work that it does then.
+    fn phases(&self) -> Vec<Vec<(usize, f64)>> {
+        let mut phases = vec![Vec::new()];
+        for (index, stage) in self.stages.iter().enumerate() {
+            let now = phases.len() - 1;
+            phases[now].push((index, 1.0 - stage.held.unwrap_or(0.0)));
+            phases.extend(stage.held.map(|held| vec![(index, held)]));
+        }
+        phases
+    }
+}
+
+fn cost(stage: &Stage, start_up: f64) -> StageCost {
+    let service = stage.service_seconds();
+    StageCost {
+        service,
+        cpu: stage.cpu_seconds(),
+        held: stage.holds_output.then(|| held(stage, service)),
+        start_up: start_up.min(service),
+    }
+}
+
+/// Which part of its work a stage did after its input had ended: while it wrote, it was not
+/// starved any more, so what it did not wait for its reader or a CPU, it worked.
+fn held(stage: &Stage, service: f64) -> f64 {
+    let first_output = stage.first_output_seconds.unwrap_or(stage.wall_seconds);
+    let after = stage.wall_seconds - first_output - stage.blocked_seconds;
+    let running = stage.on_cpu_seconds + stage.run_queue_seconds;
+    let queued = if running > 0.0 { stage.run_queue_seconds / running } else { 0.0 };
+    let worked = (after * (1.0 - queued)).clamp(0.0, service);
+    if service > 0.0 { worked / service } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stage(service: f64) -> StageCost {
+        StageCost { service, cpu: service, held: None, start_up: 0.0 }
+    }
+
+    fn model(stages: Vec<StageCost>, cpus: f64) -> Model {
+        Model { stages, cpus, fit: 1.0, fitted_pipes: 1, floor: 0.0 }
+    }
+
+    fn wall(stages: Vec<StageCost>, cpus: f64) -> f64 {
+        model(stages, cpus).forecast(1.0).wall
+    }
+
+    #[test]
+    fn the_slowest_stage_or_the_cpus_decide() {
+        assert!((wall(vec![stage(1.0), stage(3.0)], 2.0) - 3.0).abs() < 1e-9);
+        assert!((wall(vec![stage(2.0), stage(3.0), stage(3.0)], 2.0) - 4.0).abs() < 1e-9);
+        let forecast = model(vec![stage(2.0), stage(3.0), stage(3.0)], 2.0).forecast(1.0);
+        assert_eq!(forecast.limit, Limit::Machine);
+        assert_eq!(model(vec![stage(1.0), stage(3.0)], 2.0).forecast(1.0).limit, Limit::Stage(1));
+    }
+
+    #[test]
+    fn a_stage_that_sleeps_sets_the_pace_without_a_cpu() {
+        let sleeper = StageCost { cpu: 0.0, ..stage(5.0) };
+        assert!((wall(vec![stage(2.0), sleeper, stage(2.0)], 1.0) - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_stage_that_holds_its_output_is_a_barrier() {
+        let sort = StageCost { held: Some(0.25), ..stage(4.0) };
+        // 3 s of sorting beside 1 s of reading, then 1 s of writing beside 2 s of work.
+        assert!((wall(vec![stage(1.0), sort.clone(), stage(2.0)], 4.0) - 5.0).abs() < 1e-9);
+        // At the end nobody is held up, but the rest of its own work still comes afterwards.
+        assert!((wall(vec![stage(3.5), sort], 4.0) - 4.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn copies_need_the_cpus_for_all_of_them() {
+        let model = model(vec![stage(1.0), stage(3.0)], 2.0);
+        assert!((model.forecast(10.0).wall - 20.0).abs() < 1e-9);
+        assert!((model.forecast(10.0).cpu - 40.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_fit_belongs_to_the_pipes() {
+        let spread = Model { fit: 1.21, fitted_pipes: 2, ..model(vec![stage(1.0); 3], 4.0) };
+        assert!((spread.forecast(1.0).wall - 1.21).abs() < 1e-9);
+        let fused = Model { stages: vec![stage(1.0); 2], ..spread.clone() };
+        assert!((fused.forecast(1.0).wall - 1.1).abs() < 1e-9);
+        let one = Model { stages: vec![stage(1.0)], ..spread };
+        assert!((one.forecast(1.0).wall - 1.0).abs() < 1e-9);
+    }
+
+    proptest! {
+        #[test]
+        fn bounds_hold_whatever_the_stages_are(
+            stages in prop::collection::vec((0.0..5.0_f64, 0.0..=1.0_f64, prop::option::of(0.0..=1.0_f64)), 1..8),
+            cpus in 1..16_u32,
+        ) {
+            let stages: Vec<_> = stages
+                .into_iter()
+                .map(|(service, share, held)| StageCost {
+                    service, cpu: service * share, held, start_up: 0.0,
+                })
+                .collect();
+            let cpus = f64::from(cpus);
+            let slowest = stages.iter().map(|s| s.service).fold(0.0, f64::max);
+            let service: f64 = stages.iter().map(|s| s.service).sum();
+            let cpu: f64 = stages.iter().map(|s| s.cpu).sum();
+            let wall = wall(stages, cpus);
+            prop_assert!(wall >= slowest - 1e-9 && wall >= cpu / cpus - 1e-9);
+            prop_assert!(wall <= service + cpu + 1e-9);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Questions of the kind "what if": a small language, answered from the model alone.
+
+use contend_record::advice::WhatIf;
+use contend_record::pipe::PipeRecord;
+
+use super::calibration::Calibration;
+use super::model::{Limit, Model, StageCost};
+use crate::pipeline::known::sorts;
+
+/// A part of a question.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Change {
+    /// A stage is so many times as fast.
+    Faster { stage: usize, times: f64 },
+    /// Two neighbours become one process.
+    Fuse { first: usize },
+    /// A stage is left out.
+    Drop { stage: usize },
+    /// So many CPUs.
+    Cpus(f64),
+    /// So many copies at the same time.
+    Copies(f64),
+    /// So many times the input.
+    Input(f64),
+}
+
+/// A question that was understood: its changes, made one after the other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    text: String,
+    changes: Vec<Change>,
+}
+
+/// Why a question was not understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QuestionError {
+    /// It is none of the known forms.
+    #[error(
+        "`{0}` is no question: write 'stage 3 x2', 'fuse 2,3', 'drop 1', 'cpus 8', 'copies 10' \
+         or 'input x100', several with `;` between them"
+    )]
+    Unknown(String),
+    /// There is no such stage.
+    #[error("`{text}`: the pipeline has {stages} stages")]
+    NoSuchStage {
+        /// The part of the question.
+        text: String,
+        /// How many there are.
+        stages: usize,
+    },
+    /// Only neighbours can become one.
+    #[error("`{0}`: only a stage and the one after it can be fused")]
+    NoNeighbours(String),
+}
+
+impl Question {
+    /// Reads a question about a pipeline of so many stages.
+    ///
+    /// # Errors
+    /// When it is not understood, or names a stage that is not there.
+    pub fn read(text: &str, stages: usize) -> Result<Self, QuestionError> {
+        let mut changes = Vec::new();
+        let mut left = stages;
+        for part in text.split(';').map(str::trim) {
+            let change = change(part).ok_or_else(|| QuestionError::Unknown(part.to_owned()))?;
+            let named = match change {
+                Change::Faster { stage, .. } | Change::Drop { stage } => Some(stage),
+                Change::Fuse { first } => Some(first + 1),
+                _ => None,
+            };
+            if named.is_some_and(|stage| stage >= left) {
+                let text = part.to_owned();
+                return Err(QuestionError::NoSuchStage { text, stages: left });
+            }
+            let fuses = part.strip_prefix("fuse");
+            if fuses.is_some_and(|pair| !are_neighbours(pair)) {
+                return Err(QuestionError::NoNeighbours(part.to_owned()));
+            }
+            if matches!(change, Change::Fuse { .. } | Change::Drop { .. }) {
+                left -= 1;
+                if left == 0 {
+                    return Err(QuestionError::Unknown(part.to_owned()));
+                }
+            }
+            changes.push(change);
+        }
+        Ok(Self { text: text.to_owned(), changes })
+    }
+
+    /// Answers it for a pipeline that has run.
+    pub fn answer(&self, record: &PipeRecord, calibration: &Calibration) -> WhatIf {
+        let mut model = Model::of(record, calibration.start_up);
+        let mut commands: Vec<String> =
+            record.stages.iter().map(|stage| stage.command.clone()).collect();
+        let mut pipes: Vec<f64> = record
+            .boundaries
+            .iter()
+            .map(|boundary| {
+                let bytes = boundary.bytes.unwrap_or(0) as f64;
+                let calls = record.stages[boundary.from - 1].writes.unwrap_or(0) as f64;
+                calibration.pipe(bytes, calls)
+            })
+            .collect();
+        let mut copies = 1.0;
+        for change in &self.changes {
+            match *change {
+                Change::Faster { stage, times } => {
+                    model.stages[stage].service /= times;
+                    model.stages[stage].cpu /= times;
+                }
+                Change::Fuse { first } => {
+                    let second = model.stages.remove(first + 1);
+                    let saved = pipes.remove(first);
+                    model.stages[first] = fused(&model.stages[first], &second, saved);
+                    let text = commands.remove(first + 1);
+                    commands[first] = format!("{} + {text}", commands[first]);
+                }
+                Change::Drop { stage } => {
+                    model.stages.remove(stage);
+                    commands.remove(stage);
+                    pipes.remove(stage.min(pipes.len().saturating_sub(1)));
+                }
+                Change::Cpus(cpus) => model.cpus = cpus,
+                Change::Copies(count) => copies *= count,
+                Change::Input(times) => {
+                    for (stage, command) in model.stages.iter_mut().zip(&commands) {
+                        *stage = grown(stage, times, sorts(command));
+                    }
+                    model.floor *= times;
+                }
+            }
+        }
+        let forecast = model.forecast(copies);
+        WhatIf {
+            question: self.text.clone(),
+            wall_seconds: forecast.wall,
+            cpu_seconds: forecast.cpu,
+            bottleneck: described(forecast.limit, &model, &commands),
+        }
+    }
+}
+
+fn change(part: &str) -> Option<Change> {
+    let (word, rest) = part.split_once(char::is_whitespace)?;
+    let rest = rest.trim();
+    let positive = |text: &str| text.parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
+    let times = |text: &str| positive(text.trim().strip_prefix(['x', '×'])?);
+    let stage = |text: &str| text.trim().parse::<usize>().ok()?.checked_sub(1);
+    match word {
+        "stage" => {
+            let (number, factor) = rest.split_once(char::is_whitespace)?;
+            Some(Change::Faster { stage: stage(number)?, times: times(factor)? })
+        }
+        "fuse" => Some(Change::Fuse { first: stage(rest.split_once(',')?.0)? }),
+        "drop" => Some(Change::Drop { stage: stage(rest)? }),
+        "cpus" => positive(rest).map(Change::Cpus),
+        "copies" => positive(rest).filter(|count| count.fract() == 0.0).map(Change::Copies),
+        "input" => times(rest).map(Change::Input),
+        _ => None,
+    }
+}
+
+fn are_neighbours(pair: &str) -> bool {
+    let numbers: Vec<usize> = pair.split(',').filter_map(|n| n.trim().parse().ok()).collect();
+    matches!(numbers.as_slice(), [a, b] if a + 1 == *b)
+}
+
+/// Both stages in one process: the work of both without the pipe between them.
+fn fused(first: &StageCost, second: &StageCost, pipe: f64) -> StageCost {
+    let least = first.service.max(second.service);
+    let work = |a: f64, b: f64| (a + b - pipe - second.start_up).max(a.max(b));
+    let held = match (first.held, second.held) {
+        (None, None) => None,
+        (_, Some(held)) => Some(held * second.service / least.max(f64::MIN_POSITIVE)),
+        (Some(held), None) => Some(held),
+    };
+    StageCost {
+        service: work(first.service, second.service),
+        cpu: work(first.cpu, second.cpu),
+        held: held.map(|held| held.clamp(0.0, 1.0)),
+        start_up: first.start_up,
+    }
+}
+
+/// A stage with so many times the input. Starting does not grow; sorting n lines takes n log n.
+fn grown(stage: &StageCost, times: f64, sorts: bool) -> StageCost {
+    /// Lines of the profiled input, roughly: the logarithm hardly depends on it.
+    const LINES: f64 = 1e6;
+    let factor = if sorts { times * (LINES * times).ln().max(1.0) / LINES.ln() } else { times };
+    let grow = |time: f64| (time - stage.start_up).max(0.0) * factor + stage.start_up.min(time);
+    StageCost { service: grow(stage.service), cpu: grow(stage.cpu), ..stage.clone() }
+}
+
+fn described(limit: Limit, model: &Model, commands: &[String]) -> String {
+    match limit {
+        Limit::Stage(index) => format!("stage {}: {}", index + 1, commands[index]),
+        Limit::Machine if model.cpus <= 1.0 => "the CPU".to_owned(),
+        Limit::Machine => format!("the {} CPUs", model.cpus),
+        Limit::Outside => "who feeds the pipeline or reads from it".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rewrite::tests::profile_of;
+
+    const CALIBRATION: Calibration =
+        Calibration { pipe_byte: 1e-9, pipe_call: 1e-6, start_up: 0.001 };
+
+    /// Two stages of 0.5 s of CPU time each, on 2 CPUs, in a pipeline of 1 s.
+    fn ask(text: &str) -> WhatIf {
+        let question = Question::read(text, 3).expect("understood");
+        question.answer(&profile_of(3, 1 << 20), &CALIBRATION)
+    }
+
+    #[test]
+    fn questions_are_answered_from_the_model() {
+        // Three stages of 0.5 s on two CPUs: 0.75 s by the CPUs; the profile took 1 s.
+        let quick = ask("stage 2 x2");
+        assert!((quick.wall_seconds - 0.625 * 4.0 / 3.0).abs() < 1e-6, "{quick:?}");
+        assert_eq!(quick.bottleneck, "the 2 CPUs");
+        let many = ask("cpus 8");
+        assert!((many.wall_seconds - 0.5 * 4.0 / 3.0).abs() < 1e-6, "{many:?}");
+        assert!(many.bottleneck.starts_with("stage 1"));
+        let ten = ask("copies 10");
+        assert!((ten.cpu_seconds - 15.0).abs() < 1e-6 && ten.wall_seconds > 9.9, "{ten:?}");
+        let large = ask("input x100");
+        assert!(large.wall_seconds > 99.0 && large.wall_seconds < 100.5, "{large:?}");
+        let fused = ask("fuse 2,3; cpus 8");
+        assert!(fused.bottleneck.contains("c2 + c3") && fused.cpu_seconds < 1.5, "{fused:?}");
+        assert!(ask("drop 1").cpu_seconds < 1.001);
+    }
+
+    #[test]
+    fn what_is_no_question_says_what_is_one() {
+        for text in [
+            "",
+            "stage",
+            "stage x2",
+            "stage 0 x2",
+            "stage 1 2",
+            "cpus 0",
+            "cpus -1",
+            "copies 1.5",
+            "input x0",
+            "input xnan",
+            "faster",
+            "fuse 1",
+            "stage 1 xinf",
+        ] {
+            let error = Question::read(text, 3).expect_err(text);
+            assert!(matches!(error, QuestionError::Unknown(_)), "{text}: {error}");
+        }
+        assert!(Question::read("stage 4 x2", 3).is_err());
+        assert!(Question::read("fuse 3,4", 3).is_err());
+        assert_eq!(
+            Question::read("fuse 1,3", 3),
+            Err(QuestionError::NoNeighbours("fuse 1,3".into()))
+        );
+        assert!(Question::read("drop 1; drop 1; drop 1", 3).is_err());
+        assert!(Question::read("fuse 1,2; stage 3 x2", 3).is_err());
+    }
+}

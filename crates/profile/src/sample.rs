@@ -1,0 +1,281 @@
+//! Parts of an input for running pieces of a pipeline once more.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+
+use contend_record::advice::TrialInput;
+
+/// Bytes that are copied at once.
+const BLOCK: usize = 1 << 20;
+/// A line longer than this is cut.
+const LONGEST_LINE: u64 = 16 << 20;
+
+/// An input that can be read as often as wanted.
+#[derive(Debug)]
+pub struct Sample {
+    /// Its bytes.
+    pub file: File,
+    /// What of the real input it is.
+    pub what: TrialInput,
+}
+
+impl Sample {
+    /// How many bytes it has.
+    pub fn bytes(&self) -> u64 {
+        match self.what {
+            TrialInput::Own => 0,
+            TrialInput::Whole { bytes }
+            | TrialInput::Sample { bytes, .. }
+            | TrialInput::Beginning { bytes, .. } => bytes,
+        }
+    }
+
+    /// The whole of a regular file if it is no larger than `most`; else parts from its head, its
+    /// middle and its tail, cut at the ends of lines, as a file without a name.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or there is no room for the copy.
+    pub fn of(file: File, most: u64) -> io::Result<Self> {
+        let bytes = file.metadata()?.len();
+        if bytes <= most {
+            return Ok(Self { file, what: TrialInput::Whole { bytes } });
+        }
+        let mut copy = temporary(most)?;
+        let part = most / 3;
+        let end = copy_lines(&file, 0, part, &mut copy)?;
+        // A long line may have led one part into the next.
+        let middle = after_line(&file, (bytes / 2 - part / 2).max(end))?;
+        let end = copy_lines(&file, middle, part, &mut copy)?;
+        let tail = after_line(&file, (bytes - part).max(end))?;
+        copy_range(&file, tail, bytes - tail, &mut copy)?;
+        let copied = copy.stream_position()?;
+        let what = TrialInput::Sample { bytes: copied, of_bytes: bytes };
+        Ok(Self { file: copy, what })
+    }
+
+    /// What comes first from something that can be read only once.
+    ///
+    /// # Errors
+    /// When it cannot be read, or there is no room for it.
+    pub fn beginning(mut from: impl Read, most: u64) -> io::Result<Self> {
+        let mut copy = temporary(most)?;
+        let mut bytes = io::copy(&mut from.by_ref().take(most), &mut copy)?;
+        let complete = from.read(&mut [0])? == 0;
+        if !complete {
+            let end = last_line_end(&copy, bytes)?;
+            copy.set_len(end)?;
+            bytes = end;
+        }
+        Ok(Self { file: copy, what: TrialInput::Beginning { bytes, complete } })
+    }
+}
+
+/// A file without a name, in memory if there is plenty of room for `most` bytes.
+///
+/// # Errors
+/// When no folder for temporary files can hold one.
+pub fn temporary(most: u64) -> io::Result<File> {
+    let shared = "/dev/shm";
+    let room = rustix::fs::statvfs(shared).map_or(0, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
+    if room / 8 >= most
+        && let Ok(file) = tempfile::tempfile_in(shared)
+    {
+        return Ok(file);
+    }
+    tempfile::tempfile()
+}
+
+/// The place after the first line break at or after `place`, or `place` itself where a line is
+/// too long to look for its end.
+fn after_line(file: &File, place: u64) -> io::Result<u64> {
+    let mut buffer = vec![0; 64 << 10];
+    let mut at = place;
+    while at < place + LONGEST_LINE {
+        let count = file.read_at(&mut buffer, at)?;
+        if count == 0 {
+            return Ok(at);
+        }
+        if let Some(found) = buffer[..count].iter().position(|&byte| byte == b'\n') {
+            return Ok(at + found as u64 + 1);
+        }
+        at += count as u64;
+    }
+    Ok(place)
+}
+
+/// Copies about `length` bytes, up to the end of a line, whose place it returns.
+fn copy_lines(file: &File, from: u64, length: u64, to: &mut File) -> io::Result<u64> {
+    let end = after_line(file, from + length)?;
+    copy_range(file, from, end - from, to)?;
+    Ok(end)
+}
+
+fn copy_range(file: &File, from: u64, length: u64, to: &mut File) -> io::Result<()> {
+    let mut buffer = vec![0; BLOCK];
+    let (mut at, end) = (from, from + length);
+    while at < end {
+        let wanted = usize::try_from(end - at).unwrap_or(BLOCK).min(BLOCK);
+        let count = file.read_at(&mut buffer[..wanted], at)?;
+        if count == 0 {
+            break;
+        }
+        to.write_all(&buffer[..count])?;
+        at += count as u64;
+    }
+    Ok(())
+}
+
+fn last_line_end(file: &File, length: u64) -> io::Result<u64> {
+    let mut buffer = vec![0; 64 << 10];
+    let mut end = length;
+    while end > 0 {
+        let start = end.saturating_sub(buffer.len() as u64);
+        let wanted = usize::try_from(end - start).unwrap_or(0);
+        file.read_exact_at(&mut buffer[..wanted], start)?;
+        if let Some(found) = buffer[..wanted].iter().rposition(|&byte| byte == b'\n') {
+            return Ok(start + found as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(length)
+}
+
+/// The first place at which two files differ: byte and line from 1, and both lines there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The byte, from 1.
+    pub byte: u64,
+    /// The line, from 1.
+    pub line: u64,
+    /// The rest of the line in the first file, shortened.
+    pub first: String,
+    /// The same of the second file.
+    pub second: String,
+}
+
+/// Compares two files byte for byte.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn difference(first: &File, second: &File) -> io::Result<Option<Difference>> {
+    let (mut ours, mut theirs) = (vec![0; BLOCK], vec![0; BLOCK]);
+    let (mut at, mut lines) = (0, 1);
+    loop {
+        let a = read_full(first, &mut ours, at)?;
+        let b = read_full(second, &mut theirs, at)?;
+        let common = a.min(b);
+        let differs = (0..common).find(|&i| ours[i] != theirs[i]);
+        let place = differs.or_else(|| (a != b).then_some(common));
+        let seen = place.unwrap_or(common);
+        lines += ours[..seen].iter().map(|&byte| u64::from(byte == b'\n')).sum::<u64>();
+        if let Some(place) = place {
+            let byte = at + place as u64;
+            let shown = |file| line_at(file, byte);
+            let (first, second) = (shown(first)?, shown(second)?);
+            return Ok(Some(Difference { byte: byte + 1, line: lines, first, second }));
+        }
+        if a == 0 {
+            return Ok(None);
+        }
+        at += common as u64;
+    }
+}
+
+fn read_full(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], at + filled as u64)? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    Ok(filled)
+}
+
+/// The line around a byte, at most some tens of characters of it.
+fn line_at(file: &File, byte: u64) -> io::Result<String> {
+    const BEFORE: u64 = 30;
+    let start = byte.saturating_sub(BEFORE);
+    let mut buffer = [0; 72];
+    let count = read_full(file, &mut buffer, start)?;
+    let place = usize::try_from(byte - start).unwrap_or(0).min(count);
+    let begin = buffer[..place].iter().rposition(|&b| b == b'\n').map_or(0, |found| found + 1);
+    let end = buffer[place..count].iter().position(|&b| b == b'\n').map_or(count, |f| place + f);
+    Ok(String::from_utf8_lossy(&buffer[begin..end]).into_owned())
+}
+
+/// Goes back to the beginning.
+///
+/// # Errors
+/// When the file cannot be moved in.
+pub fn rewind(mut file: &File) -> io::Result<()> {
+    file.seek(SeekFrom::Start(0)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn file_of(bytes: &[u8]) -> File {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(bytes).expect("room");
+        file
+    }
+
+    fn content(sample: &Sample) -> Vec<u8> {
+        let mut bytes = vec![0; usize::try_from(sample.bytes()).expect("small")];
+        sample.file.read_exact_at(&mut bytes, 0).expect("all of it");
+        bytes
+    }
+
+    #[test]
+    fn a_small_file_is_taken_whole() {
+        let sample = Sample::of(file_of(b"a\nb"), 100).expect("a sample");
+        assert_eq!(sample.what, TrialInput::Whole { bytes: 3 });
+        assert_eq!(content(&sample), b"a\nb");
+    }
+
+    #[test]
+    fn the_beginning_ends_with_a_line() {
+        let sample = Sample::beginning(&b"one\ntwo\nthree"[..], 9).expect("a sample");
+        assert_eq!(sample.what, TrialInput::Beginning { bytes: 8, complete: false });
+        let sample = Sample::beginning(&b"one\ntwo"[..], 7).expect("a sample");
+        assert_eq!(sample.what, TrialInput::Beginning { bytes: 7, complete: true });
+    }
+
+    #[test]
+    fn the_first_difference_is_found() {
+        let first = file_of(b"a\nsame\nhere x\n");
+        let found = difference(&first, &file_of(b"a\nsame\nhere y\nmore"));
+        let found = found.expect("readable").expect("different");
+        assert_eq!((found.byte, found.line), (13, 3));
+        assert_eq!((found.first.as_str(), found.second.as_str()), ("here x", "here y"));
+        assert_eq!(difference(&first, &first).expect("readable"), None);
+        let shorter = difference(&first, &file_of(b"a\n")).expect("readable").expect("different");
+        assert_eq!((shorter.byte, shorter.second.as_str()), (3, ""));
+    }
+
+    proptest! {
+        #[test]
+        fn a_sample_is_whole_lines_from_head_middle_and_tail(
+            lines in prop::collection::vec("[a-z]{0,20}", 50..200), most in 150..400_u64,
+        ) {
+            let numbered: Vec<String> =
+                lines.iter().enumerate().map(|(n, line)| format!("{n} {line}")).collect();
+            let text = numbered.join("\n") + "\n";
+            let sample = Sample::of(file_of(text.as_bytes()), most).expect("a sample");
+            let taken = String::from_utf8(content(&sample)).expect("text");
+            let places: Vec<usize> = taken
+                .lines()
+                .map(|line| numbered.iter().position(|n| n == line).expect("a whole line"))
+                .collect();
+            prop_assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
+            prop_assert_eq!(places.first(), Some(&0));
+            let last = numbered[numbered.len() - 1].clone() + "\n";
+            prop_assert!(taken.ends_with(&last));
+            prop_assert!(taken.len() <= usize::try_from(most).expect("small") + 3 * 40);
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Running pieces of a pipeline once more, timed as a whole.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use contend_sys::child::{self, Change, ExitStatus, Which};
+use contend_sys::interrupt::Signals;
+use contend_sys::{Pid, Signal, spawn};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{PidfdFlags, kill_process_group, pidfd_open};
+
+/// How text is run: by this shell, after this set-up.
+#[derive(Debug, Clone, Copy)]
+pub struct Runner<'a> {
+    /// The shell.
+    pub shell: &'a str,
+    /// What it executes first; what that writes goes nowhere.
+    pub setup: Option<&'a str>,
+    /// A pipeline fails if any stage does.
+    pub pipefail: bool,
+    /// For hearing of requests to end.
+    pub signals: &'a Signals,
+}
+
+/// What a run took, with all that it started.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timed {
+    /// From before the shell's start to its end.
+    pub wall: Duration,
+    /// User time of everything that it waited for.
+    pub user: Duration,
+    /// System time of the same.
+    pub system: Duration,
+    /// How the shell ended.
+    pub status: ExitStatus,
+}
+
+impl Timed {
+    /// User and system time.
+    pub fn cpu(&self) -> Duration {
+        self.user + self.system
+    }
+}
+
+/// Why something could not be run once more.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A signal asked contend to end.
+    #[error("interrupted by signal {0}")]
+    Interrupted(i32),
+    /// The time for it was over.
+    #[error("it took longer than {0:?}")]
+    TooLong(Duration),
+    /// The machine refused.
+    #[error("cannot {what}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl RunError {
+    /// For `map_err`.
+    pub fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Io { what, source }
+    }
+}
+
+/// Something that is running.
+struct Started {
+    pid: Pid,
+    /// Becomes readable when it ends; none on kernels before 5.3.
+    ended: Option<OwnedFd>,
+    begun: Instant,
+}
+
+/// How often it is asked whether something has ended where the kernel does not tell.
+const ASK: Duration = Duration::from_millis(5);
+
+impl Runner<'_> {
+    /// Runs text to its end, standard input from the beginning of one file, standard output to
+    /// another one, which is emptied first. It is ended if it takes longer than `limit`.
+    ///
+    /// # Errors
+    /// See [`RunError`]. Nothing is left running.
+    pub fn run(
+        &self,
+        text: &str,
+        input: Option<&File>,
+        output: &File,
+        limit: Duration,
+    ) -> Result<Timed, RunError> {
+        let runs = self.run_copies(text, 1, input, &[output], limit)?;
+        runs.into_iter().next().ok_or(RunError::TooLong(limit))
+    }
+
+    /// Runs so many copies at the same time, each with an output of its own.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_copies(
+        &self,
+        text: &str,
+        copies: usize,
+        input: Option<&File>,
+        outputs: &[&File],
+        limit: Duration,
+    ) -> Result<Vec<Timed>, RunError> {
+        for mut output in outputs.iter().copied() {
+            output.set_len(0).map_err(RunError::io("empty a temporary file"))?;
+            output.seek(SeekFrom::Start(0)).map_err(RunError::io("empty a temporary file"))?;
+        }
+        let script = self.script(text);
+        let mut started = Vec::new();
+        for output in outputs.iter().take(copies) {
+            match self.start(&script, input, output) {
+                Ok(one) => started.push(one),
+                Err(error) => {
+                    end_all(&started);
+                    return Err(error);
+                }
+            }
+        }
+        self.wait_for(&started, limit)
+    }
+
+    fn script(&self, text: &str) -> String {
+        let pipefail = if self.pipefail { "set -o pipefail\n" } else { "" };
+        match self.setup {
+            // In the same shell, but what it writes is none of the pipeline's output.
+            Some(setup) => format!("{{ {setup}\n}} >/dev/null 2>&1\n{pipefail}{text}\n"),
+            None => format!("{pipefail}{text}\n"),
+        }
+    }
+
+    fn start(
+        &self,
+        script: &str,
+        input: Option<&File>,
+        output: &File,
+    ) -> Result<Started, RunError> {
+        let mut command = Command::new(self.shell);
+        if self.shell.rsplit('/').next() == Some("busybox") {
+            command.arg("sh");
+        }
+        command.arg("-c").arg(script).stderr(Stdio::null()).process_group(0);
+        command.stdin(match input {
+            Some(file) => Stdio::from(reopened(file).map_err(RunError::io("open the input anew"))?),
+            None => Stdio::null(),
+        });
+        command.stdout(output.try_clone().map_err(RunError::io("hand over a temporary file"))?);
+        let begun = Instant::now();
+        let child = spawn::spawn(&mut command, &[0, 1, 2], self.signals.blocked(), Signal::TERM)
+            .map_err(RunError::io("start the shell once more"))?;
+        let pid = Pid::from_child(&child);
+        Ok(Started { pid, ended: pidfd_open(pid, PidfdFlags::empty()).ok(), begun })
+    }
+
+    fn wait_for(&self, started: &[Started], limit: Duration) -> Result<Vec<Timed>, RunError> {
+        let mut ended: Vec<Option<Timed>> = vec![None; started.len()];
+        while ended.iter().any(Option::is_none) {
+            for (one, slot) in started.iter().zip(&mut ended) {
+                let is_over =
+                    || matches!(child::peek(Which::One(one.pid)), Ok(Some((_, Change::Ended))));
+                if slot.is_none() && is_over() {
+                    let wall = one.begun.elapsed();
+                    let reaped =
+                        child::reap(one.pid).map_err(RunError::io("wait for the shell"))?;
+                    let (user, system) = (reaped.usage.user, reaped.usage.system);
+                    *slot = Some(Timed { wall, user, system, status: reaped.status });
+                }
+            }
+            if ended.iter().all(Option::is_some) {
+                break;
+            }
+            let running: Vec<&Started> =
+                started.iter().zip(&ended).filter(|(_, e)| e.is_none()).map(|(s, _)| s).collect();
+            let rest = limit.saturating_sub(running[0].begun.elapsed());
+            if let Some(error) = self.sleep(&running, rest, limit) {
+                end_all(running);
+                return Err(error);
+            }
+        }
+        Ok(ended.into_iter().flatten().collect())
+    }
+
+    /// Sleeps until one may have ended; says why to give up, if so.
+    fn sleep(&self, running: &[&Started], rest: Duration, limit: Duration) -> Option<RunError> {
+        if rest.is_zero() {
+            return Some(RunError::TooLong(limit));
+        }
+        let told = running.iter().filter_map(|one| one.ended.as_ref());
+        let mut fds: Vec<_> = told.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        let longest = if fds.len() == running.len() { Duration::from_hours(1) } else { ASK };
+        fds.push(PollFd::new(self.signals, PollFlags::IN));
+        if let Ok(limit) = Timespec::try_from(rest.min(longest)) {
+            let _ = poll(&mut fds, Some(&limit)); // woken early, the loop only asks again
+        }
+        self.signals.interrupted().map(RunError::Interrupted)
+    }
+}
+
+/// Opens a file anew, so that it is read from its beginning whoever else reads it.
+fn reopened(file: &File) -> io::Result<File> {
+    use std::os::fd::AsRawFd;
+    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+fn end_all<'a>(started: impl IntoIterator<Item = &'a Started>) {
+    for one in started {
+        let _ = kill_process_group(one.pid, Signal::KILL);
+        let _ = child::reap(one.pid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn with_runner<T>(setup: Option<&str>, test: impl FnOnce(&Runner<'_>) -> T) -> T {
+        let signals = Signals::block().expect("a signalfd");
+        test(&Runner { shell: "sh", setup, pipefail: false, signals: &signals })
+    }
+
+    const LONG: Duration = Duration::from_mins(1);
+
+    #[test]
+    fn input_output_and_status_are_those_of_the_text() {
+        let mut input = tempfile::tempfile().expect("a file");
+        input.write_all(b"b\na\n").expect("room");
+        let output = tempfile::tempfile().expect("a file");
+        with_runner(Some("f() { sort; }; echo noise"), |runner| {
+            for _ in 0..2 {
+                let timed = runner.run("f; exit 3", Some(&input), &output, LONG).expect("it runs");
+                assert_eq!(timed.status, ExitStatus::Exited(3));
+                let text = io::read_to_string(reopened(&output).expect("open")).expect("text");
+                assert_eq!(text, "a\nb\n");
+            }
+        });
+    }
+
+    #[test]
+    fn copies_run_at_the_same_time() {
+        let outputs: Vec<_> = (0..3).map(|_| tempfile::tempfile().expect("a file")).collect();
+        let outputs: Vec<_> = outputs.iter().collect();
+        let begun = Instant::now();
+        let runs =
+            with_runner(None, |r| r.run_copies("sleep 0.2; echo x", 3, None, &outputs, LONG));
+        let runs = runs.expect("they run");
+        let sum: Duration = runs.iter().map(|run| run.wall).sum();
+        assert!(runs.len() == 3 && begun.elapsed() < sum, "{runs:?}");
+        assert!(outputs.iter().all(|file| file.metadata().is_ok_and(|data| data.len() == 2)));
+    }
+
+    #[test]
+    fn what_takes_too_long_is_ended_with_all_that_it_started() {
+        let output = tempfile::tempfile().expect("a file");
+        let text = "sleep 4711 | sleep 4711";
+        let error = with_runner(None, |r| r.run(text, None, &output, Duration::from_millis(50)));
+        assert!(matches!(error, Err(RunError::TooLong(_))), "{error:?}");
+    }
+}

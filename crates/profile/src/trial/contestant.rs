@@ -1,0 +1,177 @@
+//! One candidate in a trial.
+
+use contend_record::advice::{Candidate, Verdict};
+use contend_record::stats::Estimate;
+
+/// With fewer pairs nothing is said.
+const FEWEST: usize = 3;
+/// From so many on the interval is one of the median; below, it is the range of all.
+const ENOUGH: usize = 6;
+/// Pairs after which a difference that has not shown itself does not matter.
+const MOST: usize = 60;
+/// A difference of less than this part is none that matters.
+const MATTERS: f64 = 0.01;
+/// An interval of this half width around no difference is narrow enough.
+const NARROW: f64 = 0.02;
+/// CPU time must be less by this part to be worth a change that saves no wall time.
+const CHEAPER: f64 = 0.05;
+
+/// A candidate and how it has done so far.
+#[derive(Debug)]
+pub(super) struct Contestant {
+    /// Its place among the candidates.
+    pub place: usize,
+    /// The text that is run.
+    pub text: String,
+    walls: Vec<f64>,
+    cpus: Vec<f64>,
+    wall_ratios: Vec<f64>,
+    cpu_ratios: Vec<f64>,
+    difference: Option<String>,
+    verdict: Option<Verdict>,
+}
+
+impl Contestant {
+    pub fn new(place: usize, text: String) -> Self {
+        Self {
+            place,
+            text,
+            walls: Vec::new(),
+            cpus: Vec::new(),
+            wall_ratios: Vec::new(),
+            cpu_ratios: Vec::new(),
+            difference: None,
+            verdict: None,
+        }
+    }
+
+    /// Whether it is to run on.
+    pub fn in_question(&self) -> bool {
+        self.verdict.is_none()
+    }
+
+    /// Its output is another one.
+    pub fn is_wrong(&mut self, difference: String) {
+        self.difference = Some(difference);
+        self.verdict = Some(Verdict::Wrong);
+    }
+
+    /// Adds its wall and CPU time, and the original's in the same round.
+    pub fn add(&mut self, (wall, cpu): (f64, f64), (own_wall, own_cpu): (f64, f64)) {
+        self.walls.push(wall);
+        self.cpus.push(cpu);
+        self.wall_ratios.push(wall / own_wall.max(1e-9));
+        self.cpu_ratios.push(cpu / own_cpu.max(1e-9));
+    }
+
+    /// Says how it stands, if that is clear.
+    pub fn judge(&mut self, seed: u64) {
+        if self.verdict.is_some() || self.wall_ratios.len() < ENOUGH {
+            return;
+        }
+        let Some([low, high]) = interval(&self.wall_ratios, seed) else { return };
+        let narrow = high - low < 2.0 * NARROW;
+        self.verdict = if high < 1.0 - MATTERS {
+            Some(Verdict::Faster)
+        } else if low > 1.0 + MATTERS {
+            Some(Verdict::Slower)
+        } else if narrow || self.wall_ratios.len() >= MOST {
+            Some(if self.is_cheaper(seed) { Verdict::Cheaper } else { Verdict::NoDifference })
+        } else {
+            None
+        };
+    }
+
+    fn is_cheaper(&self, seed: u64) -> bool {
+        let slower = interval(&self.wall_ratios, seed).is_some_and(|[low, _]| low > 1.0);
+        !slower && interval(&self.cpu_ratios, seed).is_some_and(|[_, high]| high < 1.0 - CHEAPER)
+    }
+
+    /// Says how it stands now that there is no more time.
+    pub fn finish(&mut self, seed: u64) {
+        self.judge(seed);
+        if self.verdict.is_some() {
+            return;
+        }
+        let interval = interval(&self.wall_ratios, seed);
+        self.verdict = Some(match interval.filter(|_| self.wall_ratios.len() >= FEWEST) {
+            Some([_, high]) if high < 1.0 - MATTERS => Verdict::Faster,
+            Some([low, _]) if low > 1.0 + MATTERS => Verdict::Slower,
+            _ => Verdict::Unclear,
+        });
+    }
+
+    /// Notes in the candidate what was measured.
+    pub fn report(&self, candidate: &mut Candidate) {
+        let estimate = |samples: &[f64]| {
+            let mut estimate = Estimate::from_samples(samples.to_vec(), 0)?;
+            estimate.ci95 = interval(samples, 0)?;
+            Some(estimate)
+        };
+        candidate.verdict = self.verdict.unwrap_or(Verdict::Unclear);
+        candidate.difference.clone_from(&self.difference);
+        candidate.output_equal = match (&self.difference, self.walls.is_empty()) {
+            (Some(_), _) => Some(false),
+            (None, false) => Some(true),
+            (None, true) => None,
+        };
+        let wall = estimate(&self.walls);
+        candidate.measured_wall_seconds = wall.as_ref().map(|wall| wall.median);
+        candidate.measured_interval = wall.map(|wall| wall.ci95);
+        candidate.measured_cpu_seconds = estimate(&self.cpus).map(|cpu| cpu.median);
+        candidate.wall_ratio = estimate(&self.wall_ratios);
+        candidate.cpu_ratio = estimate(&self.cpu_ratios);
+    }
+}
+
+/// Where the true value is expected: the interval of the median, or with few samples the range
+/// of them all.
+pub(super) fn interval(samples: &[f64], seed: u64) -> Option<[f64; 2]> {
+    if samples.len() >= ENOUGH {
+        return Some(Estimate::from_samples(samples.to_vec(), seed)?.ci95);
+    }
+    let least = samples.iter().copied().reduce(f64::min)?;
+    let most = samples.iter().copied().reduce(f64::max)?;
+    Some([least, most])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(ratios: &[f64], cpu: f64) -> Verdict {
+        let mut one = Contestant::new(0, String::new());
+        for ratio in ratios {
+            one.add((*ratio, cpu), (1.0, 1.0));
+        }
+        one.finish(1);
+        one.verdict.expect("finished")
+    }
+
+    #[test]
+    fn intervals_on_one_side_decide() {
+        assert_eq!(judged(&[0.7, 0.72, 0.69, 0.71, 0.75, 0.7], 1.0), Verdict::Faster);
+        assert_eq!(judged(&[1.3, 1.32, 1.29, 1.31, 1.35, 1.3], 0.5), Verdict::Slower);
+        assert_eq!(judged(&[0.999; 8], 1.0), Verdict::NoDifference);
+        assert_eq!(judged(&[0.999; 8], 0.6), Verdict::Cheaper);
+        assert_eq!(judged(&[0.5, 1.5, 0.6, 1.4, 0.7, 1.3], 1.0), Verdict::Unclear);
+    }
+
+    #[test]
+    fn few_pairs_must_all_agree() {
+        assert_eq!(judged(&[0.5, 0.6, 0.7], 1.0), Verdict::Faster);
+        assert_eq!(judged(&[0.5, 0.6, 1.0], 1.0), Verdict::Unclear);
+        assert_eq!(judged(&[0.5, 0.6], 1.0), Verdict::Unclear);
+        assert_eq!(judged(&[], 1.0), Verdict::Unclear);
+    }
+
+    #[test]
+    fn one_difference_is_enough() {
+        let mut one = Contestant::new(0, String::new());
+        one.add((0.1, 0.1), (1.0, 1.0));
+        one.is_wrong("line 1".to_owned());
+        one.judge(1);
+        assert!(!one.in_question());
+        assert_eq!(one.verdict, Some(Verdict::Wrong));
+    }
+}

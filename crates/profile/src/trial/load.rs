@@ -1,0 +1,124 @@
+//! Several copies at the same time: what wins alone by using idle CPUs may lose when there are
+//! none.
+
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use contend_record::advice::{LoadFigures, LoadPoint, Verdict};
+use contend_record::stats::{Estimate, median};
+
+use super::{Manner, TrialError, text_of};
+use crate::predict::advise::Prepared;
+use crate::rewrite::draft::Draft;
+use crate::sample::temporary;
+use crate::timed::{RunError, Timed};
+
+/// Candidates that are tried under load.
+const MOST_CANDIDATES: usize = 3;
+/// Rounds of each number of copies, if there is time.
+const ROUNDS: usize = 7;
+
+/// A pipeline under load, and what was measured so far.
+struct Loaded {
+    candidate: Option<usize>,
+    text: String,
+    walls: Vec<f64>,
+    copies: Vec<Timed>,
+}
+
+/// Runs the original and the best candidates with each of these numbers of copies.
+///
+/// # Errors
+/// See [`TrialError`].
+pub fn sweep(
+    manner: &Manner<'_>,
+    original: &Draft,
+    candidates: &[Prepared],
+    copies: &[usize],
+) -> Result<Vec<LoadPoint>, TrialError> {
+    let own = text_of(original, &manner.input).ok_or(TrialError::NoPlaceForSample)?;
+    let mut texts = vec![(None, own)];
+    for place in fittest(candidates) {
+        texts.extend(text_of(&candidates[place].draft, &manner.input).map(|t| (Some(place), t)));
+    }
+    let share = manner.budget / u32::try_from(copies.len().max(1)).unwrap_or(1);
+    copies.iter().map(|&copies| point(manner, &texts, copies, share)).collect()
+}
+
+/// Those with the right output, first the one that took the least CPU time: where no CPU is idle
+/// it should win.
+fn fittest(candidates: &[Prepared]) -> Vec<usize> {
+    let equal = |one: &Prepared| {
+        one.candidate.output_equal == Some(true) && one.candidate.verdict != Verdict::Wrong
+    };
+    let mut places: Vec<usize> = (0..candidates.len()).filter(|&i| equal(&candidates[i])).collect();
+    let cpu = |place: usize| {
+        let ratio = candidates[place].candidate.cpu_ratio.as_ref();
+        ratio.map_or(f64::INFINITY, |ratio| ratio.median)
+    };
+    places.sort_by(|&a, &b| cpu(a).total_cmp(&cpu(b)));
+    places.truncate(MOST_CANDIDATES);
+    places
+}
+
+fn point(
+    manner: &Manner<'_>,
+    texts: &[(Option<usize>, String)],
+    copies: usize,
+    budget: Duration,
+) -> Result<LoadPoint, TrialError> {
+    let outputs: Vec<File> = (0..copies)
+        .map(|_| temporary(manner.output_bytes.saturating_mul(copies as u64)))
+        .collect::<Result<_, _>>()
+        .map_err(RunError::io("make a temporary file"))?;
+    let outputs: Vec<&File> = outputs.iter().collect();
+    let mut loaded: Vec<Loaded> = texts
+        .iter()
+        .map(|(candidate, text)| Loaded {
+            candidate: *candidate,
+            text: text.clone(),
+            walls: Vec::new(),
+            copies: Vec::new(),
+        })
+        .collect();
+    let mut random = fastrand::Rng::with_seed(manner.seed);
+    let begun = Instant::now();
+    for round in 0..ROUNDS {
+        // Three at least: a median of fewer says nothing.
+        if round >= 3 && begun.elapsed() >= budget {
+            break;
+        }
+        random.shuffle(&mut loaded);
+        for one in &mut loaded {
+            let stdin = match &manner.input {
+                super::Input::Own(file) => file.as_ref(),
+                super::Input::Sample(sample) => Some(&sample.file),
+            };
+            let limit = Duration::from_hours(24);
+            let started = Instant::now();
+            let runs = manner.runner.run_copies(&one.text, copies, stdin, &outputs, limit)?;
+            one.walls.push(started.elapsed().as_secs_f64());
+            one.copies.extend(runs);
+        }
+    }
+    loaded.sort_by_key(|one| one.candidate.map_or(0, |place| place + 1));
+    Ok(LoadPoint {
+        copies,
+        figures: loaded.iter().filter_map(|one| figures(one, copies)).collect(),
+    })
+}
+
+fn figures(one: &Loaded, copies: usize) -> Option<LoadFigures> {
+    let wall_seconds = Estimate::from_samples(one.walls.clone(), 0)?;
+    let over = |value: fn(&Timed) -> Duration| {
+        median(&one.copies.iter().map(|run| value(run).as_secs_f64()).collect::<Vec<_>>())
+    };
+    Some(LoadFigures {
+        candidate: one.candidate,
+        copy_wall_seconds: over(|run| run.wall)?,
+        user_seconds: copies as f64 * over(|run| run.user)?,
+        system_seconds: copies as f64 * over(|run| run.system)?,
+        copies_per_second: copies as f64 / wall_seconds.median.max(1e-9),
+        wall_seconds,
+    })
+}

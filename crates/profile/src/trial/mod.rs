@@ -1,0 +1,290 @@
+//! The proof: original and candidates on the same input, in turn, until it is clear which is
+//! faster, with every byte of every output compared.
+//!
+//! In each round every pipeline that is still in question runs once, in an order drawn anew, and
+//! is compared with the original's run of the same round: what disturbs the machine for longer
+//! than a round then disturbs both alike. A pipeline is in question until its interval is on one
+//! side of the original, or too narrow to matter.
+
+mod contestant;
+pub mod load;
+
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use contend_record::advice::{Trial, TrialInput, Verdict};
+use contend_record::stats::Estimate;
+
+use crate::commands::purity::{Source, from_standard_input, source};
+use crate::predict::advise::Prepared;
+use crate::rewrite::draft::Draft;
+use crate::sample::{Sample, difference, temporary};
+use crate::timed::{RunError, Runner};
+use contestant::Contestant;
+
+/// What the pipelines of a trial read.
+#[derive(Debug)]
+pub enum Input {
+    /// Whatever they name themselves, and this as standard input.
+    Own(Option<File>),
+    /// A sample instead of that.
+    Sample(Sample),
+}
+
+/// How a trial is to be held.
+#[derive(Debug)]
+pub struct Manner<'a> {
+    /// How text is run.
+    pub runner: Runner<'a>,
+    /// What it reads.
+    pub input: Input,
+    /// Where the whole input was too large: what the pipeline reads by itself, for a last look,
+    /// as standard input.
+    pub whole: Option<Option<File>>,
+    /// How long it may take.
+    pub budget: Duration,
+    /// Bytes that an output may have, roughly.
+    pub output_bytes: u64,
+    /// Seed of the order of runs and of the resampling.
+    pub seed: u64,
+}
+
+/// Why nothing could be tried.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// A run failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The original does not give the same output twice.
+    #[error(
+        "the pipeline's own output differs from run to run ({0}), so nothing can be compared \
+         with it"
+    )]
+    NotRepeatable(String),
+    /// The sample cannot take the place of the input.
+    #[error("the first stage's input cannot be replaced by a sample")]
+    NoPlaceForSample,
+}
+
+/// Tries the candidates and notes in each what was measured.
+///
+/// # Errors
+/// See [`TrialError`].
+pub fn hold(
+    manner: &Manner<'_>,
+    original: &Draft,
+    candidates: &mut [Prepared],
+    told: &mut dyn FnMut(usize, f64),
+) -> Result<Trial, TrialError> {
+    let begun = Instant::now();
+    let mut arena = Arena::new(manner, original)?;
+    let mut contestants: Vec<Contestant> = candidates
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| one.candidate.verdict == Verdict::NotTried)
+        .filter_map(|(place, one)| Some(Contestant::new(place, arena.text_of(&one.draft)?)))
+        .collect();
+    let mut rounds = 0;
+    while contestants.iter().any(Contestant::in_question) && begun.elapsed() < manner.budget {
+        match arena.round(&mut contestants, manner.budget.saturating_sub(begun.elapsed())) {
+            Ok(()) => rounds += 1,
+            Err(TrialError::Run(RunError::TooLong(_))) => break,
+            // What was measured until then stands.
+            Err(TrialError::Run(RunError::Interrupted(_))) if rounds > 2 => break,
+            Err(error) => return Err(error),
+        }
+        for one in &mut contestants {
+            one.judge(manner.seed);
+        }
+        told(rounds, begun.elapsed().as_secs_f64() / manner.budget.as_secs_f64());
+    }
+    let settled = !contestants.iter().any(Contestant::in_question);
+    for contestant in &mut contestants {
+        contestant.finish(manner.seed);
+        contestant.report(&mut candidates[contestant.place].candidate);
+    }
+    let winner = winner(candidates);
+    let confirmed = match winner {
+        Some(place) => confirm(manner, original, &mut candidates[place])?,
+        None => None,
+    };
+    let winner = winner.filter(|_| confirmed != Some(false));
+    Ok(Trial {
+        input: arena.what(),
+        rounds,
+        seconds: begun.elapsed().as_secs_f64(),
+        budget_seconds: manner.budget.as_secs_f64(),
+        settled,
+        original_wall_seconds: Estimate::from_samples(arena.walls.clone(), manner.seed),
+        original_cpu_seconds: Estimate::from_samples(arena.cpus.clone(), manner.seed),
+        winner,
+        confirmed_on_whole_input: confirmed,
+        load: Vec::new(),
+    })
+}
+
+/// Of those that are worth it the one that is fastest, or cheapest where none is faster.
+fn winner(candidates: &[Prepared]) -> Option<usize> {
+    let ratio = |place: &usize| {
+        let candidate = &candidates[*place].candidate;
+        let of = |estimate: &Option<Estimate>| estimate.as_ref().map_or(1.0, |e| e.median);
+        (candidate.verdict != Verdict::Faster, of(&candidate.wall_ratio), of(&candidate.cpu_ratio))
+    };
+    (0..candidates.len()).filter(|&place| candidates[place].candidate.verdict.recommends()).min_by(
+        |a, b| {
+            let (a, b) = (ratio(a), ratio(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
+        },
+    )
+}
+
+/// Runs original and winner once on the whole input, where the trial had only part of it.
+fn confirm(
+    manner: &Manner<'_>,
+    original: &Draft,
+    winner: &mut Prepared,
+) -> Result<Option<bool>, TrialError> {
+    let Some(stdin) = &manner.whole else { return Ok(None) };
+    let file = || temporary(manner.output_bytes).map_err(RunError::io("make a temporary file"));
+    let (ours, theirs) = (file()?, file()?);
+    let limit = Duration::from_hours(24);
+    let reference = manner.runner.run(&original.text(), stdin.as_ref(), &ours, limit)?;
+    let timed = manner.runner.run(&winner.draft.text(), stdin.as_ref(), &theirs, limit)?;
+    let found = found_difference(
+        (&ours, reference.status.shell_code()),
+        (&theirs, timed.status.shell_code()),
+    )?;
+    let candidate = &mut winner.candidate;
+    let same = found.is_none();
+    if let Some(found) = found {
+        candidate.output_equal = Some(false);
+        candidate.difference = Some(format!("on the whole input: {found}"));
+        candidate.verdict = Verdict::Wrong;
+    }
+    Ok(Some(same))
+}
+
+/// What is different about another output and status, in words.
+fn found_difference(ours: (&File, i32), theirs: (&File, i32)) -> Result<Option<String>, RunError> {
+    let found = difference(ours.0, theirs.0).map_err(RunError::io("compare outputs"))?;
+    Ok(match found {
+        Some(at) => Some(format!(
+            "line {}, byte {}: `{}` instead of `{}`",
+            at.line, at.byte, at.second, at.first
+        )),
+        None if ours.1 != theirs.1 => {
+            Some(format!("the same output, but status {} instead of {}", theirs.1, ours.1))
+        }
+        None => None,
+    })
+}
+
+/// Where the runs take place.
+struct Arena<'a> {
+    manner: &'a Manner<'a>,
+    original: String,
+    /// The original's output and status.
+    reference: (File, i32),
+    output: File,
+    walls: Vec<f64>,
+    cpus: Vec<f64>,
+    random: fastrand::Rng,
+}
+
+impl<'a> Arena<'a> {
+    /// Runs the original twice: its output is the one that all others must have.
+    fn new(manner: &'a Manner<'a>, original: &Draft) -> Result<Self, TrialError> {
+        let file = || temporary(manner.output_bytes).map_err(RunError::io("make a temporary file"));
+        let mut arena = Self {
+            manner,
+            original: text_of(original, &manner.input).ok_or(TrialError::NoPlaceForSample)?,
+            reference: (file()?, 0),
+            output: file()?,
+            walls: Vec::new(),
+            cpus: Vec::new(),
+            random: fastrand::Rng::with_seed(manner.seed),
+        };
+        let (runner, limit) = (&manner.runner, Duration::from_hours(24));
+        let text = arena.original.clone();
+        let first = runner.run(&text, arena.stdin(), &arena.reference.0, limit)?;
+        arena.reference.1 = first.status.shell_code();
+        let second = runner.run(&text, arena.stdin(), &arena.output, limit)?;
+        match arena.difference(second.status.shell_code())? {
+            Some(found) => Err(TrialError::NotRepeatable(found)),
+            None => Ok(arena),
+        }
+    }
+
+    fn text_of(&self, draft: &Draft) -> Option<String> {
+        text_of(draft, &self.manner.input)
+    }
+
+    fn stdin(&self) -> Option<&'a File> {
+        match &self.manner.input {
+            Input::Own(file) => file.as_ref(),
+            Input::Sample(sample) => Some(&sample.file),
+        }
+    }
+
+    fn what(&self) -> TrialInput {
+        match &self.manner.input {
+            Input::Own(_) => TrialInput::Own,
+            Input::Sample(sample) => sample.what.clone(),
+        }
+    }
+
+    fn difference(&self, status: i32) -> Result<Option<String>, RunError> {
+        found_difference((&self.reference.0, self.reference.1), (&self.output, status))
+    }
+
+    /// Runs the original and everyone who is in question, in random order.
+    fn round(&mut self, contestants: &mut [Contestant], rest: Duration) -> Result<(), TrialError> {
+        let mut order: Vec<Option<usize>> =
+            (0..contestants.len()).filter(|&i| contestants[i].in_question()).map(Some).collect();
+        order.push(None);
+        self.random.shuffle(&mut order);
+        let mut taken = vec![None; contestants.len()];
+        let mut own = None;
+        // One that takes for ever is slower; the first round has to be finished all the same.
+        let slowest = self.walls.iter().copied().fold(0.0, f64::max).max(0.1);
+        let limit = rest.max(Duration::from_secs_f64(20.0 * slowest));
+        for who in order {
+            let text = who.map_or(&self.original, |index| &contestants[index].text);
+            let timed = self.manner.runner.run(text, self.stdin(), &self.output, limit)?;
+            let found = self.difference(timed.status.shell_code())?;
+            let figures = (timed.wall.as_secs_f64(), timed.cpu().as_secs_f64());
+            match (who, found) {
+                (None, Some(found)) => return Err(TrialError::NotRepeatable(found)),
+                (None, None) => own = Some(figures),
+                (Some(index), Some(found)) => contestants[index].is_wrong(found),
+                (Some(index), None) => taken[index] = Some(figures),
+            }
+        }
+        let Some(own) = own else { return Ok(()) };
+        self.walls.push(own.0);
+        self.cpus.push(own.1);
+        for (contestant, figures) in contestants.iter_mut().zip(taken) {
+            if let Some(figures) = figures {
+                contestant.add(figures, own);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The text that is run. A sample is given as standard input.
+fn text_of(draft: &Draft, input: &Input) -> Option<String> {
+    let replaced = match input {
+        Input::Own(_) | Input::Sample(Sample { what: TrialInput::Whole { .. }, .. }) => false,
+        Input::Sample(_) => true,
+    };
+    let first = draft.stages.first()?;
+    let reads_file =
+        first.simple.as_ref().is_some_and(|simple| matches!(source(simple), Source::File(_)));
+    if !replaced || !reads_file {
+        return Some(draft.text());
+    }
+    let mut changed = draft.clone();
+    changed.stages[0].text = from_standard_input(first.simple.as_ref()?)?.text();
+    Some(changed.text())
+}
