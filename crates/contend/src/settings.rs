@@ -11,28 +11,75 @@ use contend_lab::experiment::{Cap, Experiment, Scope, Size};
 use contend_lab::plan::{Only, Plan};
 use contend_lab::{experiments, suites};
 use contend_profile::pipeline::parse::{Parsed, parse};
+use contend_profile::predict::what_if::Question;
+use contend_profile::trial::repeatable::check_repeatable;
+use contend_record::pipe::PipeRecord;
 use rustix::fs::FileType;
 
 use crate::cli::demo::DemoArgs;
 use crate::cli::history::{HistoryArgs, HistoryVerb};
 use crate::cli::lab::{HowArgs, LabArgs, LabVerb, StoreArgs};
-use crate::cli::pipe::PipeArgs;
+use crate::cli::pipe::{AdviceArgs, PipeArgs, SampleSize};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
 
+/// What `contend pipe` is to do.
+#[derive(Debug)]
+pub enum Pipe {
+    /// Profile a pipeline.
+    Run(Box<PipeRun>),
+    /// Answer questions from a record.
+    Answer {
+        /// The record.
+        record: Box<PipeRecord>,
+        /// The questions.
+        questions: Vec<Question>,
+        /// Where the report goes; standard error if nowhere else.
+        output: Option<ReportFile>,
+        /// Where the record with the answers goes as JSON.
+        json: Option<ReportFile>,
+    },
+}
+
 /// A pipeline to profile and where its report goes.
 #[derive(Debug)]
-pub struct Pipe {
+pub struct PipeRun {
     /// The pipeline.
     pub parsed: Parsed,
     /// How it is run.
     pub how: How,
     /// How often.
     pub runs: u32,
+    /// What is made of the profile.
+    pub advice: Advice,
     /// Where the report goes; standard error if nowhere else.
     pub output: Option<ReportFile>,
     /// Where the record goes as JSON.
     pub json: Option<ReportFile>,
+}
+
+/// What is made of a profile.
+#[derive(Debug)]
+pub struct Advice {
+    /// Changes are looked for.
+    pub wanted: bool,
+    /// They are tried.
+    pub trial: Option<TrialSettings>,
+    /// Questions to answer.
+    pub questions: Vec<Question>,
+}
+
+/// How changes are tried.
+#[derive(Debug, Clone)]
+pub struct TrialSettings {
+    /// How long that may take.
+    pub budget: Duration,
+    /// How much of the input is used; none for as much as suits.
+    pub sample: Option<SampleSize>,
+    /// Numbers of copies that are run at the same time afterwards.
+    pub copies: Vec<usize>,
+    /// Seed of the order of runs.
+    pub seed: u64,
 }
 
 /// How a pipeline is run.
@@ -77,8 +124,22 @@ impl How {
 /// # Errors
 /// A [`UsageError`] that says what is wrong and where.
 pub fn pipe(args: PipeArgs) -> Result<Pipe> {
-    let parsed = parse(&args.pipeline).map_err(|error| UsageError(error.to_string()))?;
-    check_text("the pipeline", &args.pipeline)?;
+    let output = args.output.as_deref().map(ReportFile::prepare).transpose()?;
+    let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
+    if let (Some(output), Some(json)) = (&output, &json)
+        && output.is_same_as(json)
+    {
+        let message = "--output and --json name the same file: one would be lost";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    if let Some(path) = &args.advice.from {
+        let record = Box::new(saved_record(path)?);
+        let questions = questions(&args.advice.what_if, record.stages.len())?;
+        return Ok(Pipe::Answer { record, questions, output, json });
+    }
+    let text = args.pipeline.unwrap_or_default();
+    let parsed = parse(&text).map_err(|error| UsageError(error.to_string()))?;
+    check_text("the pipeline", &text)?;
     check_text("--setup", args.setup.as_deref().unwrap_or(""))?;
     let mut how = How {
         shell: shell(args.shell)?,
@@ -92,18 +153,50 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     if !how.stdin.as_ref().is_some_and(|path| is_kind(path, FileType::Fifo)) {
         how.open_stdin()?;
     }
+    let advice = advice(args.advice, &parsed)?;
     if args.runs > 1 {
         make_repeatable(&mut how)?;
     }
-    let output = args.output.as_deref().map(ReportFile::prepare).transpose()?;
-    let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
-    if let (Some(output), Some(json)) = (&output, &json)
-        && output.is_same_as(json)
-    {
-        let message = "--output and --json name the same file: one would be lost";
-        return Err(UsageError(message.to_owned()).into());
+    Ok(Pipe::Run(Box::new(PipeRun { parsed, how, runs: args.runs, advice, output, json })))
+}
+
+fn advice(args: AdviceArgs, parsed: &Parsed) -> Result<Advice, UsageError> {
+    let questions = questions(&args.what_if, parsed.stages.len())?;
+    if args.try_changes {
+        check_repeatable(parsed).map_err(|error| UsageError(error.to_string()))?;
     }
-    Ok(Pipe { parsed, how, runs: args.runs, output, json })
+    let copies = match args.copies {
+        // One alone beside them, so that it can be seen whether the ranking turns round.
+        Some(copies) if copies > 1 => vec![1, usize::from(copies)],
+        Some(copies) => vec![usize::from(copies)],
+        None => args.sweep_copies.into_iter().map(usize::from).collect(),
+    };
+    let trial = args.try_changes.then(|| TrialSettings {
+        budget: Duration::from_secs_f64(args.budget),
+        sample: args.sample,
+        copies,
+        seed: args.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000)),
+    });
+    Ok(Advice { wanted: !args.no_advice, trial, questions })
+}
+
+fn questions(texts: &[String], stages: usize) -> Result<Vec<Question>, UsageError> {
+    let read = |text: &String| {
+        Question::read(text, stages).map_err(|error| UsageError(format!("--what-if {error}")))
+    };
+    texts.iter().map(read).collect()
+}
+
+fn saved_record(path: &Path) -> Result<PipeRecord, UsageError> {
+    let problem =
+        |what: String| UsageError(format!("cannot use --from {}: {what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|source| problem(source.to_string()))?;
+    let record: PipeRecord = serde_json::from_str(&text)
+        .map_err(|source| problem(format!("it is no record of contend pipe: {source}")))?;
+    if record.schema != contend_record::pipe::SCHEMA {
+        return Err(problem(format!("its schema is {}", record.schema)));
+    }
+    Ok(record)
 }
 
 /// Settings of `contend demo`: how its pipelines are run, and the lines of input.
@@ -344,6 +437,9 @@ fn is_in_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
+/// Opened anew through this link, a file on standard input is read from its beginning.
+pub const STANDARD_INPUT: &str = "/proc/self/fd/0";
+
 /// Several runs need an input that can be read several times.
 fn make_repeatable(how: &mut How) -> Result<(), UsageError> {
     if let Some(path) = &how.stdin {
@@ -356,8 +452,7 @@ fn make_repeatable(how: &mut How) -> Result<(), UsageError> {
     let kind = rustix::fs::fstat(io::stdin())
         .map_or(FileType::CharacterDevice, |stat| FileType::from_raw_mode(stat.st_mode));
     match kind {
-        // Opened anew through this link, the file is read from its beginning.
-        FileType::RegularFile => how.stdin = Some("/proc/self/fd/0".into()),
+        FileType::RegularFile => how.stdin = Some(STANDARD_INPUT.into()),
         FileType::Fifo | FileType::Socket => {
             return Err(UsageError(
                 "--runs needs an input that can be read again, and standard input is a pipe: \

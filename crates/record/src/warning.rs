@@ -31,6 +31,10 @@ pub enum WarningId {
     Quota,
     /// A subject that never waits lost its CPU to others.
     InvoluntarySwitches,
+    /// Changes could not be looked for or tried.
+    NoAdvice,
+    /// Only the beginning of standard input was read.
+    PartOfInput,
 }
 
 /// One warning.

@@ -19,12 +19,16 @@ use clap::{Args, ValueHint};
   contend pipe 'sort words.txt | uniq -c | sort -rn | head'
   contend pipe --discard --runs 7 'zcat log.gz | grep -v bot | cut -d\" \" -f1'
   contend pipe --setup 'f() { tr a-z A-Z; }' 'cat words.txt | f | wc -c'
-  contend pipe --json profile.json --output report.txt 'seq 1000000 | rev | sort'")]
+  contend pipe --json profile.json --output report.txt 'seq 1000000 | rev | sort'
+  contend pipe --try --discard 'cat words.txt | grep -v x | sort | uniq | wc -l'
+  contend pipe --what-if 'stage 2 x2' --what-if 'cpus 8' 'cat words.txt | sort'")]
 #[command(after_long_help = "Examples:
   contend pipe 'sort words.txt | uniq -c | sort -rn | head'
   contend pipe --discard --runs 7 'zcat log.gz | grep -v bot | cut -d\" \" -f1'
   contend pipe --setup 'f() { tr a-z A-Z; }' 'cat words.txt | f | wc -c'
   contend pipe --json profile.json --output report.txt 'seq 1000000 | rev | sort'
+  contend pipe --try --discard 'cat words.txt | grep -v x | sort | uniq | wc -l'
+  contend pipe --what-if 'stage 2 x2' --what-if 'cpus 8' 'cat words.txt | sort'
 
 Columns:
   real, user, sys, cpu   Time from start to end, and CPU time, as `time` prints them. A
@@ -46,6 +50,13 @@ Columns:
                          fits. Small writes take a page each, so a pipe may be full earlier.
   waits                  The side of a pipe that waited clearly longer.
 
+Changes:
+  Each one is shown ready to paste, with what it is expected to bring (in 95 of 100 cases
+  within the brackets) and what is known of its output: the same always, by the definition
+  of its commands; the same on this data, which --try checks; or a changed environment
+  (locale, memory). Verdicts of --try: faster; cheaper (no slower, less CPU time); no
+  difference; slower; WRONG OUTPUT, with the first difference; unclear (no time left).
+
 Exit status:
   The pipeline's own, as the shell would give it. 2 when the command line or the
   pipeline's text is wrong; 125 when contend itself fails; 126 or 127 when the shell
@@ -64,8 +75,8 @@ What an ordinary user cannot see:
   and marked with `~`. Root sees them exactly.")]
 pub struct PipeArgs {
     /// The pipeline, as one argument: quote it.
-    #[arg(value_name = "PIPELINE")]
-    pub pipeline: String,
+    #[arg(value_name = "PIPELINE", required_unless_present = "from")]
+    pub pipeline: Option<String>,
 
     /// Run the pipeline with this shell: bash, dash, or another that starts every stage in
     /// a subshell.
@@ -114,4 +125,103 @@ pub struct PipeArgs {
     /// Do not show the stages on the terminal while they run.
     #[arg(long)]
     pub no_progress: bool,
+
+    #[command(flatten)]
+    pub advice: AdviceArgs,
+}
+
+/// What to make of a profile.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Changes")]
+pub struct AdviceArgs {
+    /// Try the suggested changes: run them and the original in turn on the same input, compare
+    /// every byte, and print the one to use.
+    ///
+    /// The pipeline is run again and again, so it must not change anything: text that writes
+    /// files (`>`, `tee`) is refused. Its output appears once, from the first run; those of the
+    /// trial are only compared. A large input is replaced by parts from its head, its middle
+    /// and its tail, and the winner is then compared once more on the whole. What comes through
+    /// a pipe is kept up to 64 MiB; the rest is not read, and the report says so.
+    #[arg(long = "try")]
+    pub try_changes: bool,
+
+    /// Use about this much time for trying; a round of runs that has begun is finished.
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = positive_seconds)]
+    #[arg(allow_negative_numbers = true)]
+    pub budget: f64,
+
+    /// Try on so much of a large input: bytes with k, M or G, or `all`.
+    ///
+    /// By default as much as lets everything run seven times within the budget.
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "try_changes")]
+    pub sample: Option<SampleSize>,
+
+    /// Then run so many copies at the same time, original against changes.
+    ///
+    /// What is fastest alone because it uses idle CPUs may be slowest when there are none.
+    #[arg(long, value_name = "N", requires = "try_changes")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub copies: Option<u16>,
+
+    /// The same for several numbers of copies, such as 1,2,4,8.
+    #[arg(long, value_name = "LIST", requires = "try_changes", conflicts_with = "copies")]
+    #[arg(value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub sweep_copies: Vec<u16>,
+
+    /// Predict, without running it, what a change would bring; may be given several times.
+    ///
+    /// 'stage 3 x2' (twice as fast), 'fuse 2,3', 'drop 1', 'cpus 8', 'copies 10', 'input x100';
+    /// several joined by `;`.
+    #[arg(long, value_name = "CHANGE", allow_hyphen_values = true)]
+    pub what_if: Vec<String>,
+
+    /// Answer --what-if from a record that --json has written, without running anything.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "what_if")]
+    #[arg(conflicts_with_all = ["pipeline", "try_changes", "runs", "setup", "stdin", "shell"])]
+    pub from: Option<PathBuf>,
+
+    /// Do not look for changes after the run.
+    ///
+    /// Looking takes up to two seconds, in which stages of known filters are run alone on a
+    /// small part of the input.
+    #[arg(long, conflicts_with = "try_changes")]
+    pub no_advice: bool,
+
+    /// The seed of the order of runs in a trial; drawn by default.
+    #[arg(long, value_name = "N", requires = "try_changes")]
+    pub seed: Option<u64>,
+}
+
+/// How much of an input a trial uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampleSize {
+    /// All of it.
+    All,
+    /// About so many bytes.
+    Bytes(u64),
+}
+
+fn size(text: &str) -> Result<SampleSize, String> {
+    if text == "all" {
+        return Ok(SampleSize::All);
+    }
+    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(rest) => (rest, 1 << 10),
+        None => match (text.strip_suffix('M'), text.strip_suffix('G')) {
+            (Some(rest), _) => (rest, 1 << 20),
+            (_, Some(rest)) => (rest, 1 << 30),
+            _ => (text, 1),
+        },
+    };
+    match digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)) {
+        Some(bytes) if bytes >= 1024 => Ok(SampleSize::Bytes(bytes)),
+        _ => Err("give at least 1k, such as 500k, 64M or 1G, or `all`".to_owned()),
+    }
+}
+
+fn positive_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
+        _ => Err("give a number of seconds above 0, up to 86400".to_owned()),
+    }
 }

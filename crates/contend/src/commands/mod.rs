@@ -1,5 +1,6 @@
 //! The verbs: one file each.
 
+pub mod advice;
 pub mod demo;
 pub mod generate;
 pub mod history;

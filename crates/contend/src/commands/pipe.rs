@@ -4,20 +4,40 @@ use anyhow::{Context as _, Result};
 use contend_profile::pipeline::launch::{LaunchError, LaunchSpec};
 use contend_profile::pipeline::parse::Parsed;
 use contend_profile::pipeline::{profile, repeat};
+use contend_profile::predict::calibration::Calibration;
 use contend_record::pipe::PipeRecord;
 use contend_report::render;
 use contend_sys::interrupt::Signals;
 
 use crate::exit::Exit;
 use crate::live::Live;
-use crate::settings::{How, Pipe};
+use crate::output::ReportFile;
+use crate::settings::{How, Pipe, PipeRun};
 use crate::{host, output};
 
-/// Profiles the pipeline and writes the report.
+use super::advice;
+
+/// Does what is asked.
 ///
 /// # Errors
 /// When the pipeline cannot be started or the report cannot be written.
 pub fn run(settings: Pipe) -> Result<Exit> {
+    match settings {
+        Pipe::Run(run) => profile_and_advise(*run),
+        Pipe::Answer { mut record, questions, output, json } => {
+            let calibration =
+                Calibration::measure(None).context("cannot find out what pipes cost")?;
+            record.what_if =
+                questions.iter().map(|question| question.answer(&record, &calibration)).collect();
+            write(&record, output, json)?;
+            Ok(Exit::Success)
+        }
+    }
+}
+
+/// Profiles the pipeline, makes of it what is wanted, and writes the report.
+fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
+    let kept = advice::keep_input(&mut settings)?;
     let signals = Signals::block().context("cannot receive signals")?;
     let mut records = Vec::new();
     for _ in 0..settings.runs {
@@ -35,15 +55,19 @@ pub fn run(settings: Pipe) -> Result<Exit> {
     if signals.interrupted().is_some() && records.len() > 1 {
         records.pop(); // its last run was cut short and would spoil the medians
     }
-    let Some(record) = repeat::summarise(records) else {
+    let Some(mut record) = repeat::summarise(records) else {
         return Ok(signals.interrupted().map_or(Exit::Failure, Exit::Signal));
     };
-    let written = write(&record, settings);
+    let advised = match signals.interrupted() {
+        None => advice::add(&mut record, &settings, kept.as_ref(), &signals),
+        Some(_) => Ok(()),
+    };
+    let written = write(&record, settings.output, settings.json);
     let exit = signals.interrupted().map_or(Exit::Pipeline(record.exit_code), Exit::Signal);
-    match written {
+    match advised.and(written) {
         // The pipeline's own failure is the more important one.
         Err(error) if exit != Exit::Pipeline(0) => output::error(&format!("{error:#}")),
-        written => written?,
+        result => result?,
     }
     Ok(exit)
 }
@@ -73,15 +97,16 @@ pub fn run_once(parsed: &Parsed, how: &How, signals: &Signals) -> Result<PipeRec
     Ok(result?)
 }
 
-fn write(record: &PipeRecord, settings: Pipe) -> Result<()> {
+fn write(record: &PipeRecord, output: Option<ReportFile>, json: Option<ReportFile>) -> Result<()> {
     // The record first: a report that cannot be shown is then still there to be read.
-    let json = match settings.json {
+    let json = match json {
         Some(file) => render::json::pipe(record).map_err(Into::into).and_then(|t| file.write(&t)),
         None => Ok(()),
     };
-    match settings.output {
-        Some(file) => file.write(&output::plain(&render::pipe::report(record, output::width())))?,
-        None => output::stderr(&render::pipe::report(record, output::width()))?,
+    let report = render::pipe::report(record, output::width());
+    match output {
+        Some(file) => file.write(&output::plain(&report))?,
+        None => output::stderr(&report)?,
     }
     json
 }

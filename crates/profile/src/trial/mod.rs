@@ -8,6 +8,7 @@
 
 mod contestant;
 pub mod load;
+pub mod repeatable;
 
 use std::fs::File;
 use std::time::{Duration, Instant};

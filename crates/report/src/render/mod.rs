@@ -1,5 +1,6 @@
 //! One record, rendered for people or for programs.
 
+mod advice;
 pub mod history;
 pub mod json;
 pub mod lab;

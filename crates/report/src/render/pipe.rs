@@ -58,6 +58,7 @@ pub fn report(record: &PipeRecord, width: usize) -> String {
         out.push('\n');
         out.push_str(&several_runs(runs, record, width));
     }
+    out.push_str(&super::advice::section(record, width));
     let watched = &record.observation;
     let note = format!(
         "watched by {}: {} looks, {} apart; contend used {} of CPU time, {} of memory",

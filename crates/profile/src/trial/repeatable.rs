@@ -1,0 +1,152 @@
+//! Whether a pipeline may be run again and again.
+
+use crate::commands::Simple;
+use crate::commands::purity::is_pure;
+use crate::pipeline::parse::Parsed;
+
+/// Programs that change something, or start programs that may.
+const CHANGE_THINGS: &[&str] = &[
+    "chmod", "chown", "cp", "crontab", "csplit", "curl", "dd", "docker", "git", "install", "kill",
+    "kubectl", "ln", "mail", "mkdir", "mv", "mysql", "parallel", "pkill", "psql", "rm", "rmdir",
+    "rsync", "scp", "sendmail", "sh", "bash", "split", "sponge", "sqlite3", "ssh", "sudo", "tee",
+    "touch", "truncate", "wget", "xargs",
+];
+
+/// Why a pipeline is not run again and again.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotRepeatable {
+    /// A stage writes to a file.
+    #[error(
+        "--try would run stage {stage} `{text}` again and again, and it writes to a file: leave \
+         the redirection out"
+    )]
+    Writes {
+        /// The stage, from 1.
+        stage: usize,
+        /// Its text.
+        text: String,
+    },
+    /// A stage's program may change something.
+    #[error(
+        "--try would run stage {stage} `{text}` again and again, and {program} may change more \
+         than its output: leave the stage out"
+    )]
+    Changes {
+        /// The stage, from 1.
+        stage: usize,
+        /// Its text.
+        text: String,
+        /// The program.
+        program: String,
+    },
+}
+
+/// Refuses pipelines that would change something each time.
+///
+/// # Errors
+/// The first stage that would, and why.
+pub fn check_repeatable(parsed: &Parsed) -> Result<(), NotRepeatable> {
+    for index in 0..parsed.stages.len() {
+        let (stage, text) = (index + 1, parsed.stage_text(index));
+        if Simple::read(&text).is_some_and(|simple| is_pure(&simple)) {
+            continue;
+        }
+        if writes_to_file(&text) {
+            return Err(NotRepeatable::Writes { stage, text });
+        }
+        let changes = programs(&text).find(|word| CHANGE_THINGS.contains(word)).map(str::to_owned);
+        if let Some(program) = changes {
+            return Err(NotRepeatable::Changes { stage, text, program });
+        }
+    }
+    Ok(())
+}
+
+/// Words that stand where a program's name may stand, here or in a compound command: anywhere
+/// but after an option or in quotes. Better one too many.
+fn programs(text: &str) -> impl Iterator<Item = &str> {
+    let mut places_a_command = true;
+    text.split_whitespace().filter_map(move |word| {
+        let stands_first = places_a_command;
+        let plain = word.trim_matches(['(', ')', '{', '}', ';', '`', '"']);
+        let opens = ["{", "(", "do", "then", "else", "if", "while", "until", "!", "&&", "||", ";"];
+        let runs_others = ["env", "nice", "nohup", "time", "timeout", "stdbuf", "exec", "command"];
+        places_a_command = opens.contains(&word)
+            || word.ends_with([';', '|', '&'])
+            || runs_others.contains(&plain)
+            || stands_first
+                && (word.contains('=') || plain.parse::<f64>().is_ok() || word.starts_with('-'));
+        let name = plain.rsplit(['/', '(']).next().unwrap_or(plain);
+        (stands_first && !name.is_empty()).then_some(name)
+    })
+}
+
+/// Whether there is a `>` outside of quotes that leads to a file.
+fn writes_to_file(text: &str) -> bool {
+    let mut quote = None;
+    let mut characters = text.char_indices().peekable();
+    while let Some((place, c)) = characters.next() {
+        match (quote, c) {
+            (_, '\\') if quote != Some('\'') => drop(characters.next()),
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), c) if c == open => quote = None,
+            (None, '>') => {
+                let target = text[place..].trim_start_matches(['>', '|', ' ']);
+                let harmless = target.starts_with('&')
+                    || ["/dev/null", "/dev/stderr", "/dev/stdout"]
+                        .iter()
+                        .any(|device| target.starts_with(device));
+                let compares = text[place..].starts_with(">=") || text[..place].contains("((");
+                if !harmless && !compares {
+                    return true;
+                }
+                while characters.next_if(|(_, c)| *c == '>').is_some() {}
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::parse::parse;
+
+    fn check(text: &str) -> Result<(), NotRepeatable> {
+        check_repeatable(&parse(text).expect("one pipeline"))
+    }
+
+    #[test]
+    fn what_only_reads_and_prints_may_run_again() {
+        for text in [
+            "cat f | sort 2>/dev/null | uniq -c",
+            "awk '$1 > 3' f | grep '>' | sed 's/>/x/'",
+            "while read -r l; do echo \"$l > x\"; done <f 2>&1 | wc",
+            "python3 -c 'print(1)' | cat",
+            "cat rm | grep tee",
+            "{ echo a; echo b; } | (( x > 3 ))",
+        ] {
+            assert_eq!(check(text), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_writes_or_changes_is_refused() {
+        for text in ["sort f >out", "a | b >>out", "{ a; } > out | b", "a 2>errors | b", "a >| f"] {
+            assert!(matches!(check(text), Err(NotRepeatable::Writes { .. })), "{text}");
+        }
+        for text in [
+            "a | tee copy",
+            "a | xargs rm",
+            "a | sudo b",
+            "while read -r f; do rm \"$f\"; done",
+            "env X=1 tee f",
+            "timeout 5 curl x",
+            "/usr/bin/tee f",
+            "a | (cd x && mv a b)",
+        ] {
+            assert!(matches!(check(text), Err(NotRepeatable::Changes { .. })), "{text}");
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! Candidates, trials and answers as text.
+
+use std::fmt::Write as _;
+
+use comfy_table::Cell;
+use contend_record::advice::{Candidate, LoadPoint, RewriteId, Safety, Trial, TrialInput, Verdict};
+use contend_record::pipe::PipeRecord;
+use contend_record::stats::Estimate;
+
+use super::layout::{BOLD, DIM, PACE, WARN, aligned_left, paragraph, plain_table, styled_lines};
+use super::text::printable;
+use super::units::{bytes, seconds};
+
+/// A predicted gain below this part of the original is not worth showing.
+const WORTH_SHOWING: f64 = 0.02;
+/// Columns of the bars of a sweep.
+const BAR: usize = 24;
+
+/// Everything about changes that a record has to say; nothing if it has nothing.
+pub(super) fn section(record: &PipeRecord, width: usize) -> String {
+    let mut out = String::new();
+    candidates(&mut out, record, width);
+    if let Some(trial) = &record.trial {
+        tried(&mut out, record, trial, width);
+        load(&mut out, record, trial, width);
+    }
+    answers(&mut out, record, width);
+    out
+}
+
+fn candidates(out: &mut String, record: &PipeRecord, width: usize) {
+    let tried = record.trial.is_some();
+    let shown: Vec<(usize, &Candidate)> = record
+        .candidates
+        .iter()
+        .enumerate()
+        .filter(|(_, candidate)| tried && was_tried(candidate) || is_promising(record, candidate))
+        .collect();
+    if shown.is_empty() {
+        return;
+    }
+    let heading = if tried { "Changes that were tried" } else { "Worth trying" };
+    let _ = writeln!(out, "\n{BOLD}{heading}{BOLD:#}");
+    for (number, candidate) in &shown {
+        one(out, record, number + 1, candidate, width);
+    }
+    let others = record.candidates.len() - shown.len();
+    if others > 0 {
+        let note = format!(
+            "{others} further change{} not expected to help {} left out (see --json).",
+            if others == 1 { "" } else { "s" },
+            if others == 1 { "is" } else { "are" },
+        );
+        note_line(out, &note, width);
+    }
+    if !tried {
+        let note = "Predicted, not measured: --try runs them on the same input, compares every \
+                    byte and says which is best.";
+        note_line(out, note, width);
+    }
+}
+
+fn note_line(out: &mut String, text: &str, width: usize) {
+    for line in textwrap::wrap(text, width) {
+        let _ = writeln!(out, "{DIM}{line}{DIM:#}");
+    }
+}
+
+fn was_tried(candidate: &Candidate) -> bool {
+    candidate.wall_ratio.is_some() || candidate.verdict == Verdict::Wrong
+}
+
+/// Whether it is expected to save wall or CPU time, or may do so for all that is known.
+fn is_promising(record: &PipeRecord, candidate: &Candidate) -> bool {
+    if candidate.verdict == Verdict::Wrong {
+        return false;
+    }
+    let cpu = record.total.user_seconds + record.total.system_seconds;
+    let less =
+        |new: Option<f64>, old: f64| new.is_some_and(|new| new < old * (1.0 - WORTH_SHOWING));
+    let not_slower = candidate
+        .predicted_wall_seconds
+        .is_none_or(|wall| wall < record.wall_seconds * (1.0 + WORTH_SHOWING));
+    less(candidate.predicted_wall_seconds, record.wall_seconds)
+        || not_slower && less(candidate.predicted_cpu_seconds, 0.9 * cpu)
+}
+
+fn one(out: &mut String, record: &PipeRecord, number: usize, candidate: &Candidate, width: usize) {
+    let stages: Vec<_> = candidate.stages.iter().map(usize::to_string).collect();
+    let verdict = match candidate.verdict {
+        Verdict::NotTried => String::new(),
+        Verdict::Wrong => format!("{WARN}{}{WARN:#}: ", verdict_name(candidate.verdict)),
+        verdict if verdict.recommends() => format!("{PACE}{}{PACE:#}: ", verdict_name(verdict)),
+        verdict => format!("{}: ", verdict_name(verdict)),
+    };
+    let _ = writeln!(
+        out,
+        "{number}. {verdict}{} (stage{} {}), {}",
+        rewrite_name(candidate.rewrite),
+        if stages.len() == 1 { "" } else { "s" },
+        stages.join(", "),
+        safety_name(candidate.safety),
+    );
+    let _ = writeln!(out, "   {BOLD}{}{BOLD:#}", pasted(&candidate.command));
+    for line in [expected(record, candidate), measured(candidate)].into_iter().flatten() {
+        paragraph(out, "   ", &line, width);
+    }
+    paragraph(out, "   ", &printable(&candidate.reason), width);
+    if let Some(difference) = &candidate.difference {
+        paragraph(out, "   ", &format!("output differs: {}", printable(difference)), width);
+    }
+}
+
+/// A command as it can be pasted; only what would do something to the terminal is shown instead.
+fn pasted(command: &str) -> String {
+    let harmless = |c: char| c == '\t' || c == '\n' || !c.is_control();
+    if command.chars().all(harmless) { command.to_owned() } else { printable(command) }
+}
+
+fn expected(record: &PipeRecord, candidate: &Candidate) -> Option<String> {
+    let wall = candidate.predicted_wall_seconds?;
+    let [low, high] = candidate.predicted_interval?;
+    let cpu = record.total.user_seconds + record.total.system_seconds;
+    let mut line = format!(
+        "predicted: real {} [{}, {}], {} of {}",
+        seconds(wall),
+        seconds(low),
+        seconds(high),
+        change(wall / record.wall_seconds),
+        seconds(record.wall_seconds),
+    );
+    if let Some(new) = candidate.predicted_cpu_seconds {
+        line.push_str(&format!("; CPU {}, {}", seconds(new), change(new / cpu)));
+    }
+    Some(line)
+}
+
+fn measured(candidate: &Candidate) -> Option<String> {
+    let wall = candidate.measured_wall_seconds?;
+    let ratio = candidate.wall_ratio.as_ref()?;
+    let mut line = format!("measured: real {}, {}", seconds(wall), ratio_with_interval(ratio));
+    if let Some(cpu) = &candidate.cpu_ratio {
+        let time = candidate.measured_cpu_seconds.map(seconds).unwrap_or_default();
+        line.push_str(&format!("; CPU {time}, {}", ratio_with_interval(cpu)));
+    }
+    Some(line)
+}
+
+fn ratio_with_interval(ratio: &Estimate) -> String {
+    let [low, high] = ratio.ci95;
+    format!("{} [{}, {}]", change(ratio.median), change(low), change(high))
+}
+
+/// A ratio as what it adds or takes away.
+fn change(ratio: f64) -> String {
+    let percent = 100.0 * (ratio - 1.0);
+    if percent.abs() < 0.5 {
+        "±0 %".to_owned()
+    } else {
+        format!("{percent:+.0} %").replace('-', "−")
+    }
+}
+
+fn tried(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
+    out.push('\n');
+    let original = trial.original_wall_seconds.as_ref().map(|wall| seconds(wall.median));
+    let how = format!(
+        "Tried on {}: {} round{} in {}, {}. The original took {} there.",
+        input_name(&trial.input),
+        trial.rounds,
+        if trial.rounds == 1 { "" } else { "s" },
+        seconds(trial.seconds),
+        if trial.settled {
+            "until every difference was clear or too small to matter".to_owned()
+        } else {
+            format!("until the budget of {} was used", seconds(trial.budget_seconds))
+        },
+        original.unwrap_or_else(|| "?".to_owned()),
+    );
+    paragraph(out, "", &how, width);
+    match trial.winner.and_then(|place| record.candidates.get(place)) {
+        None => {
+            paragraph(out, "", "No change is worth making: the pipeline is best as it is.", width);
+        }
+        Some(winner) => {
+            let checked = match trial.confirmed_on_whole_input {
+                Some(_) => "compared byte for byte on the sample and on the whole input",
+                None => match trial.input {
+                    TrialInput::Sample { .. } | TrialInput::Beginning { complete: false, .. } => {
+                        "compared byte for byte on the sample only"
+                    }
+                    _ => "compared byte for byte",
+                },
+            };
+            let ratio = winner.wall_ratio.as_ref().map(ratio_with_interval).unwrap_or_default();
+            let line = format!("Use this instead: real {ratio}, the same output, {checked}.");
+            paragraph(out, "", &line, width);
+            let _ = writeln!(out, "\n{BOLD}{}{BOLD:#}", pasted(&winner.command));
+        }
+    }
+}
+
+fn input_name(input: &TrialInput) -> String {
+    let size = |count: u64| bytes(count as f64);
+    match *input {
+        TrialInput::Own => "what the pipeline reads by itself".to_owned(),
+        TrialInput::Whole { bytes } => format!("the whole input ({})", size(bytes)),
+        TrialInput::Sample { bytes, of_bytes } => format!(
+            "a sample of {} from the head, the middle and the tail of {}",
+            size(bytes),
+            size(of_bytes)
+        ),
+        TrialInput::Beginning { bytes, complete: true } => {
+            format!("all that came through standard input ({})", size(bytes))
+        }
+        TrialInput::Beginning { bytes, complete: false } => {
+            format!("the first {} of standard input; the rest was not read", size(bytes))
+        }
+    }
+}
+
+/// Original and candidates with several copies at once.
+fn load(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
+    if trial.load.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{BOLD}Under load{BOLD:#}");
+    let mut table = plain_table();
+    let headings = ["copies", "pipeline", "real", "a copy", "user", "sys", "copies/s", ""];
+    table.set_header(headings.iter().enumerate().map(|(i, h)| cell(i, (*h).to_owned())));
+    for point in &trial.load {
+        for row in rows(point, width) {
+            table.add_row(row.into_iter().enumerate().map(|(i, text)| cell(i, text)));
+        }
+    }
+    out.push_str(&styled_lines(table, None, width));
+    let numbered = trial.load.iter().flat_map(|p| &p.figures).filter_map(|f| f.candidate);
+    let mut named: Vec<usize> = numbered.collect();
+    named.sort_unstable();
+    named.dedup();
+    for place in named {
+        if let Some(candidate) = record.candidates.get(place) {
+            let _ = writeln!(out, "{}: {}", place + 1, pasted(&candidate.command));
+        }
+    }
+    paragraph(out, "", &turning(trial), width);
+}
+
+fn cell(position: usize, text: String) -> Cell {
+    let left = position == 1 || position == 7;
+    if left { Cell::new(text) } else { aligned_left(position, 0, text) }
+}
+
+fn rows(point: &LoadPoint, width: usize) -> Vec<Vec<String>> {
+    let most = point.figures.iter().map(|f| f.copies_per_second).fold(0.0, f64::max);
+    let bar = if width >= 100 { BAR } else { 0 };
+    point
+        .figures
+        .iter()
+        .enumerate()
+        .map(|(number, figures)| {
+            // At most BAR.
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "see above"
+            )]
+            let long = (bar as f64 * figures.copies_per_second / most.max(1e-9)).round() as usize;
+            vec![
+                if number == 0 { point.copies.to_string() } else { String::new() },
+                figures.candidate.map_or("original".to_owned(), |place| (place + 1).to_string()),
+                seconds(figures.wall_seconds.median),
+                seconds(figures.copy_wall_seconds),
+                seconds(figures.user_seconds),
+                seconds(figures.system_seconds),
+                format!("{:.2}", figures.copies_per_second),
+                "█".repeat(long),
+            ]
+        })
+        .collect()
+}
+
+/// Where the ranking turns round.
+fn turning(trial: &Trial) -> String {
+    let best = |point: &LoadPoint| {
+        point
+            .figures
+            .iter()
+            .min_by(|a, b| a.wall_seconds.median.total_cmp(&b.wall_seconds.median))
+            .map(|figures| figures.candidate)
+    };
+    let name = |candidate: Option<usize>| {
+        candidate.map_or("the original".to_owned(), |place| format!("change {}", place + 1))
+    };
+    let turn = trial.load.windows(2).find(|pair| best(&pair[0]) != best(&pair[1]));
+    match (turn, trial.load.first()) {
+        (Some([before, after]), _) => format!(
+            "The ranking turns round between {} and {} copies: {} is fastest before, {} after.",
+            before.copies,
+            after.copies,
+            name(best(before).flatten()),
+            name(best(after).flatten()),
+        ),
+        (_, Some(only)) => {
+            let which = name(best(only).flatten());
+            match trial.load.last() {
+                Some(last) if trial.load.len() > 1 => format!(
+                    "The ranking does not turn round from {} to {} copies: {which} is fastest \
+                     throughout.",
+                    only.copies, last.copies
+                ),
+                _ => format!("With {} copies {which} is fastest.", only.copies),
+            }
+        }
+        _ => String::new(),
+    }
+}
+
+fn answers(out: &mut String, record: &PipeRecord, width: usize) {
+    if record.what_if.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{BOLD}What if{BOLD:#}");
+    let mut table = plain_table();
+    let headings = ["question", "real", "CPU", "then the pace is set by"];
+    let aligned = |position: usize, text: String| {
+        if position == 3 { Cell::new(text) } else { aligned_left(position, 1, text) }
+    };
+    table.set_header(headings.iter().enumerate().map(|(i, h)| aligned(i, (*h).to_owned())));
+    let cpu = record.total.user_seconds + record.total.system_seconds;
+    let now = ["as it is".to_owned(), seconds(record.wall_seconds), seconds(cpu), String::new()];
+    table.add_row(now.into_iter().enumerate().map(|(i, text)| aligned(i, text)));
+    for answer in &record.what_if {
+        let used: usize = 28 + answer.question.len();
+        let row = [
+            printable(&answer.question),
+            seconds(answer.wall_seconds),
+            seconds(answer.cpu_seconds),
+            super::layout::cut(&printable(&answer.bottleneck), width.saturating_sub(used).max(12)),
+        ];
+        table.add_row(row.into_iter().enumerate().map(|(i, text)| aligned(i, text)));
+    }
+    out.push_str(&styled_lines(table, None, width));
+}
+
+fn rewrite_name(id: RewriteId) -> &'static str {
+    match id {
+        RewriteId::DropCat => "no cat",
+        RewriteId::SortUnique => "sort -u",
+        RewriteId::CountInGrep => "grep -c",
+        RewriteId::FuseSed => "one sed",
+        RewriteId::FuseGrep => "one grep",
+        RewriteId::FuseTr => "one tr",
+        RewriteId::FuseCut => "one cut",
+        RewriteId::FuseHead => "one head",
+        RewriteId::FilterEarly => "filter early",
+        RewriteId::ReduceEarly => "reduce early",
+        RewriteId::TopLines => "keep only the first while sorting",
+        RewriteId::ByteLocale => "byte locale",
+        RewriteId::AnotherAwk => "another awk",
+        RewriteId::SortResources => "more for sort",
+        RewriteId::LargerPipe => "larger pipe",
+        RewriteId::SplitStage => "two stages for one",
+        RewriteId::Combined => "several together",
+    }
+}
+
+fn safety_name(safety: Safety) -> &'static str {
+    match safety {
+        Safety::Always => "same output always",
+        Safety::ThisData => "same output on this data, to be checked",
+        Safety::Environment => "changes the environment, to be checked",
+    }
+}
+
+fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::NotTried => "not tried",
+        Verdict::Faster => "faster",
+        Verdict::Cheaper => "cheaper",
+        Verdict::NoDifference => "no difference",
+        Verdict::Slower => "slower",
+        Verdict::Wrong => "WRONG OUTPUT",
+        Verdict::Unclear => "unclear",
+    }
+}
