@@ -61,7 +61,7 @@ pub fn plain(pipeline: &str) -> Command {
 /// contend, with its report thrown away.
 pub fn watched(contend: &Path, pipeline: &str) -> Command {
     let mut command = Command::new(contend);
-    command.args(["pipe", "--discard", "--"]).arg(pipeline);
+    command.args(["pipe", "--discard", "--no-advice", "--"]).arg(pipeline);
     command
 }
 
@@ -69,7 +69,7 @@ pub fn watched(contend: &Path, pipeline: &str) -> Command {
 pub fn profile(contend: &Path, pipeline: &str) -> Result<PipeRecord> {
     let json = tempfile::NamedTempFile::new()?;
     let status = Command::new(contend)
-        .args(["pipe", "--discard", "--output", "/dev/null", "--json"])
+        .args(["pipe", "--discard", "--no-advice", "--output", "/dev/null", "--json"])
         .arg(json.path())
         .arg("--")
         .arg(pipeline)

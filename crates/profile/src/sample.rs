@@ -154,6 +154,13 @@ pub struct Difference {
     pub second: String,
 }
 
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { byte, line, first, second } = self;
+        write!(f, "line {line}, byte {byte}: `{second}` instead of `{first}`")
+    }
+}
+
 /// Compares two files byte for byte.
 ///
 /// # Errors

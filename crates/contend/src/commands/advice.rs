@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use contend_profile::commands::purity::{Source, source};
+use contend_profile::commands::Simple;
+use contend_profile::commands::purity::{Source, is_pure, source};
 use contend_profile::pipeline::gate::proc_path;
+use contend_profile::pipeline::parse::Parsed;
 use contend_profile::predict::advise::{Adviser, Prepared};
 use contend_profile::predict::calibration::Calibration;
 use contend_profile::predict::pilot::Pilot;
@@ -58,7 +60,7 @@ pub struct KeptInput {
 /// # Errors
 /// When it cannot be read or kept.
 pub fn keep_input(settings: &mut PipeRun) -> Result<Option<KeptInput>> {
-    if settings.advice.trial.is_none() {
+    if settings.advice.trial.is_none() || !may_read_standard_input(&settings.parsed) {
         return Ok(None);
     }
     let is_pipe = |kind| matches!(kind, FileType::Fifo | FileType::Socket);
@@ -70,6 +72,17 @@ pub fn keep_input(settings: &mut PipeRun) -> Result<Option<KeptInput>> {
     let sample = Sample::beginning(from, KEPT).context("cannot keep what standard input brings")?;
     settings.how.stdin = Some(proc_path(&sample.file).into());
     Ok(Some(KeptInput { file: sample.file, what: sample.what }))
+}
+
+/// Whether the first stage reads standard input, for all that is known. One that does not must not
+/// make us wait for an input that nobody means to end.
+fn may_read_standard_input(parsed: &Parsed) -> bool {
+    let first = Simple::read(&parsed.stage_text(0));
+    first.is_none_or(|simple| match source(&simple) {
+        Source::Standard => true,
+        Source::File(_) => false,
+        Source::Other => !is_pure(&simple),
+    })
 }
 
 fn kind_of(file: &impl std::os::fd::AsFd) -> FileType {

@@ -1,5 +1,6 @@
 //! Tests on the real executable.
 
+mod advice;
 mod cli;
 mod figures;
 mod history;

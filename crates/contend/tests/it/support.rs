@@ -54,12 +54,23 @@ pub fn pipe(arguments: &[&str]) -> Command {
     command
 }
 
+/// The same without advice, which runs stages again and so takes time.
+fn plain_pipe(arguments: &[&str]) -> Command {
+    let mut command = pipe(&["--no-advice"]);
+    command.args(arguments);
+    command
+}
+
 /// Profiles a pipeline and reads the record.
 pub fn record(arguments: &[&str]) -> Value {
+    record_of(&mut plain_pipe(arguments), "")
+}
+
+/// Runs a `contend pipe` with this standard input and reads the record that it leaves.
+pub fn record_of(command: &mut Command, input: &str) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("record.json");
-    let mut command = pipe(&["--json", json.to_str().expect("UTF-8")]);
-    let output = command.args(arguments).stdin(Stdio::null()).output().expect("it starts");
+    let output = run(command.arg("--json").arg(&json), input);
     let text = std::fs::read_to_string(&json)
         .unwrap_or_else(|_| panic!("no record; {}", String::from_utf8_lossy(&output.stderr)));
     serde_json::from_str(&text).expect("JSON")

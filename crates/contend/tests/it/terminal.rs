@@ -71,7 +71,7 @@ fn the_report_keeps_within_60_columns() {
     let pipeline = "seq 500000 | sed 's/a long expression that will not fit/x/' | cat | wc -l";
     for runs in ["1", "2"] {
         let mut command = Command::new(contend());
-        command.args(["pipe", "--stdin", "/dev/null", "--runs", runs, pipeline]);
+        command.args(["pipe", "--no-advice", "--stdin", "/dev/null", "--runs", runs, pipeline]);
         let output = run(command.env("COLUMNS", "60"), "");
         let report = text(&output.stderr);
         for line in report.lines() {

@@ -41,8 +41,8 @@ struct Plan {
     basis: Basis,
     /// Half of the interval, as a part of the prediction.
     error: f64,
-    /// What came out of the pilot, if it got so far.
-    end: Option<(usize, i32)>,
+    /// What is different about what came out of the pilot.
+    difference: Option<String>,
     safety: Safety,
     made: Vec<RewriteId>,
     stages: Vec<usize>,
@@ -71,10 +71,10 @@ impl Adviser<'_> {
         let plans = self.plans(&original, &original)?;
         let mut prepared: Vec<Prepared> = Vec::new();
         for plan in plans.iter().cloned() {
-            prepared.push(self.prepare(plan, &original));
+            prepared.push(self.prepare(plan));
         }
         if let Some(together) = self.together(&original, plans)? {
-            prepared.push(self.prepare(together, &original));
+            prepared.push(self.prepare(together));
         }
         prepared.sort_by(|a, b| {
             let wall = |p: &Prepared| p.candidate.predicted_wall_seconds.unwrap_or(f64::INFINITY);
@@ -84,16 +84,15 @@ impl Adviser<'_> {
     }
 
     fn original(&mut self, draft: &Draft) -> Result<Plan, RunError> {
-        let walk = match &mut self.pilot {
-            Some(pilot) => Some(pilot.walk(draft)?),
-            None => None,
-        };
+        if let Some(pilot) = &mut self.pilot {
+            pilot.walk(draft)?;
+        }
         Ok(Plan {
             draft: draft.clone(),
             costs: Some(self.model().stages),
             basis: Basis::Costs,
             error: 0.0,
-            end: walk.and_then(|walk| walk.end),
+            difference: None,
             safety: Safety::Always,
             made: Vec::new(),
             stages: Vec::new(),
@@ -134,7 +133,7 @@ impl Adviser<'_> {
             costs,
             basis: Basis::Costs,
             error: COSTS_ERROR,
-            end: None,
+            difference: None,
             safety: base.safety.max(change.safety),
             made,
             stages,
@@ -197,7 +196,7 @@ impl Adviser<'_> {
             plans.iter().map(|plan| pilot.walk(&plan.draft)).collect::<Result<_, _>>()?;
         let model = Model::of(self.record, self.calibration.start_up);
         for (plan, walk) in plans.iter_mut().zip(walks) {
-            plan.end = walk.end;
+            plan.difference = pilot.difference(&reference, &walk)?;
             adopt(plan, &walk, &reference, &model.stages, &original.draft);
         }
         Ok(())
@@ -222,8 +221,7 @@ impl Adviser<'_> {
                 let cpu = 1.0 - then.cpu / now.cpu.max(f64::MIN_POSITIVE);
                 let helps = wall > WORTHWHILE || wall > -WORTHWHILE / 2.0 && cpu > WORTHWHILE;
                 // One that gives another output must not spoil the others.
-                let same = plan.end.is_none() || original.end.is_none() || plan.end == original.end;
-                (helps && same).then_some(wall + 0.1 * cpu)
+                (helps && plan.difference.is_none()).then_some(wall + 0.1 * cpu)
             };
             let next = plans
                 .iter()
@@ -237,10 +235,10 @@ impl Adviser<'_> {
         Ok((best.made.len() > 1).then_some(best))
     }
 
-    fn prepare(&self, plan: Plan, original: &Plan) -> Prepared {
+    fn prepare(&self, plan: Plan) -> Prepared {
         let forecast = self.forecast(&plan);
         let interval = |value: f64| [value / (1.0 + plan.error), value * (1.0 + plan.error)];
-        let differs = plan.end.is_some() && original.end.is_some() && plan.end != original.end;
+        let differs = plan.difference.is_some();
         let rewrite = match plan.made.as_slice() {
             [one] => *one,
             _ => RewriteId::Combined,
@@ -261,7 +259,9 @@ impl Adviser<'_> {
             wall_ratio: None,
             cpu_ratio: None,
             output_equal: differs.then_some(false),
-            difference: differs.then(|| "on a small part of the input already".to_owned()),
+            difference: plan
+                .difference
+                .map(|found| format!("on a small part of the input already, {found}")),
             verdict: if differs { Verdict::Wrong } else { Verdict::NotTried },
         };
         Prepared { candidate, draft: plan.draft }

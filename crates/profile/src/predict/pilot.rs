@@ -42,7 +42,6 @@ struct Data {
 struct Measured {
     /// What it wrote, among the data.
     output: usize,
-    status: i32,
     walls: Vec<f64>,
     cpus: Vec<f64>,
 }
@@ -65,8 +64,9 @@ pub struct StageTime {
 pub struct Walk {
     /// The stages; shorter than the pipeline where one may not be run once more.
     pub stages: Vec<StageTime>,
-    /// What came out last, for comparing, and the last status; none if it did not get so far.
-    pub end: Option<(usize, i32)>,
+    /// What came out last, for comparing; none if it did not get so far. Statuses are not
+    /// compared: where nothing of a part matches, something of the whole still may.
+    pub end: Option<usize>,
 }
 
 impl<'a> Pilot<'a> {
@@ -102,13 +102,23 @@ impl<'a> Pilot<'a> {
                 return Ok(walk);
             }
             walk.stages.push(self.time(&text, input));
-            let run = &self.runs[&(text, input)];
-            input = run.output;
+            input = self.runs[&(text, input)].output;
             if index + 1 == draft.stages.len() {
-                walk.end = Some((run.output, run.status));
+                walk.end = Some(input);
             }
         }
         Ok(walk)
+    }
+
+    /// What is different about what came out at the end of two walks, in words.
+    ///
+    /// # Errors
+    /// When it cannot be read any more.
+    pub fn difference(&self, ours: &Walk, theirs: &Walk) -> Result<Option<String>, RunError> {
+        let (Some(ours), Some(theirs)) = (ours.end, theirs.end) else { return Ok(None) };
+        let (ours, theirs) = (&self.data[ours].file, &self.data[theirs].file);
+        let found = difference(ours, theirs).map_err(RunError::io("compare files"))?;
+        Ok(found.map(|found| found.to_string()))
     }
 
     /// Times once more whatever has been run for these pipelines, in turn, while there is time.
@@ -156,7 +166,6 @@ impl<'a> Pilot<'a> {
         let output = self.keep(output)?;
         let measured = Measured {
             output,
-            status: timed.status.shell_code(),
             walls: vec![timed.wall.as_secs_f64()],
             cpus: vec![timed.cpu().as_secs_f64()],
         };

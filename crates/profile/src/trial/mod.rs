@@ -169,10 +169,7 @@ fn confirm(
 fn found_difference(ours: (&File, i32), theirs: (&File, i32)) -> Result<Option<String>, RunError> {
     let found = difference(ours.0, theirs.0).map_err(RunError::io("compare outputs"))?;
     Ok(match found {
-        Some(at) => Some(format!(
-            "line {}, byte {}: `{}` instead of `{}`",
-            at.line, at.byte, at.second, at.first
-        )),
+        Some(found) => Some(found.to_string()),
         None if ours.1 != theirs.1 => {
             Some(format!("the same output, but status {} instead of {}", theirs.1, ours.1))
         }

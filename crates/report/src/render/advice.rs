@@ -93,14 +93,14 @@ fn one(out: &mut String, record: &PipeRecord, number: usize, candidate: &Candida
         verdict if verdict.recommends() => format!("{PACE}{}{PACE:#}: ", verdict_name(verdict)),
         verdict => format!("{}: ", verdict_name(verdict)),
     };
-    let _ = writeln!(
-        out,
-        "{number}. {verdict}{} (stage{} {}), {}",
+    let title = format!(
+        "{verdict}{} (stage{} {}), {}",
         rewrite_name(candidate.rewrite),
         if stages.len() == 1 { "" } else { "s" },
         stages.join(", "),
         safety_name(candidate.safety),
     );
+    paragraph(out, &format!("{number}. "), &title, width);
     let _ = writeln!(out, "   {BOLD}{}{BOLD:#}", pasted(&candidate.command));
     for line in [expected(record, candidate), measured(candidate)].into_iter().flatten() {
         paragraph(out, "   ", &line, width);

@@ -1,0 +1,255 @@
+//! Changes: suggested, predicted, tried, and left alone where they would do harm.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{contend, pipe, record_of, run, text};
+
+/// A file of numbered lines in which every seventh one says `keep`.
+fn input(folder: &Path, lines: u32) -> String {
+    let mut content = String::new();
+    for n in 0..lines {
+        let word = if n % 7 == 0 { "keep" } else { "drop" };
+        let _ = writeln!(content, "{} {word} a{}:b{}:c{}", (n * 7919) % 1000, n % 10, n % 3, n);
+    }
+    let path = folder.join("input.txt");
+    fs::write(&path, content).expect("room");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+fn tried(arguments: &[&str]) -> Value {
+    record_of(pipe(&["--try", "--discard", "--budget", "4", "--seed", "1"]).args(arguments), "")
+}
+
+fn candidates(record: &Value) -> &Vec<Value> {
+    record["candidates"].as_array().expect("a list")
+}
+
+fn of_rewrite<'a>(record: &'a Value, rewrite: &str) -> &'a Value {
+    let found = candidates(record).iter().find(|candidate| candidate["rewrite"] == rewrite);
+    found.unwrap_or_else(|| panic!("{rewrite} in {:#}", record["candidates"]))
+}
+
+fn shell_output(command: &str) -> (Vec<u8>, Option<i32>) {
+    let output = Command::new("bash").args(["-c", command]).stdin(Stdio::null()).output();
+    let output = output.expect("bash starts");
+    (output.stdout, output.status.code())
+}
+
+#[test]
+fn the_winner_pasted_into_a_shell_gives_the_same_bytes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = input(folder.path(), 200_000);
+    let pipeline = format!("cat {file} | sed 's/a/A/g' | sort | uniq | grep keep");
+    let record = tried(&[&pipeline]);
+    let winner = record["trial"]["winner"].as_u64().expect("a winner");
+    let winner = &candidates(&record)[usize::try_from(winner).expect("small")];
+    assert_eq!(winner["output_equal"], true);
+    assert!(["faster", "cheaper"].contains(&winner["verdict"].as_str().expect("text")));
+    let command = winner["command"].as_str().expect("text");
+    assert_ne!(command, pipeline);
+    assert_eq!(shell_output(command), shell_output(&pipeline));
+    let measured = winner["measured_wall_seconds"].as_f64().expect("measured");
+    let [low, high] = [0, 1].map(|i| winner["measured_interval"][i].as_f64().expect("a number"));
+    assert!(low <= measured && measured <= high);
+    assert!(winner["predicted_wall_seconds"].as_f64().is_some());
+}
+
+#[test]
+fn a_change_with_another_output_is_wrong_and_never_recommended() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Where a line has two fields, the second cut prints what the first one left.
+    let file = input(folder.path(), 60_000);
+    fs::write(&file, fs::read_to_string(&file).expect("text") + "one:two\n").expect("room");
+    let record = tried(&[&format!("cut -d: -f1,3 {file} | cut -d: -f2 | sort")]);
+    let cut = of_rewrite(&record, "fuse-cut");
+    assert_eq!(cut["safety"], "this-data");
+    assert_eq!((&cut["verdict"], &cut["output_equal"]), (&"wrong".into(), &false.into()));
+    assert!(cut["difference"].as_str().is_some_and(|text| !text.is_empty()), "{cut:#}");
+    // What grep says of data that is no text is no line of its own to itself.
+    fs::write(&file, b"a\nb\0\n".repeat(50_000)).expect("room");
+    let record = tried(&[&format!("grep a {file} | wc -l")]);
+    assert_eq!(of_rewrite(&record, "count-in-grep")["verdict"], "wrong");
+    assert_eq!(record["trial"]["winner"], Value::Null);
+}
+
+#[test]
+fn another_status_is_another_result() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = input(folder.path(), 60_000);
+    let record = tried(&[&format!("grep nowhere {file} | wc -l")]);
+    let count = of_rewrite(&record, "count-in-grep");
+    assert_eq!(count["verdict"], "wrong");
+    assert!(count["difference"].as_str().is_some_and(|d| d.contains("status 1")), "{count:#}");
+}
+
+#[test]
+fn functions_and_aliases_are_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = input(folder.path(), 100_000);
+    let pipeline = format!("cat {file} | sort | uniq");
+    for setup in [
+        "cat() { command cat \"$@\" | rev; }; sort() { command sort -r; }; uniq() { tail -n 3; }",
+        "shopt -s expand_aliases; alias cat='nl' sort='sort -r' uniq='tail -n 3'",
+    ] {
+        let record = tried(&["--shell", "bash", "--setup", setup, &pipeline]);
+        let own = ["larger-pipe"];
+        let others = candidates(&record)
+            .iter()
+            .filter(|c| !own.contains(&c["rewrite"].as_str().unwrap_or("")));
+        assert_eq!(others.count(), 0, "{setup}: {:#}", record["candidates"]);
+    }
+}
+
+#[test]
+fn a_large_input_is_sampled_and_the_winner_checked_on_all_of_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = input(folder.path(), 300_000);
+    let pipeline = format!("sed 's/a/A/g' {file} | grep keep");
+    let record = tried(&["--sample", "1M", &pipeline]);
+    let used = &record["trial"]["input"];
+    assert_eq!(used["kind"], "sample");
+    assert!(used["bytes"].as_u64() < used["of_bytes"].as_u64());
+    if record["trial"]["winner"] != Value::Null {
+        assert_eq!(record["trial"]["confirmed_on_whole_input"], true);
+    }
+}
+
+#[test]
+fn what_comes_through_a_pipe_is_kept() {
+    let content = "b keep\na drop\n".repeat(100_000);
+    let mut command = pipe(&["--try", "--discard", "--budget", "3", "sed 's/a/A/' | grep keep"]);
+    let record = record_of(&mut command, &content);
+    let used = &record["trial"]["input"];
+    assert_eq!((&used["kind"], &used["complete"]), (&"beginning".into(), &true.into()));
+    assert_eq!(used["bytes"].as_u64(), Some(content.len() as u64));
+    assert!(!candidates(&record).is_empty());
+}
+
+#[test]
+fn only_the_beginning_of_an_endless_input_is_kept_and_said_so() {
+    let line = format!(
+        "yes 'some words to fill a line with' | {} pipe --try --discard --budget 0.1 'cat | wc -l'",
+        contend()
+    );
+    let output = Command::new("bash").args(["-c", &line]).output().expect("bash starts");
+    let report = text(&output.stderr);
+    assert!(
+        report.contains("give --stdin FILE") && report.contains("the rest was not read"),
+        "{report}"
+    );
+}
+
+#[test]
+fn the_pipeline_s_output_appears_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = input(folder.path(), 1000);
+    let pipeline = format!("cat {file} | sort | uniq");
+    let output = pipe(&["--try", "--budget", "1", &pipeline]).output().expect("it starts");
+    assert_eq!((output.stdout, output.status.code()), shell_output(&pipeline));
+}
+
+#[test]
+fn text_that_would_change_something_each_time_is_not_tried() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = input(folder.path(), 10);
+    let out = folder.path().join("out");
+    for stage in ["sort >OUT", "tee OUT", "xargs touch OUT"] {
+        let pipeline = format!("cat {file} | {}", stage.replace("OUT", &out.to_string_lossy()));
+        let output = pipe(&["--try", &pipeline]).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(2), "{pipeline}");
+        let error = text(&output.stderr);
+        assert!(error.contains("again and again") && error.lines().count() == 1, "{error}");
+        assert!(!out.exists(), "nothing has run");
+    }
+}
+
+#[test]
+fn an_output_that_changes_by_itself_cannot_be_compared() {
+    let output = pipe(&["--try", "--discard", "date +%N | cat"]).output().expect("it starts");
+    assert!(text(&output.stderr).contains("differs from run to run"));
+    assert_eq!(output.status.code(), Some(125));
+}
+
+#[test]
+fn questions_are_answered_and_wrong_ones_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("record.json");
+    let json = json.to_str().expect("UTF-8");
+    let questions = ["--what-if", "stage 2 x2", "--what-if", "fuse 1,2; cpus 8"];
+    let pipeline = "seq 300000 | sort -n | wc -l";
+    let record = record_of(pipe(&questions).args(["--no-advice", pipeline]), "");
+    assert_eq!(record["what_if"].as_array().map(Vec::len), Some(2));
+    fs::write(json, record.to_string()).expect("room");
+    let output = Command::new(contend())
+        .args(["pipe", "--from", json, "--what-if", "copies 10"])
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stderr).contains("copies 10"));
+    for (question, said) in
+        [("stage 9 x2", "3 stages"), ("faster please", "'cpus 8'"), ("fuse 1,3", "the one after")]
+    {
+        let output = pipe(&["--what-if", question, pipeline]).output().expect("it starts");
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(error.contains(said) && error.lines().count() == 1, "{error}");
+    }
+    fs::write(json, "{}").expect("room");
+    let output = pipe(&["--from", json, "--what-if", "cpus 2"]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn copies_are_compared_with_one_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = input(folder.path(), 30_000);
+    let pipeline = format!("cat {file} | sed s/a/b/ | sed s/c/d/");
+    let record = tried(&["--sweep-copies", "1,3", &pipeline]);
+    let load = record["trial"]["load"].as_array().expect("a list");
+    let copies: Vec<_> = load.iter().map(|point| point["copies"].as_u64()).collect();
+    assert_eq!(copies, [Some(1), Some(3)]);
+    for point in load {
+        let figures = point["figures"].as_array().expect("a list");
+        assert!(figures.len() > 1 && figures[0]["candidate"].is_null());
+        for one in figures {
+            let all = one["wall_seconds"]["median"].as_f64().expect("a number");
+            assert!(all > 0.0 && one["copy_wall_seconds"].as_f64() > Some(0.0));
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_ends_a_trial_and_leaves_the_profile() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = input(folder.path(), 200_000);
+    let pipeline = format!("cat {file} | sort | uniq | wc -l");
+    let mut command = pipe(&["--try", "--budget", "60", "--discard", &pipeline]);
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("alive");
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.signal(), Some(15));
+    let left = run(Command::new("pgrep").args(["-f", &file]), "");
+    assert_eq!(text(&left.stdout), "", "nothing is left running");
+}
+
+#[test]
+fn advice_keeps_within_60_columns_but_for_commands() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = input(folder.path(), 300_000);
+    let pipeline = format!("cat {file} | sed 's/a/A/g' | sort | uniq -c | sort -rn | grep keep");
+    let mut command = Command::new(contend());
+    let output = run(command.args(["pipe", "--discard", &pipeline]).env("COLUMNS", "60"), "");
+    let report = text(&output.stderr);
+    for line in report.lines().filter(|line| !line.contains(&file)) {
+        assert!(line.chars().count() <= 60, "{line:?}");
+    }
+    assert!(report.contains("Worth trying"), "{report}");
+}
