@@ -2,6 +2,8 @@
 
 #![expect(clippy::missing_errors_doc, reason = "every error here ends a benchmark with its text")]
 
+pub mod inputs;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

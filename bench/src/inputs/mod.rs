@@ -1,0 +1,132 @@
+//! Inputs of benchmarks, made from a seed: text, logs, tables, JSON, numbers.
+//!
+//! Each is what one finds in such a file: few words, addresses and paths are common and most are
+//! rare (Zipf's law), and every record is whole. The same seed gives the same bytes, and a shorter
+//! file of lines is the beginning of a longer one.
+
+mod clock;
+mod json;
+mod logs;
+mod prose;
+mod tables;
+mod zipf;
+
+use std::io::{self, Write};
+
+use fastrand::Rng;
+
+/// A kind of input.
+#[derive(Debug)]
+pub struct Input {
+    /// The name of its file.
+    pub file: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    source: fn(&mut Rng) -> Box<dyn Source>,
+}
+
+/// Where records come from, one after the other.
+trait Source {
+    /// What the file begins with.
+    fn head(&self) -> &'static str {
+        ""
+    }
+
+    /// Appends the next record, with what ends it.
+    fn record(&mut self, random: &mut Rng, out: &mut Vec<u8>) -> io::Result<()>;
+
+    /// What the file ends with.
+    fn tail(&self) -> &'static str {
+        ""
+    }
+}
+
+/// All kinds of input.
+pub const TABLE: [Input; 12] = [
+    Input {
+        file: "text.txt",
+        summary: "English-like text in lines of 72 columns",
+        source: prose::english,
+    },
+    Input {
+        file: "world.txt",
+        summary: "text in eight scripts and many accents, UTF-8",
+        source: prose::world,
+    },
+    Input {
+        file: "access.log",
+        summary: "a web server's accesses, combined format",
+        source: logs::access,
+    },
+    Input { file: "syslog", summary: "lines as syslogd writes them", source: logs::syslog },
+    Input { file: "metrics.log", summary: "key=value lines of a service", source: logs::metrics },
+    Input {
+        file: "orders.csv",
+        summary: "orders with a header, some fields quoted",
+        source: tables::orders_csv,
+    },
+    Input {
+        file: "orders.tsv",
+        summary: "the same orders between tabs",
+        source: tables::orders_tsv,
+    },
+    Input { file: "passwd", summary: "accounts as in /etc/passwd", source: tables::accounts },
+    Input { file: "events.jsonl", summary: "events, one JSON object a line", source: json::lines },
+    Input {
+        file: "events.json",
+        summary: "the events as an array on one line",
+        source: json::array,
+    },
+    Input {
+        file: "data.b64",
+        summary: "random bytes in base64, 76 columns",
+        source: tables::base64,
+    },
+    Input {
+        file: "numbers.txt",
+        summary: "integers, one a line, some repeated",
+        source: tables::numbers,
+    },
+];
+
+/// The kind of input with this file name.
+pub fn find(file: &str) -> Option<&'static Input> {
+    TABLE.iter().find(|input| input.file == file)
+}
+
+impl Input {
+    /// Writes whole records, `size` bytes at most, and returns the bytes written.
+    ///
+    /// An input that is shorter than its first record is empty.
+    pub fn write(&self, size: u64, seed: u64, out: &mut impl Write) -> io::Result<u64> {
+        let mut random = Rng::with_seed(seed ^ fingerprint(self.file.as_bytes()));
+        let mut source = (self.source)(&mut random);
+        let tail = source.tail().as_bytes();
+        let mut record = source.head().as_bytes().to_vec();
+        let mut written = 0;
+        loop {
+            source.record(&mut random, &mut record)?;
+            if written + (record.len() + tail.len()) as u64 > size {
+                break;
+            }
+            out.write_all(&record)?;
+            written += record.len() as u64;
+            record.clear();
+        }
+        if written > 0 {
+            out.write_all(tail)?;
+            written += tail.len() as u64;
+        }
+        Ok(written)
+    }
+}
+
+/// A number that stands for these bytes (FNV-1a, 64 bits): the same on every machine.
+pub fn fingerprint(bytes: &[u8]) -> u64 {
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    bytes.iter().fold(BASIS, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
+}
+
+#[cfg(test)]
+mod tests;
