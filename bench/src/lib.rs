@@ -3,6 +3,9 @@
 #![expect(clippy::missing_errors_doc, reason = "every error here ends a benchmark with its text")]
 
 pub mod inputs;
+pub mod pipelines;
+#[cfg(test)]
+mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -40,12 +43,20 @@ impl Timed {
     }
 }
 
-/// Runs a command with its output thrown away.
+/// Runs a command without input, its output thrown away.
 pub fn time(command: &mut Command) -> Result<Timed> {
+    time_with(command, Stdio::null(), Stdio::null())
+}
+
+/// Runs a command with this input and output.
+///
+/// GNU grep, even with -c, stops at the first match if its output is /dev/null: where a pipeline
+/// may end with it, the output has to be a file.
+pub fn time_with(command: &mut Command, stdin: Stdio, stdout: Stdio) -> Result<Timed> {
     let begun = Instant::now();
     let child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdin(stdin)
+        .stdout(stdout)
         .stderr(Stdio::null())
         .spawn()
         .context("cannot start a command")?;

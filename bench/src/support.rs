@@ -1,0 +1,22 @@
+//! What the tests share.
+
+use std::io::Write as _;
+
+use crate::pipelines::{program, stages};
+
+/// Whether the programs of a pipeline are installed; if not, says that the test is skipped, past
+/// the capture of the test harness, so that `.ci/run` can count it.
+pub fn installed(test: &str, pipeline: &str) -> bool {
+    let Some(missing) = stages(pipeline).into_iter().map(program).find(|name| !on_path(name))
+    else {
+        return true;
+    };
+    let _ = writeln!(std::io::stderr(), "SKIPPED {test}: no {missing} here");
+    false
+}
+
+fn on_path(program: &str) -> bool {
+    std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    })
+}
