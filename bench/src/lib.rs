@@ -2,6 +2,7 @@
 
 #![expect(clippy::missing_errors_doc, reason = "every error here ends a benchmark with its text")]
 
+pub mod awkward;
 pub mod inputs;
 pub mod pipelines;
 #[cfg(test)]

@@ -1,0 +1,178 @@
+//! Awkward inputs.
+
+use fastrand::Rng;
+
+/// What is awkward about an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Nothing: lines of words and numbers, to compare with.
+    Plain,
+    /// No byte.
+    Empty,
+    /// A single line.
+    OneLine,
+    /// The last line ends without a newline.
+    NoFinalNewline,
+    /// Lines end in CR LF.
+    CarriageReturns,
+    /// NUL bytes within lines.
+    Nul,
+    /// Bytes that are not UTF-8.
+    InvalidUtf8,
+    /// Letters of two to four bytes, and accents that combine with the letter before.
+    Multibyte,
+    /// A line of 10 MB between two short ones.
+    LongLine,
+    /// Nothing but newlines.
+    OnlyNewlines,
+    /// A quarter of a million lines of at most two bytes.
+    TinyLines,
+    /// Blanks and tabs at both ends and in rows.
+    Blanks,
+    /// All bytes.
+    Binary,
+    /// Characters that mean something in a regular expression, a shell or a format.
+    Metacharacters,
+}
+
+/// Bytes of the long line.
+const LONG: usize = 10_000_000;
+const TINY_LINES: usize = 250_000;
+
+const WORDS: &[&str] = &[
+    "a", "b", "the", "The", "foo", "bar", "foo bar", "x,y,z", "7", "42", "-3", "1.50", "Error",
+    "error", "end", "abc", "aa", "k=v", "a:b:c",
+];
+const MULTIBYTE: &[&str] = &[
+    "é",
+    "É",
+    "ß",
+    "Straße",
+    "e\u{301}",
+    "o\u{308}",
+    "日本語",
+    "ー",
+    "😀",
+    "я",
+    "a",
+    "é,è",
+    "ﬁ",
+    "İ",
+];
+const META: &[&str] = &[
+    ".*", "[a-z]", "^", "$", "\\", "\\n", "a\\|b", "(x)", "{2}", "*", "?", "+", "&", "/", "%s",
+    "'", "\"", "$(x)", "#", "-", "--", "!", "~", "|",
+];
+const INVALID: &[&[u8]] = &[b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf5", b"a\x80b"];
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 14] = [
+        Self::Plain,
+        Self::Empty,
+        Self::OneLine,
+        Self::NoFinalNewline,
+        Self::CarriageReturns,
+        Self::Nul,
+        Self::InvalidUtf8,
+        Self::Multibyte,
+        Self::LongLine,
+        Self::OnlyNewlines,
+        Self::TinyLines,
+        Self::Blanks,
+        Self::Binary,
+        Self::Metacharacters,
+    ];
+
+    /// An input of this kind.
+    pub fn bytes(self, random: &mut Rng) -> Vec<u8> {
+        let count = random.usize(2..200);
+        match self {
+            Self::Plain => lines(count, b"\n", WORDS, random),
+            Self::Empty => Vec::new(),
+            Self::OneLine => lines(1, b"\n", WORDS, random),
+            Self::NoFinalNewline => {
+                let mut bytes = lines(count, b"\n", WORDS, random);
+                bytes.pop();
+                bytes
+            }
+            Self::CarriageReturns => lines(count, b"\r\n", WORDS, random),
+            Self::Nul => strewn(count, &[b"\0"], random),
+            Self::InvalidUtf8 => strewn(count, INVALID, random),
+            Self::Multibyte => lines(count, b"\n", MULTIBYTE, random),
+            Self::LongLine => long_line(random),
+            Self::OnlyNewlines => vec![b'\n'; count],
+            Self::TinyLines => tiny_lines(random),
+            Self::Blanks => blanks(count, random),
+            Self::Binary => (0..random.usize(1..20_000)).map(|_| random.u8(..)).collect(),
+            Self::Metacharacters => lines(count, b"\n", META, random),
+        }
+    }
+}
+
+/// Lines of up to six words, some of them repeated.
+fn lines(count: usize, end: &[u8], words: &[&str], random: &mut Rng) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut line = String::new();
+    for _ in 0..count {
+        if line.is_empty() || random.u8(0..3) > 0 {
+            let words: Vec<&str> =
+                (0..random.usize(1..=6)).map(|_| words[random.usize(..words.len())]).collect();
+            line = words.join([" ", " ", ",", "\t"][random.usize(..4)]);
+        }
+        bytes.extend_from_slice(line.as_bytes());
+        bytes.extend_from_slice(end);
+    }
+    bytes
+}
+
+/// Lines of words with these bytes here and there in them.
+fn strewn(count: usize, strange: &[&[u8]], random: &mut Rng) -> Vec<u8> {
+    let plain = lines(count, b"\n", WORDS, random);
+    let mut bytes = Vec::new();
+    for (place, byte) in plain.into_iter().enumerate() {
+        // One is there for certain, but it may stand after the first line.
+        if place == 0 || random.u8(0..40) == 0 {
+            bytes.extend_from_slice(strange[random.usize(..strange.len())]);
+        }
+        bytes.push(byte);
+    }
+    bytes
+}
+
+fn long_line(random: &mut Rng) -> Vec<u8> {
+    let mut bytes = b"first\n".to_vec();
+    while bytes.len() < LONG {
+        bytes.extend_from_slice(WORDS[random.usize(..WORDS.len())].as_bytes());
+        bytes.push(b' ');
+    }
+    bytes.extend_from_slice(b"\nlast\n");
+    bytes
+}
+
+fn tiny_lines(random: &mut Rng) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for _ in 0..TINY_LINES {
+        for _ in 0..random.u8(0..3) {
+            bytes.push(b"ab7 "[random.usize(..4)]);
+        }
+        bytes.push(b'\n');
+    }
+    bytes
+}
+
+fn blanks(count: usize, random: &mut Rng) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let blank = |bytes: &mut Vec<u8>, random: &mut Rng| {
+        (0..random.u8(0..4)).for_each(|_| bytes.push(b"  \t"[random.usize(..3)]));
+    };
+    for _ in 0..count {
+        blank(&mut bytes, random);
+        for _ in 0..random.u8(0..4) {
+            bytes.extend_from_slice(WORDS[random.usize(..WORDS.len())].as_bytes());
+            blank(&mut bytes, random);
+        }
+        bytes.push(b'\n');
+    }
+    bytes
+}

@@ -1,0 +1,131 @@
+//! Small awkward inputs and random pipelines over them, to find rewrites that are wrong.
+//!
+//! What a rewrite changes shows where inputs are empty or binary or end without a newline, and
+//! where a pipeline only looks like one that may be rewritten. So both are likely here.
+
+mod inputs;
+mod shapes;
+mod stages;
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result};
+use fastrand::Rng;
+
+pub use inputs::Kind;
+pub use shapes::{Form, SHAPES, Shape};
+
+/// The file that the pipelines read, in the folder in which they run.
+pub const FILE: &str = "input";
+
+/// Out of so many pipelines, this many are built round a shape that rewrites look for.
+const SHAPED: (u8, u8) = (3, 4);
+const MOST_STAGES: usize = 5;
+
+/// A pipeline and the input that it is to be run on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// Two to five stages, which write nothing but their output.
+    pub pipeline: String,
+    /// Whether it reads the input from its standard input; else it names [`FILE`].
+    pub from_stdin: bool,
+    /// What `LC_ALL` is to be.
+    pub locale: &'static str,
+    /// The name of the shape in it, and whether it is one that may be rewritten.
+    pub shape: Option<(&'static str, Form)>,
+    /// What is awkward about the input.
+    pub kind: Kind,
+    /// The input.
+    pub input: Vec<u8>,
+}
+
+/// So many pairs from a seed; fewer are the beginning of more. Inputs are in turns of all kinds,
+/// and made when the pair is asked for: together they may be some hundred megabytes.
+pub fn pairs(seed: u64, count: usize) -> impl Iterator<Item = Pair> {
+    let mut random = Rng::with_seed(seed);
+    let kinds = Kind::ALL.into_iter().cycle();
+    kinds.take(count).map(move |kind| pair(kind, &mut random.fork()))
+}
+
+fn pair(kind: Kind, random: &mut Rng) -> Pair {
+    let (text, shape) = body(random);
+    let (pipeline, from_stdin) = feed(text, random);
+    Pair {
+        pipeline,
+        from_stdin,
+        locale: if random.u8(0..3) == 0 { "C" } else { "C.UTF-8" },
+        shape,
+        kind,
+        input: kind.bytes(random),
+    }
+}
+
+/// The stages, most often a shape with others round it.
+fn body(random: &mut Rng) -> (String, Option<(&'static str, Form)>) {
+    let mut parts = Vec::new();
+    let mut shape = None;
+    if random.u8(0..SHAPED.1) < SHAPED.0 {
+        let drawn = &SHAPES[random.usize(..SHAPES.len())];
+        let (template, form) = drawn.draw(random);
+        let text = stages::fill(template, random);
+        shape = Some((drawn.name, form));
+        // A shape that names the file can only stand first.
+        if !names_file(&text) && random.bool() {
+            parts.push(stages::flowing(random));
+        }
+        parts.push(text);
+    }
+    let stages = |parts: &[String]| parts.iter().map(|part| count(part)).sum::<usize>();
+    let wanted = random.usize(2..=MOST_STAGES).max(stages(&parts));
+    while stages(&parts) < wanted {
+        let last = stages(&parts) + 1 == wanted;
+        parts.push(if last { stages::any(random) } else { stages::flowing(random) });
+    }
+    (parts.join(" | "), shape)
+}
+
+fn count(text: &str) -> usize {
+    crate::pipelines::stages(text).len()
+}
+
+fn names_file(text: &str) -> bool {
+    text.split([' ', '<']).any(|word| word == FILE)
+}
+
+/// Gives the first stage its input, in one of the ways in which people do.
+fn feed(text: String, random: &mut Rng) -> (String, bool) {
+    if names_file(&text) {
+        return (text, false);
+    }
+    let first = crate::pipelines::stages(&text)[0];
+    let rest = &text[first.len()..];
+    let takes_operands = crate::pipelines::program(first) != "tr";
+    let fits = count(&text) < MOST_STAGES;
+    match random.u8(0..4) {
+        0 if takes_operands => (format!("{first} {FILE}{rest}"), false),
+        1 if fits => (format!("cat {FILE} | {text}"), false),
+        2 => (text, true),
+        _ => (format!("{first} <{FILE}{rest}"), false),
+    }
+}
+
+impl Pair {
+    /// bash with this pipeline, in this folder, to which the input is written before.
+    ///
+    /// # Errors
+    /// When the input cannot be written.
+    pub fn command(&self, folder: &Path) -> Result<(Command, Stdio)> {
+        let path = folder.join(FILE);
+        std::fs::write(&path, &self.input)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        let stdin = if self.from_stdin { File::open(&path)?.into() } else { Stdio::null() };
+        let mut command = crate::plain(&self.pipeline);
+        command.current_dir(folder).env("LC_ALL", self.locale);
+        Ok((command, stdin))
+    }
+}
+
+#[cfg(test)]
+mod tests;

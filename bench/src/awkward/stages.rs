@@ -1,0 +1,180 @@
+//! Random stages, from templates: `@word@` and the like stand for one of a list.
+//!
+//! No regular expression here may take time that grows with the square of a line: some lines are
+//! 10 MB long. So `.*` stands only at an end, and no hold space grows line by line.
+
+use fastrand::Rng;
+
+/// What a name between two `@` stands for. No value holds an `@` or a quotation mark.
+const VALUES: &[(&str, &[&str])] = &[
+    ("word", &["a", "a", "b", "o", "the", "foo", "bar", "x", "7", "é", "Error", "end", "o b"]),
+    (
+        "regex",
+        &[
+            "a",
+            "^a",
+            "b$",
+            "[0-9]",
+            "^$",
+            ".",
+            "[[:upper:]]",
+            "o\\{2\\}",
+            "[^a-z]",
+            "é",
+            "foo",
+            "[[:space:]]$",
+            "^[[:blank:]]*",
+            "foo\\|bar",
+            "\\.",
+            "^.$",
+            ",$",
+            "\\<a",
+            "e\\b",
+        ],
+    ),
+    ("extended", &["a|b", "(foo|bar)", "[0-9]+", "^(a|T)", "o{2}", "x?y", "\\.|,", "^.{3}$"]),
+    ("fixed", &["a", ".", "*", "[", "^a", "$", "\\", "foo bar", "é", ".*"]),
+    ("n", &["0", "1", "2", "3", "4", "5", "7", "10", "20", "100"]),
+    ("flags", &["", "g", "2", "I", "gI", "3g"]),
+    ("set", &["a-z", "A-Z", "0-9", "[:lower:]", "[:punct:]", "abc", "\\n", " ", "é", "a-fx"]),
+    ("pair", &["a-z A-Z", "A-Z a-z", "abc xyz", "0-9 a-j", ", :", "é e", "a-c b", "\\n ,"]),
+    ("fields", &["1", "2", "1,3", "2-", "-2", "3,1", "2-3"]),
+    ("comma", &[",", ":", "=", "-"]),
+    (
+        "key",
+        &["", "-n", "-r", "-rn", "-u", "-nu", "-k 2", "-k 2,2n", "-t , -k 2", "-f", "-s -k 1,1"],
+    ),
+];
+
+/// For each program but `wc` the stages that it may be.
+const COMMANDS: &[&[&str]] = &[
+    &["cat", "cat", "cat -n", "cat -s"],
+    &[
+        "grep '@regex@'",
+        "grep -v '@regex@'",
+        "grep -i '@word@'",
+        "grep -c '@regex@'",
+        "grep -F '@fixed@'",
+        "grep -E '@extended@'",
+        "grep -o '@regex@'",
+        "grep -n '@regex@'",
+        "grep -w '@word@'",
+        "grep -x '@regex@'",
+        "grep -m @n@ '@regex@'",
+        "grep -v -i -E '@extended@'",
+        "grep -a '@regex@'",
+        "grep -e '@word@' -e '@regex@'",
+        "grep -A 1 '@word@'",
+        "LC_ALL=C grep '@regex@'",
+    ],
+    &[
+        "sed 's/@regex@/@word@/@flags@'",
+        "sed 's|@word@|/|@flags@'",
+        "sed 's,@word@,&&,@flags@'",
+        "sed 's#@word@##@flags@'",
+        "sed -E 's/(@word@)/<\\1>/@flags@'",
+        "sed 'y/abc/xyz/'",
+        "sed '/@regex@/d'",
+        "sed -n '/@regex@/p'",
+        "sed '/@regex@/s/@word@/-/'",
+        "sed 3q",
+        "sed '2,5d'",
+        "sed '$d'",
+        "sed -n '2p'",
+        "sed -n '2~3p'",
+        "sed 'N;s/\\n/+/'",
+        "sed '$!N;P;D'",
+        "sed 'x;G'",
+        "sed -n 'h;n;G;p'",
+        "sed 's/@word@/@word@/;t;s/$/!/'",
+        "sed -e 's/@word@/@word@/' -e '/@regex@/d'",
+        "sed '1i head'",
+        "sed =",
+        "sed 's/@word@/\\n/'",
+    ],
+    &[
+        "tr @pair@",
+        "tr '[:lower:]' '[:upper:]'",
+        "tr -d '@set@'",
+        "tr -s '@set@'",
+        "tr -cd '@set@\\n'",
+        "tr -cs A-Za-z '\\n'",
+        "tr -c '@set@' '\\n'",
+        "tr '\\000-\\037' ' '",
+    ],
+    &[
+        "cut -d '@comma@' -f @fields@",
+        "cut -d ' ' -f @fields@",
+        "cut -f @fields@",
+        "cut -c @fields@",
+        "cut -b @fields@",
+        "cut -s -d , -f @fields@",
+        "cut --complement -d , -f @fields@",
+        "cut -d , -f @fields@ --output-delimiter=:",
+    ],
+    &["sort @key@", "sort @key@", "LC_ALL=C sort @key@", "sort -S 10M", "sort -z"],
+    &["uniq", "uniq -c", "uniq -d", "uniq -u", "uniq -i", "uniq -f 1"],
+    &["head", "head -n @n@", "head -n -@n@", "head -c 50", "head -@n@"],
+    &["tail", "tail -n @n@", "tail -n +@n@", "tail -c 50"],
+    &[
+        "awk '{ print $1 }'",
+        "awk '{ print $NF }'",
+        "awk -F , '{ print $2 }'",
+        "awk -F , -v OFS=: '{ $1 = $1 } 1'",
+        "awk '/@word@/'",
+        "awk '!/@word@/ { n++ } END { print n + 0 }'",
+        "awk '{ s += $1 } END { print s }'",
+        "awk 'NR == 2'",
+        "awk 'NR % 2'",
+        "awk 'NF'",
+        "awk 'length > 5'",
+        "awk '!seen[$0]++'",
+        "awk '{ print toupper($0) }'",
+        "awk '{ n[$1]++ } END { for (w in n) print n[w], w }'",
+        "awk '{ gsub(/@word@/, \"-\") } 1'",
+        "awk '{ print substr($0, 2, 3) }'",
+    ],
+    &["rev"],
+    &["nl", "nl -b a", "nl -s :"],
+];
+
+/// What leaves too little for another stage to work on.
+const COUNTING: &[&str] = &["wc", "wc -l", "wc -c", "wc -w", "wc -m", "wc -L"];
+
+/// Any stage.
+pub fn any(random: &mut Rng) -> String {
+    if random.usize(..=COMMANDS.len()) == 0 {
+        COUNTING[random.usize(..COUNTING.len())].to_owned()
+    } else {
+        flowing(random)
+    }
+}
+
+/// A stage that may well have others behind it.
+pub fn flowing(random: &mut Rng) -> String {
+    let templates = COMMANDS[random.usize(..COMMANDS.len())];
+    fill(templates[random.usize(..templates.len())], random)
+}
+
+/// The template with a value for each name; `@any@` stands for any stage.
+pub fn fill(template: &str, random: &mut Rng) -> String {
+    let mut text = String::new();
+    for (place, part) in template.split('@').enumerate() {
+        if place % 2 == 0 {
+            text.push_str(part);
+        } else if part == "any" {
+            text.push_str(&any(random));
+        } else {
+            text.push_str(value(part, random));
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+/// A name that is not in the table stands for itself; a test sees to it that there is none.
+fn value(name: &str, random: &mut Rng) -> &'static str {
+    VALUES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map_or("@", |(_, values)| values[random.usize(..values.len())])
+}
