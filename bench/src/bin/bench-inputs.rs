@@ -1,0 +1,164 @@
+//! Makes the inputs of the pipelines in `bench/pipelines/`, lists these pipelines, and times them.
+
+#![expect(clippy::print_stdout, reason = "the listing and the times are what it is for")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufWriter, Write as _};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Parser;
+use contend_bench::awkward;
+use contend_bench::inputs::Input;
+use contend_bench::pipelines::{Entry, listing};
+use contend_bench::{Timed, time_with};
+use contend_record::stats::median;
+
+/// Makes the inputs of the listed pipelines.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Where the inputs go: a new or empty folder, or one made by this program.
+    #[arg(required_unless_present_any = ["list", "pairs"])]
+    folder: Option<PathBuf>,
+    /// Prints the pipelines with their inputs, and makes nothing.
+    #[arg(long)]
+    list: bool,
+    /// Seed of the inputs.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Makes every input this many times as large.
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// Runs each pipeline with bash, its output in a file, and prints how long it took.
+    #[arg(long)]
+    run: bool,
+    /// How often each is run.
+    #[arg(long, default_value_t = 1, requires = "run")]
+    rounds: usize,
+    /// Prints so many pairs of a pipeline and an awkward input, and makes nothing.
+    #[arg(long, value_name = "COUNT")]
+    pairs: Option<usize>,
+    /// Only pipelines with this text in their name.
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+/// Says with what a folder was made, so that nobody measures with other inputs than they believe.
+const STAMP: &str = "made-with";
+/// Seconds that a pipeline should take, so that start-up does not matter and many runs are possible.
+const AIM: RangeInclusive<f64> = 1.0..=5.0;
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    ensure!(args.scale > 0.0, "--scale {} is not above 0: write as in --scale 0.1", args.scale);
+    if let Some(count) = args.pairs {
+        awkward::pairs(args.seed, count).for_each(|pair| show_pair(&pair));
+        return Ok(());
+    }
+    let mut entries = listing()?;
+    entries.retain(|entry| entry.name.contains(&args.only));
+    ensure!(!entries.is_empty(), "no pipeline is named like {}: see --list", args.only);
+    let Some(folder) = args.folder.filter(|_| !args.list) else {
+        entries.iter().for_each(show);
+        return Ok(());
+    };
+    claim(&folder, &format!("seed {} scale {}\n", args.seed, args.scale))?;
+    make(&folder, &entries, args.seed, args.scale)?;
+    if args.run { run(&folder, &entries, args.rounds) } else { Ok(()) }
+}
+
+fn show(entry: &Entry) {
+    let stdin = if entry.from_stdin { "<" } else { "" };
+    let input = format!("{stdin}{} {}MB", entry.input.file, entry.megabytes);
+    println!("{:<26} {input:<20} {}", entry.name, entry.text);
+    if let Some(trap) = &entry.trap {
+        println!("{:<26} {:<20} # {trap}", "", "");
+    }
+}
+
+fn show_pair(pair: &awkward::Pair) {
+    let shape = pair.shape.map_or(String::new(), |(name, form)| format!("{form:?} {name}"));
+    let stdin = if pair.from_stdin { "<" } else { "" };
+    let kind = format!("{stdin}{:?}", pair.kind);
+    println!("{kind:<16} {:<7} {shape:<30} {}", pair.locale, pair.pipeline);
+}
+
+/// Takes the folder if it is new, empty or made with the same.
+fn claim(folder: &Path, made_with: &str) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let stamp = folder.join(STAMP);
+    match fs::read_to_string(&stamp) {
+        Ok(found) => ensure!(
+            found == made_with,
+            "{} was made with {}: use another folder",
+            folder.display(),
+            found.trim()
+        ),
+        Err(_) if fs::read_dir(folder)?.next().is_some() => {
+            bail!("{} has files in it that are not ours: use another folder", folder.display())
+        }
+        Err(_) => fs::write(&stamp, made_with)
+            .with_context(|| format!("cannot write {}", stamp.display()))?,
+    }
+    Ok(())
+}
+
+/// Makes the inputs that are not there yet.
+fn make(folder: &Path, entries: &[Entry], seed: u64, scale: f64) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for entry in entries {
+        let path = entry.path(folder);
+        if !seen.insert(path.clone()) || path.is_file() {
+            continue;
+        }
+        fs::create_dir_all(entry.folder(folder))?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0")]
+        let size = (entry.megabytes as f64 * 1e6 * scale) as u64;
+        let written = write(entry.input, &path, size, seed)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        println!("{:>11} bytes {}", written, path.display());
+    }
+    Ok(())
+}
+
+/// Writes one input. What stands under its name is whole, however this program ends.
+fn write(input: &Input, path: &Path, size: u64, seed: u64) -> Result<u64> {
+    let folder = path.parent().context("an input is in a folder")?;
+    let mut file = BufWriter::with_capacity(1 << 16, tempfile::NamedTempFile::new_in(folder)?);
+    let written = input.write(size, seed, &mut file)?;
+    file.flush()?;
+    file.into_inner()?.persist(path)?;
+    Ok(written)
+}
+
+/// Times the pipelines, one after the other.
+fn run(folder: &Path, entries: &[Entry], rounds: usize) -> Result<()> {
+    println!("{:>7} {:>7} {:>7}  pipeline", "real", "least", "CPU");
+    let (mut reals, mut outside) = (Vec::new(), 0);
+    for entry in entries {
+        let times: Vec<Timed> =
+            (0..rounds.max(1)).map(|_| run_once(folder, entry)).collect::<Result<_>>()?;
+        let walls: Vec<f64> = times.iter().map(|timed| timed.wall.as_secs_f64()).collect();
+        let cpus: Vec<f64> = times.iter().map(|timed| timed.cpu().as_secs_f64()).collect();
+        let of = |values: &[f64]| median(values).unwrap_or(f64::NAN);
+        let least = walls.iter().copied().fold(f64::INFINITY, f64::min);
+        println!("{:>6.2}s {least:>6.2}s {:>6.2}s  {}", of(&walls), of(&cpus), entry.name);
+        reals.push(of(&walls));
+        outside += usize::from(!AIM.contains(&least));
+    }
+    println!(
+        "median {:.2} s; {outside} of {} took less than {} or more than {} s at the least",
+        median(&reals).unwrap_or(f64::NAN),
+        entries.len(),
+        AIM.start(),
+        AIM.end()
+    );
+    Ok(())
+}
+
+fn run_once(folder: &Path, entry: &Entry) -> Result<Timed> {
+    let (mut command, stdin) = entry.command(folder)?;
+    time_with(&mut command, stdin, tempfile::tempfile_in(folder)?.into())
+}
