@@ -9,7 +9,7 @@ mod stages;
 
 use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context as _, Result};
 use fastrand::Rng;
@@ -120,8 +120,22 @@ impl Pair {
         let path = folder.join(FILE);
         std::fs::write(&path, &self.input)
             .with_context(|| format!("cannot write {}", path.display()))?;
-        let stdin = if self.from_stdin { File::open(&path)?.into() } else { Stdio::null() };
-        let mut command = crate::plain(&self.pipeline);
+        self.command_of(&self.pipeline, folder)
+    }
+
+    /// What another pipeline makes of the input that [`Self::command`] has written.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn changed(&self, pipeline: &str, folder: &Path) -> Result<Output> {
+        let (mut command, stdin) = self.command_of(pipeline, folder)?;
+        Ok(command.stdin(stdin).stderr(Stdio::null()).output()?)
+    }
+
+    fn command_of(&self, pipeline: &str, folder: &Path) -> Result<(Command, Stdio)> {
+        let stdin =
+            if self.from_stdin { File::open(folder.join(FILE))?.into() } else { Stdio::null() };
+        let mut command = crate::plain(pipeline);
         command.current_dir(folder).env("LC_ALL", self.locale);
         Ok((command, stdin))
     }

@@ -93,7 +93,7 @@ pub struct How {
     pub pipefail: bool,
     /// A file for standard input.
     pub stdin: Option<PathBuf>,
-    /// Output goes to /dev/null.
+    /// Output is thrown away.
     pub discard: bool,
     /// The stages are shown while they run.
     pub live: bool,

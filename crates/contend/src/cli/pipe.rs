@@ -101,7 +101,9 @@ pub struct PipeArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub stdin: Option<PathBuf>,
 
-    /// Send the pipeline's output to /dev/null.
+    /// Throw the pipeline's output away.
+    ///
+    /// It goes to /dev/zero, since GNU grep would stop at its first match if it saw /dev/null.
     #[arg(long)]
     pub discard: bool,
 

@@ -31,7 +31,7 @@ pub struct LaunchSpec<'a> {
     pub pipefail: bool,
     /// Standard input instead of our own.
     pub stdin: Option<File>,
-    /// Standard output goes to `/dev/null`.
+    /// Standard output is thrown away.
     pub discard: bool,
 }
 
@@ -165,12 +165,18 @@ fn start_shell(
         redirected.push(0);
     }
     if discard {
-        command.stdout(Stdio::null());
+        command.stdout(discarding());
         redirected.push(1);
     }
     let child = spawn::spawn(&mut command, &redirected, signals.blocked(), Signal::TERM)
         .map_err(|source| LaunchError::Shell { shell: shell.to_owned(), source })?;
     Ok(Pid::from_child(&child))
+}
+
+/// Where output is thrown away. At /dev/null GNU grep would stop at its first match.
+fn discarding() -> Stdio {
+    let file = File::options().write(true).open("/dev/zero");
+    file.map_or_else(|_| Stdio::null(), Stdio::from)
 }
 
 /// Reads the channel until the starter has named itself: the shell's options, and its pid.

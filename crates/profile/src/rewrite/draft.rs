@@ -10,6 +10,8 @@ use crate::pipeline::parse::Parsed;
 pub struct Draft {
     /// Its status is inverted.
     inverted: bool,
+    /// Its output goes to /dev/null.
+    discards: bool,
     /// Its stages, first to last.
     pub stages: Vec<Stage>,
 }
@@ -43,19 +45,27 @@ impl Draft {
         {
             return None;
         }
-        let stages = parsed
-            .stages
-            .iter()
-            .enumerate()
-            .map(|(index, stage)| {
-                Stage::new(text[stage.span.clone()].to_owned(), vec![index], environment)
-            })
-            .collect();
-        Some(Self { inverted: parsed.inverted, stages })
+        let mut texts: Vec<&str> =
+            parsed.stages.iter().map(|stage| &text[stage.span.clone()]).collect();
+        let kept = texts.pop()?;
+        let discarded = without_dev_null(kept);
+        texts.push(discarded.unwrap_or(kept));
+        let stages = texts.into_iter().enumerate();
+        let stages = stages.map(|(i, text)| Stage::new(text.to_owned(), vec![i], environment));
+        Some(Self {
+            inverted: parsed.inverted,
+            discards: discarded.is_some(),
+            stages: stages.collect(),
+        })
     }
 
     /// The pipeline's text.
     pub fn text(&self) -> String {
+        self.text_with_output() + if self.discards { " >/dev/null" } else { "" }
+    }
+
+    /// The same with its output going to standard output in any case.
+    pub fn text_with_output(&self) -> String {
         let stages: Vec<_> = self.stages.iter().map(|stage| stage.text.as_str()).collect();
         let inverted = if self.inverted { "! " } else { "" };
         format!("{inverted}{}", stages.join(" | "))
@@ -78,8 +88,22 @@ impl Draft {
         });
         let mut stages = self.stages.clone();
         stages.splice(change.at.clone(), new.collect::<Vec<_>>());
-        Self { inverted: self.inverted, stages }
+        Self { stages, ..self.clone() }
     }
+}
+
+/// A simple command without the redirection to /dev/null at its end, if there is one.
+fn without_dev_null(text: &str) -> Option<&str> {
+    let before = text.strip_suffix("/dev/null")?.trim_end().strip_suffix('>')?;
+    // A number right before it is a descriptor.
+    let number = before.rsplit(char::is_whitespace).next().filter(|word| !word.is_empty());
+    let before = match number {
+        Some("1") => &before[..before.len() - 1],
+        Some(word) if word.parse::<u32>().is_ok() || word.ends_with(['>', '&']) => return None,
+        _ => before,
+    };
+    let before = before.trim_end();
+    Simple::read(before).map(|_| before)
 }
 
 impl Stage {
@@ -110,6 +134,20 @@ mod tests {
         assert_eq!(draft.text(), "! sort  -n f | uniq -c | weird \"$x\"");
         let known: Vec<_> = draft.stages.iter().map(|stage| stage.simple.is_some()).collect();
         assert_eq!(known, [true, true, false]);
+    }
+
+    #[test]
+    fn output_to_dev_null_can_be_looked_at() {
+        for text in ["a | sort >/dev/null", "a | sort > /dev/null", "a | sort 1>/dev/null"] {
+            let draft = read(text).expect("a draft");
+            assert_eq!(draft.text(), "a | sort >/dev/null");
+            assert_eq!(draft.text_with_output(), "a | sort");
+            assert!(draft.stages[1].simple.is_some());
+        }
+        let kept = ["a | sort 2>/dev/null", "a | { sort; } >/dev/null", "a | sort >>/dev/null"];
+        for text in kept {
+            assert_eq!(read(text).expect("a draft").text_with_output(), text);
+        }
     }
 
     #[test]

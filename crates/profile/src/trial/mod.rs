@@ -149,8 +149,10 @@ fn confirm(
     let file = || temporary(manner.output_bytes).map_err(RunError::io("make a temporary file"));
     let (ours, theirs) = (file()?, file()?);
     let limit = Duration::from_hours(24);
-    let reference = manner.runner.run(&original.text(), stdin.as_ref(), &ours, limit)?;
-    let timed = manner.runner.run(&winner.draft.text(), stdin.as_ref(), &theirs, limit)?;
+    let reference =
+        manner.runner.run(&original.text_with_output(), stdin.as_ref(), &ours, limit)?;
+    let timed =
+        manner.runner.run(&winner.draft.text_with_output(), stdin.as_ref(), &theirs, limit)?;
     let found = found_difference(
         (&ours, reference.status.shell_code()),
         (&theirs, timed.status.shell_code()),
@@ -280,9 +282,9 @@ fn text_of(draft: &Draft, input: &Input) -> Option<String> {
     let reads_file =
         first.simple.as_ref().is_some_and(|simple| matches!(source(simple), Source::File(_)));
     if !replaced || !reads_file {
-        return Some(draft.text());
+        return Some(draft.text_with_output());
     }
     let mut changed = draft.clone();
     changed.stages[0].text = from_standard_input(first.simple.as_ref()?)?.text();
-    Some(changed.text())
+    Some(changed.text_with_output())
 }

@@ -1,0 +1,282 @@
+//! Are the predictions true, and can the recommendations be trusted? Has `contend pipe --try`
+//! advise on the pipelines of `bench/pipelines/`, or on random ones with awkward inputs, and
+//! checks what it says with runs of its own.
+
+#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Parser;
+use contend_bench::awkward::{self, Pair};
+use contend_bench::pipelines::{Entry, listing};
+use contend_bench::{built, plain, time_with};
+use contend_record::advice::{Candidate, Safety, Verdict};
+use contend_record::pipe::PipeRecord;
+use contend_record::stats::{Estimate, median};
+
+/// Checks predictions and recommendations.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Where `bench-inputs` has made the inputs.
+    #[arg(required_unless_present = "pairs")]
+    inputs: Option<PathBuf>,
+    /// Only pipelines with this text in their name.
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Of these, only every so many.
+    #[arg(long, default_value_t = 1)]
+    every: usize,
+    /// Seconds for trying the changes of one pipeline.
+    #[arg(long, default_value_t = 25.0)]
+    budget: f64,
+    /// Pairs of runs with which a recommendation is checked.
+    #[arg(long, default_value_t = 6)]
+    checks: usize,
+    /// So many random pipelines with awkward inputs instead.
+    #[arg(long, value_name = "COUNT")]
+    pairs: Option<usize>,
+    /// Seed of the random pipelines and of the trials.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// A difference of less than this part is none.
+const MATTERS: f64 = 0.01;
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    match (args.pairs, &args.inputs) {
+        (Some(count), _) => awkward_pairs(&args, count),
+        (None, Some(inputs)) => predictions(&args, inputs),
+        (None, None) => bail!("give the folder of the inputs"),
+    }
+}
+
+/// What one candidate was expected to take, and took.
+struct Applied {
+    pipeline: String,
+    rewrite: String,
+    predicted: f64,
+    interval: [f64; 2],
+    measured: f64,
+    /// Predicted and measured, by what the original took then.
+    ratios: [f64; 2],
+}
+
+impl Applied {
+    fn error(&self) -> f64 {
+        (self.predicted / self.measured - 1.0).abs()
+    }
+
+    fn ratio_error(&self) -> f64 {
+        (self.ratios[0] / self.ratios[1] - 1.0).abs()
+    }
+}
+
+fn predictions(args: &Args, inputs: &Path) -> Result<()> {
+    let contend = built("contend")?;
+    let entries = listing()?;
+    let chosen = entries.iter().filter(|entry| entry.name.contains(&args.only));
+    let mut applied = Vec::new();
+    let (mut pipelines, mut recommended, mut wrong, mut slower) = (0, 0, 0, 0);
+    for entry in chosen.step_by(args.every.max(1)) {
+        let record = advised(&contend, entry, inputs, args)?;
+        pipelines += 1;
+        println!("{} ({:.2} s): {}", entry.name, record.wall_seconds, entry.text);
+        let found = of_record(entry, &record);
+        found.iter().for_each(show);
+        applied.extend(found);
+        for candidate in record.candidates.iter().filter(|one| one.verdict.recommends()) {
+            recommended += 1;
+            let (same, ratio) = checked(entry, inputs, candidate, args.checks)?;
+            wrong += usize::from(!same);
+            let is_slower = ratio.ci95[0] > 1.0 + MATTERS;
+            slower += usize::from(is_slower);
+            if !same || is_slower {
+                println!("  !! {} {same} {ratio:?}", candidate.command);
+            }
+        }
+        std::io::stdout().flush()?;
+    }
+    summary(&applied);
+    println!(
+        "{pipelines} pipelines, {recommended} recommended changes: {wrong} wrong, {slower} slower"
+    );
+    ensure!(wrong == 0 && slower == 0, "a recommendation cannot be trusted");
+    Ok(())
+}
+
+fn show(one: &Applied) {
+    println!(
+        "  {:<14} predicted {:.2} s [{:.2}, {:.2}], measured {:.2} s: {:.0} %; by the original \
+         {:.2} and {:.2}: {:.0} %",
+        one.rewrite,
+        one.predicted,
+        one.interval[0],
+        one.interval[1],
+        one.measured,
+        100.0 * one.error(),
+        one.ratios[0],
+        one.ratios[1],
+        100.0 * one.ratio_error(),
+    );
+}
+
+fn summary(applied: &[Applied]) {
+    let line = |what: &str, errors: &mut Vec<f64>| {
+        errors.sort_by(f64::total_cmp);
+        let Some(middle) = median(errors) else { return };
+        let ninetieth = errors[(errors.len() * 9 / 10).min(errors.len() - 1)];
+        println!(
+            "{what}: median error {:.1} %, 90th percentile {:.1} %",
+            100.0 * middle,
+            100.0 * ninetieth
+        );
+    };
+    let within = applied
+        .iter()
+        .filter(|one| one.interval[0] <= one.measured && one.measured <= one.interval[1])
+        .count();
+    println!("\n{} applied rewrites, {within} within the predicted interval", applied.len());
+    line("wall time", &mut applied.iter().map(Applied::error).collect());
+    line("wall time by the original's", &mut applied.iter().map(Applied::ratio_error).collect());
+    let mut rewrites: Vec<&str> = applied.iter().map(|one| one.rewrite.as_str()).collect();
+    rewrites.sort_unstable();
+    rewrites.dedup();
+    for rewrite in rewrites {
+        let of_it = applied.iter().filter(|one| one.rewrite == rewrite);
+        line(&format!("  {rewrite}"), &mut of_it.map(Applied::error).collect());
+    }
+}
+
+fn of_record(entry: &Entry, record: &PipeRecord) -> Vec<Applied> {
+    let Some(trial) = &record.trial else { return Vec::new() };
+    let Some(original) = trial.original_wall_seconds.as_ref().map(|wall| wall.median) else {
+        return Vec::new();
+    };
+    let applied = record.candidates.iter().filter_map(|candidate| {
+        let predicted = candidate.predicted_wall_seconds?;
+        let measured = candidate.measured_wall_seconds?;
+        Some(Applied {
+            pipeline: entry.name.clone(),
+            rewrite: format!("{:?}", candidate.rewrite),
+            predicted,
+            interval: candidate.predicted_interval?,
+            measured,
+            ratios: [predicted / record.wall_seconds, measured / original],
+        })
+    });
+    applied.filter(|one| !one.pipeline.is_empty()).collect()
+}
+
+/// What `contend pipe --try` says of a listed pipeline, on the whole of its input.
+fn advised(contend: &Path, entry: &Entry, inputs: &Path, args: &Args) -> Result<PipeRecord> {
+    let mut command = Command::new(contend);
+    command.args(["pipe", "--try", "--sample", "all", "--budget", &args.budget.to_string()]);
+    command.args(["--seed", &args.seed.to_string()]);
+    if entry.from_stdin {
+        command.arg("--stdin").arg(entry.input.file);
+    }
+    command.current_dir(entry.folder(inputs)).env("LC_ALL", &entry.locale);
+    record_of(command, &entry.text)
+}
+
+fn record_of(mut command: Command, pipeline: &str) -> Result<PipeRecord> {
+    let json = tempfile::NamedTempFile::new()?;
+    command.args(["--discard", "--output", "/dev/null", "--json"]).arg(json.path());
+    let output = command.arg("--").arg(pipeline).stdin(Stdio::null()).output()?;
+    let text = std::fs::read_to_string(json.path())?;
+    serde_json::from_str(&text).with_context(|| {
+        format!("`{pipeline}`: no record: {}", String::from_utf8_lossy(&output.stderr))
+    })
+}
+
+/// Runs original and candidate in turn: whether all outputs are the same, and how long the one
+/// takes by the other.
+fn checked(
+    entry: &Entry,
+    inputs: &Path,
+    candidate: &Candidate,
+    times: usize,
+) -> Result<(bool, Estimate)> {
+    let (ours, theirs) = (tempfile::NamedTempFile::new()?, tempfile::NamedTempFile::new()?);
+    let run = |text: &str, to: &Path| -> Result<f64> {
+        let mut command = plain(text);
+        command.current_dir(entry.folder(inputs)).env("LC_ALL", &entry.locale);
+        let stdin: Stdio =
+            if entry.from_stdin { File::open(entry.path(inputs))?.into() } else { Stdio::null() };
+        Ok(time_with(&mut command, stdin, File::create(to)?.into())?.wall.as_secs_f64())
+    };
+    let mut ratios = Vec::new();
+    let mut same = true;
+    for _ in 0..times.max(1) {
+        let own = run(&entry.text, ours.path())?;
+        let changed = run(&candidate.command, theirs.path())?;
+        ratios.push(changed / own);
+        same &= std::fs::read(ours.path())? == std::fs::read(theirs.path())?;
+    }
+    let ratio = Estimate::from_samples(ratios, 1).context("no runs")?;
+    Ok((same, ratio))
+}
+
+/// Random pipelines with awkward inputs: what is said to be the same always must be so, and what
+/// is recommended too.
+fn awkward_pairs(args: &Args, count: usize) -> Result<()> {
+    let contend = built("contend")?;
+    let folder = tempfile::tempdir()?;
+    let (mut candidates, mut always, mut recommended, mut lies, mut refused) = (0, 0, 0, 0, 0);
+    for (number, pair) in awkward::pairs(args.seed, count).enumerate() {
+        let (mut command, stdin) = pair.command(folder.path())?;
+        let output = command.stdin(stdin).stderr(Stdio::null()).output()?;
+        let Ok(record) = advised_on(&contend, &pair, folder.path(), args) else {
+            refused += 1;
+            println!("{number}: no record: {}", pair.pipeline);
+            continue;
+        };
+        for candidate in &record.candidates {
+            candidates += 1;
+            let promised = candidate.safety == Safety::Always;
+            always += usize::from(promised);
+            recommended += usize::from(candidate.verdict.recommends());
+            if !promised && !candidate.verdict.recommends() {
+                continue;
+            }
+            let changed = pair.changed(&candidate.command, folder.path())?;
+            let same = changed.stdout == output.stdout && changed.status == output.status;
+            if !same || promised && candidate.verdict == Verdict::Wrong {
+                lies += 1;
+                println!(
+                    "{number} ({:?}, {}): {}\n  {:?}: {}\n  {:?}, {:?} and {:?}",
+                    pair.kind,
+                    pair.locale,
+                    pair.pipeline,
+                    candidate.rewrite,
+                    candidate.command,
+                    candidate.difference,
+                    output.status,
+                    changed.status,
+                );
+            }
+        }
+    }
+    println!(
+        "{count} pipelines with awkward inputs, {refused} without a record: {candidates} changes, \
+         {always} said to be the same always, {recommended} recommended; {lies} of these wrong"
+    );
+    ensure!(lies == 0, "a recommendation cannot be trusted");
+    Ok(())
+}
+
+fn advised_on(contend: &Path, pair: &Pair, folder: &Path, args: &Args) -> Result<PipeRecord> {
+    let mut command = Command::new(contend);
+    command.args(["pipe", "--try", "--budget", "0.5", "--seed", &args.seed.to_string()]);
+    if pair.from_stdin {
+        command.args(["--stdin", awkward::FILE]);
+    }
+    command.current_dir(folder).env("LC_ALL", pair.locale);
+    record_of(command, &pair.pipeline)
+}
