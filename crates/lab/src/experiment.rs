@@ -131,6 +131,22 @@ pub struct Sample {
     pub limit: Option<LimitReport>,
     /// What is known only now.
     pub facts: Facts,
+    /// What each stage of a pipeline took.
+    #[serde(default)]
+    pub stages: Vec<StageSample>,
+}
+
+/// What a stage of a pipeline took, in nanoseconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StageSample {
+    /// What it is called.
+    pub stage: String,
+    /// From its start to its end.
+    pub real: f64,
+    /// CPU time in user mode.
+    pub user: f64,
+    /// CPU time in the kernel.
+    pub system: f64,
 }
 
 impl Sample {

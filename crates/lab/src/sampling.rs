@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use contend_record::lab::{Case, Metric, Stopped};
+use contend_record::lab::{Case, Metric, Stage, Stopped, Unit};
 use contend_record::stats::{self, Estimate};
 
-use crate::experiment::{Experiment, Sample, Sampling};
+use crate::experiment::{Experiment, Sample, Sampling, StageSample};
 use crate::plan::PlannedCase;
 use crate::protocol::Taken;
 
@@ -120,6 +120,7 @@ impl Samples {
         case.iterations = self.iterations;
         case.stopped = stopped;
         case.metrics = metrics(kept.iter().map(|&(_, sample)| sample));
+        case.stages = stages(&kept.iter().map(|&(_, sample)| sample).collect::<Vec<_>>());
         if let Some((_, last)) = kept.last() {
             case.limit.clone_from(&last.limit);
             case.facts = last.facts.clone();
@@ -129,15 +130,27 @@ impl Samples {
 }
 
 fn metrics<'a>(samples: impl Iterator<Item = &'a Sample>) -> BTreeMap<String, Metric> {
-    let mut metrics: BTreeMap<String, Metric> = BTreeMap::new();
+    let mut values: BTreeMap<String, (Unit, Vec<f64>)> = BTreeMap::new();
     for (name, &(value, unit)) in samples.flat_map(|sample| &sample.metrics) {
-        let empty = || Metric { unit, median: 0.0, samples: Vec::new() };
-        metrics.entry(name.clone()).or_insert_with(empty).samples.push(value);
+        values.entry(name.clone()).or_insert_with(|| (unit, Vec::new())).1.push(value);
     }
-    for metric in metrics.values_mut() {
-        metric.median = stats::median(&metric.samples).unwrap_or(0.0);
-    }
-    metrics
+    values.into_iter().map(|(name, (unit, values))| (name, Metric::of(unit, values))).collect()
+}
+
+/// The figures of each stage over the samples.
+fn stages(samples: &[&Sample]) -> Vec<Stage> {
+    let metric = |index: usize, of: fn(&StageSample) -> f64| {
+        let values = samples.iter().filter_map(|sample| sample.stages.get(index)).map(of);
+        Metric::of(Unit::Nanoseconds, values.collect())
+    };
+    let first = samples.first().map_or(&[][..], |sample| &sample.stages);
+    let stage = |(index, one): (usize, &StageSample)| Stage {
+        stage: one.stage.clone(),
+        real: metric(index, |stage| stage.real),
+        user: metric(index, |stage| stage.user),
+        system: metric(index, |stage| stage.system),
+    };
+    first.iter().enumerate().map(stage).collect()
 }
 
 /// How many iterations to do next so that a sample takes about this long; by trials, each at

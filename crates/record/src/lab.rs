@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::parameters::{Parameters, Value};
-use crate::stats::Line;
+use crate::stats::{self, Line};
 use crate::{Host, Warning};
 
 /// The schema's name and version.
@@ -108,6 +108,9 @@ pub struct Case {
     pub facts: BTreeMap<String, Value>,
     /// For experiments that look for a limit: which, and how it was recognised.
     pub limit: Option<LimitReport>,
+    /// For pipelines: what each stage took, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<Stage>,
     /// For demonstrations: what happened, step by step.
     pub timeline: Vec<Step>,
     /// What makes this case's figures worth less.
@@ -158,6 +161,20 @@ pub struct Metric {
     pub median: f64,
     /// One for each sample of the case, in the same order.
     pub samples: Vec<f64>,
+}
+
+/// A stage of a pipeline. Of several copies that run at once these are the means.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stage {
+    /// What it is called: its command, or what it is there for.
+    pub stage: String,
+    /// From its start to its end, in nanoseconds.
+    pub real: Metric,
+    /// CPU time in user mode, in nanoseconds, of it and the children that it waited for. The
+    /// kernel splits user and system time by ticks, their sum is exact.
+    pub user: Metric,
+    /// CPU time in the kernel, in nanoseconds.
+    pub system: Metric,
 }
 
 /// A line through cases that differ in one parameter alone: what one unit more takes.
@@ -267,6 +284,21 @@ pub struct Task {
     pub minor_faults: u64,
 }
 
+impl Metric {
+    /// Of these samples.
+    pub fn of(unit: Unit, samples: Vec<f64>) -> Self {
+        Self { unit, median: stats::median(&samples).unwrap_or(0.0), samples }
+    }
+}
+
+impl Stage {
+    /// CPU time by real time, in percent, as `time` prints it: 200 is two CPUs all the time.
+    pub fn cpu_percent(&self) -> f64 {
+        let cpu = self.user.median + self.system.median;
+        if self.real.median > 0.0 { 100.0 * cpu / self.real.median } else { 0.0 }
+    }
+}
+
 impl Case {
     /// A case without samples yet.
     pub fn new(experiment: &str, parameters: Parameters, unit: Unit) -> Self {
@@ -287,6 +319,7 @@ impl Case {
             metrics: BTreeMap::new(),
             facts: BTreeMap::new(),
             limit: None,
+            stages: Vec::new(),
             timeline: Vec::new(),
             warnings: Vec::new(),
             skipped: None,
