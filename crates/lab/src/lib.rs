@@ -7,10 +7,12 @@
 
 pub mod experiment;
 pub mod experiments;
+pub mod inputs;
 pub mod isolate;
 pub mod limits;
 pub mod noise;
 pub mod plan;
+pub mod programs;
 pub mod protocol;
 pub mod runner;
 pub mod sampling;

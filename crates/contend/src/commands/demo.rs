@@ -1,9 +1,7 @@
 //! `contend demo`: three pipelines on real work, and what is to be seen in them.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-
 use anyhow::{Context as _, Result};
+use contend_lab::inputs::{LINE, base64_lines};
 use contend_profile::pipeline::gate::proc_path;
 use contend_profile::pipeline::parse::parse;
 use contend_record::pipe::{BottleneckKind, PipeRecord};
@@ -15,12 +13,6 @@ use super::pipe::run_once;
 use crate::exit::Exit;
 use crate::output;
 use crate::settings::How;
-
-/// As in `base64 -w 76`.
-const LINE: usize = 76;
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// The same input in every run.
-const SEED: u64 = 20_211_216;
 
 /// A pipeline of the demonstration.
 struct Scene {
@@ -56,7 +48,7 @@ const SCENES: [Scene; 3] = [
 pub fn run((how, lines): (How, u64)) -> Result<Exit> {
     // It has no name, so nothing is left behind however contend ends.
     let mut input = tempfile::tempfile().context("cannot make a temporary file for the input")?;
-    make_input(&mut input, lines).with_context(|| {
+    base64_lines(&mut input, lines).with_context(|| {
         format!("cannot write the input to a file in {}", std::env::temp_dir().display())
     })?;
     output::stdout(&format!(
@@ -80,24 +72,6 @@ pub fn run((how, lines): (How, u64)) -> Result<Exit> {
     }
     output::stdout(&format!("\n{}", explanation(&records)))?;
     Ok(Exit::Success)
-}
-
-/// Lines of characters drawn from the base64 alphabet.
-fn make_input(file: &mut File, lines: u64) -> std::io::Result<()> {
-    let mut random = fastrand::Rng::with_seed(SEED);
-    let mut file = BufWriter::with_capacity(1 << 16, file);
-    let mut line = [b'\n'; LINE + 1];
-    for _ in 0..lines {
-        for ten in line[..LINE].chunks_mut(10) {
-            let mut bits = random.u64(..);
-            for character in ten {
-                *character = ALPHABET[usize::try_from(bits & 63).unwrap_or(0)];
-                bits >>= 6;
-            }
-        }
-        file.write_all(&line)?;
-    }
-    file.flush()
 }
 
 /// What the three runs show, in their own figures.
@@ -183,25 +157,5 @@ fn comparison(new: f64, old: f64) -> &'static str {
         ratio if ratio < 0.95 => "lowers",
         ratio if ratio > 1.05 => "raises",
         _ => "hardly changes",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_input_is_lines_of_base64_and_always_the_same() {
-        let [first, second] = [(), ()].map(|()| {
-            let mut file = tempfile::tempfile().expect("a file");
-            make_input(&mut file, 1000).expect("room");
-            std::fs::read(proc_path(&file)).expect("there")
-        });
-        assert!(first == second);
-        let lines: Vec<_> = first.split(|&byte| byte == b'\n').collect();
-        assert_eq!(lines.len(), 1001);
-        assert!(
-            lines[..1000].iter().all(|l| l.len() == LINE && l.iter().all(|b| ALPHABET.contains(b)))
-        );
     }
 }

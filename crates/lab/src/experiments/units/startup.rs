@@ -2,8 +2,6 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use contend_record::lab::Unit;
@@ -17,6 +15,7 @@ use super::tiny::{self, TinyProgram};
 use crate::experiment::{
     Experiment, Facts, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
+use crate::programs::{self, find};
 use crate::timing::Timed;
 
 /// The row of the table.
@@ -54,6 +53,14 @@ const fn direct(name: &'static str, arguments: &'static [&'static str]) -> What 
     What { name, program: Some(name), arguments, repeated: None, version: &["--version"] }
 }
 
+const fn named(
+    name: &'static str,
+    program: &'static str,
+    arguments: &'static [&'static str],
+) -> What {
+    What { name, ..direct(program, arguments) }
+}
+
 const fn looped(name: &'static str, repeated: &'static str) -> What {
     let program = Some("bash");
     What { name, program, arguments: &[], repeated: Some(repeated), version: &["--version"] }
@@ -67,6 +74,8 @@ const COMMANDS: &[What] = &[
     direct("bash", &["-c", ":"]),
     What { version: &["-W", "version"], ..direct("mawk", &["BEGIN {}"]) },
     direct("gawk", &["BEGIN {}"]),
+    What { version: &["--help"], ..named("busybox-awk", "busybox", &["awk", "BEGIN {}"]) },
+    direct("original-awk", &["BEGIN {}"]),
     direct("perl", &["-e", "1"]),
     direct("python3", &["-c", "pass"]),
     direct("node", &["-e", "0"]),
@@ -90,29 +99,22 @@ fn what(parameters: &Parameters) -> Option<&'static What> {
     COMMANDS.iter().find(|what| Some(what.name) == parameters.text("command"))
 }
 
-fn unavailable(parameters: &Parameters) -> Option<String> {
+pub(in crate::experiments) fn unavailable(parameters: &Parameters) -> Option<String> {
     let what = what(parameters)?;
     if what.name == "static" {
         return tiny::unavailable();
     }
     let repeated = what.repeated.and_then(repeated_program);
-    let missing = what.program.into_iter().chain(repeated).find(|name| find(name).is_none())?;
-    Some(format!("{missing} is not installed"))
+    programs::missing(what.program.into_iter().chain(repeated))
 }
 
 fn repeated_program(repeated: &'static str) -> Option<&'static str> {
     repeated.strip_prefix("PROGRAM:")?.split(' ').next()
 }
 
-/// Where a program is.
-fn find(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| {
-        path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-    })
-}
-
-fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
+pub(in crate::experiments) fn subject(
+    parameters: &Parameters,
+) -> Result<Box<dyn Subject>, SubjectError> {
     let wrong = |name: &str| SubjectError::Wrong(format!("{name} is not there"));
     let what = what(parameters).ok_or_else(|| wrong("the command"))?;
     let mut facts = Parent::new(&Parameters::new())?.facts();
@@ -127,7 +129,7 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
             let program = find(program).ok_or_else(|| wrong(program))?;
             facts.extend(describe(&program, what));
             let turns = parameters.number("turns").unwrap_or(1);
-            let mut arguments = vec![name.to_owned()];
+            let mut arguments = vec![what.program.unwrap_or(name).to_owned()];
             match what.repeated {
                 None => arguments.extend(what.arguments.iter().map(|&argument| argument.into())),
                 Some(repeated) => arguments.extend(["-c".to_owned(), text(repeated, turns)?]),

@@ -1,0 +1,128 @@
+//! What pipelines are given to work on: the same bytes on every machine.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsRawFd;
+
+use rustix::fs::MemfdFlags;
+
+/// The document that is repeated.
+pub const EXAMPLE: &str = include_str!("experiments/pipeline/menu.json");
+
+/// Characters of a line of [`base64_lines`], as in `base64 -w 76`.
+pub const LINE: usize = 76;
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const SEED: u64 = 20_211_216;
+
+/// Writes a JSON array of so many times [`EXAMPLE`], 243 bytes each.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn json_array(to: impl Write, count: u64) -> io::Result<()> {
+    let mut to = BufWriter::with_capacity(1 << 16, to);
+    to.write_all(b"[")?;
+    for index in 0..count {
+        to.write_all(if index == 0 { b"" } else { b",\n" })?;
+        to.write_all(EXAMPLE.trim_end().as_bytes())?;
+    }
+    to.write_all(b"]\n")?;
+    to.flush()
+}
+
+/// Writes so many lines of characters drawn from the base64 alphabet, always the same.
+///
+/// # Errors
+/// When they cannot be written.
+pub fn base64_lines(to: impl Write, count: u64) -> io::Result<()> {
+    let mut random = fastrand::Rng::with_seed(SEED);
+    let mut to = BufWriter::with_capacity(1 << 16, to);
+    let mut line = [b'\n'; LINE + 1];
+    for _ in 0..count {
+        for ten in line[..LINE].chunks_mut(10) {
+            let mut bits = random.u64(..);
+            for character in ten {
+                *character = ALPHABET[usize::try_from(bits & 63).unwrap_or(0)];
+                bits >>= 6;
+            }
+        }
+        to.write_all(&line)?;
+    }
+    to.flush()
+}
+
+/// An input in memory, which any number of readers can read from its start.
+#[derive(Debug)]
+pub struct Input {
+    file: File,
+    bytes: u64,
+}
+
+impl Input {
+    /// Makes one of what `write` writes.
+    ///
+    /// # Errors
+    /// When the kernel has no files in memory, or no memory.
+    pub fn of(write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<Self> {
+        let file = File::from(rustix::fs::memfd_create("contend-input", MemfdFlags::CLOEXEC)?);
+        write(&file)?;
+        let bytes = file.metadata()?.len();
+        Ok(Self { file, bytes })
+    }
+
+    /// How long it is.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// A reader of its own.
+    ///
+    /// # Errors
+    /// When it cannot be opened once more.
+    pub fn open(&self) -> io::Result<File> {
+        File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn lines_are_of_base64_and_always_the_same() {
+        let [first, second] = [(), ()].map(|()| {
+            let mut text = Vec::new();
+            base64_lines(&mut text, 1000).expect("memory");
+            text
+        });
+        assert!(first == second);
+        let lines: Vec<_> = first.split(|&byte| byte == b'\n').collect();
+        assert_eq!(lines.len(), 1001);
+        assert!(
+            lines[..1000].iter().all(|l| l.len() == LINE && l.iter().all(|b| ALPHABET.contains(b)))
+        );
+    }
+
+    #[test]
+    fn the_array_holds_the_example_so_many_times() {
+        let example: serde_json::Value = serde_json::from_str(EXAMPLE).expect("JSON");
+        for count in [0, 1, 3] {
+            let mut text = Vec::new();
+            json_array(&mut text, count).expect("memory");
+            let array: Vec<serde_json::Value> = serde_json::from_slice(&text).expect("JSON");
+            assert_eq!(array.len() as u64, count);
+            assert!(array.iter().all(|one| *one == example));
+        }
+    }
+
+    #[test]
+    fn every_reader_of_an_input_reads_all_of_it() {
+        let input = Input::of(|mut file| file.write_all(b"abc")).expect("memory");
+        assert_eq!(input.bytes(), 3);
+        for _ in 0..2 {
+            let mut text = String::new();
+            input.open().expect("it is there").read_to_string(&mut text).expect("text");
+            assert_eq!(text, "abc");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The programs of this machine that experiments start.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+/// Where a program is.
+pub fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| {
+        path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    })
+}
+
+/// Why something that needs these programs cannot be done here, if so.
+pub fn missing<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let missing = names.into_iter().find(|name| find(name).is_none())?;
+    Some(format!("{missing} is not installed"))
+}
