@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use contend_lab::experiment::{Cap, Experiment, Scope, Size};
+use contend_lab::experiments;
 use contend_lab::plan::{Only, Plan};
-use contend_lab::{experiments, suites};
+use contend_lab::suites::{self, Suite};
 use contend_profile::pipeline::parse::{Parsed, parse};
 use contend_profile::predict::what_if::Question;
 use contend_profile::trial::repeatable::check_repeatable;
@@ -259,7 +260,7 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
         LabVerb::Suite(args) => {
             let suite = suites::find(&args.name).ok_or_else(|| unknown_suite(&args.name))?;
             let title = format!("suite {}", suite.name);
-            (Some(suite.name), suite.experiments(), title, args.how)
+            (Some(suite), suite.experiments(), title, args.how)
         }
     };
     let plan = plan(suite, &experiments, &how)?;
@@ -297,7 +298,7 @@ fn unknown_suite(name: &str) -> UsageError {
 }
 
 fn plan(
-    suite: Option<&'static str>,
+    suite: Option<&'static Suite>,
     experiments: &[&'static Experiment],
     how: &HowArgs,
 ) -> Result<Plan, UsageError> {

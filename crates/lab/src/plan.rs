@@ -5,6 +5,7 @@ use std::time::Duration;
 use contend_record::parameters::Parameters;
 
 use crate::experiment::{Experiment, Scope, Size};
+use crate::suites::Suite;
 
 /// One case to measure.
 #[derive(Debug, Clone)]
@@ -56,7 +57,7 @@ fn admits(only: &[Only], all: &[Parameters], parameters: &Parameters) -> bool {
 impl Plan {
     /// The plan for these experiments; the budget is by their number unless one is given.
     pub fn new(
-        suite: Option<&'static str>,
+        suite: Option<&'static Suite>,
         experiments: &[&'static Experiment],
         scope: Scope,
         only: &[Only],
@@ -75,21 +76,27 @@ impl Plan {
                 admitted.map(of).collect::<Vec<_>>()
             })
             .collect();
-        let budget = budget.unwrap_or_else(|| usual_budget(&cases, scope.size));
+        let budget = budget.unwrap_or_else(|| {
+            let most = suite.map_or(USUAL_BUDGET_SECONDS, |suite| suite.budget_seconds);
+            usual_budget(&cases, scope.size, most)
+        });
         let sample = Duration::from_millis(match scope.size {
             Size::Full => 20,
             Size::Quick => 5,
             Size::Smallest => 1,
         });
-        Self { suite, cases, scope, budget, sample, seed }
+        Self { suite: suite.map(|suite| suite.name), cases, scope, budget, sample, seed }
     }
 }
 
+/// The most time that is used for measuring unless more is asked for, in seconds.
+pub const USUAL_BUDGET_SECONDS: f64 = 45.0;
+
 /// Enough for dozens of samples of each case, or as long as anyone likes to wait.
-fn usual_budget(cases: &[PlannedCase], size: Size) -> Duration {
+fn usual_budget(cases: &[PlannedCase], size: Size, most: f64) -> Duration {
     let count = cases.len() as f64;
     let seconds = match size {
-        Size::Full => (3.0 * count).min(45.0),
+        Size::Full => (3.0 * count).min(most),
         Size::Quick => (0.5 * count).min(8.0),
         Size::Smallest => 0.1,
     };

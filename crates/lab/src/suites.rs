@@ -2,6 +2,7 @@
 
 use crate::experiment::Experiment;
 use crate::experiments::matching;
+use crate::plan::USUAL_BUDGET_SECONDS;
 
 /// One suite.
 #[derive(Debug)]
@@ -12,14 +13,25 @@ pub struct Suite {
     pub summary: &'static str,
     /// The experiments, by name or pattern.
     pub patterns: &'static [&'static str],
+    /// The most time for measuring it takes by itself, in seconds.
+    pub budget_seconds: f64,
 }
 
 /// All suites.
-pub const SUITES: &[Suite] = &[Suite {
-    name: "process-thread",
-    summary: "what a process and a thread cost: sharing, memory, creation, limit, start-up",
-    patterns: &["sharing/*", "units/*"],
-}];
+pub const SUITES: &[Suite] = &[
+    Suite {
+        name: "process-thread",
+        summary: "what a process and a thread cost: sharing, memory, creation, limit, start-up",
+        patterns: &["sharing/*", "units/*"],
+        budget_seconds: USUAL_BUDGET_SECONDS,
+    },
+    Suite {
+        name: "pipeline",
+        summary: "what pipes cost and bring: a JSON parser in awk, seds, filters, sort, start-up",
+        patterns: &["pipeline/*"],
+        budget_seconds: 75.0,
+    },
+];
 
 /// The suite of this name.
 pub fn find(name: &str) -> Option<&'static Suite> {

@@ -45,6 +45,19 @@ pub fn spawn(
     command.spawn()
 }
 
+/// Starts `command` as a child that the kernel kills when the thread that started it ends.
+///
+/// # Errors
+/// When the program cannot be started.
+pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
+    // SAFETY: the closure runs between fork and exec and makes one async-signal-safe call.
+    unsafe {
+        command
+            .pre_exec(|| Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?))
+    };
+    command.spawn()
+}
+
 /// The signal that tells the process of a case that whoever started it has died.
 pub const ORPHANED: Signal = Signal::USR1;
 

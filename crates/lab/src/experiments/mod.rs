@@ -1,6 +1,7 @@
 //! The experiments: one file each, and the one table.
 
 mod engine;
+pub mod pipeline;
 mod sharing;
 mod units;
 
@@ -17,6 +18,11 @@ pub const TABLE: &[&Experiment] = &[
     &units::memory::EXPERIMENT,
     &units::limit::EXPERIMENT,
     &units::startup::EXPERIMENT,
+    &pipeline::JSON,
+    &pipeline::SED,
+    &pipeline::FILTER,
+    &pipeline::HOLD,
+    &pipeline::STARTUP,
 ];
 
 /// The experiment of this name.

@@ -1,0 +1,47 @@
+//! `pipeline/filter`: the stage that lets few lines through, first or last.
+
+use contend_record::lab::Unit;
+use contend_record::parameters::Parameters;
+
+use super::Pipeline;
+use super::stages::Stage;
+use crate::experiment::{Experiment, Sampling, Scope, Subject, SubjectError, never_hands_over};
+use crate::programs;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "pipeline/filter",
+    summary: "sed then a filter against the filter first, by grep and by sed",
+    about: "Lines of base64, the same in every run, of which one in 55 holds `00`, go through `sed \
+            s/a/A/g` and a filter for those lines: `grep 00` or `sed -n /00/p`. The filter is the \
+            second stage (`order` late) or the first (early); what comes out is the same. The \
+            value is the real time of the whole; each stage's times are in the record.",
+    unit: Unit::Nanoseconds,
+    sampling: Sampling::Fixed(5),
+    fit_over: None,
+    cases,
+    unavailable: |_| programs::missing(["sed", "grep"]),
+    hands_over: never_hands_over,
+    subject,
+};
+
+fn cases(scope: &Scope) -> Vec<Parameters> {
+    let lines = scope.choose(&[1_000_000], &[100_000], &[500])[0];
+    let case = |(filter, order): (&str, &str)| {
+        Parameters::new().with("filter", filter).with("order", order).with("lines", lines)
+    };
+    [("grep", "late"), ("grep", "early"), ("sed", "late"), ("sed", "early")].map(case).to_vec()
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "as every subject of the table")]
+fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
+    let filter = match parameters.text("filter") {
+        Some("grep") => Stage::new(&["grep", "00"]),
+        _ => Stage::new(&["sed", "-n", "/00/p"]),
+    };
+    let mut stages = vec![Stage::new(&["sed", "s/a/A/g"]), filter];
+    if parameters.text("order") == Some("early") {
+        stages.reverse();
+    }
+    Ok(Box::new(Pipeline::on_lines(parameters.number("lines").unwrap_or(0), stages)))
+}

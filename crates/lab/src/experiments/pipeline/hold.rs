@@ -1,0 +1,123 @@
+//! `pipeline/hold`: stages that keep what they have read, shown by when each line comes out.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use contend_record::lab::{Step, Unit};
+use contend_record::parameters::Parameters;
+use contend_sys::child::{ExitStatus, reap};
+use contend_sys::{Pid, spawn};
+
+use crate::experiment::{
+    Attempt, Experiment, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+};
+use crate::programs;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "pipeline/hold",
+    summary: "sort and xargs hold their output: when lines are produced, and when they arrive",
+    about: "Five lines are produced with a pause after each, go through a stage, and arrive; the \
+            case's process writes and reads itself. The stage is `cat`, which passes each on; \
+            `sort` and `xargs echo`, which must have all; or `xargs -n 1 echo`, which starts a \
+            command for each. The value is the median time from production to arrival; the steps \
+            are in the record.",
+    unit: Unit::Nanoseconds,
+    sampling: Sampling::Fixed(1),
+    fit_over: None,
+    cases,
+    unavailable: |parameters| programs::missing([words(parameters)[0]]),
+    hands_over: never_hands_over,
+    subject: |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
+};
+
+const LINES: u64 = 5;
+const STAGES: [&str; 4] = ["cat", "sort", "xargs echo", "xargs -n 1 echo"];
+
+fn cases(scope: &Scope) -> Vec<Parameters> {
+    let pause = scope.choose(&[200], &[100], &[20])[0];
+    let case = |stage| Parameters::new().with("stage", stage).with("pause_ms", pause);
+    STAGES.map(case).to_vec()
+}
+
+fn words(parameters: &Parameters) -> Vec<&str> {
+    parameters.text("stage").unwrap_or("cat").split(' ').collect()
+}
+
+struct Demonstration(Parameters);
+
+impl Subject for Demonstration {
+    fn sample(&mut self, _: u64, tell: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        let pause = Duration::from_millis(self.0.number("pause_ms").unwrap_or(0));
+        let began = Instant::now();
+        let words = words(&self.0);
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = spawn::spawn_bound(&mut command).attempt("start the stage")?;
+        let pid = Pid::from_child(&child);
+        let ends = child.stdin.take().zip(child.stdout.take());
+        let passed = ends
+            .ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+            .and_then(|(input, output)| pass(input, output, pause, began));
+        let ended = reap(pid).attempt("wait for the stage")?.status;
+        let (produced, arrived) = passed.attempt("pass lines through the stage")?;
+        if ended != ExitStatus::Exited(0) || arrived.len() != produced.len() {
+            return Err(SubjectError::Wrong(format!("{} ended with {ended:?}", words.join(" "))));
+        }
+        steps(&words.join(" "), &produced, &arrived).into_iter().for_each(tell);
+        let held = |(produced, arrived): (&Duration, &Duration)| {
+            arrived.saturating_sub(*produced).as_nanos() as f64
+        };
+        let held: Vec<f64> = produced.iter().zip(&arrived).map(held).collect();
+        let median = contend_record::stats::median(&held).unwrap_or(0.0);
+        Ok(Sample::of(median).with("first_line", Unit::Nanoseconds, held[0]))
+    }
+}
+
+/// What happened to the lines, in the order of time.
+fn steps(stage: &str, produced: &[Duration], arrived: &[Duration]) -> Vec<Step> {
+    let step = |what: &str, number: usize, at: &Duration| Step {
+        at_seconds: at.as_secs_f64(),
+        who: stage.to_owned(),
+        what: format!("line {} {what}", number + 1),
+        address: None,
+        value: None,
+        tasks: Vec::new(),
+    };
+    let produced = produced.iter().enumerate().map(|(i, at)| step("is produced", i, at));
+    let arrived = arrived.iter().enumerate().map(|(i, at)| step("arrives", i, at));
+    let mut steps: Vec<_> = produced.chain(arrived).collect();
+    steps.sort_by(|one, other| one.at_seconds.total_cmp(&other.at_seconds));
+    steps
+}
+
+/// When each line was produced and when it arrived.
+type Passed = (Vec<Duration>, Vec<Duration>);
+
+/// Produces lines in a thread and receives them here; a word is a line, wherever its line ends.
+fn pass(
+    mut input: ChildStdin,
+    output: ChildStdout,
+    pause: Duration,
+    began: Instant,
+) -> io::Result<Passed> {
+    std::thread::scope(|scope| {
+        let producer = scope.spawn(move || -> io::Result<Vec<Duration>> {
+            let mut produced = Vec::new();
+            for line in 1..=LINES {
+                produced.push(began.elapsed());
+                writeln!(input, "{line}")?;
+                std::thread::sleep(pause);
+            }
+            Ok(produced)
+        });
+        let mut arrived = Vec::new();
+        for line in BufReader::new(output).lines() {
+            let at = began.elapsed();
+            arrived.extend(line?.split_whitespace().map(|_| at));
+        }
+        let produced = producer.join().map_err(|_| io::Error::other("the producer panicked"))??;
+        Ok((produced, arrived))
+    })
+}

@@ -1,0 +1,67 @@
+//! `pipeline/json`: a tokenizer and a parser for JSON, connected by a pipe.
+
+use contend_record::lab::Unit;
+use contend_record::parameters::Parameters;
+
+use super::Pipeline;
+use super::awk;
+use crate::experiment::{Experiment, Sampling, Scope, Subject, SubjectError, never_hands_over};
+use crate::inputs::{Input, json_array};
+use crate::programs;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "pipeline/json",
+    summary: "a JSON tokenizer in awk piped into a parser in awk: per stage, and ten copies",
+    about: "An array of many copies of an example document, some 24 MB in all, goes through a \
+            tokenizer and a parser in awk, under every awk that is installed; the output goes to \
+            /dev/null. The tokenizer is one command, or four (tr | tr | awk | awk) that do the \
+            same. The value is the real time of the whole; each stage's real, user and system time \
+            are in the record, from wait4. With `copies` 10, ten such pipelines run at once, each \
+            on a twentieth of the documents: half as much in all. busybox, by far the slowest, \
+            gets a quarter of what the others get. `contend generate awk` prints the programs. The \
+            locale is the environment's, and recorded.",
+    unit: Unit::Nanoseconds,
+    sampling: Sampling::Fixed(3),
+    fit_over: None,
+    cases,
+    unavailable,
+    hands_over: never_hands_over,
+    subject,
+};
+
+fn cases(scope: &Scope) -> Vec<Parameters> {
+    let documents = scope.choose(&[100_000], &[8000], &[80])[0];
+    let mut cases = Vec::new();
+    for copies in [1, 10] {
+        for (kind, _) in awk::KINDS {
+            // It writes every line at once, and takes many times as long as the others.
+            let slow = if kind == "busybox" { 4 } else { 1 };
+            for tokenizer in ["one", "four"] {
+                let each = documents / slow / if copies == 1 { 1 } else { 20 };
+                let case = Parameters::new().with("awk", kind).with("tokenizer", tokenizer);
+                cases.push(case.with("copies", copies).with("documents", each));
+            }
+        }
+    }
+    cases
+}
+
+fn unavailable(parameters: &Parameters) -> Option<String> {
+    let awk = parameters.text("awk").and_then(awk::command)?;
+    programs::missing([awk[0], "tr"])
+}
+
+fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
+    let wrong = || SubjectError::Wrong(format!("there is no such case: {parameters}"));
+    let awk = parameters.text("awk").and_then(awk::command).ok_or_else(wrong)?;
+    let mut stages = match parameters.text("tokenizer") {
+        Some("one") => awk::tokenizer(awk),
+        _ => awk::tokenizer_of_four(awk),
+    };
+    stages.push(awk::parser(awk));
+    let documents = parameters.number("documents").ok_or_else(wrong)?;
+    let copies = parameters.number("copies").unwrap_or(1);
+    let input = Box::new(move || Input::of(|file| json_array(file, documents)));
+    Ok(Box::new(Pipeline { stages, copies, input }))
+}

@@ -1,0 +1,48 @@
+//! `pipeline/sed`: four seds in a row, or one that does the work of four.
+
+use contend_record::lab::Unit;
+use contend_record::parameters::Parameters;
+
+use super::Pipeline;
+use super::stages::Stage;
+use crate::experiment::{Experiment, Sampling, Scope, Subject, SubjectError, never_hands_over};
+use crate::programs;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "pipeline/sed",
+    summary: "four seds in a row against one that does their work, with and without a slow stage",
+    about: "Lines of 76 characters of base64, the same in every run, go through four seds that \
+            each replace one letter (`form` piped), or one that replaces all four (fused); with \
+            `slow`, `sed 's/[0-9]//g'` follows. The output goes to /dev/null. The value is the \
+            real time of the whole; each stage's times are in the record.",
+    unit: Unit::Nanoseconds,
+    sampling: Sampling::Fixed(5),
+    fit_over: None,
+    cases,
+    unavailable: |_| programs::missing(["sed"]),
+    hands_over: never_hands_over,
+    subject,
+};
+
+const LETTERS: [&str; 4] = ["s/a/A/g", "s/b/B/g", "s/c/C/g", "s/d/D/g"];
+
+fn cases(scope: &Scope) -> Vec<Parameters> {
+    let lines = scope.choose(&[1_000_000], &[100_000], &[500])[0];
+    let case = |(form, slow): (&str, bool)| {
+        Parameters::new().with("form", form).with("slow", slow).with("lines", lines)
+    };
+    [("piped", false), ("fused", false), ("piped", true), ("fused", true)].map(case).to_vec()
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "as every subject of the table")]
+fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
+    let mut stages: Vec<_> = match parameters.text("form") {
+        Some("piped") => LETTERS.iter().map(|letter| Stage::new(&["sed", letter])).collect(),
+        _ => vec![Stage::new(&["sed", &LETTERS.join("; ")])],
+    };
+    if parameters.flag("slow") {
+        stages.push(Stage::new(&["sed", "s/[0-9]//g"]));
+    }
+    Ok(Box::new(Pipeline::on_lines(parameters.number("lines").unwrap_or(0), stages)))
+}

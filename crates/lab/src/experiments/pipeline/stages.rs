@@ -1,0 +1,276 @@
+//! Runs pipelines without a shell: a program a stage, each connected to the next by a pipe.
+//!
+//! This process holds no end of a pipe once the stages are there. It learns of their ends from
+//! descriptors of processes and waits for each of them, so that the kernel says what it has used;
+//! real time goes from a stage's start to its end. Whatever happens, no stage is left behind.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use contend_record::lab::Unit;
+use contend_record::stats::median;
+use contend_sys::child::{ExitStatus, Usage, reap};
+use contend_sys::{Pid, Signal, spawn};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{PidfdFlags, kill_process, pidfd_open};
+
+use crate::experiment::{Attempt, Sample, StageSample, SubjectError};
+use crate::inputs::Input;
+
+/// One stage: its program, with arguments.
+#[derive(Debug, Clone)]
+pub struct Stage {
+    /// What it is called in tables.
+    pub label: String,
+    /// The program's name and its arguments.
+    pub words: Vec<String>,
+}
+
+impl Stage {
+    /// A stage that is called by its own words.
+    pub fn new(words: &[&str]) -> Self {
+        let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
+        Self { label: words.join(" "), words }
+    }
+}
+
+/// A stage that is running, or was.
+struct Running {
+    pid: Pid,
+    /// Becomes readable at its end.
+    end: OwnedFd,
+    began: Instant,
+    /// When it was found to have ended, how, and what it had used.
+    ended: Option<(Instant, ExitStatus, Usage)>,
+}
+
+impl Running {
+    fn start(stage: &Stage, input: Stdio, output: Stdio, errors: &File) -> io::Result<Self> {
+        let (program, arguments) = stage.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(input).stdout(output).stderr(errors.try_clone()?);
+        let began = Instant::now();
+        let pid = Pid::from_child(&spawn::spawn_bound(&mut command)?);
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(end) => Ok(Self { pid, end, began, ended: None }),
+            Err(error) => {
+                let _ = kill_process(pid, Signal::KILL);
+                reap(pid)?;
+                Err(error.into())
+            }
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        let at = Instant::now();
+        let reaped = reap(self.pid)?;
+        self.ended = Some((at, reaped.status, reaped.usage));
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            // Until it is reaped, nobody else can have its number.
+            let _ = kill_process(self.pid, Signal::KILL);
+            let _ = reap(self.pid);
+        }
+    }
+}
+
+/// Times of a whole pipeline and of its stages.
+#[derive(Debug, Clone)]
+struct Times {
+    real: Duration,
+    stages: Vec<(Duration, Usage)>,
+}
+
+impl Times {
+    fn user(&self) -> Duration {
+        self.stages.iter().map(|(_, usage)| usage.user).sum()
+    }
+
+    fn system(&self) -> Duration {
+        self.stages.iter().map(|(_, usage)| usage.system).sum()
+    }
+}
+
+/// Runs so many copies of a pipeline at once on the same input and throws their output away.
+/// The value is the real time of all in nanoseconds.
+///
+/// # Errors
+/// When a stage cannot be started or does not end with status 0; the message has its first
+/// line of standard error.
+pub fn run(stages: &[Stage], input: &Input, copies: u64) -> Result<Sample, SubjectError> {
+    let mut errors = File::from(
+        rustix::fs::memfd_create("contend-errors", rustix::fs::MemfdFlags::CLOEXEC)
+            .attempt("keep the messages of stages")?,
+    );
+    let began = Instant::now();
+    let mut running = Vec::new();
+    for _ in 0..copies {
+        running.push(start(stages, input, &errors)?);
+    }
+    await_all(&mut running).attempt("wait for stages")?;
+    let real = began.elapsed();
+    for pipeline in &running {
+        for (stage, one) in stages.iter().zip(pipeline) {
+            check(stage, one, &mut errors)?;
+        }
+    }
+    let times: Vec<_> = running.iter().map(|pipeline| times(pipeline)).collect();
+    Ok(sample(stages, &times, real, input.bytes() * copies))
+}
+
+fn start(stages: &[Stage], input: &Input, errors: &File) -> Result<Vec<Running>, SubjectError> {
+    let mut running = Vec::new();
+    let mut next = Stdio::from(input.open().attempt("read the input")?);
+    for (index, stage) in stages.iter().enumerate() {
+        let (output, after) = if index + 1 == stages.len() {
+            (Stdio::null(), Stdio::null())
+        } else {
+            let (reader, writer) = io::pipe().attempt("make a pipe")?;
+            (Stdio::from(writer), Stdio::from(reader))
+        };
+        let input = std::mem::replace(&mut next, after);
+        let what = format!("start {}", stage.words.first().map_or("a stage", String::as_str));
+        running.push(Running::start(stage, input, output, errors).attempt(&what)?);
+    }
+    Ok(running)
+}
+
+/// Waits until all have ended, noting each end as it comes.
+fn await_all(pipelines: &mut [Vec<Running>]) -> io::Result<()> {
+    loop {
+        let mut left: Vec<&mut Running> =
+            pipelines.iter_mut().flatten().filter(|stage| stage.ended.is_none()).collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        let mut ends: Vec<_> =
+            left.iter().map(|stage| PollFd::new(&stage.end, PollFlags::IN)).collect();
+        match poll(&mut ends, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            other => other?,
+        };
+        let ended: Vec<bool> = ends.iter().map(|end| !end.revents().is_empty()).collect();
+        for (stage, _) in left.iter_mut().zip(ended).filter(|(_, ended)| *ended) {
+            stage.finish()?;
+        }
+    }
+}
+
+fn check(stage: &Stage, running: &Running, errors: &mut File) -> Result<(), SubjectError> {
+    let how = match running.ended {
+        Some((_, ExitStatus::Exited(0), _)) => return Ok(()),
+        Some((_, ExitStatus::Exited(status), _)) => format!("ended with status {status}"),
+        Some((_, ExitStatus::Signaled(signal), _)) => {
+            format!("was killed by SIG{}", contend_record::signal::name(signal).unwrap_or("?"))
+        }
+        None => "did not end".to_owned(),
+    };
+    let mut text = Vec::new();
+    let _ = errors.rewind().and_then(|()| errors.read_to_end(&mut text)); // else without a line
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().next().map_or_else(String::new, |line| format!(": {line}"));
+    Err(SubjectError::Wrong(format!("{} {how}{line}", stage.label)))
+}
+
+fn times(pipeline: &[Running]) -> Times {
+    let end = |stage: &Running| stage.ended.map_or(stage.began, |(at, _, _)| at);
+    let began = pipeline.first().map(|stage| stage.began);
+    let real = pipeline.iter().map(end).max().zip(began);
+    let stages = pipeline.iter().map(|stage| {
+        let usage = stage.ended.map(|(_, _, usage)| usage).unwrap_or_default();
+        (end(stage).saturating_duration_since(stage.began), usage)
+    });
+    Times {
+        real: real.map_or(Duration::ZERO, |(end, began)| end.saturating_duration_since(began)),
+        stages: stages.collect(),
+    }
+}
+
+/// Of several copies a stage's figures are the means, and a copy's are the medians.
+fn sample(stages: &[Stage], copies: &[Times], real: Duration, bytes: u64) -> Sample {
+    let nanos = |time: Duration| time.as_nanos() as f64;
+    let mean = |of: &dyn Fn(&Times) -> Duration| {
+        copies.iter().map(|times| nanos(of(times))).sum::<f64>() / copies.len().max(1) as f64
+    };
+    let middle = |of: &dyn Fn(&Times) -> Duration| {
+        median(&copies.iter().map(|times| nanos(of(times))).collect::<Vec<_>>()).unwrap_or(0.0)
+    };
+    let all = |of: &dyn Fn(&Times) -> Duration| mean(of) * copies.len() as f64;
+    let stage = |(index, stage): (usize, &Stage)| StageSample {
+        stage: stage.label.clone(),
+        real: mean(&|times| times.stages[index].0),
+        user: mean(&|times| times.stages[index].1.user),
+        system: mean(&|times| times.stages[index].1.system),
+    };
+    let mut sample = Sample::of(nanos(real))
+        .with("user", Unit::Nanoseconds, all(&Times::user))
+        .with("system", Unit::Nanoseconds, all(&Times::system))
+        .with("input", Unit::Bytes, bytes as f64);
+    if copies.len() > 1 {
+        sample = sample
+            .with("copy_real", Unit::Nanoseconds, middle(&|times| times.real))
+            .with("copy_user", Unit::Nanoseconds, middle(&Times::user))
+            .with("copy_system", Unit::Nanoseconds, middle(&Times::system));
+    }
+    sample.stages = stages.iter().enumerate().map(stage).collect();
+    sample
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn input() -> Input {
+        Input::of(|mut file| file.write_all(b"one\ntwo\n")).expect("memory")
+    }
+
+    fn sh(text: &str) -> Stage {
+        Stage::new(&["sh", "-c", text])
+    }
+
+    #[test]
+    fn every_stage_reads_what_the_one_before_it_wrote() {
+        let stages = [Stage::new(&["cat"]), sh("grep two"), sh("[ \"$(cat)\" = two ]")];
+        let sample = run(&stages, &input(), 1).expect("it works");
+        assert_eq!(sample.stages.len(), 3);
+        assert_eq!(sample.stages[0].stage, "cat");
+        assert!(sample.stages.iter().all(|stage| stage.real > 0.0 && stage.real <= sample.value));
+        let cpu: f64 = sample.stages.iter().map(|stage| stage.user + stage.system).sum();
+        let all = sample.metrics["user"].0 + sample.metrics["system"].0;
+        assert!((cpu - all).abs() < 1.0, "{cpu} {all}");
+        assert_eq!(sample.metrics["input"], (8.0, Unit::Bytes));
+    }
+
+    #[test]
+    fn copies_all_read_the_whole_input() {
+        let sample = run(&[sh("[ $(wc -l) = 2 ]"), Stage::new(&["cat"])], &input(), 10);
+        let sample = sample.expect("it works");
+        assert_eq!(sample.metrics["input"], (80.0, Unit::Bytes));
+        assert!(sample.metrics["copy_real"].0 <= sample.value);
+    }
+
+    #[test]
+    fn a_stage_that_fails_is_named_with_its_words() {
+        let stages = [Stage::new(&["cat"]), sh("echo no room >&2; exit 3")];
+        let error = run(&stages, &input(), 1).expect_err("it fails").to_string();
+        assert!(error.ends_with("ended with status 3: no room"), "{error}");
+        let error = run(&[sh("kill -KILL $$")], &input(), 1).expect_err("it is killed");
+        assert!(error.to_string().ends_with("was killed by SIGKILL"), "{error}");
+    }
+
+    #[test]
+    fn what_was_started_is_gone_when_a_later_stage_cannot_be() {
+        let stages = [Stage::new(&["sleep", "1000"]), Stage::new(&["/no/such/program"])];
+        let error = run(&stages, &input(), 1).expect_err("it is not there").to_string();
+        assert!(error.starts_with("cannot start /no/such/program: "), "{error}");
+    }
+}
