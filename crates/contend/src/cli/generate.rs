@@ -4,13 +4,19 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-/// Prints shell completions, man pages, JSON Schemas or the list of experiments.
+/// Prints shell completions, man pages, JSON Schemas, or what the lab has: its experiments,
+/// its awk programs and its inputs.
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
     /// What to print.
     #[command(subcommand)]
     pub what: What,
 }
+
+const AWK_EXAMPLE: &str = "\
+Example:
+  for name in tokenizer parser callbacks; do contend generate awk $name >$name.awk; done
+  awk -f tokenizer.awk <FILE.json | awk -f parser.awk -f callbacks.awk";
 
 /// What to print.
 #[derive(Debug, Subcommand)]
@@ -28,6 +34,21 @@ pub enum What {
     },
     /// The experiments of the lab as Markdown, to standard output.
     Experiments,
+    /// An awk program of the lab's JSON parser, to standard output.
+    ///
+    /// The tokenizer writes a token a line, which the parser turns into calls of the three
+    /// functions in callbacks: to do something else with a text, write your own.
+    #[command(after_long_help = AWK_EXAMPLE)]
+    Awk {
+        /// Which program.
+        program: Program,
+    },
+    /// The lab's JSON input: an array of so many times the same document of 243 bytes.
+    JsonArray {
+        /// How many documents; the lab takes 100,000.
+        #[arg(value_name = "N")]
+        count: u64,
+    },
     /// The JSON Schema of a record, to standard output.
     Schema {
         /// Which record.
@@ -42,4 +63,17 @@ pub enum Record {
     Pipe,
     /// What `contend lab run --json` writes.
     Lab,
+}
+
+/// An awk program of the lab.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Program {
+    /// JSON into tokens, one a line.
+    Tokenizer,
+    /// The third of four commands that are a tokenizer too; it says how they are called.
+    Join,
+    /// Tokens into calls of functions.
+    Parser,
+    /// These functions: they print paths and values.
+    Callbacks,
 }

@@ -6,12 +6,14 @@ use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory};
 use contend_lab::experiment::{Cap, Sampling, Scope, Size};
 use contend_lab::experiments::TABLE;
+use contend_lab::experiments::pipeline::awk;
+use contend_lab::inputs::json_array;
 use contend_lab::suites::SUITES;
 use contend_record::parameters::Parameters;
 use contend_report::schema;
 
 use crate::cli::Args;
-use crate::cli::generate::{GenerateArgs, Record, What};
+use crate::cli::generate::{GenerateArgs, Program, Record, What};
 use crate::exit::Exit;
 use crate::output;
 
@@ -29,10 +31,31 @@ pub fn run(args: &GenerateArgs) -> Result<Exit> {
         What::Man { dir: Some(dir) } => pages(dir)?,
         What::Schema { record: Record::Pipe } => text = schema::pipe()?.into_bytes(),
         What::Schema { record: Record::Lab } => text = schema::lab()?.into_bytes(),
+        What::Awk { program } => text = awk_program(*program).as_bytes().to_vec(),
+        What::JsonArray { count } => return json_array_to_stdout(*count),
         What::Experiments => text = experiments().into_bytes(),
     }
     output::stdout(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Success)
+}
+
+fn awk_program(program: Program) -> &'static str {
+    match program {
+        Program::Tokenizer => awk::TOKENIZER,
+        Program::Join => awk::JOIN,
+        Program::Parser => awk::PARSER,
+        Program::Callbacks => awk::CALLBACKS,
+    }
+}
+
+/// It may be larger than memory. Whoever reads it may have had enough.
+fn json_array_to_stdout(count: u64) -> Result<Exit> {
+    match json_array(std::io::stdout().lock(), count) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output")
+        }
+        _ => Ok(Exit::Success),
+    }
 }
 
 /// The experiments and suites, from their table.

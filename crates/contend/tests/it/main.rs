@@ -1,6 +1,7 @@
 //! Tests on the real executable.
 
 mod advice;
+mod awk;
 mod cli;
 mod figures;
 mod history;

@@ -1,0 +1,262 @@
+//! The JSON tokenizer and parser in awk: every text of the collection under every awk, and what
+//! else is promised of them.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::support::{contend, has, run, skip, text};
+
+/// How each awk is called, and the program that must be there.
+const AWKS: [(&str, &str); 6] = [
+    ("mawk", "mawk"),
+    ("gawk", "gawk"),
+    ("gawk", "gawk --posix"),
+    ("gawk", "env LC_ALL=C gawk"),
+    ("busybox", "busybox awk"),
+    ("original-awk", "original-awk"),
+];
+
+const FOUR: &str =
+    r#"tr '\000\n' '\001\r' | tr '"' '\n' | $AWK -f join.awk | $AWK -v joined=1 -f tokenizer.awk"#;
+const ONE: &str = "$AWK -f tokenizer.awk";
+const DIRECT: &str = "$AWK -v direct=1 -f tokenizer.awk";
+const PARSER: &str = "$AWK -f parser.awk -f callbacks.awk";
+
+/// A folder with the programs.
+fn programs() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["tokenizer", "join", "parser", "callbacks"] {
+        let output = generate(&["awk", name]);
+        std::fs::write(folder.path().join(format!("{name}.awk")), output.stdout).expect("room");
+    }
+    folder
+}
+
+fn generate(arguments: &[&str]) -> Output {
+    Command::new(contend()).arg("generate").args(arguments).output().expect("it starts")
+}
+
+/// Runs a script in the folder under this awk.
+fn sh(folder: &Path, awk: &str, script: &str, input: &str) -> Output {
+    let script = script.replace("$AWK", awk);
+    run(Command::new("sh").args(["-c", &script]).current_dir(folder), input)
+}
+
+fn collection() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/json")
+}
+
+fn files(folder: &str) -> Vec<PathBuf> {
+    let folder = std::fs::read_dir(collection().join(folder)).expect("the collection is there");
+    let mut files: Vec<_> = folder.map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    assert!(files.len() > 50, "{}", files.len());
+    files
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().expect("a file").to_string_lossy().into_owned()
+}
+
+/// Every file through this tokenizer and the parser, in one shell: status and output of each.
+fn all(
+    folder: &Path,
+    awk: &str,
+    feed: &str,
+    tokenizer: &str,
+    files: &[PathBuf],
+) -> Vec<(i32, String)> {
+    let mut list = String::new();
+    for file in files {
+        let _ = writeln!(list, "{}", file.display());
+    }
+    let script = format!(
+        "while read -r file; do {feed} | {tokenizer} | {PARSER} 2>/dev/null; echo \"=status $?\"; \
+         done 2>/dev/null"
+    );
+    let output = sh(folder, awk, &script, &list);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut results = Vec::new();
+    let mut shown = String::new();
+    for line in text.lines() {
+        match line.strip_prefix("=status ") {
+            Some(status) => {
+                results.push((status.parse().expect("a status"), std::mem::take(&mut shown)));
+            }
+            None => shown.push_str(&(line.to_owned() + "\n")),
+        }
+    }
+    assert_eq!(results.len(), files.len(), "{awk} {tokenizer}");
+    results
+}
+
+/// What `serde_json` finds: every value and bracket with its path, in the parser's words but for
+/// strings, which are decoded and encoded again.
+fn expected(path: &str, value: &Value, lines: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            lines.push(format!("{path} <=> {{"));
+            for (name, member) in members {
+                expected(&format!("{path}.{}", Value::from(name.as_str())), member, lines);
+            }
+            lines.push(format!("{path} <=> }}"));
+        }
+        Value::Array(items) => {
+            lines.push(format!("{path} <=> ["));
+            for (index, item) in items.iter().enumerate() {
+                expected(&format!("{path}.{index}"), item, lines);
+            }
+            lines.push(format!("{path} <=> ]"));
+        }
+        other => lines.push(format!("{path}: {other}")),
+    }
+}
+
+/// A line of the parser with its strings and numbers as `serde_json` writes them.
+fn normal(line: &str) -> String {
+    let mut out = String::new();
+    let mut rest = line;
+    while let Some(start) = rest.find('"') {
+        let (before, string) = rest.split_at(start);
+        let mut decoded = serde_json::Deserializer::from_str(string).into_iter::<Value>();
+        let value = decoded.next().expect("a string").expect("JSON");
+        let length = decoded.byte_offset();
+        out.push_str(before);
+        out.push_str(&value.to_string());
+        rest = &string[length..];
+    }
+    match rest.split_once(": ") {
+        Some((path, scalar)) if !scalar.is_empty() => {
+            let value: Value = serde_json::from_str(scalar).expect("a number or literal");
+            out + &format!("{path}: {value}")
+        }
+        _ => out + rest,
+    }
+}
+
+fn sorted(mut lines: Vec<String>) -> Vec<String> {
+    lines.sort();
+    lines
+}
+
+#[test]
+fn every_text_of_the_collection_is_taken_or_refused_under_every_awk() {
+    let folder = programs();
+    let (accept, reject) = (files("accept"), files("reject"));
+    // These programs do not look at UTF-8.
+    let reject: Vec<_> =
+        reject.into_iter().filter(|file| !name(file).starts_with("utf8-")).collect();
+    std::thread::scope(|scope| {
+        for (program, awk) in AWKS {
+            if !has(program) {
+                skip("every_text_of_the_collection_…", &format!("there is no {program}"));
+                continue;
+            }
+            let (folder, accept, reject) = (folder.path(), &accept, &reject);
+            scope.spawn(move || {
+                let ended = "{ cat \"$file\"; echo; }";
+                for (feed, tokenizer) in [("cat \"$file\"", ONE), (ended, FOUR)] {
+                    check_accepted(accept, &all(folder, awk, feed, tokenizer, accept), awk);
+                    check_refused(reject, &all(folder, awk, feed, tokenizer, reject), awk);
+                }
+            });
+        }
+    });
+}
+
+fn check_accepted(files: &[PathBuf], results: &[(i32, String)], awk: &str) {
+    for (file, (status, shown)) in files.iter().zip(results) {
+        assert_eq!(*status, 0, "{awk} refuses {}", name(file));
+        let text = std::fs::read_to_string(file).expect("UTF-8");
+        let value: Value = serde_json::from_str(&text).expect("accepted by serde_json too");
+        let mut lines = Vec::new();
+        expected("@", &value, &mut lines);
+        let found = shown.lines().map(normal).collect();
+        assert_eq!(sorted(found), sorted(lines), "{awk} {}", name(file));
+    }
+}
+
+fn check_refused(files: &[PathBuf], results: &[(i32, String)], awk: &str) {
+    for (file, (status, shown)) in files.iter().zip(results) {
+        assert_ne!(*status, 0, "{awk} takes {}: {shown}", name(file));
+    }
+}
+
+/// One awk that is there.
+fn some_awk() -> Option<&'static str> {
+    AWKS.iter().find(|(program, _)| has(program)).map(|(_, command)| *command)
+}
+
+#[test]
+fn the_example_gives_the_lines_of_the_study() {
+    let Some(awk) = some_awk() else {
+        return skip("the_example_gives_the_lines_of_the_study", "there is no awk");
+    };
+    let folder = programs();
+    let example = r#"{"menu": {"id": "file", "items": [{"value": "New"}, 1]}}"#;
+    let output = sh(folder.path(), awk, &format!("{ONE} | {PARSER}"), example);
+    assert_eq!(
+        text(&output.stdout),
+        "@ <=> {\n@.\"menu\" <=> {\n@.\"menu\".\"id\": \"file\"\n@.\"menu\".\"items\" <=> [\n\
+         @.\"menu\".\"items\".0 <=> {\n@.\"menu\".\"items\".0.\"value\": \"New\"\n\
+         @.\"menu\".\"items\".0 <=> }\n@.\"menu\".\"items\".1: 1\n@.\"menu\".\"items\" <=> ]\n\
+         @.\"menu\" <=> }\n@ <=> }\n"
+    );
+}
+
+#[test]
+fn an_error_is_told_after_what_was_right() {
+    let cases = [
+        (r#"["a", "#, "@ <=> [\n@.0: \"a\"\n", "token 3: the text ends too soon, in @.1"),
+        ("[1] 2", "@ <=> [\n@.0: 1\n@ <=> ]\n", "something after the end: 2"),
+        ("[1] \"a\tb\"", "@ <=> [\n@.0: 1\n@ <=> ]\n", "a control character in a string"),
+        (r#"["\u12"]"#, "@ <=> [\n", r#"not a string: "\u12""#),
+        ("[\"a\0b\"]", "@ <=> [\n", "tokenizer: "),
+        ("", "", "there is no text"),
+    ];
+    let folder = programs();
+    for (program, awk) in AWKS.into_iter().filter(|(program, _)| has(program)) {
+        for (input, shown, message) in cases {
+            let output = sh(folder.path(), awk, &format!("{ONE} | {PARSER}"), input);
+            assert_eq!(output.status.code(), Some(1), "{program} {input:?}");
+            assert_eq!(text(&output.stdout), shown, "{program} {input:?}");
+            assert!(text(&output.stderr).contains(message), "{program}: {}", text(&output.stderr));
+        }
+        let deep = "[".repeat(100_000);
+        let output = sh(folder.path(), awk, &format!("{ONE} | {PARSER} >/dev/null"), &deep);
+        assert!(text(&output.stderr).contains("more than 1000 levels"), "{program}");
+    }
+}
+
+#[test]
+fn call_backs_can_be_replaced() {
+    let Some(awk) = some_awk() else {
+        return skip("call_backs_can_be_replaced", "there is no awk");
+    };
+    let folder = programs();
+    let own = "function json_begin(path, mark) { depth++ }\n\
+               function json_end(path, mark) { }\n\
+               function json_value(path, value, type) { count[type]++ }\n\
+               END { print depth, count[\"string\"], count[\"number\"], count[\"literal\"] }\n";
+    std::fs::write(folder.path().join("callbacks.awk"), own.replace("depth", "levels"))
+        .expect("room");
+    let input = r#"{"a": ["x", 1, 2, true], "b": {"c": null, "d": "y"}}"#;
+    let output = sh(folder.path(), awk, &format!("{DIRECT} | {PARSER}"), &format!("{input}\n"));
+    assert_eq!(text(&output.stdout), "3 2 2 2\n", "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_generated_array_is_json_of_243_bytes_a_document() {
+    let output = generate(&["json-array", "1000"]);
+    let array: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(array.len(), 1000);
+    assert_eq!(array[999]["menu"]["popup"]["menuitem"][2]["onclick"], "CloseDoc()");
+    assert_eq!(output.stdout.len(), 1000 * 243 + 1);
+    // Whoever reads it may have had enough.
+    let script = format!("'{}' generate json-array 1000000 | head -c 1000", contend());
+    let output = Command::new("sh").args(["-c", &script]).output().expect("sh");
+    assert_eq!((output.stdout.len(), text(&output.stderr)), (1000, String::new()));
+}
