@@ -2,6 +2,7 @@
 
 mod limit;
 mod memory;
+mod pipeline;
 mod process_thread;
 mod table;
 pub mod timeline;
@@ -47,9 +48,11 @@ pub fn figures(record: &RunRecord, width: usize) -> String {
             warn(&mut out, &message, width);
         }
     }
-    if record.suite.as_deref() == Some("process-thread") {
-        out.push_str(&process_thread::chapter(record, width));
-    }
+    out.push_str(&match record.suite.as_deref() {
+        Some("process-thread") => process_thread::chapter(record, width),
+        Some("pipeline") => pipeline::chapter(record, width),
+        _ => String::new(),
+    });
     out.push('\n');
     for warning in &record.warnings {
         warn(&mut out, &warning.message, width);

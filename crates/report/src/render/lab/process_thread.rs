@@ -4,11 +4,10 @@ use std::fmt::Write as _;
 
 use contend_record::lab::{Case, RunRecord, Step, StoppedBy};
 
-use super::super::layout::{
-    BOLD, aligned_left, paragraph, paragraph_after, plain_table, styled_lines,
-};
+use super::super::layout::{BOLD, paragraph, paragraph_after};
 use super::super::units::{bytes, nanoseconds};
 use super::find;
+use super::table::{figure, grid, row};
 
 /// All its tables, each with a sentence on what differs.
 pub fn chapter(record: &RunRecord, width: usize) -> String {
@@ -26,32 +25,10 @@ pub fn chapter(record: &RunRecord, width: usize) -> String {
     format!("\n{out}\n{}", parts.join("\n"))
 }
 
-fn grid(rows: &[Vec<String>], width: usize) -> String {
-    let mut table = plain_table();
-    for row in rows {
-        let cells = row.iter().cloned().enumerate();
-        table.add_row(cells.map(|(i, text)| aligned_left(i, 1, text)));
-    }
-    styled_lines(table, None, width)
-}
-
 /// By how much one is more than the other.
 fn more(one: u64, other: u64) -> String {
     let gap = bytes(one.abs_diff(other) as f64);
     if one < other { format!("{gap} less") } else { format!("{gap} more") }
-}
-
-/// A time, if there is one.
-fn figure(nanos: Option<f64>) -> String {
-    match nanos {
-        None => String::new(),
-        Some(value) if value.abs() < 0.5 => "0".to_owned(),
-        Some(value) => nanoseconds(value),
-    }
-}
-
-fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
-    cells.map(str::to_owned).to_vec()
 }
 
 /// The step at which both units are there and nothing was written yet.
@@ -83,7 +60,7 @@ fn memory(record: &RunRecord, width: usize) -> Option<String> {
             size(one.private_bytes),
         ],
     ];
-    let mut out = grid(&rows, width);
+    let mut out = grid(&rows, 1, width);
     let text = format!(
         "The workshop added the RSS of the two processes, which counts every page that they share \
          twice. Here that sum is {}, and their proportional sets, which count it once, are {}: the \
@@ -119,7 +96,7 @@ fn creation(record: &RunRecord, width: usize) -> Option<String> {
         line("processes", "19.1ms", fork),
         line("threads", "8.39ms", thread),
     ];
-    let mut out = grid(&rows, width);
+    let mut out = grid(&rows, 1, width);
     let (own, elapsed) = (fork.metric("cpu_self")?, fork.median?);
     let children = fork.metric("cpu_children").unwrap_or(0.0);
     let text = format!(
@@ -167,7 +144,7 @@ fn limit(record: &RunRecord, width: usize) -> Option<String> {
             next(threads),
         ],
     ];
-    let mut out = grid(&rows, width);
+    let mut out = grid(&rows, 1, width);
     let mut text = "The workshop created until it failed and did not say what failed; its numbers \
                     are those of its machine's settings."
         .to_owned();
@@ -206,7 +183,7 @@ fn startup(record: &RunRecord, width: usize) -> Option<String> {
     if rows.len() == 1 {
         return None;
     }
-    let mut out = grid(&rows, width);
+    let mut out = grid(&rows, 1, width);
     let mut text = "The study of shell pipelines (2021) took 1,000 starts in a shell's loop; both \
                     ways stand here, the loop's own turns included."
         .to_owned();

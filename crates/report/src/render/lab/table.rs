@@ -4,16 +4,20 @@ use contend_record::lab::{Case, Unit};
 use contend_record::parameters::Value;
 
 use super::super::layout::{aligned_left, plain_table, styled_lines};
+use super::super::units::{nanoseconds, percent};
 use super::shown;
 
 /// A column: its heading, the width from which it is shown, and its text for a case.
 type Column = (&'static str, usize, fn(&Case) -> String);
 
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 9] = [
     ("median", 0, |case| case.median.map_or_else(String::new, |value| shown(value, case.unit))),
     ("[95 % interval]", 70, interval),
     ("CPU self", 50, |case| metric(case, "cpu_self")),
     ("children", 84, |case| metric(case, "cpu_children")),
+    ("user", 0, |case| metric(case, "user")),
+    ("sys", 0, |case| metric(case, "system")),
+    ("cpu", 0, cpu_percent),
     ("samples", 100, |case| case.samples.len().to_string()),
     ("outliers", 110, |case| match case.outliers.len() {
         0 => String::new(),
@@ -41,8 +45,12 @@ pub fn groups<'a>(cases: &[&'a Case]) -> Vec<Vec<&'a Case>> {
 }
 
 fn table(cases: &[&Case], width: usize) -> String {
-    let timed = cases.iter().any(|case| case.metrics.contains_key("cpu_self"));
-    let has = |heading: &str| timed || !matches!(heading, "CPU self" | "children");
+    let measured = |name: &str| cases.iter().any(|case| case.metrics.contains_key(name));
+    let has = |heading: &str| match heading {
+        "CPU self" | "children" => measured("cpu_self"),
+        "user" | "sys" | "cpu" => measured("user"),
+        _ => true,
+    };
     let columns: Vec<&Column> =
         COLUMNS.iter().filter(|column| width >= column.1 && has(column.0)).collect();
     let names = parameter_names(cases);
@@ -96,10 +104,40 @@ fn interval(case: &Case) -> String {
     }
 }
 
+/// CPU time by real time, as `time` prints it.
+fn cpu_percent(case: &Case) -> String {
+    let cpu = case.metric("user").zip(case.metric("system")).map(|(user, system)| user + system);
+    cpu.zip(case.median).map_or_else(String::new, |(cpu, real)| percent(cpu, real))
+}
+
 fn metric(case: &Case, name: &str) -> String {
     match case.metrics.get(name) {
         Some(metric) if metric.unit == Unit::Nanoseconds && metric.median.abs() < 0.5 => "0".into(),
         Some(metric) => shown(metric.median, metric.unit),
         None => String::new(),
+    }
+}
+
+/// A table of a chapter, whose first columns hold words.
+pub fn grid(rows: &[Vec<String>], words: usize, width: usize) -> String {
+    let mut table = plain_table();
+    for row in rows {
+        let cells = row.iter().cloned().enumerate();
+        table.add_row(cells.map(|(i, text)| aligned_left(i, words, text)));
+    }
+    styled_lines(table, None, width)
+}
+
+/// A row of words that are known.
+pub fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(str::to_owned).to_vec()
+}
+
+/// A time in nanoseconds, if there is one.
+pub fn figure(nanos: Option<f64>) -> String {
+    match nanos {
+        None => String::new(),
+        Some(value) if value.abs() < 0.5 => "0".to_owned(),
+        Some(value) => nanoseconds(value),
     }
 }

@@ -21,6 +21,9 @@ pub fn step(step: &Step, width: usize) -> String {
         let _ = write!(line, ": n = {value} at {address}");
     }
     paragraph(&mut out, &format!("{:>7} ", seconds(step.at_seconds)), &line, width);
+    if step.tasks.is_empty() {
+        return out; // it is about lines, not about processes
+    }
     let mut table = plain_table();
     let first = if width < 70 { "   PID" } else { "       PID" };
     let headings = [first, "TID", "PPID", "STAT", "RSS", "PSS", "shared", "private", "faults"];
