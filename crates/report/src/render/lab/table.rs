@@ -51,8 +51,12 @@ fn table(cases: &[&Case], width: usize) -> String {
         "user" | "sys" | "cpu" => measured("user"),
         _ => true,
     };
+    // Where there are columns for user and system time, there is less room for what comes with
+    // wide terminals only.
+    let taken = if measured("user") { 26 } else { 0 };
+    let fits = |column: &&Column| column.1 == 0 || width >= column.1 + taken;
     let columns: Vec<&Column> =
-        COLUMNS.iter().filter(|column| width >= column.1 && has(column.0)).collect();
+        COLUMNS.iter().filter(|column| fits(column) && has(column.0)).collect();
     let names = parameter_names(cases);
     let mut table = plain_table();
     let headings = names.iter().copied().chain(columns.iter().map(|column| column.0));

@@ -80,25 +80,25 @@ fn both(study: Option<&study::Whole>, case: &Case) -> [String; 6] {
 
 const HEADINGS: [&str; 6] = ["study", "cpu", "real", "user", "sys", "cpu"];
 
-/// A heading of these words and those of [`both`].
-fn headings(words: &[&str]) -> Vec<String> {
-    words.iter().chain(&HEADINGS).map(|&word| word.to_owned()).collect()
+/// A heading of this and those of [`both`].
+fn headings(title: &str) -> Vec<String> {
+    [title].iter().chain(&HEADINGS).map(|&word| word.to_owned()).collect()
 }
 
 fn sed(record: &RunRecord, width: usize) -> Option<String> {
-    let mut rows = vec![headings(&["four seds", "slow stage"])];
+    let mut rows = vec![headings("four seds")];
+    let room = width.saturating_sub(40);
     for (form, slow, study, stages) in study::SED {
         let Some(case) = find(record, "pipeline/sed", &[("form", form), ("slow", slow)]) else {
             continue;
         };
-        let words = [form.to_owned(), slow.to_owned()];
-        rows.push(words.into_iter().chain(both(Some(&study), case)).collect());
-        let room = width.saturating_sub(56);
-        rows.extend(stage_rows(&case.stages, stages, 2, room).filter(|_| slow == "yes"));
+        let title = if slow == "yes" { format!("{form}, slow stage") } else { form.to_owned() };
+        rows.push([title].into_iter().chain(both(Some(&study), case)).collect());
+        rows.extend(stage_rows(&case.stages, stages, 1, room).filter(|_| slow == "yes"));
     }
     let text = "Real time alone misleads: user and system time are its price. Below the pipelines \
                 with the slow stage stand their stages.";
-    explained(&rows, 2, text, width)
+    explained(&rows, 1, text, width)
 }
 
 /// A row for each stage: its name in so much room, empty cells, the study's CPU use where there is
@@ -147,18 +147,22 @@ fn json_pairs<'a>(record: &'a RunRecord, copies: &str) -> Vec<(&'a str, &'a Case
 }
 
 fn json(record: &RunRecord, width: usize) -> Option<String> {
-    let mut rows = vec![headings(&["JSON in awk", "tokenizer"])];
+    let mut rows = vec![headings("JSON in awk")];
     for (awk, one, four) in json_pairs(record, "1") {
         for (tokenizer, case) in [("one", one), ("four", four)] {
             let study = study::JSON.iter().find(|known| known.0 == awk && known.1 == tokenizer);
             let figures = both(study.map(|known| &known.2), case);
-            rows.push([awk.to_owned(), tokenizer.to_owned()].into_iter().chain(figures).collect());
+            rows.push([format!("{awk}, {tokenizer}")].into_iter().chain(figures).collect());
         }
     }
-    let text = "The study's input is 24.3 MB, as here; busybox gets a quarter of it, and the study \
-                has no busybox. The programs here check more: escapes, numbers, control \
-                characters, the order of tokens.";
-    explained(&rows, 2, text, width)
+    let inputs = json_pairs(record, "1").into_iter().filter_map(|(_, one, _)| one.metric("input"));
+    let text = format!(
+        "The study's input is 24.3 MB, here it is {}; busybox, which the study does not have, gets \
+         a quarter of it. The programs here check more: escapes, numbers, control characters, the \
+         order of tokens.",
+        bytes(inputs.fold(0.0, f64::max))
+    );
+    explained(&rows, 1, &text, width)
 }
 
 fn json_stages(record: &RunRecord, width: usize) -> Option<String> {
@@ -178,23 +182,13 @@ fn json_stages(record: &RunRecord, width: usize) -> Option<String> {
 }
 
 fn ten(record: &RunRecord, width: usize) -> Option<String> {
-    let mut rows = vec![row([
-        "ten copies",
-        "tokenizer",
-        "study",
-        "real",
-        "a copy",
-        "user",
-        "sys",
-        "cpu",
-        "in all",
-    ])];
+    let heading = ["ten copies", "study", "real", "a copy", "user", "sys", "cpu", "in all"];
+    let mut rows = vec![row(heading)];
     for (awk, one, four) in json_pairs(record, "10") {
         for (tokenizer, case) in [("one", one), ("four", four)] {
             let study = study::TEN.iter().find(|known| known.0 == awk && known.1 == tokenizer);
             rows.push(vec![
-                awk.to_owned(),
-                tokenizer.to_owned(),
+                format!("{awk}, {tokenizer}"),
                 study.map_or_else(String::new, |(_, _, whole)| seconds(whole.real)),
                 nanoseconds(real(case)),
                 figure(case.metric("copy_real")),
@@ -208,19 +202,19 @@ fn ten(record: &RunRecord, width: usize) -> Option<String> {
     let text = "Each copy of the study read all of its 24.3 MB, here a twentieth of what one copy \
                 gets alone: its times are to be compared with each other, not with the study's. `a \
                 copy` is the median of the ten.";
-    explained(&rows, 2, text, width)
+    explained(&rows, 1, text, width)
 }
 
 fn filter(record: &RunRecord, width: usize) -> Option<String> {
-    let mut rows = vec![headings(&["filter by", "order"])];
+    let mut rows = vec![headings("filter")];
     for (by, order, study) in study::FILTER {
         let case = find(record, "pipeline/filter", &[("filter", by), ("order", order)]);
-        let words = [by.to_owned(), order.to_owned()];
-        rows.extend(case.map(|case| words.into_iter().chain(both(Some(&study), case)).collect()));
+        let title = format!("{by}, {order}");
+        rows.extend(case.map(|case| [title].into_iter().chain(both(Some(&study), case)).collect()));
     }
-    let text = "The same lines come out in either order. The length of the study's input is not \
-                told; here it is 1,000,000 lines in the full form.";
-    explained(&rows, 2, text, width)
+    let text = "The same lines come out in either order. The study's input is the million lines of \
+                its seds; here it is as many in the full form.";
+    explained(&rows, 1, text, width)
 }
 
 fn hold(record: &RunRecord, width: usize) -> Option<String> {
