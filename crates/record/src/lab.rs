@@ -292,10 +292,14 @@ impl Metric {
 }
 
 impl Stage {
+    /// CPU time, in nanoseconds.
+    pub fn cpu(&self) -> f64 {
+        self.user.median + self.system.median
+    }
+
     /// CPU time by real time, in percent, as `time` prints it: 200 is two CPUs all the time.
     pub fn cpu_percent(&self) -> f64 {
-        let cpu = self.user.median + self.system.median;
-        if self.real.median > 0.0 { 100.0 * cpu / self.real.median } else { 0.0 }
+        if self.real.median > 0.0 { 100.0 * self.cpu() / self.real.median } else { 0.0 }
     }
 }
 

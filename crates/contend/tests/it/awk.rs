@@ -149,22 +149,19 @@ fn every_text_of_the_collection_is_taken_or_refused_under_every_awk() {
     // These programs do not look at UTF-8.
     let reject: Vec<_> =
         reject.into_iter().filter(|file| !name(file).starts_with("utf8-")).collect();
-    std::thread::scope(|scope| {
-        for (program, awk) in AWKS {
-            if !has(program) {
-                skip("every_text_of_the_collection_…", &format!("there is no {program}"));
-                continue;
-            }
-            let (folder, accept, reject) = (folder.path(), &accept, &reject);
-            scope.spawn(move || {
-                let ended = "{ cat \"$file\"; echo; }";
-                for (feed, tokenizer) in [("cat \"$file\"", ONE), (ended, FOUR)] {
-                    check_accepted(accept, &all(folder, awk, feed, tokenizer, accept), awk);
-                    check_refused(reject, &all(folder, awk, feed, tokenizer, reject), awk);
-                }
-            });
+    for (program, awk) in AWKS {
+        if !has(program) {
+            skip("every_text_of_the_collection_…", &format!("there is no {program}"));
+            continue;
         }
-    });
+        let ways = [("cat \"$file\"", ONE), ("{ cat \"$file\"; echo; }", FOUR)];
+        // The variants of gawk differ in nothing that the other commands would show.
+        let count = if awk == program || program == "busybox" { 2 } else { 1 };
+        for (feed, tokenizer) in &ways[..count] {
+            check_accepted(&accept, &all(folder.path(), awk, feed, tokenizer, &accept), awk);
+            check_refused(&reject, &all(folder.path(), awk, feed, tokenizer, &reject), awk);
+        }
+    }
 }
 
 fn check_accepted(files: &[PathBuf], results: &[(i32, String)], awk: &str) {

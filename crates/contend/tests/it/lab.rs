@@ -9,13 +9,13 @@ use serde_json::Value;
 use crate::support::{Public, as_nobody, contend, has, is_root, skip, text};
 
 /// `contend lab` that keeps nothing.
-fn lab(arguments: &[&str]) -> Command {
+pub fn lab(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
     command.arg("lab").args(arguments).stdin(Stdio::null());
     command
 }
 
-fn output(command: &mut Command) -> Output {
+pub fn output(command: &mut Command) -> Output {
     command.output().expect("it starts")
 }
 
@@ -28,7 +28,7 @@ fn record(arguments: &[&str]) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-fn cases(record: &Value) -> &Vec<Value> {
+pub fn cases(record: &Value) -> &Vec<Value> {
     record["cases"].as_array().expect("a list")
 }
 
@@ -287,7 +287,7 @@ fn processes() -> Vec<(u32, u32, u32)> {
     folders.filter_map(read).collect()
 }
 
-fn descendants(pid: u32) -> usize {
+pub fn descendants(pid: u32) -> usize {
     let all = processes();
     let mut found = vec![pid];
     let mut next = 0;
@@ -298,11 +298,11 @@ fn descendants(pid: u32) -> usize {
     found.len() - 1
 }
 
-fn groups_of(parent: u32) -> Vec<u32> {
+pub fn groups_of(parent: u32) -> Vec<u32> {
     processes().iter().filter(|process| process.1 == parent).map(|process| process.2).collect()
 }
 
-fn group_lives(group: u32) -> bool {
+pub fn group_lives(group: u32) -> bool {
     processes().iter().any(|process| process.2 == group)
 }
 
@@ -384,106 +384,4 @@ fn the_report_fits_a_narrow_terminal() {
     let wide: Vec<_> = report.lines().filter(|line| line.chars().count() > 76).collect();
     assert!(wide.is_empty(), "{wide:#?}");
     assert!(report.contains("Beside the workshop"));
-}
-
-/// The smallest form of a suite: its record and its report.
-#[test]
-fn the_pipeline_suite_tells_every_stage_and_judges_every_conclusion() {
-    if !["mawk", "gawk", "busybox", "original-awk"].into_iter().all(has) {
-        let reason = "not every awk is installed";
-        return skip("the_pipeline_suite_tells_every_stage_and_judges_every_conclusion", reason);
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = folder.path().join("runs.db");
-    let mut command = lab(&["suite", "pipeline", "--smallest", "--budget", "1", "--no-progress"]);
-    let output = output(command.arg("--store").arg(&store).env("COLUMNS", "60"));
-    let report = text(&output.stdout);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let wide: Vec<_> = report.lines().filter(|line| line.chars().count() > 76).collect();
-    assert!(wide.is_empty(), "{wide:#?}");
-    let part = report.split_once("What holds of its conclusions\n").expect("the part").1;
-    for letter in "ABCDEFGHI".chars() {
-        let said = ["holds here", "does not hold here", "cannot be told"]
-            .map(|verdict| format!("{letter} {verdict}:"));
-        assert!(
-            part.lines().any(|line| said.iter().any(|s| line.starts_with(s))),
-            "{letter}: {part}"
-        );
-    }
-    let mut show = Command::new(contend());
-    show.args(["history", "show", "1", "--json", "-", "--store"]).arg(&store);
-    let record: Value =
-        serde_json::from_slice(&show.output().expect("it starts").stdout).expect("JSON");
-    check_stages(&record);
-    check_held(&record);
-}
-
-/// Each stage is there with its own figures, and they add up to those of the whole.
-fn check_stages(record: &Value) {
-    let json = cases(record).iter().filter(|case| case["experiment"] == "pipeline/json");
-    let mut seen = 0;
-    for case in json {
-        let stages = case["stages"].as_array().expect("stages");
-        let one = case["parameters"]["tokenizer"] == "one";
-        assert_eq!(stages.len(), if one { 2 } else { 5 }, "{case}");
-        assert_eq!(stages[stages.len() - 1]["stage"], "parser");
-        let copies = case["parameters"]["copies"].as_f64().expect("a number");
-        let sample = |metric: &Value| metric["samples"][0].as_f64().expect("a number");
-        for (of_stage, of_all) in [("user", "user"), ("system", "system")] {
-            let sum: f64 = stages.iter().map(|stage| sample(&stage[of_stage])).sum();
-            let all = sample(&case["metrics"][of_all]);
-            assert!((sum * copies - all).abs() <= 1e-6 * all + 1.0, "{case}");
-        }
-        let real = case["samples"][0].as_f64().expect("a number");
-        assert!(stages.iter().all(|stage| sample(&stage["real"]) <= real), "{case}");
-        seen += 1;
-    }
-    assert_eq!(seen, 16);
-}
-
-/// What holds its output lets nothing through before the last line was produced.
-fn check_held(record: &Value) {
-    for case in cases(record).iter().filter(|case| case["experiment"] == "pipeline/hold") {
-        let steps = case["timeline"].as_array().expect("steps");
-        assert_eq!(steps.len(), 10, "{case}");
-        let place = |what: &str| steps.iter().position(|step| step["what"] == what);
-        let stage = case["parameters"]["stage"].as_str().expect("a name");
-        let holds = stage == "sort" || stage == "xargs echo";
-        let late = place("line 1 arrives") > place("line 5 is produced");
-        assert!(late || !holds, "{case}");
-        assert!(!late || stage != "cat", "{case}");
-    }
-}
-
-#[test]
-fn a_missing_awk_is_skipped_with_its_reason() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut command = lab(&["run", "pipeline/json", "--smallest", "--no-store", "--json", "-"]);
-    let output = output(command.env("PATH", folder.path()));
-    assert!(!output.status.success(), "there is nothing to measure");
-    let record: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    for case in cases(&record) {
-        let awk = case["parameters"]["awk"].as_str().expect("a name");
-        assert_eq!(case["skipped"], format!("{awk} is not installed"), "{case}");
-    }
-}
-
-#[test]
-fn an_interrupt_leaves_no_stage_behind() {
-    let child =
-        lab(&["run", "pipeline/json", "--no-store", "--no-progress", "--only", "copies=10"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
-    let began = Instant::now();
-    while descendants(child.id()) < 10 && began.elapsed() < Duration::from_mins(1) {
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    let helpers = groups_of(child.id());
-    assert!(!helpers.is_empty(), "it has processes of cases");
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(killed.is_ok_and(|status| status.success()));
-    child.wait_with_output().expect("it ends");
-    assert!(!helpers.iter().any(|&group| group_lives(group)), "something is left running");
 }

@@ -7,6 +7,7 @@ mod figures;
 mod history;
 mod input;
 mod lab;
+mod lab_pipeline;
 mod semantics;
 mod signals;
 mod support;

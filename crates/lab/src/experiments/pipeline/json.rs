@@ -18,8 +18,8 @@ pub const EXPERIMENT: Experiment = Experiment {
             /dev/null. The tokenizer is one command, or four (tr | tr | awk | awk) that do the \
             same. The value is the real time of the whole; each stage's real, user and system time \
             are in the record, from wait4. With `copies` 10, ten such pipelines run at once, each \
-            on a twentieth of the documents: half as much in all. busybox, by far the slowest, \
-            gets a quarter of what the others get. `contend generate awk` prints the programs. The \
+            on a fortieth of the documents: a quarter as much in all. busybox, by far the slowest, \
+            gets a tenth of what the others get. `contend generate awk` prints the programs. The \
             locale is the environment's, and recorded.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
@@ -31,14 +31,14 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let documents = scope.choose(&[100_000], &[8000], &[80])[0];
+    let documents = scope.choose(&[100_000], &[8000], &[800])[0];
     let mut cases = Vec::new();
     for copies in [1, 10] {
         for (kind, _) in awk::KINDS {
             // It writes every line at once, and takes many times as long as the others.
-            let slow = if kind == "busybox" { 4 } else { 1 };
+            let slow = if kind == "busybox" { 10 } else { 1 };
             for tokenizer in ["one", "four"] {
-                let each = documents / slow / if copies == 1 { 1 } else { 20 };
+                let each = documents / slow / if copies == 1 { 1 } else { 40 };
                 let case = Parameters::new().with("awk", kind).with("tokenizer", tokenizer);
                 cases.push(case.with("copies", copies).with("documents", each));
             }

@@ -118,9 +118,7 @@ pub fn run(stages: &[Stage], input: &Input, copies: u64) -> Result<Sample, Subje
     await_all(&mut running).attempt("wait for stages")?;
     let real = began.elapsed();
     for pipeline in &running {
-        for (stage, one) in stages.iter().zip(pipeline) {
-            check(stage, one, &mut errors)?;
-        }
+        check(stages, pipeline, &mut errors)?;
     }
     let times: Vec<_> = running.iter().map(|pipeline| times(pipeline)).collect();
     Ok(sample(stages, &times, real, input.bytes() * copies))
@@ -164,11 +162,19 @@ fn await_all(pipelines: &mut [Vec<Running>]) -> io::Result<()> {
     }
 }
 
-fn check(stage: &Stage, running: &Running, errors: &mut File) -> Result<(), SubjectError> {
-    let how = match running.ended {
-        Some((_, ExitStatus::Exited(0), _)) => return Ok(()),
-        Some((_, ExitStatus::Exited(status), _)) => format!("ended with status {status}"),
-        Some((_, ExitStatus::Signaled(signal), _)) => {
+/// All must have ended with status 0. Where one has failed, those before it may have been killed
+/// for want of a reader: the first that was not is the one to name.
+fn check(stages: &[Stage], pipeline: &[Running], errors: &mut File) -> Result<(), SubjectError> {
+    let status = |one: &Running| one.ended.map(|(_, status, _)| status);
+    let failed = stages
+        .iter()
+        .zip(pipeline.iter().map(status))
+        .filter(|(_, status)| *status != Some(ExitStatus::Exited(0)))
+        .min_by_key(|(_, status)| *status == Some(ExitStatus::Signaled(Signal::PIPE.as_raw())));
+    let Some((stage, status)) = failed else { return Ok(()) };
+    let how = match status {
+        Some(ExitStatus::Exited(status)) => format!("ended with status {status}"),
+        Some(ExitStatus::Signaled(signal)) => {
             format!("was killed by SIG{}", contend_record::signal::name(signal).unwrap_or("?"))
         }
         None => "did not end".to_owned(),

@@ -82,25 +82,20 @@ pub fn part(record: &RunRecord, width: usize) -> Option<String> {
         let rest = format!(": {}. {figures}", conclusion.claim);
         paragraph_after(&mut out, words.len() + 2, &rest, width);
     }
-    let mut note =
-        "Figures that are close to each other (3 % with three samples, 5 % with fewer) count \
-                    as equal."
-            .to_owned();
-    if is_disturbed(record) {
-        note.push_str(
-            " Others used the CPUs during this run: 10 %, and real times that they have stretched by \
-             a quarter or more tell nothing.",
-        );
-    }
-    paragraph(&mut out, "", &note, width);
+    let note = if is_disturbed(record) {
+        "Others used the CPUs during this run: figures within 10 % of each other count as equal, and \
+         real times that they have stretched by a quarter or more tell nothing."
+    } else {
+        "Figures within 3 % of each other count as equal, within 5 % with fewer than three samples."
+    };
+    paragraph(&mut out, "", note, width);
     Some(out)
 }
 
 /// CPU time of the tokenizer, all its commands together, and of the parser, in nanoseconds.
 fn parts(case: &Case) -> (f64, f64) {
-    let cpu = |stage: &Stage| stage.user.median + stage.system.median;
     match case.stages.split_last() {
-        Some((parser, tokenizer)) => (tokenizer.iter().map(cpu).sum(), cpu(parser)),
+        Some((parser, tokenizer)) => (tokenizer.iter().map(Stage::cpu).sum(), parser.cpu()),
         None => (0.0, 0.0),
     }
 }

@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use contend_record::lab::{Case, RunRecord};
+use contend_record::lab::{Case, RunRecord, Stage};
 use contend_record::warning::WarningId;
 
 use super::{cpu, real};
@@ -74,8 +74,7 @@ fn margin(record: &RunRecord, one: &Case, other: &Case) -> f64 {
 /// as long as its slowest stage works, and as all stages work on all CPUs.
 pub fn is_spoiled(record: &RunRecord, case: &Case) -> bool {
     const STRETCHED: f64 = 1.25;
-    let stage = |stage: &contend_record::lab::Stage| stage.user.median + stage.system.median;
-    let slowest = case.stages.iter().map(stage).fold(0.0, f64::max);
+    let slowest = case.stages.iter().map(Stage::cpu).fold(0.0, f64::max);
     let least = slowest.max(cpu(case) / record.host.usable_cpus().max(1.0));
     case.disturbed.len() == case.samples.len() && real(case) > STRETCHED * least
 }

@@ -158,7 +158,7 @@ fn json(record: &RunRecord, width: usize) -> Option<String> {
     let inputs = json_pairs(record, "1").into_iter().filter_map(|(_, one, _)| one.metric("input"));
     let text = format!(
         "The study's input is 24.3 MB, here it is {}; busybox, which the study does not have, gets \
-         a quarter of it. The programs here check more: escapes, numbers, control characters, the \
+         a tenth of it. The programs here check more: escapes, numbers, control characters, the \
          order of tokens.",
         bytes(inputs.fold(0.0, f64::max))
     );
@@ -199,7 +199,7 @@ fn ten(record: &RunRecord, width: usize) -> Option<String> {
             ]);
         }
     }
-    let text = "Each copy of the study read all of its 24.3 MB, here a twentieth of what one copy \
+    let text = "Each copy of the study read all of its 24.3 MB, here a fortieth of what one copy \
                 gets alone: its times are to be compared with each other, not with the study's. `a \
                 copy` is the median of the ten.";
     explained(&rows, 1, text, width)
