@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use contend_json::error::FilterError;
 use contend_profile::pipeline::launch::LaunchError;
 
 /// How contend ends.
@@ -12,6 +13,8 @@ pub enum Exit {
     Success,
     /// The pipeline's own status.
     Pipeline(i32),
+    /// The input of `contend json` is not JSON: 1.
+    Input,
     /// The command line or the pipeline's text is wrong: 2.
     Usage,
     /// contend itself failed: 125, as with `env` and `timeout`.
@@ -33,6 +36,9 @@ impl Exit {
         if error.is::<UsageError>() {
             return Self::Usage;
         }
+        if let Some(FilterError::Malformed { .. }) = error.downcast_ref() {
+            return Self::Input;
+        }
         match error.downcast_ref::<LaunchError>() {
             Some(LaunchError::Shell { source, .. }) => match source.kind() {
                 std::io::ErrorKind::NotFound => Self::Shell(127),
@@ -49,6 +55,7 @@ impl From<Exit> for ExitCode {
         match exit {
             Exit::Success => Self::SUCCESS,
             Exit::Pipeline(status) => Self::from(u8::try_from(status & 0xff).unwrap_or(u8::MAX)),
+            Exit::Input => Self::from(1),
             Exit::Usage => Self::from(2),
             Exit::Failure => Self::from(125),
             Exit::Shell(status) => Self::from(status),

@@ -3,6 +3,7 @@
 pub mod demo;
 pub mod generate;
 pub mod history;
+pub mod json;
 pub mod lab;
 pub mod pipe;
 
@@ -34,6 +35,8 @@ pub enum Verb {
     Lab(lab::LabArgs),
     /// Lists the runs that are kept, or shows one of them again.
     History(history::HistoryArgs),
+    /// Prints the values at some paths out of JSON of any size.
+    Json(json::JsonArgs),
     /// The process of one case of the lab, started by contend itself.
     #[command(hide = true, name = contend_lab::isolate::VERB)]
     LabCase,

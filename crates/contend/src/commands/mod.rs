@@ -4,6 +4,7 @@ pub mod advice;
 pub mod demo;
 pub mod generate;
 pub mod history;
+pub mod json;
 pub mod lab;
 pub mod pipe;
 

@@ -1,0 +1,40 @@
+//! What can go wrong while JSON is read.
+
+use std::fmt;
+use std::io;
+
+/// Why filtering stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum FilterError {
+    /// The input cannot be read.
+    #[error("cannot read")]
+    Read(#[source] io::Error),
+    /// The output cannot be written.
+    #[error("cannot write the output")]
+    Write(#[source] io::Error),
+    /// The input is not JSON, or goes beyond a limit.
+    #[error("{place}: {problem}")]
+    Malformed {
+        /// Where.
+        place: Place,
+        /// What is wrong there.
+        problem: String,
+    },
+}
+
+/// A place in the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The line, from 1.
+    pub line: u64,
+    /// The byte in the line, from 1.
+    pub column: u64,
+    /// The byte in the whole input, from 0.
+    pub offset: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {} (byte {})", self.line, self.column, self.offset)
+    }
+}

@@ -1,0 +1,174 @@
+//! How values and the paths to them are written.
+
+use crate::error::FilterError;
+use crate::output::Output;
+use crate::path::is_bare;
+use crate::text::{Escaped, Sink};
+
+/// What is printed for a value that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A line for each scalar and empty container in it: its path, a tab, its text.
+    PathValue,
+    /// A line for everything in it: an assignment, as gron prints it.
+    Assignments,
+    /// One line, the value without white space.
+    JsonLines,
+}
+
+impl Format {
+    /// What a path to the root is.
+    pub(crate) fn root(self) -> &'static str {
+        match self {
+            Self::Assignments => "json",
+            Self::PathValue | Self::JsonLines => "",
+        }
+    }
+
+    /// Appends a step to a member.
+    pub(crate) fn push_key(self, path: &mut Vec<u8>, key: &str) {
+        let bare = match self {
+            Self::Assignments => is_identifier(key),
+            Self::PathValue | Self::JsonLines => !key.is_empty() && key.chars().all(is_bare),
+        };
+        if bare {
+            path.push(b'.');
+            path.extend_from_slice(key.as_bytes());
+        } else {
+            self.push_bracket(path);
+            path.push(b'"');
+            let quoted = if self == Self::Assignments { self } else { Self::JsonLines };
+            key.chars().for_each(|c| quoted.push_char(path, c));
+            path.extend_from_slice(b"\"]");
+        }
+    }
+
+    /// Appends a step to an element.
+    pub(crate) fn push_index(self, path: &mut Vec<u8>, index: u64) {
+        self.push_bracket(path);
+        push_decimal(path, index);
+        path.push(b']');
+    }
+
+    /// A path begins with a dot in any case.
+    fn push_bracket(self, path: &mut Vec<u8>) {
+        path.extend_from_slice(if path.is_empty() { b".[" } else { b"[" });
+    }
+
+    /// Appends a character of a string, escaped if it must be.
+    fn push_char(self, out: &mut Vec<u8>, c: char) {
+        let short = match c {
+            '\\' => Some('\\'),
+            '\n' => Some('n'),
+            '\r' => Some('r'),
+            '\t' => Some('t'),
+            '"' if self != Self::PathValue => Some('"'),
+            '\x08' if self != Self::PathValue => Some('b'),
+            '\x0c' if self != Self::PathValue => Some('f'),
+            _ => None,
+        };
+        match (self, short) {
+            (_, Some(letter)) => out.extend_from_slice(&[b'\\', letter as u8]),
+            (Self::Assignments, _) if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => {
+                push_unit(out, c as u16, b"0123456789ABCDEF");
+            }
+            (Self::JsonLines, _) if c.is_ascii_control() => {
+                push_unit(out, c as u16, b"0123456789abcdef");
+            }
+            _ => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+
+    /// Whether plain text can go through as it is: backslashes, quotes and characters below
+    /// U+0020 are not in it.
+    #[inline]
+    fn is_kept(self, plain: &[u8]) -> bool {
+        match self {
+            Self::PathValue => true,
+            Self::Assignments => plain.iter().all(|byte| *byte < 0x7f),
+            Self::JsonLines => !plain.contains(&0x7f),
+        }
+    }
+}
+
+/// Writes the text of strings and numbers.
+pub(crate) struct Printed<'o, 'a> {
+    pub(crate) output: &'o mut Output<'a>,
+    pub(crate) format: Format,
+}
+
+impl Sink for Printed<'_, '_> {
+    #[inline]
+    fn plain(&mut self, text: &[u8]) -> Result<(), FilterError> {
+        if self.format.is_kept(text) {
+            return self.output.push(text);
+        }
+        let format = self.format;
+        self.output.push_with(|out| {
+            String::from_utf8_lossy(text).chars().for_each(|c| format.push_char(out, c));
+        })
+    }
+
+    fn escaped(&mut self, escaped: Escaped) -> Result<(), FilterError> {
+        let format = self.format;
+        self.output.push_with(|out| match escaped {
+            // JSON has a way to write what is no character.
+            Escaped::Lone(unit) if format == Format::JsonLines => {
+                push_unit(out, unit, b"0123456789abcdef");
+            }
+            _ => format.push_char(out, escaped.character()),
+        })
+    }
+}
+
+fn push_unit(out: &mut Vec<u8>, unit: u16, digits: &[u8; 16]) {
+    out.extend_from_slice(b"\\u");
+    out.extend([12, 8, 4, 0].map(|shift| digits[usize::from(unit >> shift & 0xf)]));
+}
+
+fn push_decimal(out: &mut Vec<u8>, number: u64) {
+    let mut digits = [0; 20];
+    let mut rest = number;
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Names that JavaScript keeps for itself; gron puts them in quotes.
+const RESERVED: [&str; 36] = [
+    "break", "case", "catch", "class", "const", "continue", "debugger", "default", "delete", "do",
+    "else", "export", "extends", "false", "finally", "for", "function", "if", "import", "in",
+    "instanceof", "new", "null", "return", "super", "switch", "this", "throw", "true", "try",
+    "typeof", "var", "void", "while", "with", "yield",
+];
+
+/// Whether gron writes a key after a dot: by the kinds of its characters, as JavaScript does.
+fn is_identifier(key: &str) -> bool {
+    let mut chars = key.chars();
+    let begins = |c: char| c == '$' || c == '_' || unicode_ident::is_xid_start(c) && !is_extra(c);
+    let goes_on = |c: char| c == '$' || unicode_ident::is_xid_continue(c) && !is_extra(c);
+    chars.next().is_some_and(begins) && chars.all(goes_on) && !RESERVED.contains(&key)
+}
+
+/// What Unicode counts to identifiers in spite of its kind, and gron does not.
+fn is_extra(c: char) -> bool {
+    matches!(
+        c,
+        '\u{b7}'
+            | '\u{387}'
+            | '\u{1369}'..='\u{1371}'
+            | '\u{19da}'
+            | '\u{200c}'..='\u{200d}'
+            | '\u{2118}'
+            | '\u{212e}'
+            | '\u{30fb}'
+            | '\u{ff65}'
+    )
+}

@@ -1,0 +1,259 @@
+//! What can be asked for: paths from the root to values.
+//!
+//! ```text
+//! path = "." | { step }            the whole value, or steps from it
+//! step = ".name" | ".*" | '."key"' | "[" inside "]" | ".[" inside "]" | ".." (name | * | "key" | [inside])
+//! inside = number | '"key"' |      an element, a member, or each of them
+//! ```
+//!
+//! A step after `..` may be any number of levels further down.
+
+use crate::error::FilterError;
+use crate::source::Source;
+use crate::text::{self, Escaped, Sink};
+
+/// Paths, looked for at the same time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    pub(crate) paths: Vec<Vec<Step>>,
+}
+
+/// From a value to one in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// It may lead any number of levels down, not only one.
+    pub(crate) descends: bool,
+    pub(crate) choice: Choice,
+}
+
+/// Which of the values in a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// The members with this key.
+    Key(String),
+    /// The element at this place, from 0.
+    Index(u64),
+    /// Every member.
+    AnyMember,
+    /// Every element or member.
+    Any,
+}
+
+/// Why a text is no path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}\n  {text}\n  {}^", .text[..*.place].chars().map(|_| ' ').collect::<String>())]
+pub struct PathError {
+    /// What is wrong and what to do.
+    pub problem: String,
+    /// The text.
+    pub text: String,
+    /// Where in it, in bytes.
+    pub place: usize,
+}
+
+impl Query {
+    /// Reads paths.
+    ///
+    /// # Errors
+    /// When one of them is none.
+    pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, PathError> {
+        let paths = texts.into_iter().map(|text| Parser { text, at: 0 }.path());
+        Ok(Self { paths: paths.collect::<Result<_, _>>()? })
+    }
+
+    /// The longest key that any step names, in bytes.
+    pub(crate) fn longest_key(&self) -> usize {
+        let keys = self.paths.iter().flatten().filter_map(|step| match &step.choice {
+            Choice::Key(key) => Some(key.len()),
+            _ => None,
+        });
+        keys.max().unwrap_or(0)
+    }
+}
+
+/// Whether a character can stand in a key without quotes.
+pub(crate) fn is_bare(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '@')
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn path(mut self) -> Result<Vec<Step>, PathError> {
+        let mut steps = Vec::new();
+        if self.text == "." {
+            return Ok(steps);
+        }
+        if !self.text.starts_with('.') {
+            return Err(self.error("a path begins with a dot"));
+        }
+        while self.at < self.text.len() {
+            steps.push(self.step()?);
+        }
+        Ok(steps)
+    }
+
+    fn step(&mut self) -> Result<Step, PathError> {
+        let dotted = self.take('.');
+        let descends = dotted && self.take('.');
+        let choice = if self.take('[') {
+            self.inside_brackets()?
+        } else if !dotted {
+            return Err(self.error("a step begins with `.` or `[`; other keys need quotes: .[\"…\"]"));
+        } else if self.take('*') {
+            Choice::AnyMember
+        } else if self.take('"') {
+            Choice::Key(self.quoted()?)
+        } else {
+            Choice::Key(self.bare()?)
+        };
+        Ok(Step { descends, choice })
+    }
+
+    fn inside_brackets(&mut self) -> Result<Choice, PathError> {
+        let choice = match self.rest().chars().next() {
+            Some(']') => Choice::Any,
+            Some('"') => {
+                self.at += 1;
+                Choice::Key(self.quoted()?)
+            }
+            Some('0'..='9') => self.index()?,
+            Some('-') => {
+                let problem = "an index counts from the front: the end is not known in one pass";
+                return Err(self.error(problem));
+            }
+            _ => return Err(self.error("`[` is followed by `]`, an index or a key in quotes")),
+        };
+        if self.take(']') { Ok(choice) } else { Err(self.error("`]` is missing here")) }
+    }
+
+    fn index(&mut self) -> Result<Choice, PathError> {
+        let rest = self.rest();
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let index = rest[..digits].parse();
+        let index = index.map_err(|_| self.error("no array has so many elements"))?;
+        self.at += digits;
+        Ok(Choice::Index(index))
+    }
+
+    fn bare(&mut self) -> Result<String, PathError> {
+        let rest = self.rest();
+        let length = rest.find(|c| !is_bare(c)).unwrap_or(rest.len());
+        if length == 0 {
+            let problem = "a key, `*`, `[…]` or a key in quotes is missing here; keys with other \
+                           characters than letters, digits, `_`, `-`, `$` and `@` need quotes";
+            return Err(self.error(problem));
+        }
+        let key = rest[..length].to_owned();
+        self.at += length;
+        Ok(key)
+    }
+
+    /// A key after its opening quote, with the escapes of JSON.
+    fn quoted(&mut self) -> Result<String, PathError> {
+        let mut rest = self.rest().as_bytes();
+        let mut source = Source::new(&mut rest);
+        let mut key = Key(String::new());
+        match text::string(&mut source, &mut key) {
+            Ok(()) => {
+                self.at += usize::try_from(source.offset()).unwrap_or(usize::MAX);
+                return Ok(key.0);
+            }
+            Err(FilterError::Malformed { place, problem }) => {
+                let place = usize::try_from(place.offset).unwrap_or(usize::MAX);
+                if place >= self.rest().len() {
+                    return Err(self.error_at(self.text.len(), "the closing quote is missing"));
+                }
+                Err(self.error_at(self.at + place, &problem))
+            }
+            Err(error) => Err(self.error(&error.to_string())),
+        }
+    }
+
+    fn take(&mut self, wanted: char) -> bool {
+        let found = self.rest().starts_with(wanted);
+        self.at += if found { wanted.len_utf8() } else { 0 };
+        found
+    }
+
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn error(&self, problem: &str) -> PathError {
+        self.error_at(self.at, problem)
+    }
+
+    fn error_at(&self, place: usize, problem: &str) -> PathError {
+        PathError { problem: problem.to_owned(), text: self.text.to_owned(), place }
+    }
+}
+
+/// Takes a key of a path.
+struct Key(String);
+
+impl Sink for Key {
+    fn plain(&mut self, text: &[u8]) -> Result<(), FilterError> {
+        self.0.push_str(&String::from_utf8_lossy(text)); // it is valid already
+        Ok(())
+    }
+
+    fn escaped(&mut self, escaped: Escaped) -> Result<(), FilterError> {
+        self.0.push(escaped.character());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(text: &str) -> Vec<Step> {
+        Query::parse([text]).expect("a path").paths.remove(0)
+    }
+
+    fn step(choice: Choice) -> Step {
+        Step { descends: false, choice }
+    }
+
+    fn key(name: &str) -> Step {
+        step(Choice::Key(name.to_owned()))
+    }
+
+    #[test]
+    fn every_form_of_step() {
+        assert_eq!(steps("."), []);
+        assert_eq!(steps(".a.b-c.$d"), [key("a"), key("b-c"), key("$d")]);
+        assert_eq!(steps(".é.日本"), [key("é"), key("日本")]);
+        assert_eq!(steps(".[3][0].[1]"), [3, 0, 1].map(|n| step(Choice::Index(n))));
+        assert_eq!(steps(".[].a[]"), [step(Choice::Any), key("a"), step(Choice::Any)]);
+        assert_eq!(steps(".*.a"), [step(Choice::AnyMember), key("a")]);
+        assert_eq!(steps(r#"."a b".c["d.e"].["f"]"#), ["a b", "c", "d.e", "f"].map(key));
+        assert_eq!(steps(r#".["\"\u0041\\]"]"#), [key("\"A\\]")]);
+        let below = |choice| Step { descends: true, choice };
+        assert_eq!(steps("..a"), [below(Choice::Key("a".to_owned()))]);
+        assert_eq!(steps(".a..[0]..*"), [
+            key("a"),
+            below(Choice::Index(0)),
+            below(Choice::AnyMember)
+        ]);
+    }
+
+    #[test]
+    fn errors_point_at_the_place() {
+        let places = [
+            ("a", 0), (".a.", 3), ("..", 2), ("...a", 2), (".a b", 2), (".a[", 3), (".a[1", 4),
+            (".a[-1]", 3), (".a[1:2]", 4), (".a[\"b]", 6), (".a[\"\\x\"]", 5), (".a[]b", 4),
+            (".é.|", 4), (".[99999999999999999999]", 2), (".a?", 2), (".a[x]", 3), (".\"a\tb\"", 3),
+        ];
+        for (text, place) in places {
+            let error = Query::parse([text]).expect_err(text);
+            assert_eq!(error.place, place, "{error}");
+        }
+        let error = Query::parse([".é.|"]).expect_err("no key").to_string();
+        assert!(error.ends_with("\n  .é.|\n     ^"), "{error}");
+    }
+}
