@@ -1,16 +1,14 @@
 //! From the command line to what is to be done: everything that can be wrong with it is
 //! found here, before anything runs.
 
-use std::ffi::OsString;
+mod json;
+
 use std::fs::File;
 use std::io::{self, IsTerminal};
-use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use contend_json::format::Format;
-use contend_json::path::Query;
 use contend_lab::experiment::{Cap, Experiment, Scope, Size};
 use contend_lab::experiments;
 use contend_lab::plan::{Only, Plan};
@@ -23,11 +21,12 @@ use rustix::fs::FileType;
 
 use crate::cli::demo::DemoArgs;
 use crate::cli::history::{HistoryArgs, HistoryVerb};
-use crate::cli::json::JsonArgs;
 use crate::cli::lab::{HowArgs, LabArgs, LabVerb, StoreArgs};
 use crate::cli::pipe::{AdviceArgs, PipeArgs, SampleSize};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
+
+pub use json::{Json, JsonInput, json};
 
 /// What `contend pipe` is to do.
 #[derive(Debug)]
@@ -114,15 +113,18 @@ impl How {
         let Some(path) = &self.stdin else {
             return Ok(None);
         };
-        let file = File::open(path).map_err(|source| {
-            UsageError(format!("cannot read --stdin {}: {source}", path.display()))
-        })?;
-        if file.metadata().is_ok_and(|data| data.is_dir()) {
-            let message = format!("cannot read --stdin {}: it is a folder", path.display());
-            return Err(UsageError(message).into());
-        }
-        Ok(Some(file))
+        let name = format!("--stdin {}", path.display());
+        Ok(Some(readable(&name, File::open(path))?))
     }
+}
+
+/// A file that was opened to be read: folders can be opened too.
+fn readable(name: &str, opened: io::Result<File>) -> Result<File, UsageError> {
+    let file = opened.map_err(|source| UsageError(format!("cannot read {name}: {source}")))?;
+    if file.metadata().is_ok_and(|data| data.is_dir()) {
+        return Err(UsageError(format!("cannot read {name}: it is a folder")));
+    }
+    Ok(file)
 }
 
 /// Settings of `contend pipe`.
@@ -402,68 +404,6 @@ fn store(given: StoreArgs) -> Result<PathBuf, UsageError> {
             UsageError(message.to_owned())
         })?;
     Ok(data.join("contend/contend.db"))
-}
-
-/// What is looked for in JSON, and where.
-#[derive(Debug)]
-pub struct Json {
-    /// The paths.
-    pub query: Query,
-    /// How values are printed.
-    pub format: Format,
-    /// What is read, one after the other.
-    pub inputs: Vec<JsonInput>,
-}
-
-/// An input of `contend json`.
-#[derive(Debug)]
-pub struct JsonInput {
-    /// What it is called in errors.
-    pub name: String,
-    /// It.
-    pub file: File,
-}
-
-/// Settings of `contend json`.
-///
-/// # Errors
-/// A [`UsageError`] when there is no path, one is wrong, or a file cannot be opened.
-pub fn json(args: JsonArgs) -> Result<Json> {
-    let (paths, mut files): (Vec<_>, Vec<_>) = args.arguments.into_iter().partition(is_json_path);
-    if paths.is_empty() {
-        let message = "no path is given: it begins with a dot, and `.` is the whole value";
-        return Err(UsageError(message.to_owned()).into());
-    }
-    let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
-    let query = Query::parse(paths.iter().map(AsRef::as_ref));
-    let query = query.map_err(|error| UsageError(error.to_string()))?;
-    if files.is_empty() {
-        files.push("-".into());
-    }
-    let inputs = files.into_iter().map(json_input).collect::<Result<_, _>>()?;
-    Ok(Json { query, format: args.format.into(), inputs })
-}
-
-/// Files of which the name begins like that are given as `./.name`.
-fn is_json_path(argument: &OsString) -> bool {
-    let text = argument.to_string_lossy();
-    text.starts_with('.') && !text.starts_with("./") && !text.starts_with("../")
-}
-
-fn json_input(name: OsString) -> Result<JsonInput, UsageError> {
-    let (name, opened) = if name == "-" {
-        let input = io::stdin().as_fd().try_clone_to_owned().map(File::from);
-        ("standard input".to_owned(), input)
-    } else {
-        (name.to_string_lossy().into_owned(), File::open(&name))
-    };
-    match opened {
-        Ok(file) => Ok(JsonInput { name, file }),
-        Err(source) if source.kind() == io::ErrorKind::NotFound && !name.contains(['/', '.']) => {
-            Err(UsageError(format!("cannot read {name}: {source}; a path begins with a dot")))
-        }
-        Err(source) => Err(UsageError(format!("cannot read {name}: {source}"))),
-    }
 }
 
 /// Progress is for terminals on which the cursor can be moved.

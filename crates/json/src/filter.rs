@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::ops::Range;
 
 use crate::error::FilterError;
-use crate::format::{Format, Printed};
+use crate::format::{Format, Printed, push_index};
 use crate::output::Output;
 use crate::path::{Choice, Query};
 use crate::scan::{Kind, Scalar, Scanner, Token, Value};
@@ -182,7 +182,7 @@ impl Filter<'_> {
     fn element(&mut self, index: u64) -> Result<Fate, FilterError> {
         let fate = self.enter(Child::Index(index));
         if fate != Fate::Skip && self.format != Format::JsonLines {
-            self.format.push_index(&mut self.path, index);
+            push_index(&mut self.path, index);
             self.check_path()?;
         }
         Ok(fate)

@@ -35,24 +35,12 @@ impl Format {
             path.push(b'.');
             path.extend_from_slice(key.as_bytes());
         } else {
-            self.push_bracket(path);
+            push_bracket(path);
             path.push(b'"');
             let quoted = if self == Self::Assignments { self } else { Self::JsonLines };
             key.chars().for_each(|c| quoted.push_char(path, c));
             path.extend_from_slice(b"\"]");
         }
-    }
-
-    /// Appends a step to an element.
-    pub(crate) fn push_index(self, path: &mut Vec<u8>, index: u64) {
-        self.push_bracket(path);
-        push_decimal(path, index);
-        path.push(b']');
-    }
-
-    /// A path begins with a dot in any case.
-    fn push_bracket(self, path: &mut Vec<u8>) {
-        path.extend_from_slice(if path.is_empty() { b".[" } else { b"[" });
     }
 
     /// Appends a character of a string, escaped if it must be.
@@ -70,10 +58,10 @@ impl Format {
         match (self, short) {
             (_, Some(letter)) => out.extend_from_slice(&[b'\\', letter as u8]),
             (Self::Assignments, _) if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => {
-                push_unit(out, c as u16, b"0123456789ABCDEF");
+                push_unit(out, c.into(), b"0123456789ABCDEF");
             }
             (Self::JsonLines, _) if c.is_ascii_control() => {
-                push_unit(out, c as u16, b"0123456789abcdef");
+                push_unit(out, c.into(), b"0123456789abcdef");
             }
             _ => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
         }
@@ -89,6 +77,18 @@ impl Format {
             Self::JsonLines => !plain.contains(&0x7f),
         }
     }
+}
+
+/// Appends a step to an element.
+pub(crate) fn push_index(path: &mut Vec<u8>, index: u64) {
+    push_bracket(path);
+    push_decimal(path, index);
+    path.push(b']');
+}
+
+/// A path begins with a dot in any case.
+fn push_bracket(path: &mut Vec<u8>) {
+    path.extend_from_slice(if path.is_empty() { b".[" } else { b"[" });
 }
 
 /// Writes the text of strings and numbers.
@@ -114,16 +114,16 @@ impl Sink for Printed<'_, '_> {
         self.output.push_with(|out| match escaped {
             // JSON has a way to write what is no character.
             Escaped::Lone(unit) if format == Format::JsonLines => {
-                push_unit(out, unit, b"0123456789abcdef");
+                push_unit(out, unit.into(), b"0123456789abcdef");
             }
             _ => format.push_char(out, escaped.character()),
         })
     }
 }
 
-fn push_unit(out: &mut Vec<u8>, unit: u16, digits: &[u8; 16]) {
+fn push_unit(out: &mut Vec<u8>, unit: u32, digits: &[u8; 16]) {
     out.extend_from_slice(b"\\u");
-    out.extend([12, 8, 4, 0].map(|shift| digits[usize::from(unit >> shift & 0xf)]));
+    out.extend([12, 8, 4, 0].map(|shift| digits[(unit >> shift & 0xf) as usize]));
 }
 
 fn push_decimal(out: &mut Vec<u8>, number: u64) {
@@ -143,10 +143,42 @@ fn push_decimal(out: &mut Vec<u8>, number: u64) {
 
 /// Names that JavaScript keeps for itself; gron puts them in quotes.
 const RESERVED: [&str; 36] = [
-    "break", "case", "catch", "class", "const", "continue", "debugger", "default", "delete", "do",
-    "else", "export", "extends", "false", "finally", "for", "function", "if", "import", "in",
-    "instanceof", "new", "null", "return", "super", "switch", "this", "throw", "true", "try",
-    "typeof", "var", "void", "while", "with", "yield",
+    "break",
+    "case",
+    "catch",
+    "class",
+    "const",
+    "continue",
+    "debugger",
+    "default",
+    "delete",
+    "do",
+    "else",
+    "export",
+    "extends",
+    "false",
+    "finally",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "instanceof",
+    "new",
+    "null",
+    "return",
+    "super",
+    "switch",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "typeof",
+    "var",
+    "void",
+    "while",
+    "with",
+    "yield",
 ];
 
 /// Whether gron writes a key after a dot: by the kinds of its characters, as JavaScript does.

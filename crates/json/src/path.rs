@@ -102,7 +102,9 @@ impl Parser<'_> {
         let choice = if self.take('[') {
             self.inside_brackets()?
         } else if !dotted {
-            return Err(self.error("a step begins with `.` or `[`; other keys need quotes: .[\"…\"]"));
+            return Err(
+                self.error("a step begins with `.` or `[`; other keys need quotes: .[\"…\"]")
+            );
         } else if self.take('*') {
             Choice::AnyMember
         } else if self.take('"') {
@@ -160,7 +162,7 @@ impl Parser<'_> {
         match text::string(&mut source, &mut key) {
             Ok(()) => {
                 self.at += usize::try_from(source.offset()).unwrap_or(usize::MAX);
-                return Ok(key.0);
+                Ok(key.0)
             }
             Err(FilterError::Malformed { place, problem }) => {
                 let place = usize::try_from(place.offset).unwrap_or(usize::MAX);
@@ -235,19 +237,32 @@ mod tests {
         assert_eq!(steps(r#".["\"\u0041\\]"]"#), [key("\"A\\]")]);
         let below = |choice| Step { descends: true, choice };
         assert_eq!(steps("..a"), [below(Choice::Key("a".to_owned()))]);
-        assert_eq!(steps(".a..[0]..*"), [
-            key("a"),
-            below(Choice::Index(0)),
-            below(Choice::AnyMember)
-        ]);
+        assert_eq!(
+            steps(".a..[0]..*"),
+            [key("a"), below(Choice::Index(0)), below(Choice::AnyMember)]
+        );
     }
 
     #[test]
     fn errors_point_at_the_place() {
         let places = [
-            ("a", 0), (".a.", 3), ("..", 2), ("...a", 2), (".a b", 2), (".a[", 3), (".a[1", 4),
-            (".a[-1]", 3), (".a[1:2]", 4), (".a[\"b]", 6), (".a[\"\\x\"]", 5), (".a[]b", 4),
-            (".é.|", 4), (".[99999999999999999999]", 2), (".a?", 2), (".a[x]", 3), (".\"a\tb\"", 3),
+            ("a", 0),
+            (".a.", 3),
+            ("..", 2),
+            ("...a", 2),
+            (".a b", 2),
+            (".a[", 3),
+            (".a[1", 4),
+            (".a[-1]", 3),
+            (".a[1:2]", 4),
+            (".a[\"b]", 6),
+            (".a[\"\\x\"]", 5),
+            (".a[]b", 4),
+            (".é.|", 4),
+            (".[99999999999999999999]", 2),
+            (".a?", 2),
+            (".a[x]", 3),
+            (".\"a\tb\"", 3),
         ];
         for (text, place) in places {
             let error = Query::parse([text]).expect_err(text);

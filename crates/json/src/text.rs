@@ -160,16 +160,24 @@ fn escape_unit(source: &mut Source) -> Result<u16, FilterError> {
 fn four_digits(source: &mut Source) -> Result<u16, FilterError> {
     let mut unit = 0;
     for _ in 0..4 {
-        let byte = source.peek()?;
-        let Some(digit) = byte.and_then(|byte| char::from(byte).to_digit(16)) else {
+        let Some(digit) = source.peek()?.and_then(hexadecimal) else {
             let found = source.found();
             let problem = format!("\\u needs four hexadecimal digits: {found} is none");
             return Err(source.error(problem));
         };
         source.advance(1);
-        unit = unit << 4 | digit as u16;
+        unit = unit << 4 | u16::from(digit);
     }
     Ok(unit)
+}
+
+fn hexadecimal(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
 }
 
 /// Where one is in a number.

@@ -6,6 +6,7 @@ mod cli;
 mod figures;
 mod history;
 mod input;
+mod json;
 mod lab;
 mod lab_pipeline;
 mod semantics;

@@ -1,0 +1,247 @@
+//! `contend json`: the command line around the crate, and others' programs beside it.
+
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Output, Stdio};
+
+use crate::support::{contend, has, run, skip, text};
+
+const MENU: &str = r#"{"menu": {"id": "file", "popup": {"menuitem": [
+  {"value": "New", "onclick": "CreateNewDoc()"},
+  {"value": "Open", "onclick": "OpenDoc()"}
+]}, "odd key": "a\tb\\c\u0041"}}
+"#;
+
+fn json(arguments: &[&str], input: &str) -> Output {
+    run(Command::new(contend()).arg("json").args(arguments), input)
+}
+
+fn printed(arguments: &[&str], input: &str) -> String {
+    let output = json(arguments, input);
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+    text(&output.stdout)
+}
+
+/// Status, output and what is said.
+fn ended(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
+    let output = json(arguments, input);
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn values_are_printed_in_every_format() {
+    insta::assert_snapshot!(printed(&[".menu.popup.menuitem[].value", ".menu.id"], MENU), @r"
+    .menu.id	file
+    .menu.popup.menuitem[0].value	New
+    .menu.popup.menuitem[1].value	Open
+    ");
+    insta::assert_snapshot!(printed(&[r#".menu["odd key"]"#], MENU), @r#".menu["odd key"]	a\tb\\cA"#);
+    insta::assert_snapshot!(printed(&["-f", "gron", "..menuitem"], MENU), @r#"
+    json.menu.popup.menuitem = [];
+    json.menu.popup.menuitem[0] = {};
+    json.menu.popup.menuitem[0].value = "New";
+    json.menu.popup.menuitem[0].onclick = "CreateNewDoc()";
+    json.menu.popup.menuitem[1] = {};
+    json.menu.popup.menuitem[1].value = "Open";
+    json.menu.popup.menuitem[1].onclick = "OpenDoc()";
+    "#);
+    insta::assert_snapshot!(printed(&["--format=jsonl", "..[1]", "..\"odd key\""], MENU), @r#"
+    {"value":"Open","onclick":"OpenDoc()"}
+    "a\tb\\cA"
+    "#);
+}
+
+#[test]
+fn paths_and_files_are_told_apart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, content) in [("plain", "{\"a\":1}"), (".hidden", "{\"a\":2}")] {
+        std::fs::write(folder.path().join(name), content).expect("room");
+    }
+    let in_folder = |arguments: &[&str]| {
+        let mut command = Command::new(contend());
+        run(command.arg("json").args(arguments).current_dir(folder.path()), "{\"a\":3}")
+    };
+    assert_eq!(text(&in_folder(&[".a", "plain", "./.hidden"]).stdout), ".a\t1\n.a\t2\n");
+    assert_eq!(text(&in_folder(&["plain", "-", ".a"]).stdout), ".a\t1\n.a\t3\n");
+    assert_eq!(text(&in_folder(&[".hidden"]).stdout), "");
+    let no_path = in_folder(&["plain"]);
+    assert_eq!(no_path.status.code(), Some(2));
+    assert!(text(&no_path.stderr).contains("no path is given"));
+}
+
+#[test]
+fn mistakes_are_shown_with_their_place() {
+    let refused = |arguments: &[&str]| {
+        let (status, output, error) = ended(arguments, "");
+        assert_eq!((status, output.as_str()), (Some(2), ""), "{error}");
+        error
+    };
+    insta::assert_snapshot!(refused(&[".menu.popup[-1]"]), @r"
+    contend: an index counts from the front: the end is not known in one pass
+      .menu.popup[-1]
+                  ^
+    ");
+    insta::assert_snapshot!(refused(&[".", ".a[\"b"]), @r#"
+    contend: the closing quote is missing
+      .a["b
+           ^
+    "#);
+    assert!(refused(&[".a", "/no/such/file"]).contains("cannot read /no/such/file: No such file"));
+    assert!(refused(&[".a", "/"]).contains("cannot read /: it is a folder"));
+    assert!(refused(&["--format", "xml", ".a"]).contains("xml"));
+    assert!(refused(&[]).contains("<PATH|FILE>"));
+}
+
+#[test]
+fn what_is_not_json_ends_with_status_1_after_what_was_right() {
+    let (status, output, error) = ended(&[".a"], "{\"a\": 1}\n{\"a\": 2}\n{\"a\": x}\n");
+    assert_eq!((status, output.as_str()), (Some(1), ".a\t1\n.a\t2\n"));
+    assert_eq!(
+        error,
+        "contend: standard input: line 3, column 7 (byte 24): a value is expected, not `x`\n"
+    );
+    assert_eq!(ended(&[".a"], "").0, Some(1));
+    assert_eq!(ended(&["."], "[1] \u{1b}").2.matches('\u{1b}').count(), 0);
+}
+
+#[test]
+fn found_lines_do_not_wait_for_more_input() {
+    let mut child = Command::new(contend())
+        .args(["json", ".a"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    let mut stdout = child.stdout.take().expect("piped");
+    for value in ["1", "2"] {
+        stdin.write_all(format!("{{\"a\":{value}}}\n").as_bytes()).expect("it reads");
+        let mut line = [0; 5];
+        stdout.read_exact(&mut line).expect("a line");
+        assert_eq!(line, *format!(".a\t{value}\n").as_bytes());
+    }
+    drop(stdin);
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_reader_that_has_gone_ends_it_quietly() {
+    let mut child = Command::new(contend())
+        .args(["json", "."])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().expect("piped");
+    while stdin.write_all(b"[1,2,3]\n").is_ok() {} // until it has noticed
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_full_disk_is_a_failure() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
+    let mut command = Command::new(contend());
+    let child = command.args(["json", "."]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.stdout(full).spawn().expect("it starts");
+    child.stdin.take().expect("piped").write_all(b"1").expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(125));
+    assert!(text(&output.stderr).contains("cannot write the output"));
+}
+
+/// Its greatest resident set, in bytes, when it has been given a start, so many megabytes of one
+/// piece again and again, and its end.
+fn peak_memory(arguments: &[&str], [start, piece, end]: [&str; 3]) -> u64 {
+    let mut child = Command::new(contend())
+        .arg("json")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(start.as_bytes()).expect("it reads");
+    let block = piece.repeat((1 << 20) / piece.len());
+    for _ in 0..MEGABYTES {
+        stdin.write_all(block.as_bytes()).expect("it reads");
+    }
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("procfs");
+    stdin.write_all(end.as_bytes()).expect("it reads");
+    drop(stdin);
+    assert!(child.wait().expect("it ends").success(), "{start} {arguments:?}");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+    kilobytes * 1024
+}
+
+/// More than may ever be in memory.
+const MEGABYTES: usize = 64;
+
+#[test]
+fn memory_does_not_grow_with_the_input() {
+    let shapes = [
+        ["[{\"a\":0}", ",{\"a\":1,\"b\":[2,3]}", "]"],
+        ["", "{\"a\":1,\"b\":[2,3]}\n", ""],
+        ["{\"a\":\"", "no end to it \\n\\u00e9", "\"}"],
+        ["{\"a\":", "1234567890", "}"],
+        ["{\"b\":[1", "                  ", "]}"],
+        ["{\"a\":{", "\"b\":{},\"c\":[1],", "\"\":0}}"],
+    ];
+    for shape in shapes {
+        for arguments in [&[".a", "..b"][..], &["--format=jsonl", "."]] {
+            let peak = peak_memory(arguments, shape);
+            assert!(peak < 50_000_000, "{peak} bytes for {shape:?} {arguments:?}");
+        }
+    }
+    let endless_key = ["{\"a\":1,\"", "no end to it", "\":2}"];
+    assert!(peak_memory(&[".a", ".b"], endless_key) < 50_000_000);
+}
+
+/// Texts on which other programs agree about everything but order and numbers.
+fn agreed() -> Vec<String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/json/accept");
+    let entries = std::fs::read_dir(folder).expect("the collection");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
+    paths.sort();
+    let texts = paths.iter().map(|path| std::fs::read_to_string(path).expect("UTF-8"));
+    texts
+        .chain([
+            MENU.to_owned(),
+            "[\"\u{80}\u{9f}\u{7f}\", {\"\u{e9}\u{301}1\": {}, \"\u{b2}\": []}]".to_owned(),
+        ])
+        .collect()
+}
+
+#[test]
+fn assignments_are_those_of_gron() {
+    if !has("gron") {
+        return skip("assignments_are_those_of_gron", "there is no gron");
+    }
+    let sorted = |text: &str| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    for input in agreed() {
+        let theirs = run(Command::new("gron").arg("--monochrome"), &input);
+        let ours = printed(&["--format=gron", "."], &input);
+        assert_eq!(sorted(&ours), sorted(&text(&theirs.stdout)), "{input}");
+    }
+}
+
+#[test]
+fn json_lines_are_those_of_jq() {
+    if !has("jq") {
+        return skip("json_lines_are_those_of_jq", "there is no jq");
+    }
+    for input in agreed() {
+        if input.contains(|c: char| c.is_ascii_digit()) && !input.contains(['"', '\\']) {
+            continue; // jq computes with numbers, and its versions write them differently
+        }
+        let theirs = run(Command::new("jq").args(["-c", "."]), &input);
+        assert_eq!(printed(&["--format=jsonl", "."], &input), text(&theirs.stdout), "{input}");
+    }
+}

@@ -1,0 +1,106 @@
+//! The collection in testdata/json.
+
+use std::fs;
+use std::path::Path;
+
+use contend_json::format::Format;
+
+use crate::{FORMATS, filtered, printed};
+
+/// Names and bytes of the texts in a folder.
+fn texts(folder: &str) -> Vec<(String, Vec<u8>)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/json").join(folder);
+    let entries = fs::read_dir(path).expect("the collection");
+    let mut texts: Vec<_> = entries
+        .map(|entry| {
+            let entry = entry.expect("readable");
+            let name = entry.file_name().into_string().expect("plain name");
+            (name, fs::read(entry.path()).expect("readable"))
+        })
+        .collect();
+    texts.sort();
+    texts
+}
+
+/// Ends alike for every path: what is passed over is checked as what is printed.
+fn is_accepted(name: &str, text: &[u8]) -> bool {
+    let ends = [".", ".nothing", "..nothing", ".[].nothing"].map(|path| {
+        let (_, result) = filtered(text, &[usize::MAX], &[path], Format::JsonLines);
+        result.map_err(|error| error.to_string())
+    });
+    assert!(ends.iter().all(|end| *end == ends[0]), "{name}: {ends:?}");
+    ends[0].is_ok()
+}
+
+#[test]
+fn what_is_json_is_accepted() {
+    let texts = texts("accept");
+    assert!(texts.len() >= 60);
+    for (name, text) in texts {
+        assert!(is_accepted(&name, &text), "{name}");
+    }
+}
+
+#[test]
+fn what_is_not_json_is_rejected() {
+    let texts = texts("reject");
+    assert!(texts.len() >= 100);
+    for (name, text) in texts {
+        assert!(!is_accepted(&name, &text), "{name}");
+    }
+}
+
+#[test]
+fn what_is_left_open_is_accepted() {
+    for (name, text) in texts("either") {
+        assert!(is_accepted(&name, &text), "{name}");
+    }
+}
+
+#[test]
+fn values_are_those_that_serde_json_reads() {
+    for (name, text) in texts("accept") {
+        let text = String::from_utf8(text).expect("UTF-8");
+        let line = printed(&text, &["."], Format::JsonLines);
+        assert_eq!(line.find('\n'), Some(line.len() - 1), "{name}");
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+        assert_eq!(read(&line), read(&text), "{name}");
+    }
+}
+
+#[test]
+fn what_is_printed_and_refused_does_not_depend_on_reads() {
+    let all = ["accept", "reject", "either"].into_iter().flat_map(texts);
+    for (name, text) in all.filter(|(_, text)| text.len() < 10_000) {
+        for format in FORMATS {
+            for paths in [&["."][..], &["..a", ".[1]", "..menu.*"]] {
+                let [whole, pieces @ ..] = [&[usize::MAX][..], &[1], &[2], &[3], &[7, 1], &[64, 5]]
+                    .map(|sizes| {
+                        let (output, result) = filtered(&text, sizes, paths, format);
+                        (output, result.map_err(|error| error.to_string()))
+                    });
+                for piece in pieces {
+                    assert_eq!(piece, whole, "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_left_open_is_decided() {
+    let lines = |text: &str| printed(text, &["."], Format::JsonLines);
+    let tsv = |text: &str| printed(text, &["."], Format::PathValue);
+    // A byte order mark is not printed, and is one only at the beginning.
+    assert_eq!(lines("\u{feff}[1]"), "[1]\n");
+    // Half a surrogate pair stays in JSON, and is no character elsewhere.
+    assert_eq!(lines(r#"["\uD83D","\ud83d\u0041"]"#), "[\"\\ud83d\",\"\\ud83dA\"]\n");
+    assert_eq!(tsv(r#""\ud83d\ud83d\ude00""#), ".\t\u{fffd}\u{1f600}\n");
+    // Members with the same key are all printed.
+    assert_eq!(printed(r#"{"a":1,"\u0061":2}"#, &[".a"], Format::PathValue), ".a\t1\n.a\t2\n");
+    // Numbers are text.
+    let numbers = "[1.0,1E400,-0,9007199254740993,0.10]\n";
+    assert_eq!(lines(numbers), numbers);
+    // Texts follow one another; only numbers and words need white space between them.
+    assert_eq!(lines("1 \"a\"true\n[]{}null"), "1\n\"a\"\ntrue\n[]\n{}\nnull\n");
+}

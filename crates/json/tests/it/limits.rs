@@ -1,0 +1,99 @@
+//! Places of errors, depth, and what is printed before an error.
+
+use contend_json::filter::LONGEST_PATH;
+use contend_json::format::Format;
+
+use crate::{FORMATS, filtered, printed, refused};
+
+#[test]
+fn errors_name_the_place() {
+    assert_eq!(
+        refused(b"{\n  \"a\": 1,\n  \"b\": x\n}"),
+        "line 3, column 8 (byte 19): a value is expected, not `x`"
+    );
+    assert_eq!(
+        refused("[\"é\u{1f600}\", tru]".as_bytes()),
+        "line 1, column 15 (byte 14): `true` was begun, but there is `]`"
+    );
+    assert_eq!(
+        refused(b"[\"\\ud8zz\"]"),
+        "line 1, column 7 (byte 6): \\u needs four hexadecimal digits: `z` is none"
+    );
+    assert_eq!(
+        refused(b"[1,\n"),
+        "line 2, column 1 (byte 4): a value is expected, not the end of the input"
+    );
+    assert_eq!(
+        refused(b"\n\"\xff\""),
+        "line 2, column 2 (byte 2): the byte 0xFF is not UTF-8 here"
+    );
+    assert_eq!(
+        refused(b"\xff\xfe[\0]\0"),
+        "line 1, column 1 (byte 0): this is UTF-16: JSON is UTF-8"
+    );
+}
+
+#[test]
+fn places_are_right_far_into_the_input() {
+    let line = "{\"a\": \"é\"}\n";
+    let mut input = line.repeat(100_000);
+    input.push_str("  ]");
+    let at = input.len() - 1;
+    for sizes in [&[usize::MAX][..], &[4096], &[1, 100_000]] {
+        let (output, result) = filtered(input.as_bytes(), sizes, &[".a"], Format::JsonLines);
+        assert_eq!(output.len(), "\"é\"\n".len() * 100_000);
+        assert_eq!(
+            result.expect_err("not JSON").to_string(),
+            format!("line 100001, column 3 (byte {at}): a value is expected, not `]`")
+        );
+    }
+}
+
+#[test]
+fn an_error_leaves_no_half_of_a_line() {
+    for (format, expected) in
+        FORMATS.into_iter().zip([".[0]\t1\n", "json = [];\njson[0] = 1;\n", ""])
+    {
+        let (output, _) = filtered(b"[1, \"two", &[3], &["."], format);
+        assert_eq!(output, expected);
+    }
+}
+
+#[test]
+fn nesting_is_limited_and_costs_no_stack() {
+    for (open, close) in [("[", "]"), ("{\"\":", "}")] {
+        let nested = |levels| format!("{}0{}", open.repeat(levels), close.repeat(levels));
+        for path in [".", "..nothing", ".[0]"] {
+            let deepest = nested(100_000);
+            let (_, result) =
+                filtered(deepest.as_bytes(), &[usize::MAX], &[path], Format::JsonLines);
+            result.expect("not too deep");
+            let (_, result) =
+                filtered(nested(100_001).as_bytes(), &[usize::MAX], &[path], Format::JsonLines);
+            let error = result.expect_err("too deep").to_string();
+            assert!(error.contains("more than 100000 arrays and objects"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_is_printed_is_limited_and_others_are_not() {
+    let long = "k".repeat(LONGEST_PATH + 1);
+    let input = format!("{{\"{long}\":[1],\"a\":2}}");
+    for format in FORMATS {
+        assert!(printed(&input, &[".a"], format).contains('2'));
+    }
+    assert_eq!(printed(&input, &[".*"], Format::JsonLines), "[1]\n2\n");
+    let (_, result) = filtered(input.as_bytes(), &[usize::MAX], &[".*"], Format::Assignments);
+    assert!(result.expect_err("too long").to_string().contains("is longer than 1048576 bytes"));
+    // A key that begins like the one asked for is another, however much of it is kept.
+    assert_eq!(printed("{\"aa\":1,\"a\":2,\"\":3}", &[".a"], Format::JsonLines), "2\n");
+}
+
+#[test]
+fn long_strings_and_numbers_go_through_whole() {
+    let text = "é\\n".repeat(200_000);
+    let input = format!("{{\"a\":\"{text}\",\"b\":{}}}", "9".repeat(300_000));
+    assert_eq!(printed(&input, &["."], Format::JsonLines), format!("{input}\n"));
+    assert_eq!(printed(&input, &[".a"], Format::PathValue), format!(".a\t{text}\n"));
+}
