@@ -86,8 +86,9 @@ fn a_path_that_is_printed_is_limited_and_others_are_not() {
     assert_eq!(printed(&input, &[".*"], Format::JsonLines), "[1]\n2\n");
     let (_, result) = filtered(input.as_bytes(), &[usize::MAX], &[".*"], Format::Assignments);
     assert!(result.expect_err("too long").to_string().contains("is longer than 1048576 bytes"));
-    // A key that begins like the one asked for is another, however much of it is kept.
-    assert_eq!(printed("{\"aa\":1,\"a\":2,\"\":3}", &[".a"], Format::JsonLines), "2\n");
+    // A key that begins or ends like the one asked for is another, however much of it is kept.
+    let input = r#"{"aa":1,"a":2,"":3,"bbb\u0061":4}"#;
+    assert_eq!(printed(input, &[".a"], Format::JsonLines), "2\n");
 }
 
 #[test]
@@ -96,4 +97,14 @@ fn long_strings_and_numbers_go_through_whole() {
     let input = format!("{{\"a\":\"{text}\",\"b\":{}}}", "9".repeat(300_000));
     assert_eq!(printed(&input, &["."], Format::JsonLines), format!("{input}\n"));
     assert_eq!(printed(&input, &[".a"], Format::PathValue), format!(".a\t{text}\n"));
+}
+
+#[test]
+fn many_ways_to_one_state_are_one() {
+    // Each way on its own, they would be more than 10^17.
+    let input = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    let path = "..[]".repeat(10);
+    assert_eq!(printed(&input, &[&format!("{path}.a")], Format::JsonLines), "");
+    let found = printed(&input, &[&path], Format::JsonLines);
+    assert_eq!(found.trim_end(), &input[10..input.len() - 10]);
 }
