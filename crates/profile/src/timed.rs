@@ -1,12 +1,13 @@
 //! Running pieces of a pipeline once more, timed as a whole.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::sample::rewind;
 use contend_sys::child::{self, Change, ExitStatus, Which};
 use contend_sys::interrupt::Signals;
 use contend_sys::{Pid, Signal, spawn};
@@ -112,9 +113,9 @@ impl Runner<'_> {
         outputs: &[&File],
         limit: Duration,
     ) -> Result<Vec<Timed>, RunError> {
-        for mut output in outputs.iter().copied() {
+        for output in outputs.iter().copied() {
             output.set_len(0).map_err(RunError::io("empty a temporary file"))?;
-            output.seek(SeekFrom::Start(0)).map_err(RunError::io("empty a temporary file"))?;
+            rewind(output).map_err(RunError::io("empty a temporary file"))?;
         }
         let script = self.script(text);
         let mut started = Vec::new();
@@ -128,6 +129,49 @@ impl Runner<'_> {
             }
         }
         self.wait_for(&started, limit)
+    }
+
+    /// Runs text as it is run in the middle of a pipeline: what it is fed through a pipe, if
+    /// `fed`, and what it writes is taken from a pipe, if `drained`, by threads of ours, whose
+    /// time does not count.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_between(
+        &self,
+        text: &str,
+        input: &File,
+        output: &File,
+        (fed, drained): (bool, bool),
+        limit: Duration,
+    ) -> Result<Timed, RunError> {
+        let made = RunError::io("make a pipe");
+        let feed = fed.then(io::pipe).transpose().map_err(&made)?;
+        let drain = drained.then(io::pipe).transpose().map_err(&made)?;
+        output.set_len(0).map_err(RunError::io("empty a temporary file"))?;
+        rewind(output).map_err(RunError::io("empty a temporary file"))?;
+        let copied = |file: &File| file.try_clone().map(Stdio::from);
+        std::thread::scope(|scope| {
+            let (stdin, feeder) = match feed {
+                Some((reader, writer)) => (Stdio::from(reader), Some(writer)),
+                None => (reopened(input).map(Stdio::from).map_err(&made)?, None),
+            };
+            let (stdout, drainer) = match drain {
+                Some((reader, writer)) => (Stdio::from(writer), Some(reader)),
+                None => (copied(output).map_err(&made)?, None),
+            };
+            let started = self.start_with(&self.script(text), stdin, stdout)?;
+            if let Some(mut writer) = feeder {
+                let mut from = reopened(input).map_err(&made)?;
+                // It need not read all of it.
+                scope.spawn(move || io::copy(&mut from, &mut writer).is_ok());
+            }
+            if let Some(mut reader) = drainer {
+                let mut to = output;
+                scope.spawn(move || io::copy(&mut reader, &mut to).is_ok());
+            }
+            self.wait_for(&[started], limit)?.pop().ok_or(RunError::TooLong(limit))
+        })
     }
 
     fn script(&self, text: &str) -> String {
@@ -145,16 +189,21 @@ impl Runner<'_> {
         input: Option<&File>,
         output: &File,
     ) -> Result<Started, RunError> {
+        let stdin = match input {
+            Some(file) => Stdio::from(reopened(file).map_err(RunError::io("open the input anew"))?),
+            None => Stdio::null(),
+        };
+        let stdout = output.try_clone().map_err(RunError::io("hand over a temporary file"))?;
+        self.start_with(script, stdin, stdout.into())
+    }
+
+    fn start_with(&self, script: &str, stdin: Stdio, stdout: Stdio) -> Result<Started, RunError> {
         let mut command = Command::new(self.shell);
         if self.shell.rsplit('/').next() == Some("busybox") {
             command.arg("sh");
         }
-        command.arg("-c").arg(script).stderr(Stdio::null()).process_group(0);
-        command.stdin(match input {
-            Some(file) => Stdio::from(reopened(file).map_err(RunError::io("open the input anew"))?),
-            None => Stdio::null(),
-        });
-        command.stdout(output.try_clone().map_err(RunError::io("hand over a temporary file"))?);
+        command.arg("-c").arg(script).stdin(stdin).stdout(stdout).stderr(Stdio::null());
+        command.process_group(0);
         let begun = Instant::now();
         let child = spawn::spawn(&mut command, &[0, 1, 2], self.signals.blocked(), Signal::TERM)
             .map_err(RunError::io("start the shell once more"))?;
@@ -243,6 +292,30 @@ mod tests {
                 let text = io::read_to_string(reopened(&output).expect("open")).expect("text");
                 assert_eq!(text, "a\nb\n");
             }
+        });
+    }
+
+    #[test]
+    fn between_pipes_it_reads_and_writes_the_same() {
+        let mut input = tempfile::tempfile().expect("a file");
+        input.write_all(&b"line\n".repeat(100_000)).expect("room");
+        let output = tempfile::tempfile().expect("a file");
+        with_runner(None, |runner| {
+            for ends in [(false, false), (true, false), (false, true), (true, true)] {
+                let run = runner.run_between(
+                    "test -p /dev/stdin; echo $?; cat",
+                    &input,
+                    &output,
+                    ends,
+                    LONG,
+                );
+                run.expect("it runs");
+                let text = io::read_to_string(reopened(&output).expect("open")).expect("text");
+                let expected = format!("{}\n{}", u8::from(!ends.0), "line\n".repeat(100_000));
+                assert!(text == expected, "{ends:?}: {} bytes", text.len());
+            }
+            let early = runner.run_between("head -n 1", &input, &output, (true, true), LONG);
+            early.expect("its feeder is not waited for");
         });
     }
 

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use contend_profile::commands::Simple;
 use contend_profile::commands::purity::{Source, is_pure, source};
 use contend_profile::pipeline::gate::proc_path;
+use contend_profile::pipeline::known::sorts;
 use contend_profile::pipeline::parse::Parsed;
 use contend_profile::predict::advise::{Adviser, Prepared};
 use contend_profile::predict::calibration::Calibration;
@@ -36,8 +37,10 @@ const KEPT: u64 = 64 << 20;
 const PILOT: Duration = Duration::from_secs(2);
 /// How long one pass of the pilot should take, in seconds.
 const PASS: f64 = 0.15;
+/// The same where something is sorted: that takes other ways with more data.
+const SORTING_PASS: f64 = 0.4;
 /// A smaller part of the input tells little, a larger one takes long.
-const PILOT_BYTES: [u64; 2] = [256 << 10, 16 << 20];
+const PILOT_BYTES: [u64; 2] = [256 << 10, 32 << 20];
 /// Runs of every pipeline that the budget of a trial should suffice for.
 const RUNS: f64 = 8.0;
 /// A smaller sample is mostly start-up.
@@ -214,9 +217,11 @@ fn pilot<'a>(record: &PipeRecord, file: &File, runner: Runner<'a>) -> Result<Opt
     if whole == 0 || work <= 0.0 {
         return Ok(None);
     }
+    let sorting = record.stages.iter().any(|stage| sorts(&stage.command));
+    let pass = if sorting { SORTING_PASS } else { PASS };
     // Between the bounds.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
-    let bytes = (whole as f64 * PASS / work) as u64;
+    let bytes = (whole as f64 * pass / work) as u64;
     let bytes = bytes.clamp(PILOT_BYTES[0], PILOT_BYTES[1]);
     let sample = Sample::of(file.try_clone()?, bytes).context("cannot take a sample")?;
     let budget = PILOT.min(Duration::from_secs_f64(record.wall_seconds.max(0.5)));

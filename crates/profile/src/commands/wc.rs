@@ -22,6 +22,12 @@ pub fn counts_lines(simple: &Simple) -> bool {
         })
 }
 
+/// Whether it counts a single thing.
+pub fn counts_one_thing(simple: &Simple) -> bool {
+    simple.name() == "wc"
+        && Options::read(&simple.arguments, &TABLE).is_some_and(|options| options.given.len() == 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::simple;

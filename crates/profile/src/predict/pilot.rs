@@ -16,6 +16,8 @@ use crate::timed::{RunError, Runner, Timed};
 
 /// How often a stage is timed, if there is time.
 const ROUNDS: usize = 5;
+/// How often a start is timed.
+const STARTS: usize = 3;
 /// Below this the clock and the scheduler are most of what is measured.
 const TOO_SHORT: Duration = Duration::from_millis(2);
 
@@ -26,16 +28,26 @@ pub struct Pilot<'a> {
     /// Texts as they were read or written; the first one is the sample.
     data: Vec<Data>,
     /// What was run on what.
-    runs: HashMap<(String, usize), Measured>,
+    runs: HashMap<Key, Measured>,
     /// What starting takes, by text.
-    start_ups: HashMap<String, Timed>,
+    start_ups: HashMap<String, StartUp>,
     deadline: Instant,
 }
+
+/// A text, the data that it reads, and whether it stands after and before a pipe.
+type Key = (String, usize, (bool, bool));
 
 #[derive(Debug)]
 struct Data {
     file: File,
     bytes: u64,
+}
+
+/// What starting takes, in seconds.
+#[derive(Debug, Clone, Copy)]
+struct StartUp {
+    wall: f64,
+    cpu: f64,
 }
 
 #[derive(Debug, Clone)]
@@ -97,12 +109,13 @@ impl<'a> Pilot<'a> {
         let mut walk = Walk { stages: Vec::new(), end: None };
         for (index, text) in texts(draft).into_iter().enumerate() {
             let Some(text) = text else { return Ok(walk) };
-            let known = self.runs.contains_key(&(text.clone(), input));
-            if !known && !self.has_time() || !self.measure(&text, input)? {
+            let key = (text, input, between(draft, index));
+            let known = self.runs.contains_key(&key);
+            if !known && !self.has_time() || !self.measure(&key)? {
                 return Ok(walk);
             }
-            walk.stages.push(self.time(&text, input));
-            input = self.runs[&(text, input)].output;
+            walk.stages.push(self.time(&key));
+            input = self.runs[&key].output;
             if index + 1 == draft.stages.len() {
                 walk.end = Some(input);
             }
@@ -126,11 +139,11 @@ impl<'a> Pilot<'a> {
     /// # Errors
     /// When it was interrupted, or the machine refused.
     pub fn repeat(&mut self, drafts: &[&Draft]) -> Result<(), RunError> {
-        let mut wanted: Vec<(String, usize)> = Vec::new();
+        let mut wanted: Vec<Key> = Vec::new();
         for draft in drafts {
             let mut input = 0;
-            for text in texts(draft).into_iter().map_while(|text| text) {
-                let key = (text, input);
+            for (index, text) in texts(draft).into_iter().map_while(|text| text).enumerate() {
+                let key = (text, input, between(draft, index));
                 let Some(run) = self.runs.get(&key) else { break };
                 input = run.output;
                 if !wanted.contains(&key) {
@@ -139,10 +152,10 @@ impl<'a> Pilot<'a> {
             }
         }
         for _ in 1..ROUNDS {
-            for (text, input) in &wanted {
-                let taken = self.runs.get(&(text.clone(), *input)).map_or(0, |run| run.walls.len());
+            for key in &wanted {
+                let taken = self.runs.get(key).map_or(0, |run| run.walls.len());
                 if taken < ROUNDS && self.has_time() {
-                    self.run_again(text, *input)?;
+                    self.run_again(key)?;
                 }
             }
         }
@@ -150,17 +163,16 @@ impl<'a> Pilot<'a> {
     }
 
     /// Runs a text on some data if that has not been done; false if it took too long.
-    fn measure(&mut self, text: &str, input: usize) -> Result<bool, RunError> {
-        if self.runs.contains_key(&(text.to_owned(), input)) {
+    fn measure(&mut self, key: &Key) -> Result<bool, RunError> {
+        if self.runs.contains_key(key) {
             return Ok(true);
         }
-        let output = temporary(self.data[input].bytes * 4).map_err(RunError::io("make a file"))?;
-        if !self.start_ups.contains_key(text) {
-            let nothing = temporary(0).map_err(RunError::io("make a file"))?;
-            let Some(started) = self.run(text, &nothing, &output)? else { return Ok(false) };
-            self.start_ups.insert(text.to_owned(), started);
+        if !self.start_ups.contains_key(&key.0) {
+            let Some(start_up) = self.start_up(&key.0)? else { return Ok(false) };
+            self.start_ups.insert(key.0.clone(), start_up);
         }
-        let Some(timed) = self.run(text, &self.data[input].file, &output)? else {
+        let output = self.output_for(key.1)?;
+        let Some(timed) = self.run(&key.0, &self.data[key.1].file, &output, key.2)? else {
             return Ok(false);
         };
         let output = self.keep(output)?;
@@ -169,14 +181,35 @@ impl<'a> Pilot<'a> {
             walls: vec![timed.wall.as_secs_f64()],
             cpus: vec![timed.cpu().as_secs_f64()],
         };
-        self.runs.insert((text.to_owned(), input), measured);
+        self.runs.insert(key.clone(), measured);
         Ok(true)
     }
 
-    fn run_again(&mut self, text: &str, input: usize) -> Result<(), RunError> {
-        let output = temporary(self.data[input].bytes * 4).map_err(RunError::io("make a file"))?;
-        if let Some(timed) = self.run(text, &self.data[input].file, &output)?
-            && let Some(run) = self.runs.get_mut(&(text.to_owned(), input))
+    /// What a text takes for nothing: the least of a few runs, for only the first one has to
+    /// fetch the program.
+    fn start_up(&self, text: &str) -> Result<Option<StartUp>, RunError> {
+        let nothing = temporary(0).map_err(RunError::io("make a file"))?;
+        let output = temporary(0).map_err(RunError::io("make a file"))?;
+        let mut least: Option<StartUp> = None;
+        for _ in 0..STARTS {
+            let Some(timed) = self.run(text, &nothing, &output, (false, false))? else {
+                return Ok(None);
+            };
+            let (wall, cpu) = (timed.wall.as_secs_f64(), timed.cpu().as_secs_f64());
+            let before = least.unwrap_or(StartUp { wall, cpu });
+            least = Some(StartUp { wall: wall.min(before.wall), cpu: cpu.min(before.cpu) });
+        }
+        Ok(least)
+    }
+
+    fn output_for(&self, input: usize) -> Result<File, RunError> {
+        temporary(self.data[input].bytes * 4).map_err(RunError::io("make a file"))
+    }
+
+    fn run_again(&mut self, key: &Key) -> Result<(), RunError> {
+        let output = self.output_for(key.1)?;
+        if let Some(timed) = self.run(&key.0, &self.data[key.1].file, &output, key.2)?
+            && let Some(run) = self.runs.get_mut(key)
         {
             run.walls.push(timed.wall.as_secs_f64());
             run.cpus.push(timed.cpu().as_secs_f64());
@@ -184,10 +217,17 @@ impl<'a> Pilot<'a> {
         Ok(())
     }
 
-    fn run(&self, text: &str, input: &File, output: &File) -> Result<Option<Timed>, RunError> {
+    fn run(
+        &self,
+        text: &str,
+        input: &File,
+        output: &File,
+        ends: (bool, bool),
+    ) -> Result<Option<Timed>, RunError> {
         // One run may take what is left and a little more, so that a slow one is seen at all.
         let rest = self.deadline.saturating_duration_since(Instant::now());
-        match self.runner.run(text, Some(input), output, rest + Duration::from_millis(200)) {
+        let limit = rest + Duration::from_millis(200);
+        match self.runner.run_between(text, input, output, ends, limit) {
             Ok(timed) => Ok(Some(timed)),
             Err(RunError::TooLong(_)) => Ok(None),
             Err(error) => Err(error),
@@ -207,20 +247,25 @@ impl<'a> Pilot<'a> {
         Ok(self.data.len() - 1)
     }
 
-    fn time(&self, text: &str, input: usize) -> StageTime {
-        let run = &self.runs[&(text.to_owned(), input)];
-        let start = &self.start_ups[text];
+    fn time(&self, key: &Key) -> StageTime {
+        let run = &self.runs[key];
+        let start = &self.start_ups[&key.0];
         let least = run.walls.iter().copied().fold(f64::INFINITY, f64::min);
         let most = run.walls.iter().copied().fold(0.0, f64::max);
         let wall = median(&run.walls).unwrap_or(0.0);
-        let work = |whole: f64, start: Duration| (whole - start.as_secs_f64()).max(0.0);
+        let work = |whole: f64, start: f64| (whole - start).max(0.0);
         StageTime {
             service: work(wall, start.wall),
-            cpu: work(median(&run.cpus).unwrap_or(0.0), start.cpu()),
+            cpu: work(median(&run.cpus).unwrap_or(0.0), start.cpu),
             spread: if wall > 0.0 { (most - least) / 2.0 / wall } else { 0.0 },
-            start_up: start.cpu().as_secs_f64(),
+            start_up: start.cpu,
         }
     }
+}
+
+/// Whether a stage stands after and before a pipe.
+fn between(draft: &Draft, index: usize) -> (bool, bool) {
+    (index > 0, index + 1 < draft.stages.len())
 }
 
 /// The stages as they are run alone; the first one reads the sample. `None` from the first one on

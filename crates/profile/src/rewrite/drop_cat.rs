@@ -4,7 +4,7 @@ use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Replacement, Situation};
 use crate::commands::options::{Options, Table};
-use crate::commands::{Simple, Word};
+use crate::commands::{Simple, Word, wc};
 use crate::rewrite::draft::Stage;
 
 const TABLE: Table = Table { short: "u", long: &[] };
@@ -79,7 +79,10 @@ fn source(simple: &Simple) -> Option<Option<Word>> {
 fn is_filter(stage: &Stage) -> bool {
     let simple = stage.simple.as_ref();
     simple.is_some_and(|simple| {
+        // Of a file wc knows how large the counts can get, and leaves less room between them.
+        let counts_several = simple.name() == "wc" && !wc::counts_one_thing(simple);
         FILTERS.contains(&simple.name())
+            && !counts_several
             && !simple.arguments.iter().any(|word| word.text.contains("colo"))
     })
 }
@@ -102,7 +105,10 @@ mod tests {
         assert_eq!(changed("sort f | cat"), ["sort f"]);
         assert_eq!(changed("cat -u f | LC_ALL=C sort"), ["LC_ALL=C sort <f"]);
         assert_eq!(safety(RewriteId::DropCat, "cat f | sort"), Safety::Always);
-        assert_eq!(safety(RewriteId::DropCat, "cat f | python3 x"), Safety::ThisData);
+        assert_eq!(safety(RewriteId::DropCat, "cat f | wc -c"), Safety::Always);
+        for text in ["cat f | python3 x", "cat f | wc", "cat f | wc -lc"] {
+            assert_eq!(safety(RewriteId::DropCat, text), Safety::ThisData, "{text}");
+        }
     }
 
     #[test]
