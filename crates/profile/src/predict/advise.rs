@@ -15,9 +15,9 @@ use crate::rewrite::{Change, Situation, changes};
 use crate::timed::RunError;
 
 /// A prediction from a pilot is off by this part of it even where nothing scatters.
-const PILOT_ERROR: f64 = 0.08;
+const PILOT_ERROR: f64 = 0.20;
 /// One from the original's service times alone.
-const COSTS_ERROR: f64 = 0.20;
+const COSTS_ERROR: f64 = 0.30;
 /// A change that brings less than this part of the wall or CPU time is not put together with
 /// others.
 const WORTHWHILE: f64 = 0.02;
