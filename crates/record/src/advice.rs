@@ -219,6 +219,19 @@ pub enum TrialInput {
     },
 }
 
+/// What pipes and starting cost on this machine, in CPU time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CalibrationRecord {
+    /// For a byte to be written to a pipe and read from it in large pieces, in seconds.
+    pub pipe_byte_seconds: f64,
+    /// For a write and a read of one byte.
+    pub pipe_call_seconds: f64,
+    /// For starting and ending a program that does nothing.
+    pub start_up_seconds: f64,
+    /// The run of the lab that the start-up comes from; null where it was measured now.
+    pub start_up_from_run: Option<i64>,
+}
+
 /// A question of the kind "what if", answered from the profile without running anything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhatIf {

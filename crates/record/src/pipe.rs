@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::advice::{Candidate, Trial, WhatIf};
+use crate::advice::{CalibrationRecord, Candidate, Trial, WhatIf};
 use crate::stats::Estimate;
 use crate::{Host, Warning};
 
@@ -57,6 +57,9 @@ pub struct PipeRecord {
     /// Answers to `--what-if`.
     #[serde(default)]
     pub what_if: Vec<WhatIf>,
+    /// What predictions and answers rest on beside the profile.
+    #[serde(default)]
+    pub calibration: Option<CalibrationRecord>,
 }
 
 /// One stage: a command, its children and its threads.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -12,16 +12,20 @@ use contend_profile::pipeline::gate::proc_path;
 use contend_profile::pipeline::known::sorts;
 use contend_profile::pipeline::parse::Parsed;
 use contend_profile::predict::advise::{Adviser, Prepared};
-use contend_profile::predict::calibration::Calibration;
+use contend_profile::predict::calibration::{Calibration, KnownStartUp};
 use contend_profile::predict::pilot::Pilot;
+use contend_profile::predict::what_if::Question;
 use contend_profile::rewrite::draft::Draft;
 use contend_profile::rewrite::environment::Environment;
 use contend_profile::sample::Sample;
 use contend_profile::timed::{RunError, Runner};
 use contend_profile::trial::{self, Input, Manner, TrialError};
+use contend_record::Host;
 use contend_record::advice::TrialInput;
+use contend_record::lab::{self, RunRecord};
 use contend_record::pipe::{PipeRecord, Stage};
 use contend_record::warning::{Warning, WarningId};
+use contend_report::store::Store;
 use contend_sys::interrupt::Signals;
 use rustix::fs::FileType;
 
@@ -45,6 +49,9 @@ const PILOT_BYTES: [u64; 2] = [256 << 10, 32 << 20];
 const RUNS: f64 = 8.0;
 /// A smaller sample is mostly start-up.
 const SMALLEST_SAMPLE: f64 = 1e6;
+
+/// Runs of the lab that are looked through for what starting costs.
+const LAB_RUNS: usize = 20;
 
 const CLEAR_LINE: &str = "\r\x1b[K";
 
@@ -115,9 +122,7 @@ pub fn add(
     if !looks && advice.questions.is_empty() {
         return Ok(());
     }
-    let calibration = Calibration::measure(None).context("cannot find out what pipes cost")?;
-    record.what_if =
-        advice.questions.iter().map(|question| question.answer(record, &calibration)).collect();
+    let calibration = answer(record, &advice.questions, advice.store.as_deref())?;
     if !looks {
         return Ok(());
     }
@@ -132,6 +137,45 @@ pub fn add(
         }
         result => result,
     }
+}
+
+/// Finds out what pipes and starting cost here, and answers the questions.
+///
+/// # Errors
+/// When the machine has no pipe or process to spare.
+pub fn answer(
+    record: &mut PipeRecord,
+    questions: &[Question],
+    store: Option<&Path>,
+) -> Result<Calibration> {
+    let known = store.and_then(|store| known_start_up(store, &record.host));
+    let calibration = Calibration::measure(known).context("cannot find out what pipes cost")?;
+    record.what_if =
+        questions.iter().map(|question| question.answer(record, &calibration)).collect();
+    record.calibration = Some(calibration.record());
+    Ok(calibration)
+}
+
+/// What the lab has last found a start to cost on this machine. A store that is not there or
+/// cannot be read is no reason to stop.
+fn known_start_up(store: &Path, host: &Host) -> Option<KnownStartUp> {
+    if !store.is_file() {
+        return None;
+    }
+    let store = Store::open_to_read(store).ok()?;
+    let entries = store.list(LAB_RUNS).ok()?;
+    entries.into_iter().filter(|entry| entry.schema == lab::SCHEMA).find_map(|entry| {
+        let (_, text) = store.get(entry.id).ok()??;
+        let run: RunRecord = serde_json::from_str(&text).ok()?;
+        let same = run.host.cpu_model == host.cpu_model && run.host.kernel == host.kernel;
+        let starts = |case: &&lab::Case| {
+            case.experiment.ends_with("/startup")
+                && case.parameters.text("command") == Some("true")
+                && case.disturbed.is_empty()
+        };
+        let case = run.cases.iter().filter(|_| same).find(starts)?;
+        Some(KnownStartUp { seconds: case.median? * 1e-9, run: entry.id })
+    })
 }
 
 fn warn(record: &mut PipeRecord, message: String) {

@@ -4,7 +4,6 @@ use anyhow::{Context as _, Result};
 use contend_profile::pipeline::launch::{LaunchError, LaunchSpec};
 use contend_profile::pipeline::parse::Parsed;
 use contend_profile::pipeline::{profile, repeat};
-use contend_profile::predict::calibration::Calibration;
 use contend_record::pipe::PipeRecord;
 use contend_report::render;
 use contend_sys::interrupt::Signals;
@@ -12,7 +11,7 @@ use contend_sys::interrupt::Signals;
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::output::ReportFile;
-use crate::settings::{How, Pipe, PipeRun};
+use crate::settings::{Answer, How, Pipe, PipeRun};
 use crate::{host, output};
 
 use super::advice;
@@ -24,11 +23,9 @@ use super::advice;
 pub fn run(settings: Pipe) -> Result<Exit> {
     match settings {
         Pipe::Run(run) => profile_and_advise(*run),
-        Pipe::Answer { mut record, questions, output, json } => {
-            let calibration =
-                Calibration::measure(None).context("cannot find out what pipes cost")?;
-            record.what_if =
-                questions.iter().map(|question| question.answer(&record, &calibration)).collect();
+        Pipe::Answer(answer) => {
+            let Answer { mut record, questions, store, output, json } = *answer;
+            advice::answer(&mut record, &questions, store.as_deref())?;
             write(&record, output, json)?;
             Ok(Exit::Success)
         }

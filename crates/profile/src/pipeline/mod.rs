@@ -103,6 +103,7 @@ fn record(
         candidates: Vec::new(),
         trial: None,
         what_if: Vec::new(),
+        calibration: None,
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use contend_record::advice::CalibrationRecord;
 use contend_record::stats::median;
 
 /// What one side of a pipe and a start cost, in CPU time.
@@ -15,6 +16,17 @@ pub struct Calibration {
     pub pipe_call: f64,
     /// Seconds from forking to the end of a program that does nothing.
     pub start_up: f64,
+    /// The run of the lab that the start-up comes from, if it was not measured now.
+    pub run: Option<i64>,
+}
+
+/// A start-up that is known already.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KnownStartUp {
+    /// Seconds.
+    pub seconds: f64,
+    /// The run of the lab that measured it.
+    pub run: i64,
 }
 
 /// Repetitions of each figure; the median is taken.
@@ -27,14 +39,25 @@ impl Calibration {
     ///
     /// # Errors
     /// When the machine has no pipe or process to spare.
-    pub fn measure(start_up: Option<f64>) -> io::Result<Self> {
-        let start_up = match start_up {
-            Some(known) => known,
+    pub fn measure(known: Option<KnownStartUp>) -> io::Result<Self> {
+        let start_up = match known {
+            Some(known) => known.seconds,
             None => repeated(|| start_and_end().map(|time| time.as_secs_f64()))?,
         };
         let piece = repeated(|| Ok(through_pipe(PIECE, 8)?.as_secs_f64() / 8.0))?;
         let pipe_call = repeated(|| Ok(through_pipe(1, 200)?.as_secs_f64() / 200.0))?;
-        Ok(Self { pipe_byte: (piece - pipe_call).max(0.0) / PIECE as f64, pipe_call, start_up })
+        let pipe_byte = (piece - pipe_call).max(0.0) / PIECE as f64;
+        Ok(Self { pipe_byte, pipe_call, start_up, run: known.map(|known| known.run) })
+    }
+
+    /// It as part of a record.
+    pub fn record(&self) -> CalibrationRecord {
+        CalibrationRecord {
+            pipe_byte_seconds: self.pipe_byte,
+            pipe_call_seconds: self.pipe_call,
+            start_up_seconds: self.start_up,
+            start_up_from_run: self.run,
+        }
     }
 
     /// CPU seconds for so many bytes to go through a pipe, in so many writes and reads.
@@ -71,7 +94,9 @@ mod tests {
 
     #[test]
     fn every_cost_is_something_and_a_known_one_is_kept() {
-        let calibration = Calibration::measure(Some(0.001)).expect("pipes");
+        let known = KnownStartUp { seconds: 0.001, run: 7 };
+        let calibration = Calibration::measure(Some(known)).expect("pipes");
+        assert_eq!(calibration.record().start_up_from_run, Some(7));
         assert!((calibration.start_up - 0.001).abs() < 1e-12);
         assert!(calibration.pipe_call > 0.0);
         assert!(calibration.pipe(1e6, 10.0) >= 10.0 * calibration.pipe_call);

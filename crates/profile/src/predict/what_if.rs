@@ -206,7 +206,7 @@ mod tests {
     use crate::rewrite::tests::profile_of;
 
     const CALIBRATION: Calibration =
-        Calibration { pipe_byte: 1e-9, pipe_call: 1e-6, start_up: 0.001 };
+        Calibration { pipe_byte: 1e-9, pipe_call: 1e-6, start_up: 0.001, run: None };
 
     /// Two stages of 0.5 s of CPU time each, on 2 CPUs, in a pipeline of 1 s.
     fn ask(text: &str) -> WhatIf {

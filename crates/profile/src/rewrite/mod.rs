@@ -258,6 +258,7 @@ pub(crate) mod tests {
             candidates: Vec::new(),
             trial: None,
             what_if: Vec::new(),
+            calibration: None,
         }
     }
 

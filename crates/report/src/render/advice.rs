@@ -3,13 +3,15 @@
 use std::fmt::Write as _;
 
 use comfy_table::Cell;
-use contend_record::advice::{Candidate, LoadPoint, RewriteId, Safety, Trial, TrialInput, Verdict};
+use contend_record::advice::{
+    Basis, Candidate, LoadPoint, RewriteId, Safety, Trial, TrialInput, Verdict,
+};
 use contend_record::pipe::PipeRecord;
 use contend_record::stats::Estimate;
 
 use super::layout::{BOLD, DIM, PACE, WARN, aligned_left, paragraph, plain_table, styled_lines};
 use super::text::printable;
-use super::units::{bytes, seconds};
+use super::units::{bytes, nanoseconds, seconds};
 
 /// A predicted gain below this part of the original is not worth showing.
 const WORTH_SHOWING: f64 = 0.02;
@@ -25,7 +27,32 @@ pub(super) fn section(record: &PipeRecord, width: usize) -> String {
         load(&mut out, record, trial, width);
     }
     answers(&mut out, record, width);
+    if !out.is_empty() {
+        basis(&mut out, record, width);
+    }
     out
+}
+
+/// What predictions rest on beside the profile.
+fn basis(out: &mut String, record: &PipeRecord, width: usize) {
+    let Some(calibration) = &record.calibration else { return };
+    let from = calibration
+        .start_up_from_run
+        .map_or_else(String::new, |run| format!(" (run {run} of the lab)"));
+    let note = format!(
+        "Predictions rest on the stages' service times{}, and on what a pipe ({} a byte, {} a \
+         call) and starting a program ({}{from}) cost here.",
+        if record.candidates.iter().any(|one| one.basis == Some(Basis::Pilot)) {
+            ", changed stages run alone on a small part of their input"
+        } else {
+            ""
+        },
+        nanoseconds(1e9 * calibration.pipe_byte_seconds),
+        nanoseconds(1e9 * calibration.pipe_call_seconds),
+        nanoseconds(1e9 * calibration.start_up_seconds),
+    );
+    out.push('\n');
+    note_line(out, &note, width);
 }
 
 fn candidates(out: &mut String, record: &PipeRecord, width: usize) {

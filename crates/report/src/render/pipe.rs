@@ -467,6 +467,7 @@ mod tests {
             candidates: Vec::new(),
             trial: None,
             what_if: Vec::new(),
+            calibration: None,
         }
     }
 
