@@ -154,7 +154,7 @@ pub struct AdviceArgs {
 
     /// Try on so much of a large input: bytes with k, M or G, or `all`.
     ///
-    /// By default as much as lets everything run seven times within the budget.
+    /// By default as much as lets everything run a dozen times within the budget.
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "try_changes")]
     pub sample: Option<SampleSize>,
 

@@ -46,7 +46,7 @@ const SORTING_PASS: f64 = 0.4;
 /// A smaller part of the input tells little, a larger one takes long.
 const PILOT_BYTES: [u64; 2] = [256 << 10, 32 << 20];
 /// Runs of every pipeline that the budget of a trial should suffice for.
-const RUNS: f64 = 8.0;
+const RUNS: f64 = 14.0;
 /// A smaller sample is mostly start-up.
 const SMALLEST_SAMPLE: f64 = 1e6;
 

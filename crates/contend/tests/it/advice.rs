@@ -75,7 +75,8 @@ fn a_change_with_another_output_is_wrong_and_never_recommended() {
     fs::write(&file, b"a\nb\0\n".repeat(50_000)).expect("room");
     let record = tried(&[&format!("grep a {file} | wc -l")]);
     assert_eq!(of_rewrite(&record, "count-in-grep")["verdict"], "wrong");
-    assert_eq!(record["trial"]["winner"], Value::Null);
+    let winner = record["trial"]["winner"].as_u64().and_then(|place| usize::try_from(place).ok());
+    assert!(winner.is_none_or(|place| candidates(&record)[place]["verdict"] != "wrong"));
 }
 
 #[test]

@@ -16,6 +16,28 @@ const NARROW: f64 = 0.02;
 /// CPU time must be less by this part to be worth a change that saves no wall time.
 const CHEAPER: f64 = 0.05;
 
+/// What was measured, round by round.
+#[derive(Debug, Default)]
+struct Samples {
+    walls: Vec<f64>,
+    cpus: Vec<f64>,
+    wall_ratios: Vec<f64>,
+    cpu_ratios: Vec<f64>,
+}
+
+impl Samples {
+    fn append(&mut self, mut later: Self) {
+        self.walls.append(&mut later.walls);
+        self.cpus.append(&mut later.cpus);
+        self.wall_ratios.append(&mut later.wall_ratios);
+        self.cpu_ratios.append(&mut later.cpu_ratios);
+    }
+
+    fn count(&self) -> usize {
+        self.walls.len()
+    }
+}
+
 /// A candidate and how it has done so far.
 #[derive(Debug)]
 pub(super) struct Contestant {
@@ -23,26 +45,18 @@ pub(super) struct Contestant {
     pub place: usize,
     /// The text that is run.
     pub text: String,
-    walls: Vec<f64>,
-    cpus: Vec<f64>,
-    wall_ratios: Vec<f64>,
-    cpu_ratios: Vec<f64>,
+    samples: Samples,
+    /// It has once been found worth it, by these, and is to show it again from the start: whoever
+    /// is asked after every round whether he is ahead will be so at some time by chance.
+    qualified: Option<Samples>,
     difference: Option<String>,
     verdict: Option<Verdict>,
 }
 
 impl Contestant {
     pub fn new(place: usize, text: String) -> Self {
-        Self {
-            place,
-            text,
-            walls: Vec::new(),
-            cpus: Vec::new(),
-            wall_ratios: Vec::new(),
-            cpu_ratios: Vec::new(),
-            difference: None,
-            verdict: None,
-        }
+        let samples = Samples::default();
+        Self { place, text, samples, qualified: None, difference: None, verdict: None }
     }
 
     /// Whether it is to run on.
@@ -58,45 +72,64 @@ impl Contestant {
 
     /// Adds its wall and CPU time, and the original's in the same round.
     pub fn add(&mut self, (wall, cpu): (f64, f64), (own_wall, own_cpu): (f64, f64)) {
-        self.walls.push(wall);
-        self.cpus.push(cpu);
-        self.wall_ratios.push(wall / own_wall.max(1e-9));
-        self.cpu_ratios.push(cpu / own_cpu.max(1e-9));
+        self.samples.walls.push(wall);
+        self.samples.cpus.push(cpu);
+        self.samples.wall_ratios.push(wall / own_wall.max(1e-9));
+        self.samples.cpu_ratios.push(cpu / own_cpu.max(1e-9));
     }
 
     /// Says how it stands, if that is clear.
     pub fn judge(&mut self, seed: u64) {
-        if self.verdict.is_some() || self.wall_ratios.len() < ENOUGH {
+        if self.verdict.is_some() || self.samples.count() < ENOUGH {
             return;
         }
-        let Some([low, high]) = interval(&self.wall_ratios, seed) else { return };
+        let verdict = self.verdict_now(seed);
+        if verdict.is_some_and(Verdict::recommends) && self.qualified.is_none() {
+            self.qualified = Some(std::mem::take(&mut self.samples));
+        } else {
+            self.verdict = verdict;
+        }
+    }
+
+    fn verdict_now(&self, seed: u64) -> Option<Verdict> {
+        let [low, high] = interval(&self.samples.wall_ratios, seed)?;
         let narrow = high - low < 2.0 * NARROW;
-        self.verdict = if high < 1.0 - MATTERS {
+        if high < 1.0 - MATTERS {
             Some(Verdict::Faster)
         } else if low > 1.0 + MATTERS {
             Some(Verdict::Slower)
-        } else if narrow || self.wall_ratios.len() >= MOST {
+        } else if narrow || self.samples.count() >= MOST {
             Some(if self.is_cheaper(seed) { Verdict::Cheaper } else { Verdict::NoDifference })
         } else {
             None
-        };
+        }
     }
 
     fn is_cheaper(&self, seed: u64) -> bool {
-        let slower = interval(&self.wall_ratios, seed).is_some_and(|[low, _]| low > 1.0);
-        !slower && interval(&self.cpu_ratios, seed).is_some_and(|[_, high]| high < 1.0 - CHEAPER)
+        let slower = interval(&self.samples.wall_ratios, seed).is_some_and(|[low, _]| low > 1.0);
+        let cpu = interval(&self.samples.cpu_ratios, seed);
+        !slower && cpu.is_some_and(|[_, high]| high < 1.0 - CHEAPER)
     }
 
-    /// Says how it stands now that there is no more time.
+    /// Says how it stands now that there is no more time: what few rounds cannot decide is left
+    /// open, unless all of them say the same.
     pub fn finish(&mut self, seed: u64) {
-        self.judge(seed);
+        let qualified = self.qualified.is_some();
+        if self.samples.count() < FEWEST
+            && let Some(mut earlier) = self.qualified.take()
+        {
+            earlier.append(std::mem::take(&mut self.samples));
+            self.samples = earlier;
+        } else if qualified {
+            self.judge(seed);
+        }
         if self.verdict.is_some() {
             return;
         }
-        let interval = interval(&self.wall_ratios, seed);
-        self.verdict = Some(match interval.filter(|_| self.wall_ratios.len() >= FEWEST) {
-            Some([_, high]) if high < 1.0 - MATTERS => Verdict::Faster,
-            Some([low, _]) if low > 1.0 + MATTERS => Verdict::Slower,
+        let range = range(&self.samples.wall_ratios).filter(|_| self.samples.count() >= FEWEST);
+        self.verdict = Some(match range {
+            Some([_, most]) if most < 1.0 - MATTERS => Verdict::Faster,
+            Some([least, _]) if least > 1.0 + MATTERS => Verdict::Slower,
             _ => Verdict::Unclear,
         });
     }
@@ -110,17 +143,17 @@ impl Contestant {
         };
         candidate.verdict = self.verdict.unwrap_or(Verdict::Unclear);
         candidate.difference.clone_from(&self.difference);
-        candidate.output_equal = match (&self.difference, self.walls.is_empty()) {
+        candidate.output_equal = match (&self.difference, self.samples.walls.is_empty()) {
             (Some(_), _) => Some(false),
             (None, false) => Some(true),
             (None, true) => None,
         };
-        let wall = estimate(&self.walls);
+        let wall = estimate(&self.samples.walls);
         candidate.measured_wall_seconds = wall.as_ref().map(|wall| wall.median);
         candidate.measured_interval = wall.map(|wall| wall.ci95);
-        candidate.measured_cpu_seconds = estimate(&self.cpus).map(|cpu| cpu.median);
-        candidate.wall_ratio = estimate(&self.wall_ratios);
-        candidate.cpu_ratio = estimate(&self.cpu_ratios);
+        candidate.measured_cpu_seconds = estimate(&self.samples.cpus).map(|cpu| cpu.median);
+        candidate.wall_ratio = estimate(&self.samples.wall_ratios);
+        candidate.cpu_ratio = estimate(&self.samples.cpu_ratios);
     }
 }
 
@@ -130,6 +163,11 @@ pub(super) fn interval(samples: &[f64], seed: u64) -> Option<[f64; 2]> {
     if samples.len() >= ENOUGH {
         return Some(Estimate::from_samples(samples.to_vec(), seed)?.ci95);
     }
+    range(samples)
+}
+
+/// The least and the most.
+fn range(samples: &[f64]) -> Option<[f64; 2]> {
     let least = samples.iter().copied().reduce(f64::min)?;
     let most = samples.iter().copied().reduce(f64::max)?;
     Some([least, most])
@@ -141,8 +179,11 @@ mod tests {
 
     fn judged(ratios: &[f64], cpu: f64) -> Verdict {
         let mut one = Contestant::new(0, String::new());
-        for ratio in ratios {
-            one.add((*ratio, cpu), (1.0, 1.0));
+        for _ in 0..2 {
+            for ratio in ratios {
+                one.add((*ratio, cpu), (1.0, 1.0));
+            }
+            one.judge(1);
         }
         one.finish(1);
         one.verdict.expect("finished")
@@ -158,11 +199,35 @@ mod tests {
     }
 
     #[test]
+    fn who_is_ahead_has_to_show_it_twice() {
+        let mut one = Contestant::new(0, String::new());
+        for ratio in [0.9; 6] {
+            one.add((ratio, 1.0), (1.0, 1.0));
+        }
+        one.judge(1);
+        assert!(one.in_question(), "once");
+        for ratio in [1.0; 6] {
+            one.add((ratio, 1.0), (1.0, 1.0));
+        }
+        one.judge(1);
+        assert_eq!(one.verdict, Some(Verdict::NoDifference));
+    }
+
+    #[test]
     fn few_pairs_must_all_agree() {
-        assert_eq!(judged(&[0.5, 0.6, 0.7], 1.0), Verdict::Faster);
-        assert_eq!(judged(&[0.5, 0.6, 1.0], 1.0), Verdict::Unclear);
-        assert_eq!(judged(&[0.5, 0.6], 1.0), Verdict::Unclear);
-        assert_eq!(judged(&[], 1.0), Verdict::Unclear);
+        let judged = |ratios: &[f64]| {
+            let mut one = Contestant::new(0, String::new());
+            for ratio in ratios {
+                one.add((*ratio, 1.0), (1.0, 1.0));
+            }
+            one.finish(1);
+            one.verdict.expect("finished")
+        };
+        assert_eq!(judged(&[0.5, 0.6, 0.7]), Verdict::Faster);
+        assert_eq!(judged(&[0.5, 0.6, 1.0]), Verdict::Unclear);
+        assert_eq!(judged(&[0.5, 0.6]), Verdict::Unclear);
+        assert_eq!(judged(&[]), Verdict::Unclear);
+        assert_eq!(judged(&[0.5, 0.6, 0.7, 0.5, 0.6, 0.7, 0.8]), Verdict::Faster);
     }
 
     #[test]
