@@ -166,6 +166,24 @@ pub struct Trial {
     pub load: Vec<LoadPoint>,
 }
 
+impl Trial {
+    /// A trial for which there was no candidate.
+    pub fn of_nothing(input: TrialInput, budget_seconds: f64) -> Self {
+        Self {
+            input,
+            rounds: 0,
+            seconds: 0.0,
+            budget_seconds,
+            settled: true,
+            original_wall_seconds: None,
+            original_cpu_seconds: None,
+            winner: None,
+            confirmed_on_whole_input: None,
+            load: Vec::new(),
+        }
+    }
+}
+
 /// Original and candidates with so many copies of each at the same time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPoint {

@@ -78,6 +78,9 @@ pub fn hold(
     told: &mut dyn FnMut(usize, f64),
 ) -> Result<Trial, TrialError> {
     let begun = Instant::now();
+    if candidates.is_empty() {
+        return Ok(Trial::of_nothing(what(&manner.input), manner.budget.as_secs_f64()));
+    }
     let mut arena = Arena::new(manner, original)?;
     let mut contestants: Vec<Contestant> = candidates
         .iter()
@@ -111,7 +114,7 @@ pub fn hold(
     };
     let winner = winner.filter(|_| confirmed != Some(false));
     Ok(Trial {
-        input: arena.what(),
+        input: what(&manner.input),
         rounds,
         seconds: begun.elapsed().as_secs_f64(),
         budget_seconds: manner.budget.as_secs_f64(),
@@ -226,13 +229,6 @@ impl<'a> Arena<'a> {
         }
     }
 
-    fn what(&self) -> TrialInput {
-        match &self.manner.input {
-            Input::Own(_) => TrialInput::Own,
-            Input::Sample(sample) => sample.what.clone(),
-        }
-    }
-
     fn difference(&self, status: i32) -> Result<Option<String>, RunError> {
         found_difference((&self.reference.0, self.reference.1), (&self.output, status))
     }
@@ -269,6 +265,13 @@ impl<'a> Arena<'a> {
             }
         }
         Ok(())
+    }
+}
+
+fn what(input: &Input) -> TrialInput {
+    match input {
+        Input::Own(_) => TrialInput::Own,
+        Input::Sample(sample) => sample.what.clone(),
     }
 }
 

@@ -71,19 +71,35 @@ fn candidates(out: &mut String, record: &PipeRecord, width: usize) {
     for (number, candidate) in &shown {
         one(out, record, number + 1, candidate, width);
     }
-    let others = record.candidates.len() - shown.len();
-    if others > 0 {
-        let note = format!(
-            "{others} further change{} not expected to help {} left out (see --json).",
-            if others == 1 { "" } else { "s" },
-            if others == 1 { "is" } else { "are" },
-        );
-        note_line(out, &note, width);
-    }
+    left_out(out, record, &shown, width);
     if !tried {
         let note = "Predicted, not measured: --try runs them on the same input, compares every \
                     byte and says which is best.";
         note_line(out, note, width);
+    }
+}
+
+/// Why the others are not shown.
+fn left_out(out: &mut String, record: &PipeRecord, shown: &[(usize, &Candidate)], width: usize) {
+    let hidden = record.candidates.iter().enumerate().filter(|(place, candidate)| {
+        candidate.verdict != Verdict::Wrong && !shown.iter().any(|(other, _)| other == place)
+    });
+    let (unknown, useless): (Vec<_>, Vec<_>) =
+        hidden.partition(|(_, candidate)| candidate.predicted_wall_seconds.is_none());
+    let count =
+        |number: usize| format!("{number} further change{}", if number == 1 { "" } else { "s" });
+    let mut notes = Vec::new();
+    if !useless.is_empty() {
+        notes.push(format!("{} not expected to help (see --json)", count(useless.len())));
+    }
+    if !unknown.is_empty() {
+        notes.push(format!(
+            "{} of which nothing can be predicted here (--try tells)",
+            count(unknown.len())
+        ));
+    }
+    if !notes.is_empty() {
+        note_line(out, &format!("Left out: {}.", notes.join("; ")), width);
     }
 }
 
@@ -190,6 +206,10 @@ fn change(ratio: f64) -> String {
 
 fn tried(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     out.push('\n');
+    if record.candidates.is_empty() {
+        paragraph(out, "", "No rewrite applies to this pipeline: nothing was tried.", width);
+        return;
+    }
     let original = trial.original_wall_seconds.as_ref().map(|wall| seconds(wall.median));
     let how = format!(
         "Tried on {}: {} round{} in {}, {}. The original took {} there.",
