@@ -296,7 +296,8 @@ fn try_out(
     };
     let whole = stdin(&input)?;
     let bytes = input.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |data| data.len());
-    let most = sample_bytes(settings, record, prepared.len(), bytes);
+    let tried = prepared.iter().filter(|one| one.is_worth_trying()).count();
+    let most = sample_bytes(settings, record, tried, bytes);
     let last = record.stages.last().and_then(|stage| stage.bytes_out).unwrap_or(64 << 20);
     let (input, whole) = match (input, kept) {
         (Some(file), Some(kept)) => (Input::Sample(Sample { file, what: kept.what.clone() }), None),

@@ -31,6 +31,20 @@ pub struct Prepared {
     pub candidate: Candidate,
     /// The changed pipeline.
     pub draft: Draft,
+    /// Wall and CPU time that are expected, by those of the original.
+    pub expected_ratios: Option<(f64, f64)>,
+}
+
+impl Prepared {
+    /// Whether it may help, for all that is known: where it is expected to make no difference,
+    /// time is better spent on others.
+    pub fn is_worth_trying(&self) -> bool {
+        let Candidate { verdict, basis, .. } = self.candidate;
+        let saves = self.expected_ratios.is_none_or(|(wall, cpu)| {
+            wall < 1.0 - WORTHWHILE || wall < 1.0 + WORTHWHILE && cpu < 1.0 - 3.0 * WORTHWHILE
+        });
+        verdict == Verdict::NotTried && (saves || basis == Some(Basis::Costs))
+    }
 }
 
 /// A pipeline and what is expected of it.
@@ -139,6 +153,8 @@ impl Adviser<'_> {
             stages,
             reason: if base.reason.is_empty() {
                 change.reason.clone()
+            } else if base.reason.contains(&change.reason) {
+                base.reason.clone()
             } else {
                 format!("{}; {}", base.reason, change.reason)
             },
@@ -264,7 +280,12 @@ impl Adviser<'_> {
                 .map(|found| format!("on a small part of the input already, {found}")),
             verdict: if differs { Verdict::Wrong } else { Verdict::NotTried },
         };
-        Prepared { candidate, draft: plan.draft }
+        let cpu = self.record.total.user_seconds + self.record.total.system_seconds;
+        let expected_ratios = forecast.map(|forecast| {
+            let by = |new: f64, old: f64| new / old.max(f64::MIN_POSITIVE);
+            (by(forecast.wall, self.record.wall_seconds), by(forecast.cpu, cpu))
+        });
+        Prepared { candidate, draft: plan.draft, expected_ratios }
     }
 }
 

@@ -85,7 +85,7 @@ pub fn hold(
     let mut contestants: Vec<Contestant> = candidates
         .iter()
         .enumerate()
-        .filter(|(_, one)| one.candidate.verdict == Verdict::NotTried)
+        .filter(|(_, one)| one.is_worth_trying())
         .filter_map(|(place, one)| Some(Contestant::new(place, arena.text_of(&one.draft)?)))
         .collect();
     let mut rounds = 0;
@@ -103,6 +103,7 @@ pub fn hold(
         told(rounds, begun.elapsed().as_secs_f64() / manner.budget.as_secs_f64());
     }
     let settled = !contestants.iter().any(Contestant::in_question);
+    let seconds = begun.elapsed().as_secs_f64();
     for contestant in &mut contestants {
         contestant.finish(manner.seed);
         contestant.report(&mut candidates[contestant.place].candidate);
@@ -116,7 +117,7 @@ pub fn hold(
     Ok(Trial {
         input: what(&manner.input),
         rounds,
-        seconds: begun.elapsed().as_secs_f64(),
+        seconds,
         budget_seconds: manner.budget.as_secs_f64(),
         settled,
         original_wall_seconds: Estimate::from_samples(arena.walls.clone(), manner.seed),

@@ -141,17 +141,26 @@ fn one(out: &mut String, record: &PipeRecord, number: usize, candidate: &Candida
         rewrite_name(candidate.rewrite),
         if stages.len() == 1 { "" } else { "s" },
         stages.join(", "),
-        safety_name(candidate.safety),
+        if candidate.output_equal == Some(true) {
+            "compared: the same output"
+        } else {
+            safety_name(candidate.safety)
+        },
     );
     paragraph(out, &format!("{number}. "), &title, width);
     let _ = writeln!(out, "   {BOLD}{}{BOLD:#}", pasted(&candidate.command));
     for line in [expected(record, candidate), measured(candidate)].into_iter().flatten() {
-        paragraph(out, "   ", &line, width);
+        indented(out, &line, width);
     }
-    paragraph(out, "   ", &printable(&candidate.reason), width);
+    indented(out, &printable(&candidate.reason), width);
     if let Some(difference) = &candidate.difference {
-        paragraph(out, "   ", &format!("output differs: {}", printable(difference)), width);
+        indented(out, &format!("output differs: {}", printable(difference)), width);
     }
+}
+
+fn indented(out: &mut String, text: &str, width: usize) {
+    let options = textwrap::Options::new(width).initial_indent("   ").subsequent_indent("   ");
+    let _ = writeln!(out, "{}", textwrap::fill(text, options));
 }
 
 /// A command as it can be pasted; only what would do something to the terminal is shown instead.
