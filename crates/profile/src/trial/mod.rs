@@ -23,6 +23,9 @@ use crate::sample::{Sample, difference, temporary};
 use crate::timed::{RunError, Runner};
 use contestant::Contestant;
 
+/// Room for temporary files that must be left beside the outputs, in bytes.
+const SPARE: u64 = 4 << 20;
+
 /// What the pipelines of a trial read.
 #[derive(Debug)]
 pub enum Input {
@@ -62,6 +65,12 @@ pub enum TrialError {
          with it"
     )]
     NotRepeatable(String),
+    /// The outputs do not fit beside each other.
+    #[error(
+        "there is no room for the pipeline's outputs among the temporary files (TMPDIR): try it on \
+         less with --sample"
+    )]
+    NoRoom,
     /// The sample cannot take the place of the input.
     #[error("the first stage's input cannot be replaced by a sample")]
     NoPlaceForSample,
@@ -212,6 +221,7 @@ impl<'a> Arena<'a> {
         let text = arena.original.clone();
         let first = runner.run(&text, arena.stdin(), &arena.reference.0, limit)?;
         arena.reference.1 = first.status.shell_code();
+        arena.check_room()?;
         let second = runner.run(&text, arena.stdin(), &arena.output, limit)?;
         match arena.difference(second.status.shell_code())? {
             Some(found) => Err(TrialError::NotRepeatable(found)),
@@ -221,6 +231,16 @@ impl<'a> Arena<'a> {
 
     fn text_of(&self, draft: &Draft) -> Option<String> {
         text_of(draft, &self.manner.input)
+    }
+
+    /// Where the disk is full, an output ends early, and all may end alike.
+    fn check_room(&self) -> Result<(), TrialError> {
+        let of_file = RunError::io("look at a temporary file");
+        let written = self.reference.0.metadata().map_err(&of_file)?.len();
+        let disk =
+            rustix::fs::fstatvfs(&self.reference.0).map_err(|error| of_file(error.into()))?;
+        let room = disk.f_bavail.saturating_mul(disk.f_frsize);
+        if room > written + SPARE { Ok(()) } else { Err(TrialError::NoRoom) }
     }
 
     fn stdin(&self) -> Option<&'a File> {
