@@ -61,31 +61,136 @@ fn program_place(arguments: &[Word]) -> Option<usize> {
     }
 }
 
-/// Whether a program starts others, writes to files, reads others, or gives something that
-/// differs from run to run. Words in strings and expressions count too: better one too many.
-fn does_more(program: &str) -> bool {
-    ["system", "getline", "close", "fflush", "|", "rand", "systime", "ENVIRON", "@", "strftime"]
-        .iter()
-        .any(|word| program.replace("||", "").contains(word))
-        || writes_elsewhere(program)
+/// A piece of a program, as far as it matters here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token {
+    /// A name or a word of the language.
+    Word(String),
+    /// A string, a number or a regular expression.
+    Value,
+    /// Any other character.
+    Sign(char),
 }
 
-/// Whether there is a `print` with a `>` after it outside of parentheses and strings.
-fn writes_elsewhere(program: &str) -> bool {
-    program.split("print").skip(1).any(|after| {
-        let statement = after.split([';', '}', '\n']).next().unwrap_or(after);
-        let (mut depth, mut quoted, mut previous) = (0_i32, false, ' ');
-        statement.chars().any(|c| {
-            match c {
-                '"' if previous != '\\' => quoted = !quoted,
-                '(' if !quoted => depth += 1,
-                ')' if !quoted => depth -= 1,
-                _ => {}
-            }
-            previous = c;
-            c == '>' && !quoted && depth <= 0
-        })
+/// Words with which a program starts others, reads others, or gives something that differs from
+/// run to run.
+const FAR_REACHING: &[&str] = &[
+    "system",
+    "getline",
+    "close",
+    "fflush",
+    "rand",
+    "srand",
+    "systime",
+    "strftime",
+    "mktime",
+    "ENVIRON",
+    "PROCINFO",
+    "extension",
+    "load",
+];
+
+/// Whether a program starts others, writes to files, reads others, or gives something that
+/// differs from run to run. What cannot be read counts as if it did.
+fn does_more(program: &str) -> bool {
+    tokens(program).is_none_or(|tokens| {
+        let far = tokens.iter().any(|token| match token {
+            Token::Word(word) => FAR_REACHING.contains(&word.as_str()),
+            Token::Sign(sign) => ['@', '`'].contains(sign),
+            Token::Value => false,
+        });
+        far || has_single_bar(&tokens) || redirects(&tokens)
     })
+}
+
+fn has_single_bar(tokens: &[Token]) -> bool {
+    let bars = tokens.chunk_by(|a, b| *a == Token::Sign('|') && a == b);
+    bars.into_iter().any(|run| run[0] == Token::Sign('|') && run.len() != 2)
+}
+
+/// Whether there is a `>` after a `print` or `printf` of the same statement, outside of all
+/// parentheses. A statement goes on after a line break behind a comma.
+fn redirects(tokens: &[Token]) -> bool {
+    let (mut printing, mut depth) = (false, 0_i32);
+    let mut previous = &Token::Sign('\n');
+    for token in tokens {
+        match token {
+            Token::Word(word) if word == "print" || word == "printf" => {
+                (printing, depth) = (true, 0)
+            }
+            Token::Sign('(' | '[') => depth += 1,
+            Token::Sign(')' | ']') => depth -= 1,
+            Token::Sign(';' | '}') => printing = false,
+            Token::Sign('\n') if *previous != Token::Sign(',') => printing = false,
+            Token::Sign('>') if printing && depth <= 0 => return true,
+            _ => {}
+        }
+        previous = token;
+    }
+    false
+}
+
+/// The tokens of a program; `None` where it cannot be told where a string or a regular expression
+/// ends.
+fn tokens(program: &str) -> Option<Vec<Token>> {
+    let mut tokens = Vec::new();
+    let mut rest = program.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            ' ' | '\t' | '\r' => {}
+            '#' => while rest.next_if(|&c| c != '\n').is_some() {},
+            '\\' => drop(rest.next_if_eq(&'\n')?), // a line that goes on
+            '"' => {
+                skip_to(&mut rest, '"')?;
+                tokens.push(Token::Value);
+            }
+            '/' if !ends_value(tokens.last()) => {
+                skip_to(&mut rest, '/')?;
+                tokens.push(Token::Value);
+            }
+            c if c.is_ascii_digit() || c == '.' => {
+                while rest.next_if(|c| c.is_ascii_alphanumeric() || *c == '.').is_some() {}
+                tokens.push(Token::Value);
+            }
+            c if c.is_alphabetic() || c == '_' => {
+                let mut word = String::from(c);
+                while let Some(c) = rest.next_if(|c| c.is_alphanumeric() || *c == '_') {
+                    word.push(c);
+                }
+                tokens.push(Token::Word(word));
+            }
+            c => tokens.push(Token::Sign(c)),
+        }
+    }
+    Some(tokens)
+}
+
+/// Skips to behind the end of a string or an expression. A line break in it, or brackets around
+/// its end, are read differently by different awks.
+fn skip_to(rest: &mut impl Iterator<Item = char>, end: char) -> Option<()> {
+    let mut bracket = false;
+    loop {
+        match rest.next()? {
+            c if c == end => return (!bracket).then_some(()),
+            '\\' => drop(rest.next()?),
+            '\n' => return None,
+            '[' if end == '/' => bracket = true,
+            ']' => bracket = false,
+            _ => {}
+        }
+    }
+}
+
+/// Whether a value ends here, so that `/` after it divides.
+fn ends_value(token: Option<&Token>) -> bool {
+    match token {
+        Some(Token::Value | Token::Sign(')' | ']' | '$')) => true,
+        // After these a value begins.
+        Some(Token::Word(word)) => {
+            !["print", "printf", "return", "in", "case", "else", "do"].contains(&word.as_str())
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -118,9 +223,28 @@ mod tests {
             "busybox sed p",
             "awk --lint x",
             "awk '{ printf(\"a\") >> \"f\" }'",
+            "awk '{ print \"a;\" $0 > \"f\" }'",
+            "awk '{ print \"\\\\\" >> \"f\" }'",
+            "awk '{ print /\\(/ >> \"f\" }'",
+            "awk '{ print 1,\n2 >> \"f\" }'",
+            "awk '{ print 1 \\\n> \"f\" }'",
+            "awk '{ print a[1] > \"f\" }'",
+            "awk '{ \"date\" | getline x }'",
+            "awk '{ print | \"sort\" }'",
+            "awk '{ print \"a' f",
+            "awk '/[/]/ { print }'",
         ] {
             assert_eq!(Awk::read(&simple(text)), None, "{text}");
         }
-        assert!(Awk::read(&simple("awk '{ print ($1 > 2) \">\" }'")).is_some());
+        for text in [
+            "awk '{ print ($1 > 2) \">\" }'",
+            "awk '$1 > 2 { print $2 / 3 \"|\" } # > system'",
+            "awk '/a>b/ { n++ } n > 3 || m; END { print n }'",
+            "awk '{ gsub(/[a-z]+>/, \"x\"); print; if ($1 > 2) print }'",
+            "awk -F '[= ]' '{ s += $10; n++ } END { print s / n }'",
+            "awk '{ print a[$1 > 2] }'",
+        ] {
+            assert!(Awk::read(&simple(text)).is_some(), "{text}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     short: "b:c:d:f:nsz\u{1}\u{2}:",
     long: &[
         ("bytes", 'b'),
@@ -49,7 +49,8 @@ impl Cut {
             options.given.iter().filter(|(letter, _)| "bcf".contains(*letter)).collect();
         let [(unit, Some(text))] = lists.as_slice() else { return None };
         let delimiter = options.value('d').unwrap_or("\t").to_owned();
-        if delimiter.len() != 1 || options.has('d') && *unit != 'f' {
+        // With a line break as delimiter, lines are the fields.
+        if delimiter.len() != 1 || delimiter == "\n" || options.has('d') && *unit != 'f' {
             return None;
         }
         let files = options.operands.iter().map(|&index| simple.arguments[index].clone()).collect();
@@ -69,7 +70,8 @@ impl Cut {
 
 impl List {
     fn read(text: &str) -> Option<Self> {
-        let number = |text: &str| text.parse::<u64>().ok().filter(|&number| number > 0);
+        // cut refuses numbers that are too large for it.
+        let number = |text: &str| text.parse::<u64>().ok().filter(|n| (1..1 << 32).contains(n));
         let mut ranges = Vec::new();
         for part in text.split([',', ' ']) {
             let range = match part.split_once('-') {

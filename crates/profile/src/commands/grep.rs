@@ -3,7 +3,7 @@
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     short: "EFGPe:f:iyvwxcLlqsoHhnbTuUzZaA:B:C:m:rRId:D:\u{1}:\u{2}::\u{3}:\u{4}:\u{5}:\u{6}\u{7}",
     long: &[
         ("extended-regexp", 'E'),
@@ -97,14 +97,17 @@ impl Grep {
             vec![operands.next()?]
         };
         let files = operands.collect();
-        let syntax = options.given.iter().rev().find_map(|(letter, _)| match letter {
+        let mut syntaxes = options.given.iter().filter_map(|(letter, _)| match letter {
             'G' => Some(Syntax::Basic),
             'E' => Some(Syntax::Extended),
             'F' => Some(Syntax::Fixed),
             'P' => Some(Syntax::Perl),
             _ => None,
         });
-        let syntax = syntax.or(implied).unwrap_or(Syntax::Basic);
+        let syntax = syntaxes.next().or(implied).unwrap_or(Syntax::Basic);
+        if syntaxes.any(|other| other != syntax) || implied.is_some_and(|own| own != syntax) {
+            return None; // grep itself refuses some of these
+        }
         Some(Self { syntax, patterns, files, options })
     }
 

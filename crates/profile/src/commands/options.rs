@@ -23,14 +23,21 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads the arguments; `None` if there is an option that the table lacks, or one without
-    /// its argument. Options may follow operands, as in GNU's commands.
+    /// Reads the arguments; `None` if there is an option that the table lacks, one without its
+    /// argument, or an operand that looks like an option. Options may follow operands, as in GNU's commands.
     pub fn read(arguments: &[Word], table: &Table) -> Option<Self> {
         let mut options = Self::default();
         let mut index = 0;
         while let Some(word) = arguments.get(index) {
             let text = word.text.as_str();
             if text == "--" {
+                // Operands that look like options could not be written without it.
+                let rest = &arguments[index + 1..];
+                let looks_like_option =
+                    |word: &Word| word.text.len() > 1 && word.text.starts_with('-');
+                if rest.iter().any(looks_like_option) {
+                    return None;
+                }
                 options.operands.extend(index + 1..arguments.len());
                 break;
             }
@@ -155,7 +162,8 @@ mod tests {
 
     #[test]
     fn after_two_dashes_everything_is_an_operand() {
-        assert_eq!(read("p -a -- -x --all").expect("known").operands, [2, 3]);
+        assert_eq!(read("p -a -- x - y").expect("known").operands, [2, 3, 4]);
+        assert_eq!(read("p -a -- -x"), None, "without the dashes it would be an option");
     }
 
     #[test]

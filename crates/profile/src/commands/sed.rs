@@ -123,15 +123,18 @@ impl Sed {
         }
     }
 
+    /// Whether there are regular expressions in it at all.
+    pub fn uses_expressions(&self) -> bool {
+        self.commands.iter().any(|command| {
+            command.address.is_some() || matches!(command.action, Action::Substitute { .. })
+        })
+    }
+
     /// Whether the commands of one mean the same in a script of the other.
     pub fn speaks_like(&self, other: &Self) -> bool {
-        let uses_expressions = |sed: &Self| {
-            sed.commands.iter().any(|command| {
-                command.address.is_some() || matches!(command.action, Action::Substitute { .. })
-            })
-        };
-        let same_syntax =
-            self.extended == other.extended || !uses_expressions(self) || !uses_expressions(other);
+        let same_syntax = self.extended == other.extended
+            || !self.uses_expressions()
+            || !other.uses_expressions();
         same_syntax && self.null_data == other.null_data
     }
 

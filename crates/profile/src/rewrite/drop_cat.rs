@@ -4,6 +4,7 @@ use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Replacement, Situation};
 use crate::commands::options::{Options, Table};
+use crate::commands::purity::is_pure;
 use crate::commands::{Simple, Word, wc};
 use crate::rewrite::draft::Stage;
 
@@ -20,10 +21,6 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
 }
 
 fn change(situation: &Situation<'_>, index: usize, stage: &Stage) -> Option<Change> {
-    // It may have found nothing to read; its reader would then not be started at all.
-    if situation.measured(stage).is_some_and(|cat| cat.exit_code == 1) {
-        return None;
-    }
     let (_, source) = stage.read(source)?;
     match situation.draft.stages.get(index + 1) {
         Some(reader) => before(index, source.as_ref(), reader),
@@ -82,6 +79,7 @@ fn is_filter(stage: &Stage) -> bool {
         // Of a file wc knows how large the counts can get, and leaves less room between them.
         let counts_several = simple.name() == "wc" && !wc::counts_one_thing(simple);
         FILTERS.contains(&simple.name())
+            && is_pure(simple)
             && !counts_several
             && !simple.arguments.iter().any(|word| word.text.contains("colo"))
     })

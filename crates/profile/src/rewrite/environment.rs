@@ -30,6 +30,10 @@ pub struct Environment {
     pub memory_bytes: u64,
     /// CPUs that can work at the same time.
     pub cpus: usize,
+    /// A pipeline fails if any stage does.
+    pub pipefail: bool,
+    /// `split --filter` runs its commands with a shell that knows pipes as sh does.
+    pub splits_with_sh: bool,
 }
 
 /// A program.
@@ -61,7 +65,11 @@ impl Environment {
         names.sort_unstable();
         names.dedup();
         let answer = answer_of(shell, &question(setup, &names), signals)?;
-        Ok(Self::understand(&answer))
+        let user_shell = std::env::var("SHELL").unwrap_or_default();
+        let plain = ["", "sh", "bash", "dash", "ksh", "zsh"];
+        let splits_with_sh =
+            user_shell.rsplit('/').next().is_some_and(|name| plain.contains(&name));
+        Ok(Self::understand(&answer).map(|environment| Self { splits_with_sh, ..environment }))
     }
 
     fn understand(answer: &str) -> Option<Self> {
@@ -160,6 +168,8 @@ impl Environment {
             locale: BTreeMap::from([("LANG".to_owned(), locale.to_owned())]),
             memory_bytes: 8 << 30,
             cpus: 2,
+            pipefail: false,
+            splits_with_sh: true,
         }
     }
 }
@@ -186,7 +196,7 @@ fn question(setup: Option<&str>, names: &[String]) -> String {
     }
     for name in ["LC_ALL", "LC_CTYPE", "LC_COLLATE", "LANG"] {
         text.push_str(&format!(
-            "command printf 'variable\\t{name}\\t%s\\n' \"${{{name}-}}\" >&7\n"
+            "command printf 'variable\\t{name}\\t%s\\n' \"$(command printenv {name})\" >&7\n"
         ));
     }
     for name in names {

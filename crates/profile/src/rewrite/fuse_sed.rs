@@ -13,8 +13,10 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         if !(outer.speaks_like(&inner) && reads_pipe && simple.is_sibling_of(next)) {
             return None;
         }
-        let commands: Vec<_> = once_at_most(&outer)?.into_iter().chain(inner.commands).collect();
-        let extended = outer.extended || inner.extended;
+        let commands: Vec<_> =
+            once_at_most(&outer)?.into_iter().chain(inner.commands.clone()).collect();
+        let speaker = if outer.uses_expressions() { &outer } else { &inner };
+        let extended = speaker.extended;
         let mut arguments = Sed::arguments(&commands, inner.quiet, extended, outer.null_data);
         arguments.extend(outer.files);
         let text = simple.with(arguments).text();
@@ -52,6 +54,7 @@ mod tests {
             ["sed 's/a/A/g; s/b/B/; /x/d' f"]
         );
         assert_eq!(changed("sed -n '/x/p' | sed 's/a/b/'"), ["sed '/x/!d; s/a/b/'"]);
+        assert_eq!(changed("sed -E y/a/b/ | sed s/x+/c/"), ["sed 'y/a/b/; s/x+/c/'"]);
         assert_eq!(changed("sed y/a/b/ | sed -nE /x+/p"), ["sed -n -E 'y/a/b/; /x+/p'"]);
         assert_eq!(
             changed("sed s/a/b/ | sed s/c/d/ | sed s/e/f/"),

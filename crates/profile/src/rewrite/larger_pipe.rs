@@ -25,7 +25,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         rest.variables.clear();
         // F_SETPIPE_SZ, for which the shell has no word.
         let text = format!(
-            "{}perl -e 'fcntl(STDOUT,1031,{SIZE});exec@ARGV' {}",
+            "{}perl -e 'fcntl(STDOUT,1031,{SIZE});exec{{$ARGV[0]}}@ARGV' {}",
             variables.collect::<String>(),
             rest.text()
         );
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(
             changed,
             [
-                "LC_ALL=C perl -e 'fcntl(STDOUT,1031,1048576);exec@ARGV' sed s/a/b/ f | grep c | wc -l"
+                "LC_ALL=C perl -e 'fcntl(STDOUT,1031,1048576);exec{$ARGV[0]}@ARGV' sed s/a/b/ f | grep c | wc -l"
             ]
         );
         let without = Situation { profile: None, ..situation };

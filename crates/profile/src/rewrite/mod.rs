@@ -30,7 +30,7 @@ mod top_lines;
 use std::ops::Range;
 
 use contend_record::advice::{RewriteId, Safety};
-use contend_record::pipe::PipeRecord;
+use contend_record::pipe::{Outcome, PipeRecord};
 
 use draft::{Draft, Stage};
 use environment::Environment;
@@ -64,6 +64,9 @@ pub const TABLE: &[Rewrite] = &[
     Rewrite { id: RewriteId::LargerPipe, find: larger_pipe::find },
 ];
 
+/// The signal of a write to a pipe that nobody reads any more.
+const SIGPIPE: i32 = 13;
+
 /// A stage that worked for a smaller part of the time is not worth changing on its own.
 const TRIFLE: f64 = 0.05;
 
@@ -96,6 +99,18 @@ impl Situation<'_> {
         };
         let stages = self.draft.stages.iter().enumerate().filter(|(_, stage)| takes_time(stage));
         stages.filter_map(|(index, stage)| change(index, stage)).flatten().collect()
+    }
+
+    /// Whether all these stages did their work: of one that could not, another one in its place
+    /// may say so in another way.
+    fn went_well(&self, at: Range<usize>) -> bool {
+        let Some(profile) = self.profile else { return true };
+        let stages = self.draft.stages[at].iter().flat_map(|stage| &stage.origin);
+        stages.filter_map(|&index| profile.stages.get(index)).all(|stage| {
+            let finds_nothing = stage.exit_code == 1 && stage.command.contains("grep");
+            let cut_off = stage.outcome == Outcome::Killed(SIGPIPE);
+            stage.exit_code == 0 || finds_nothing || cut_off
+        })
     }
 
     /// What the profile says of a stage that is as it was in the original.
@@ -169,7 +184,11 @@ impl Change {
 
 /// All changes that apply.
 pub fn changes(situation: &Situation<'_>) -> Vec<Change> {
-    TABLE.iter().flat_map(|rewrite| (rewrite.find)(situation)).collect()
+    let found = TABLE.iter().flat_map(|rewrite| (rewrite.find)(situation));
+    let sound = found.filter(|change| situation.went_well(change.at.clone()));
+    // With pipefail statuses count that would be hidden, those of stages cut off early too.
+    let least = if situation.environment.pipefail { Safety::ThisData } else { Safety::Always };
+    sound.map(|change| Change { safety: change.safety.max(least), ..change }).collect()
 }
 
 #[cfg(test)]
@@ -260,6 +279,23 @@ pub(crate) mod tests {
             what_if: Vec::new(),
             calibration: None,
         }
+    }
+
+    #[test]
+    fn a_stage_that_failed_is_left_alone() {
+        let environment = Environment::for_tests("C");
+        let draft = draft("cat missing | sort | uniq", &environment);
+        let mut profile = profile_of(3, 1000);
+        let count = |profile: &PipeRecord| {
+            let profile = Some(profile);
+            changes(&Situation { draft: &draft, environment: &environment, profile }).len()
+        };
+        assert_eq!(count(&profile), 2);
+        profile.stages[0].exit_code = 1;
+        assert_eq!(count(&profile), 1);
+        profile.stages[0].exit_code = 141;
+        profile.stages[0].outcome = Outcome::Killed(SIGPIPE);
+        assert_eq!(count(&profile), 2);
     }
 
     #[test]

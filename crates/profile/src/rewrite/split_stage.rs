@@ -61,6 +61,12 @@ fn awk_halves(simple: &Simple) -> Option<[String; 2]> {
         return None;
     }
     let place = awk.arguments.iter().position(|word| word.text == awk.program)?;
+    // What lines are could have been changed.
+    let sets = |word: &crate::commands::Word| word.text.starts_with("-v");
+    if awk.arguments[..place].iter().any(sets) || awk.operands.iter().any(|o| o.text.contains('='))
+    {
+        return None;
+    }
     let with = |statements: &[&str], operands: bool| {
         let program = format!("{{ {}; print }}", statements.join("; "));
         let end = if operands { awk.arguments.len() } else { place + 1 };
@@ -112,6 +118,8 @@ mod tests {
             "sed 's/a/b/; 5q' f",
             "sed 'N; s/a/b/' f",
             "sed 'h; G' f",
+            "awk -v RS=: '{ gsub(/a/, \"b\"); gsub(/c/, \"d\"); print }' f",
+            "awk '{ gsub(/a/, \"b\"); gsub(/c/, \"d\"); print }' RS=: f",
             "awk '{ gsub(/a/, \"b\"); n++; print }' f",
             "awk '{ gsub(/a/, \"b\", $1); gsub(/c/, \"d\"); print }' f",
             "awk '{ gsub(/a/, \"b\"); gsub(/c/, \"d\"); print $1 }' f",

@@ -16,7 +16,9 @@ const MOST: u64 = PART / 20;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     let environment = situation.environment;
-    if !(environment.is_gnu("split") && environment.is_gnu("sort")) {
+    let gnu = environment.is_gnu("split") && environment.is_gnu("sort");
+    // split runs its filter with the user's shell.
+    if !(gnu && environment.splits_with_sh) {
         return Vec::new();
     }
     situation.neighbours(|index, first, second| {
