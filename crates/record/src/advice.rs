@@ -162,6 +162,8 @@ pub struct Trial {
     /// Whether original and winner were also compared on the whole input; null where the trial
     /// had used the whole input anyway, or there is no winner.
     pub confirmed_on_whole_input: Option<bool>,
+    /// Wall times of the original and of the winner in that last comparison.
+    pub whole_wall_seconds: Option<[f64; 2]>,
     /// With several copies at the same time (`--copies`, `--sweep-copies`).
     pub load: Vec<LoadPoint>,
 }
@@ -179,6 +181,7 @@ impl Trial {
             original_cpu_seconds: None,
             winner: None,
             confirmed_on_whole_input: None,
+            whole_wall_seconds: None,
             load: Vec::new(),
         }
     }

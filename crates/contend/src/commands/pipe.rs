@@ -34,7 +34,7 @@ pub fn run(settings: Pipe) -> Result<Exit> {
 
 /// Profiles the pipeline, makes of it what is wanted, and writes the report.
 fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
-    let kept = advice::keep_input(&mut settings)?;
+    let kept = advice::input::keep(&mut settings)?;
     let signals = Signals::block().context("cannot receive signals")?;
     let mut records = Vec::new();
     for _ in 0..settings.runs {

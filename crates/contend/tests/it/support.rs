@@ -63,7 +63,11 @@ fn plain_pipe(arguments: &[&str]) -> Command {
 
 /// Profiles a pipeline and reads the record.
 pub fn record(arguments: &[&str]) -> Value {
-    record_of(&mut plain_pipe(arguments), "")
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("record.json");
+    let mut command = plain_pipe(&["--json", json.to_str().expect("UTF-8")]);
+    let output = command.args(arguments).stdin(Stdio::null()).output().expect("it starts");
+    read_record(&json, &output)
 }
 
 /// Runs a `contend pipe` with this standard input and reads the record that it leaves.
@@ -71,7 +75,11 @@ pub fn record_of(command: &mut Command, input: &str) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("record.json");
     let output = run(command.arg("--json").arg(&json), input);
-    let text = std::fs::read_to_string(&json)
+    read_record(&json, &output)
+}
+
+fn read_record(json: &Path, output: &Output) -> Value {
+    let text = std::fs::read_to_string(json)
         .unwrap_or_else(|_| panic!("no record; {}", String::from_utf8_lossy(&output.stderr)));
     serde_json::from_str(&text).expect("JSON")
 }

@@ -47,6 +47,18 @@ impl Awk {
     }
 }
 
+/// Whether the program of an awk command does more than read and print, for all that can be told
+/// of it.
+pub(super) fn does_more_than_read(simple: &Simple) -> bool {
+    let program = program_place(&simple.arguments).map(|place| &simple.arguments[place].text);
+    program.is_some_and(|program| {
+        tokens(program).is_none_or(|tokens| {
+            let starts = |token: &Token| *token == Token::Word("system".to_owned());
+            tokens.iter().any(starts) || has_single_bar(&tokens) || redirects(&tokens)
+        })
+    })
+}
+
 /// Where the program stands: the first argument that is neither an option nor one's argument.
 fn program_place(arguments: &[Word]) -> Option<usize> {
     let mut index = 0;
@@ -116,7 +128,8 @@ fn redirects(tokens: &[Token]) -> bool {
     for token in tokens {
         match token {
             Token::Word(word) if word == "print" || word == "printf" => {
-                (printing, depth) = (true, 0)
+                printing = true;
+                depth = 0;
             }
             Token::Sign('(' | '[') => depth += 1,
             Token::Sign(')' | ']') => depth -= 1,

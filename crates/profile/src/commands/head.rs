@@ -22,6 +22,8 @@ pub struct Lines {
     pub count: u64,
     /// The file, or standard input.
     pub files: Vec<Word>,
+    /// Where it stands among the arguments.
+    pub places: Vec<usize>,
 }
 
 /// Reads `head -n COUNT` in any of its spellings; `None` with bytes or a negative count.
@@ -58,7 +60,7 @@ fn lines(simple: &Simple, name: &str) -> Option<Lines> {
         Some(_) => return None,
     };
     let files: Vec<Word> = options.operands.iter().map(|&index| arguments[index].clone()).collect();
-    (files.len() <= 1).then_some(Lines { count, files })
+    (files.len() <= 1).then_some(Lines { count, files, places: options.operands })
 }
 
 fn is_number(text: &str) -> bool {

@@ -4,7 +4,7 @@
 use super::awk::Awk;
 use super::options::{Options, Table};
 use super::sed::Sed;
-use super::{Simple, Word, cut, grep, head, sort};
+use super::{Simple, Word, cut, grep, head, sort, wc};
 
 /// Programs none of whose options writes anywhere else or starts another program, and which give
 /// the same output each time.
@@ -65,6 +65,65 @@ pub fn is_pure(simple: &Simple) -> bool {
     }
 }
 
+/// Whether a command of a known name is asked to write files or to start programs; better one
+/// too many.
+pub fn writes_by_itself(simple: &Simple) -> bool {
+    let arguments = || simple.arguments.iter().map(|word| word.text.as_str());
+    let cluster_has = |letter: char| {
+        arguments().any(|a| a.starts_with('-') && !a.starts_with("--") && a.contains(letter))
+    };
+    match simple.name() {
+        "sed" => {
+            let in_place = |a: &str| {
+                a.starts_with("--in-place")
+                    || a.strip_prefix('-').is_some_and(|letters| {
+                        let before = letters.split(['e', 'f']).next().unwrap_or_default();
+                        !letters.starts_with('-') && before.contains('i')
+                    })
+            };
+            arguments().any(|a| in_place(a) || script_reaches_out(a))
+        }
+        "sort" => cluster_has('o') || arguments().any(|a| a.starts_with("--output")),
+        "uniq" => {
+            super::uniq::read(simple).is_none() && {
+                let operands =
+                    arguments().filter(|a| !a.starts_with('-') && a.parse::<u64>().is_err());
+                operands.count() > 1
+            }
+        }
+        "awk" | "mawk" | "gawk" | "nawk" | "original-awk" => {
+            let from_file = arguments().any(|a| a.starts_with("-f") || a == "--file");
+            !from_file && super::awk::does_more_than_read(simple)
+        }
+        "find" => arguments().any(|a| {
+            ["-delete", "-fls"].contains(&a)
+                || ["-exec", "-ok", "-fprint"].iter().any(|option| a.starts_with(option))
+        }),
+        "perl" | "ruby" => cluster_has('i'),
+        "gzip" | "gunzip" | "xz" | "unxz" | "bzip2" | "bunzip2" | "zstd" | "unzstd" | "lz4" => {
+            let to_output = cluster_has('c') || arguments().any(|a| a == "--stdout");
+            !to_output && arguments().any(|a| !a.starts_with('-'))
+        }
+        _ => false,
+    }
+}
+
+/// Whether a sed script may name a file to write (`w`) or execute something (`e`): these letters
+/// where a command or a flag may stand.
+fn script_reaches_out(script: &str) -> bool {
+    let characters: Vec<char> = script.chars().collect();
+    (0..characters.len()).any(|place| {
+        let before = place.checked_sub(1).map_or(';', |before| characters[before]);
+        let after = characters.get(place + 1).copied().unwrap_or(';');
+        let stands_alone = !before.is_alphabetic() || "gpIiMm".contains(before) && place > 1;
+        match characters[place] {
+            'w' | 'W' => stands_alone && before != '\\' && (after == ' ' || after == '/'),
+            'e' => stands_alone && !"-\\".contains(before) && " ;}\n".contains(after),
+            _ => false,
+        }
+    })
+}
+
 /// A script of nothing but addresses and commands that move lines about: no file and no command
 /// can be named in it.
 fn plain_script(simple: &Simple, options: &Options) -> bool {
@@ -91,65 +150,72 @@ pub fn source(simple: &Simple) -> Source {
     if let Some(file) = &simple.input {
         return Source::File(file.clone());
     }
-    match input_files(simple).as_deref() {
+    match input_operands(simple).as_deref() {
         Some([]) => Source::Standard,
-        Some([file]) if file.text == "-" => Source::Standard,
-        Some([file]) => Source::File(file.clone()),
+        Some(&[place]) if simple.arguments[place].text == "-" => Source::Standard,
+        Some(&[place]) => Source::File(simple.arguments[place].clone()),
         _ => Source::Other,
     }
 }
 
-/// The files among the operands; `None` where the grammar is not known.
-fn input_files(simple: &Simple) -> Option<Vec<Word>> {
-    if let Some(sed) = Sed::read(simple) {
-        return Some(sed.files);
-    }
-    if let Some(awk) = Awk::read(simple) {
-        // An assignment may stand among them.
-        let assigns = awk.operands.iter().any(|word| word.text.contains('='));
-        return (!assigns).then_some(awk.operands);
-    }
-    match simple.name() {
-        "grep" | "egrep" | "fgrep" => grep::Grep::read(simple).map(|grep| grep.files),
-        "sort" => sort::Sort::read(simple).map(|sort| sort.files),
-        "cut" => cut::Cut::read(simple).map(|cut| cut.files),
-        "head" => head::head(simple).map(|lines| lines.files),
-        "tail" => head::tail(simple).map(|lines| lines.files),
-        "tr" => Some(Vec::new()),
-        "uniq" => super::uniq::read(simple).map(|_| Vec::new()),
-        "cat" | "rev" | "nl" | "tac" | "wc" => {
-            let flags = simple.arguments.iter().all(|word| {
-                !word.text.starts_with('-') || word.text.len() == 2 || word.text == "-"
-            });
-            let operands = simple
-                .arguments
-                .iter()
-                .filter(|word| !word.text.starts_with('-') || word.text == "-");
-            // An option's argument could pass for a file.
-            let plain = simple.name() != "nl" || simple.arguments.len() <= 1;
-            (flags && plain).then(|| operands.cloned().collect())
-        }
+/// The places of the files among the arguments; `None` where the grammar is not known.
+fn input_operands(simple: &Simple) -> Option<Vec<usize>> {
+    let read = |table: &Table| Options::read(&simple.arguments, table);
+    let options = match simple.name() {
         "sed" => {
-            let options = Options::read(&simple.arguments, &SED)?;
-            let skip = usize::from(!options.has('e'));
-            let files = options.operands.iter().skip(skip);
-            Some(files.map(|&index| simple.arguments[index].clone()).collect())
+            let options = read(&SED)?;
+            let skipped = usize::from(!options.has('e'));
+            return Some(options.operands.into_iter().skip(skipped).collect());
+        }
+        "grep" | "egrep" | "fgrep" => {
+            let options =
+                read(&grep::TABLE).filter(|o| !o.has('f') && !o.has('r') && !o.has('R'))?;
+            let skipped = usize::from(!options.has('e'));
+            return Some(options.operands.into_iter().skip(skipped).collect());
+        }
+        "awk" | "mawk" | "gawk" | "nawk" | "original-awk" | "busybox" => {
+            let awk = Awk::read(simple)?;
+            // An assignment may stand among them.
+            let assigns = awk.operands.iter().any(|word| word.text.contains('='));
+            let first = simple.arguments.len() - awk.operands.len();
+            return (!assigns).then(|| (first..simple.arguments.len()).collect());
+        }
+        "sort" => read(&sort::TABLE).filter(|options| !options.has('\u{5}')),
+        "cut" => read(&cut::TABLE),
+        "head" | "tail" => {
+            return head::head(simple).or_else(|| head::tail(simple)).map(|lines| lines.places);
+        }
+        "tr" => return Some(Vec::new()),
+        "uniq" => super::uniq::read(simple),
+        "wc" => read(&wc::TABLE),
+        "cat" => read(&Table { short: "AbeEnstTuv", long: &[] }),
+        "rev" => read(&Table { short: "", long: &[] }),
+        "tac" => read(&Table { short: "bs:", long: &[] }),
+        "fold" => read(&Table { short: "bsw:", long: &[("width", 'w')] }),
+        "nl" => read(&Table { short: "b:n:w:s:v:", long: &[] }),
+        "jq" => {
+            let options = read(&Table { short: "crnseSCMaj", long: &[] })?;
+            let input = options.operands.into_iter().skip(1).collect();
+            return (!options.given.iter().any(|(letter, _)| *letter == 'n')).then_some(input);
         }
         _ => None,
-    }
+    }?;
+    Some(options.operands)
 }
 
 /// The command as it reads its standard input instead of the file that it names. `None` where its
 /// input is not one that can be named.
 pub fn from_standard_input(simple: &Simple) -> Option<Simple> {
-    let files: Vec<Word> = match source(simple) {
-        Source::Standard => Vec::new(),
-        Source::File(file) => Some(file).filter(|_| simple.input.is_none()).into_iter().collect(),
-        Source::Other => return None,
-    };
     let mut changed = simple.clone();
-    changed.arguments.retain(|word| word.text != "-");
-    Some(changed.without_input(&files)?.0)
+    if changed.input.take().is_some() {
+        return Some(changed);
+    }
+    match input_operands(simple)?.as_slice() {
+        [] => {}
+        &[place] => drop(changed.arguments.remove(place)),
+        _ => return None,
+    }
+    Some(changed)
 }
 
 #[cfg(test)]
@@ -211,10 +277,19 @@ mod tests {
             ("sed -n 5p f", "sed -n 5p"),
             ("awk -F: '{ print $1 }' f", "awk -F: '{ print $1 }'"),
             ("wc -l f", "wc -l"),
+            ("tr - _ <f", "tr - _"),
+            ("cut -d - -f1 f", "cut -d - -f1"),
+            ("sort -t - -k2 -", "sort -t - -k2"),
+            ("head -5 f", "head -5"),
+            ("head f -n 5", "head -n 5"),
+            ("jq -c .a f", "jq -c .a"),
+            ("fold -w 80 f", "fold -w 80"),
         ] {
             assert_eq!(read(text).as_deref(), Some(changed), "{text}");
         }
-        for text in ["cat a b", "seq 5", "zcat f", "python3 x f", "awk 1 x=2 f", "nl -b a f"] {
+        for text in
+            ["cat a b", "seq 5", "zcat f", "python3 x f", "awk 1 x=2 f", "grep a - s", "cat -- -f"]
+        {
             assert_eq!(read(text), None, "{text}");
         }
     }

@@ -165,8 +165,17 @@ fn stage_texts(
     offsets: &ByteOffsets,
     tokens: &Tokens,
 ) -> Option<Vec<StageText>> {
-    let starts: Vec<usize> =
-        pipeline.seq.iter().map(|command| offsets.start(command)).collect::<Option<_>>()?;
+    let starts: Vec<usize> = pipeline
+        .seq
+        .iter()
+        .enumerate()
+        .map(|(index, command)| {
+            // Redirections that come before everything else have no place in the grammar.
+            let named = offsets.start(command)?;
+            let before = if index == 0 { None } else { Some(tokens.last_pipe_before(named)?) };
+            Some(tokens.first_start_after(before, pipeline.bang && index == 0).unwrap_or(named))
+        })
+        .collect::<Option<_>>()?;
     pipeline
         .seq
         .iter()
@@ -289,6 +298,17 @@ impl Tokens {
         self.operators(&["|", "|&"]).rfind(|span| span.start < place).map(|span| span.start)
     }
 
+    /// Where the first token stands behind the pipe at `pipe`, or at the beginning, perhaps
+    /// behind a `!`.
+    fn first_start_after(&self, pipe: Option<usize>, bang: bool) -> Option<usize> {
+        let behind = |span: &Range<usize>| pipe.is_none_or(|pipe| span.start > pipe);
+        let no_break = |kind: &Kind| !matches!(kind, Kind::Operator(name) if name == "\n");
+        let no_bang = |kind: &Kind| !(bang && matches!(kind, Kind::Word(word) if word == "!"));
+        let mut tokens = self.0.iter().filter(|(span, kind)| behind(span) && no_break(kind));
+        let (span, _) = tokens.find(|(_, kind)| no_bang(kind))?;
+        Some(span.start)
+    }
+
     /// Where the line, or the list, ends after `place`.
     fn terminator_after(&self, place: usize) -> usize {
         self.operators(&["\n", ";", "&"])
@@ -331,6 +351,15 @@ mod tests {
             stages("é'ü' |& b \\\n -x | \"$(c | d)\" `e|f`;"),
             ["é'ü'", "b \\ -x", "\"$(c | d)\" `e|f`"]
         );
+    }
+
+    #[test]
+    fn redirections_before_the_command_belong_to_it() {
+        assert_eq!(
+            stages("<in cat | 2>&1 X=1 sort -n |& >out uniq"),
+            ["<in cat", "2>&1 X=1 sort -n", ">out uniq",]
+        );
+        assert_eq!(stages("! <in cat |\n <x sort"), ["<in cat", "<x sort"]);
     }
 
     #[test]

@@ -140,10 +140,15 @@ impl Question {
     }
 }
 
+/// The largest factor or number that a question may have.
+const MOST: f64 = 1e6;
+
 fn change(part: &str) -> Option<Change> {
     let (word, rest) = part.split_once(char::is_whitespace)?;
     let rest = rest.trim();
-    let positive = |text: &str| text.parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
+    // Beyond these nothing is predicted any more.
+    let range = (1.0 / MOST)..=MOST;
+    let positive = |text: &str| text.parse::<f64>().ok().filter(|n| range.contains(n));
     let times = |text: &str| positive(text.trim().strip_prefix(['x', '×'])?);
     let stage = |text: &str| text.trim().parse::<usize>().ok()?.checked_sub(1);
     match word {
@@ -248,6 +253,8 @@ mod tests {
             "faster",
             "fuse 1",
             "stage 1 xinf",
+            "input x1e300",
+            "copies 99999999999",
         ] {
             let error = Question::read(text, 3).expect_err(text);
             assert!(matches!(error, QuestionError::Unknown(_)), "{text}: {error}");

@@ -64,6 +64,11 @@ impl Draft {
         self.text_with_output() + if self.discards { " >/dev/null" } else { "" }
     }
 
+    /// Whether its output goes to /dev/null.
+    pub fn discards(&self) -> bool {
+        self.discards
+    }
+
     /// The same with its output going to standard output in any case.
     pub fn text_with_output(&self) -> String {
         let stages: Vec<_> = self.stages.iter().map(|stage| stage.text.as_str()).collect();

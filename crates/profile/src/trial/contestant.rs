@@ -1,5 +1,7 @@
 //! One candidate in a trial.
 
+use std::time::Duration;
+
 use contend_record::advice::{Candidate, Verdict};
 use contend_record::stats::Estimate;
 
@@ -7,6 +9,8 @@ use contend_record::stats::Estimate;
 const FEWEST: usize = 3;
 /// From so many on the interval is one of the median; below, it is the range of all.
 const ENOUGH: usize = 6;
+/// When it is looked how it stands: who looks after every pair finds what he looks for.
+const LOOKS: [usize; 5] = [ENOUGH, 10, 18, 32, MOST];
 /// Pairs after which a difference that has not shown itself does not matter.
 const MOST: usize = 60;
 /// A difference of less than this part is none that matters.
@@ -70,6 +74,12 @@ impl Contestant {
         self.verdict = Some(Verdict::Wrong);
     }
 
+    /// It did not end in many times the time that the original takes.
+    pub fn takes_too_long(&mut self, limit: Duration) {
+        self.difference = Some(format!("it had not ended after {limit:.1?}"));
+        self.verdict = Some(Verdict::Slower);
+    }
+
     /// Adds its wall and CPU time, and the original's in the same round.
     pub fn add(&mut self, (wall, cpu): (f64, f64), (own_wall, own_cpu): (f64, f64)) {
         self.samples.walls.push(wall);
@@ -80,7 +90,7 @@ impl Contestant {
 
     /// Says how it stands, if that is clear.
     pub fn judge(&mut self, seed: u64) {
-        if self.verdict.is_some() || self.samples.count() < ENOUGH {
+        if self.verdict.is_some() || !LOOKS.contains(&self.samples.count()) {
             return;
         }
         let verdict = self.verdict_now(seed);
@@ -98,8 +108,10 @@ impl Contestant {
             Some(Verdict::Faster)
         } else if low > 1.0 + MATTERS {
             Some(Verdict::Slower)
-        } else if narrow || self.samples.count() >= MOST {
+        } else if narrow {
             Some(if self.is_cheaper(seed) { Verdict::Cheaper } else { Verdict::NoDifference })
+        } else if self.samples.count() >= MOST {
+            Some(Verdict::Unclear)
         } else {
             None
         }
@@ -144,9 +156,9 @@ impl Contestant {
         candidate.verdict = self.verdict.unwrap_or(Verdict::Unclear);
         candidate.difference.clone_from(&self.difference);
         candidate.output_equal = match (&self.difference, self.samples.walls.is_empty()) {
-            (Some(_), _) => Some(false),
+            (Some(_), _) if self.verdict == Some(Verdict::Wrong) => Some(false),
             (None, false) => Some(true),
-            (None, true) => None,
+            _ => None,
         };
         let wall = estimate(&self.samples.walls);
         candidate.measured_wall_seconds = wall.as_ref().map(|wall| wall.median);
@@ -179,11 +191,11 @@ mod tests {
 
     fn judged(ratios: &[f64], cpu: f64) -> Verdict {
         let mut one = Contestant::new(0, String::new());
-        for _ in 0..2 {
+        for _ in 0..10 {
             for ratio in ratios {
                 one.add((*ratio, cpu), (1.0, 1.0));
+                one.judge(1);
             }
-            one.judge(1);
         }
         one.finish(1);
         one.verdict.expect("finished")

@@ -42,7 +42,16 @@ pub fn sweep(
         texts.extend(text_of(&candidates[place].draft, &manner.input).map(|t| (Some(place), t)));
     }
     let share = manner.budget / u32::try_from(copies.len().max(1)).unwrap_or(1);
-    copies.iter().map(|&copies| point(manner, &texts, copies, share)).collect()
+    let mut points = Vec::new();
+    for &copies in copies {
+        match point(manner, &texts, copies, share) {
+            Ok(point) => points.push(point),
+            // What was measured until then stands.
+            Err(TrialError::Run(RunError::Interrupted(_))) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(points)
 }
 
 /// Those with the right output, first the one that took the least CPU time: where no CPU is idle
@@ -90,10 +99,7 @@ fn point(
         }
         random.shuffle(&mut loaded);
         for one in &mut loaded {
-            let stdin = match &manner.input {
-                super::Input::Own(file) => file.as_ref(),
-                super::Input::Sample(sample) => Some(&sample.file),
-            };
+            let stdin = manner.input.stdin.as_ref();
             let limit = Duration::from_hours(24);
             let started = Instant::now();
             let runs = manner.runner.run_copies(&one.text, copies, stdin, &outputs, limit)?;

@@ -14,43 +14,56 @@ use std::fs::File;
 use std::time::{Duration, Instant};
 
 use contend_record::advice::{Trial, TrialInput, Verdict};
-use contend_record::stats::Estimate;
+use contend_record::stats::{Estimate, median};
 
 use crate::commands::purity::{Source, from_standard_input, source};
 use crate::predict::advise::Prepared;
 use crate::rewrite::draft::Draft;
-use crate::sample::{Sample, difference, temporary};
+use crate::sample::{difference, temporary};
 use crate::timed::{RunError, Runner};
 use contestant::Contestant;
 
 /// Room for temporary files that must be left beside the outputs, in bytes.
 const SPARE: u64 = 4 << 20;
 
-/// What the pipelines of a trial read.
-#[derive(Debug)]
-pub enum Input {
-    /// Whatever they name themselves, and this as standard input.
-    Own(Option<File>),
-    /// A sample instead of that.
-    Sample(Sample),
-}
-
 /// How a trial is to be held.
 #[derive(Debug)]
 pub struct Manner<'a> {
     /// How text is run.
     pub runner: Runner<'a>,
-    /// What it reads.
+    /// What every run reads.
     pub input: Input,
-    /// Where the whole input was too large: what the pipeline reads by itself, for a last look,
-    /// as standard input.
+    /// What is reported of that.
+    pub what: TrialInput,
+    /// Where the whole input was too large: the standard input with which the pipeline reads all
+    /// of it, for a last look.
     pub whole: Option<Option<File>>,
+    /// What the profile has seen come out, if the trial reads the same.
+    pub expected: Option<Expected>,
     /// How long it may take.
     pub budget: Duration,
     /// Bytes that an output may have, roughly.
     pub output_bytes: u64,
     /// Seed of the order of runs and of the resampling.
     pub seed: u64,
+}
+
+/// What every run of a trial reads.
+#[derive(Debug)]
+pub struct Input {
+    /// Its standard input; `/dev/null` if none.
+    pub stdin: Option<File>,
+    /// This takes the place of the file that the first stage names.
+    pub in_place_of_file: bool,
+}
+
+/// What came out of the profiled run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// The pipeline's status.
+    pub status: i32,
+    /// Bytes of its output, if known exactly.
+    pub bytes: Option<u64>,
 }
 
 /// Why nothing could be tried.
@@ -88,7 +101,7 @@ pub fn hold(
 ) -> Result<Trial, TrialError> {
     let begun = Instant::now();
     if candidates.is_empty() {
-        return Ok(Trial::of_nothing(what(&manner.input), manner.budget.as_secs_f64()));
+        return Ok(Trial::of_nothing(manner.what.clone(), manner.budget.as_secs_f64()));
     }
     let mut arena = Arena::new(manner, original)?;
     let mut contestants: Vec<Contestant> = candidates
@@ -101,9 +114,8 @@ pub fn hold(
     while contestants.iter().any(Contestant::in_question) && begun.elapsed() < manner.budget {
         match arena.round(&mut contestants, manner.budget.saturating_sub(begun.elapsed())) {
             Ok(()) => rounds += 1,
-            Err(TrialError::Run(RunError::TooLong(_))) => break,
             // What was measured until then stands.
-            Err(TrialError::Run(RunError::Interrupted(_))) if rounds > 2 => break,
+            Err(TrialError::Run(RunError::TooLong(_) | RunError::Interrupted(_))) => break,
             Err(error) => return Err(error),
         }
         for one in &mut contestants {
@@ -117,22 +129,29 @@ pub fn hold(
         contestant.finish(manner.seed);
         contestant.report(&mut candidates[contestant.place].candidate);
     }
-    let winner = winner(candidates);
-    let confirmed = match winner {
-        Some(place) => confirm(manner, original, &mut candidates[place])?,
-        None => None,
-    };
-    let winner = winner.filter(|_| confirmed != Some(false));
+    let mut best = winner(candidates);
+    let mut confirmed = None;
+    while let Some(place) = best {
+        confirmed = match confirm(manner, original, &mut candidates[place]) {
+            Err(RunError::Interrupted(_)) => None,
+            confirmed => confirmed?,
+        };
+        if candidates[place].candidate.verdict.recommends() {
+            break;
+        }
+        best = winner(candidates);
+    }
     Ok(Trial {
-        input: what(&manner.input),
+        input: manner.what.clone(),
         rounds,
         seconds,
         budget_seconds: manner.budget.as_secs_f64(),
         settled,
         original_wall_seconds: Estimate::from_samples(arena.walls.clone(), manner.seed),
         original_cpu_seconds: Estimate::from_samples(arena.cpus.clone(), manner.seed),
-        winner,
-        confirmed_on_whole_input: confirmed,
+        winner: best,
+        confirmed_on_whole_input: confirmed.as_ref().map(|confirmed| confirmed.same),
+        whole_wall_seconds: confirmed.map(|confirmed| confirmed.walls),
         load: Vec::new(),
     })
 }
@@ -152,32 +171,50 @@ fn winner(candidates: &[Prepared]) -> Option<usize> {
     )
 }
 
-/// Runs original and winner once on the whole input, where the trial had only part of it.
+/// What a last look at the whole input has shown.
+struct Confirmed {
+    same: bool,
+    /// Wall times of the original and of the winner.
+    walls: [f64; 2],
+}
+
+/// Runs original and winner on the whole input, where the trial had only part of it: once, and
+/// twice more if the winner was slower there.
 fn confirm(
     manner: &Manner<'_>,
     original: &Draft,
     winner: &mut Prepared,
-) -> Result<Option<bool>, TrialError> {
+) -> Result<Option<Confirmed>, RunError> {
     let Some(stdin) = &manner.whole else { return Ok(None) };
     let file = || temporary(manner.output_bytes).map_err(RunError::io("make a temporary file"));
     let (ours, theirs) = (file()?, file()?);
     let limit = Duration::from_hours(24);
-    let reference =
-        manner.runner.run(&original.text_with_output(), stdin.as_ref(), &ours, limit)?;
-    let timed =
-        manner.runner.run(&winner.draft.text_with_output(), stdin.as_ref(), &theirs, limit)?;
-    let found = found_difference(
-        (&ours, reference.status.shell_code()),
-        (&theirs, timed.status.shell_code()),
-    )?;
-    let candidate = &mut winner.candidate;
-    let same = found.is_none();
-    if let Some(found) = found {
-        candidate.output_equal = Some(false);
-        candidate.difference = Some(format!("on the whole input: {found}"));
-        candidate.verdict = Verdict::Wrong;
+    let run = |draft: &Draft, to: &File| {
+        manner.runner.run(&draft.text_with_output(), stdin.as_ref(), to, limit)
+    };
+    let mut walls = [Vec::new(), Vec::new()];
+    for round in 0..3 {
+        let reference = run(original, &ours)?;
+        let timed = run(&winner.draft, &theirs)?;
+        walls[0].push(reference.wall.as_secs_f64());
+        walls[1].push(timed.wall.as_secs_f64());
+        let (own, other) = (reference.status.shell_code(), timed.status.shell_code());
+        if let Some(found) = found_difference((&ours, own), (&theirs, other))? {
+            let candidate = &mut winner.candidate;
+            candidate.output_equal = Some(false);
+            candidate.difference = Some(format!("on the whole input: {found}"));
+            candidate.verdict = Verdict::Wrong;
+            return Ok(Some(Confirmed { same: false, walls: [0.0, 0.0] }));
+        }
+        if round == 0 && timed.wall < reference.wall {
+            break;
+        }
     }
-    Ok(Some(same))
+    let walls = walls.map(|walls| median(&walls).unwrap_or(0.0));
+    if walls[1] > walls[0] && winner.candidate.verdict == Verdict::Faster {
+        winner.candidate.verdict = Verdict::Unclear; // only the sample was quicker
+    }
+    Ok(Some(Confirmed { same: true, walls }))
 }
 
 /// What is different about another output and status, in words.
@@ -192,6 +229,26 @@ fn found_difference(ours: (&File, i32), theirs: (&File, i32)) -> Result<Option<S
     })
 }
 
+/// What the set-up takes by itself, beyond the shell: the least of a few runs.
+fn setup_time(runner: &Runner<'_>) -> Result<(f64, f64), RunError> {
+    let nowhere = temporary(0).map_err(RunError::io("make a temporary file"))?;
+    let least = |runner: &Runner<'_>| -> Result<(f64, f64), RunError> {
+        let mut least = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..3 {
+            let timed = runner.run(":", None, &nowhere, Duration::from_hours(1))?;
+            least.0 = least.0.min(timed.wall.as_secs_f64());
+            least.1 = least.1.min(timed.cpu().as_secs_f64());
+        }
+        Ok(least)
+    };
+    if runner.setup.is_none() {
+        return Ok((0.0, 0.0));
+    }
+    let with = least(runner)?;
+    let without = least(&Runner { setup: None, ..*runner })?;
+    Ok(((with.0 - without.0).max(0.0), (with.1 - without.1).max(0.0)))
+}
+
 /// Where the runs take place.
 struct Arena<'a> {
     manner: &'a Manner<'a>,
@@ -201,6 +258,8 @@ struct Arena<'a> {
     output: File,
     walls: Vec<f64>,
     cpus: Vec<f64>,
+    /// Wall and CPU time of the set-up, which is none of the pipeline's.
+    setup: (f64, f64),
     random: fastrand::Rng,
 }
 
@@ -215,6 +274,7 @@ impl<'a> Arena<'a> {
             output: file()?,
             walls: Vec::new(),
             cpus: Vec::new(),
+            setup: setup_time(&manner.runner)?,
             random: fastrand::Rng::with_seed(manner.seed),
         };
         let (runner, limit) = (&manner.runner, Duration::from_hours(24));
@@ -222,6 +282,7 @@ impl<'a> Arena<'a> {
         let first = runner.run(&text, arena.stdin(), &arena.reference.0, limit)?;
         arena.reference.1 = first.status.shell_code();
         arena.check_room()?;
+        arena.check_expected()?;
         let second = runner.run(&text, arena.stdin(), &arena.output, limit)?;
         match arena.difference(second.status.shell_code())? {
             Some(found) => Err(TrialError::NotRepeatable(found)),
@@ -244,9 +305,23 @@ impl<'a> Arena<'a> {
     }
 
     fn stdin(&self) -> Option<&'a File> {
-        match &self.manner.input {
-            Input::Own(file) => file.as_ref(),
-            Input::Sample(sample) => Some(&sample.file),
+        self.manner.input.stdin.as_ref()
+    }
+
+    /// The trial has to do what the profile did.
+    fn check_expected(&self) -> Result<(), TrialError> {
+        let Some(expected) = self.manner.expected else { return Ok(()) };
+        let written = self.reference.0.metadata().map_err(RunError::io("look at a file"))?.len();
+        let differs = |what: &str, then: u64, now: u64| {
+            Err(TrialError::NotRepeatable(format!("{what} {then} when profiled, {now} when tried")))
+        };
+        let status = |status: i32| u64::from(status.unsigned_abs());
+        if expected.status != self.reference.1 {
+            return differs("status", status(expected.status), status(self.reference.1));
+        }
+        match expected.bytes {
+            Some(bytes) if bytes != written => differs("bytes of output:", bytes, written),
+            _ => Ok(()),
         }
     }
 
@@ -267,9 +342,20 @@ impl<'a> Arena<'a> {
         let limit = rest.max(Duration::from_secs_f64(20.0 * slowest));
         for who in order {
             let text = who.map_or(&self.original, |index| &contestants[index].text);
-            let timed = self.manner.runner.run(text, self.stdin(), &self.output, limit)?;
+            let timed = match (self.manner.runner.run(text, self.stdin(), &self.output, limit), who)
+            {
+                (Err(RunError::TooLong(limit)), Some(index)) => {
+                    contestants[index].takes_too_long(limit);
+                    continue;
+                }
+                (timed, _) => timed?,
+            };
             let found = self.difference(timed.status.shell_code())?;
-            let figures = (timed.wall.as_secs_f64(), timed.cpu().as_secs_f64());
+            let less = |time: f64, setup: f64| (time - setup).max(0.0);
+            let figures = (
+                less(timed.wall.as_secs_f64(), self.setup.0),
+                less(timed.cpu().as_secs_f64(), self.setup.1),
+            );
             match (who, found) {
                 (None, Some(found)) => return Err(TrialError::NotRepeatable(found)),
                 (None, None) => own = Some(figures),
@@ -289,26 +375,14 @@ impl<'a> Arena<'a> {
     }
 }
 
-fn what(input: &Input) -> TrialInput {
-    match input {
-        Input::Own(_) => TrialInput::Own,
-        Input::Sample(sample) => sample.what.clone(),
-    }
-}
-
 /// The text that is run. A sample is given as standard input.
 fn text_of(draft: &Draft, input: &Input) -> Option<String> {
-    let replaced = match input {
-        Input::Own(_) | Input::Sample(Sample { what: TrialInput::Whole { .. }, .. }) => false,
-        Input::Sample(_) => true,
-    };
-    let first = draft.stages.first()?;
-    let reads_file =
-        first.simple.as_ref().is_some_and(|simple| matches!(source(simple), Source::File(_)));
-    if !replaced || !reads_file {
+    let first = draft.stages.first()?.simple.as_ref();
+    let names_file = first.is_some_and(|simple| matches!(source(simple), Source::File(_)));
+    if !input.in_place_of_file || !names_file {
         return Some(draft.text_with_output());
     }
     let mut changed = draft.clone();
-    changed.stages[0].text = from_standard_input(first.simple.as_ref()?)?.text();
+    changed.stages[0].text = from_standard_input(first?)?.text();
     Some(changed.text_with_output())
 }

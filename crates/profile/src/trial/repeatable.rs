@@ -1,15 +1,16 @@
 //! Whether a pipeline may be run again and again.
 
 use crate::commands::Simple;
-use crate::commands::purity::is_pure;
+use crate::commands::purity::{is_pure, writes_by_itself};
 use crate::pipeline::parse::Parsed;
 
 /// Programs that change something, or start programs that may.
 const CHANGE_THINGS: &[&str] = &[
-    "chmod", "chown", "cp", "crontab", "csplit", "curl", "dd", "docker", "git", "install", "kill",
-    "kubectl", "ln", "mail", "mkdir", "mv", "mysql", "parallel", "pkill", "psql", "rm", "rmdir",
-    "rsync", "scp", "sendmail", "sh", "bash", "split", "sponge", "sqlite3", "ssh", "sudo", "tee",
-    "touch", "truncate", "wget", "xargs",
+    "apt", "apt-get", "ar", "bash", "chmod", "chown", "cp", "cpio", "crontab", "csplit", "curl",
+    "dd", "dnf", "docker", "ed", "ex", "git", "install", "kill", "killall", "kubectl", "ln",
+    "mail", "make", "mkdir", "mkfifo", "mv", "mysql", "parallel", "patch", "pip", "pkill", "psql",
+    "rm", "rmdir", "rsync", "scp", "sendmail", "sh", "shred", "split", "sponge", "sqlite3", "ssh",
+    "sudo", "tar", "tee", "touch", "truncate", "unzip", "vi", "vim", "wget", "xargs", "zip",
 ];
 
 /// Why a pipeline is not run again and again.
@@ -18,7 +19,7 @@ pub enum NotRepeatable {
     /// A stage writes to a file.
     #[error(
         "--try would run stage {stage} `{text}` again and again, and it writes to a file: leave \
-         the redirection out"
+         that out"
     )]
     Writes {
         /// The stage, from 1.
@@ -51,7 +52,8 @@ pub fn check_repeatable(parsed: &Parsed) -> Result<(), NotRepeatable> {
         if Simple::read(&text).is_some_and(|simple| is_pure(&simple)) {
             continue;
         }
-        if writes_to_file(&text) {
+        let by_itself = Simple::read(&text).is_some_and(|simple| writes_by_itself(&simple));
+        if by_itself || writes_to_file(&text) {
             return Err(NotRepeatable::Writes { stage, text });
         }
         let changes = programs(&text).find(|word| CHANGE_THINGS.contains(word)).map(str::to_owned);
@@ -125,6 +127,13 @@ mod tests {
             "while read -r l; do echo \"$l > x\"; done <f 2>&1 | wc",
             "python3 -c 'print(1)' | cat",
             "cat rm | grep tee",
+            "sed ':a;N;$!ba;s/\\n/ /g' f | sed -n '2p;5q' | sed 's/we/were/g'",
+            "find . -name x | sort",
+            "gzip -dc f.gz | sort",
+            "gzip | wc -c",
+            "perl -ne 'print' f",
+            "awk -f prog f",
+            "uniq -c f",
             "{ echo a; echo b; } | (( x > 3 ))",
         ] {
             assert_eq!(check(text), Ok(()), "{text}");
@@ -133,6 +142,27 @@ mod tests {
 
     #[test]
     fn what_writes_or_changes_is_refused() {
+        for text in [
+            "sed -i s/a/b/ f",
+            "sed -ni.bak p f",
+            "sed -E --in-place p f",
+            "sed -n 'w F' f",
+            "sed 's/a/b/w F' f",
+            "sed '1e date' f",
+            "sed 's/a/b/e' f",
+            "sort f -o f",
+            "sort -of f",
+            "uniq in out",
+            "awk '{ print > \"F\" }' f",
+            "awk '{ system($0) }' f",
+            "find . -delete",
+            "find . -exec rm {} +",
+            "perl -pi -e 's/a/b/' f",
+            "gzip f",
+            "a | xz -k f",
+        ] {
+            assert!(matches!(check(text), Err(NotRepeatable::Writes { .. })), "{text}");
+        }
         for text in ["sort f >out", "a | b >>out", "{ a; } > out | b", "a 2>errors | b", "a >| f"] {
             assert!(matches!(check(text), Err(NotRepeatable::Writes { .. })), "{text}");
         }

@@ -61,7 +61,7 @@ fn candidates(out: &mut String, record: &PipeRecord, width: usize) {
         .candidates
         .iter()
         .enumerate()
-        .filter(|(_, candidate)| tried && was_tried(candidate) || is_promising(record, candidate))
+        .filter(|(_, candidate)| was_tried(candidate) || is_promising(record, candidate))
         .collect();
     if shown.is_empty() {
         return;
@@ -72,7 +72,7 @@ fn candidates(out: &mut String, record: &PipeRecord, width: usize) {
         one(out, record, number + 1, candidate, width);
     }
     left_out(out, record, &shown, width);
-    if !tried {
+    if !tried && !shown.iter().any(|(_, one)| was_tried(one)) {
         let note = "Predicted, not measured: --try runs them on the same input, compares every \
                     byte and says which is best.";
         note_line(out, note, width);
@@ -236,24 +236,36 @@ fn tried(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     paragraph(out, "", &how, width);
     match trial.winner.and_then(|place| record.candidates.get(place)) {
         None => {
-            paragraph(out, "", "No change is worth making: the pipeline is best as it is.", width);
+            let open = record.candidates.iter().any(|one| one.verdict == Verdict::Unclear);
+            let line = if open {
+                "Nothing was shown to be better within the budget; a larger --budget can tell."
+            } else {
+                "None of the changes tried is better than the pipeline as it is."
+            };
+            paragraph(out, "", line, width);
         }
         Some(winner) => {
             let checked = match trial.confirmed_on_whole_input {
                 Some(_) => "compared byte for byte on the sample and on the whole input",
-                None => match trial.input {
-                    TrialInput::Sample { .. } | TrialInput::Beginning { complete: false, .. } => {
-                        "compared byte for byte on the sample only"
-                    }
-                    _ => "compared byte for byte",
-                },
+                None if is_part(&trial.input) => "compared byte for byte on the sample only",
+                None => "compared byte for byte",
             };
             let ratio = winner.wall_ratio.as_ref().map(ratio_with_interval).unwrap_or_default();
-            let line = format!("Use this instead: real {ratio}, the same output, {checked}.");
+            let where_ = if is_part(&trial.input) { " on the sample" } else { "" };
+            let whole = trial.whole_wall_seconds.map_or_else(String::new, |[own, new]| {
+                format!(" ({} instead of {} there)", seconds(new), seconds(own))
+            });
+            let line = format!(
+                "Use this instead: real {ratio}{where_}, the same output, {checked}{whole}."
+            );
             paragraph(out, "", &line, width);
             let _ = writeln!(out, "\n{BOLD}{}{BOLD:#}", pasted(&winner.command));
         }
     }
+}
+
+fn is_part(input: &TrialInput) -> bool {
+    matches!(input, TrialInput::Sample { .. } | TrialInput::Beginning { complete: false, .. })
 }
 
 fn input_name(input: &TrialInput) -> String {
