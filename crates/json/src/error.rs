@@ -27,7 +27,7 @@ pub enum FilterError {
 pub struct Place {
     /// The line, from 1.
     pub line: u64,
-    /// The byte in the line, from 1.
+    /// The character in the line, from 1.
     pub column: u64,
     /// The byte in the whole input, from 0.
     pub offset: u64,

@@ -1,9 +1,6 @@
 //! How values and the paths to them are written.
 
-use crate::error::FilterError;
-use crate::output::Output;
 use crate::path::is_bare;
-use crate::text::{Escaped, Sink};
 
 /// What is printed for a value that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,44 +34,44 @@ impl Format {
         } else {
             push_bracket(path);
             path.push(b'"');
-            let quoted = if self == Self::Assignments { self } else { Self::JsonLines };
-            key.chars().for_each(|c| quoted.push_char(path, c));
+            key.chars().for_each(|c| Self::Assignments.push_char(path, c));
             path.extend_from_slice(b"\"]");
         }
     }
 
-    /// Appends a character of a string, escaped if it must be.
+    /// Appends a part of a string, escaped where it must be.
+    pub(crate) fn push_text(self, out: &mut Vec<u8>, text: &str) {
+        let special: fn(u8) -> bool = match self {
+            Self::Assignments => {
+                |byte| !matches!(byte, b' '..=b'~') || matches!(byte, b'"' | b'\\')
+            }
+            Self::PathValue | Self::JsonLines => |byte| matches!(byte, b'\\' | b'\t'..=b'\r'),
+        };
+        if text.bytes().any(special) {
+            text.chars().for_each(|c| self.push_char(out, c));
+        } else {
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+
     fn push_char(self, out: &mut Vec<u8>, c: char) {
+        let quoted = self == Self::Assignments;
         let short = match c {
             '\\' => Some('\\'),
             '\n' => Some('n'),
             '\r' => Some('r'),
             '\t' => Some('t'),
-            '"' if self != Self::PathValue => Some('"'),
-            '\x08' if self != Self::PathValue => Some('b'),
-            '\x0c' if self != Self::PathValue => Some('f'),
+            '"' if quoted => Some('"'),
+            '\x08' if quoted => Some('b'),
+            '\x0c' if quoted => Some('f'),
             _ => None,
         };
-        match (self, short) {
-            (_, Some(letter)) => out.extend_from_slice(&[b'\\', letter as u8]),
-            (Self::Assignments, _) if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => {
-                push_unit(out, c.into(), b"0123456789ABCDEF");
+        match short {
+            Some(letter) => out.extend_from_slice(&[b'\\', letter as u8]),
+            None if quoted && (c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) => {
+                out.extend_from_slice(format!("\\u{:04X}", u32::from(c)).as_bytes());
             }
-            (Self::JsonLines, _) if c.is_ascii_control() => {
-                push_unit(out, c.into(), b"0123456789abcdef");
-            }
-            _ => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
-    }
-
-    /// Whether plain text can go through as it is: backslashes, quotes and characters below
-    /// U+0020 are not in it.
-    #[inline]
-    fn is_kept(self, plain: &[u8]) -> bool {
-        match self {
-            Self::PathValue => true,
-            Self::Assignments => plain.iter().all(|byte| *byte < 0x7f),
-            Self::JsonLines => !plain.contains(&0x7f),
+            None => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }
 }
@@ -89,41 +86,6 @@ pub(crate) fn push_index(path: &mut Vec<u8>, index: u64) {
 /// A path begins with a dot in any case.
 fn push_bracket(path: &mut Vec<u8>) {
     path.extend_from_slice(if path.is_empty() { b".[" } else { b"[" });
-}
-
-/// Writes the text of strings and numbers.
-pub(crate) struct Printed<'o, 'a> {
-    pub(crate) output: &'o mut Output<'a>,
-    pub(crate) format: Format,
-}
-
-impl Sink for Printed<'_, '_> {
-    #[inline]
-    fn plain(&mut self, text: &[u8]) -> Result<(), FilterError> {
-        if self.format.is_kept(text) {
-            return self.output.push(text);
-        }
-        let format = self.format;
-        self.output.push_with(|out| {
-            String::from_utf8_lossy(text).chars().for_each(|c| format.push_char(out, c));
-        })
-    }
-
-    fn escaped(&mut self, escaped: Escaped) -> Result<(), FilterError> {
-        let format = self.format;
-        self.output.push_with(|out| match escaped {
-            // JSON has a way to write what is no character.
-            Escaped::Lone(unit) if format == Format::JsonLines => {
-                push_unit(out, unit.into(), b"0123456789abcdef");
-            }
-            _ => format.push_char(out, escaped.character()),
-        })
-    }
-}
-
-fn push_unit(out: &mut Vec<u8>, unit: u32, digits: &[u8; 16]) {
-    out.extend_from_slice(b"\\u");
-    out.extend([12, 8, 4, 0].map(|shift| digits[(unit >> shift & 0xf) as usize]));
 }
 
 fn push_decimal(out: &mut Vec<u8>, number: u64) {

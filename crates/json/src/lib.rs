@@ -1,22 +1,21 @@
 //! Finds values in JSON of any size, in one pass and in bounded memory.
 //!
-//! Bytes go one way: [`filter()`] asks `scan` for the next token, decides by the paths of a
-//! [`Query`](path::Query) whether its value is wanted, and either writes it in a
-//! [`Format`](format::Format) or lets `scan` pass over it. Nothing is kept but the way from the
-//! root to the current value; strings, keys and numbers go through in pieces, so that even one of
-//! a gigabyte takes no memory. What is passed over is checked exactly as what is printed.
+//! [`filter()`] asks the parser, struson, what comes next, decides by the paths of a
+//! [`Query`](path::Query) whether it is wanted, and either writes it in a
+//! [`Format`](format::Format) or has the parser pass over it. Nothing is kept but the way from the
+//! root to the current value; strings go through in pieces, so that even one of a gigabyte takes
+//! no memory. What is passed over is checked exactly as what is printed.
 //!
-//! - `source.rs` reads, checks UTF-8 and counts lines. After it all text is valid.
-//! - `scan.rs` is the grammar of RFC 8259, `text.rs` strings and numbers.
-//! - `path.rs` is what can be asked for, `filter.rs` finds it, `format.rs` writes it.
+//! - `path.rs` is what can be asked for, `way.rs` where in the document one is and which paths
+//!   lead on, `filter.rs` goes through it, `format.rs` writes what is found.
+//! - `input.rs` has the parser's settings, and what its errors mean. `output.rs` gathers lines.
 
 pub mod error;
 pub mod filter;
 pub mod format;
+mod input;
 mod output;
 pub mod path;
-mod scan;
-mod source;
-mod text;
+mod way;
 
 pub use filter::filter;

@@ -1,8 +1,6 @@
 //! Lines on their way out.
 
-use std::io::Write;
-
-use crate::error::FilterError;
+use std::io::{self, Write};
 
 /// Bytes that are gathered before they are written.
 const ENOUGH: usize = 64 * 1024;
@@ -23,41 +21,41 @@ impl<'a> Output<'a> {
 
     /// Adds to the line.
     #[inline]
-    pub(crate) fn push(&mut self, text: &[u8]) -> Result<(), FilterError> {
+    pub(crate) fn push(&mut self, text: &[u8]) -> io::Result<()> {
         self.push_with(|gathered| gathered.extend_from_slice(text))
     }
 
     /// Adds to the line what `write` appends.
     #[inline]
-    pub(crate) fn push_with(
-        &mut self,
-        write: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<(), FilterError> {
+    pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         write(&mut self.gathered);
         if self.gathered.len() >= ENOUGH { self.make_room() } else { Ok(()) }
     }
 
     /// Ends the line with this.
     #[inline]
-    pub(crate) fn end_line(&mut self, end: &[u8]) -> Result<(), FilterError> {
+    pub(crate) fn end_line(&mut self, end: &[u8]) -> io::Result<()> {
         self.push(end)?;
         self.line = self.gathered.len();
         Ok(())
     }
 
     /// Writes all complete lines.
-    pub(crate) fn flush(&mut self) -> Result<(), FilterError> {
-        self.write(self.line)?;
-        self.writer.flush().map_err(FilterError::Write)
+    pub(crate) fn flush_lines(&mut self) -> io::Result<()> {
+        if self.line == 0 {
+            return Ok(());
+        }
+        self.write_out(self.line)?;
+        self.writer.flush()
     }
 
     #[cold]
-    fn make_room(&mut self) -> Result<(), FilterError> {
-        self.write(if self.line > 0 { self.line } else { self.gathered.len() })
+    fn make_room(&mut self) -> io::Result<()> {
+        self.write_out(if self.line > 0 { self.line } else { self.gathered.len() })
     }
 
-    fn write(&mut self, bytes: usize) -> Result<(), FilterError> {
-        self.writer.write_all(&self.gathered[..bytes]).map_err(FilterError::Write)?;
+    fn write_out(&mut self, bytes: usize) -> io::Result<()> {
+        self.writer.write_all(&self.gathered[..bytes])?;
         self.gathered.drain(..bytes);
         self.line = 0;
         Ok(())

@@ -8,9 +8,9 @@
 //!
 //! A step after `..` may be any number of levels further down.
 
-use crate::error::FilterError;
-use crate::source::Source;
-use crate::text::{self, Escaped, Sink};
+use struson::reader::{JsonReader as _, ReaderError, SyntaxErrorKind};
+
+use crate::input::{parser, problem};
 
 /// Paths, looked for at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,15 +60,6 @@ impl Query {
         let paths = texts.into_iter().map(|text| Parser { text, at: 0 }.path());
         Ok(Self { paths: paths.collect::<Result<_, _>>()? })
     }
-
-    /// The longest key that any step names, in bytes.
-    pub(crate) fn longest_key(&self) -> usize {
-        let keys = self.paths.iter().flatten().filter_map(|step| match &step.choice {
-            Choice::Key(key) => Some(key.len()),
-            _ => None,
-        });
-        keys.max().unwrap_or(0)
-    }
 }
 
 /// Whether a character can stand in a key without quotes.
@@ -107,7 +98,7 @@ impl Parser<'_> {
             );
         } else if self.take('*') {
             Choice::AnyMember
-        } else if self.take('"') {
+        } else if self.rest().starts_with('"') {
             Choice::Key(self.quoted()?)
         } else {
             Choice::Key(self.bare()?)
@@ -118,10 +109,7 @@ impl Parser<'_> {
     fn inside_brackets(&mut self) -> Result<Choice, PathError> {
         let choice = match self.rest().chars().next() {
             Some(']') => Choice::Any,
-            Some('"') => {
-                self.at += 1;
-                Choice::Key(self.quoted()?)
-            }
+            Some('"') => Choice::Key(self.quoted()?),
             Some('0'..='9') => self.index()?,
             Some('-') => {
                 let problem = "an index counts from the front: the end is not known in one pass";
@@ -154,23 +142,23 @@ impl Parser<'_> {
         Ok(key)
     }
 
-    /// A key after its opening quote, with the escapes of JSON.
+    /// A key in quotes, with the escapes of JSON.
     fn quoted(&mut self) -> Result<String, PathError> {
-        let mut rest = self.rest().as_bytes();
-        let mut source = Source::new(&mut rest);
-        let mut key = Key(String::new());
-        match text::string(&mut source, &mut key) {
-            Ok(()) => {
-                self.at += usize::try_from(source.offset()).unwrap_or(usize::MAX);
-                Ok(key.0)
+        let mut json = parser(self.rest().as_bytes());
+        let key = json.next_string();
+        let read = json.current_position(false).data_pos.unwrap_or_default();
+        let place = self.at + usize::try_from(read).unwrap_or(usize::MAX);
+        match key {
+            Ok(key) => {
+                self.at = place;
+                Ok(key)
             }
-            Err(FilterError::Malformed { place, problem }) => {
-                let place = usize::try_from(place.offset).unwrap_or(usize::MAX);
-                if place >= self.rest().len() {
-                    return Err(self.error_at(self.text.len(), "the closing quote is missing"));
+            Err(ReaderError::SyntaxError(error)) => match error.kind {
+                SyntaxErrorKind::IncompleteDocument => {
+                    Err(self.error_at(self.text.len(), "the closing quote is missing"))
                 }
-                Err(self.error_at(self.at + place, &problem))
-            }
+                kind => Err(self.error_at(place, &problem(kind))),
+            },
             Err(error) => Err(self.error(&error.to_string())),
         }
     }
@@ -191,21 +179,6 @@ impl Parser<'_> {
 
     fn error_at(&self, place: usize, problem: &str) -> PathError {
         PathError { problem: problem.to_owned(), text: self.text.to_owned(), place }
-    }
-}
-
-/// Takes a key of a path.
-struct Key(String);
-
-impl Sink for Key {
-    fn plain(&mut self, text: &[u8]) -> Result<(), FilterError> {
-        self.0.push_str(&String::from_utf8_lossy(text)); // it is valid already
-        Ok(())
-    }
-
-    fn escaped(&mut self, escaped: Escaped) -> Result<(), FilterError> {
-        self.0.push(escaped.character());
-        Ok(())
     }
 }
 
@@ -256,7 +229,7 @@ mod tests {
             (".a[-1]", 3),
             (".a[1:2]", 4),
             (".a[\"b]", 6),
-            (".a[\"\\x\"]", 5),
+            (".a[\"\\x\"]", 4),
             (".a[]b", 4),
             (".é.|", 4),
             (".[99999999999999999999]", 2),

@@ -9,9 +9,10 @@ use contend_json::format::Format;
 ///
 /// The input is read once, from front to back; what is not asked for is checked and passed over,
 /// and nothing is kept, so that memory stays small however large the input, a line, a string or
-/// an array is. Input is one JSON text (RFC 8259) or several after one another, as JSON lines are;
-/// the paths hold for each of them. Values are printed in the order of the input, each once, even
-/// if several paths lead to it or to something that it is in.
+/// an array is (only a single key or number is held whole). Input is one JSON text (RFC 8259) or
+/// several after one another, as JSON lines are; the paths hold for each of them. Values are
+/// printed in the order of the input, each once, even if several paths lead to it or to something
+/// that it is in.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   contend json .menu.id example.json
@@ -48,9 +49,9 @@ Formats:
 What is JSON:
   All input is checked, what is passed over too: grammar, escapes and UTF-8. Numbers are text:
   no digit is lost. Keys that are given twice are both printed. A surrogate without its other
-  half is U+FFFD, and stays as it is in jsonl. A byte order mark at the beginning is ignored.
-  Arrays and objects can be nested 100000 deep; paths that are printed, and keys in them, can
-  have 1 MiB.
+  half (\\ud83d) is refused. A byte order mark at the beginning is ignored. Arrays and objects
+  can be nested 100000 deep; a path that is printed can have 1 MiB. Strings go through in
+  pieces; a key that is compared and a number that is printed are held whole in memory.
 
 Exit status:
   0, even if nothing was found or standard output was closed. 1 when the input is not JSON:

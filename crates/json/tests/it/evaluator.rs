@@ -64,7 +64,7 @@ impl Document {
         }
     }
 
-    /// JSON as `serde_json` writes it, but for U+007F, which jq escapes.
+    /// JSON as `serde_json` writes it, but for the digits of escapes.
     fn compact(&self) -> String {
         let list = |items: Vec<String>| items.join(",");
         match self {
@@ -126,20 +126,19 @@ impl Document {
         }
         if format != Format::JsonLines {
             for (place, (key, child)) in self.children().into_iter().enumerate() {
-                child.lines(&step_to(path, place, key, format), format, out);
+                child.lines(&step_to(path, place, key), format, out);
             }
         }
     }
 }
 
-fn step_to(path: &str, place: usize, key: Option<&str>, format: Format) -> String {
+fn step_to(path: &str, place: usize, key: Option<&str>) -> String {
     let path = if path == "." { "" } else { path };
     let dot = if path.is_empty() { "." } else { "" };
     match key {
         None => format!("{path}{dot}[{place}]"),
         Some(key) if is_plain(key) => format!("{path}.{key}"),
-        Some(key) if format == Format::Assignments => format!("{path}[{}]", assigned(key)),
-        Some(key) => format!("{path}{dot}[{}]", quoted(key)),
+        Some(key) => format!("{path}{dot}[{}]", assigned(key)),
     }
 }
 
@@ -149,7 +148,8 @@ fn is_plain(key: &str) -> bool {
 }
 
 fn quoted(text: &str) -> String {
-    serde_json::to_string(text).expect("a string").replace('\x7f', "\\u007f")
+    let json = serde_json::to_string(text).expect("a string");
+    json.replace("\\u001f", "\\u001F")
 }
 
 fn assigned(text: &str) -> String {
@@ -258,7 +258,7 @@ fn expected(document: &Document, paths: &[Vec<Step>], format: Format) -> String 
         let mut document = document;
         for place in route {
             let (key, child) = document.children()[*place];
-            path = step_to(&path, *place, key, format);
+            path = step_to(&path, *place, key);
             document = child;
         }
         document.lines(&path, format, &mut out);

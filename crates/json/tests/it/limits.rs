@@ -1,36 +1,57 @@
 //! Places of errors, depth, and what is printed before an error.
 
+use std::io::{self, Read};
+
+use contend_json::error::FilterError;
 use contend_json::filter::LONGEST_PATH;
 use contend_json::format::Format;
+use contend_json::path::Query;
 
 use crate::{FORMATS, filtered, printed, refused};
 
 #[test]
 fn errors_name_the_place() {
-    assert_eq!(
-        refused(b"{\n  \"a\": 1,\n  \"b\": x\n}"),
-        "line 3, column 8 (byte 19): a value is expected, not `x`"
-    );
-    assert_eq!(
-        refused("[\"é\u{1f600}\", tru]".as_bytes()),
-        "line 1, column 15 (byte 14): `true` was begun, but there is `]`"
-    );
-    assert_eq!(
-        refused(b"[\"\\ud8zz\"]"),
-        "line 1, column 7 (byte 6): \\u needs four hexadecimal digits: `z` is none"
-    );
-    assert_eq!(
-        refused(b"[1,\n"),
-        "line 2, column 1 (byte 4): a value is expected, not the end of the input"
-    );
-    assert_eq!(
-        refused(b"\n\"\xff\""),
-        "line 2, column 2 (byte 2): the byte 0xFF is not UTF-8 here"
-    );
-    assert_eq!(
-        refused(b"\xff\xfe[\0]\0"),
-        "line 1, column 1 (byte 0): this is UTF-16: JSON is UTF-8"
-    );
+    let refusals = [
+        ("{\n  \"a\": 1,\n  \"b\": x\n}", "line 3, column 8 (byte 19): a value is expected"),
+        (
+            "[\"é\u{1f600}\", tru]",
+            "line 1, column 8 (byte 11): of words there are only `true`, `false` and `null`",
+        ),
+        ("[\"\\ud8zz\"]", "line 1, column 3 (byte 2): this escape sequence is not complete"),
+        ("[1,\n", "line 2, column 1 (byte 4): the input ends before a value is complete"),
+        ("", "line 1, column 1 (byte 0): the input ends before a value is complete"),
+        ("\u{feff}[x", "line 1, column 2 (byte 4): a value is expected"),
+        ("[1,]", "line 1, column 3 (byte 2): nothing follows this comma"),
+    ];
+    for (input, refusal) in refusals {
+        assert_eq!(refused(input.as_bytes()), refusal);
+    }
+    assert_eq!(refused(b"\n\"\xff\""), "line 2, column 2 (byte 2): this is not UTF-8");
+    assert_eq!(refused(b"\xef\xbb["), "line 1, column 1 (byte 0): a value is expected");
+}
+
+#[test]
+fn input_that_cannot_be_read_is_not_taken_for_json_that_is_wrong() {
+    for begun in [&b""[..], b"[", b"[\"a", b"{\"", b"[1"] {
+        for path in [".", ".a"] {
+            let query = Query::parse([path]).expect("a path");
+            let mut reader = begun.chain(Broken);
+            let result =
+                contend_json::filter(&mut reader, &mut io::sink(), &query, Format::PathValue);
+            let error = result.expect_err("it cannot be read");
+            assert!(matches!(&error, FilterError::Read(error) if error.kind() == REFUSED));
+        }
+    }
+}
+
+const REFUSED: io::ErrorKind = io::ErrorKind::PermissionDenied;
+
+struct Broken;
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(REFUSED.into())
+    }
 }
 
 #[test]
@@ -44,7 +65,9 @@ fn places_are_right_far_into_the_input() {
         assert_eq!(output.len(), "\"é\"\n".len() * 100_000);
         assert_eq!(
             result.expect_err("not JSON").to_string(),
-            format!("line 100001, column 3 (byte {at}): a value is expected, not `]`")
+            format!(
+                "line 100001, column 3 (byte {at}): a value is expected, not a closing bracket"
+            )
         );
     }
 }
