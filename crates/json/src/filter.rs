@@ -45,7 +45,7 @@ pub fn filter(
 }
 
 struct Filter<'s, 'a> {
-    json: Json<Input<'s, 'a>>,
+    json: Json<'s, 'a>,
     /// Also the input's. It is not borrowed while the parser reads.
     output: &'s RefCell<Output<'a>>,
     way: Way<'s>,
@@ -154,7 +154,7 @@ impl Filter<'_, '_> {
         let mut string = self.json.next_string_reader()?;
         let mut cut = 0;
         loop {
-            let read = string.read(&mut self.piece[cut..]).map_err(Stop::Text)?;
+            let read = string.read(&mut self.piece[cut..]).map_err(Stop::in_string)?;
             if read == 0 {
                 break;
             }

@@ -18,8 +18,8 @@ pub const MOST_NESTED: u32 = 100_000;
 const READ_SIZE: usize = 64 * 1024;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The parser.
-pub(crate) type Json<R> = JsonStreamReader<R>;
+/// The parser on an input.
+pub(crate) type Json<'s, 'a> = JsonStreamReader<Input<'s, 'a>>;
 
 /// What the parser reads from. Before it waits for more, complete lines are written.
 pub(crate) struct Input<'s, 'a> {
@@ -67,6 +67,12 @@ impl<'s, 'a> Input<'s, 'a> {
         let offset = position.data_pos.unwrap_or_default() + self.dropped;
         Place { line: line + 1, column: column + 1, offset }
     }
+
+    /// Both look alike to the parser.
+    fn failed_or_not_utf8(&mut self, position: &JsonReaderPosition) -> FilterError {
+        let place = self.place(position);
+        self.failed.take().unwrap_or_else(|| malformed(place, "this is not UTF-8"))
+    }
 }
 
 impl Read for Input<'_, '_> {
@@ -89,7 +95,7 @@ fn first_byte(reader: &mut BufReader<&mut dyn Read>) -> io::Result<Option<u8>> {
 }
 
 /// A parser of a sequence of texts, in which numbers are text.
-pub(crate) fn parser<R: Read>(input: R) -> Json<R> {
+pub(crate) fn parser<R: Read>(input: R) -> JsonStreamReader<R> {
     let settings = ReaderSettings {
         allow_multiple_top_level: true,
         track_path: false,
@@ -105,13 +111,24 @@ pub(crate) fn parser<R: Read>(input: R) -> Json<R> {
 pub(crate) enum Stop {
     #[error(transparent)]
     Json(#[from] ReaderError),
-    /// In the middle of a string; the parser's error is inside.
+    /// In the middle of a string, which cannot be read or is not UTF-8.
     #[error(transparent)]
     Text(io::Error),
     #[error(transparent)]
     Write(#[from] io::Error),
     #[error("the path to this value is longer than {0} bytes: JSON lines print no paths")]
     PathTooLong(usize),
+}
+
+impl Stop {
+    /// What went wrong when a part of a string was asked for: the parser hides it in an error of
+    /// reading.
+    pub(crate) fn in_string(error: io::Error) -> Self {
+        match error.downcast::<JsonSyntaxError>() {
+            Ok(error) => Self::Json(error.into()),
+            Err(error) => Self::Text(error),
+        }
+    }
 }
 
 impl From<TransferError> for Stop {
@@ -124,15 +141,12 @@ impl From<TransferError> for Stop {
 }
 
 /// The error to tell, with its place.
-pub(crate) fn explain(json: &mut Json<Input>, stop: Stop) -> FilterError {
+pub(crate) fn explain(json: &mut Json, stop: Stop) -> FilterError {
     let position = json.current_position(false);
     let input = json.reader_mut();
     match stop {
         Stop::Write(error) => FilterError::Write(error),
-        Stop::Text(error) => match error.downcast::<JsonSyntaxError>() {
-            Ok(error) => explain(json, Stop::Json(error.into())),
-            Err(_) => input.failed_or_not_utf8(&position),
-        },
+        Stop::Text(_) => input.failed_or_not_utf8(&position),
         Stop::Json(ReaderError::SyntaxError(error)) => {
             malformed(input.place(&error.location), problem(error.kind))
         }
@@ -145,13 +159,6 @@ pub(crate) fn explain(json: &mut Json<Input>, stop: Stop) -> FilterError {
         stop @ (Stop::Json(_) | Stop::PathTooLong(_)) => {
             malformed(input.place(&position), stop.to_string())
         }
-    }
-}
-
-impl Input<'_, '_> {
-    fn failed_or_not_utf8(&mut self, position: &JsonReaderPosition) -> FilterError {
-        let place = self.place(position);
-        self.failed.take().unwrap_or_else(|| malformed(place, "this is not UTF-8"))
     }
 }
 
