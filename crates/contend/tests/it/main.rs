@@ -9,6 +9,7 @@ mod input;
 mod json;
 mod lab;
 mod lab_pipeline;
+mod rewrites;
 mod semantics;
 mod signals;
 mod support;
