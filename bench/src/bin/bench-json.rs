@@ -55,6 +55,9 @@ struct Question {
     sorted: bool,
 }
 
+/// The lab's tokenizer and parser: what they print has another form, so it is not compared.
+const AWK_PAIR: &str = "mawk";
+
 const QUESTIONS: [Question; 3] = [
     Question {
         name: "one path",
@@ -79,6 +82,10 @@ const QUESTIONS: [Question; 3] = [
         rivals: &[
             ("contend", "CONTEND json --format gron . IN"),
             ("gron", "gron --no-sort --monochrome IN"),
+            (
+                AWK_PAIR,
+                "mawk -f AWK/tokenizer.awk <IN | mawk -f AWK/parser.awk -f AWK/callbacks.awk",
+            ),
         ],
         sorted: true,
     },
@@ -89,6 +96,7 @@ fn main() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let input = folder.path().join("input.json");
     write_input(&input, &args)?;
+    write_awk(folder.path())?;
     let bytes = input.metadata()?.len();
     println!("{:.1} MB, {} rounds", bytes as f64 / 1e6, args.rounds);
     for question in &QUESTIONS {
@@ -111,11 +119,24 @@ fn write_input(path: &Path, args: &Args) -> Result<()> {
     file.flush().context("cannot write the document")
 }
 
+/// The awk pair's programs, beside the input.
+fn write_awk(folder: &Path) -> Result<()> {
+    let contend = built("contend")?;
+    for name in ["tokenizer", "parser", "callbacks"] {
+        let output = Command::new(&contend).args(["generate", "awk", name]).output()?;
+        ensure!(output.status.success(), "contend generate awk {name}: {}", output.status);
+        std::fs::write(folder.join(name).with_extension("awk"), output.stdout)?;
+    }
+    Ok(())
+}
+
 fn compare(question: &Question, input: &Path, bytes: u64, args: &Args) -> Result<()> {
     let path = if args.lines { ".menu.id" } else { "'.[].menu.id'" };
     let contend = built("contend")?;
+    let folder = input.parent().context("the input is in a folder")?;
     let line = |form: &str| {
         form.replace("CONTEND", &quoted(&contend))
+            .replace("AWK", &quoted(folder))
             .replace("PATH", path)
             .replace("IN", &quoted(input))
     };
@@ -148,7 +169,7 @@ fn rounds(lines: &[(&str, String)], rounds: usize) -> Result<Vec<Vec<Timed>>> {
     for round in 0..rounds {
         for turn in 0..lines.len() {
             let index = (round + turn) % lines.len();
-            runs[index].push(time(&mut shell(&format!("exec {}", lines[index].1)))?);
+            runs[index].push(time(&mut shell(&lines[index].1))?);
         }
     }
     Ok(runs)
@@ -171,7 +192,7 @@ fn show(name: &str, own: &[Timed], ours: &[Timed], bytes: u64) {
 fn check_agreement(question: &Question, lines: &[(&str, String)]) -> Result<()> {
     let sort = if question.sorted { "| LC_ALL=C sort" } else { "" };
     let mut sums = Vec::new();
-    for (name, line) in lines {
+    for (name, line) in lines.iter().filter(|(name, _)| *name != AWK_PAIR) {
         let output = shell(&format!("{line} {sort} | cksum")).output()?;
         ensure!(output.status.success(), "{line}: {}", output.status);
         sums.push((*name, String::from_utf8_lossy(&output.stdout).trim().to_owned()));

@@ -15,7 +15,7 @@ use crate::rewrite::{Change, Situation, changes};
 use crate::timed::RunError;
 
 /// A prediction from a pilot is off by this part of it even where nothing scatters.
-const PILOT_ERROR: f64 = 0.20;
+const PILOT_ERROR: f64 = 0.25;
 /// One from the original's service times alone.
 const COSTS_ERROR: f64 = 0.30;
 /// A change that brings less than this part of the wall or CPU time is not put together with

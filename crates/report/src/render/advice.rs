@@ -38,7 +38,7 @@ fn basis(out: &mut String, record: &PipeRecord, width: usize) {
     let Some(calibration) = &record.calibration else { return };
     let from = calibration
         .start_up_from_run
-        .map_or_else(String::new, |run| format!(" (run {run} of the lab)"));
+        .map_or_else(String::new, |run| format!(", by run {run} of the lab"));
     let note = format!(
         "Predictions rest on the stages' service times{}, and on what a pipe ({} a byte, {} a \
          call) and starting a program ({}{from}) cost here.",

@@ -203,7 +203,10 @@ fn manner<'a>(
     let most = sample_bytes(settings, record, tried, bytes);
     let last = record.stages.last();
     let written = last.and_then(|stage| stage.bytes_out);
-    let exact = last.is_none_or(|stage| !stage.approximate.iter().any(|f| f == "bytes_out"));
+    // Of a last sort, temporary files can only be told from output as far as there is a reader.
+    let exact = last.is_some_and(|stage| {
+        !stage.approximate.iter().any(|field| field == "bytes_out") && !sorts(&stage.command)
+    });
     let sampled = match file {
         Some(file) => {
             let sample =
