@@ -47,6 +47,14 @@ impl Prepared {
     }
 }
 
+impl Prepared {
+    /// Whether it is expected to save CPU time, be it slower or not: what counts under load.
+    pub fn saves_cpu(&self) -> bool {
+        self.candidate.verdict == Verdict::NotTried
+            && self.expected_ratios.is_some_and(|(_, cpu)| cpu < 1.0 - 3.0 * WORTHWHILE)
+    }
+}
+
 /// A pipeline and what is expected of it.
 #[derive(Debug, Clone)]
 struct Plan {
@@ -61,6 +69,15 @@ struct Plan {
     made: Vec<RewriteId>,
     stages: Vec<usize>,
     reason: String,
+}
+
+/// What changes are put together for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Aim {
+    /// The least wall time, where the CPUs have nothing else to do.
+    Wall,
+    /// The least CPU time, which is what counts where they have.
+    Cpu,
 }
 
 /// Everything that advice rests on.
@@ -87,8 +104,13 @@ impl Adviser<'_> {
         for plan in plans.iter().cloned() {
             prepared.push(self.prepare(plan));
         }
-        if let Some(together) = self.together(&original, plans)? {
-            prepared.push(self.prepare(together));
+        for aim in [Aim::Wall, Aim::Cpu] {
+            if let Some(together) = self.together(&original, &plans, aim)? {
+                let text = together.draft.text();
+                if !prepared.iter().any(|one| one.candidate.command == text) {
+                    prepared.push(self.prepare(together));
+                }
+            }
         }
         prepared.sort_by(|a, b| {
             let wall = |p: &Prepared| p.candidate.predicted_wall_seconds.unwrap_or(f64::INFINITY);
@@ -226,18 +248,29 @@ impl Adviser<'_> {
     }
 
     /// The changes that are expected to help, one after the other.
-    fn together(&mut self, original: &Plan, singles: Vec<Plan>) -> Result<Option<Plan>, RunError> {
+    fn together(
+        &mut self,
+        original: &Plan,
+        singles: &[Plan],
+        aim: Aim,
+    ) -> Result<Option<Plan>, RunError> {
         let mut best = original.clone();
-        let mut plans = singles;
+        let mut plans = singles.to_vec();
         while best.made.len() < MOST_TOGETHER {
             let Some(now) = self.forecast(&best) else { break };
             let gain = |plan: &Plan| {
                 let then = self.forecast(plan)?;
                 let wall = 1.0 - then.wall / now.wall.max(f64::MIN_POSITIVE);
                 let cpu = 1.0 - then.cpu / now.cpu.max(f64::MIN_POSITIVE);
-                let helps = wall > WORTHWHILE || wall > -WORTHWHILE / 2.0 && cpu > WORTHWHILE;
+                let (helps, gain) = match aim {
+                    Aim::Wall => (
+                        wall > WORTHWHILE || wall > -WORTHWHILE / 2.0 && cpu > WORTHWHILE,
+                        wall + 0.1 * cpu,
+                    ),
+                    Aim::Cpu => (cpu > WORTHWHILE, cpu),
+                };
                 // One that gives another output must not spoil the others.
-                (helps && plan.difference.is_none()).then_some(wall + 0.1 * cpu)
+                (helps && plan.difference.is_none()).then_some(gain)
             };
             let next = plans
                 .iter()

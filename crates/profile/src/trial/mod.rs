@@ -40,6 +40,8 @@ pub struct Manner<'a> {
     pub whole: Option<Option<File>>,
     /// What the profile has seen come out, if the trial reads the same.
     pub expected: Option<Expected>,
+    /// It goes on with several copies at the same time, where CPU time is what counts.
+    pub under_load: bool,
     /// How long it may take.
     pub budget: Duration,
     /// Bytes that an output may have, roughly.
@@ -107,7 +109,7 @@ pub fn hold(
     let mut contestants: Vec<Contestant> = candidates
         .iter()
         .enumerate()
-        .filter(|(_, one)| one.is_worth_trying())
+        .filter(|(_, one)| one.is_worth_trying() || manner.under_load && one.saves_cpu())
         .filter_map(|(place, one)| Some(Contestant::new(place, arena.text_of(&one.draft)?)))
         .collect();
     let mut rounds = 0;

@@ -173,7 +173,9 @@ fn try_out(
     readable: Readable,
     line: StatusLine,
 ) -> Result<Trial, TrialError> {
-    let tried = prepared.iter().filter(|one| one.is_worth_trying()).count();
+    let under_load = !settings.copies.is_empty();
+    let wanted = |one: &&Prepared| one.is_worth_trying() || under_load && one.saves_cpu();
+    let tried = prepared.iter().filter(wanted).count();
     let manner = manner(record, settings, runner, draft, tried, readable)?;
     let mut result = trial::hold(&manner, draft, prepared, &mut |rounds, share| {
         let percent = 100.0 * share.min(1.0);
@@ -235,7 +237,8 @@ fn manner<'a>(
     };
     let output_bytes = written.unwrap_or(64 << 20);
     let (budget, seed) = (settings.budget, settings.seed);
-    Ok(Manner { runner, input, what, whole, expected, budget, output_bytes, seed })
+    let under_load = !settings.copies.is_empty();
+    Ok(Manner { runner, input, what, whole, expected, under_load, budget, output_bytes, seed })
 }
 
 /// How much of the input suits the budget.
