@@ -15,8 +15,9 @@ use super::units::{bytes, nanoseconds, seconds};
 
 /// A predicted gain below this part of the original is not worth showing.
 const WORTH_SHOWING: f64 = 0.02;
-/// Columns of the bars of a sweep.
+/// Columns of the bars of a sweep, and of the table before them.
 const BAR: usize = 24;
+const TABLE: usize = 68;
 
 /// Everything about changes that a record has to say; nothing if it has nothing.
 pub(super) fn section(record: &PipeRecord, width: usize) -> String {
@@ -311,7 +312,44 @@ fn load(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
             let _ = writeln!(out, "{}: {}", place + 1, pasted(&candidate.command));
         }
     }
+    if trial.load.len() > 1 {
+        crossing(out, trial, width);
+    }
     paragraph(out, "", &turning(trial), width);
+}
+
+/// Each change's time by the original's, from few copies to many: where the sign changes, the
+/// ranking turns round.
+fn crossing(out: &mut String, trial: &Trial, width: usize) {
+    let own = |point: &LoadPoint| point.figures.first().map(|f| f.wall_seconds.median);
+    let of = |point: &LoadPoint, place: usize| {
+        let figures = point.figures.iter().find(|figures| figures.candidate == Some(place))?;
+        Some(figures.wall_seconds.median / own(point)?)
+    };
+    let mut table = plain_table();
+    let counts = trial.load.iter().map(|point| format!("{}×", point.copies));
+    let heading = ["real, by the original's".to_owned()].into_iter().chain(counts);
+    table.set_header(heading.enumerate().map(|(i, text)| aligned_left(i, 1, text)));
+    let places = trial.load[0].figures.iter().filter_map(|figures| figures.candidate);
+    for place in places {
+        let ratios = trial.load.iter().map(|point| match of(point, place) {
+            Some(ratio) => {
+                let mark = if ratio < 0.995 {
+                    "▼"
+                } else if ratio > 1.005 {
+                    "▲"
+                } else {
+                    " "
+                };
+                format!("{} {mark}", change(ratio))
+            }
+            None => String::new(),
+        });
+        let row = [format!("change {}", place + 1)].into_iter().chain(ratios);
+        table.add_row(row.enumerate().map(|(i, text)| aligned_left(i, 1, text)));
+    }
+    out.push('\n');
+    out.push_str(&styled_lines(table, None, width));
 }
 
 fn cell(position: usize, text: String) -> Cell {
@@ -321,7 +359,7 @@ fn cell(position: usize, text: String) -> Cell {
 
 fn rows(point: &LoadPoint, width: usize) -> Vec<Vec<String>> {
     let most = point.figures.iter().map(|f| f.copies_per_second).fold(0.0, f64::max);
-    let bar = if width >= 100 { BAR } else { 0 };
+    let bar = width.saturating_sub(TABLE).min(BAR);
     point
         .figures
         .iter()
