@@ -316,23 +316,57 @@ fn load(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
         crossing(out, trial, width);
     }
     paragraph(out, "", &turning(trial), width);
+    for line in changing_sides(trial) {
+        paragraph(out, "", &line, width);
+    }
+}
+
+/// A change's time by the original's with so many copies.
+fn by_original(point: &LoadPoint, place: usize) -> Option<f64> {
+    let wall = |candidate| {
+        let figures = point.figures.iter().find(|figures| figures.candidate == candidate)?;
+        Some(figures.wall_seconds.median)
+    };
+    Some(wall(Some(place))? / wall(None)?)
+}
+
+/// Changes that are slower than the original alone and faster among many, or the other way round.
+fn changing_sides(trial: &Trial) -> Vec<String> {
+    /// Less than this is no side.
+    const CLEARLY: f64 = 0.02;
+    let places = trial.load[0].figures.iter().filter_map(|figures| figures.candidate);
+    let sides = places.filter_map(|place| {
+        let clear = |point: &&LoadPoint| {
+            by_original(point, place).is_some_and(|ratio| (ratio - 1.0).abs() > CLEARLY)
+        };
+        let mut points = trial.load.iter().filter(clear);
+        let first = points.next()?;
+        let was_slower = by_original(first, place)? > 1.0;
+        let turned = points.find(|point| {
+            by_original(point, place).is_some_and(|ratio| (ratio > 1.0) != was_slower)
+        })?;
+        let (before, after) = if was_slower { ("slower", "faster") } else { ("faster", "slower") };
+        Some(format!(
+            "Change {} is {before} than the original with {} cop{}, and {after} with {}.",
+            place + 1,
+            first.copies,
+            if first.copies == 1 { "y" } else { "ies" },
+            turned.copies
+        ))
+    });
+    sides.collect()
 }
 
 /// Each change's time by the original's, from few copies to many: where the sign changes, the
 /// ranking turns round.
 fn crossing(out: &mut String, trial: &Trial, width: usize) {
-    let own = |point: &LoadPoint| point.figures.first().map(|f| f.wall_seconds.median);
-    let of = |point: &LoadPoint, place: usize| {
-        let figures = point.figures.iter().find(|figures| figures.candidate == Some(place))?;
-        Some(figures.wall_seconds.median / own(point)?)
-    };
     let mut table = plain_table();
     let counts = trial.load.iter().map(|point| format!("{}×", point.copies));
     let heading = ["real, by the original's".to_owned()].into_iter().chain(counts);
     table.set_header(heading.enumerate().map(|(i, text)| aligned_left(i, 1, text)));
     let places = trial.load[0].figures.iter().filter_map(|figures| figures.candidate);
     for place in places {
-        let ratios = trial.load.iter().map(|point| match of(point, place) {
+        let ratios = trial.load.iter().map(|point| match by_original(point, place) {
             Some(ratio) => {
                 let mark = if ratio < 0.995 {
                     "▼"
@@ -488,5 +522,54 @@ fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::Slower => "slower",
         Verdict::Wrong => "WRONG OUTPUT",
         Verdict::Unclear => "unclear",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(copies: usize, walls: [f64; 3]) -> LoadPoint {
+        let figures = [None, Some(0), Some(1)].into_iter().zip(walls).map(|(candidate, wall)| {
+            contend_record::advice::LoadFigures {
+                candidate,
+                wall_seconds: Estimate::from_samples(vec![wall], 1).expect("a sample"),
+                copy_wall_seconds: wall,
+                user_seconds: wall,
+                system_seconds: 0.0,
+                copies_per_second: copies as f64 / wall,
+            }
+        });
+        LoadPoint { copies, figures: figures.collect() }
+    }
+
+    #[test]
+    fn it_is_said_where_the_ranking_turns_round() {
+        let mut trial = Trial::of_nothing(TrialInput::Own, 1.0);
+        trial.load =
+            vec![point(1, [1.0, 0.7, 1.2]), point(2, [1.5, 1.4, 1.51]), point(8, [8.0, 8.4, 6.0])];
+        assert!(
+            turning(&trial).contains("between 2 and 8 copies: change 1"),
+            "{}",
+            turning(&trial)
+        );
+        assert_eq!(
+            changing_sides(&trial),
+            [
+                "Change 1 is faster than the original with 1 copy, and slower with 8.",
+                "Change 2 is slower than the original with 1 copy, and faster with 8.",
+            ]
+        );
+        let mut out = String::new();
+        crossing(&mut out, &trial, 80);
+        let plain = anstream::adapter::strip_str(&out).to_string();
+        assert!(plain.contains("−30 % ▼") && plain.contains("+5 % ▲"), "{plain}");
+        trial.load.truncate(1);
+        assert!(changing_sides(&trial).is_empty());
+    }
+
+    #[test]
+    fn ratios_are_shown_as_what_they_add() {
+        assert_eq!([change(0.5), change(1.002), change(1.25)], ["−50 %", "±0 %", "+25 %"]);
     }
 }
