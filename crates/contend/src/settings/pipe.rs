@@ -150,17 +150,17 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     if !how.stdin.as_ref().is_some_and(|path| is_kind(path, FileType::Fifo)) {
         how.open_stdin()?;
     }
-    let advice = advice(args.advice, &parsed)?;
+    let advice = advice(args.advice, &parsed, how.setup.as_deref())?;
     if args.runs > 1 {
         make_repeatable(&mut how)?;
     }
     Ok(Pipe::Run(Box::new(PipeRun { parsed, how, runs: args.runs, advice, output, json })))
 }
 
-fn advice(args: AdviceArgs, parsed: &Parsed) -> Result<Advice, UsageError> {
+fn advice(args: AdviceArgs, parsed: &Parsed, setup: Option<&str>) -> Result<Advice, UsageError> {
     let questions = questions(&args.what_if, parsed.stages.len())?;
     if args.try_changes {
-        check_repeatable(parsed).map_err(|error| UsageError(error.to_string()))?;
+        check_repeatable(parsed, setup).map_err(|error| UsageError(error.to_string()))?;
     }
     let copies = match args.copies {
         // One alone beside them, so that it can be seen whether the ranking turns round.

@@ -83,11 +83,11 @@ pub fn writes_by_itself(simple: &Simple) -> bool {
             };
             arguments().any(|a| in_place(a) || script_reaches_out(a))
         }
-        "sort" => cluster_has('o') || arguments().any(|a| a.starts_with("--output")),
+        "sort" => cluster_has('o') || arguments().any(|a| a.starts_with("--o")),
         "uniq" => {
             super::uniq::read(simple).is_none() && {
-                let operands =
-                    arguments().filter(|a| !a.starts_with('-') && a.parse::<u64>().is_err());
+                let operands = arguments()
+                    .filter(|a| *a == "-" || !a.starts_with('-') && a.parse::<u64>().is_err());
                 operands.count() > 1
             }
         }

@@ -63,7 +63,9 @@ struct Plan {
     basis: Basis,
     /// Half of the interval, as a part of the prediction.
     error: f64,
-    /// What is different about what came out of the pilot.
+    /// Whether the pilot has compared what came out at the end.
+    compared: bool,
+    /// What is different about it.
     difference: Option<String>,
     safety: Safety,
     made: Vec<RewriteId>,
@@ -128,6 +130,7 @@ impl Adviser<'_> {
             costs: Some(self.model().stages),
             basis: Basis::Costs,
             error: 0.0,
+            compared: false,
             difference: None,
             safety: Safety::Always,
             made: Vec::new(),
@@ -169,6 +172,7 @@ impl Adviser<'_> {
             costs,
             basis: Basis::Costs,
             error: COSTS_ERROR,
+            compared: false,
             difference: None,
             safety: base.safety.max(change.safety),
             made,
@@ -234,6 +238,7 @@ impl Adviser<'_> {
             plans.iter().map(|plan| pilot.walk(&plan.draft)).collect::<Result<_, _>>()?;
         let model = Model::of(self.record, self.calibration.start_up);
         for (plan, walk) in plans.iter_mut().zip(walks) {
+            plan.compared = walk.end.is_some() && reference.end.is_some();
             plan.difference = pilot.difference(&reference, &walk)?;
             adopt(plan, &walk, &reference, &model.stages, &original.draft);
         }
@@ -256,6 +261,11 @@ impl Adviser<'_> {
     ) -> Result<Option<Plan>, RunError> {
         let mut best = original.clone();
         let mut plans = singles.to_vec();
+        let refuted: Vec<RewriteId> = singles
+            .iter()
+            .filter(|plan| plan.difference.is_some())
+            .flat_map(|plan| plan.made.clone())
+            .collect();
         while best.made.len() < MOST_TOGETHER {
             let Some(now) = self.forecast(&best) else { break };
             let gain = |plan: &Plan| {
@@ -269,8 +279,11 @@ impl Adviser<'_> {
                     ),
                     Aim::Cpu => (cpu > WORTHWHILE, cpu),
                 };
-                // One that gives another output must not spoil the others.
-                (helps && plan.difference.is_none()).then_some(gain)
+                // One that gives another output must not spoil the others, nor one of its kind
+                // that there was no time to compare.
+                let doubtful = plan.made.last().is_some_and(|last| refuted.contains(last));
+                let sound = plan.difference.is_none() && (plan.compared || !doubtful);
+                (helps && sound).then_some(gain)
             };
             let next = plans
                 .iter()

@@ -27,6 +27,12 @@ pub enum NotRepeatable {
         /// Its text.
         text: String,
     },
+    /// The set-up may change something.
+    #[error(
+        "--try would execute the --setup again and again, and it may change something: leave out \
+         what writes files or starts programs that do"
+    )]
+    SetUp,
     /// A stage's program may change something.
     #[error(
         "--try would run stage {stage} `{text}` again and again, and {program} may change more \
@@ -46,7 +52,15 @@ pub enum NotRepeatable {
 ///
 /// # Errors
 /// The first stage that would, and why.
-pub fn check_repeatable(parsed: &Parsed) -> Result<(), NotRepeatable> {
+pub fn check_repeatable(parsed: &Parsed, setup: Option<&str>) -> Result<(), NotRepeatable> {
+    // It is executed before every run, and its functions are perhaps among the stages.
+    if let Some(setup) = setup {
+        let text = setup.to_owned();
+        let changes = programs(&text).find(|word| CHANGE_THINGS.contains(&word.as_str()));
+        if changes.is_some() || writes_to_file(&text) {
+            return Err(NotRepeatable::SetUp);
+        }
+    }
     for index in 0..parsed.stages.len() {
         let (stage, text) = (index + 1, parsed.stage_text(index));
         if Simple::read(&text).is_some_and(|simple| is_pure(&simple)) {
@@ -56,7 +70,9 @@ pub fn check_repeatable(parsed: &Parsed) -> Result<(), NotRepeatable> {
         if by_itself || writes_to_file(&text) {
             return Err(NotRepeatable::Writes { stage, text });
         }
-        let changes = programs(&text).find(|word| CHANGE_THINGS.contains(word)).map(str::to_owned);
+        let suspicious =
+            |word: &String| CHANGE_THINGS.contains(&word.as_str()) || word.contains(['$', '`']);
+        let changes = programs(&text).find(suspicious);
         if let Some(program) = changes {
             return Err(NotRepeatable::Changes { stage, text, program });
         }
@@ -66,20 +82,24 @@ pub fn check_repeatable(parsed: &Parsed) -> Result<(), NotRepeatable> {
 
 /// Words that stand where a program's name may stand, here or in a compound command: anywhere
 /// but after an option or in quotes. Better one too many.
-fn programs(text: &str) -> impl Iterator<Item = &str> {
+fn programs(text: &str) -> impl Iterator<Item = String> {
     let mut places_a_command = true;
     text.split_whitespace().filter_map(move |word| {
+        // Quotes within a name change nothing about it.
+        let word = word.replace(['\\', '\'', '"'], "");
+        let word = word.as_str();
         let stands_first = places_a_command;
-        let plain = word.trim_matches(['(', ')', '{', '}', ';', '`', '"']);
+        let plain = word.trim_matches(['(', ')', '{', '}', ';']);
         let opens = ["{", "(", "do", "then", "else", "if", "while", "until", "!", "&&", "||", ";"];
-        let runs_others = ["env", "nice", "nohup", "time", "timeout", "stdbuf", "exec", "command"];
+        let runs_others =
+            ["busybox", "env", "nice", "nohup", "time", "timeout", "stdbuf", "exec", "command"];
         places_a_command = opens.contains(&word)
             || word.ends_with([';', '|', '&'])
             || runs_others.contains(&plain)
             || stands_first
                 && (word.contains('=') || plain.parse::<f64>().is_ok() || word.starts_with('-'));
         let name = plain.rsplit(['/', '(']).next().unwrap_or(plain);
-        (stands_first && !name.is_empty()).then_some(name)
+        (stands_first && !name.is_empty()).then(|| name.to_owned())
     })
 }
 
@@ -116,7 +136,7 @@ mod tests {
     use crate::pipeline::parse::parse;
 
     fn check(text: &str) -> Result<(), NotRepeatable> {
-        check_repeatable(&parse(text).expect("one pipeline"))
+        check_repeatable(&parse(text).expect("one pipeline"), None)
     }
 
     #[test]
@@ -141,6 +161,18 @@ mod tests {
     }
 
     #[test]
+    fn a_set_up_that_writes_is_refused() {
+        let parsed = parse("a | b").expect("one pipeline");
+        for setup in ["g() { date >> f; }", "touch f", "f() { tee x; }", "exec 3>log"] {
+            let refused = check_repeatable(&parsed, Some(setup));
+            assert_eq!(refused, Err(NotRepeatable::SetUp), "{setup}");
+        }
+        for setup in ["f() { sed s/a/b/; }; F=x", "set -o pipefail", "cd /tmp 2>/dev/null"] {
+            assert_eq!(check_repeatable(&parsed, Some(setup)), Ok(()), "{setup}");
+        }
+    }
+
+    #[test]
     fn what_writes_or_changes_is_refused() {
         for text in [
             "sed -i s/a/b/ f",
@@ -153,6 +185,8 @@ mod tests {
             "sort f -o f",
             "sort -of f",
             "uniq in out",
+            "uniq - out",
+            "sort --outp=f",
             "awk '{ print > \"F\" }' f",
             "awk '{ system($0) }' f",
             "find . -delete",
@@ -168,6 +202,11 @@ mod tests {
         }
         for text in [
             "a | tee copy",
+            "a | \\tee copy",
+            "a | \"te\"e copy",
+            "a | 'tee' copy",
+            "a | busybox tee copy",
+            "a | $T copy",
             "a | xargs rm",
             "a | sudo b",
             "while read -r f; do rm \"$f\"; done",

@@ -62,7 +62,7 @@ fn candidates(out: &mut String, record: &PipeRecord, width: usize) {
         .candidates
         .iter()
         .enumerate()
-        .filter(|(_, candidate)| was_tried(candidate) || is_promising(record, candidate))
+        .filter(|(_, candidate)| was_tried(record, candidate) || is_promising(record, candidate))
         .collect();
     if shown.is_empty() {
         return;
@@ -73,7 +73,7 @@ fn candidates(out: &mut String, record: &PipeRecord, width: usize) {
         one(out, record, number + 1, candidate, width);
     }
     left_out(out, record, &shown, width);
-    if !tried && !shown.iter().any(|(_, one)| was_tried(one)) {
+    if !tried && !shown.iter().any(|(_, one)| was_tried(record, one)) {
         let note = "Predicted, not measured: --try runs them on the same input, compares every \
                     byte and says which is best.";
         note_line(out, note, width);
@@ -110,8 +110,8 @@ fn note_line(out: &mut String, text: &str, width: usize) {
     }
 }
 
-fn was_tried(candidate: &Candidate) -> bool {
-    candidate.wall_ratio.is_some() || candidate.verdict == Verdict::Wrong
+fn was_tried(record: &PipeRecord, candidate: &Candidate) -> bool {
+    candidate.wall_ratio.is_some() || record.trial.is_some() && candidate.verdict == Verdict::Wrong
 }
 
 /// Whether it is expected to save wall or CPU time, or may do so for all that is known.
@@ -238,7 +238,9 @@ fn tried(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     match trial.winner.and_then(|place| record.candidates.get(place)) {
         None => {
             let open = record.candidates.iter().any(|one| one.verdict == Verdict::Unclear);
-            let line = if open {
+            let line = if open && trial.settled {
+                "None of the changes tried was shown to be better than the pipeline as it is."
+            } else if open {
                 "Nothing was shown to be better within the budget; a larger --budget can tell."
             } else {
                 "None of the changes tried is better than the pipeline as it is."
