@@ -165,7 +165,7 @@ pub struct AdviceArgs {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub copies: Option<u16>,
 
-    /// The same for several numbers of copies, such as 1,2,4,8.
+    /// The same for several numbers of copies, such as 1,2,4,8, instead of --copies.
     #[arg(long, value_name = "LIST", requires = "try_changes", conflicts_with = "copies")]
     #[arg(value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub sweep_copies: Vec<u16>,
@@ -173,7 +173,8 @@ pub struct AdviceArgs {
     /// Predict, without running it, what a change would bring; may be given several times.
     ///
     /// 'stage 3 x2' (twice as fast), 'fuse 2,3', 'drop 1', 'cpus 8', 'copies 10', 'input x100';
-    /// several joined by `;`.
+    /// several joined by `;`, made one after the other: numbers are those of the stages left by
+    /// then.
     #[arg(long, value_name = "CHANGE", allow_hyphen_values = true)]
     pub what_if: Vec<String>,
 

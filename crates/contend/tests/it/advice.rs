@@ -192,9 +192,11 @@ fn questions_are_answered_and_wrong_ones_refused() {
         .expect("it starts");
     assert_eq!(output.status.code(), Some(0));
     assert!(text(&output.stderr).contains("copies 10"));
-    for (question, said) in
-        [("stage 9 x2", "3 stages"), ("faster please", "'cpus 8'"), ("fuse 1,3", "the one after")]
-    {
+    for (question, said) in [
+        ("stage 9 x2", "3 stages by then"),
+        ("faster please", "'cpus 8'"),
+        ("fuse 1,3", "the one after"),
+    ] {
         let output = pipe(&["--what-if", question, pipeline]).output().expect("it starts");
         let error = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2));

@@ -37,11 +37,11 @@ pub enum QuestionError {
     /// It is none of the known forms.
     #[error(
         "`{0}` is no question: write 'stage 3 x2', 'fuse 2,3', 'drop 1', 'cpus 8', 'copies 10' \
-         or 'input x100', several with `;` between them"
+         or 'input x100' (from 0.000001 to 1000000), several with `;` between them"
     )]
     Unknown(String),
     /// There is no such stage.
-    #[error("`{text}`: the pipeline has {stages} stages")]
+    #[error("`{text}`: there are {stages} stages by then")]
     NoSuchStage {
         /// The part of the question.
         text: String,
@@ -49,7 +49,7 @@ pub enum QuestionError {
         stages: usize,
     },
     /// Only neighbours can become one.
-    #[error("`{0}`: only a stage and the one after it can be fused")]
+    #[error("`{0}`: only a stage and the one after it can be fused, as in 'fuse 2,3'")]
     NoNeighbours(String),
 }
 
@@ -63,6 +63,10 @@ impl Question {
         let mut left = stages;
         for part in text.split(';').map(str::trim) {
             let change = change(part).ok_or_else(|| QuestionError::Unknown(part.to_owned()))?;
+            let fuses = part.strip_prefix("fuse");
+            if fuses.is_some_and(|pair| !are_neighbours(pair)) {
+                return Err(QuestionError::NoNeighbours(part.to_owned()));
+            }
             let named = match change {
                 Change::Faster { stage, .. } | Change::Drop { stage } => Some(stage),
                 Change::Fuse { first } => Some(first + 1),
@@ -71,10 +75,6 @@ impl Question {
             if named.is_some_and(|stage| stage >= left) {
                 let text = part.to_owned();
                 return Err(QuestionError::NoSuchStage { text, stages: left });
-            }
-            let fuses = part.strip_prefix("fuse");
-            if fuses.is_some_and(|pair| !are_neighbours(pair)) {
-                return Err(QuestionError::NoNeighbours(part.to_owned()));
             }
             if matches!(change, Change::Fuse { .. } | Change::Drop { .. }) {
                 left -= 1;
