@@ -4,12 +4,15 @@ use std::fmt::Write as _;
 
 use comfy_table::Cell;
 use contend_record::advice::{
-    Basis, Candidate, LoadPoint, RewriteId, Safety, Trial, TrialInput, Verdict,
+    Basis, Candidate, LoadPoint, RewriteId, Safety, Trial, TrialInput, Verdict, WhatIf,
 };
 use contend_record::pipe::PipeRecord;
 use contend_record::stats::Estimate;
+use unicode_width::UnicodeWidthStr as _;
 
-use super::layout::{BOLD, DIM, PACE, WARN, aligned_left, paragraph, plain_table, styled_lines};
+use super::layout::{
+    BOLD, DIM, PACE, WARN, aligned_left, cut, paragraph, plain_table, styled_lines,
+};
 use super::text::printable;
 use super::units::{bytes, nanoseconds, seconds};
 
@@ -18,6 +21,8 @@ const WORTH_SHOWING: f64 = 0.02;
 /// Columns of the bars of a sweep, and of the table before them.
 const BAR: usize = 24;
 const TABLE: usize = 68;
+/// Columns of two times in a table, with the gaps around them.
+const FIGURES: usize = 20;
 
 /// Everything about changes that a record has to say; nothing if it has nothing.
 pub(super) fn section(record: &PipeRecord, width: usize) -> String {
@@ -464,7 +469,7 @@ fn answers(out: &mut String, record: &PipeRecord, width: usize) {
     }
     let _ = writeln!(out, "\n{BOLD}What if{BOLD:#}");
     let mut table = plain_table();
-    let headings = ["question", "real", "CPU", "then the pace is set by"];
+    let headings = ["question", "real", "CPU", "pace set by"];
     let aligned = |position: usize, text: String| {
         if position == 3 { Cell::new(text) } else { aligned_left(position, 1, text) }
     };
@@ -472,13 +477,17 @@ fn answers(out: &mut String, record: &PipeRecord, width: usize) {
     let cpu = record.total.user_seconds + record.total.system_seconds;
     let now = ["as it is".to_owned(), seconds(record.wall_seconds), seconds(cpu), String::new()];
     table.add_row(now.into_iter().enumerate().map(|(i, text)| aligned(i, text)));
+    // The questions get a third of the line, the figures what they need, the rest is the last's.
+    let widest = width / 3;
+    let question = |answer: &WhatIf| cut(&printable(&answer.question), widest);
+    let longest = record.what_if.iter().map(|answer| question(answer).width()).max().unwrap_or(0);
+    let rest = width.saturating_sub(longest.max("question".len()) + FIGURES);
     for answer in &record.what_if {
-        let used: usize = 28 + answer.question.len();
         let row = [
-            printable(&answer.question),
+            question(answer),
             seconds(answer.wall_seconds),
             seconds(answer.cpu_seconds),
-            super::layout::cut(&printable(&answer.bottleneck), width.saturating_sub(used).max(12)),
+            cut(&printable(&answer.bottleneck), rest.max("pace set by".len())),
         ];
         table.add_row(row.into_iter().enumerate().map(|(i, text)| aligned(i, text)));
     }
