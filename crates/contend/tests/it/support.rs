@@ -124,7 +124,10 @@ impl Public {
 
     pub fn install(&self, program: &str, name: &str, mode: u32) -> PathBuf {
         let target = self.folder.path().join(name);
-        std::fs::copy(program, &target).expect("room");
+        // Copied by ourselves, a child that another test starts meanwhile would hold it open for
+        // writing for a moment, and it could not be executed.
+        let copied = Command::new("cp").arg(program).arg(&target).status().expect("cp starts");
+        assert!(copied.success(), "room");
         set_mode(&target, mode);
         target
     }
