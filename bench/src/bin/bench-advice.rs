@@ -58,7 +58,6 @@ fn main() -> Result<()> {
 
 /// What one candidate was expected to take, and took.
 struct Applied {
-    pipeline: String,
     rewrite: String,
     predicted: f64,
     interval: [f64; 2],
@@ -87,7 +86,7 @@ fn predictions(args: &Args, inputs: &Path) -> Result<()> {
         let record = advised(&contend, entry, inputs, args)?;
         pipelines += 1;
         println!("{} ({:.2} s): {}", entry.name, record.wall_seconds, entry.text);
-        let found = of_record(entry, &record);
+        let found = of_record(&record);
         found.iter().for_each(show);
         applied.extend(found);
         for candidate in record.candidates.iter().filter(|one| one.verdict.recommends()) {
@@ -153,7 +152,7 @@ fn summary(applied: &[Applied]) {
     }
 }
 
-fn of_record(entry: &Entry, record: &PipeRecord) -> Vec<Applied> {
+fn of_record(record: &PipeRecord) -> Vec<Applied> {
     let Some(trial) = &record.trial else { return Vec::new() };
     let Some(original) = trial.original_wall_seconds.as_ref().map(|wall| wall.median) else {
         return Vec::new();
@@ -162,7 +161,6 @@ fn of_record(entry: &Entry, record: &PipeRecord) -> Vec<Applied> {
         let predicted = candidate.predicted_wall_seconds?;
         let measured = candidate.measured_wall_seconds?;
         Some(Applied {
-            pipeline: entry.name.clone(),
             rewrite: format!("{:?}", candidate.rewrite),
             predicted,
             interval: candidate.predicted_interval?,
@@ -170,7 +168,7 @@ fn of_record(entry: &Entry, record: &PipeRecord) -> Vec<Applied> {
             ratios: [predicted / record.wall_seconds, measured / original],
         })
     });
-    applied.filter(|one| !one.pipeline.is_empty()).collect()
+    applied.collect()
 }
 
 /// What `contend pipe --try` says of a listed pipeline, on the whole of its input.

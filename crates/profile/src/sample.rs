@@ -1,7 +1,7 @@
 //! Parts of an input for running pieces of a pipeline once more.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::FileExt;
 
 use contend_record::advice::TrialInput;
@@ -210,14 +210,6 @@ fn line_at(file: &File, byte: u64) -> io::Result<String> {
     let begin = buffer[..place].iter().rposition(|&b| b == b'\n').map_or(0, |found| found + 1);
     let end = buffer[place..count].iter().position(|&b| b == b'\n').map_or(count, |f| place + f);
     Ok(String::from_utf8_lossy(&buffer[begin..end]).into_owned())
-}
-
-/// Goes back to the beginning.
-///
-/// # Errors
-/// When the file cannot be moved in.
-pub fn rewind(mut file: &File) -> io::Result<()> {
-    file.seek(SeekFrom::Start(0)).map(drop)
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! Running pieces of a pipeline once more, timed as a whole.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek as _, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::sample::rewind;
 use contend_sys::child::{self, Change, ExitStatus, Which};
 use contend_sys::interrupt::Signals;
 use contend_sys::{Pid, Signal, spawn};
@@ -114,8 +113,7 @@ impl Runner<'_> {
         limit: Duration,
     ) -> Result<Vec<Timed>, RunError> {
         for output in outputs.iter().copied() {
-            output.set_len(0).map_err(RunError::io("empty a temporary file"))?;
-            rewind(output).map_err(RunError::io("empty a temporary file"))?;
+            empty(output).map_err(RunError::io("empty a temporary file"))?;
         }
         let script = self.script(text);
         let mut started = Vec::new();
@@ -148,8 +146,7 @@ impl Runner<'_> {
         let made = RunError::io("make a pipe");
         let feed = fed.then(io::pipe).transpose().map_err(&made)?;
         let drain = drained.then(io::pipe).transpose().map_err(&made)?;
-        output.set_len(0).map_err(RunError::io("empty a temporary file"))?;
-        rewind(output).map_err(RunError::io("empty a temporary file"))?;
+        empty(output).map_err(RunError::io("empty a temporary file"))?;
         let copied = |file: &File| file.try_clone().map(Stdio::from);
         std::thread::scope(|scope| {
             let (stdin, feeder) = match feed {
@@ -253,6 +250,12 @@ impl Runner<'_> {
         }
         self.signals.interrupted().map(RunError::Interrupted)
     }
+}
+
+/// Makes a file as if it were new.
+fn empty(mut file: &File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.seek(SeekFrom::Start(0)).map(drop)
 }
 
 /// Opens a file anew, so that it is read from its beginning whoever else reads it.

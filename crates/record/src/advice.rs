@@ -80,7 +80,7 @@ pub enum Verdict {
     Slower,
     /// Its output or its status is another one.
     Wrong,
-    /// The budget was used up before it could be told.
+    /// It could not be told, most often because the budget was used up.
     Unclear,
 }
 

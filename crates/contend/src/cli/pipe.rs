@@ -55,7 +55,7 @@ Changes:
   within the brackets) and what is known of its output: the same always, by the definition
   of its commands; the same on this data, which --try checks; or a changed environment
   (locale, memory). Verdicts of --try: faster; cheaper (no slower, less CPU time); no
-  difference; slower; WRONG OUTPUT, with the first difference; unclear (no time left).
+  difference; slower; WRONG OUTPUT, with the first difference; unclear (it could not be told).
 
 Exit status:
   The pipeline's own, as the shell would give it. 2 when the command line or the

@@ -4,7 +4,7 @@
 use super::awk::Awk;
 use super::options::{Options, Table};
 use super::sed::Sed;
-use super::{Simple, Word, cut, grep, head, sort, wc};
+use super::{Simple, Word, cut, grep, head, sed, sort, wc};
 
 /// Programs none of whose options writes anywhere else or starts another program, and which give
 /// the same output each time.
@@ -38,11 +38,6 @@ const PURE: &[&str] = &[
     "zcat",
 ];
 
-const TAIL: Table = Table { short: "n:c:qvz", long: &[("lines", 'n'), ("bytes", 'c')] };
-const SORT: Table =
-    Table { short: "bdfgiMhnrVmst:uzk:S:", long: &[("parallel", 's'), ("merge", 'm')] };
-const SED: Table = Table { short: "ne:Ersuzb", long: &[] };
-
 /// Whether the command only reads and writes its input and output.
 pub fn is_pure(simple: &Simple) -> bool {
     let takes = |table: &Table| Options::read(&simple.arguments, table);
@@ -53,13 +48,17 @@ pub fn is_pure(simple: &Simple) -> bool {
         "grep" | "egrep" | "fgrep" => grep::Grep::read(simple)
             .is_some_and(|grep| !grep.options.has('r') && !grep.options.has('R')),
         "sed" => {
-            Sed::read(simple).is_some() || takes(&SED).is_some_and(|o| plain_script(simple, &o))
+            let plain = |options: Options| !options.has('f') && plain_script(simple, &options);
+            Sed::read(simple).is_some() || takes(&sed::TABLE).is_some_and(plain)
         }
         "sort" => {
-            let starts_none = |sort: sort::Sort| !sort.options.has(sort::COMPRESS);
-            sort::Sort::read(simple).is_some_and(starts_none) || takes(&SORT).is_some()
+            let writes = ['o', 'R', sort::COMPRESS];
+            takes(&sort::TABLE).is_some_and(|options| {
+                let at_random = options.values('k').any(|key| key.contains('R'));
+                !at_random && !writes.iter().any(|&letter| options.has(letter))
+            })
         }
-        "tail" => takes(&TAIL).is_some(),
+        "tail" => head::tail(simple).is_some() || takes(&head::TABLE).is_some(),
         "uniq" => super::uniq::read(simple).is_some(),
         name => PURE.contains(&name),
     }
@@ -163,7 +162,7 @@ fn input_operands(simple: &Simple) -> Option<Vec<usize>> {
     let read = |table: &Table| Options::read(&simple.arguments, table);
     let options = match simple.name() {
         "sed" => {
-            let options = read(&SED)?;
+            let options = read(&sed::TABLE).filter(|options| !options.has('f'))?;
             let skipped = usize::from(!options.has('e'));
             return Some(options.operands.into_iter().skip(skipped).collect());
         }

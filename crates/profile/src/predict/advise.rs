@@ -37,21 +37,15 @@ pub struct Prepared {
 
 impl Prepared {
     /// Whether it may help, for all that is known: where it is expected to make no difference,
-    /// time is better spent on others.
-    pub fn is_worth_trying(&self) -> bool {
+    /// time is better spent on others. Under load CPU time is what counts, be it slower alone or
+    /// not.
+    pub fn is_worth_trying(&self, under_load: bool) -> bool {
         let Candidate { verdict, basis, .. } = self.candidate;
         let saves = self.expected_ratios.is_none_or(|(wall, cpu)| {
-            wall < 1.0 - WORTHWHILE || wall < 1.0 + WORTHWHILE && cpu < 1.0 - 3.0 * WORTHWHILE
+            let not_slower = under_load || wall < 1.0 + WORTHWHILE;
+            wall < 1.0 - WORTHWHILE || not_slower && cpu < 1.0 - 3.0 * WORTHWHILE
         });
         verdict == Verdict::NotTried && (saves || basis == Some(Basis::Costs))
-    }
-}
-
-impl Prepared {
-    /// Whether it is expected to save CPU time, be it slower or not: what counts under load.
-    pub fn saves_cpu(&self) -> bool {
-        self.candidate.verdict == Verdict::NotTried
-            && self.expected_ratios.is_some_and(|(_, cpu)| cpu < 1.0 - 3.0 * WORTHWHILE)
     }
 }
 

@@ -109,8 +109,10 @@ pub fn hold(
     let mut contestants: Vec<Contestant> = candidates
         .iter()
         .enumerate()
-        .filter(|(_, one)| one.is_worth_trying() || manner.under_load && one.saves_cpu())
-        .filter_map(|(place, one)| Some(Contestant::new(place, arena.text_of(&one.draft)?)))
+        .filter(|(_, one)| one.is_worth_trying(manner.under_load))
+        .filter_map(|(place, one)| {
+            Some(Contestant::new(place, text_of(&one.draft, &manner.input)?))
+        })
         .collect();
     let mut rounds = 0;
     while contestants.iter().any(Contestant::in_question) && begun.elapsed() < manner.budget {
@@ -135,12 +137,14 @@ pub fn hold(
     let mut confirmed = None;
     while let Some(place) = best {
         confirmed = match confirm(manner, original, &mut candidates[place]) {
-            Err(RunError::Interrupted(_)) => None,
+            Err(TrialError::Run(RunError::Interrupted(_))) => None,
             confirmed => confirmed?,
         };
         if candidates[place].candidate.verdict.recommends() {
             break;
         }
+        // What was shown of this one says nothing of the next.
+        confirmed = None;
         best = winner(candidates);
     }
     Ok(Trial {
@@ -186,7 +190,7 @@ fn confirm(
     manner: &Manner<'_>,
     original: &Draft,
     winner: &mut Prepared,
-) -> Result<Option<Confirmed>, RunError> {
+) -> Result<Option<Confirmed>, TrialError> {
     let Some(stdin) = &manner.whole else { return Ok(None) };
     let file = || temporary(manner.output_bytes).map_err(RunError::io("make a temporary file"));
     let (ours, theirs) = (file()?, file()?);
@@ -197,7 +201,9 @@ fn confirm(
     let mut walls = [Vec::new(), Vec::new()];
     for round in 0..3 {
         let reference = run(original, &ours)?;
+        check_room(&ours, 1)?;
         let timed = run(&winner.draft, &theirs)?;
+        check_room(&theirs, 0)?;
         walls[0].push(reference.wall.as_secs_f64());
         walls[1].push(timed.wall.as_secs_f64());
         let (own, other) = (reference.status.shell_code(), timed.status.shell_code());
@@ -213,10 +219,20 @@ fn confirm(
         }
     }
     let walls = walls.map(|walls| median(&walls).unwrap_or(0.0));
-    if walls[1] > walls[0] && winner.candidate.verdict == Verdict::Faster {
+    if walls[1] > walls[0] {
         winner.candidate.verdict = Verdict::Unclear; // only the sample was quicker
     }
     Ok(Some(Confirmed { same: true, walls }))
+}
+
+/// Where the disk is full, an output ends early, and all may end alike: there has to be room for
+/// so many more outputs like this one.
+fn check_room(output: &File, more: u64) -> Result<(), TrialError> {
+    let of_file = RunError::io("look at a temporary file");
+    let written = output.metadata().map_err(&of_file)?.len();
+    let disk = rustix::fs::fstatvfs(output).map_err(|error| of_file(error.into()))?;
+    let room = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if room > more * written + SPARE { Ok(()) } else { Err(TrialError::NoRoom) }
 }
 
 /// What is different about another output and status, in words.
@@ -283,27 +299,13 @@ impl<'a> Arena<'a> {
         let text = arena.original.clone();
         let first = runner.run(&text, arena.stdin(), &arena.reference.0, limit)?;
         arena.reference.1 = first.status.shell_code();
-        arena.check_room()?;
+        check_room(&arena.reference.0, 1)?;
         arena.check_expected()?;
         let second = runner.run(&text, arena.stdin(), &arena.output, limit)?;
         match arena.difference(second.status.shell_code())? {
             Some(found) => Err(TrialError::NotRepeatable(found)),
             None => Ok(arena),
         }
-    }
-
-    fn text_of(&self, draft: &Draft) -> Option<String> {
-        text_of(draft, &self.manner.input)
-    }
-
-    /// Where the disk is full, an output ends early, and all may end alike.
-    fn check_room(&self) -> Result<(), TrialError> {
-        let of_file = RunError::io("look at a temporary file");
-        let written = self.reference.0.metadata().map_err(&of_file)?.len();
-        let disk =
-            rustix::fs::fstatvfs(&self.reference.0).map_err(|error| of_file(error.into()))?;
-        let room = disk.f_bavail.saturating_mul(disk.f_frsize);
-        if room > written + SPARE { Ok(()) } else { Err(TrialError::NoRoom) }
     }
 
     fn stdin(&self) -> Option<&'a File> {

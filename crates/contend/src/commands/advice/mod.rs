@@ -174,15 +174,14 @@ fn try_out(
     line: StatusLine,
 ) -> Result<Trial, TrialError> {
     let under_load = !settings.copies.is_empty();
-    let wanted = |one: &&Prepared| one.is_worth_trying() || under_load && one.saves_cpu();
-    let tried = prepared.iter().filter(wanted).count();
+    let tried = prepared.iter().filter(|one| one.is_worth_trying(under_load)).count();
     let manner = manner(record, settings, runner, draft, tried, readable)?;
     let mut result = trial::hold(&manner, draft, prepared, &mut |rounds, share| {
         let percent = 100.0 * share.min(1.0);
         line.show(&format!("trying: round {rounds}, {percent:.0} % of the budget …"));
     });
     if let Ok(trial) = &mut result
-        && !settings.copies.is_empty()
+        && under_load
         && !prepared.is_empty()
     {
         line.show("trying several copies at once …");
@@ -224,11 +223,9 @@ fn manner<'a>(
         Some(sample) => kept.unwrap_or_else(|| sample.what.clone()),
         None => TrialInput::Own,
     };
-    let expected = (!part).then(|| Expected {
-        status: record.exit_code,
-        bytes: written.filter(|_| exact && !draft.discards()),
-    });
-    let expected = expected.filter(|_| !draft.discards());
+    // grep ends early where its output goes to /dev/null, which it does not in a trial.
+    let expected = (!part && !draft.discards())
+        .then(|| Expected { status: record.exit_code, bytes: written.filter(|_| exact) });
     let (input, whole) = match sampled {
         Some(sample) if part => {
             (Input { stdin: Some(sample.file), in_place_of_file: named }, Some(stdin))
