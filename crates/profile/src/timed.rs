@@ -201,6 +201,8 @@ impl Runner<'_> {
         }
         command.arg("-c").arg(script).stdin(stdin).stdout(stdout).stderr(Stdio::null());
         command.process_group(0);
+        // What the shell leaves behind is ours to end; kernels before 3.4 cannot.
+        let _ = child::become_subreaper();
         let begun = Instant::now();
         let child = spawn::spawn(&mut command, &[0, 1, 2], self.signals.blocked(), Signal::TERM)
             .map_err(RunError::io("start the shell once more"))?;
@@ -264,10 +266,45 @@ fn reopened(file: &File) -> io::Result<File> {
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
+/// How long what is asked to end may take to remove its temporary files.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// Ends everything that was started. It is asked first: sort then removes its temporary files.
 fn end_all<'a>(started: impl IntoIterator<Item = &'a Started>) {
-    for one in started {
-        let _ = kill_process_group(one.pid, Signal::KILL);
-        let _ = child::reap(one.pid);
+    let groups: Vec<Pid> = started.into_iter().map(|one| one.pid).collect();
+    for &group in &groups {
+        let _ = kill_process_group(group, Signal::TERM); // it may have ended meanwhile
+        let _ = kill_process_group(group, Signal::CONT);
+    }
+    let asked = Instant::now();
+    for &group in &groups {
+        if !ends_by(group, asked + GRACE) {
+            let _ = kill_process_group(group, Signal::KILL);
+            ends_by(group, Instant::now() + GRACE);
+        }
+    }
+}
+
+/// Waits until all of a process group have ended.
+fn ends_by(group: Pid, deadline: Instant) -> bool {
+    while reap_ended(group) {
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
+
+/// Reaps those of a process group that have ended; the stages of a shell that has ended are
+/// handed to us. Returns whether there are others.
+fn reap_ended(group: Pid) -> bool {
+    loop {
+        match child::peek(Which::Group(group)) {
+            Ok(Some((pid, Change::Ended))) if child::reap(pid).is_ok() => {}
+            Ok(_) => return true,
+            Err(_) => return false, // no child left
+        }
     }
 }
 
@@ -338,8 +375,34 @@ mod tests {
     #[test]
     fn what_takes_too_long_is_ended_with_all_that_it_started() {
         let output = tempfile::tempfile().expect("a file");
-        let text = "sleep 4711 | sleep 4711";
-        let error = with_runner(None, |r| r.run(text, None, &output, Duration::from_millis(50)));
+        for text in ["sleep 4711 | sleep 4711", "trap '' TERM; sleep 4711 | sleep 4711"] {
+            let limit = Duration::from_millis(50);
+            let error = with_runner(None, |r| r.run(text, None, &output, limit));
+            assert!(matches!(error, Err(RunError::TooLong(_))), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_ended_may_remove_its_temporary_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let output = tempfile::tempfile().expect("a file");
+        let path = folder.path().display();
+        // It spills at once, and its input never ends.
+        let text = format!("{{ seq 300000; sleep 4711; }} | sort -S 1M -T {path}");
+        let spilled = || folder.path().read_dir().is_ok_and(|mut files| files.next().is_some());
+        let error = std::thread::scope(|scope| {
+            let seen = scope.spawn(|| {
+                (0..5_000).any(|_| {
+                    std::thread::sleep(Duration::from_millis(1));
+                    spilled()
+                })
+            });
+            let limit = Duration::from_secs(2);
+            let error = with_runner(None, |r| r.run(&text, None, &output, limit));
+            assert!(seen.join().expect("no panic"), "it writes temporary files");
+            error
+        });
         assert!(matches!(error, Err(RunError::TooLong(_))), "{error:?}");
+        assert!(!spilled());
     }
 }

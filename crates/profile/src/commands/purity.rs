@@ -157,6 +157,18 @@ pub fn source(simple: &Simple) -> Source {
     }
 }
 
+/// The files that a command reads by name; `None` where that is not known, and where it reads its
+/// standard input as well.
+pub fn named_files(simple: &Simple) -> Option<Vec<&Word>> {
+    let operands = input_operands(simple)?;
+    let files: Vec<_> = match (operands.is_empty(), &simple.input) {
+        (true, input) => input.iter().collect(),
+        (false, _) => operands.into_iter().map(|place| &simple.arguments[place]).collect(),
+    };
+    let all_named = !files.is_empty() && files.iter().all(|file| file.text != "-");
+    all_named.then_some(files)
+}
+
 /// The places of the files among the arguments; `None` where the grammar is not known.
 fn input_operands(simple: &Simple) -> Option<Vec<usize>> {
     let read = |table: &Table| Options::read(&simple.arguments, table);

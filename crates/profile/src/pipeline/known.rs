@@ -1,5 +1,8 @@
 //! What is known of commands by their name, where observation cannot tell.
 
+use crate::commands::sort::Sort;
+use crate::commands::{Simple, purity};
+
 /// Commands that need all of their input before they can write any output.
 const HOLDERS: &[&str] = &["cksum", "shuf", "sort", "tac", "tail", "tsort", "wc"];
 
@@ -16,6 +19,27 @@ pub fn holds_by_nature(command: &str) -> bool {
 pub fn sorts(command: &str) -> bool {
     let other = has_option(command, &['m', 'c', 'C'], &["--merge", "--check"]);
     program(command) == Some("sort") && !other
+}
+
+/// Whether the command gives out as many bytes as it is given, but for a newline at the end.
+pub fn keeps_size(command: &str) -> bool {
+    let Some(simple) = Simple::read(command) else { return false };
+    let plain = || simple.arguments.iter().all(|a| !a.text.starts_with('-') || a.text == "-");
+    match simple.name() {
+        "cat" | "tac" => plain(),
+        _ => Sort::read(&simple).is_some_and(|sort| !sort.options.has('u')),
+    }
+}
+
+/// The size of the files that the command names as its input, if they are all regular files.
+pub fn named_bytes(command: &str) -> Option<u64> {
+    let simple = Simple::read(command)?;
+    let mut sum = 0;
+    for file in purity::named_files(&simple)? {
+        let data = std::fs::metadata(&file.text).ok().filter(std::fs::Metadata::is_file)?;
+        sum += data.len();
+    }
+    Some(sum)
 }
 
 /// The program's name without its folder, after assignments.
@@ -46,5 +70,26 @@ mod tests {
         }
         assert!(sorts("LC_ALL=C sort -k 2,2n -u") && sorts("sort --parallel=2"));
         assert!(!sorts("sort -m a b") && !sorts("sort --check") && !sorts("tsort"));
+        for same in ["cat a b", "sort -k2,2n", "LC_ALL=C sort f", "tac"] {
+            assert!(keeps_size(same), "{same}");
+        }
+        for other in ["cat -n a", "sort -u", "sort -m a b", "sort -o f", "sed p", "cat $x"] {
+            assert!(!keeps_size(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_size_of_named_files_is_theirs_together() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| format!("{}/{name}", folder.path().display());
+        std::fs::write(path("a"), "12345").expect("room");
+        std::fs::write(path("b"), "123").expect("room");
+        let (a, b) = (path("a"), path("b"));
+        assert_eq!(named_bytes(&format!("cat {a} {b}")), Some(8));
+        assert_eq!(named_bytes(&format!("sed s/a/b/ <{a}")), Some(5));
+        assert_eq!(named_bytes(&format!("grep x {a}")), Some(5));
+        for unknown in ["cat".to_owned(), format!("cat {a} -"), format!("cat {}", path("none"))] {
+            assert_eq!(named_bytes(&unknown), None, "{unknown}");
+        }
     }
 }

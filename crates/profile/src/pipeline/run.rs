@@ -18,7 +18,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::kill_process;
 
 use super::gate::OpenGate;
-use super::known;
 use super::launch::{
     LaunchError, LaunchSpec, Launched, WaitingShell, children_of, end_all, launch,
 };
@@ -143,8 +142,8 @@ impl<'a> Watch<'a> {
             .zip(&pids)
             .map(|(text, &pid)| {
                 let may_trace = tracing::safe_before_exec(text, setup);
-                let sorts = known::sorts(&parsed.text[text.span.clone()]);
-                RunningStage::open(pid, may_trace, sorts, &mut *buffer)
+                let command = &parsed.text[text.span.clone()];
+                RunningStage::open(pid, command, may_trace, &mut *buffer)
             })
             .collect();
         let shell_program = tracing::executable(shell.pid()).unwrap_or_default();

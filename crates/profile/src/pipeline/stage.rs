@@ -8,7 +8,7 @@ use contend_sys::child::{self, Change, ExitStatus, Usage, Which};
 use contend_sys::procfs::{Io, SchedStat, Status};
 use contend_sys::trace::{self, Stop};
 
-use super::tracing;
+use super::{known, tracing};
 use crate::observe::target::End;
 use crate::observe::tree::Seen;
 use crate::observe::{State, Tree, Wait};
@@ -70,6 +70,8 @@ pub struct RawStage {
     pub temporary: Io,
     /// Largest size of a regular file seen as its standard input.
     pub input_file_bytes: Option<u64>,
+    /// Size of the files that it names as its input, where that is known.
+    pub named_bytes: Option<u64>,
     /// Its input is a pipe, a socket or a terminal.
     pub input_is_stream: bool,
     /// Its input is a regular file.
@@ -101,6 +103,7 @@ pub(super) struct RunningStage {
     sorts: bool,
     temporary: Io,
     input_file_bytes: Option<u64>,
+    named_bytes: Option<u64>,
     pub(super) asked_to_end: Option<i32>,
     pub(super) ended: Option<Ended>,
     /// When a process that it has left running was last seen.
@@ -121,8 +124,8 @@ pub(super) struct Ended {
 impl RunningStage {
     pub(super) fn open(
         pid: Pid,
+        text: &str,
         may_trace: bool,
-        sorts: bool,
         buffer: &mut [u8],
     ) -> std::io::Result<Self> {
         let mut tree = Tree::open(pid)?;
@@ -144,9 +147,10 @@ impl RunningStage {
             startup_reads: None,
             first_read: None,
             has_files: false,
-            sorts,
+            sorts: known::sorts(text),
             temporary: Io::default(),
             input_file_bytes: None,
+            named_bytes: known::named_bytes(text),
             asked_to_end: None,
             ended: None,
             lingered: None,
@@ -373,6 +377,7 @@ impl RunningStage {
             has_files: self.has_files,
             temporary: self.temporary,
             input_file_bytes: self.input_file_bytes,
+            named_bytes: self.named_bytes,
             input_is_stream: input.is_some_and(End::is_stream),
             input_is_file: input.is_some_and(End::is_file),
             asked_to_end: self.asked_to_end,

@@ -8,9 +8,11 @@
 use std::time::Duration;
 
 use contend_record::pipe::{Boundary, Stage, WaitingSide};
+use contend_sys::child::ExitStatus;
 use contend_sys::procfs::Io;
 
 use crate::observe::Wait;
+use crate::pipeline::known;
 use crate::pipeline::raw::Fills;
 use crate::pipeline::stage::{RawStage, STARTUP_READS};
 
@@ -19,8 +21,10 @@ pub(super) const PIPE_CAPACITY: u64 = 64 * 1024;
 
 /// Fills in bytes and calls.
 pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills]) {
+    let mut given = None;
     for (stage, raw) in stages.iter_mut().zip(raw) {
-        count(stage, raw);
+        count(stage, raw, given);
+        given = stage.bytes_out.filter(|_| raw.io_exact && !raw.has_files);
     }
     if let (Some(first), Some(raw)) = (stages.first_mut(), raw.first()) {
         drop_startup_reads(first, raw);
@@ -41,16 +45,25 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills])
     }
 }
 
-/// What the kernel has counted of a stage, without what it did to start and to sort.
-fn count(stage: &mut Stage, raw: &RawStage) {
-    let startup = raw.startup_reads.unwrap_or(0);
-    let (bytes, calls) = (raw.temporary.write_bytes, raw.temporary.writes);
+/// What the kernel has counted of a stage that was given so many bytes, without what it did to
+/// start and to sort.
+fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
+    // All of its input, if it has named files and has read them to their end; a sort reads its
+    // temporary files too.
+    let input = raw.io.and_then(|io| {
+        let more = io.read_bytes.checked_sub(raw.named_bytes?)?;
+        let all = more <= STARTUP_READS || known::sorts(&stage.command);
+        raw.named_bytes.filter(|_| all)
+    });
+    let given = given.or(input);
+    let temporary = raw.io.map_or(raw.temporary, |io| temporary(stage, raw, io, given));
     let io = raw.io.map(|io| Io {
-        write_bytes: io.write_bytes.saturating_sub(bytes),
-        writes: io.writes.saturating_sub(calls),
+        write_bytes: io.write_bytes.saturating_sub(temporary.write_bytes),
+        writes: io.writes.saturating_sub(temporary.writes),
         ..io
     });
-    stage.bytes_in = io.map(|io| io.read_bytes.saturating_sub(startup));
+    let read = |io: Io| io.read_bytes.saturating_sub(raw.startup_reads.unwrap_or(0));
+    stage.bytes_in = input.or(io.map(read));
     stage.bytes_out = io.map(|io| io.write_bytes);
     stage.reads = io.map(|io| io.reads);
     stage.writes = io.map(|io| io.writes);
@@ -67,6 +80,20 @@ fn count(stage: &mut Stage, raw: &RawStage) {
     {
         stage.bytes_in = Some(size);
         mark(stage, &["bytes_in"]);
+    }
+}
+
+/// What a sort has written to temporary files: how much that was when its input ended is known
+/// too late where little was left to do.
+fn temporary(stage: &Stage, raw: &RawStage, io: Io, given: Option<u64>) -> Io {
+    let Some(given) = given.filter(|_| known::sorts(&stage.command)) else { return raw.temporary };
+    // All that it was given, and a newline after the last line.
+    if io.write_bytes <= given + 1 && !raw.has_files {
+        Io::default()
+    } else if raw.status == ExitStatus::Exited(0) && known::keeps_size(&stage.command) {
+        Io { write_bytes: io.write_bytes.saturating_sub(given), ..raw.temporary }
+    } else {
+        raw.temporary
     }
 }
 
@@ -101,8 +128,10 @@ impl Pipe<'_> {
         let spliced = self.fills.most > written;
         if read > written && !spliced {
             let little = read - written <= STARTUP_READS;
-            let other_sources =
-                self.reader.has_files || reader_writes_files || to.children_cpu_seconds > 0.0;
+            let other_sources = self.reader.has_files
+                || reader_writes_files
+                || to.children_cpu_seconds > 0.0
+                || known::sorts(&to.command);
             if little || other_sources {
                 to.bytes_in = Some(written);
             }
@@ -114,7 +143,13 @@ impl Pipe<'_> {
         let reads = match self.reader.startup_reads {
             _ if never_filled => true,
             Some(_) => read > 0,
-            None => read > STARTUP_READS,
+            None => {
+                // One that ended early has read something, and its libraries.
+                if read < 100 * LIBRARIES && read != written {
+                    mark(to, &["bytes_in"]);
+                }
+                read > STARTUP_READS
+            }
         };
         let elsewhere = self.reader.io_exact && reads && written > read + capacity;
         if elsewhere {
@@ -128,14 +163,34 @@ impl Pipe<'_> {
     }
 }
 
-/// A first stage that cannot have read any input has only read its libraries.
+/// What a program reads of its libraries, as a rule.
+const LIBRARIES: u64 = STARTUP_READS / 4;
+
+/// A first stage that cannot have read any input has only read its libraries; of what others
+/// have read, the libraries are a part.
 fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
+    let copied = known::keeps_size(&stage.command) && raw.status == ExitStatus::Exited(0);
+    if let (true, Some(written), Some(read)) = (copied, stage.bytes_out, stage.bytes_in)
+        && (written..=written + STARTUP_READS).contains(&read)
+        && raw.io_exact
+    {
+        stage.bytes_in = Some(written);
+        return;
+    }
+    let is_known = raw.startup_reads.is_some() || raw.named_bytes == stage.bytes_in;
+    if is_known {
+        return;
+    }
     let may_have_read = raw.input_is_file
         || raw.seen.waited(Wait::Starved) > Duration::ZERO
-        || stage.bytes_in > Some(STARTUP_READS / 4);
-    if !may_have_read && stage.bytes_in.is_some() {
-        stage.bytes_in = Some(0);
-        mark(stage, &["bytes_in"]);
+        || stage.bytes_in > Some(LIBRARIES);
+    if let Some(read) = stage.bytes_in {
+        if !may_have_read {
+            stage.bytes_in = Some(0);
+        }
+        if !may_have_read || read < 100 * LIBRARIES {
+            mark(stage, &["bytes_in"]);
+        }
     }
     // The programs that it starts read their libraries too.
     if stage.children_cpu_seconds > 0.0 || raw.several_processes {
@@ -201,10 +256,49 @@ mod tests {
     }
 
     fn bytes(raw: &[RawStage]) -> Vec<(Option<u64>, Option<u64>)> {
-        let mut stages: Vec<_> =
-            raw.iter().map(|raw| stage(1, "x", raw, Pressure::default())).collect();
-        reconcile(&mut stages, raw, &[]);
+        let stages = named(&vec!["x"; raw.len()], raw);
         stages.iter().map(|s| (s.bytes_in, s.bytes_out)).collect()
+    }
+
+    fn named(commands: &[&str], raw: &[RawStage]) -> Vec<Stage> {
+        let staged = commands.iter().zip(raw);
+        let mut stages: Vec<_> =
+            staged.map(|(command, raw)| stage(1, command, raw, Pressure::default())).collect();
+        reconcile(&mut stages, raw, &[]);
+        stages
+    }
+
+    #[test]
+    fn a_sort_has_written_what_it_was_given() {
+        let writer = RawStage { io: io(0, 1_000_000), ..raw_stage() };
+        // The end of its input was noticed when it had written all, or a part, of its output.
+        for noted in [1_000_001, 400_000] {
+            let temporary = Io { write_bytes: noted, writes: 1, ..Io::default() };
+            let sort = RawStage { io: io(1_003_000, 1_000_001), temporary, ..raw_stage() };
+            let stages = named(&["x", "sort -n"], &[writer.clone(), sort]);
+            assert_eq!(
+                (stages[1].bytes_in, stages[1].bytes_out),
+                (Some(1_000_000), Some(1_000_001))
+            );
+        }
+        let late = Io { write_bytes: 1_700_000, writes: 9, ..Io::default() };
+        let spilled = RawStage { io: io(2_003_000, 2_000_000), temporary: late, ..raw_stage() };
+        let unique = named(&["x", "sort -u"], &[writer.clone(), spilled.clone()]);
+        assert_eq!(unique[1].bytes_out, Some(300_000), "what it has dropped is not known");
+        let stages = named(&["x", "sort"], &[writer, spilled]);
+        assert_eq!((stages[1].bytes_in, stages[1].bytes_out), (Some(1_000_000), Some(1_000_000)));
+    }
+
+    #[test]
+    fn a_first_stage_has_read_the_files_that_it_names() {
+        let stage = RawStage { io: io(8_000, 5), named_bytes: Some(1_000), ..raw_stage() };
+        let known = &named(&["grep -c x f"], std::slice::from_ref(&stage))[0];
+        assert_eq!((known.bytes_in, known.approximate.len()), (Some(1_000), 1), "the peak memory");
+        let early = RawStage { named_bytes: Some(1_000_000), ..stage };
+        let approximate = &named(&["head -n 1 f"], &[early])[0].approximate;
+        assert!(approximate.iter().any(|field| field == "bytes_in"));
+        let copy = RawStage { io: io(8_000, 5), ..raw_stage() };
+        assert_eq!(named(&["cat"], &[copy])[0].bytes_in, Some(5));
     }
 
     #[test]

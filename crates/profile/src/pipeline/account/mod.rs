@@ -201,6 +201,7 @@ pub(crate) mod tests {
             has_files: false,
             temporary: Io::default(),
             input_file_bytes: None,
+            named_bytes: None,
             input_is_stream: true,
             input_is_file: false,
             asked_to_end: None,
