@@ -74,7 +74,11 @@ impl ReportFile {
     pub fn prepare(path: &Path) -> anyhow::Result<Self> {
         let target = Self::target(path).map_err(|source| {
             // Without the name of the temporary file, which means nothing to the user.
-            UsageError(format!("cannot write to {}: {}", path.display(), source.kind()))
+            let why = match source.kind() {
+                io::ErrorKind::NotFound => "its folder does not exist".to_owned(),
+                kind => kind.to_string(),
+            };
+            UsageError(format!("cannot write to {}: {why}", path.display()))
         })?;
         Ok(Self { path: path.to_owned(), target })
     }

@@ -33,6 +33,8 @@ pub enum WarningId {
     InvoluntarySwitches,
     /// Changes could not be looked for or tried.
     NoAdvice,
+    /// A stage had failed in what was profiled and tried.
+    FailedStage,
     /// Only the beginning of standard input was read.
     PartOfInput,
 }

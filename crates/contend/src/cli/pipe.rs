@@ -162,12 +162,12 @@ pub struct AdviceArgs {
     ///
     /// What is fastest alone because it uses idle CPUs may be slowest when there are none.
     #[arg(long, value_name = "N", requires = "try_changes")]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(value_parser = copies, allow_negative_numbers = true)]
     pub copies: Option<u16>,
 
     /// The same for several numbers of copies, such as 1,2,4,8, instead of --copies.
     #[arg(long, value_name = "LIST", requires = "try_changes", conflicts_with = "copies")]
-    #[arg(value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(value_delimiter = ',', value_parser = copies, allow_negative_numbers = true)]
     pub sweep_copies: Vec<u16>,
 
     /// Predict, without running it, what a change would bring; may be given several times.
@@ -220,6 +220,11 @@ fn size(text: &str) -> Result<SampleSize, String> {
         Some(bytes) if bytes >= 1024 => Ok(SampleSize::Bytes(bytes)),
         _ => Err("give at least 1k, such as 500k, 64M or 1G, or `all`".to_owned()),
     }
+}
+
+fn copies(text: &str) -> Result<u16, String> {
+    let number = text.parse().ok().filter(|number| (1..=1000).contains(number));
+    number.ok_or_else(|| "give whole numbers from 1 to 1000".to_owned())
 }
 
 fn positive_seconds(text: &str) -> Result<f64, String> {

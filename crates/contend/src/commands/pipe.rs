@@ -26,7 +26,7 @@ pub fn run(settings: Pipe) -> Result<Exit> {
         Pipe::Answer(answer) => {
             let Answer { mut record, questions, store, output, json } = *answer;
             advice::answer(&mut record, &questions, store.as_deref())?;
-            write(&record, output, json)?;
+            write(&record, &render::pipe::answers(&record, output::width()), output, json)?;
             Ok(Exit::Success)
         }
     }
@@ -59,7 +59,8 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
         None => advice::add(&mut record, &settings, kept.as_ref(), &signals),
         Some(_) => Ok(()),
     };
-    let written = write(&record, settings.output, settings.json);
+    let report = render::pipe::report(&record, output::width());
+    let written = write(&record, &report, settings.output, settings.json);
     let exit = signals.interrupted().map_or(Exit::Pipeline(record.exit_code), Exit::Signal);
     match advised.and(written) {
         // The pipeline's own failure is the more important one.
@@ -94,16 +95,20 @@ pub fn run_once(parsed: &Parsed, how: &How, signals: &Signals) -> Result<PipeRec
     Ok(result?)
 }
 
-fn write(record: &PipeRecord, output: Option<ReportFile>, json: Option<ReportFile>) -> Result<()> {
+fn write(
+    record: &PipeRecord,
+    report: &str,
+    output: Option<ReportFile>,
+    json: Option<ReportFile>,
+) -> Result<()> {
     // The record first: a report that cannot be shown is then still there to be read.
     let json = match json {
         Some(file) => render::json::pipe(record).map_err(Into::into).and_then(|t| file.write(&t)),
         None => Ok(()),
     };
-    let report = render::pipe::report(record, output::width());
     match output {
-        Some(file) => file.write(&output::plain(&report))?,
-        None => output::stderr(&report)?,
+        Some(file) => file.write(&output::plain(report))?,
+        None => output::stderr(report)?,
     }
     json
 }

@@ -188,12 +188,15 @@ fn saved_record(path: &Path) -> Result<PipeRecord, UsageError> {
     let problem =
         |what: String| UsageError(format!("cannot use --from {}: {what}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|source| problem(source.to_string()))?;
-    let record: PipeRecord = serde_json::from_str(&text)
-        .map_err(|source| problem(format!("it is no record of contend pipe: {source}")))?;
-    if record.schema != SCHEMA {
-        return Err(problem(format!("its schema is {}", record.schema)));
+    let value: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|source| problem(format!("it is no JSON: {source}")))?;
+    match value.get("schema").and_then(serde_json::Value::as_str) {
+        Some(SCHEMA) => {}
+        Some(other) => return Err(problem(format!("its schema is {other}, not {SCHEMA}"))),
+        None => return Err(problem("it is no record that contend pipe --json wrote".to_owned())),
     }
-    Ok(record)
+    serde_json::from_value(value)
+        .map_err(|source| problem(format!("the record is damaged: {source}")))
 }
 
 fn check_text(what: &str, text: &str) -> Result<(), UsageError> {

@@ -192,7 +192,8 @@ fn questions_are_answered_and_wrong_ones_refused() {
         .output()
         .expect("it starts");
     assert_eq!(output.status.code(), Some(0));
-    assert!(text(&output.stderr).contains("copies 10"));
+    let answer = text(&output.stderr);
+    assert!(answer.contains("copies 10") && !answer.contains("watched by"), "{answer}");
     for (question, said) in [
         ("stage 9 x2", "3 stages by then"),
         ("faster please", "'cpus 8'"),
@@ -203,9 +204,28 @@ fn questions_are_answered_and_wrong_ones_refused() {
         assert_eq!(output.status.code(), Some(2));
         assert!(error.contains(said) && error.lines().count() == 1, "{error}");
     }
-    fs::write(json, "{}").expect("room");
-    let output = pipe(&["--from", json, "--what-if", "cpus 2"]).output().expect("it starts");
-    assert_eq!(output.status.code(), Some(2));
+    for (content, said) in [
+        ("{}", "it is no record"),
+        ("1 2", "it is no JSON"),
+        (r#"{"schema": "contend.lab/1"}"#, "its schema is contend.lab/1"),
+        (r#"{"schema": "contend.pipe/1"}"#, "the record is damaged"),
+    ] {
+        fs::write(json, content).expect("room");
+        let output = Command::new(contend())
+            .args(["pipe", "--from", json, "--what-if", "cpus 2"])
+            .output()
+            .expect("it starts");
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(error.contains(said) && error.lines().count() == 1, "{error}");
+    }
+}
+
+#[test]
+fn the_trial_of_a_failed_stage_warns() {
+    let record = tried(&["cat /no/such/file | sort | uniq"]);
+    let warned = |warning: &Value| warning["id"] == "failed-stage";
+    assert!(record["warnings"].as_array().expect("a list").iter().any(warned), "{record:#}");
 }
 
 #[test]

@@ -43,8 +43,9 @@ pub fn verdict(evidence: &Evidence<'_>) -> Bottleneck {
     let looks = stages.iter().map(|stage| stage.samples).max().unwrap_or(0);
     if looks < LEAST_LOOKS {
         return none(format!(
-            "The pipeline ended after {} and could be looked at {looks} times: too short to tell.",
-            time(evidence.wall_seconds)
+            "The pipeline ended after {} and could be looked at {}: too short to tell.",
+            time(evidence.wall_seconds),
+            if looks == 1 { "once".to_owned() } else { format!("{looks} times") },
         ));
     }
     let Some(slowest) = slowest(stages) else {

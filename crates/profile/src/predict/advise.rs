@@ -93,7 +93,7 @@ impl Adviser<'_> {
     ///
     /// # Errors
     /// When the pilot was interrupted, or the machine refused.
-    pub fn candidates(mut self, draft: &Draft) -> Result<Vec<Prepared>, RunError> {
+    pub fn candidates(&mut self, draft: &Draft) -> Result<Vec<Prepared>, RunError> {
         let original = self.original(draft)?;
         let plans = self.plans(&original, &original)?;
         let mut prepared: Vec<Prepared> = Vec::new();
@@ -113,6 +113,62 @@ impl Adviser<'_> {
             wall(a).total_cmp(&wall(b))
         });
         Ok(prepared)
+    }
+
+    /// What a trial has found to be better, made together; none if that was tried too. Where
+    /// little could be predicted, this is the only way to such a combination.
+    ///
+    /// # Errors
+    /// As [`Self::candidates`].
+    pub fn proved_together(
+        &mut self,
+        draft: &Draft,
+        tried: &[Prepared],
+    ) -> Result<Option<Prepared>, RunError> {
+        let single =
+            |one: &&Candidate| one.verdict.recommends() && one.rewrite != RewriteId::Combined;
+        let mut proved: Vec<&Candidate> =
+            tried.iter().map(|one| &one.candidate).filter(single).collect();
+        let ratio = |one: &Candidate| one.wall_ratio.as_ref().map_or(1.0, |ratio| ratio.median);
+        proved.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+        let has_all = |one: &Candidate| {
+            let makes = |single: &&Candidate| {
+                single.stages.iter().all(|stage| one.stages.contains(stage))
+                    && single.reason.split(JOINED).all(|part| one.reason.contains(part))
+            };
+            one.rewrite == RewriteId::Combined && proved.iter().all(makes)
+        };
+        if tried.iter().any(|one| has_all(&one.candidate) && one.candidate.verdict.recommends()) {
+            return Ok(None);
+        }
+        let mut best = self.original(draft)?;
+        let mut made: Vec<&Candidate> = Vec::new();
+        for candidate in proved {
+            let same = |one: &&Candidate| {
+                one.rewrite == candidate.rewrite && one.stages == candidate.stages
+            };
+            if made.iter().any(same) {
+                continue; // another awk, say, in the place of one that was quicker
+            }
+            let situation = Situation {
+                draft: &best.draft,
+                environment: self.environment,
+                profile: Some(self.record),
+            };
+            let is_it = |change: &&Change| {
+                let touched = touched(&best.draft, change);
+                change.rewrite == candidate.rewrite
+                    && change.reason == candidate.reason
+                    && candidate.stages.iter().all(|stage| touched.contains(stage))
+            };
+            if let Some(change) = changes(&situation).iter().find(is_it) {
+                best = self.planned(&best, change);
+                made.push(candidate);
+            }
+        }
+        let text = best.draft.text();
+        let is_new = tried.iter().all(|one| one.candidate.command != text);
+        Ok((best.made.len() > 1 && is_new).then(|| self.prepare(best)))
     }
 
     fn original(&mut self, draft: &Draft) -> Result<Plan, RunError> {
@@ -155,9 +211,8 @@ impl Adviser<'_> {
         let draft = base.draft.changed(change, self.environment);
         let mut made = base.made.clone();
         made.push(change.rewrite);
-        let touched = base.draft.stages[change.at.clone()].iter();
         let mut stages: Vec<usize> = base.stages.clone();
-        stages.extend(touched.flat_map(|stage| stage.origin.iter().map(|index| index + 1)));
+        stages.extend(touched(&base.draft, change));
         stages.sort_unstable();
         stages.dedup();
         let costs = base.costs.as_ref().and_then(|costs| self.costs_after(costs, change));
@@ -171,13 +226,7 @@ impl Adviser<'_> {
             safety: base.safety.max(change.safety),
             made,
             stages,
-            reason: if base.reason.is_empty() {
-                change.reason.clone()
-            } else if base.reason.contains(&change.reason) {
-                base.reason.clone()
-            } else {
-                format!("{}; {}", base.reason, change.reason)
-            },
+            reason: joined(&base.reason, &change.reason),
         }
     }
 
@@ -329,6 +378,26 @@ impl Adviser<'_> {
     }
 }
 
+/// Between the reasons of changes made together.
+const JOINED: &str = "; ";
+
+/// Both reasons, each part once.
+fn joined(before: &str, more: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in before.split(JOINED).chain(more.split(JOINED)) {
+        if !part.is_empty() && !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    parts.join(JOINED)
+}
+
+/// The numbers of the original's stages that a change concerns.
+fn touched(draft: &Draft, change: &Change) -> Vec<usize> {
+    let stages = draft.stages[change.at.clone()].iter();
+    stages.flat_map(|stage| stage.origin.iter().map(|index| index + 1)).collect()
+}
+
 /// Takes a plan's costs from the pilot: each new stage is expected to take as many times what it
 /// took there as the stages whose work it does.
 fn adopt(plan: &mut Plan, walk: &Walk, reference: &Walk, costs: &[StageCost], original: &Draft) {
@@ -373,5 +442,78 @@ fn reads_the_same(place: usize, origin: usize, walk: &Walk, reference: &Walk) ->
         (Some(new), Some(old)) => new == old,
         // Nobody has looked: as good as any guess.
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use contend_record::stats::Estimate;
+
+    use super::*;
+    use crate::rewrite::tests::{draft, profile_of};
+
+    /// The candidates of a pipeline on a machine with everything, by its profile alone.
+    fn with_adviser<T>(
+        text: &str,
+        stages: usize,
+        then: impl FnOnce(&mut Adviser<'_>, &Draft, Vec<Prepared>) -> T,
+    ) -> T {
+        let environment = Environment::for_tests("en_US.UTF-8");
+        let record = profile_of(stages, 1_000_000);
+        let calibration = Calibration::measure(None).expect("a pipe and a process");
+        let mut adviser = Adviser {
+            record: &record,
+            environment: &environment,
+            calibration: &calibration,
+            pilot: None,
+        };
+        let draft = draft(text, &environment);
+        let prepared = adviser.candidates(&draft).expect("nothing is run");
+        then(&mut adviser, &draft, prepared)
+    }
+
+    fn prove(prepared: &mut [Prepared], rewrite: RewriteId, ratio: f64) {
+        let one = prepared.iter_mut().find(|one| one.candidate.rewrite == rewrite);
+        let one = &mut one.unwrap_or_else(|| panic!("{rewrite:?}")).candidate;
+        one.verdict = Verdict::Faster;
+        one.wall_ratio = Estimate::from_samples(vec![ratio], 1);
+    }
+
+    #[test]
+    fn what_was_proved_is_put_together() {
+        with_adviser("cat f | sort | uniq | wc -l", 4, |adviser, draft, mut prepared| {
+            let mut together = |prepared: &[Prepared]| {
+                let made = adviser.proved_together(draft, prepared).expect("nothing is run");
+                made.map(|one| one.candidate.command)
+            };
+            // As if nothing had been foreseen.
+            prepared.retain(|one| one.candidate.rewrite != RewriteId::Combined);
+            assert_eq!(together(&prepared), None);
+            prove(&mut prepared, RewriteId::DropCat, 0.9);
+            assert_eq!(together(&prepared), None, "one alone is no combination");
+            prove(&mut prepared, RewriteId::ByteLocale, 0.4);
+            let expected = "LC_ALL=C sort <f | uniq | wc -l";
+            assert_eq!(together(&prepared).as_deref(), Some(expected));
+            prove(&mut prepared, RewriteId::SortUnique, 0.8);
+            let expected = "LC_ALL=C sort -u <f | wc -l";
+            assert_eq!(together(&prepared).as_deref(), Some(expected));
+        });
+    }
+
+    #[test]
+    fn what_was_tried_together_is_not_put_together_again() {
+        with_adviser("cat f | sort | uniq | wc -l", 4, |adviser, draft, mut prepared| {
+            prove(&mut prepared, RewriteId::DropCat, 0.9);
+            prove(&mut prepared, RewriteId::SortUnique, 0.8);
+            prove(&mut prepared, RewriteId::Combined, 0.7);
+            let made = adviser.proved_together(draft, &prepared).expect("nothing is run");
+            assert!(made.is_none(), "{:?}", made.map(|one| one.candidate.command));
+        });
+    }
+
+    #[test]
+    fn each_reason_is_given_once() {
+        assert_eq!(joined("", "a; b"), "a; b");
+        assert_eq!(joined("a; b", "a; c"), "a; b; c");
     }
 }

@@ -27,6 +27,9 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             return None;
         }
         let proved = work.commutes_with(&filter);
+        if !proved && work.makes_or_breaks(&filter) {
+            return None;
+        }
         let share = passes.unwrap_or(0.5);
         let stages = vec![
             Replacement {
@@ -123,6 +126,15 @@ impl Work {
         let ascii = strings.iter().all(|string| string.is_ascii() && !string.is_empty());
         ascii && !strings.iter().flat_map(|s| s.chars()).any(|c| touched.contains(&fold(c)))
     }
+
+    /// Whether it changes the very strings that the filter looks for: the two commute only where
+    /// there are none.
+    fn makes_or_breaks(&self, filter: &Filter) -> bool {
+        let (Some(touched), Some(strings)) = (&self.touches, &filter.strings) else {
+            return false;
+        };
+        strings.iter().flat_map(|s| s.chars()).any(|c| touched.contains(&c))
+    }
 }
 
 /// All characters that a script replaces or writes, if what it replaces is always a plain
@@ -200,6 +212,8 @@ mod tests {
     #[test]
     fn what_writes_something_else_than_lines_does_not_move() {
         for text in [
+            "sed s/a/b/ f | grep a",
+            "sed s/a/xb/ f | grep -v xy",
             "sed s/a/b/ f | grep -c x",
             "sed s/a/b/ f | grep -m 3 x",
             "sed s/a/b/ f | grep -A1 x",

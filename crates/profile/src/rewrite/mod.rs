@@ -106,11 +106,7 @@ impl Situation<'_> {
     fn went_well(&self, at: Range<usize>) -> bool {
         let Some(profile) = self.profile else { return true };
         let stages = self.draft.stages[at].iter().flat_map(|stage| &stage.origin);
-        stages.filter_map(|&index| profile.stages.get(index)).all(|stage| {
-            let finds_nothing = stage.exit_code == 1 && stage.command.contains("grep");
-            let cut_off = stage.outcome == Outcome::Killed(SIGPIPE);
-            stage.exit_code == 0 || finds_nothing || cut_off
-        })
+        stages.filter_map(|&index| profile.stages.get(index)).all(did_its_work)
     }
 
     /// What the profile says of a stage that is as it was in the original.
@@ -120,6 +116,13 @@ impl Situation<'_> {
             _ => None,
         }
     }
+}
+
+/// Whether a stage has not failed: grep may find nothing, and a reader may have had enough.
+pub fn did_its_work(stage: &contend_record::pipe::Stage) -> bool {
+    let finds_nothing = stage.exit_code == 1 && stage.command.contains("grep");
+    let cut_off = stage.outcome == Outcome::Killed(SIGPIPE);
+    stage.exit_code == 0 || finds_nothing || cut_off
 }
 
 /// A change of some neighbouring stages.

@@ -91,14 +91,22 @@ pub enum TrialError {
     NoPlaceForSample,
 }
 
-/// Tries the candidates and notes in each what was measured.
+/// Of the budget, what is used at most before changes found to be better are put together.
+const BEFORE_TOGETHER: f64 = 0.75;
+
+/// Makes one more candidate of those that were found to be better, if that is a new one.
+pub type Together<'a> = dyn FnMut(&[Prepared]) -> Result<Option<Prepared>, RunError> + 'a;
+
+/// Tries the candidates and notes in each what was measured. When that is clear, `together` is
+/// asked once for one more, made of those that were found to be better.
 ///
 /// # Errors
 /// See [`TrialError`].
 pub fn hold(
     manner: &Manner<'_>,
     original: &Draft,
-    candidates: &mut [Prepared],
+    candidates: &mut Vec<Prepared>,
+    together: &mut Together<'_>,
     told: &mut dyn FnMut(usize, f64),
 ) -> Result<Trial, TrialError> {
     let begun = Instant::now();
@@ -115,7 +123,24 @@ pub fn hold(
         })
         .collect();
     let mut rounds = 0;
-    while contestants.iter().any(Contestant::in_question) && begun.elapsed() < manner.budget {
+    let mut alone = true;
+    loop {
+        let share = begun.elapsed().as_secs_f64() / manner.budget.as_secs_f64();
+        let open = contestants.iter().any(Contestant::in_question);
+        if alone && (!open || share > BEFORE_TOGETHER) {
+            alone = false;
+            report(&contestants, candidates);
+            if let Some(one) = together(candidates)?
+                && let Some(text) = text_of(&one.draft, &manner.input)
+            {
+                contestants.push(Contestant::new(candidates.len(), text));
+                candidates.push(one);
+                continue;
+            }
+        }
+        if !open || share >= 1.0 {
+            break;
+        }
         match arena.round(&mut contestants, manner.budget.saturating_sub(begun.elapsed())) {
             Ok(()) => rounds += 1,
             // What was measured until then stands.
@@ -131,8 +156,8 @@ pub fn hold(
     let seconds = begun.elapsed().as_secs_f64();
     for contestant in &mut contestants {
         contestant.finish(manner.seed);
-        contestant.report(&mut candidates[contestant.place].candidate);
     }
+    report(&contestants, candidates);
     let mut best = winner(candidates);
     let mut confirmed = None;
     while let Some(place) = best {
@@ -160,6 +185,13 @@ pub fn hold(
         whole_wall_seconds: confirmed.map(|confirmed| confirmed.walls),
         load: Vec::new(),
     })
+}
+
+/// Notes what was measured so far.
+fn report(contestants: &[Contestant], candidates: &mut [Prepared]) {
+    for contestant in contestants {
+        contestant.report(&mut candidates[contestant.place].candidate);
+    }
 }
 
 /// Of those that are worth it the one that is fastest, or cheapest where none is faster.

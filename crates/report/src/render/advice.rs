@@ -11,10 +11,10 @@ use contend_record::stats::Estimate;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::layout::{
-    BOLD, DIM, PACE, WARN, aligned_left, cut, paragraph, plain_table, styled_lines,
+    BOLD, PACE, WARN, aligned_left, cut, dimmed, paragraph, plain_table, styled_lines, wrapped,
 };
 use super::text::printable;
-use super::units::{bytes, nanoseconds, seconds};
+use super::units::{bytes, counted, nanoseconds, seconds};
 
 /// A predicted gain below this part of the original is not worth showing.
 const WORTH_SHOWING: f64 = 0.02;
@@ -39,6 +39,14 @@ pub(super) fn section(record: &PipeRecord, width: usize) -> String {
     out
 }
 
+/// The answers alone, to questions about a pipeline that ran earlier.
+pub fn answers_only(record: &PipeRecord, width: usize) -> String {
+    let mut out = String::new();
+    answers(&mut out, record, width);
+    basis(&mut out, record, width);
+    out
+}
+
 /// What predictions rest on beside the profile.
 fn basis(out: &mut String, record: &PipeRecord, width: usize) {
     let Some(calibration) = &record.calibration else { return };
@@ -58,7 +66,7 @@ fn basis(out: &mut String, record: &PipeRecord, width: usize) {
         nanoseconds(1e9 * calibration.start_up_seconds),
     );
     out.push('\n');
-    note_line(out, &note, width);
+    dimmed(out, &note, width);
 }
 
 fn candidates(out: &mut String, record: &PipeRecord, width: usize) {
@@ -81,38 +89,46 @@ fn candidates(out: &mut String, record: &PipeRecord, width: usize) {
     if !tried && !shown.iter().any(|(_, one)| was_tried(record, one)) {
         let note = "Predicted, not measured: --try runs them on the same input, compares every \
                     byte and says which is best.";
-        note_line(out, note, width);
+        dimmed(out, note, width);
     }
 }
 
 /// Why the others are not shown.
 fn left_out(out: &mut String, record: &PipeRecord, shown: &[(usize, &Candidate)], width: usize) {
-    let hidden = record.candidates.iter().enumerate().filter(|(place, candidate)| {
-        candidate.verdict != Verdict::Wrong && !shown.iter().any(|(other, _)| other == place)
-    });
-    let (unknown, useless): (Vec<_>, Vec<_>) =
-        hidden.partition(|(_, candidate)| candidate.predicted_wall_seconds.is_none());
-    let count =
-        |number: usize| format!("{number} further change{}", if number == 1 { "" } else { "s" });
-    let mut notes = Vec::new();
-    if !useless.is_empty() {
-        notes.push(format!("{} not expected to help (see --json)", count(useless.len())));
-    }
-    if !unknown.is_empty() {
-        notes.push(format!(
-            "{} of which nothing can be predicted here (--try tells)",
-            count(unknown.len())
-        ));
-    }
+    let hidden = record.candidates.iter().enumerate();
+    let hidden: Vec<(usize, &Candidate)> =
+        hidden.filter(|(place, _)| !shown.iter().any(|(other, _)| other == place)).collect();
+    let of = |why: fn(&Candidate) -> bool| -> Vec<usize> {
+        hidden.iter().filter(|(_, one)| why(one)).map(|(place, _)| place + 1).collect()
+    };
+    let wrong = of(|one| one.verdict == Verdict::Wrong);
+    let unknown = of(|one| one.verdict != Verdict::Wrong && one.predicted_wall_seconds.is_none());
+    let useless = of(|one| one.verdict != Verdict::Wrong && one.predicted_wall_seconds.is_some());
+    let reasons = [
+        (useless, "not expected to help (see --json)"),
+        (wrong, "known to give another output (see --json)"),
+        (unknown, "of which nothing can be predicted here (--try tells)"),
+    ];
+    let notes: Vec<String> = reasons
+        .iter()
+        .filter(|(numbers, _)| !numbers.is_empty())
+        .map(|(numbers, why)| {
+            let plural = if numbers.len() == 1 { "" } else { "s" };
+            format!("change{plural} {}, {why}", listed(numbers))
+        })
+        .collect();
     if !notes.is_empty() {
-        note_line(out, &format!("Left out: {}.", notes.join("; ")), width);
+        dimmed(out, &format!("Left out: {}.", notes.join("; ")), width);
     }
 }
 
-fn note_line(out: &mut String, text: &str, width: usize) {
-    for line in textwrap::wrap(text, width) {
-        let _ = writeln!(out, "{DIM}{line}{DIM:#}");
-    }
+/// Numbers as a list, runs of them by their ends: `2, 4 to 7`.
+fn listed(numbers: &[usize]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [first, .., last] if run.len() > 2 => format!("{first} to {last}"),
+        few => few.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
+    });
+    runs.collect::<Vec<_>>().join(", ")
 }
 
 fn was_tried(record: &PipeRecord, candidate: &Candidate) -> bool {
@@ -166,7 +182,7 @@ fn one(out: &mut String, record: &PipeRecord, number: usize, candidate: &Candida
 
 fn indented(out: &mut String, text: &str, width: usize) {
     let options = textwrap::Options::new(width).initial_indent("   ").subsequent_indent("   ");
-    let _ = writeln!(out, "{}", textwrap::fill(text, options));
+    let _ = writeln!(out, "{}", wrapped(text, options).join("\n"));
 }
 
 /// A command as it can be pasted; only what would do something to the terminal is shown instead.
@@ -227,10 +243,9 @@ fn tried(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     }
     let original = trial.original_wall_seconds.as_ref().map(|wall| seconds(wall.median));
     let how = format!(
-        "Tried on {}: {} round{} in {}, {}. The original took {} there.",
+        "Tried on {}: {} in {}, {}. The original took {} there.",
         input_name(&trial.input),
-        trial.rounds,
-        if trial.rounds == 1 { "" } else { "s" },
+        counted(trial.rounds as u64, "round"),
         seconds(trial.seconds),
         if trial.settled {
             "until every difference was clear or too small to matter".to_owned()
@@ -577,6 +592,12 @@ mod tests {
         assert!(plain.contains("−30 % ▼") && plain.contains("+5 % ▲"), "{plain}");
         trial.load.truncate(1);
         assert!(changing_sides(&trial).is_empty());
+    }
+
+    #[test]
+    fn numbers_are_listed_by_runs() {
+        assert_eq!(listed(&[3]), "3");
+        assert_eq!(listed(&[1, 2, 4, 5, 6, 9]), "1, 2, 4 to 6, 9");
     }
 
     #[test]

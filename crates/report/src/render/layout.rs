@@ -73,6 +73,28 @@ pub(super) fn cut(text: &str, room: usize) -> String {
     kept
 }
 
+/// Wrapped text; a number stays on the same line as its unit.
+pub(super) fn wrapped<'a>(text: &str, options: impl Into<textwrap::Options<'a>>) -> Vec<String> {
+    let mut joined = String::with_capacity(text.len());
+    let mut after_digit = false;
+    for character in text.chars() {
+        joined.push(if after_digit && character == ' ' { GLUE } else { character });
+        after_digit = character.is_ascii_digit();
+    }
+    let lines = textwrap::wrap(&joined, options);
+    lines.into_iter().map(|line| line.replace(GLUE, " ")).collect()
+}
+
+/// A space at which no line ends.
+const GLUE: char = '\u{a0}';
+
+/// Lines of a remark, set back.
+pub(super) fn dimmed(out: &mut String, text: &str, width: usize) {
+    for line in wrapped(text, width) {
+        let _ = writeln!(out, "{DIM}{line}{DIM:#}");
+    }
+}
+
 /// Wrapped text after a mark.
 pub(super) fn paragraph(out: &mut String, mark: &str, text: &str, width: usize) {
     out.push_str(mark);
@@ -83,8 +105,21 @@ pub(super) fn paragraph(out: &mut String, mark: &str, text: &str, width: usize) 
 pub(super) fn paragraph_after(out: &mut String, used: usize, text: &str, width: usize) {
     let first = " ".repeat(used);
     let options = textwrap::Options::new(width).initial_indent(&first).subsequent_indent("  ");
-    for (number, line) in textwrap::wrap(text, options).iter().enumerate() {
+    for (number, line) in wrapped(text, options).iter().enumerate() {
         let line = if number == 0 { &line[used..] } else { line };
         let _ = writeln!(out, "{line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_stays_with_its_unit() {
+        assert_eq!(
+            wrapped("it took 44 ms of 50 ms in all", 12),
+            ["it took", "44 ms of", "50 ms in all"]
+        );
     }
 }

@@ -14,11 +14,11 @@ use contend_record::stats::Estimate;
 use unicode_width::UnicodeWidthStr;
 
 use super::layout::{
-    BOLD, DIM, NARROWEST, PACE, WARN, aligned, cut, gap, paragraph, paragraph_after, plain_table,
-    styled_lines,
+    BOLD, NARROWEST, PACE, WARN, aligned, cut, dimmed, gap, paragraph, paragraph_after,
+    plain_table, styled_lines, wrapped,
 };
 use super::text::printable;
-use super::units::{bytes, count, percent, seconds};
+use super::units::{bytes, count, counted, percent, seconds};
 
 /// Fewer bytes than this say nothing about a gigabyte.
 const WORTH_A_RATE: u64 = 1_000_000;
@@ -61,17 +61,26 @@ pub fn report(record: &PipeRecord, width: usize) -> String {
     out.push_str(&super::advice::section(record, width));
     let watched = &record.observation;
     let note = format!(
-        "watched by {}: {} looks, {} apart; contend used {} of CPU time, {} of memory",
+        "watched by {}: {}, {} apart; contend used {} of CPU time, {} of memory",
         watched.method,
-        watched.ticks,
+        counted(watched.ticks, "look"),
         seconds(watched.mean_interval_seconds),
         seconds(watched.own_cpu_seconds),
         bytes(watched.own_max_rss_bytes as f64),
     );
     out.push('\n');
-    for line in textwrap::wrap(&note, width) {
-        let _ = writeln!(out, "{DIM}{line}{DIM:#}");
-    }
+    dimmed(&mut out, &note, width);
+    out
+}
+
+/// The answers to questions about a pipeline that ran earlier, for which nothing was run now.
+pub fn answers(record: &PipeRecord, width: usize) -> String {
+    let record = &visible(record);
+    let width = width.max(NARROWEST);
+    let mut out = String::new();
+    paragraph(&mut out, "", &format!("Of a run of: {}", record.command), width);
+    headline(&mut out, record);
+    out.push_str(&super::advice::answers_only(record, width));
     out
 }
 
@@ -306,7 +315,7 @@ fn pipe_row(boundary: &Boundary) -> [String; 7] {
 fn verdict(out: &mut String, record: &PipeRecord, width: usize) {
     let line = verdict_line(&record.bottleneck, &record.stages);
     let _ = writeln!(out, "{PACE}{}{PACE:#}", cut(&line, width));
-    for line in textwrap::wrap(&record.bottleneck.evidence, width.saturating_sub(2)) {
+    for line in wrapped(&record.bottleneck.evidence, width.saturating_sub(2)) {
         let _ = writeln!(out, "  {line}");
     }
     if let (Some(cost), Some(moved)) = (record.total.cpu_seconds_per_gigabyte, record.total.bytes)

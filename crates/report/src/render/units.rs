@@ -35,6 +35,11 @@ pub fn count(value: f64) -> String {
     scaled(value, &["", "k", "M", "G", "T"])
 }
 
+/// So many things: `1 look`, `12 looks`.
+pub fn counted(number: u64, name: &str) -> String {
+    format!("{number} {name}{}", if number == 1 { "" } else { "s" })
+}
+
 fn scaled(value: f64, units: &[&str]) -> String {
     let mut value = value;
     let mut unit = 0;

@@ -11,6 +11,7 @@ use contend_profile::pipeline::known::sorts;
 use contend_profile::predict::advise::{Adviser, Prepared};
 use contend_profile::predict::calibration::Calibration;
 use contend_profile::predict::pilot::Pilot;
+use contend_profile::rewrite::did_its_work;
 use contend_profile::rewrite::draft::Draft;
 use contend_profile::rewrite::environment::Environment;
 use contend_profile::sample::Sample;
@@ -85,6 +86,20 @@ pub fn add(
     }
 }
 
+/// What fails at once is soon compared; that says little of the pipeline when it works.
+fn warn_of_failed(record: &mut PipeRecord) {
+    let failed = record.stages.iter().filter(|stage| !did_its_work(stage));
+    let names: Vec<_> =
+        failed.map(|stage| format!("{} `{}`", stage.index, stage.command)).collect();
+    if !names.is_empty() {
+        let message = format!(
+            "stage {} failed: what was tried says nothing of the pipeline when it works",
+            names.join(", stage ")
+        );
+        record.warnings.push(Warning::new(WarningId::FailedStage, message));
+    }
+}
+
 fn warn(record: &mut PipeRecord, message: String) {
     record.warnings.push(Warning::new(WarningId::NoAdvice, message));
 }
@@ -96,6 +111,9 @@ fn look(
     calibration: &Calibration,
     signals: &Signals,
 ) -> Result<()> {
+    if settings.advice.trial.is_some() {
+        warn_of_failed(record);
+    }
     let how = &settings.how;
     let asked = Environment::ask(&how.shell, how.setup.as_deref(), &settings.parsed, signals)
         .context("cannot ask the shell what the commands are")?;
@@ -127,12 +145,12 @@ fn look(
         Some(file) => pilot(record, file, runner)?,
         None => None,
     };
-    let adviser = Adviser { record, environment: &environment, calibration, pilot };
+    let mut adviser = Adviser { record, environment: &environment, calibration, pilot };
     let prepared = adviser.candidates(&draft);
     line.clear();
     let mut prepared = prepared?;
     if let Some(trial) = &settings.advice.trial {
-        let tried = try_out(record, trial, runner, &draft, &mut prepared, readable, line);
+        let tried = try_out(trial, runner, &draft, &mut prepared, readable, line, &mut adviser);
         match tried {
             Ok(trial) => record.trial = Some(trial),
             Err(TrialError::Run(RunError::Interrupted(_))) => {}
@@ -165,18 +183,19 @@ fn pilot<'a>(record: &PipeRecord, file: &File, runner: Runner<'a>) -> Result<Opt
 
 /// Tries the candidates on as much of the input as suits the budget.
 fn try_out(
-    record: &PipeRecord,
     settings: &TrialSettings,
     runner: Runner<'_>,
     draft: &Draft,
-    prepared: &mut [Prepared],
+    prepared: &mut Vec<Prepared>,
     readable: Readable,
     line: StatusLine,
+    adviser: &mut Adviser<'_>,
 ) -> Result<Trial, TrialError> {
     let under_load = !settings.copies.is_empty();
     let tried = prepared.iter().filter(|one| one.is_worth_trying(under_load)).count();
-    let manner = manner(record, settings, runner, draft, tried, readable)?;
-    let mut result = trial::hold(&manner, draft, prepared, &mut |rounds, share| {
+    let manner = manner(adviser.record, settings, runner, draft, tried, readable)?;
+    let mut together = |tried: &[Prepared]| adviser.proved_together(draft, tried);
+    let mut result = trial::hold(&manner, draft, prepared, &mut together, &mut |rounds, share| {
         let percent = 100.0 * share.min(1.0);
         line.show(&format!("trying: round {rounds}, {percent:.0} % of the budget …"));
     });

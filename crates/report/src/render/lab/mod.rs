@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use contend_record::lab::{Case, Ending, RunRecord, Stopped, Unit};
 use contend_record::warning::WarningId;
 
-use super::layout::{BOLD, DIM, NARROWEST, WARN, paragraph, paragraph_after};
+use super::layout::{BOLD, NARROWEST, WARN, dimmed, paragraph, paragraph_after};
 use super::text::printable;
 use super::units::{bytes, count, nanoseconds, seconds};
 
@@ -163,9 +163,7 @@ fn footer(out: &mut String, record: &RunRecord, width: usize) {
              range of fewer than six samples."
         ),
     };
-    for line in textwrap::wrap(&note, width) {
-        let _ = writeln!(out, "{DIM}{line}{DIM:#}");
-    }
+    dimmed(out, &note, width);
     let mut note = format!(
         "{}, {} of {} CPUs, {}, {}",
         host.cpu_model,
@@ -185,9 +183,7 @@ fn footer(out: &mut String, record: &RunRecord, width: usize) {
             let _ = write!(note, "; cache line to another CPU and back {}", nanoseconds(line));
         }
     }
-    for line in textwrap::wrap(&printable(&note), width) {
-        let _ = writeln!(out, "{DIM}{line}{DIM:#}");
-    }
+    dimmed(out, &printable(&note), width);
 }
 
 /// A figure in its unit.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use contend_record::lab::{Case, Step, Task};
 use contend_record::parameters::Value;
 
-use super::super::layout::{BOLD, DIM, aligned_left, paragraph, plain_table, styled_lines};
+use super::super::layout::{BOLD, aligned_left, dimmed, paragraph, plain_table, styled_lines};
 use super::super::units::{bytes, seconds};
 
 /// What stands above the steps.
@@ -60,9 +60,7 @@ pub fn closing(cases: &[&Case], width: usize) -> String {
         paragraph(&mut out, "", &text, width);
     }
     let note = "kB in the steps are 1,024 bytes, as in ps; PSS divides a shared page by its users.";
-    for line in textwrap::wrap(note, width) {
-        let _ = writeln!(out, "{DIM}{line}{DIM:#}");
-    }
+    dimmed(&mut out, note, width);
     out
 }
 
