@@ -15,7 +15,7 @@ use crate::{Host, Warning};
 pub const SCHEMA: &str = "contend.pipe/1";
 
 /// A profiled pipeline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PipeRecord {
     /// `contend.pipe/1`.
     pub schema: String,
@@ -204,7 +204,7 @@ impl OtherWaits {
 }
 
 /// The pipe between two stages.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Boundary {
     /// The stage that writes.
     pub from: usize,
@@ -229,7 +229,7 @@ pub struct Boundary {
 }
 
 /// The side of a boundary that waits for the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitingSide {
     /// The writer was blocked: the reader is the slower one.
@@ -237,6 +237,7 @@ pub enum WaitingSide {
     /// The reader was starved: the writer is the slower one.
     Reader,
     /// Neither waited much, or both did alike.
+    #[default]
     Neither,
 }
 
@@ -262,7 +263,7 @@ pub struct Total {
 }
 
 /// What sets the pace.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bottleneck {
     /// What kind of thing it is.
     pub kind: BottleneckKind,
@@ -275,7 +276,7 @@ pub struct Bottleneck {
 }
 
 /// What kind of thing sets the pace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BottleneckKind {
     /// One stage.
@@ -287,6 +288,7 @@ pub enum BottleneckKind {
     /// Whoever reads from the last stage.
     Output,
     /// Nothing that stands out, or too little evidence.
+    #[default]
     None,
 }
 

@@ -141,7 +141,8 @@ impl Adviser<'_> {
         if tried.iter().any(|one| has_all(&one.candidate) && one.candidate.verdict.recommends()) {
             return Ok(None);
         }
-        let mut best = self.original(draft)?;
+        let original = self.original(draft)?;
+        let mut best = original.clone();
         let mut made: Vec<&Candidate> = Vec::new();
         for candidate in proved {
             let same = |one: &&Candidate| {
@@ -168,7 +169,11 @@ impl Adviser<'_> {
         }
         let text = best.draft.text();
         let is_new = tried.iter().all(|one| one.candidate.command != text);
-        Ok((best.made.len() > 1 && is_new).then(|| self.prepare(best)))
+        if best.made.len() < 2 || !is_new {
+            return Ok(None);
+        }
+        self.fly(&original, std::slice::from_mut(&mut best), &original)?;
+        Ok(Some(self.prepare(best)))
     }
 
     fn original(&mut self, draft: &Draft) -> Result<Plan, RunError> {

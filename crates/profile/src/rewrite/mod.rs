@@ -199,9 +199,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::pipeline::parse::parse;
     use contend_record::Host;
-    use contend_record::pipe::{
-        Bottleneck, BottleneckKind, Boundary, Observation, Total, WaitingSide,
-    };
+    use contend_record::pipe::Boundary;
 
     /// The draft of a pipeline on a machine with everything, in this locale.
     pub(crate) fn draft(text: &str, environment: &Environment) -> Draft {
@@ -249,38 +247,15 @@ pub(crate) mod tests {
             to: from + 1,
             bytes: Some(bytes),
             bytes_per_second: Some(bytes as f64),
-            mean_fill_bytes: None,
-            most_fill_bytes: None,
             capacity_bytes: Some(65_536),
-            writer_blocked_seconds: 0.0,
-            reader_starved_seconds: 0.0,
-            waiting_side: WaitingSide::Neither,
+            ..Boundary::default()
         };
         PipeRecord {
-            schema: String::new(),
-            command: String::new(),
-            shell: "sh".to_owned(),
-            started_at: String::new(),
-            exit_code: 0,
             wall_seconds: 1.0,
             stages: (1..=stages).map(stage).collect(),
             boundaries: (1..stages).map(boundary).collect(),
-            total: Total::default(),
-            bottleneck: Bottleneck {
-                kind: BottleneckKind::None,
-                stage: None,
-                limit: None,
-                evidence: String::new(),
-            },
-            findings: Vec::new(),
             host: Host { cpus_allowed: 2, ..Host::default() },
-            warnings: Vec::new(),
-            observation: Observation::default(),
-            runs: None,
-            candidates: Vec::new(),
-            trial: None,
-            what_if: Vec::new(),
-            calibration: None,
+            ..PipeRecord::default()
         }
     }
 

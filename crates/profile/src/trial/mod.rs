@@ -130,10 +130,11 @@ pub fn hold(
         if alone && (!open || share > BEFORE_TOGETHER) {
             alone = false;
             report(&contestants, candidates);
-            if let Some(one) = together(candidates)?
-                && let Some(text) = text_of(&one.draft, &manner.input)
-            {
-                contestants.push(Contestant::new(candidates.len(), text));
+            if let Some(one) = together(candidates)? {
+                let text = text_of(&one.draft, &manner.input);
+                if let Some(text) = text.filter(|_| one.candidate.verdict == Verdict::NotTried) {
+                    contestants.push(Contestant::new(candidates.len(), text));
+                }
                 candidates.push(one);
                 continue;
             }

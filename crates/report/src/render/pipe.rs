@@ -407,7 +407,7 @@ fn interval(estimate: &Estimate, enough: bool) -> String {
 mod tests {
     use super::*;
     use contend_record::Host;
-    use contend_record::pipe::{Finding, FindingId, Observation, OtherWaits, SCHEMA, Total};
+    use contend_record::pipe::{Finding, FindingId, OtherWaits, Total};
 
     fn record() -> PipeRecord {
         let stage = |index: usize, command: &str, on_cpu: f64, blocked: f64| Stage {
@@ -430,11 +430,6 @@ mod tests {
             ..Stage::default()
         };
         PipeRecord {
-            schema: SCHEMA.to_owned(),
-            command: String::new(),
-            shell: "bash".to_owned(),
-            started_at: String::new(),
-            exit_code: 0,
             wall_seconds: 4.0,
             stages: vec![
                 stage(
@@ -470,13 +465,7 @@ mod tests {
                 message: "Stage 2 reads in small pieces.".to_owned(),
             }],
             host: Host { cpus_allowed: 2, ..Host::default() },
-            warnings: Vec::new(),
-            observation: Observation::default(),
-            runs: None,
-            candidates: Vec::new(),
-            trial: None,
-            what_if: Vec::new(),
-            calibration: None,
+            ..PipeRecord::default()
         }
     }
 
