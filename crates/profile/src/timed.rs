@@ -175,7 +175,10 @@ impl Runner<'_> {
         let pipefail = if self.pipefail { "set -o pipefail\n" } else { "" };
         match self.setup {
             // In the same shell, but what it writes is none of the pipeline's output.
-            Some(setup) => format!("{{ {setup}\n}} >/dev/null 2>&1\n{pipefail}{text}\n"),
+            // With job control its stages would be groups of their own, which could not be ended.
+            Some(setup) => {
+                format!("{{ {setup}\n}} >/dev/null 2>&1\nset +m\n{pipefail}{text}\n")
+            }
             None => format!("{pipefail}{text}\n"),
         }
     }

@@ -47,10 +47,15 @@ impl Awk {
     }
 }
 
-/// Whether the program of an awk command does more than read and print, for all that can be told
-/// of it.
+/// Whether an awk command does more than read and print, for all that can be told of it.
 pub(super) fn does_more_than_read(simple: &Simple) -> bool {
-    let program = program_place(&simple.arguments).map(|place| &simple.arguments[place].text);
+    let place = program_place(&simple.arguments);
+    let options = &simple.arguments[..place.unwrap_or(simple.arguments.len())];
+    // gawk can load a library that edits in place, and write out what it knows.
+    if Options::read(options, &TABLE).is_none_or(|options| !options.operands.is_empty()) {
+        return true;
+    }
+    let program = place.map(|place| &simple.arguments[place].text);
     program.is_some_and(|program| {
         tokens(program).is_none_or(|tokens| {
             let starts = |token: &Token| *token == Token::Word("system".to_owned());
@@ -121,10 +126,11 @@ fn has_single_bar(tokens: &[Token]) -> bool {
 }
 
 /// Whether there is a `>` after a `print` or `printf` of the same statement, outside of all
-/// parentheses. A statement goes on after a line break behind a comma.
+/// parentheses. A statement goes on after line breaks behind a comma, and with some awks behind
+/// operators that want another value.
 fn redirects(tokens: &[Token]) -> bool {
     let (mut printing, mut depth) = (false, 0_i32);
-    let mut previous = &Token::Sign('\n');
+    let mut previous = &Token::Sign(';');
     for token in tokens {
         match token {
             Token::Word(word) if word == "print" || word == "printf" => {
@@ -133,20 +139,22 @@ fn redirects(tokens: &[Token]) -> bool {
             }
             Token::Sign('(' | '[') => depth += 1,
             Token::Sign(')' | ']') => depth -= 1,
-            Token::Sign(';' | '}') => printing = false,
-            Token::Sign('\n') if *previous != Token::Sign(',') => printing = false,
+            Token::Sign('\n') if matches!(previous, Token::Sign(',' | '&' | '|' | '?' | ':')) => {}
+            Token::Sign('\n' | ';' | '}') => printing = false,
             Token::Sign('>') if printing && depth <= 0 => return true,
             _ => {}
         }
-        previous = token;
+        if *token != Token::Sign('\n') {
+            previous = token;
+        }
     }
     false
 }
 
 /// The tokens of a program; `None` where it cannot be told where a string or a regular expression
-/// ends.
+/// begins or ends.
 fn tokens(program: &str) -> Option<Vec<Token>> {
-    let mut tokens = Vec::new();
+    let mut tokens: Vec<Token> = Vec::new();
     let mut rest = program.chars().peekable();
     while let Some(c) = rest.next() {
         match c {
@@ -157,7 +165,7 @@ fn tokens(program: &str) -> Option<Vec<Token>> {
                 skip_to(&mut rest, '"')?;
                 tokens.push(Token::Value);
             }
-            '/' if !ends_value(tokens.last()) => {
+            '/' if !ends_value(&tokens)? => {
                 skip_to(&mut rest, '/')?;
                 tokens.push(Token::Value);
             }
@@ -194,16 +202,39 @@ fn skip_to(rest: &mut impl Iterator<Item = char>, end: char) -> Option<()> {
     }
 }
 
-/// Whether a value ends here, so that `/` after it divides.
-fn ends_value(token: Option<&Token>) -> bool {
-    match token {
-        Some(Token::Value | Token::Sign(')' | ']' | '$')) => true,
-        // After these a value begins.
-        Some(Token::Word(word)) => {
-            !["print", "printf", "return", "in", "case", "else", "do"].contains(&word.as_str())
-        }
-        _ => false,
+/// Whether a value ends here, so that `/` after it divides; `None` where that takes more than a
+/// look.
+fn ends_value(tokens: &[Token]) -> Option<bool> {
+    /// After these a value begins.
+    const BEFORE_VALUES: &[&str] =
+        &["print", "printf", "return", "exit", "in", "case", "else", "do"];
+    match tokens {
+        [.., Token::Sign(')')] => after_parenthesis(tokens),
+        // As in `n++ / 2`, which is no `n + +/ 2/`.
+        [.., Token::Sign('$')]
+        | [.., Token::Sign('+'), Token::Sign('+')]
+        | [.., Token::Sign('-'), Token::Sign('-')] => None,
+        [.., Token::Value | Token::Sign(']')] => Some(true),
+        [.., Token::Word(word)] => Some(!BEFORE_VALUES.contains(&word.as_str())),
+        _ => Some(false),
     }
+}
+
+/// Whether the parentheses that end here hold a value: after a condition a statement begins.
+fn after_parenthesis(tokens: &[Token]) -> Option<bool> {
+    let mut depth = 0;
+    let opening = tokens.iter().rposition(|token| {
+        match token {
+            Token::Sign(')') => depth += 1,
+            Token::Sign('(') => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })?;
+    Some(match &tokens[..opening] {
+        [.., Token::Word(word)] => !["if", "while", "for", "switch"].contains(&word.as_str()),
+        _ => true,
+    })
 }
 
 #[cfg(test)]
@@ -246,6 +277,12 @@ mod tests {
             "awk '{ print | \"sort\" }'",
             "awk '{ print \"a' f",
             "awk '/[/]/ { print }'",
+            "awk '{ print 1 &&\n2 >> \"f\" }'",
+            "awk '{ print 1,\n\n2 >> \"f\" }'",
+            "awk '{ m = n++ / 2; print NR >> \"f\"; k = n / 2; print }'",
+            "awk '{ if (x) /\"/; print 1 > \"f\"; y = \"\" }'",
+            "awk '{ exit /\"/; print 1 > \"f\" }'",
+            "awk -i inplace '{ print }' f",
         ] {
             assert_eq!(Awk::read(&simple(text)), None, "{text}");
         }
@@ -256,6 +293,9 @@ mod tests {
             "awk '{ gsub(/[a-z]+>/, \"x\"); print; if ($1 > 2) print }'",
             "awk -F '[= ]' '{ s += $10; n++ } END { print s / n }'",
             "awk '{ print a[$1 > 2] }'",
+            "awk '{ s += ($1 + $2) / 2; t = (s) / 4 } END { print s / (t + 1) }'",
+            "awk '{ print $1\n if ($2 > 3) n++\n}'",
+            "awk '{ if (/a\"b/) n++ } END { print n / 2 \"/\" }'",
         ] {
             assert!(Awk::read(&simple(text)).is_some(), "{text}");
         }

@@ -40,6 +40,10 @@ fn lines(simple: &Simple, name: &str) -> Option<Lines> {
     if simple.name() != name {
         return None;
     }
+    // `+5` is an old way to write `-n +5`.
+    if is_counted_from_start(simple) {
+        return None;
+    }
     // `-5` is an old way to write `-n 5`.
     let arguments: Vec<Word> = simple
         .arguments
@@ -63,6 +67,11 @@ fn lines(simple: &Simple, name: &str) -> Option<Lines> {
     (files.len() <= 1).then_some(Lines { count, files, places: options.operands })
 }
 
+/// Whether the first argument is a count in the old way, from the beginning.
+pub(super) fn is_counted_from_start(simple: &Simple) -> bool {
+    simple.arguments.first().is_some_and(|word| word.text.starts_with('+'))
+}
+
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -83,7 +92,7 @@ mod tests {
         for text in ["head -n -5", "head -c 5", "head -n 1K", "head a b", "head -v f", "tail"] {
             assert_eq!(count(text), None, "{text}");
         }
-        for text in ["tail -f", "tail -n +5", "tail -F x", "head"] {
+        for text in ["tail -f", "tail -n +5", "tail +5", "tail +5f x", "tail -F x", "head"] {
             assert_eq!(tail(&simple(text)), None, "{text}");
         }
     }

@@ -25,6 +25,9 @@ use brush_parser::ast::{
 };
 use brush_parser::{Parser, ParserOptions};
 
+/// Folders in which a program is what its name says.
+pub const SYSTEM_FOLDERS: &[&str] = &["/bin", "/usr/bin", "/usr/local/bin"];
+
 /// A word of a command, with what the shell makes of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
@@ -118,9 +121,14 @@ impl Simple {
         }
     }
 
-    /// The program's name without its folder.
+    /// The program's name, without the folder if that is one of the system's: what stands
+    /// elsewhere may be anything, whatever its name.
     pub fn name(&self) -> &str {
-        self.program.text.rsplit('/').next().unwrap_or(&self.program.text)
+        let text = self.program.text.as_str();
+        match text.rsplit_once('/') {
+            Some((folder, name)) if SYSTEM_FOLDERS.contains(&folder) => name,
+            _ => text,
+        }
     }
 
     /// The value of a variable that is set for it alone.
@@ -194,6 +202,8 @@ pub(crate) mod tests {
         let read = simple(text);
         assert_eq!(read.text(), text);
         assert_eq!(read.name(), "grep");
+        assert_eq!(simple("./sort -u").name(), "./sort");
+        assert_eq!(simple("/home/me/bin/sort").name(), "/home/me/bin/sort");
         assert_eq!((read.variable("LC_ALL"), read.variable("X")), (Some("C"), Some("a b")));
         let texts: Vec<_> = read.arguments.iter().map(|word| word.text.as_str()).collect();
         assert_eq!(texts, ["-e", "a|b", "c d", "e f", "x=y"]);

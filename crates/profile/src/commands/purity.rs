@@ -55,10 +55,16 @@ pub fn is_pure(simple: &Simple) -> bool {
             let writes = ['o', 'R', sort::COMPRESS];
             takes(&sort::TABLE).is_some_and(|options| {
                 let at_random = options.values('k').any(|key| key.contains('R'));
-                !at_random && !writes.iter().any(|&letter| options.has(letter))
+                let old = |place: &usize| simple.arguments[*place].text.starts_with('+');
+                !at_random
+                    && !writes.iter().any(|&letter| options.has(letter))
+                    && !options.operands.iter().any(old)
             })
         }
-        "tail" => head::tail(simple).is_some() || takes(&head::TABLE).is_some(),
+        "tail" => {
+            let read = head::tail(simple).is_some() || takes(&head::TABLE).is_some();
+            read && !head::is_counted_from_start(simple)
+        }
         "uniq" => super::uniq::read(simple).is_some(),
         name => PURE.contains(&name),
     }
@@ -269,6 +275,10 @@ mod tests {
             "sort --compress-program=x",
             "grep -r x .",
             "shuf f",
+            "tail +3f f",
+            "sort +1 f",
+            "./sort f",
+            "/tmp/cat f",
             "sed -n '/x/w f'",
         ] {
             assert!(!is_pure(&simple(text)), "{text}");

@@ -255,7 +255,8 @@ impl Script<'_> {
         let delimiter = self.delimiter()?;
         let from = self.until(delimiter, false)?;
         let to = self.until(delimiter, false)?;
-        let touches_lines = |text: &str| text.contains('\n') || has_escape(text, &['n']);
+        let touches_lines =
+            |text: &str| text.contains('\n') || has_escape(text, &['n', 'o', 'd', 'x', 'c', '\n']);
         (!touches_lines(&from) && !touches_lines(&to)).then_some(Action::Transliterate { from, to })
     }
 

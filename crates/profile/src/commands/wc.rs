@@ -22,10 +22,11 @@ pub fn counts_lines(simple: &Simple) -> bool {
         })
 }
 
-/// Whether it counts a single thing.
+/// Whether it counts a single thing, of its standard input.
 pub fn counts_one_thing(simple: &Simple) -> bool {
     simple.name() == "wc"
-        && Options::read(&simple.arguments, &TABLE).is_some_and(|options| options.given.len() == 1)
+        && Options::read(&simple.arguments, &TABLE)
+            .is_some_and(|options| options.given.len() == 1 && options.operands.is_empty())
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! What is known of commands by their name, where observation cannot tell.
 
+use crate::commands::awk::Awk;
+use crate::commands::grep::Grep;
+use crate::commands::sed::Sed;
 use crate::commands::sort::Sort;
-use crate::commands::{Simple, purity};
+use crate::commands::{Simple, purity, wc};
 
 /// Commands that need all of their input before they can write any output.
 const HOLDERS: &[&str] = &["cksum", "shuf", "sort", "tac", "tail", "tsort", "wc"];
@@ -31,11 +34,32 @@ pub fn keeps_size(command: &str) -> bool {
     }
 }
 
+/// Whether the command reads its input to the end, as long as nothing stops it.
+pub fn reads_all(command: &str) -> bool {
+    let Some(simple) = Simple::read(command) else { return false };
+    match simple.name() {
+        "cat" | "cut" | "sort" | "tr" | "uniq" => true,
+        "grep" | "egrep" | "fgrep" => Grep::read(&simple).is_some_and(|grep| {
+            grep.is_plain_filter() || grep.options.has_only("EFGPeiyvwxsahUzc")
+        }),
+        "sed" => Sed::read(&simple).is_some(),
+        "awk" | "gawk" | "mawk" => {
+            Awk::read(&simple).is_some_and(|awk| !awk.program.contains("exit"))
+        }
+        "wc" => wc::counts_lines(&simple),
+        _ => false,
+    }
+}
+
 /// The size of the files that the command names as its input, if they are all regular files.
-pub fn named_bytes(command: &str) -> Option<u64> {
+/// After a set-up, which may go to another folder, only whole paths are known.
+pub fn named_bytes(command: &str, after_setup: bool) -> Option<u64> {
     let simple = Simple::read(command)?;
     let mut sum = 0;
     for file in purity::named_files(&simple)? {
+        if after_setup && !file.text.starts_with('/') {
+            return None;
+        }
         let data = std::fs::metadata(&file.text).ok().filter(std::fs::Metadata::is_file)?;
         sum += data.len();
     }
@@ -79,15 +103,29 @@ mod tests {
     }
 
     #[test]
+    fn what_may_end_early_is_known() {
+        for whole in ["cat f", "grep -c x f", "sed s/a/b/ f", "awk '{ print }'", "wc -l"] {
+            assert!(reads_all(whole), "{whole}");
+        }
+        for early in ["head f", "grep -q x", "grep -m 1 x", "sed 5q", "awk '{ exit }'", "wc -c f"] {
+            assert!(!reads_all(early), "{early}");
+        }
+    }
+
+    #[test]
     fn the_size_of_named_files_is_theirs_together() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| format!("{}/{name}", folder.path().display());
         std::fs::write(path("a"), "12345").expect("room");
         std::fs::write(path("b"), "123").expect("room");
         let (a, b) = (path("a"), path("b"));
+        let named_bytes = |text: &str| super::named_bytes(text, false);
         assert_eq!(named_bytes(&format!("cat {a} {b}")), Some(8));
         assert_eq!(named_bytes(&format!("sed s/a/b/ <{a}")), Some(5));
         assert_eq!(named_bytes(&format!("grep x {a}")), Some(5));
+        assert_eq!(super::named_bytes(&format!("cat {a}"), true), Some(5));
+        assert_eq!(super::named_bytes("cat Cargo.toml", true), None);
+        assert!(super::named_bytes("cat Cargo.toml", false) > Some(0));
         for unknown in ["cat".to_owned(), format!("cat {a} -"), format!("cat {}", path("none"))] {
             assert_eq!(named_bytes(&unknown), None, "{unknown}");
         }

@@ -143,7 +143,7 @@ impl<'a> Watch<'a> {
             .map(|(text, &pid)| {
                 let may_trace = tracing::safe_before_exec(text, setup);
                 let command = &parsed.text[text.span.clone()];
-                RunningStage::open(pid, command, may_trace, &mut *buffer)
+                RunningStage::open(pid, (command, setup.is_some()), may_trace, &mut *buffer)
             })
             .collect();
         let shell_program = tracing::executable(shell.pid()).unwrap_or_default();

@@ -124,7 +124,7 @@ pub(super) struct Ended {
 impl RunningStage {
     pub(super) fn open(
         pid: Pid,
-        text: &str,
+        (text, after_setup): (&str, bool),
         may_trace: bool,
         buffer: &mut [u8],
     ) -> std::io::Result<Self> {
@@ -150,7 +150,7 @@ impl RunningStage {
             sorts: known::sorts(text),
             temporary: Io::default(),
             input_file_bytes: None,
-            named_bytes: known::named_bytes(text),
+            named_bytes: known::named_bytes(text, after_setup),
             asked_to_end: None,
             ended: None,
             lingered: None,

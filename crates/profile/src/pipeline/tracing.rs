@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use contend_sys::Pid;
 
 use super::parse::StageText;
+use crate::commands::SYSTEM_FOLDERS;
 
 /// Programs, by the name of their executable file, that never replace themselves.
 const PROGRAMS: &[&str] = &[
@@ -158,9 +159,7 @@ fn is_the_system_s(path: &Path) -> bool {
     let root_s =
         |path: &Path| path.metadata().is_ok_and(|data| data.uid() == 0 && data.mode() & 0o022 == 0);
     let folder = path.parent().unwrap_or(Path::new(""));
-    ["/bin", "/usr/bin", "/usr/local/bin"].iter().any(|known| folder == Path::new(known))
-        && root_s(folder)
-        && root_s(path)
+    SYSTEM_FOLDERS.iter().any(|known| folder == Path::new(known)) && root_s(folder) && root_s(path)
 }
 
 fn has_capabilities(path: &Path) -> bool {
@@ -169,7 +168,7 @@ fn has_capabilities(path: &Path) -> bool {
 }
 
 /// A script would be executed by another program.
-fn is_elf(path: &Path) -> bool {
+pub fn is_elf(path: &Path) -> bool {
     let mut magic = [0; 4];
     File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
         && magic == *b"\x7fELF"

@@ -3,6 +3,7 @@
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Replacement, Situation};
+use crate::commands::grep::Grep;
 use crate::commands::options::{Options, Table};
 use crate::commands::purity::is_pure;
 use crate::commands::{Simple, Word, wc};
@@ -78,9 +79,16 @@ fn is_filter(stage: &Stage) -> bool {
     simple.is_some_and(|simple| {
         // Of a file wc knows how large the counts can get, and leaves less room between them.
         let counts_several = simple.name() == "wc" && !wc::counts_one_thing(simple);
+        // Through such a name a file is opened anew, and read from its beginning each time.
+        let opens_anew = ["/dev/", "/proc/"];
+        let by_name = |word: &Word| opens_anew.iter().any(|folder| word.text.starts_with(folder));
+        // In a file grep sees a hole, which is no text, before it comes to it.
+        let sees_holes = Grep::read(simple).is_some_and(|grep| !grep.reads_anything_as_text());
         FILTERS.contains(&simple.name())
             && is_pure(simple)
             && !counts_several
+            && !sees_holes
+            && !simple.arguments.iter().any(by_name)
             && !simple.arguments.iter().any(|word| word.text.contains("colo"))
     })
 }
@@ -104,7 +112,15 @@ mod tests {
         assert_eq!(changed("cat -u f | LC_ALL=C sort"), ["LC_ALL=C sort <f"]);
         assert_eq!(safety(RewriteId::DropCat, "cat f | sort"), Safety::Always);
         assert_eq!(safety(RewriteId::DropCat, "cat f | wc -c"), Safety::Always);
-        for text in ["cat f | python3 x", "cat f | wc", "cat f | wc -lc"] {
+        assert_eq!(safety(RewriteId::DropCat, "cat f | grep -a x"), Safety::Always);
+        for text in [
+            "cat f | python3 x",
+            "cat f | wc",
+            "cat f | wc -lc",
+            "cat f | wc -l - f",
+            "cat f | grep x",
+            "cat f | sort /dev/stdin /dev/stdin",
+        ] {
             assert_eq!(safety(RewriteId::DropCat, text), Safety::ThisData, "{text}");
         }
     }

@@ -11,6 +11,7 @@ use contend_sys::{Pid, Signal, child, spawn};
 
 use crate::commands::Simple;
 use crate::pipeline::parse::Parsed;
+use crate::pipeline::tracing::is_elf;
 
 /// Implementations of `awk`, by the names under which they are installed.
 const AWKS: &[&str] = &["mawk", "gawk", "busybox", "original-awk", "nawk"];
@@ -82,7 +83,10 @@ impl Environment {
                 ("variable", Some(name), Some(value)) => {
                     environment.locale.insert(name.to_owned(), value.to_owned());
                 }
-                ("file", Some(name), Some(path)) if path.contains('/') && !path.contains(' ') => {
+                // A script under a known name may do anything.
+                ("file", Some(name), Some(path))
+                    if path.contains('/') && !path.contains(' ') && is_elf(Path::new(path)) =>
+                {
                     environment.files.insert(name.to_owned(), Program::at(Path::new(path)));
                 }
                 ("version", Some(name), Some(version)) => {

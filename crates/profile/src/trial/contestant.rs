@@ -125,17 +125,14 @@ impl Contestant {
 
     /// Says how it stands now that there is no more time: what few rounds cannot decide is left
     /// open, unless all of them say the same.
-    pub fn finish(&mut self, seed: u64) {
-        let qualified = self.qualified.is_some();
+    pub fn finish(&mut self) {
         if self.samples.count() < FEWEST
             && let Some(mut earlier) = self.qualified.take()
         {
             earlier.append(std::mem::take(&mut self.samples));
             self.samples = earlier;
-        } else if qualified {
-            self.judge(seed);
         }
-        if self.verdict.is_some() {
+        if self.verdict.is_some() || self.samples.count() == 0 {
             return;
         }
         let range = range(&self.samples.wall_ratios).filter(|_| self.samples.count() >= FEWEST);
@@ -147,13 +144,15 @@ impl Contestant {
     }
 
     /// Notes in the candidate what was measured.
-    pub fn report(&self, candidate: &mut Candidate) {
+    pub fn report(&self, candidate: &mut Candidate, seed: u64) {
         let estimate = |samples: &[f64]| {
-            let mut estimate = Estimate::from_samples(samples.to_vec(), 0)?;
-            estimate.ci95 = interval(samples, 0)?;
+            let mut estimate = Estimate::from_samples(samples.to_vec(), seed)?;
+            estimate.ci95 = interval(samples, seed)?;
             Some(estimate)
         };
-        candidate.verdict = self.verdict.unwrap_or(Verdict::Unclear);
+        let untried = self.samples.count() == 0 && self.qualified.is_none();
+        candidate.verdict =
+            self.verdict.unwrap_or(if untried { Verdict::NotTried } else { Verdict::Unclear });
         candidate.difference.clone_from(&self.difference);
         candidate.output_equal = match (&self.difference, self.samples.walls.is_empty()) {
             (Some(_), _) if self.verdict == Some(Verdict::Wrong) => Some(false),
@@ -197,7 +196,7 @@ mod tests {
                 one.judge(1);
             }
         }
-        one.finish(1);
+        one.finish();
         one.verdict.expect("finished")
     }
 
@@ -232,14 +231,14 @@ mod tests {
             for ratio in ratios {
                 one.add((*ratio, 1.0), (1.0, 1.0));
             }
-            one.finish(1);
-            one.verdict.expect("finished")
+            one.finish();
+            one.verdict
         };
-        assert_eq!(judged(&[0.5, 0.6, 0.7]), Verdict::Faster);
-        assert_eq!(judged(&[0.5, 0.6, 1.0]), Verdict::Unclear);
-        assert_eq!(judged(&[0.5, 0.6]), Verdict::Unclear);
-        assert_eq!(judged(&[]), Verdict::Unclear);
-        assert_eq!(judged(&[0.5, 0.6, 0.7, 0.5, 0.6, 0.7, 0.8]), Verdict::Faster);
+        assert_eq!(judged(&[0.5, 0.6, 0.7]), Some(Verdict::Faster));
+        assert_eq!(judged(&[0.5, 0.6, 1.0]), Some(Verdict::Unclear));
+        assert_eq!(judged(&[0.5, 0.6]), Some(Verdict::Unclear));
+        assert_eq!(judged(&[]), None, "it did not run");
+        assert_eq!(judged(&[0.5, 0.6, 0.7, 0.5, 0.6, 0.7, 0.8]), Some(Verdict::Faster));
     }
 
     #[test]

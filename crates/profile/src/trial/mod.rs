@@ -129,7 +129,7 @@ pub fn hold(
         let open = contestants.iter().any(Contestant::in_question);
         if alone && (!open || share > BEFORE_TOGETHER) {
             alone = false;
-            report(&contestants, candidates);
+            report(&contestants, candidates, manner.seed);
             if let Some(one) = together(candidates)? {
                 let text = text_of(&one.draft, &manner.input);
                 if let Some(text) = text.filter(|_| one.candidate.verdict == Verdict::NotTried) {
@@ -156,9 +156,9 @@ pub fn hold(
     let settled = !contestants.iter().any(Contestant::in_question);
     let seconds = begun.elapsed().as_secs_f64();
     for contestant in &mut contestants {
-        contestant.finish(manner.seed);
+        contestant.finish();
     }
-    report(&contestants, candidates);
+    report(&contestants, candidates, manner.seed);
     let mut best = winner(candidates);
     let mut confirmed = None;
     while let Some(place) = best {
@@ -189,9 +189,9 @@ pub fn hold(
 }
 
 /// Notes what was measured so far.
-fn report(contestants: &[Contestant], candidates: &mut [Prepared]) {
+fn report(contestants: &[Contestant], candidates: &mut [Prepared], seed: u64) {
     for contestant in contestants {
-        contestant.report(&mut candidates[contestant.place].candidate);
+        contestant.report(&mut candidates[contestant.place].candidate, seed);
     }
 }
 
@@ -217,8 +217,12 @@ struct Confirmed {
     walls: [f64; 2],
 }
 
+/// A change that saves CPU time alone may take so much longer in a few runs by chance.
+const MUCH_SLOWER: f64 = 0.1;
+
 /// Runs original and winner on the whole input, where the trial had only part of it: once, and
-/// twice more if the winner was slower there.
+/// twice more if the winner did not keep what it promised there. They take turns to be first, the
+/// winner at the beginning: whoever is second finds more in the caches.
 fn confirm(
     manner: &Manner<'_>,
     original: &Draft,
@@ -231,14 +235,27 @@ fn confirm(
     let run = |draft: &Draft, to: &File| {
         manner.runner.run(&draft.text_with_output(), stdin.as_ref(), to, limit)
     };
-    let mut walls = [Vec::new(), Vec::new()];
+    let (mut walls, mut cpus) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    let faster = winner.candidate.verdict == Verdict::Faster;
+    let keeps = |walls: &[Vec<f64>; 2], cpus: &[Vec<f64>; 2]| {
+        let of = |samples: &[Vec<f64>; 2]| {
+            median(&samples[1]).unwrap_or(0.0) / median(&samples[0]).unwrap_or(0.0).max(1e-9)
+        };
+        // A cheaper one takes no less time, so that it would seem slower every second time.
+        if faster { of(walls) < 1.0 } else { of(cpus) < 1.0 && of(walls) < 1.0 + MUCH_SLOWER }
+    };
     for round in 0..3 {
-        let reference = run(original, &ours)?;
-        check_room(&ours, 1)?;
+        let before = (round == 1).then(|| run(original, &ours)).transpose()?;
         let timed = run(&winner.draft, &theirs)?;
-        check_room(&theirs, 0)?;
-        walls[0].push(reference.wall.as_secs_f64());
-        walls[1].push(timed.wall.as_secs_f64());
+        check_room(&theirs, 1)?;
+        let reference = before.map_or_else(|| run(original, &ours), Ok)?;
+        check_room(&ours, 0)?;
+        for (samples, value) in walls.iter_mut().zip([reference.wall, timed.wall]) {
+            samples.push(value.as_secs_f64());
+        }
+        for (samples, value) in cpus.iter_mut().zip([reference.cpu(), timed.cpu()]) {
+            samples.push(value.as_secs_f64());
+        }
         let (own, other) = (reference.status.shell_code(), timed.status.shell_code());
         if let Some(found) = found_difference((&ours, own), (&theirs, other))? {
             let candidate = &mut winner.candidate;
@@ -247,12 +264,13 @@ fn confirm(
             candidate.verdict = Verdict::Wrong;
             return Ok(Some(Confirmed { same: false, walls: [0.0, 0.0] }));
         }
-        if round == 0 && timed.wall < reference.wall {
+        if round == 0 && keeps(&walls, &cpus) {
             break;
         }
     }
+    let kept = keeps(&walls, &cpus);
     let walls = walls.map(|walls| median(&walls).unwrap_or(0.0));
-    if walls[1] > walls[0] {
+    if !kept {
         winner.candidate.verdict = Verdict::Unclear; // only the sample was quicker
     }
     Ok(Some(Confirmed { same: true, walls }))
@@ -412,12 +430,16 @@ impl<'a> Arena<'a> {
     }
 }
 
-/// The text that is run. A sample is given as standard input.
+/// The text that is run. A sample is given as standard input, which `None` could not take in place
+/// of its file.
 fn text_of(draft: &Draft, input: &Input) -> Option<String> {
     let first = draft.stages.first()?.simple.as_ref();
     let names_file = first.is_some_and(|simple| matches!(source(simple), Source::File(_)));
-    if !input.in_place_of_file || !names_file {
+    if !input.in_place_of_file {
         return Some(draft.text_with_output());
+    }
+    if !names_file {
+        return None; // it would read all of the file
     }
     let mut changed = draft.clone();
     changed.stages[0].text = from_standard_input(first?)?.text();

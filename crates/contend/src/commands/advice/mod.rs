@@ -142,7 +142,7 @@ fn look(
     line.show("looking for changes …");
     let readable = Readable::of(&draft, how, kept);
     let pilot = match &readable.file {
-        Some(file) => pilot(record, file, runner)?,
+        Some(file) => pilot(record, file, runner).inspect_err(|_| line.clear())?,
         None => None,
     };
     let mut adviser = Adviser { record, environment: &environment, calibration, pilot };
@@ -152,7 +152,16 @@ fn look(
     if let Some(trial) = &settings.advice.trial {
         let tried = try_out(trial, runner, &draft, &mut prepared, readable, line, &mut adviser);
         match tried {
-            Ok(trial) => record.trial = Some(trial),
+            Ok((trial, problem)) => {
+                record.trial = Some(trial);
+                match problem {
+                    None | Some(TrialError::Run(RunError::Interrupted(_))) => {}
+                    Some(problem) => {
+                        let problem = anyhow::Error::new(problem);
+                        warn(record, format!("copies could not be run at once: {problem:#}"));
+                    }
+                }
+            }
             Err(TrialError::Run(RunError::Interrupted(_))) => {}
             Err(error) => {
                 record.candidates = prepared.into_iter().map(|one| one.candidate).collect();
@@ -181,7 +190,8 @@ fn pilot<'a>(record: &PipeRecord, file: &File, runner: Runner<'a>) -> Result<Opt
     Ok(Some(Pilot::new(runner, sample.file, budget)))
 }
 
-/// Tries the candidates on as much of the input as suits the budget.
+/// Tries the candidates on as much of the input as suits the budget. Also returns why copies could
+/// not be run, if so.
 fn try_out(
     settings: &TrialSettings,
     runner: Runner<'_>,
@@ -190,7 +200,7 @@ fn try_out(
     readable: Readable,
     line: StatusLine,
     adviser: &mut Adviser<'_>,
-) -> Result<Trial, TrialError> {
+) -> Result<(Trial, Option<TrialError>), TrialError> {
     let under_load = !settings.copies.is_empty();
     let tried = prepared.iter().filter(|one| one.is_worth_trying(under_load)).count();
     let manner = manner(adviser.record, settings, runner, draft, tried, readable)?;
@@ -199,15 +209,20 @@ fn try_out(
         let percent = 100.0 * share.min(1.0);
         line.show(&format!("trying: round {rounds}, {percent:.0} % of the budget …"));
     });
+    let mut problem = None;
     if let Ok(trial) = &mut result
         && under_load
         && !prepared.is_empty()
     {
         line.show("trying several copies at once …");
-        trial.load = trial::load::sweep(&manner, draft, prepared, &settings.copies)?;
+        match trial::load::sweep(&manner, draft, prepared, &settings.copies) {
+            Ok(load) => trial.load = load,
+            // What was found out alone stands.
+            Err(error) => problem = Some(error),
+        }
     }
     line.clear();
-    result
+    Ok((result?, problem))
 }
 
 fn manner<'a>(

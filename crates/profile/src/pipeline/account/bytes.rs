@@ -64,6 +64,10 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
     });
     let read = |io: Io| io.read_bytes.saturating_sub(raw.startup_reads.unwrap_or(0));
     stage.bytes_in = input.or(io.map(read));
+    let all = known::reads_all(&stage.command) && raw.status == ExitStatus::Exited(0);
+    if input.is_some() && !all {
+        mark(stage, &["bytes_in"]);
+    }
     stage.bytes_out = io.map(|io| io.write_bytes);
     stage.reads = io.map(|io| io.reads);
     stage.writes = io.map(|io| io.writes);
@@ -294,6 +298,8 @@ mod tests {
         let stage = RawStage { io: io(8_000, 5), named_bytes: Some(1_000), ..raw_stage() };
         let known = &named(&["grep -c x f"], std::slice::from_ref(&stage))[0];
         assert_eq!((known.bytes_in, known.approximate.len()), (Some(1_000), 1), "the peak memory");
+        let may_end_early = &named(&["head -n 1 f"], std::slice::from_ref(&stage))[0];
+        assert!(may_end_early.approximate.iter().any(|field| field == "bytes_in"));
         let early = RawStage { named_bytes: Some(1_000_000), ..stage };
         let approximate = &named(&["head -n 1 f"], &[early])[0].approximate;
         assert!(approximate.iter().any(|field| field == "bytes_in"));
