@@ -153,6 +153,9 @@ pub struct Trial {
     pub budget_seconds: f64,
     /// Whether it ended because nothing was in question any more.
     pub settled: bool,
+    /// Whether it ended because contend was asked to end.
+    #[serde(default)]
+    pub interrupted: bool,
     /// The original's wall time.
     pub original_wall_seconds: Option<Estimate>,
     /// The original's user and system time.
@@ -177,6 +180,7 @@ impl Trial {
             seconds: 0.0,
             budget_seconds,
             settled: true,
+            interrupted: false,
             original_wall_seconds: None,
             original_cpu_seconds: None,
             winner: None,

@@ -35,6 +35,8 @@ pub enum WarningId {
     NoAdvice,
     /// A stage had failed in what was profiled and tried.
     FailedStage,
+    /// The pipeline would change something each time that it is run, so nothing can be tried.
+    NotRepeatable,
     /// Only the beginning of standard input was read.
     PartOfInput,
 }

@@ -41,7 +41,7 @@ Columns:
                          another pipe, terminal; `stopped` by Ctrl-Z.
   ?                      What no look could explain.
   in, out                Bytes read and written; `~` marks what is not exact.
-  reads, writes          System calls for that.
+  reads, writes          System calls for that; a dozen reads load the program.
   switches               How often it left a CPU, by itself or not.
   memory                 Peak of its resident set, without what it got from the shell.
   1st out                When its first output was seen.

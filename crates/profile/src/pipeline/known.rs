@@ -24,6 +24,19 @@ pub fn sorts(command: &str) -> bool {
     program(command) == Some("sort") && !other
 }
 
+/// Whether the command writes nowhere but to its output.
+pub fn writes_output_alone(command: &str) -> bool {
+    Simple::read(command).is_some_and(|simple| purity::is_pure(&simple))
+}
+
+/// Whether the command may write to standard error though all is well: grep says there that its
+/// input is no text.
+pub fn may_remark(command: &str) -> bool {
+    Simple::read(command)
+        .and_then(|simple| Grep::read(&simple))
+        .is_some_and(|grep| !grep.reads_anything_as_text())
+}
+
 /// Whether the command gives out as many bytes as it is given, but for a newline at the end.
 pub fn keeps_size(command: &str) -> bool {
     let Some(simple) = Simple::read(command) else { return false };

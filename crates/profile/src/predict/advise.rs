@@ -9,7 +9,7 @@ use contend_record::pipe::PipeRecord;
 use super::calibration::Calibration;
 use super::model::{Forecast, Model, StageCost};
 use super::pilot::{Pilot, StageTime, Walk};
-use crate::rewrite::draft::Draft;
+use crate::rewrite::draft::{Draft, Stage};
 use crate::rewrite::environment::Environment;
 use crate::rewrite::{Change, Situation, changes};
 use crate::timed::RunError;
@@ -18,6 +18,8 @@ use crate::timed::RunError;
 const PILOT_ERROR: f64 = 0.25;
 /// One from the original's service times alone.
 const COSTS_ERROR: f64 = 0.30;
+/// So many times its working time in CPU time, and a stage has threads.
+const THREADS: f64 = 1.2;
 /// A change that brings less than this part of the wall or CPU time is not put together with
 /// others.
 const WORTHWHILE: f64 = 0.02;
@@ -428,9 +430,17 @@ fn adopt(plan: &mut Plan, walk: &Walk, reference: &Walk, costs: &[StageCost], or
             return;
         }
         spread = spread.max(new.spread).max(old.iter().map(|time| time.spread).fold(0.0, f64::max));
+        let service = whole(|c| c.service) * new.service / sum(|time| time.service);
+        let cpu = whole(|c| c.cpu) * new.cpu / sum(|time| time.cpu).max(1e-9);
+        // A sort has threads only with more data than the pilot's; another program has none then.
+        let had_threads = whole(|c| c.cpu) > THREADS * whole(|c| c.service);
+        let other_program = stage.origin.iter().all(|&index| {
+            let name = |stage: &Stage| stage.simple.as_ref().map(|s| s.name().to_owned());
+            name(&original.stages[index]) != name(stage)
+        });
         adopted.push(StageCost {
-            service: whole(|c| c.service) * new.service / sum(|time| time.service),
-            cpu: whole(|c| c.cpu) * new.cpu / sum(|time| time.cpu).max(1e-9),
+            service: if had_threads && other_program { service.max(cpu) } else { service },
+            cpu,
             held,
             start_up: new.start_up,
         });

@@ -48,6 +48,9 @@ pub enum QuestionError {
         /// How many there are.
         stages: usize,
     },
+    /// Everything would be left out.
+    #[error("`{0}`: no stage would be left")]
+    NoneLeft(String),
     /// Only neighbours can become one.
     #[error("`{0}`: only a stage and the one after it can be fused, as in 'fuse 2,3'")]
     NoNeighbours(String),
@@ -61,7 +64,8 @@ impl Question {
     pub fn read(text: &str, stages: usize) -> Result<Self, QuestionError> {
         let mut changes = Vec::new();
         let mut left = stages;
-        for part in text.split(';').map(str::trim) {
+        let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
+        for part in parts {
             let change = change(part).ok_or_else(|| QuestionError::Unknown(part.to_owned()))?;
             let fuses = part.strip_prefix("fuse");
             if fuses.is_some_and(|pair| !are_neighbours(pair)) {
@@ -79,10 +83,13 @@ impl Question {
             if matches!(change, Change::Fuse { .. } | Change::Drop { .. }) {
                 left -= 1;
                 if left == 0 {
-                    return Err(QuestionError::Unknown(part.to_owned()));
+                    return Err(QuestionError::NoneLeft(part.to_owned()));
                 }
             }
             changes.push(change);
+        }
+        if changes.is_empty() {
+            return Err(QuestionError::Unknown(text.to_owned()));
         }
         Ok(Self { text: text.to_owned(), changes })
     }

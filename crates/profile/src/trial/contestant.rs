@@ -15,6 +15,8 @@ const LOOKS: [usize; 5] = [ENOUGH, 10, 18, 32, MOST];
 const MOST: usize = 60;
 /// A difference of less than this part is none that matters.
 const MATTERS: f64 = 0.01;
+/// What as few as three runs must all show.
+const MUCH: f64 = 0.05;
 /// An interval of this half width around no difference is narrow enough.
 const NARROW: f64 = 0.02;
 /// CPU time must be less by this part to be worth a change that saves no wall time.
@@ -136,9 +138,12 @@ impl Contestant {
             return;
         }
         let range = range(&self.samples.wall_ratios).filter(|_| self.samples.count() >= FEWEST);
+        // Of a few alone only much says anything.
+        let enough = self.qualified.is_some() || self.samples.count() >= ENOUGH;
+        let matters = if enough { MATTERS } else { MUCH };
         self.verdict = Some(match range {
-            Some([_, most]) if most < 1.0 - MATTERS => Verdict::Faster,
-            Some([least, _]) if least > 1.0 + MATTERS => Verdict::Slower,
+            Some([_, most]) if most < 1.0 - matters => Verdict::Faster,
+            Some([least, _]) if least > 1.0 + matters => Verdict::Slower,
             _ => Verdict::Unclear,
         });
     }

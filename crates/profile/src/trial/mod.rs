@@ -179,6 +179,7 @@ pub fn hold(
         seconds,
         budget_seconds: manner.budget.as_secs_f64(),
         settled,
+        interrupted: manner.runner.signals.interrupted().is_some(),
         original_wall_seconds: Estimate::from_samples(arena.walls.clone(), manner.seed),
         original_cpu_seconds: Estimate::from_samples(arena.cpus.clone(), manner.seed),
         winner: best,
@@ -292,7 +293,7 @@ fn found_difference(ours: (&File, i32), theirs: (&File, i32)) -> Result<Option<S
     Ok(match found {
         Some(found) => Some(found.to_string()),
         None if ours.1 != theirs.1 => {
-            Some(format!("the same output, but status {} instead of {}", theirs.1, ours.1))
+            Some(format!("status {} instead of {}, with the same output", theirs.1, ours.1))
         }
         None => None,
     })

@@ -8,6 +8,7 @@ use contend_record::advice::{
 };
 use contend_record::pipe::PipeRecord;
 use contend_record::stats::Estimate;
+use contend_record::warning::WarningId;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::layout::{
@@ -78,6 +79,9 @@ fn candidates(out: &mut String, record: &PipeRecord, width: usize) {
         .filter(|(_, candidate)| was_tried(record, candidate) || is_promising(record, candidate))
         .collect();
     if shown.is_empty() {
+        if tried {
+            left_out(out, record, &shown, width);
+        }
         return;
     }
     let heading = if tried { "Changes that were tried" } else { "Worth trying" };
@@ -86,7 +90,8 @@ fn candidates(out: &mut String, record: &PipeRecord, width: usize) {
         one(out, record, number + 1, candidate, width);
     }
     left_out(out, record, &shown, width);
-    if !tried && !shown.iter().any(|(_, one)| was_tried(record, one)) {
+    let can_be_tried = !record.warnings.iter().any(|w| w.id == WarningId::NotRepeatable);
+    if !tried && can_be_tried && !shown.iter().any(|(_, one)| was_tried(record, one)) {
         let note = "Predicted, not measured: --try runs them on the same input, compares every \
                     byte and says which is best.";
         dimmed(out, note, width);
@@ -163,10 +168,10 @@ fn one(out: &mut String, record: &PipeRecord, number: usize, candidate: &Candida
         rewrite_name(candidate.rewrite),
         if stages.len() == 1 { "" } else { "s" },
         stages.join(", "),
-        if candidate.output_equal == Some(true) {
-            "compared: the same output"
-        } else {
-            safety_name(candidate.safety)
+        match candidate.output_equal {
+            Some(true) => "compared: the same output",
+            Some(false) => "compared",
+            None => safety_name(candidate.safety),
         },
     );
     paragraph(out, &format!("{number}. "), &title, width);
@@ -176,7 +181,7 @@ fn one(out: &mut String, record: &PipeRecord, number: usize, candidate: &Candida
     }
     indented(out, &printable(&candidate.reason), width);
     if let Some(difference) = &candidate.difference {
-        indented(out, &format!("output differs: {}", printable(difference)), width);
+        indented(out, &format!("differs: {}", printable(difference)), width);
     }
 }
 
@@ -222,6 +227,9 @@ fn measured(candidate: &Candidate) -> Option<String> {
 
 fn ratio_with_interval(ratio: &Estimate) -> String {
     let [low, high] = ratio.ci95;
+    if ratio.samples.len() < 3 {
+        return change(ratio.median); // nothing is known of its scatter
+    }
     format!("{} [{}, {}]", change(ratio.median), change(low), change(high))
 }
 
@@ -241,13 +249,20 @@ fn tried(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
         paragraph(out, "", "No rewrite applies to this pipeline: nothing was tried.", width);
         return;
     }
+    if trial.rounds == 0 && trial.settled {
+        let line = "Nothing was tried: no change is expected to help.";
+        paragraph(out, "", line, width);
+        return;
+    }
     let original = trial.original_wall_seconds.as_ref().map(|wall| seconds(wall.median));
     let how = format!(
         "Tried on {}: {} in {}, {}. The original took {} there.",
         input_name(&trial.input),
         counted(trial.rounds as u64, "round"),
         seconds(trial.seconds),
-        if trial.settled {
+        if trial.interrupted {
+            "until it was interrupted".to_owned()
+        } else if trial.settled {
             "until every difference was clear or too small to matter".to_owned()
         } else {
             format!("until the budget of {} was used", seconds(trial.budget_seconds))
@@ -260,6 +275,8 @@ fn tried(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
             let open = record.candidates.iter().any(|one| one.verdict == Verdict::Unclear);
             let line = if open && trial.settled {
                 "None of the changes tried was shown to be better than the pipeline as it is."
+            } else if open && trial.interrupted {
+                "Nothing was shown to be better until then."
             } else if open {
                 "Nothing was shown to be better within the budget; a larger --budget can tell."
             } else {
@@ -276,11 +293,17 @@ fn tried(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
             let ratio = winner.wall_ratio.as_ref().map(ratio_with_interval).unwrap_or_default();
             let where_ = if is_part(&trial.input) { " on the sample" } else { "" };
             let whole = trial.whole_wall_seconds.map_or_else(String::new, |[own, new]| {
-                format!(" ({} instead of {} there)", seconds(new), seconds(own))
+                let by = change(new / own.max(f64::MIN_POSITIVE));
+                format!(" ({} instead of {} there, {by})", seconds(new), seconds(own))
             });
-            let line = format!(
-                "Use this instead: real {ratio}{where_}, the same output, {checked}{whole}."
-            );
+            let failed = record.warnings.iter().any(|w| w.id == WarningId::FailedStage);
+            let advice = if failed {
+                "Of the pipeline as it fails, this is the fastest form"
+            } else {
+                "Use this instead"
+            };
+            let line =
+                format!("{advice}: real {ratio}{where_}, the same output, {checked}{whole}.");
             paragraph(out, "", &line, width);
             let _ = writeln!(out, "\n{BOLD}{}{BOLD:#}", pasted(&winner.command));
         }
@@ -343,44 +366,62 @@ fn load(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     }
 }
 
-/// A change's time by the original's with so many copies.
-fn by_original(point: &LoadPoint, place: usize) -> Option<f64> {
-    let wall = |candidate| {
-        let figures = point.figures.iter().find(|figures| figures.candidate == candidate)?;
-        Some(figures.wall_seconds.median)
-    };
-    Some(wall(Some(place))? / wall(None)?)
+/// One pipeline's time by another's with so many copies: in each round they ran right after each
+/// other.
+struct Ratio {
+    median: f64,
+    range: [f64; 2],
 }
+
+impl Ratio {
+    fn of(point: &LoadPoint, one: Option<usize>, by: Option<usize>) -> Option<Self> {
+        let walls = |candidate| {
+            let figures = point.figures.iter().find(|figures| figures.candidate == candidate)?;
+            Some(figures.wall_seconds.samples.iter())
+        };
+        let ratios: Vec<f64> = walls(one)?.zip(walls(by)?).map(|(one, by)| one / by).collect();
+        let least = ratios.iter().copied().reduce(f64::min)?;
+        let most = ratios.iter().copied().reduce(f64::max)?;
+        let all = Estimate::from_samples(ratios, 0)?;
+        // Of few samples only all together say anything.
+        let range = if all.samples.len() < 6 { [least, most] } else { all.ci95 };
+        Some(Self { median: all.median, range })
+    }
+
+    fn is_faster(&self) -> bool {
+        self.range[1] < 1.0 - CLEARLY
+    }
+
+    fn is_slower(&self) -> bool {
+        self.range[0] > 1.0 + CLEARLY
+    }
+}
+
+/// A smaller difference is none.
+const CLEARLY: f64 = 0.01;
 
 /// Changes that are slower than the original alone and faster among many, or the other way round.
 fn changing_sides(trial: &Trial) -> Vec<String> {
-    /// Less than this is no side.
-    const CLEARLY: f64 = 0.02;
     let places = trial.load[0].figures.iter().filter_map(|figures| figures.candidate);
     let sides = places.filter_map(|place| {
-        let clear = |point: &&LoadPoint| {
-            by_original(point, place).is_some_and(|ratio| (ratio - 1.0).abs() > CLEARLY)
-        };
-        let mut points = trial.load.iter().filter(clear);
-        let first = points.next()?;
-        let was_slower = by_original(first, place)? > 1.0;
-        let turned = points.find(|point| {
-            by_original(point, place).is_some_and(|ratio| (ratio > 1.0) != was_slower)
-        })?;
+        let mut clear = trial.load.iter().filter_map(|point| {
+            let ratio = Ratio::of(point, Some(place), None)?;
+            (ratio.is_faster() || ratio.is_slower()).then(|| (point.copies, ratio.is_slower()))
+        });
+        let (first, was_slower) = clear.next()?;
+        let (turned, _) = clear.find(|(_, slower)| *slower != was_slower)?;
         let (before, after) = if was_slower { ("slower", "faster") } else { ("faster", "slower") };
         Some(format!(
-            "Change {} is {before} than the original with {} cop{}, and {after} with {}.",
+            "Change {} is {before} than the original with {first} cop{}, and {after} with {turned}.",
             place + 1,
-            first.copies,
-            if first.copies == 1 { "y" } else { "ies" },
-            turned.copies
+            if first == 1 { "y" } else { "ies" },
         ))
     });
     sides.collect()
 }
 
-/// Each change's time by the original's, from few copies to many: where the sign changes, the
-/// ranking turns round.
+/// Each change's time by the original's, from few copies to many, marked where that is beyond
+/// chance: where the mark changes, the ranking turns round.
 fn crossing(out: &mut String, trial: &Trial, width: usize) {
     let mut table = plain_table();
     let counts = trial.load.iter().map(|point| format!("{}×", point.copies));
@@ -388,16 +429,14 @@ fn crossing(out: &mut String, trial: &Trial, width: usize) {
     table.set_header(heading.enumerate().map(|(i, text)| aligned_left(i, 1, text)));
     let places = trial.load[0].figures.iter().filter_map(|figures| figures.candidate);
     for place in places {
-        let ratios = trial.load.iter().map(|point| match by_original(point, place) {
+        let ratios = trial.load.iter().map(|point| match Ratio::of(point, Some(place), None) {
             Some(ratio) => {
-                let mark = if ratio < 0.995 {
-                    "▼"
-                } else if ratio > 1.005 {
-                    "▲"
-                } else {
-                    " "
+                let mark = match (ratio.is_faster(), ratio.is_slower()) {
+                    (true, _) => "▼",
+                    (_, true) => "▲",
+                    _ => " ",
                 };
-                format!("{} {mark}", change(ratio))
+                format!("{} {mark}", change(ratio.median))
             }
             None => String::new(),
         });
@@ -406,6 +445,11 @@ fn crossing(out: &mut String, trial: &Trial, width: usize) {
     }
     out.push('\n');
     out.push_str(&styled_lines(table, None, width));
+    dimmed(
+        out,
+        "▼ faster, ▲ slower than the original in all runs or by the interval of their median.",
+        width,
+    );
 }
 
 fn cell(position: usize, text: String) -> Cell {
@@ -444,37 +488,51 @@ fn rows(point: &LoadPoint, width: usize) -> Vec<Vec<String>> {
 
 /// Where the ranking turns round.
 fn turning(trial: &Trial) -> String {
+    let Some((first, last)) = trial.load.first().zip(trial.load.last()) else {
+        return String::new();
+    };
     let best = |point: &LoadPoint| {
-        point
+        let fastest = point
             .figures
             .iter()
-            .min_by(|a, b| a.wall_seconds.median.total_cmp(&b.wall_seconds.median))
-            .map(|figures| figures.candidate)
+            .min_by(|a, b| a.wall_seconds.median.total_cmp(&b.wall_seconds.median));
+        fastest.and_then(|figures| figures.candidate)
     };
     let name = |candidate: Option<usize>| {
         candidate.map_or("the original".to_owned(), |place| format!("change {}", place + 1))
     };
-    let turn = trial.load.windows(2).find(|pair| best(&pair[0]) != best(&pair[1]));
-    match (turn, trial.load.first()) {
-        (Some([before, after]), _) => format!(
+    let beats = |point, one, other| Ratio::of(point, one, other).is_some_and(|r| r.is_faster());
+    let pairs = trial.load.iter().enumerate().flat_map(|(place, before)| {
+        trial.load[place + 1..].iter().map(move |after| (before, after))
+    });
+    let turn = pairs.map(|(before, after)| (before, best(before), after, best(after))).find(
+        |(before, one, after, other)| beats(before, *one, *other) && beats(after, *other, *one),
+    );
+    let fastest = name(best(first));
+    if let Some((before, one, after, other)) = turn {
+        format!(
             "The ranking turns round between {} and {} copies: {} is fastest before, {} after.",
             before.copies,
             after.copies,
-            name(best(before).flatten()),
-            name(best(after).flatten()),
-        ),
-        (_, Some(only)) => {
-            let which = name(best(only).flatten());
-            match trial.load.last() {
-                Some(last) if trial.load.len() > 1 => format!(
-                    "The ranking does not turn round from {} to {} copies: {which} is fastest \
-                     throughout.",
-                    only.copies, last.copies
-                ),
-                _ => format!("With {} copies {which} is fastest.", only.copies),
-            }
-        }
-        _ => String::new(),
+            name(one),
+            name(other),
+        )
+    } else if trial.load.len() == 1 {
+        let others = first.figures.iter().map(|figures| figures.candidate);
+        let mut others = others.filter(|other| *other != best(first));
+        let clear = others.all(|other| beats(first, best(first), other));
+        let doubt = if clear { "" } else { ", though not of all others by more than chance" };
+        format!("With {} copies {fastest} is fastest{doubt}.", first.copies)
+    } else if trial.load.iter().all(|point| best(point) == best(first)) {
+        format!(
+            "The ranking does not turn round from {} to {} copies: {fastest} is fastest throughout.",
+            first.copies, last.copies
+        )
+    } else {
+        format!(
+            "Which one is fastest changes from {} to {} copies, but nowhere by more than chance.",
+            first.copies, last.copies
+        )
     }
 }
 
@@ -559,7 +617,7 @@ mod tests {
         let figures = [None, Some(0), Some(1)].into_iter().zip(walls).map(|(candidate, wall)| {
             contend_record::advice::LoadFigures {
                 candidate,
-                wall_seconds: Estimate::from_samples(vec![wall], 1).expect("a sample"),
+                wall_seconds: Estimate::from_samples(vec![wall; 3], 1).expect("samples"),
                 copy_wall_seconds: wall,
                 user_seconds: wall,
                 system_seconds: 0.0,

@@ -16,6 +16,7 @@ use contend_profile::rewrite::draft::Draft;
 use contend_profile::rewrite::environment::Environment;
 use contend_profile::sample::Sample;
 use contend_profile::timed::{RunError, Runner};
+use contend_profile::trial::repeatable::check_repeatable;
 use contend_profile::trial::{self, Expected, Input, Manner, TrialError};
 use contend_record::advice::{Trial, TrialInput};
 use contend_record::pipe::{PipeRecord, Stage};
@@ -111,10 +112,12 @@ fn look(
     calibration: &Calibration,
     signals: &Signals,
 ) -> Result<()> {
+    let how = &settings.how;
     if settings.advice.trial.is_some() {
         warn_of_failed(record);
+    } else if let Err(why) = check_repeatable(&settings.parsed, how.setup.as_deref()) {
+        record.warnings.push(Warning::new(WarningId::NotRepeatable, why.to_string()));
     }
-    let how = &settings.how;
     let asked = Environment::ask(&how.shell, how.setup.as_deref(), &settings.parsed, signals)
         .context("cannot ask the shell what the commands are")?;
     let Some(mut environment) = asked else {
@@ -152,7 +155,8 @@ fn look(
     if let Some(trial) = &settings.advice.trial {
         let tried = try_out(trial, runner, &draft, &mut prepared, readable, line, &mut adviser);
         match tried {
-            Ok((trial, problem)) => {
+            Ok((mut trial, problem)) => {
+                trial.interrupted |= signals.interrupted().is_some();
                 record.trial = Some(trial);
                 match problem {
                     None | Some(TrialError::Run(RunError::Interrupted(_))) => {}

@@ -24,7 +24,8 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills])
     let mut given = None;
     for (stage, raw) in stages.iter_mut().zip(raw) {
         count(stage, raw, given);
-        given = stage.bytes_out.filter(|_| raw.io_exact && !raw.has_files);
+        let alone = !raw.has_files || known::writes_output_alone(&stage.command);
+        given = stage.bytes_out.filter(|_| raw.io_exact && alone);
     }
     if let (Some(first), Some(raw)) = (stages.first_mut(), raw.first()) {
         drop_startup_reads(first, raw);
@@ -40,6 +41,7 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills])
     if let (Some(last), Some(raw)) = (stages.last_mut(), raw.last())
         && raw.has_files
         && raw.io_exact
+        && !(known::keeps_size(&last.command) && last.bytes_in == last.bytes_out)
     {
         mark(last, &["bytes_out"]);
     }
@@ -130,6 +132,10 @@ impl Pipe<'_> {
         let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else { return false };
         // More was inside at once than was written: it came by splice.
         let spliced = self.fills.most > written;
+        if written > read {
+            self.settle_less_read(from, to);
+        }
+        let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else { return false };
         if read > written && !spliced {
             let little = read - written <= STARTUP_READS;
             let other_sources = self.reader.has_files
@@ -138,6 +144,14 @@ impl Pipe<'_> {
                 || known::sorts(&to.command);
             if little || other_sources {
                 to.bytes_in = Some(written);
+                // What was read could as well be less, if the writer had something to say.
+                let silent = known::writes_output_alone(&from.command)
+                    && !(written < REMARK && known::may_remark(&from.command))
+                    && !self.writer_failed();
+                if !silent && self.reader.startup_reads.is_none() {
+                    mark(from, &["bytes_out"]);
+                    mark(to, &["bytes_in"]);
+                }
             }
             return false;
         }
@@ -147,13 +161,7 @@ impl Pipe<'_> {
         let reads = match self.reader.startup_reads {
             _ if never_filled => true,
             Some(_) => read > 0,
-            None => {
-                // One that ended early has read something, and its libraries.
-                if read < 100 * LIBRARIES && read != written {
-                    mark(to, &["bytes_in"]);
-                }
-                read > STARTUP_READS
-            }
+            None => read > STARTUP_READS,
         };
         let elsewhere = self.reader.io_exact && reads && written > read + capacity;
         if elsewhere {
@@ -165,7 +173,31 @@ impl Pipe<'_> {
         }
         elsewhere
     }
+
+    fn writer_failed(&self) -> bool {
+        !matches!(self.writer.status, ExitStatus::Exited(0) | ExitStatus::Signaled(_))
+    }
+
+    /// More was written than read. One that ended early has read less, and its libraries besides;
+    /// one that writes to its standard error or to files has written less to its output.
+    fn settle_less_read(&self, from: &mut Stage, to: &mut Stage) {
+        let began_known = self.reader.startup_reads.is_some();
+        let all_read = known::reads_all(&to.command) && self.reader.status == ExitStatus::Exited(0);
+        if all_read && began_known && self.reader.io_exact {
+            from.bytes_out = to.bytes_in;
+            return;
+        }
+        if all_read || self.writer_failed() || !known::writes_output_alone(&from.command) {
+            mark(from, &["bytes_out"]);
+        }
+        if !began_known {
+            mark(to, &["bytes_in"]);
+        }
+    }
 }
+
+/// Beside more output than this a remark on standard error is nothing.
+const REMARK: u64 = 4096;
 
 /// What a program reads of its libraries, as a rule.
 const LIBRARIES: u64 = STARTUP_READS / 4;
@@ -188,13 +220,11 @@ fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
     let may_have_read = raw.input_is_file
         || raw.seen.waited(Wait::Starved) > Duration::ZERO
         || stage.bytes_in > Some(LIBRARIES);
-    if let Some(read) = stage.bytes_in {
+    if stage.bytes_in.is_some() {
         if !may_have_read {
             stage.bytes_in = Some(0);
         }
-        if !may_have_read || read < 100 * LIBRARIES {
-            mark(stage, &["bytes_in"]);
-        }
+        mark(stage, &["bytes_in"]);
     }
     // The programs that it starts read their libraries too.
     if stage.children_cpu_seconds > 0.0 || raw.several_processes {
