@@ -412,12 +412,16 @@ fn changing_sides(trial: &Trial) -> Vec<String> {
         let (turned, _) = clear.find(|(_, slower)| *slower != was_slower)?;
         let (before, after) = if was_slower { ("slower", "faster") } else { ("faster", "slower") };
         Some(format!(
-            "Change {} is {before} than the original with {first} cop{}, and {after} with {turned}.",
+            "Change {} is {before} than the original with {}, and {after} with {turned}.",
             place + 1,
-            if first == 1 { "y" } else { "ies" },
+            copies(first),
         ))
     });
     sides.collect()
+}
+
+fn copies(number: usize) -> String {
+    format!("{number} cop{}", if number == 1 { "y" } else { "ies" })
 }
 
 /// Each change's time by the original's, from few copies to many, marked where that is beyond
@@ -502,9 +506,10 @@ fn turning(trial: &Trial) -> String {
         candidate.map_or("the original".to_owned(), |place| format!("change {}", place + 1))
     };
     let beats = |point, one, other| Ratio::of(point, one, other).is_some_and(|r| r.is_faster());
-    let pairs = trial.load.iter().enumerate().flat_map(|(place, before)| {
-        trial.load[place + 1..].iter().map(move |after| (before, after))
-    });
+    // Between numbers that are close to each other rather than between distant ones.
+    let count = trial.load.len();
+    let pairs = (1..count).flat_map(|gap| (gap..count).map(move |after| (after - gap, after)));
+    let pairs = pairs.map(|(before, after)| (&trial.load[before], &trial.load[after]));
     let turn = pairs.map(|(before, after)| (before, best(before), after, best(after))).find(
         |(before, one, after, other)| beats(before, *one, *other) && beats(after, *other, *one),
     );
@@ -522,7 +527,7 @@ fn turning(trial: &Trial) -> String {
         let mut others = others.filter(|other| *other != best(first));
         let clear = others.all(|other| beats(first, best(first), other));
         let doubt = if clear { "" } else { ", though not of all others by more than chance" };
-        format!("With {} copies {fastest} is fastest{doubt}.", first.copies)
+        format!("With {} {fastest} is fastest{doubt}.", copies(first.copies))
     } else if trial.load.iter().all(|point| best(point) == best(first)) {
         format!(
             "The ranking does not turn round from {} to {} copies: {fastest} is fastest throughout.",
@@ -649,6 +654,22 @@ mod tests {
         let plain = anstream::adapter::strip_str(&out).to_string();
         assert!(plain.contains("−30 % ▼") && plain.contains("+5 % ▲"), "{plain}");
         trial.load.truncate(1);
+        assert!(changing_sides(&trial).is_empty());
+        assert_eq!(turning(&trial), "With 1 copy change 1 is fastest.");
+    }
+
+    #[test]
+    fn what_may_be_chance_is_no_turn() {
+        let mut trial = Trial::of_nothing(TrialInput::Own, 1.0);
+        trial.load = vec![point(1, [1.0, 0.97, 1.2]), point(2, [1.5, 1.55, 1.6])];
+        for figures in trial.load.iter_mut().flat_map(|point| &mut point.figures) {
+            let wall = figures.wall_seconds.median;
+            let spread =
+                if figures.candidate.is_some() { [1.1, 1.0, 0.9] } else { [0.9, 1.0, 1.1] };
+            let walls = spread.map(|factor| factor * wall).to_vec();
+            figures.wall_seconds = Estimate::from_samples(walls, 1).expect("samples");
+        }
+        assert!(turning(&trial).contains("nowhere by more than chance"), "{}", turning(&trial));
         assert!(changing_sides(&trial).is_empty());
     }
 
