@@ -158,7 +158,16 @@ fn text_that_would_change_something_each_time_is_not_tried() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = input(folder.path(), 10);
     let out = folder.path().join("out");
-    for stage in ["sort >OUT", "tee OUT", "xargs touch OUT"] {
+    for stage in [
+        "sort >OUT",
+        "tee OUT",
+        "xargs touch OUT",
+        "while read f;do tee -a OUT;done",
+        "cat - <(tee OUT </dev/null)",
+        "cat - \"$(tee OUT </dev/null)\"",
+        "{ sort >& OUT; }",
+        "sed 's/1/b/wOUT'",
+    ] {
         let pipeline = format!("cat {file} | {}", stage.replace("OUT", &out.to_string_lossy()));
         let output = pipe(&["--try", &pipeline]).output().expect("it starts");
         assert_eq!(output.status.code(), Some(2), "{pipeline}");
