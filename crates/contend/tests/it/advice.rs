@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -228,6 +229,34 @@ fn questions_are_answered_and_wrong_ones_refused() {
         assert_eq!(output.status.code(), Some(2));
         assert!(error.contains(said) && error.lines().count() == 1, "{error}");
     }
+}
+
+#[test]
+fn a_set_up_that_writes_is_executed_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = input(folder.path(), 300_000);
+    let log = folder.path().join("log");
+    let setup = format!("echo once >>{}", log.display());
+    let pipeline = format!("cat {file} | sed s/a/b/ | sort | uniq | wc -l");
+    let record = record_of(pipe(&["--discard", "--setup", &setup]).arg(&pipeline), "");
+    assert_eq!(fs::read_to_string(&log).expect("written"), "once\n");
+    assert!(candidates(&record).is_empty(), "{record:#}");
+    let warnings = record["warnings"].as_array().expect("a list");
+    assert!(warnings.iter().any(|warning| warning["id"] == "no-advice"), "{record:#}");
+}
+
+#[test]
+fn what_only_has_the_name_of_a_filter_is_not_run_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = input(folder.path(), 300_000);
+    let (script, log) = (folder.path().join("fold"), folder.path().join("log"));
+    fs::write(&script, format!("#!/bin/sh\necho once >>{}\ncat\n", log.display())).expect("room");
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(&script, executable).expect("own file");
+    let pipeline = format!("cat {file} | {} | sort | uniq | wc -l", script.display());
+    let record = record_of(pipe(&["--discard"]).arg(&pipeline), "");
+    assert_eq!(fs::read_to_string(&log).expect("written"), "once\n");
+    assert!(!candidates(&record).is_empty(), "the rest can be better: {record:#}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub mod tr;
 pub mod uniq;
 pub mod wc;
 mod words;
+pub mod writing;
 
 pub use words::quote;
 

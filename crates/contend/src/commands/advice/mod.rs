@@ -16,7 +16,7 @@ use contend_profile::rewrite::draft::Draft;
 use contend_profile::rewrite::environment::Environment;
 use contend_profile::sample::Sample;
 use contend_profile::timed::{RunError, Runner};
-use contend_profile::trial::repeatable::check_repeatable;
+use contend_profile::trial::repeatable::{check_repeatable, check_setup};
 use contend_profile::trial::{self, Expected, Input, Manner, TrialError};
 use contend_record::advice::{Trial, TrialInput};
 use contend_record::pipe::{PipeRecord, Stage};
@@ -115,8 +115,15 @@ fn look(
     let how = &settings.how;
     if settings.advice.trial.is_some() {
         warn_of_failed(record);
-    } else if let Err(why) = check_repeatable(&settings.parsed, how.setup.as_deref()) {
-        record.warnings.push(Warning::new(WarningId::NotRepeatable, why.to_string()));
+    }
+    if let Some(setup) = &how.setup
+        && settings.advice.trial.is_none()
+        && check_setup(setup).is_err()
+    {
+        let message = "changes are not looked for: the --setup would be executed again for that, \
+                       and it may change something";
+        warn(record, message.to_owned());
+        return Ok(());
     }
     let asked = Environment::ask(&how.shell, how.setup.as_deref(), &settings.parsed, signals)
         .context("cannot ask the shell what the commands are")?;
@@ -174,6 +181,13 @@ fn look(
         }
     }
     record.candidates = prepared.into_iter().map(|one| one.candidate).collect();
+    // They are suggested all the same, but nobody is sent to a trial that is refused.
+    if settings.advice.trial.is_none()
+        && !record.candidates.is_empty()
+        && let Err(why) = check_repeatable(&settings.parsed, how.setup.as_deref())
+    {
+        record.warnings.push(Warning::new(WarningId::NotRepeatable, why.to_string()));
+    }
     Ok(())
 }
 

@@ -1,0 +1,343 @@
+//! Which commands are asked to write files or to start programs, where that is told by their
+//! options, their operands or their script.
+
+use super::{Simple, Word};
+
+/// Whether a command of a known name is asked to write files or to start programs; better one
+/// too many.
+pub fn writes_by_itself(simple: &Simple) -> bool {
+    let arguments = || simple.arguments.iter().map(|word| word.text.as_str());
+    let cluster_has = |letter: char| {
+        arguments().any(|a| a.starts_with('-') && !a.starts_with("--") && a.contains(letter))
+    };
+    let begins = |options: &[&str]| arguments().any(|a| options.iter().any(|o| a.starts_with(o)));
+    match simple.name() {
+        "sed" | "gsed" => sed_reaches_out(simple),
+        "sort" => cluster_has('o') || begins(&["--o", "--co"]),
+        "shuf" | "iconv" | "xmllint" | "pandoc" | "dot" => cluster_has('o') || begins(&["--o"]),
+        "uniq" | "xxd" => super::uniq::read(simple).is_none() && has_two_operands(simple),
+        "awk" | "mawk" | "gawk" | "nawk" | "original-awk" => awk_reaches_out(simple),
+        "find" => begins(&["-delete", "-fls", "-exec", "-ok", "-fprint"]),
+        "fd" | "fdfind" => cluster_has('x') || cluster_has('X') || begins(&["--exec"]),
+        "perl" | "ruby" | "yq" => cluster_has('i') || begins(&["--in"]),
+        "mlr" => begins(&["-I", "tee", "split"]),
+        "date" => cluster_has('s') || begins(&["--s"]),
+        "history" => cluster_has('w') || cluster_has('a'),
+        "openssl" => begins(&["-out", "-writerand"]),
+        // They change the files that they are given.
+        "dos2unix" | "unix2dos" | "sd" => arguments().any(|a| !a.starts_with('-')),
+        "gzip" | "gunzip" | "pigz" | "unpigz" | "xz" | "unxz" | "lzma" | "unlzma" | "pixz"
+        | "bzip2" | "bunzip2" | "pbzip2" | "lbzip2" | "zstd" | "unzstd" | "zstdmt" | "pzstd"
+        | "lz4" | "unlz4" | "lzop" | "lzip" | "plzip" | "compress" | "uncompress" | "brotli" => {
+            let to_output = cluster_has('c') || begins(&["--stdout", "--to-stdout"]);
+            let named = arguments().any(|a| a == "-o") || begins(&["--output"]);
+            named || !to_output && arguments().any(|a| !a.starts_with('-'))
+        }
+        _ => false,
+    }
+}
+
+/// Whether there is a second file among the arguments of `uniq` or `xxd`: that is written to.
+fn has_two_operands(simple: &Simple) -> bool {
+    let takes_value: &[&str] = match simple.name() {
+        "uniq" => &["-f", "-s", "-w", "--skip-fields", "--skip-chars", "--check-chars"],
+        _ => &["-c", "-g", "-l", "-n", "-o", "-s"],
+    };
+    let mut arguments = simple.arguments.iter().map(|word| word.text.as_str());
+    let mut operands = 0;
+    while let Some(text) = arguments.next() {
+        if takes_value.contains(&text) {
+            arguments.next();
+        } else if text == "-" || !text.starts_with('-') {
+            operands += 1;
+        }
+    }
+    operands > 1
+}
+
+/// A script or a program in a file is read up to this size.
+const LARGEST_SCRIPT: u64 = 1 << 20;
+
+/// What a file holds that an option names; nothing where it cannot be read, which the command
+/// then cannot either.
+fn script_file(name: &str) -> Option<String> {
+    let small = |data: &std::fs::Metadata| data.is_file() && data.len() <= LARGEST_SCRIPT;
+    std::fs::metadata(name).ok().filter(small)?;
+    std::fs::read_to_string(name).ok()
+}
+
+/// Whether an awk loads more than its program, has options that are not known, or a program that
+/// writes or starts others.
+fn awk_reaches_out(simple: &Simple) -> bool {
+    awk_programs(simple).is_none_or(|programs| {
+        programs.into_iter().any(|program| {
+            // `@load`, `@include`, and functions whose name is in a variable.
+            let calls =
+                program.split('@').skip(1).any(|behind| behind.starts_with(char::is_alphabetic));
+            let arguments = vec![Word::new("--"), Word::new(program)];
+            calls || super::awk::does_more_than_read(&Simple { arguments, ..simple.clone() })
+        })
+    })
+}
+
+/// The programs that stand in the arguments of an awk; `None` if an option is not known.
+fn awk_programs(simple: &Simple) -> Option<Vec<String>> {
+    let mut arguments = simple.arguments.iter().map(|word| word.text.as_str());
+    let (mut programs, mut is_given) = (Vec::new(), false);
+    let text_of = |text: &str| text.to_owned();
+    let attached = ["-F", "-v", "-f", "--field-separator=", "--assign=", "--file="];
+    let alone = [
+        "--posix",
+        "--traditional",
+        "--re-interval",
+        "--sandbox",
+        "--csv",
+        "-n",
+        "-b",
+        "-Winteractive",
+    ];
+    while let Some(text) = arguments.next() {
+        match text {
+            "-F" | "-v" | "--field-separator" | "--assign" => {
+                arguments.next();
+            }
+            "-f" | "--file" => {
+                programs.extend(arguments.next().and_then(script_file));
+                is_given = true;
+            }
+            "-e" | "--source" => {
+                programs.extend(arguments.next().map(text_of));
+                is_given = true;
+            }
+            "-W" => {
+                arguments.next().filter(|value| *value == "interactive")?;
+            }
+            "--" => {
+                programs.extend(arguments.next().filter(|_| !is_given).map(text_of));
+                break;
+            }
+            _ if !text.starts_with('-') || text == "-" => {
+                programs.extend(Some(text).filter(|_| !is_given).map(text_of));
+                break;
+            }
+            _ if alone.contains(&text) => {}
+            _ if attached.iter().any(|known| text.starts_with(known)) => {
+                let file = text.strip_prefix("--file=").or_else(|| text.strip_prefix("-f"));
+                is_given |= file.is_some();
+                programs.extend(file.and_then(script_file));
+            }
+            _ => return None,
+        }
+    }
+    Some(programs)
+}
+
+/// Whether a sed edits in place, has options that are not known, or a script that writes or
+/// executes.
+fn sed_reaches_out(simple: &Simple) -> bool {
+    sed_script(simple).is_none_or(|script| script_reaches_out(&script))
+}
+
+/// The script in the arguments of a sed; `None` if it edits in place or an option is not known.
+fn sed_script(simple: &Simple) -> Option<String> {
+    let mut arguments = simple.arguments.iter().map(|word| word.text.as_str());
+    let (mut scripts, mut operands, mut is_given) = (Vec::new(), Vec::new(), false);
+    while let Some(text) = arguments.next() {
+        if text == "--" {
+            operands.extend(arguments.by_ref());
+        } else if text == "-" || !text.starts_with('-') {
+            operands.push(text);
+        } else if let Some((letter, attached)) = sed_option(text)? {
+            let value = attached.or_else(|| arguments.next());
+            is_given |= letter != 'l';
+            match (letter, value) {
+                ('e', Some(script)) => scripts.push(script.to_owned()),
+                ('f', Some(file)) => scripts.extend(script_file(file)),
+                _ => {}
+            }
+        }
+    }
+    if !is_given {
+        scripts.extend(operands.first().map(|script| (*script).to_owned()));
+    }
+    Some(scripts.join("\n"))
+}
+
+/// The option that takes a value in this argument, with the value if it is attached; `None`
+/// for editing in place and for what is not known.
+#[expect(clippy::option_option, reason = "known or not, with a value or without")]
+fn sed_option(text: &str) -> Option<Option<(char, Option<&str>)>> {
+    let Some(long) = text.strip_prefix("--") else {
+        let letters = text[1..].trim_start_matches(['n', 'r', 'E', 'u', 'z', 'b', 's']);
+        let Some(letter) = letters.chars().next() else { return Some(None) };
+        let value = letters.get(1..).filter(|value| !value.is_empty());
+        return "efl".contains(letter).then_some(Some((letter, value)));
+    };
+    let (name, value) = match long.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (long, None),
+    };
+    // Names may be shortened.
+    let takes = [("in-place", 'i'), ("expression", 'e'), ("file", 'f'), ("line-length", 'l')];
+    match takes.iter().find(|(long, _)| long.starts_with(name)) {
+        Some((_, 'i')) => None,
+        Some((_, letter)) => Some(Some((*letter, value))),
+        None => Some(None),
+    }
+}
+
+/// Whether a sed script writes to a file or executes something, or cannot be read. A delimiter
+/// between brackets is one for some old seds only.
+fn script_reaches_out(script: &str) -> bool {
+    let read = |brackets| Script { rest: script, brackets }.reaches_out();
+    read(true) != Some(false) || read(false) == Some(true)
+}
+
+/// A sed script that is read to see where its commands stand.
+struct Script<'a> {
+    rest: &'a str,
+    /// Delimiters between brackets do not count.
+    brackets: bool,
+}
+
+impl Script<'_> {
+    fn reaches_out(&mut self) -> Option<bool> {
+        while let Some(c) = self.next() {
+            match c {
+                // Addresses and blanks; a variable of the shell may stand for either.
+                c if c.is_ascii_digit() || c.is_whitespace() || ",;$!{}+~\u{fffd}".contains(c) => {}
+                '/' => self.skip_address('/')?,
+                '\\' => {
+                    let delimiter = self.next()?;
+                    self.skip_address(delimiter)?;
+                }
+                '=' | 'd' | 'D' | 'F' | 'g' | 'G' | 'h' | 'H' | 'l' | 'L' | 'n' | 'N' | 'p'
+                | 'P' | 'q' | 'Q' | 'x' | 'z' => {}
+                ':' | 'b' | 't' | 'T' | 'v' => {
+                    self.rest = self.rest.trim_start_matches([' ', '\t']);
+                    let ends = |c: char| c.is_whitespace() || c == ';' || c == '}';
+                    self.rest = &self.rest[self.rest.find(ends).unwrap_or(self.rest.len())..];
+                }
+                '#' | 'r' | 'R' => drop(self.line()),
+                'a' | 'i' | 'c' => while goes_on(self.line()) && !self.rest.is_empty() {},
+                'w' | 'W' if is_output(self.line()) => {}
+                'y' | 's' => {
+                    let delimiter = self.next()?;
+                    self.skip_to(delimiter, self.brackets && c == 's')?;
+                    self.skip_to(delimiter, false)?;
+                    if c == 's' && self.flags_reach_out()? {
+                        return Some(true);
+                    }
+                }
+                'e' | 'w' | 'W' => return Some(true),
+                _ => return None,
+            }
+        }
+        Some(false)
+    }
+
+    /// Whether the flags behind `s` name a file or execute; `None` where they are not known.
+    fn flags_reach_out(&mut self) -> Option<bool> {
+        let is_flag = |c: char| c.is_ascii_digit() || "gpIiMm\u{fffd}".contains(c);
+        self.rest = self.rest.trim_start_matches(is_flag);
+        match self.rest.chars().next() {
+            Some('w') => {
+                self.next();
+                Some(!is_output(self.line()))
+            }
+            Some('e') => Some(true),
+            Some(c) if !c.is_whitespace() && !";}#".contains(c) => None,
+            _ => Some(false),
+        }
+    }
+
+    fn skip_address(&mut self, delimiter: char) -> Option<()> {
+        self.skip_to(delimiter, self.brackets)?;
+        self.rest = self.rest.trim_start_matches(['I', 'M']);
+        Some(())
+    }
+
+    /// Skips to behind the delimiter.
+    fn skip_to(&mut self, delimiter: char, brackets: bool) -> Option<()> {
+        loop {
+            match self.next()? {
+                c if c == delimiter => return Some(()),
+                '\\' => drop(self.next()?),
+                '[' if brackets => self.skip_bracket()?,
+                _ => {}
+            }
+        }
+    }
+
+    /// Skips to behind the `]` that ends a bracket expression.
+    fn skip_bracket(&mut self) -> Option<()> {
+        self.rest = self.rest.strip_prefix('^').unwrap_or(self.rest);
+        // A `]` that stands first is one of the characters.
+        self.rest = self.rest.strip_prefix(']').unwrap_or(self.rest);
+        loop {
+            match (self.next()?, self.rest.chars().next()?) {
+                (']', _) => return Some(()),
+                ('[', kind @ (':' | '.' | '=')) => {
+                    let end = self.rest[1..].find(&format!("{kind}]"))? + 3;
+                    self.rest = &self.rest[end..];
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What is left of the line.
+    fn line(&mut self) -> &str {
+        let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
+        self.rest = rest;
+        line
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.rest.chars().next()?;
+        self.rest = &self.rest[c.len_utf8()..];
+        Some(c)
+    }
+}
+
+/// Whether the text of `a`, `i` or `c` goes on behind this line.
+fn goes_on(line: &str) -> bool {
+    (line.len() - line.trim_end_matches('\\').len()) % 2 == 1
+}
+
+fn is_output(file: &str) -> bool {
+    ["/dev/stdout", "/dev/stderr"].contains(&file.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::simple;
+    use super::*;
+
+    #[test]
+    fn programs_in_files_are_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).expect("room");
+        };
+        file("p.awk", "{ print $1 }\n");
+        file("w.awk", "{ print > \"out\" }\n");
+        file("p.sed", "s/a/b/\n");
+        file("w.sed", "s/a/b/w out\n");
+        let writes = |text: &str| {
+            writes_by_itself(&simple(&text.replace('@', &folder.path().display().to_string())))
+        };
+        for text in ["awk -f @/p.awk f", "awk -f@/p.awk f", "sed -f @/p.sed f", "sed -f none"] {
+            assert!(!writes(text), "{text}");
+        }
+        for text in [
+            "awk -f @/w.awk f",
+            "gawk --file=@/w.awk f",
+            "sed -f @/w.sed f",
+            "sed --fi=@/w.sed f",
+            "sed -n -f@/w.sed f",
+        ] {
+            assert!(writes(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Words: what the shell executes to make them, and what the command sees, as far as it is known.
+
+use brush_parser::ast::Word as RawWord;
+use brush_parser::word::{
+    ParameterExpr, ParameterTransformOp, WordPiece, WordPieceWithSource, parse as parse_word,
+    parse_heredoc,
+};
+use brush_parser::{ParserOptions, Token, tokenize_str};
+
+use super::Change;
+use super::grammar::program;
+use crate::commands::Word;
+
+/// Stands in a word for what the shell puts there while it runs.
+pub(super) const UNKNOWN: char = '\u{fffd}';
+
+pub(super) fn words<'a>(words: impl IntoIterator<Item = &'a RawWord>) -> Result<(), Change> {
+    words.into_iter().try_for_each(|word| read(&word.value).map(drop))
+}
+
+/// Judges what the shell executes to make a word of this; what the command sees, as far as it is
+/// known.
+pub(super) fn read(raw: &str) -> Result<Word, Change> {
+    // A tilde at the beginning is a name's own: the folder does not matter.
+    let options =
+        ParserOptions { tilde_expansion_at_word_start: false, ..ParserOptions::default() };
+    let pieces = parse_word(raw, &options).map_err(|_| Change::Unread)?;
+    let mut text = String::new();
+    for piece in &pieces {
+        if let WordPiece::Text(plain) = &piece.piece {
+            // Outside of quotes these would have ended the word.
+            if plain.contains([' ', '\t', '\n', ';', '&', '<', '>']) {
+                return Err(Change::Unread);
+            }
+        }
+        read_piece(raw, piece, &mut text)?;
+    }
+    Ok(Word { raw: raw.to_owned(), text })
+}
+
+fn read_piece(raw: &str, piece: &WordPieceWithSource, text: &mut String) -> Result<(), Change> {
+    match &piece.piece {
+        WordPiece::Text(plain) => {
+            // What the grammar of words takes for text, since it cannot read it further.
+            let behind = raw.get(piece.end_index..).unwrap_or_default();
+            let opens = plain.ends_with('$') && behind.starts_with(['(', '{', '[']);
+            if opens || plain.contains('`') {
+                return Err(Change::Unread);
+            }
+            text.push_str(plain);
+        }
+        WordPiece::SingleQuotedText(quoted) => text.push_str(quoted),
+        WordPiece::AnsiCQuotedText(quoted) => push_ansi(quoted, text),
+        WordPiece::EscapeSequence(escaped) => {
+            text.push_str(escaped.strip_prefix('\\').unwrap_or(escaped));
+        }
+        WordPiece::DoubleQuotedSequence(inner) | WordPiece::GettextDoubleQuotedSequence(inner) => {
+            inner.iter().try_for_each(|piece| read_piece(raw, piece, text))?;
+        }
+        WordPiece::TildeExpansion(_) => text.push(UNKNOWN),
+        WordPiece::ArithmeticExpression(inner) => {
+            arithmetic(&inner.value)?;
+            text.push(UNKNOWN);
+        }
+        WordPiece::CommandSubstitution(inner) => {
+            substitution(inner)?;
+            text.push(UNKNOWN);
+        }
+        WordPiece::BackquotedCommandSubstitution(inner) => {
+            backquoted(inner)?;
+            text.push(UNKNOWN);
+        }
+        WordPiece::ParameterExpansion(expression) => {
+            let source = raw.get(piece.start_index..piece.end_index).ok_or(Change::Unread)?;
+            parameter(expression, source)?;
+            text.push(UNKNOWN);
+        }
+    }
+    Ok(())
+}
+
+/// What `$'...'` stands for, as far as it matters here.
+fn push_ansi(quoted: &str, text: &mut String) {
+    let mut rest = quoted.chars();
+    while let Some(c) = rest.next() {
+        let escaped = if c == '\\' { rest.next() } else { None };
+        text.push(match escaped {
+            None => c,
+            Some('n') => '\n',
+            Some('t') => '\t',
+            Some(c @ ('\\' | '\'' | '"')) => c,
+            Some(_) => UNKNOWN,
+        });
+    }
+}
+
+fn substitution(text: &str) -> Result<(), Change> {
+    // The grammar of words knows less of commands than the tokenizer: they have to agree on
+    // where it ends.
+    let whole = format!("$({text})");
+    match tokenize_str(&whole).ok().as_deref() {
+        Some([Token::Word(word, _)]) if word.len() == whole.replace("\\\n", "").len() => {
+            program(text)
+        }
+        _ => Err(Change::Unread),
+    }
+}
+
+fn backquoted(text: &str) -> Result<(), Change> {
+    // A substitution may be hidden behind a backslash that the shell takes away first.
+    if ["\\$", "\\\\", "\\\""].iter().any(|hidden| text.contains(hidden)) {
+        return Err(Change::Unread);
+    }
+    program(text)
+}
+
+/// Judges the words within `${...}`.
+fn parameter(expression: &ParameterExpr, source: &str) -> Result<(), Change> {
+    let executes = matches!(
+        expression,
+        ParameterExpr::Transform { op: ParameterTransformOp::PromptExpand, .. }
+    );
+    let Some(inner) = source.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) else {
+        return Ok(());
+    };
+    if executes || inner.contains("<(") || inner.contains(">(") {
+        return Err(Change::Unread);
+    }
+    between_quotes(inner)
+}
+
+/// Judges an expression of numbers.
+pub(super) fn arithmetic(text: &str) -> Result<(), Change> {
+    // A parenthesis too many means that these are two subshells.
+    let mut depth = 0_i32;
+    for c in text.chars() {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        if depth < 0 {
+            return Err(Change::Unread);
+        }
+    }
+    between_quotes(text)
+}
+
+/// Judges the substitutions in a text in which quotes are characters like others. Where they are
+/// not, it finds some too many.
+pub(super) fn between_quotes(text: &str) -> Result<(), Change> {
+    let pieces = parse_heredoc(text, &ParserOptions::default()).map_err(|_| Change::Unread)?;
+    pieces.iter().try_for_each(|piece| read_piece(text, piece, &mut String::new()))
+}
+
+/// Judges a text that may be the name of a variable with a subscript.
+pub(super) fn subscript(text: &str) -> Result<(), Change> {
+    if text.contains('[') && text.contains(['$', '`']) { between_quotes(text) } else { Ok(()) }
+}
