@@ -15,9 +15,9 @@ use crate::rewrite::{Change, Situation, changes};
 use crate::timed::RunError;
 
 /// A prediction from a pilot is off by this part of it even where nothing scatters.
-const PILOT_ERROR: f64 = 0.25;
+const PILOT_ERROR: f64 = 0.35;
 /// One from the original's service times alone.
-const COSTS_ERROR: f64 = 0.30;
+const COSTS_ERROR: f64 = 0.40;
 /// So many times its working time in CPU time, and a stage has threads.
 const THREADS: f64 = 1.2;
 /// A change that brings less than this part of the wall or CPU time is not put together with
