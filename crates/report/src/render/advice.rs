@@ -71,7 +71,7 @@ fn basis(out: &mut String, record: &PipeRecord, width: usize) {
 }
 
 fn candidates(out: &mut String, record: &PipeRecord, width: usize) {
-    let tried = record.trial.is_some();
+    let tried = record.trial.as_ref().is_some_and(|trial| trial.rounds > 0);
     let shown: Vec<(usize, &Candidate)> = record
         .candidates
         .iter()
@@ -79,7 +79,7 @@ fn candidates(out: &mut String, record: &PipeRecord, width: usize) {
         .filter(|(_, candidate)| was_tried(record, candidate) || is_promising(record, candidate))
         .collect();
     if shown.is_empty() {
-        if tried {
+        if record.trial.is_some() {
             left_out(out, record, &shown, width);
         }
         return;
@@ -91,7 +91,10 @@ fn candidates(out: &mut String, record: &PipeRecord, width: usize) {
     }
     left_out(out, record, &shown, width);
     let can_be_tried = !record.warnings.iter().any(|w| w.id == WarningId::NotRepeatable);
-    if !tried && can_be_tried && !shown.iter().any(|(_, one)| was_tried(record, one)) {
+    if record.trial.is_none()
+        && can_be_tried
+        && !shown.iter().any(|(_, one)| was_tried(record, one))
+    {
         let note = "Predicted, not measured: --try runs them on the same input, compares every \
                     byte and says which is best.";
         dimmed(out, note, width);
@@ -249,8 +252,12 @@ fn tried(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
         paragraph(out, "", "No rewrite applies to this pipeline: nothing was tried.", width);
         return;
     }
-    if trial.rounds == 0 && trial.settled {
-        let line = "Nothing was tried: no change is expected to help.";
+    if trial.rounds == 0 {
+        let line = match (trial.interrupted, trial.settled) {
+            (true, _) => "Nothing was tried: interrupted before the first round was complete.",
+            (_, true) => "Nothing was tried: no change is expected to help.",
+            _ => "Nothing was tried: the first round was not complete within the budget.",
+        };
         paragraph(out, "", line, width);
         return;
     }
