@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use contend_sys::interrupt::Signals;
 use contend_sys::{Pid, Signal, child, spawn};
 
-use crate::commands::Simple;
+use crate::commands::{SYSTEM_FOLDERS, Simple};
 use crate::pipeline::parse::Parsed;
 use crate::pipeline::tracing::is_elf;
 
@@ -83,9 +83,8 @@ impl Environment {
                 ("variable", Some(name), Some(value)) => {
                     environment.locale.insert(name.to_owned(), value.to_owned());
                 }
-                // A script under a known name may do anything.
                 ("file", Some(name), Some(path))
-                    if path.contains('/') && !path.contains(' ') && is_elf(Path::new(path)) =>
+                    if path.contains('/') && !path.contains(' ') && is_what_it_says(path) =>
                 {
                     environment.files.insert(name.to_owned(), Program::at(Path::new(path)));
                 }
@@ -184,6 +183,13 @@ impl Program {
         let name = real.file_name().map(|name| name.to_string_lossy().into_owned());
         Self { file_name: name.unwrap_or_default(), gnu: false }
     }
+}
+
+/// Whether a program does what its name says: a script under a known name may do anything, unless
+/// it is the system's own, as egrep is.
+fn is_what_it_says(path: &str) -> bool {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    SYSTEM_FOLDERS.contains(&folder) || is_elf(Path::new(path))
 }
 
 fn is_byte_locale(name: &str) -> bool {
