@@ -38,6 +38,8 @@ const PILOT: Duration = Duration::from_secs(2);
 const PASS: f64 = 0.15;
 /// The same where something is sorted: that takes other ways with more data.
 const SORTING_PASS: f64 = 0.4;
+/// So many passes should have room in it.
+const PASSES: f64 = 8.0;
 /// A smaller part of the input tells little, a larger one takes long.
 const PILOT_BYTES: [u64; 2] = [256 << 10, 32 << 20];
 /// Runs of every pipeline that the budget of a trial should suffice for.
@@ -199,12 +201,18 @@ fn pilot<'a>(record: &PipeRecord, file: &File, runner: Runner<'a>) -> Result<Opt
     }
     let sorting = record.stages.iter().any(|stage| sorts(&stage.command));
     let pass = if sorting { SORTING_PASS } else { PASS };
+    // Short pipelines are looked at for a short time, which has to do for some passes.
+    let budget = match record.wall_seconds {
+        wall if wall < 1.0 => Duration::from_secs_f64((2.0 * wall).clamp(0.5, 1.0)),
+        wall => PILOT.min(Duration::from_secs_f64(wall)),
+    };
+    let pass =
+        if record.wall_seconds < 1.0 { pass.min(budget.as_secs_f64() / PASSES) } else { pass };
     // Between the bounds.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
     let bytes = (whole as f64 * pass / work) as u64;
     let bytes = bytes.clamp(PILOT_BYTES[0], PILOT_BYTES[1]);
     let sample = Sample::of(file.try_clone()?, bytes).context("cannot take a sample")?;
-    let budget = PILOT.min(Duration::from_secs_f64(record.wall_seconds.max(0.5)));
     Ok(Some(Pilot::new(runner, sample.file, budget)))
 }
 
