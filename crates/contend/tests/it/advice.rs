@@ -16,7 +16,8 @@ fn input(folder: &Path, lines: u32) -> String {
     let mut content = String::new();
     for n in 0..lines {
         let word = if n % 7 == 0 { "keep" } else { "drop" };
-        let _ = writeln!(content, "{} {word} a{}:b{}:c{}", (n * 7919) % 1000, n % 10, n % 3, n);
+        let _ =
+            writeln!(content, "{} {word} a{}:b{}:c{}", (n % 1000) * 7919 % 1000, n % 10, n % 3, n);
     }
     let path = folder.join("input.txt");
     fs::write(&path, content).expect("room");
@@ -234,7 +235,7 @@ fn questions_are_answered_and_wrong_ones_refused() {
 #[test]
 fn a_set_up_that_writes_is_executed_once() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = input(folder.path(), 300_000);
+    let file = input(folder.path(), 900_000);
     let log = folder.path().join("log");
     let setup = format!("echo once >>{}", log.display());
     let pipeline = format!("cat {file} | sed s/a/b/ | sort | uniq | wc -l");
@@ -248,7 +249,7 @@ fn a_set_up_that_writes_is_executed_once() {
 #[test]
 fn what_only_has_the_name_of_a_filter_is_not_run_again() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = input(folder.path(), 300_000);
+    let file = input(folder.path(), 900_000);
     let (script, log) = (folder.path().join("fold"), folder.path().join("log"));
     fs::write(&script, format!("#!/bin/sh\necho once >>{}\ncat\n", log.display())).expect("room");
     let executable = fs::Permissions::from_mode(0o755);
@@ -304,7 +305,7 @@ fn an_interrupt_ends_a_trial_and_leaves_the_profile() {
 #[test]
 fn advice_keeps_within_60_columns_but_for_commands() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = input(folder.path(), 300_000);
+    let file = input(folder.path(), 900_000);
     let pipeline = format!("cat {file} | sed 's/a/A/g' | sort | uniq -c | sort -rn | grep keep");
     let mut command = Command::new(contend());
     let output = run(command.args(["pipe", "--discard", &pipeline]).env("COLUMNS", "60"), "");
