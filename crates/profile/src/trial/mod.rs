@@ -114,6 +114,35 @@ pub fn hold(
         return Ok(Trial::of_nothing(manner.what.clone(), manner.budget.as_secs_f64()));
     }
     let mut arena = Arena::new(manner, original)?;
+    let (rounds, settled) = run_rounds(&mut arena, candidates, begun, together, told)?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let (winner, confirmed) = confirmed_winner(manner, original, candidates)?;
+    Ok(Trial {
+        input: manner.what.clone(),
+        rounds,
+        seconds,
+        budget_seconds: manner.budget.as_secs_f64(),
+        settled,
+        interrupted: manner.runner.signals.interrupted().is_some(),
+        original_wall_seconds: Estimate::from_samples(arena.walls.clone(), manner.seed),
+        original_cpu_seconds: Estimate::from_samples(arena.cpus.clone(), manner.seed),
+        winner,
+        confirmed_on_whole_input: confirmed.as_ref().map(|confirmed| confirmed.same),
+        whole_wall_seconds: confirmed.map(|confirmed| confirmed.walls),
+        load: Vec::new(),
+    })
+}
+
+/// Lets the candidates run until nothing is in question any more or the budget is used, and notes
+/// in each what was measured. Returns the number of rounds, and whether all was settled.
+fn run_rounds(
+    arena: &mut Arena<'_>,
+    candidates: &mut Vec<Prepared>,
+    begun: Instant,
+    together: &mut Together<'_>,
+    told: &mut dyn FnMut(usize, f64),
+) -> Result<(usize, bool), TrialError> {
+    let manner = arena.manner;
     let mut contestants: Vec<Contestant> = candidates
         .iter()
         .enumerate()
@@ -154,39 +183,29 @@ pub fn hold(
         told(rounds, begun.elapsed().as_secs_f64() / manner.budget.as_secs_f64());
     }
     let settled = !contestants.iter().any(Contestant::in_question);
-    let seconds = begun.elapsed().as_secs_f64();
     for contestant in &mut contestants {
         contestant.finish();
     }
     report(&contestants, candidates, manner.seed);
-    let mut best = winner(candidates);
-    let mut confirmed = None;
-    while let Some(place) = best {
-        confirmed = match confirm(manner, original, &mut candidates[place]) {
+    Ok((rounds, settled))
+}
+
+/// The best candidate that also keeps what it promised on the whole input, and what that showed.
+fn confirmed_winner(
+    manner: &Manner<'_>,
+    original: &Draft,
+    candidates: &mut [Prepared],
+) -> Result<(Option<usize>, Option<Confirmed>), TrialError> {
+    while let Some(place) = winner(candidates) {
+        let confirmed = match confirm(manner, original, &mut candidates[place]) {
             Err(TrialError::Run(RunError::Interrupted(_))) => None,
             confirmed => confirmed?,
         };
         if candidates[place].candidate.verdict.recommends() {
-            break;
+            return Ok((Some(place), confirmed));
         }
-        // What was shown of this one says nothing of the next.
-        confirmed = None;
-        best = winner(candidates);
     }
-    Ok(Trial {
-        input: manner.what.clone(),
-        rounds,
-        seconds,
-        budget_seconds: manner.budget.as_secs_f64(),
-        settled,
-        interrupted: manner.runner.signals.interrupted().is_some(),
-        original_wall_seconds: Estimate::from_samples(arena.walls.clone(), manner.seed),
-        original_cpu_seconds: Estimate::from_samples(arena.cpus.clone(), manner.seed),
-        winner: best,
-        confirmed_on_whole_input: confirmed.as_ref().map(|confirmed| confirmed.same),
-        whole_wall_seconds: confirmed.map(|confirmed| confirmed.walls),
-        load: Vec::new(),
-    })
+    Ok((None, None))
 }
 
 /// Notes what was measured so far.

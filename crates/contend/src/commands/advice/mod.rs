@@ -107,6 +107,7 @@ fn warn(record: &mut PipeRecord, message: String) {
     record.warnings.push(Warning::new(WarningId::NoAdvice, message));
 }
 
+/// Looks for changes, and tries them if that is wanted.
 fn look(
     record: &mut PipeRecord,
     settings: &PipeRun,
@@ -114,10 +115,51 @@ fn look(
     calibration: &Calibration,
     signals: &Signals,
 ) -> Result<()> {
-    let how = &settings.how;
     if settings.advice.trial.is_some() {
         warn_of_failed(record);
     }
+    let Some((environment, draft)) = understand(record, settings, signals)? else {
+        return Ok(());
+    };
+    let how = &settings.how;
+    let runner =
+        Runner { shell: &how.shell, setup: how.setup.as_deref(), pipefail: how.pipefail, signals };
+    let line = StatusLine { draws: how.live };
+    line.show("looking for changes …");
+    let readable = Readable::of(&draft, how, kept);
+    let pilot = match &readable.file {
+        Some(file) => pilot(record, file, runner).inspect_err(|_| line.clear())?,
+        None => None,
+    };
+    let mut adviser = Adviser { record, environment: &environment, calibration, pilot };
+    let prepared = adviser.candidates(&draft);
+    line.clear();
+    let mut prepared = prepared?;
+    let tried =
+        settings.advice.trial.as_ref().map(|trial| {
+            try_out(trial, runner, &draft, &mut prepared, readable, line, &mut adviser)
+        });
+    record.candidates = prepared.into_iter().map(|one| one.candidate).collect();
+    if let Some(tried) = tried {
+        return note_trial(record, tried, signals);
+    }
+    // They are suggested all the same, but nobody is sent to a trial that is refused.
+    if !record.candidates.is_empty()
+        && let Err(why) = check_repeatable(&settings.parsed, how.setup.as_deref())
+    {
+        record.warnings.push(Warning::new(WarningId::NotRepeatable, why.to_string()));
+    }
+    Ok(())
+}
+
+/// What the pipeline's commands are here, and the pipeline as it can be changed; none, with a
+/// warning, where that cannot be known.
+fn understand(
+    record: &mut PipeRecord,
+    settings: &PipeRun,
+    signals: &Signals,
+) -> Result<Option<(Environment, Draft)>> {
+    let how = &settings.how;
     if let Some(setup) = &how.setup
         && settings.advice.trial.is_none()
         && check_setup(setup).is_err()
@@ -125,13 +167,13 @@ fn look(
         let message = "changes are not looked for: the --setup would be executed again for that, \
                        and it may change something";
         warn(record, message.to_owned());
-        return Ok(());
+        return Ok(None);
     }
     let asked = Environment::ask(&how.shell, how.setup.as_deref(), &settings.parsed, signals)
         .context("cannot ask the shell what the commands are")?;
     let Some(mut environment) = asked else {
         warn(record, "the shell did not say what the commands are".to_owned());
-        return Ok(());
+        return Ok(None);
     };
     environment.pipefail =
         how.pipefail || how.setup.as_ref().is_some_and(|s| s.contains("pipefail"));
@@ -146,51 +188,32 @@ fn look(
                            looked for";
             warn(record, message.to_owned());
         }
-        return Ok(());
+        return Ok(None);
     };
-    let runner =
-        Runner { shell: &how.shell, setup: how.setup.as_deref(), pipefail: how.pipefail, signals };
-    let line = StatusLine { draws: how.live };
-    line.show("looking for changes …");
-    let readable = Readable::of(&draft, how, kept);
-    let pilot = match &readable.file {
-        Some(file) => pilot(record, file, runner).inspect_err(|_| line.clear())?,
-        None => None,
-    };
-    let mut adviser = Adviser { record, environment: &environment, calibration, pilot };
-    let prepared = adviser.candidates(&draft);
-    line.clear();
-    let mut prepared = prepared?;
-    if let Some(trial) = &settings.advice.trial {
-        let tried = try_out(trial, runner, &draft, &mut prepared, readable, line, &mut adviser);
-        match tried {
-            Ok((mut trial, problem)) => {
-                trial.interrupted |= signals.interrupted().is_some();
-                record.trial = Some(trial);
-                match problem {
-                    None | Some(TrialError::Run(RunError::Interrupted(_))) => {}
-                    Some(problem) => {
-                        let problem = anyhow::Error::new(problem);
-                        warn(record, format!("copies could not be run at once: {problem:#}"));
-                    }
-                }
+    Ok(Some((environment, draft)))
+}
+
+/// Notes in the record how the trial went.
+fn note_trial(
+    record: &mut PipeRecord,
+    tried: Result<(Trial, Option<TrialError>), TrialError>,
+    signals: &Signals,
+) -> Result<()> {
+    let interrupted =
+        |error: &TrialError| matches!(error, TrialError::Run(RunError::Interrupted(_)));
+    match tried {
+        Ok((mut trial, problem)) => {
+            trial.interrupted |= signals.interrupted().is_some();
+            record.trial = Some(trial);
+            if let Some(problem) = problem.filter(|problem| !interrupted(problem)) {
+                let problem = anyhow::Error::new(problem);
+                warn(record, format!("copies could not be run at once: {problem:#}"));
             }
-            Err(TrialError::Run(RunError::Interrupted(_))) => {}
-            Err(error) => {
-                record.candidates = prepared.into_iter().map(|one| one.candidate).collect();
-                return Err(anyhow::Error::new(error).context("nothing could be tried"));
-            }
+            Ok(())
         }
+        Err(error) if interrupted(&error) => Ok(()),
+        Err(error) => Err(anyhow::Error::new(error).context("nothing could be tried")),
     }
-    record.candidates = prepared.into_iter().map(|one| one.candidate).collect();
-    // They are suggested all the same, but nobody is sent to a trial that is refused.
-    if settings.advice.trial.is_none()
-        && !record.candidates.is_empty()
-        && let Err(why) = check_repeatable(&settings.parsed, how.setup.as_deref())
-    {
-        record.warnings.push(Warning::new(WarningId::NotRepeatable, why.to_string()));
-    }
-    Ok(())
 }
 
 fn pilot<'a>(record: &PipeRecord, file: &File, runner: Runner<'a>) -> Result<Option<Pilot<'a>>> {

@@ -1,0 +1,286 @@
+//! A trial with several copies at once, as text: where the ranking turns round.
+
+use std::fmt::Write as _;
+
+use comfy_table::Cell;
+use contend_record::advice::{LoadPoint, Trial};
+use contend_record::pipe::PipeRecord;
+use contend_record::stats::Estimate;
+
+use super::super::layout::{BOLD, aligned_left, dimmed, paragraph, plain_table, styled_lines};
+use super::super::units::seconds;
+use super::{change, pasted};
+
+/// Columns of the bars of a sweep, and of the table before them.
+const BAR: usize = 24;
+const TABLE: usize = 68;
+
+/// Original and candidates with several copies at once.
+pub(super) fn section(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
+    if trial.load.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{BOLD}Under load{BOLD:#}");
+    let mut table = plain_table();
+    let headings = ["copies", "pipeline", "real", "a copy", "user", "sys", "copies/s", ""];
+    table.set_header(headings.iter().enumerate().map(|(i, h)| cell(i, (*h).to_owned())));
+    for point in &trial.load {
+        for row in rows(point, width) {
+            table.add_row(row.into_iter().enumerate().map(|(i, text)| cell(i, text)));
+        }
+    }
+    out.push_str(&styled_lines(table, None, width));
+    let numbered = trial.load.iter().flat_map(|p| &p.figures).filter_map(|f| f.candidate);
+    let mut named: Vec<usize> = numbered.collect();
+    named.sort_unstable();
+    named.dedup();
+    for place in named {
+        if let Some(candidate) = record.candidates.get(place) {
+            let _ = writeln!(out, "{}: {}", place + 1, pasted(&candidate.command));
+        }
+    }
+    if trial.load.len() > 1 {
+        crossing(out, trial, width);
+    }
+    paragraph(out, "", &turning(trial), width);
+    for line in changing_sides(trial) {
+        paragraph(out, "", &line, width);
+    }
+}
+
+/// One pipeline's time by another's with so many copies: in each round they ran right after each
+/// other.
+struct Ratio {
+    median: f64,
+    range: [f64; 2],
+}
+
+impl Ratio {
+    fn of(point: &LoadPoint, one: Option<usize>, by: Option<usize>) -> Option<Self> {
+        let walls = |candidate| {
+            let figures = point.figures.iter().find(|figures| figures.candidate == candidate)?;
+            Some(figures.wall_seconds.samples.iter())
+        };
+        let ratios: Vec<f64> = walls(one)?.zip(walls(by)?).map(|(one, by)| one / by).collect();
+        let least = ratios.iter().copied().reduce(f64::min)?;
+        let most = ratios.iter().copied().reduce(f64::max)?;
+        let all = Estimate::from_samples(ratios, 0)?;
+        // Of few samples only all together say anything.
+        let range = if all.samples.len() < 6 { [least, most] } else { all.ci95 };
+        Some(Self { median: all.median, range })
+    }
+
+    fn is_faster(&self) -> bool {
+        self.range[1] < 1.0 - CLEARLY
+    }
+
+    fn is_slower(&self) -> bool {
+        self.range[0] > 1.0 + CLEARLY
+    }
+}
+
+/// A smaller difference is none.
+const CLEARLY: f64 = 0.01;
+
+/// Changes that are slower than the original alone and faster among many, or the other way round.
+fn changing_sides(trial: &Trial) -> Vec<String> {
+    let places = trial.load[0].figures.iter().filter_map(|figures| figures.candidate);
+    let sides = places.filter_map(|place| {
+        let mut clear = trial.load.iter().filter_map(|point| {
+            let ratio = Ratio::of(point, Some(place), None)?;
+            (ratio.is_faster() || ratio.is_slower()).then(|| (point.copies, ratio.is_slower()))
+        });
+        let (first, was_slower) = clear.next()?;
+        let (turned, _) = clear.find(|(_, slower)| *slower != was_slower)?;
+        let (before, after) = if was_slower { ("slower", "faster") } else { ("faster", "slower") };
+        Some(format!(
+            "Change {} is {before} than the original with {}, and {after} with {turned}.",
+            place + 1,
+            copies(first),
+        ))
+    });
+    sides.collect()
+}
+
+fn copies(number: usize) -> String {
+    format!("{number} cop{}", if number == 1 { "y" } else { "ies" })
+}
+
+/// Each change's time by the original's, from few copies to many, marked where that is beyond
+/// chance: where the mark changes, the ranking turns round.
+fn crossing(out: &mut String, trial: &Trial, width: usize) {
+    let mut table = plain_table();
+    let counts = trial.load.iter().map(|point| format!("{}×", point.copies));
+    let heading = ["real, by the original's".to_owned()].into_iter().chain(counts);
+    table.set_header(heading.enumerate().map(|(i, text)| aligned_left(i, 1, text)));
+    let places = trial.load[0].figures.iter().filter_map(|figures| figures.candidate);
+    for place in places {
+        let ratios = trial.load.iter().map(|point| match Ratio::of(point, Some(place), None) {
+            Some(ratio) => {
+                let mark = match (ratio.is_faster(), ratio.is_slower()) {
+                    (true, _) => "▼",
+                    (_, true) => "▲",
+                    _ => " ",
+                };
+                format!("{} {mark}", change(ratio.median))
+            }
+            None => String::new(),
+        });
+        let row = [format!("change {}", place + 1)].into_iter().chain(ratios);
+        table.add_row(row.enumerate().map(|(i, text)| aligned_left(i, 1, text)));
+    }
+    out.push('\n');
+    out.push_str(&styled_lines(table, None, width));
+    dimmed(
+        out,
+        "▼ faster, ▲ slower than the original in all runs or by the interval of their median.",
+        width,
+    );
+}
+
+fn cell(position: usize, text: String) -> Cell {
+    let left = position == 1 || position == 7;
+    if left { Cell::new(text) } else { aligned_left(position, 0, text) }
+}
+
+fn rows(point: &LoadPoint, width: usize) -> Vec<Vec<String>> {
+    let most = point.figures.iter().map(|f| f.copies_per_second).fold(0.0, f64::max);
+    let bar = width.saturating_sub(TABLE).min(BAR);
+    point
+        .figures
+        .iter()
+        .enumerate()
+        .map(|(number, figures)| {
+            // At most BAR.
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "see above"
+            )]
+            let long = (bar as f64 * figures.copies_per_second / most.max(1e-9)).round() as usize;
+            vec![
+                if number == 0 { point.copies.to_string() } else { String::new() },
+                figures.candidate.map_or("original".to_owned(), |place| (place + 1).to_string()),
+                seconds(figures.wall_seconds.median),
+                seconds(figures.copy_wall_seconds),
+                seconds(figures.user_seconds),
+                seconds(figures.system_seconds),
+                format!("{:.2}", figures.copies_per_second),
+                "█".repeat(long),
+            ]
+        })
+        .collect()
+}
+
+/// Where the ranking turns round.
+fn turning(trial: &Trial) -> String {
+    let Some((first, last)) = trial.load.first().zip(trial.load.last()) else {
+        return String::new();
+    };
+    let best = |point: &LoadPoint| {
+        let fastest = point
+            .figures
+            .iter()
+            .min_by(|a, b| a.wall_seconds.median.total_cmp(&b.wall_seconds.median));
+        fastest.and_then(|figures| figures.candidate)
+    };
+    let name = |candidate: Option<usize>| {
+        candidate.map_or("the original".to_owned(), |place| format!("change {}", place + 1))
+    };
+    let beats = |point, one, other| Ratio::of(point, one, other).is_some_and(|r| r.is_faster());
+    // Between numbers that are close to each other rather than between distant ones.
+    let count = trial.load.len();
+    let pairs = (1..count).flat_map(|gap| (gap..count).map(move |after| (after - gap, after)));
+    let pairs = pairs.map(|(before, after)| (&trial.load[before], &trial.load[after]));
+    let turn = pairs.map(|(before, after)| (before, best(before), after, best(after))).find(
+        |(before, one, after, other)| beats(before, *one, *other) && beats(after, *other, *one),
+    );
+    let fastest = name(best(first));
+    if let Some((before, one, after, other)) = turn {
+        format!(
+            "The ranking turns round between {} and {} copies: {} is fastest before, {} after.",
+            before.copies,
+            after.copies,
+            name(one),
+            name(other),
+        )
+    } else if trial.load.len() == 1 {
+        let others = first.figures.iter().map(|figures| figures.candidate);
+        let mut others = others.filter(|other| *other != best(first));
+        let clear = others.all(|other| beats(first, best(first), other));
+        let doubt = if clear { "" } else { ", though not of all others by more than chance" };
+        format!("With {} {fastest} is fastest{doubt}.", copies(first.copies))
+    } else if trial.load.iter().all(|point| best(point) == best(first)) {
+        format!(
+            "The ranking does not turn round from {} to {} copies: {fastest} is fastest throughout.",
+            first.copies, last.copies
+        )
+    } else {
+        format!(
+            "Which one is fastest changes from {} to {} copies, but nowhere by more than chance.",
+            first.copies, last.copies
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use contend_record::advice::TrialInput;
+
+    use super::*;
+
+    fn point(copies: usize, walls: [f64; 3]) -> LoadPoint {
+        let figures = [None, Some(0), Some(1)].into_iter().zip(walls).map(|(candidate, wall)| {
+            contend_record::advice::LoadFigures {
+                candidate,
+                wall_seconds: Estimate::from_samples(vec![wall; 3], 1).expect("samples"),
+                copy_wall_seconds: wall,
+                user_seconds: wall,
+                system_seconds: 0.0,
+                copies_per_second: copies as f64 / wall,
+            }
+        });
+        LoadPoint { copies, figures: figures.collect() }
+    }
+
+    #[test]
+    fn it_is_said_where_the_ranking_turns_round() {
+        let mut trial = Trial::of_nothing(TrialInput::Own, 1.0);
+        trial.load =
+            vec![point(1, [1.0, 0.7, 1.2]), point(2, [1.5, 1.4, 1.51]), point(8, [8.0, 8.4, 6.0])];
+        assert!(
+            turning(&trial).contains("between 2 and 8 copies: change 1"),
+            "{}",
+            turning(&trial)
+        );
+        assert_eq!(
+            changing_sides(&trial),
+            [
+                "Change 1 is faster than the original with 1 copy, and slower with 8.",
+                "Change 2 is slower than the original with 1 copy, and faster with 8.",
+            ]
+        );
+        let mut out = String::new();
+        crossing(&mut out, &trial, 80);
+        let plain = anstream::adapter::strip_str(&out).to_string();
+        assert!(plain.contains("−30 % ▼") && plain.contains("+5 % ▲"), "{plain}");
+        trial.load.truncate(1);
+        assert!(changing_sides(&trial).is_empty());
+        assert_eq!(turning(&trial), "With 1 copy change 1 is fastest.");
+    }
+
+    #[test]
+    fn what_may_be_chance_is_no_turn() {
+        let mut trial = Trial::of_nothing(TrialInput::Own, 1.0);
+        trial.load = vec![point(1, [1.0, 0.97, 1.2]), point(2, [1.5, 1.55, 1.6])];
+        for figures in trial.load.iter_mut().flat_map(|point| &mut point.figures) {
+            let wall = figures.wall_seconds.median;
+            let spread =
+                if figures.candidate.is_some() { [1.1, 1.0, 0.9] } else { [0.9, 1.0, 1.1] };
+            let walls = spread.map(|factor| factor * wall).to_vec();
+            figures.wall_seconds = Estimate::from_samples(walls, 1).expect("samples");
+        }
+        assert!(turning(&trial).contains("nowhere by more than chance"), "{}", turning(&trial));
+        assert!(changing_sides(&trial).is_empty());
+    }
+}
