@@ -233,6 +233,24 @@ fn questions_are_answered_and_wrong_ones_refused() {
 }
 
 #[test]
+fn the_study_s_own_pipeline_can_be_tried() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| format!("{}/{name}", folder.path().display());
+    for name in ["tokenizer", "parser", "callbacks"] {
+        let program = run(Command::new(contend()).args(["generate", "awk", name]), "");
+        fs::write(path(name), program.stdout).expect("room");
+    }
+    let json = run(Command::new(contend()).args(["generate", "json-array", "50"]), "");
+    fs::write(path("json"), json.stdout).expect("room");
+    let [json, tokenizer, parser, callbacks] =
+        ["json", "tokenizer", "parser", "callbacks"].map(path);
+    let pipeline = format!("cat {json} | awk -f {tokenizer} | awk -f {parser} -f {callbacks}");
+    let record = tried(&[&pipeline]);
+    assert_eq!(record["exit_code"], 0, "{record:#}");
+    assert!(!record["trial"].is_null(), "it is not refused: {record:#}");
+}
+
+#[test]
 fn a_set_up_that_writes_is_executed_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = input(folder.path(), 900_000);

@@ -57,11 +57,34 @@ pub(super) fn does_more_than_read(simple: &Simple) -> bool {
     }
     let program = place.map(|place| &simple.arguments[place].text);
     program.is_some_and(|program| {
-        tokens(program).is_none_or(|tokens| {
+        tokens(&without_remarks(program)).is_none_or(|tokens| {
             let starts = |token: &Token| *token == Token::Word("system".to_owned());
             tokens.iter().any(starts) || has_single_bar(&tokens) || redirects(&tokens)
         })
     })
+}
+
+/// The program without redirections to its own output and standard error, which change nothing.
+fn without_remarks(program: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = program;
+    while let Some(place) = rest.find('>') {
+        let (before, from) = rest.split_at(place);
+        kept.push_str(before);
+        let target = from.trim_start_matches('>').trim_start_matches([' ', '\t']);
+        let own = ["\"/dev/stderr\"", "\"/dev/stdout\""];
+        let behind = own.iter().find_map(|name| target.strip_prefix(name));
+        // More behind the name would be a part of it.
+        let ends = |behind: &&str| {
+            let next = behind.trim_start_matches([' ', '\t']).chars().next();
+            next.is_none_or(|c| ";}\n#".contains(c))
+        };
+        rest = behind.filter(ends).unwrap_or_else(|| {
+            kept.push('>');
+            &from[1..]
+        });
+    }
+    kept + rest
 }
 
 /// Where the program stands: the first argument that is neither an option nor one's argument.
@@ -251,6 +274,24 @@ mod tests {
         let busybox = Awk::read(&simple("busybox awk '{ print $2 }'")).expect("understood");
         assert_eq!(busybox.arguments.len(), 1);
         assert!(Awk::read(&simple("/usr/bin/mawk 'a || b { s += $1 } END { print s }'")).is_some());
+    }
+
+    #[test]
+    fn remarks_on_standard_error_change_nothing() {
+        let more = |text: &str| does_more_than_read(&simple(text));
+        for text in [
+            "awk '{ print \"x\" > \"/dev/stderr\" }'",
+            "awk '{ if ($1 > 3) print >>\"/dev/stdout\"; n++ }'",
+        ] {
+            assert!(!more(text), "{text}");
+        }
+        for text in [
+            "awk '{ print > \"/dev/stderr\" $1 }'",
+            "awk '{ print > \"/dev/stderr\"; print > \"f\" }'",
+            "awk '{ print > \"/dev/sda\" }'",
+        ] {
+            assert!(more(text), "{text}");
+        }
     }
 
     #[test]

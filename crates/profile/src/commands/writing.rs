@@ -66,6 +66,13 @@ fn script_file(name: &str) -> Option<String> {
     std::fs::read_to_string(name).ok()
 }
 
+/// A program in a file. What it reads from other commands is its own affair: only that it writes
+/// to files or starts others to write to is told of it.
+fn awk_file(name: &str) -> Option<String> {
+    let program = script_file(name)?;
+    Some(program.replace("| getline", "getline").replace("|getline", "getline"))
+}
+
 /// Whether an awk loads more than its program, has options that are not known, or a program that
 /// writes or starts others.
 fn awk_reaches_out(simple: &Simple) -> bool {
@@ -102,7 +109,7 @@ fn awk_programs(simple: &Simple) -> Option<Vec<String>> {
                 arguments.next();
             }
             "-f" | "--file" => {
-                programs.extend(arguments.next().and_then(script_file));
+                programs.extend(arguments.next().and_then(awk_file));
                 is_given = true;
             }
             "-e" | "--source" => {
@@ -124,7 +131,7 @@ fn awk_programs(simple: &Simple) -> Option<Vec<String>> {
             _ if attached.iter().any(|known| text.starts_with(known)) => {
                 let file = text.strip_prefix("--file=").or_else(|| text.strip_prefix("-f"));
                 is_given |= file.is_some();
-                programs.extend(file.and_then(script_file));
+                programs.extend(file.and_then(awk_file));
             }
             _ => return None,
         }
@@ -322,12 +329,19 @@ mod tests {
         };
         file("p.awk", "{ print $1 }\n");
         file("w.awk", "{ print > \"out\" }\n");
+        file("r.awk", "{ while ((command | getline) > 0) print > \"/dev/stderr\"; print }\n");
         file("p.sed", "s/a/b/\n");
         file("w.sed", "s/a/b/w out\n");
         let writes = |text: &str| {
             writes_by_itself(&simple(&text.replace('@', &folder.path().display().to_string())))
         };
-        for text in ["awk -f @/p.awk f", "awk -f@/p.awk f", "sed -f @/p.sed f", "sed -f none"] {
+        for text in [
+            "awk -f @/p.awk f",
+            "mawk -f @/r.awk",
+            "awk -f@/p.awk f",
+            "sed -f @/p.sed f",
+            "sed -f none",
+        ] {
             assert!(!writes(text), "{text}");
         }
         for text in [
