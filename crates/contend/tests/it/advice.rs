@@ -248,6 +248,12 @@ fn the_study_s_own_pipeline_can_be_tried() {
     let record = tried(&[&pipeline]);
     assert_eq!(record["exit_code"], 0, "{record:#}");
     assert!(!record["trial"].is_null(), "it is not refused: {record:#}");
+    let [mawk, gawk] = ["mawk", "gawk"]
+        .map(|awk| Command::new(awk).arg("1").stdin(Stdio::null()).output().is_ok());
+    if mawk && gawk {
+        let another = of_rewrite(&record, "another-awk");
+        assert_eq!(another["output_equal"], true, "{another:#}");
+    }
 }
 
 #[test]

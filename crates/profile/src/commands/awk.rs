@@ -26,11 +26,7 @@ impl Awk {
     /// Reads the command; `None` if the program comes from a file, or does more than read
     /// standard input or files and print.
     pub fn read(simple: &Simple) -> Option<Self> {
-        let arguments = match (simple.name(), simple.arguments.split_first()) {
-            ("busybox", Some((first, rest))) if first.text == "awk" => rest.to_vec(),
-            (name, _) if NAMES.contains(&name) => simple.arguments.clone(),
-            _ => return None,
-        };
+        let arguments = own_arguments(simple)?;
         // Options end with the program: what looks like one after it is an operand.
         let program_at = program_place(&arguments)?;
         let options = Options::read(&arguments[..program_at], &TABLE)?;
@@ -45,6 +41,28 @@ impl Awk {
             arguments,
         })
     }
+}
+
+/// The arguments of any awk, without `busybox`'s `awk`.
+fn own_arguments(simple: &Simple) -> Option<Vec<Word>> {
+    match (simple.name(), simple.arguments.split_first()) {
+        ("busybox", Some((first, rest))) if first.text == "awk" => Some(rest.to_vec()),
+        (name, _) if NAMES.contains(&name) => Some(simple.arguments.clone()),
+        _ => None,
+    }
+}
+
+/// The arguments of an awk whose programs are in files that can be read, with options that all
+/// implementations have; `None` if one of them is seen to write to files.
+pub fn with_program_files(simple: &Simple) -> Option<Vec<Word>> {
+    let arguments = own_arguments(simple)?;
+    let options = Options::read(&arguments, &TABLE)?;
+    let first = arguments.len() - options.operands.len();
+    let last = options.operands.iter().copied().eq(first..arguments.len());
+    let readable =
+        options.values('f').all(|file| std::fs::metadata(file).is_ok_and(|d| d.is_file()));
+    let named = options.has('f') && readable && last;
+    (named && !super::writing::writes_by_itself(simple)).then_some(arguments)
 }
 
 /// Whether an awk command does more than read and print, for all that can be told of it.

@@ -3,11 +3,15 @@
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation};
-use crate::commands::awk::Awk;
+use crate::commands::Simple;
+use crate::commands::awk::{Awk, with_program_files};
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     situation.worthwhile(|index, stage| {
-        let (simple, awk) = stage.read(Awk::read)?;
+        let arguments = |simple: &Simple| {
+            Awk::read(simple).map(|awk| awk.arguments).or_else(|| with_program_files(simple))
+        };
+        let (simple, arguments) = stage.read(arguments)?;
         let others = situation.environment.other_awks(simple).into_iter();
         let changes = others.map(|other| {
             let mut words: Vec<String> = simple
@@ -16,7 +20,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
                 .map(|(name, value)| format!("{name}={}", value.raw))
                 .collect();
             words.push(other.to_owned());
-            words.extend(awk.arguments.iter().map(|word| word.raw.clone()));
+            words.extend(arguments.iter().map(|word| word.raw.clone()));
             words.extend(simple.input.iter().map(|file| format!("<{}", file.raw)));
             let reason = format!("{other} may be quicker or slower at this program");
             let text = words.join(" ");
@@ -40,7 +44,16 @@ mod tests {
         );
         assert_eq!(changed("busybox awk 1 <f"), ["mawk 1 <f", "gawk 1 <f"]);
         assert_eq!(changed("gawk 1 | cat").len(), 2);
-        for text in ["awk -f prog f", "awk '{ system($0) }' f", "awk '{ print > \"out\" }' f"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| format!("{}/{name}", folder.path().display());
+        std::fs::write(path("p"), "{ print $1 }").expect("room");
+        std::fs::write(path("w"), "{ print > \"out\" }").expect("room");
+        let (reads, writes) = (path("p"), path("w"));
+        assert_eq!(changed(&format!("mawk -f {reads} -f {reads} f")).len(), 2);
+        assert_eq!(changed(&format!("mawk -f {reads} -f {writes} f")), [""; 0]);
+        for text in
+            ["awk -f /no/such/program f", "awk '{ system($0) }' f", "awk '{ print > \"out\" }' f"]
+        {
             assert_eq!(changed(text), [""; 0], "{text}");
         }
     }
