@@ -8,6 +8,7 @@ pub mod host;
 pub mod lab;
 pub mod parameters;
 pub mod pipe;
+pub mod run;
 pub mod signal;
 pub mod stats;
 pub mod warning;

@@ -1,0 +1,6 @@
+//! The same pipeline over parts of its input at the same time, with the same bytes.
+//!
+//! - [`classes`]: what is known of commands: which treat every record for itself, whose outputs
+//!   can be put together, and why the others cannot.
+
+pub mod classes;

@@ -1,0 +1,269 @@
+//! A pipeline made data-parallel: the plan as data, and what came of it.
+//!
+//! Schema `contend.run/1`. A [`Plan`] says where the input may be cut, what is run over every part
+//! and how the outputs become one again. It does not say who runs it, nor on how many CPUs of
+//! which machine. Times are seconds of `CLOCK_MONOTONIC`, CPU times those that the kernel charges.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+mod bytes;
+pub use bytes::ByteSet;
+
+/// What is decided for a pipeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// What was looked at of each stage, and what was found, first to last.
+    pub stages: Vec<Stage>,
+    /// What the first step reads.
+    pub source: Source,
+    /// What is run, each step reading what the one before it writes.
+    pub steps: Vec<Step>,
+}
+
+/// A stage of the pipeline, as it was understood.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stage {
+    /// Its text.
+    pub text: String,
+    /// How it can be run.
+    pub class: Class,
+    /// Why, in a sentence for people.
+    pub why: String,
+}
+
+/// How a stage can be run over parts of its input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// Every record for itself: outputs of parts, one after the other, are the output.
+    PerRecord,
+    /// The outputs of parts can be made into the output.
+    Combinable,
+    /// Only as it is, over all its input.
+    Opaque,
+    /// It is left out: what it does changes nothing here.
+    LeftOut,
+}
+
+/// What the first step reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Its standard input.
+    Standard,
+    /// These files, one after the other.
+    Files(Vec<String>),
+    /// Nothing, or what its commands open themselves.
+    Own,
+}
+
+/// A piece of the plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// Commands that run as they are, in a pipeline.
+    Serial(Vec<Command>),
+    /// Commands that run over parts of the input at the same time.
+    Parallel(Group),
+}
+
+/// A command that is started as it is, without a shell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Command {
+    /// The stage whose work it does, from 0.
+    pub stage: usize,
+    /// Variables that are set for it alone.
+    pub variables: Vec<(String, String)>,
+    /// The program, as it was called.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// What its status can be though all went well.
+    pub status: StatusRule,
+}
+
+/// Which statuses of a command are no failures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StatusRule {
+    /// 0 alone.
+    Zero,
+    /// 0 if there was a match, 1 if there was none: of several parts the smallest counts.
+    Matches,
+}
+
+/// Commands over parts of the input.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Group {
+    /// The stages as they are, for running all of the input through them.
+    pub serial: Vec<Command>,
+    /// Where the input may be cut.
+    pub cut: Cut,
+    /// What a part must be like, so that its output is what the whole's would be.
+    pub guard: Guard,
+    /// What is run over every part, in a pipeline.
+    pub each: Vec<Command>,
+    /// How the outputs become one.
+    pub combine: Combine,
+    /// Parts may be put together in any order and run through the same commands.
+    pub any_order: bool,
+    /// The commands may fail because of what they read, though the guard holds.
+    pub may_fail: bool,
+}
+
+/// Where an input may be cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cut {
+    /// What records are.
+    pub records: Records,
+    /// Bytes that may stand before the separator.
+    pub before: ByteSet,
+    /// Bytes that a part may begin with.
+    pub after: ByteSet,
+    /// The records on both sides have to differ in this.
+    pub differ: Option<Key>,
+}
+
+/// What ends a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Records {
+    /// A line break.
+    Lines,
+    /// A NUL byte.
+    Nul,
+    /// A line break that is not within double quotes.
+    Csv,
+    /// A line break outside of every JSON value.
+    Json,
+}
+
+/// What of a record is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Key {
+    /// All of it.
+    Whole,
+    /// What stands before the first of these bytes.
+    FirstField(u8),
+    /// The first word between blanks.
+    FirstWord,
+}
+
+/// What a part must be like.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Guard {
+    /// Bytes that must not be in it.
+    pub without: ByteSet,
+    /// It has to be UTF-8.
+    pub utf8: bool,
+}
+
+/// How outputs of parts become the output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Combine {
+    /// One after the other, in the order of the parts.
+    Concatenate,
+    /// One after the other; equal lines where two outputs meet become one.
+    Adjoin {
+        /// Lines begin with how often they were there, as `uniq -c` writes it.
+        counted: bool,
+    },
+    /// They are sorted, and are merged.
+    Merge(Merge),
+    /// Sorted lines with how often they were there, as `uniq -c` writes it: merged, and equal ones
+    /// added up.
+    Counts {
+        /// The order is reversed.
+        reverse: bool,
+    },
+    /// Numbers, which are added up, or of which the greatest counts.
+    Numbers(Numbers),
+    /// One after the other, in the order of the parts, through this command. That it fails means
+    /// that outputs of parts do not tell enough.
+    Through(Command),
+}
+
+/// How sorted outputs are merged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Merge {
+    /// The command that merges files; they are given as further arguments, in the order of the
+    /// parts.
+    pub command: Command,
+    /// The order, if it is that of the bytes of whole records.
+    pub by_bytes: Option<ByteOrder>,
+    /// Only so many records of the beginning are wanted.
+    pub first: Option<u64>,
+}
+
+/// An order of records by their bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ByteOrder {
+    /// From the greatest to the smallest.
+    pub reverse: bool,
+    /// Of equal ones only the first is kept.
+    pub unique: bool,
+    /// What ends a record.
+    pub separator: u8,
+}
+
+/// Columns of numbers on one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Numbers {
+    /// How each column is put together.
+    pub columns: Vec<Column>,
+    /// Columns are right-aligned and at least so wide.
+    pub width: usize,
+}
+
+/// How the numbers of a column are put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Column {
+    /// They are added up.
+    Sum,
+    /// The greatest counts.
+    Greatest,
+}
+
+impl Plan {
+    /// Whether anything in it runs over parts of its input.
+    pub fn is_parallel(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Parallel(_)))
+    }
+}
+
+impl Cut {
+    /// Between any two records.
+    pub fn between(records: Records) -> Self {
+        Self { records, before: ByteSet::ALL, after: ByteSet::ALL, differ: None }
+    }
+}
+
+impl Guard {
+    /// Anything will do.
+    pub const NONE: Self = Self { without: ByteSet::EMPTY, utf8: false };
+
+    /// Both have to hold.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self { without: self.without.union(other.without), utf8: self.utf8 || other.utf8 }
+    }
+
+    /// Whether anything will do.
+    pub fn is_none(&self) -> bool {
+        *self == Self::NONE
+    }
+}
+
+impl Records {
+    /// The byte at the end of each.
+    pub fn separator(self) -> u8 {
+        match self {
+            Self::Nul => 0,
+            Self::Lines | Self::Csv | Self::Json => b'\n',
+        }
+    }
+}

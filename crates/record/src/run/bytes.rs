@@ -1,0 +1,107 @@
+//! Sets of bytes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A set of bytes; as data a list of ranges, first and last of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "Vec<(u8, u8)>", into = "Vec<(u8, u8)>")]
+pub struct ByteSet([u64; 4]);
+
+impl ByteSet {
+    /// No byte.
+    pub const EMPTY: Self = Self([0; 4]);
+    /// Every byte.
+    pub const ALL: Self = Self([u64::MAX; 4]);
+
+    /// The bytes for which this is so.
+    pub fn of(is_in: impl Fn(u8) -> bool) -> Self {
+        (0..=255).filter(|&byte| is_in(byte)).collect()
+    }
+
+    /// Whether it is in the set.
+    pub fn contains(self, byte: u8) -> bool {
+        self.0[usize::from(byte >> 6)] & (1 << (byte & 63)) != 0
+    }
+
+    /// Puts a byte in.
+    pub fn insert(&mut self, byte: u8) {
+        self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
+    }
+
+    /// Those that are in either.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] | other.0[i]))
+    }
+
+    /// Those that are in both.
+    #[must_use]
+    pub fn intersection(self, other: Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
+    }
+
+    /// Those that are not in it.
+    #[must_use]
+    pub fn complement(self) -> Self {
+        Self(self.0.map(|bits| !bits))
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(self) -> bool {
+        self == Self::EMPTY
+    }
+
+    /// Whether everything is in it.
+    pub fn is_all(self) -> bool {
+        self == Self::ALL
+    }
+
+    /// What is in it, in order.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        (0..=255).filter(move |&byte| self.contains(byte))
+    }
+}
+
+impl FromIterator<u8> for ByteSet {
+    fn from_iter<T: IntoIterator<Item = u8>>(bytes: T) -> Self {
+        let mut set = Self::EMPTY;
+        bytes.into_iter().for_each(|byte| set.insert(byte));
+        set
+    }
+}
+
+impl From<Vec<(u8, u8)>> for ByteSet {
+    fn from(ranges: Vec<(u8, u8)>) -> Self {
+        ranges.into_iter().flat_map(|(first, last)| first..=last).collect()
+    }
+}
+
+impl From<ByteSet> for Vec<(u8, u8)> {
+    fn from(set: ByteSet) -> Self {
+        let mut ranges: Self = Self::new();
+        for byte in set.iter() {
+            match ranges.last_mut() {
+                Some((_, last)) if last.checked_add(1) == Some(byte) => *last = byte,
+                _ => ranges.push((byte, byte)),
+            }
+        }
+        ranges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_is_written_as_ranges_and_read_back() {
+        let set = ByteSet::of(|byte| byte.is_ascii_lowercase() || byte == 0 || byte == 255);
+        let ranges: Vec<(u8, u8)> = set.into();
+        assert_eq!(ranges, [(0, 0), (97, 122), (255, 255)]);
+        assert_eq!(ByteSet::from(ranges), set);
+        assert!(ByteSet::from(Vec::from(ByteSet::ALL)).is_all());
+        assert_eq!(set.union(set.complement()), ByteSet::ALL);
+        assert!(set.intersection(set.complement()).is_empty());
+    }
+}
