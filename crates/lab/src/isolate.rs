@@ -166,7 +166,7 @@ impl Helper {
         let mut command = Command::new("/proc/self/exe");
         command.arg0("contend").arg(VERB).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = spawn::spawn(&mut command, &[0, 1], signals.blocked(), spawn::ORPHANED)
+        let mut child = spawn::spawn(&mut command, &[0, 1], signals.mask_before(), spawn::ORPHANED)
             .map_err(failed)?;
         let (requests, replies) = (child.stdin.take(), child.stdout.take());
         let replies = replies.ok_or_else(|| failed(std::io::ErrorKind::BrokenPipe.into()))?;

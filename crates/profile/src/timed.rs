@@ -207,8 +207,9 @@ impl Runner<'_> {
         // What the shell leaves behind is ours to end; kernels before 3.4 cannot.
         let _ = child::become_subreaper();
         let begun = Instant::now();
-        let child = spawn::spawn(&mut command, &[0, 1, 2], self.signals.blocked(), Signal::TERM)
-            .map_err(RunError::io("start the shell once more"))?;
+        let child =
+            spawn::spawn(&mut command, &[0, 1, 2], self.signals.mask_before(), Signal::TERM)
+                .map_err(RunError::io("start the shell once more"))?;
         let pid = Pid::from_child(&child);
         Ok(Started { pid, ended: pidfd_open(pid, PidfdFlags::empty()).ok(), begun })
     }

@@ -81,6 +81,8 @@ pub struct Command {
     pub arguments: Vec<String>,
     /// What its status can be though all went well.
     pub status: StatusRule,
+    /// It is GNU's `sort`, whose memory, threads and folder are for whoever runs it to choose.
+    pub sorts: bool,
 }
 
 /// Which statuses of a command are no failures.
@@ -239,6 +241,11 @@ impl Cut {
     /// Between any two records.
     pub fn between(records: Records) -> Self {
         Self { records, before: ByteSet::ALL, after: ByteSet::ALL, differ: None }
+    }
+
+    /// Whether a place can be found by looking at what is around it, wherever the input begins.
+    pub fn is_local(&self) -> bool {
+        self.differ.is_none() && matches!(self.records, Records::Lines | Records::Nul)
     }
 }
 

@@ -169,6 +169,20 @@ fn wait_id(
     Ok(unsafe { info.assume_init() })
 }
 
+/// Waits for the end of a child, without reaping it.
+///
+/// # Errors
+/// `ECHILD` when there is no such child.
+pub fn wait_for_end(pid: Pid) -> io::Result<()> {
+    let id = pid.as_raw_nonzero().get().cast_unsigned();
+    loop {
+        match wait_id(libc::P_PID, id, libc::WEXITED | libc::WNOWAIT) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result.map(drop),
+        }
+    }
+}
+
 /// Reaps a child that has ended and returns what it used; waits for it if it has not.
 ///
 /// # Errors
@@ -239,12 +253,6 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    fn wait_for_end(pid: Pid) {
-        while !matches!(peek(Which::One(pid)), Ok(Some((_, Change::Ended)))) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
     #[expect(clippy::zombie_processes, reason = "the tests reap it themselves")]
     fn start(script: &str) -> Pid {
         let child = Command::new("sh").args(["-c", script]).spawn().expect("sh starts");
@@ -254,7 +262,7 @@ mod tests {
     #[test]
     fn peeking_leaves_the_zombie_for_reap() {
         let pid = start("exit 7");
-        wait_for_end(pid);
+        wait_for_end(pid).expect("child");
         assert_eq!(peek(Which::One(pid)).expect("child"), Some((pid, Change::Ended)));
         assert_eq!(reap(pid).expect("child").status, ExitStatus::Exited(7));
         assert!(peek(Which::One(pid)).is_err());

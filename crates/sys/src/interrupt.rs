@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use crate::signal::{Arrived, SignalFd, stop_by};
+use crate::signal::{Arrived, Mask, SignalFd, stop_by};
 use rustix::process::Signal;
 
 /// Those that ask contend to end.
@@ -85,9 +85,9 @@ impl Signals {
         self.interrupted.get().map(|arrived| arrived.signal)
     }
 
-    /// For starting children with the mask from before.
-    pub fn blocked(&self) -> &SignalFd {
-        &self.fd
+    /// The mask from before, for starting children.
+    pub fn mask_before(&self) -> Mask {
+        self.fd.mask_before()
     }
 }
 

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::process::Signal;
 
 use crate::inherited;
-use crate::signal::SignalFd;
+use crate::signal::Mask;
 
 /// Starts `command` with what this process was itself started with, where Rust's runtime
 /// or we have changed it (ignored signals, closed standard descriptors unless `redirected` by the
-/// command), and with the signal mask from before `blocked`. The child gets the signal
+/// command), and with this signal `mask`. The child gets the signal
 /// `orphaned` if the thread that started it ends first, so that nothing of a killed contend waits for ever.
 ///
 /// # Errors
@@ -21,10 +21,9 @@ use crate::signal::SignalFd;
 pub fn spawn(
     command: &mut Command,
     redirected: &[u8],
-    blocked: &SignalFd,
+    mask: Mask,
     orphaned: Signal,
 ) -> io::Result<Child> {
-    let mask = blocked.mask_before();
     let ignored = [
         inherited::sigpipe_ignored().then_some(libc::SIGPIPE),
         inherited::sigchld_ignored().then_some(libc::SIGCHLD),

@@ -176,6 +176,16 @@ pub fn from_standard_input(simple: &Simple) -> Option<Simple> {
     Some(changed)
 }
 
+/// The command without the files that it names, as many as there are. `None` where they are not
+/// known.
+pub fn without_files(simple: &Simple) -> Option<Simple> {
+    let mut changed = simple.clone();
+    for place in input_operands(simple)?.into_iter().rev() {
+        changed.arguments.remove(place);
+    }
+    Some(changed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::simple;

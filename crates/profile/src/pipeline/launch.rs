@@ -168,7 +168,7 @@ fn start_shell(
         command.stdout(discarding());
         redirected.push(1);
     }
-    let child = spawn::spawn(&mut command, &redirected, signals.blocked(), Signal::TERM)
+    let child = spawn::spawn(&mut command, &redirected, signals.mask_before(), Signal::TERM)
         .map_err(|source| LaunchError::Shell { shell: shell.to_owned(), source })?;
     Ok(Pid::from_child(&child))
 }

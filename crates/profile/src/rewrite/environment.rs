@@ -233,7 +233,7 @@ fn answer_of(shell: &str, question: &str, signals: &Signals) -> io::Result<Strin
     let (mut reader, writer) = io::pipe()?;
     command.arg("-c").arg(question).stdin(File::open("/dev/null")?).stdout(writer);
     command.stderr(Stdio::null());
-    let started = spawn::spawn(&mut command, &[0, 1, 2], signals.blocked(), Signal::KILL)?;
+    let started = spawn::spawn(&mut command, &[0, 1, 2], signals.mask_before(), Signal::KILL)?;
     drop(command); // and with it our writing end
     let mut answer = Vec::new();
     let read = reader.read_to_end(&mut answer);

@@ -117,6 +117,15 @@ pub fn classify(subject: &Subject<'_>) -> Class {
     )
 }
 
+/// A command of which the user says that it treats every record for itself.
+pub fn annotated(records: Records) -> Class {
+    let mut class = PerRecord::new(records);
+    class.may_fail = true;
+    class.output.keeps_utf8 = false;
+    class.output.adds = ByteSet::ALL;
+    Class::PerRecord(class)
+}
+
 /// An opaque command, with the reason.
 fn opaque(why: impl Into<Cow<'static, str>>) -> Class {
     Class::Opaque(why.into())

@@ -1,0 +1,190 @@
+//! Finding places where an input may be cut.
+
+use contend_record::run::{Cut, Guard, Key, Records};
+use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
+
+/// Whether the input may be cut at `place` of `data`, right behind a separator. `data` begins
+/// where a record does, and does not end at `place`.
+fn is_cut(cut: &Cut, data: &[u8], place: usize) -> bool {
+    // The first record is empty if there is nothing before its separator.
+    let before = place.checked_sub(2).map_or(cut.records.separator(), |at| data[at]);
+    cut.before.contains(before)
+        && cut.after.contains(data[place])
+        && cut.differ.is_none_or(|key| differ(cut, key, data, place))
+}
+
+/// Whether the records on both sides of `place` differ in their keys. Of the second one all has to
+/// be known: what is not there yet may make them equal.
+fn differ(cut: &Cut, key: Key, data: &[u8], place: usize) -> bool {
+    let separator = cut.records.separator();
+    let first = memrchr(separator, &data[..place - 1]).map_or(0, |at| at + 1);
+    let Some(end) = memchr(separator, &data[place..]) else { return false };
+    key_of(key, &data[first..place - 1]) != key_of(key, &data[place..place + end])
+}
+
+fn key_of(key: Key, record: &[u8]) -> &[u8] {
+    let blank = |byte: &u8| [b' ', b'\t'].contains(byte);
+    match key {
+        Key::Whole => record,
+        Key::FirstField(separator) => &record[..memchr(separator, record).unwrap_or(record.len())],
+        Key::FirstWord => {
+            let start = record.iter().position(|byte| !blank(byte)).unwrap_or(record.len());
+            let word = &record[start..];
+            &word[..word.iter().position(blank).unwrap_or(word.len())]
+        }
+    }
+}
+
+/// The first place behind `data[0]` at which the input may be cut; for cuts that are local.
+pub(super) fn first(cut: &Cut, data: &[u8]) -> Option<usize> {
+    let mut places = memchr_iter(cut.records.separator(), data).map(|at| at + 1);
+    // What stands before the first byte is not known.
+    places.find(|&place| place > 1 && place < data.len() && is_cut(cut, data, place))
+}
+
+/// Goes along a stream and knows where it may be cut.
+#[derive(Debug)]
+pub(super) struct Scanner {
+    cut: Cut,
+    nesting: Nesting,
+    /// How much of the data has been looked at, and the last place that was found, for what has
+    /// to be read from its beginning.
+    scanned: usize,
+    found: Option<usize>,
+}
+
+/// Where in a text with quotes and brackets the scanner is.
+#[derive(Debug, Default, Clone, Copy)]
+struct Nesting {
+    quoted: bool,
+    escaped: bool,
+    depth: i64,
+}
+
+impl Scanner {
+    pub(super) fn new(cut: &Cut) -> Self {
+        Self { cut: cut.clone(), nesting: Nesting::default(), scanned: 0, found: None }
+    }
+
+    /// The last place at which `data`, which begins where a part does, may be cut. It has grown
+    /// since it was last asked for, or a part was taken.
+    pub(super) fn last(&mut self, data: &[u8]) -> Option<usize> {
+        match self.cut.records {
+            Records::Lines | Records::Nul => {
+                let ends = memrchr_iter(self.cut.records.separator(), data);
+                let mut places = ends.map(|at| at + 1);
+                places.find(|&at| at < data.len() && is_cut(&self.cut, data, at))
+            }
+            Records::Csv | Records::Json => {
+                self.scan(data);
+                self.found
+            }
+        }
+    }
+
+    /// So much has been taken from the beginning of the data.
+    pub(super) fn taken(&mut self, bytes: usize) {
+        self.scanned -= bytes.min(self.scanned);
+        self.found = None;
+    }
+
+    fn scan(&mut self, data: &[u8]) {
+        let json = self.cut.records == Records::Json;
+        // The byte behind a place has to be known.
+        while self.scanned + 1 < data.len() {
+            let nesting = &mut self.nesting;
+            match data[self.scanned] {
+                _ if nesting.escaped => nesting.escaped = false,
+                b'\\' if json && nesting.quoted => nesting.escaped = true,
+                b'"' => nesting.quoted = !nesting.quoted,
+                b'{' | b'[' if json && !nesting.quoted => nesting.depth += 1,
+                b'}' | b']' if json && !nesting.quoted => nesting.depth -= 1,
+                b'\n' if !nesting.quoted && nesting.depth == 0 => {
+                    if is_cut(&self.cut, data, self.scanned + 1) {
+                        self.found = Some(self.scanned + 1);
+                    }
+                }
+                _ => {}
+            }
+            self.scanned += 1;
+        }
+    }
+}
+
+/// Whether a part is what its commands want.
+pub(super) fn holds(guard: &Guard, data: &[u8]) -> bool {
+    (!guard.utf8 || std::str::from_utf8(data).is_ok())
+        && match guard.without.iter().take(4).collect::<Vec<_>>().as_slice() {
+            [] => true,
+            &[byte] => memchr(byte, data).is_none(),
+            &[a, b] => memchr::memchr2(a, b, data).is_none(),
+            &[a, b, c] => memchr::memchr3(a, b, c, data).is_none(),
+            _ => !data.iter().any(|&byte| guard.without.contains(byte)),
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contend_record::run::ByteSet;
+
+    fn last(cut: &Cut, data: &str) -> Option<usize> {
+        Scanner::new(cut).last(data.as_bytes())
+    }
+
+    #[test]
+    fn lines_are_cut_behind_their_ends_if_something_follows() {
+        let lines = Cut::between(Records::Lines);
+        assert_eq!(last(&lines, "a\nb\nc"), Some(4));
+        assert_eq!(last(&lines, "a\nb\n"), Some(2));
+        assert_eq!(last(&lines, "\nb"), Some(1));
+        assert_eq!(last(&lines, "ab"), None);
+        assert_eq!(first(&lines, b"ab\ncd\ne"), Some(3));
+        assert_eq!(first(&lines, b"\ncd\ne"), Some(4), "what was before is not known");
+    }
+
+    #[test]
+    fn what_a_part_may_begin_and_end_with() {
+        let after =
+            Cut { after: ByteSet::of(|b| b.is_ascii_alphabetic()), ..Cut::between(Records::Lines) };
+        assert_eq!(last(&after, "a\nb\n\n1\n"), Some(2));
+        let before = Cut { before: ByteSet::of(|b| b != b' '), ..Cut::between(Records::Lines) };
+        assert_eq!(last(&before, "a\nb \nc"), Some(2));
+    }
+
+    #[test]
+    fn equal_records_stay_together() {
+        let whole = Cut { differ: Some(Key::Whole), ..Cut::between(Records::Lines) };
+        assert_eq!(last(&whole, "a\nb\nb\nb\n"), Some(2));
+        assert_eq!(last(&whole, "a\nb\nb"), Some(2), "the last one may go on");
+        assert_eq!(last(&whole, "a\na\n"), None);
+        let word = Cut { differ: Some(Key::FirstWord), ..Cut::between(Records::Lines) };
+        assert_eq!(last(&word, "a 1\n a 2\nb\n"), Some(9));
+        let field = Cut { differ: Some(Key::FirstField(b':')), ..Cut::between(Records::Lines) };
+        assert_eq!(last(&field, "a:1\na:2\nb\n"), Some(8));
+    }
+
+    #[test]
+    fn quotes_and_brackets_hold_records_together() {
+        let csv = Cut::between(Records::Csv);
+        assert_eq!(last(&csv, "a,\"b\nc\"\nd,\"e\nf"), Some(8));
+        let json = Cut::between(Records::Json);
+        assert_eq!(last(&json, "{\"a\": \"}\\\"\n\"\n}\n[1,\n2]"), Some(15));
+        let mut scanner = Scanner::new(&json);
+        assert_eq!(scanner.last(b"{}\n{"), Some(3));
+        scanner.taken(3);
+        assert_eq!(scanner.last(b"{\n"), None);
+        assert_eq!(scanner.last(b"{\n}\n1"), Some(4));
+    }
+
+    #[test]
+    fn guards_look_at_every_byte() {
+        let guard =
+            |without: &[u8], utf8| Guard { without: without.iter().copied().collect(), utf8 };
+        assert!(holds(&Guard::NONE, b"\xff\0"));
+        assert!(!holds(&guard(b"\0", false), b"a\0"));
+        assert!(!holds(&guard(b"abcde", false), b"xxe"));
+        assert!(holds(&guard(b"abcde", true), "x\u{e9}".as_bytes()));
+        assert!(!holds(&guard(b"", true), b"\xff"));
+    }
+}

@@ -1,0 +1,241 @@
+//! A group whose outputs come when all input has been read: every worker has commands that run
+//! over many parts.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::ops::Range;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::Scope;
+
+use contend_record::run::Group;
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::input::{Parts, Rest, Taken};
+use super::instance::{BLOCK, Ended, Instance};
+use super::{Context, GroupError};
+
+/// How much is handed to a worker's commands at a time.
+const PIECE: usize = 1 << 20;
+
+/// The output of one worker.
+pub(super) struct Output {
+    stdout: io::Chain<Cursor<Vec<u8>>, File>,
+    ended: Receiver<io::Result<Ended>>,
+    checked: bool,
+}
+
+/// What the workers have to say: their outputs, in the order of what they read.
+pub(super) enum Gathered {
+    /// Outputs, which may be read now.
+    Outputs(Vec<Output>),
+    /// The guard does not hold, and all can be read again.
+    Unfit,
+}
+
+/// An output ended, and not well.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("a part's commands failed")]
+pub(super) struct Failed(pub Ended);
+
+impl Read for Output {
+    /// At the end it is an error if the commands failed: then it is not all that there is.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.stdout.read(buffer)?;
+        if read == 0 && !buffer.is_empty() && !self.checked {
+            self.checked = true;
+            check(&self.ended)?;
+        }
+        Ok(read)
+    }
+}
+
+impl Output {
+    /// Waits until there is something to read, or the commands have ended well without a word.
+    ///
+    /// # Errors
+    /// When they failed.
+    pub(super) fn ready(self) -> io::Result<Ready> {
+        let (early, pipe) = self.stdout.into_inner();
+        if !early.into_inner().is_empty() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut polled = [PollFd::new(&pipe, PollFlags::IN)];
+        while matches!(poll(&mut polled, None), Err(rustix::io::Errno::INTR)) {}
+        if rustix::io::ioctl_fionread(&pipe)? > 0 {
+            return Ok(Ready { pipe, ended: Some(self.ended) });
+        }
+        check(&self.ended)?;
+        Ok(Ready { pipe, ended: None })
+    }
+}
+
+/// An output that another command may read.
+pub(super) struct Ready {
+    pipe: File,
+    ended: Option<Receiver<io::Result<Ended>>>,
+}
+
+impl Ready {
+    pub(super) fn pipe(&self) -> &File {
+        &self.pipe
+    }
+
+    /// It will not be read any more; it has been `read` to its end.
+    ///
+    /// # Errors
+    /// When it was, and its commands failed.
+    pub(super) fn finish(self, read: bool) -> io::Result<()> {
+        drop(self.pipe);
+        self.ended.filter(|_| read).map_or(Ok(()), |ended| check(&ended))
+    }
+}
+
+/// Waits for commands to end.
+fn check(ended: &Receiver<io::Result<Ended>>) -> io::Result<()> {
+    let ended = ended.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
+    if ended.well { Ok(()) } else { Err(io::Error::other(Failed(ended))) }
+}
+
+/// What a worker sends when it has read everything.
+type HandOver = io::Result<Option<Output>>;
+
+/// Runs the group's commands over the parts, in threads of the scope, until all have been read.
+///
+/// # Errors
+/// When the input cannot be read or a command not be started.
+pub(super) fn run<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    group: &'env Group,
+    context: &'env Context<'env>,
+    parts: &'env Parts<'env>,
+) -> Result<Gathered, GroupError> {
+    let shares = if group.any_order { None } else { parts.shares(context.jobs)? };
+    let shares: Vec<Option<Range<u64>>> = match shares {
+        Some(shares) if !shares.is_empty() => shares.into_iter().map(Some).collect(),
+        _ => vec![None; context.jobs],
+    };
+    let workers: Vec<_> = shares
+        .into_iter()
+        .enumerate()
+        .map(|(index, share)| {
+            let (sender, receiver) = mpsc::channel();
+            let work = Work { group, context, parts, always: index == 0 };
+            scope.spawn(move || work.run(share, &sender));
+            receiver
+        })
+        .collect();
+    let mut outputs = Vec::new();
+    let mut failed = None;
+    for worker in workers {
+        match worker.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into())) {
+            Ok(output) => outputs.extend(output),
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    if let Some(error) = failed {
+        return Err(GroupError::Transfer(error));
+    }
+    if parts.is_stopped() {
+        return Ok(Gathered::Unfit);
+    }
+    if parts.has_rest() {
+        let (sender, receiver) = mpsc::channel();
+        let work = Work { group, context, parts, always: true };
+        scope.spawn(move || work.run_rest(parts.rest(), &sender));
+        let rest = receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
+        outputs.extend(rest?);
+    }
+    Ok(Gathered::Outputs(outputs))
+}
+
+/// What one worker does.
+#[derive(Clone, Copy)]
+struct Work<'env> {
+    group: &'env Group,
+    context: &'env Context<'env>,
+    parts: &'env Parts<'env>,
+    /// It starts its commands even if there is nothing to read.
+    always: bool,
+}
+
+impl Work<'_> {
+    fn run(self, mut share: Option<Range<u64>>, handed_over: &Sender<HandOver>) {
+        let piece = self.context.part_bytes.unwrap_or(PIECE);
+        let next = || match &mut share {
+            Some(share) => self.parts.take_of(share, piece),
+            None => self.parts.take(piece),
+        };
+        self.work(next, handed_over);
+    }
+
+    /// Runs the commands over all that is left.
+    fn run_rest(self, mut rest: Rest<'_>, handed_over: &Sender<HandOver>) {
+        let next = || {
+            let mut bytes = vec![0; BLOCK];
+            let read = rest.read(&mut bytes)?;
+            bytes.truncate(read);
+            let part = super::input::Part { index: 0, bytes };
+            Ok(if read == 0 { Taken::End } else { Taken::Part(part) })
+        };
+        self.work(next, handed_over);
+    }
+
+    fn work(self, next: impl FnMut() -> io::Result<Taken>, handed_over: &Sender<HandOver>) {
+        let (sender, ended) = mpsc::channel();
+        let fed = self.feed(next);
+        let instance = fed.and_then(|fed| {
+            fed.map(|(mut instance, early)| {
+                let stdout = Cursor::new(early).chain(instance.hand_over()?);
+                Ok((instance, Output { stdout, ended, checked: false }))
+            })
+            .transpose()
+        });
+        match instance {
+            Ok(Some((instance, output))) => {
+                let _ = handed_over.send(Ok(Some(output))); // who asked may have given up
+                let end = instance.end();
+                if let Ok(ended) = &end {
+                    self.context.tally.ended(&self.group.each, ended);
+                }
+                let _ = sender.send(end);
+            }
+            Ok(None) => drop(handed_over.send(Ok(None))),
+            Err(error) => {
+                self.parts.stop();
+                drop(handed_over.send(Err(error)));
+            }
+        }
+    }
+
+    /// Feeds commands with parts while there are any. What they write meanwhile is kept.
+    fn feed(
+        &self,
+        mut next: impl FnMut() -> io::Result<Taken>,
+    ) -> io::Result<Option<(Instance<'_>, Vec<u8>)>> {
+        let start = || Instance::start(self.context.launcher, &self.group.each);
+        let mut instance = if self.always { Some(start()?) } else { None };
+        let mut early = Vec::new();
+        let mut keep = |bytes: &[u8]| {
+            early.extend_from_slice(bytes);
+            Ok(true)
+        };
+        loop {
+            let part = match next()? {
+                Taken::Part(part) => part,
+                Taken::End => break,
+                Taken::Unfit => {
+                    if self.parts.can_be_read_again() {
+                        self.parts.stop();
+                    }
+                    break;
+                }
+            };
+            let instance = match &mut instance {
+                Some(instance) => instance,
+                none => none.insert(start()?),
+            };
+            instance.feed(&part.bytes, &mut keep)?;
+        }
+        Ok(instance.map(|instance| (instance, early)))
+    }
+}

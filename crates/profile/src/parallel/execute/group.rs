@@ -1,0 +1,330 @@
+//! One group from its input to its output, over parts or, where that turns out not to do, in one
+//! piece.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::AsRawFd as _;
+use std::process::Stdio;
+use std::thread;
+
+use contend_record::run::{ByteOrder, Combine, Command, Group, Merge};
+use contend_sys::Pid;
+
+use super::gathered::{self, Failed, Gathered, Output};
+use super::input::{Input, Parts, Rest};
+use super::instance::{BLOCK, Ended, Instance, Take, is_well, wide_pipe};
+use super::joint::Seam;
+use super::merge::{Equal, merge};
+use super::numbers;
+use super::ordered::{self, Ending};
+use super::sink::Sink;
+use super::{Context, GroupError};
+
+/// Runs a group.
+///
+/// # Errors
+/// See [`GroupError`].
+pub(super) fn run(
+    group: &Group,
+    context: &Context<'_>,
+    input: Input,
+    output: File,
+) -> Result<(), GroupError> {
+    let parts = Parts::new(context.launcher, input, &group.cut, &group.guard);
+    let mut sink = Sink::new(output);
+    let in_parts = match &group.combine {
+        Combine::Concatenate | Combine::Adjoin { .. } => in_order(group, context, &parts, sink)?,
+        Combine::Through(command) if !group.any_order => {
+            through(group, command, context, &parts, sink)?
+        }
+        _ if !group.any_order && !parts.can_be_read_again() => Some(sink),
+        _ => match gather(group, context, &parts, &mut sink) {
+            Ok(true) => None,
+            Ok(false) => Some(sink),
+            Err(GroupError::Failed(_)) if parts.can_be_read_again() => Some(sink),
+            Err(error) => return Err(error),
+        },
+    };
+    match in_parts {
+        None => Ok(()),
+        Some(mut sink) => {
+            sink.start_again();
+            context.tally.start_again(group);
+            in_one_piece(&group.serial, context, parts.rest(), &mut sink)
+        }
+    }
+}
+
+/// Feeds commands with all that is left, in order, and passes on what they write.
+fn in_one_piece(
+    commands: &[Command],
+    context: &Context<'_>,
+    mut rest: Rest<'_>,
+    output: &mut impl Take,
+) -> Result<(), GroupError> {
+    let mut instance = Instance::start_aloud(context.launcher, commands)?;
+    let mut block = vec![0; BLOCK];
+    let wanted = loop {
+        let read = rest.read(&mut block)?;
+        if read == 0 {
+            break instance.drain(output)?;
+        }
+        if !instance.feed(&block[..read], output)? {
+            break false;
+        }
+        if !instance.is_reading() {
+            break instance.drain(output)?;
+        }
+    };
+    if !wanted {
+        return Ok(());
+    }
+    let ended = instance.end()?;
+    context.tally.ended(commands, &ended);
+    Ok(())
+}
+
+/// Outputs one behind the other. The sink if all has to be done again.
+fn in_order(
+    group: &Group,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    sink: Sink,
+) -> Result<Option<Sink>, GroupError> {
+    let seam = Seam::new(sink, &group.combine);
+    match ordered::run(group, context, parts, seam)? {
+        Ending::Complete(mut seam) => {
+            seam.end()?;
+            Ok(None)
+        }
+        Ending::Enough => Ok(None),
+        Ending::InOnePiece { mut seam, .. } if parts.can_be_read_again() => {
+            seam.forget();
+            Ok(Some(seam.output))
+        }
+        Ending::InOnePiece { seam, passed } => {
+            let mut last = LastPart { seam, skipped: passed };
+            in_one_piece(&group.each, context, parts.rest(), &mut last)?;
+            last.seam.end()?;
+            Ok(None)
+        }
+    }
+}
+
+/// The output of all that is left, as if it were one more part.
+struct LastPart<T> {
+    seam: Seam<T>,
+    skipped: u64,
+}
+
+impl<T: Take + Send> Take for LastPart<T> {
+    fn take(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        use super::sequence::Joint as _;
+        let skipped = usize::try_from(self.skipped).unwrap_or(usize::MAX).min(bytes.len());
+        self.skipped -= skipped as u64;
+        if skipped == bytes.len() { Ok(true) } else { self.seam.piece(&bytes[skipped..]) }
+    }
+}
+
+/// The standard input of a command of ours.
+struct Fed(File);
+
+impl Take for Fed {
+    fn take(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        use std::io::Write as _;
+        match self.0.write_all(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            result => result.map(|()| true),
+        }
+    }
+}
+
+/// Outputs one behind the other, through one more command. The sink if all has to be done again.
+fn through(
+    group: &Group,
+    command: &Command,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    mut sink: Sink,
+) -> Result<Option<Sink>, GroupError> {
+    let (pid, stdin, stdout) = start_between(command, context)?;
+    let (in_parts, sink) = thread::scope(|scope| {
+        let copied = scope.spawn(move || {
+            let wanted = copy(stdout, &mut sink, None);
+            (wanted, sink)
+        });
+        let seam = Seam::new(Fed(stdin), &Combine::Concatenate);
+        let ending = ordered::run(group, context, parts, seam);
+        let again = match ending {
+            Ok(Ending::InOnePiece { seam, passed }) if !parts.can_be_read_again() => {
+                let mut last = LastPart { seam, skipped: passed };
+                in_one_piece(&group.each, context, parts.rest(), &mut last).map(|()| false)
+            }
+            Ok(Ending::InOnePiece { .. }) => Ok(true),
+            Ok(Ending::Complete(_) | Ending::Enough) => Ok(false),
+            Err(error) => Err(error),
+        };
+        if !matches!(again, Ok(false)) {
+            context.launcher.signal(&[pid], contend_sys::Signal::TERM);
+        }
+        let (wanted, sink) = copied.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (again.and_then(|again| Ok((again, wanted?))), sink)
+    });
+    let reaped = context.launcher.wait(pid)?;
+    let (again, _) = in_parts?;
+    context.tally.used(command.stage, reaped.usage.cpu());
+    if again {
+        return Ok(Some(sink));
+    }
+    context.tally.status(command, reaped.status);
+    let tells_enough = is_well(reaped.status, command.status);
+    if !tells_enough && parts.can_be_read_again() && sink.written() == 0 {
+        return Ok(Some(sink));
+    }
+    Ok(None)
+}
+
+/// Starts a command between two pipes.
+fn start_between(command: &Command, context: &Context<'_>) -> io::Result<(Pid, File, File)> {
+    let (reader, stdin) = wide_pipe()?;
+    let (stdout, writer) = wide_pipe()?;
+    let pid = context.launcher.start(command, reader.into(), writer.into(), Stdio::inherit())?;
+    Ok((pid, stdin, stdout))
+}
+
+/// Copies until the end, or until so many lines have been copied. `false` if no more is wanted.
+fn copy(mut from: impl io::Read, to: &mut impl Take, lines: Option<u64>) -> io::Result<bool> {
+    let mut block = vec![0; BLOCK];
+    let mut left = lines;
+    while left != Some(0) {
+        let read = match from.read(&mut block) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let mut end = read;
+        if let Some(left) = &mut left {
+            let ends = memchr::memchr_iter(b'\n', &block[..read]);
+            for at in ends {
+                *left -= 1;
+                if *left == 0 {
+                    end = at + 1;
+                    break;
+                }
+            }
+        }
+        if !to.take(&block[..end])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Runs the commands over parts in any order, or over shares, and puts together what they wrote in
+/// the end. `false` if all has to be done again.
+fn gather(
+    group: &Group,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    sink: &mut Sink,
+) -> Result<bool, GroupError> {
+    thread::scope(|scope| {
+        let outputs = match gathered::run(scope, group, context, parts)? {
+            Gathered::Outputs(outputs) => outputs,
+            Gathered::Unfit => return Ok(false),
+        };
+        let combined = match &group.combine {
+            Combine::Merge(merge) => merged(merge, context, outputs, sink),
+            Combine::Counts { reverse } => {
+                let order = ByteOrder { reverse: *reverse, unique: false, separator: b'\n' };
+                merge(outputs, order, Equal::Counted, None, sink).map_err(GroupError::from)
+            }
+            Combine::Numbers(kinds) => {
+                numbers::combine(kinds, outputs, sink).map_err(GroupError::from)
+            }
+            Combine::Through(command) => pass_through(command, context, outputs, sink),
+            Combine::Concatenate | Combine::Adjoin { .. } => Ok(true),
+        };
+        combined.map(|_| true)
+    })
+}
+
+fn merged(
+    how: &Merge,
+    context: &Context<'_>,
+    outputs: Vec<Output>,
+    sink: &mut Sink,
+) -> Result<bool, GroupError> {
+    if let Some(order) = how.by_bytes {
+        let equal = if order.unique { Equal::One } else { Equal::Kept };
+        return Ok(merge(outputs, order, equal, how.first, sink)?);
+    }
+    let mut ready = Vec::new();
+    for output in outputs {
+        ready.push(output.ready()?);
+    }
+    let mut command = how.command.clone();
+    let own = std::process::id();
+    command.arguments.extend(ready.iter().map(|output| {
+        // Opened anew through this link, the pipe need not be inherited by anyone.
+        format!("/proc/{own}/fd/{}", output.pipe().as_raw_fd())
+    }));
+    let (stdout, writer) = wide_pipe()?;
+    let pid = context.launcher.start(&command, Stdio::null(), writer.into(), Stdio::inherit())?;
+    let wanted = copy(stdout, sink, how.first);
+    let reaped = context.launcher.wait(pid)?;
+    context.tally.used(command.stage, reaped.usage.cpu());
+    let wanted = wanted?;
+    if wanted && how.first.is_none() {
+        context.tally.status(&command, reaped.status);
+    }
+    for output in ready {
+        output.finish(wanted && how.first.is_none())?;
+    }
+    Ok(wanted)
+}
+
+/// Passes outputs, one behind the other, through a command.
+fn pass_through(
+    command: &Command,
+    context: &Context<'_>,
+    outputs: Vec<Output>,
+    sink: &mut Sink,
+) -> Result<bool, GroupError> {
+    let (pid, stdin, stdout) = start_between(command, context)?;
+    let (fed, wanted) = thread::scope(|scope| {
+        let copied = scope.spawn(|| copy(stdout, sink, None));
+        let mut stdin = Fed(stdin);
+        let fed: io::Result<Vec<bool>> =
+            outputs.into_iter().map(|output| copy(output, &mut stdin, None)).collect();
+        if fed.is_err() {
+            context.launcher.signal(&[pid], contend_sys::Signal::TERM);
+        }
+        drop(stdin);
+        (fed, copied.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    let reaped = context.launcher.wait(pid)?;
+    context.tally.used(command.stage, reaped.usage.cpu());
+    fed?;
+    if !is_well(reaped.status, command.status) {
+        let ended = Ended {
+            statuses: vec![reaped.status],
+            cpu: Vec::new(),
+            well: false,
+            remarks: Vec::new(),
+        };
+        return Err(GroupError::Failed(Box::new(ended)));
+    }
+    context.tally.status(command, reaped.status);
+    Ok(wanted?)
+}
+
+impl From<io::Error> for GroupError {
+    fn from(error: io::Error) -> Self {
+        match error.downcast::<Failed>() {
+            Ok(Failed(ended)) => Self::Failed(Box::new(ended)),
+            Err(error) => Self::Transfer(error),
+        }
+    }
+}

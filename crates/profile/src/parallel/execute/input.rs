@@ -1,0 +1,538 @@
+//! The parts of an input. Of files every worker reads its own parts; what can be read only once,
+//! or has to be read from its beginning to know where it may be cut, is read in order.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use contend_record::run::{Cut, Guard};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::cut::{self, Scanner};
+use super::instance::Launcher;
+
+/// How long a stream may be silent before what is there is taken.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// How often it is asked whether anyone still wants to read.
+const ASK: Duration = Duration::from_millis(100);
+/// How much is read at a time.
+const BLOCK: usize = 256 << 10;
+/// How far a place for a cut is looked for at a time.
+const WINDOW: usize = 64 << 10;
+
+/// What a group reads.
+#[derive(Debug)]
+pub(super) enum Input {
+    /// Files, one after the other.
+    Files(Vec<Slice>),
+    /// Something that can be read only once, with what has been read of it already.
+    Stream(Vec<u8>, File),
+}
+
+/// A file from a place to its end.
+#[derive(Debug)]
+pub(super) struct Slice {
+    file: File,
+    start: u64,
+    length: u64,
+}
+
+/// A part of the input.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// Its number, from 0.
+    pub index: usize,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+/// What was got.
+#[derive(Debug)]
+pub(super) enum Taken {
+    /// The next part.
+    Part(Part),
+    /// There is no more, or nobody is to take more.
+    End,
+    /// The guard does not let the next part through.
+    Unfit,
+}
+
+impl Slice {
+    /// A regular file from its current place on.
+    pub(super) fn from_here(mut file: File) -> io::Result<Self> {
+        let start = io::Seek::stream_position(&mut file)?;
+        let length = file.metadata()?.len().saturating_sub(start);
+        Ok(Self { file, start, length })
+    }
+}
+
+impl Input {
+    /// Its size in bytes, if that is known.
+    pub(super) fn size(&self) -> Option<u64> {
+        match self {
+            Self::Files(slices) => Some(slices.iter().map(|slice| slice.length).sum()),
+            Self::Stream(..) => None,
+        }
+    }
+}
+
+/// The parts of an input, for several workers.
+#[derive(Debug)]
+pub(super) struct Parts<'a> {
+    launcher: &'a Launcher,
+    cut: Cut,
+    guard: Guard,
+    source: Source,
+    state: Mutex<State>,
+    stopped: AtomicBool,
+    read: AtomicU64,
+}
+
+#[derive(Debug)]
+enum Source {
+    Files { slices: Vec<Slice>, size: u64 },
+    Stream(File),
+}
+
+#[derive(Debug)]
+struct State {
+    /// The number of the next part.
+    next: usize,
+    /// How far files have been taken or read.
+    position: u64,
+    /// What was read in order and not taken yet.
+    buffer: Vec<u8>,
+    scanner: Scanner,
+    ended: bool,
+    unfit: bool,
+    /// Parts that were given back, by number.
+    returned: BTreeMap<usize, Vec<u8>>,
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn new(launcher: &'a Launcher, input: Input, cut: &Cut, guard: &Guard) -> Self {
+        let size = input.size().unwrap_or(0);
+        let (buffer, source) = match input {
+            Input::Files(slices) => (Vec::new(), Source::Files { slices, size }),
+            Input::Stream(buffer, file) => (buffer, Source::Stream(file)),
+        };
+        let state = State {
+            next: 0,
+            position: 0,
+            buffer,
+            scanner: Scanner::new(cut),
+            ended: false,
+            unfit: false,
+            returned: BTreeMap::new(),
+        };
+        Self {
+            launcher,
+            cut: cut.clone(),
+            guard: guard.clone(),
+            source,
+            state: Mutex::new(state),
+            stopped: AtomicBool::new(false),
+            read: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether all of it can be read again.
+    pub(super) fn can_be_read_again(&self) -> bool {
+        matches!(self.source, Source::Files { .. })
+    }
+
+    /// The size of all of it in bytes, if that is known.
+    pub(super) fn size(&self) -> Option<u64> {
+        match &self.source {
+            Source::Files { size, .. } => Some(*size),
+            Source::Stream(_) => None,
+        }
+    }
+
+    /// Whether something is left that the guard did not let through.
+    pub(super) fn has_rest(&self) -> bool {
+        self.lock().unfit
+    }
+
+    /// Bytes that have been taken so far.
+    pub(super) fn bytes_taken(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    /// Nobody gets anything any more.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.launcher.is_over()
+    }
+
+    /// The next part, of about `wanted` bytes.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn take(&self, wanted: usize) -> io::Result<Taken> {
+        let mut state = self.lock();
+        if self.is_stopped() || state.unfit {
+            return Ok(Taken::End);
+        }
+        let taken = match &self.source {
+            Source::Files { size, .. } if self.cut.is_local() => {
+                let Some(range) = self.next_range(&mut state, wanted, *size)? else {
+                    return Ok(Taken::End);
+                };
+                let index = state.next;
+                state.next += 1;
+                drop(state);
+                let bytes = self.read_range(range)?;
+                if cut::holds(&self.guard, &bytes) {
+                    Taken::Part(Part { index, bytes })
+                } else {
+                    Taken::Unfit
+                }
+            }
+            _ => self.take_in_order(&mut state, wanted)?,
+        };
+        if let Taken::Part(part) = &taken {
+            self.read.fetch_add(part.bytes.len() as u64, Ordering::Relaxed);
+        }
+        Ok(taken)
+    }
+
+    /// Equal shares of files, each of whole records; `None` where they cannot be told.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(super) fn shares(&self, count: usize) -> io::Result<Option<Vec<Range<u64>>>> {
+        let Source::Files { size, .. } = &self.source else { return Ok(None) };
+        if !self.cut.is_local() {
+            return Ok(None);
+        }
+        let mut state = self.lock();
+        let wanted = usize::try_from(size.div_ceil(count as u64)).unwrap_or(usize::MAX);
+        let mut shares = Vec::new();
+        while let Some(range) = self.next_range(&mut state, wanted, *size)? {
+            shares.push(range);
+        }
+        Ok(Some(shares))
+    }
+
+    /// So much of a share, from its beginning; the share becomes what is left of it. It need not
+    /// end where a record does.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn take_of(&self, share: &mut Range<u64>, wanted: usize) -> io::Result<Taken> {
+        if share.is_empty() || self.is_stopped() {
+            return Ok(Taken::End);
+        }
+        let end = share.end.min(share.start + wanted as u64);
+        let bytes = self.read_range(share.start..end)?;
+        share.start = end;
+        self.read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        // A character may be cut in two here.
+        let whole = Guard { utf8: false, ..self.guard.clone() };
+        let fit = cut::holds(&whole, &bytes);
+        Ok(if fit { Taken::Part(Part { index: 0, bytes }) } else { Taken::Unfit })
+    }
+
+    /// Gives back a part that was taken.
+    pub(super) fn give_back(&self, part: Part) {
+        self.lock().returned.insert(part.index, part.bytes);
+    }
+
+    /// Everything that was given back or not taken, in order; of files everything from the
+    /// beginning. Nobody may take parts any more.
+    pub(super) fn rest(&self) -> Rest<'_> {
+        let mut state = self.lock();
+        let mut waiting: Vec<Vec<u8>> = Vec::new();
+        if !self.can_be_read_again() {
+            waiting.extend(std::mem::take(&mut state.returned).into_values());
+            waiting.push(std::mem::take(&mut state.buffer));
+        }
+        waiting.reverse();
+        Rest { parts: self, waiting, offset: 0, position: 0 }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the next part of files begins and ends.
+    fn next_range(
+        &self,
+        state: &mut State,
+        wanted: usize,
+        size: u64,
+    ) -> io::Result<Option<Range<u64>>> {
+        let start = state.position;
+        if start >= size {
+            return Ok(None);
+        }
+        // The window begins before the place that is wanted, so that a cut there is seen.
+        let mut from = (start + wanted as u64).saturating_sub(2).max(start);
+        let end = loop {
+            if from >= size {
+                break size;
+            }
+            let window = self.read_range(from..size.min(from + WINDOW as u64))?;
+            if let Some(place) = cut::first(&self.cut, &window) {
+                break from + place as u64;
+            }
+            // The last bytes are looked at again, with what follows them.
+            let step = window.len().saturating_sub(2);
+            if step == 0 || from + window.len() as u64 >= size {
+                break size;
+            }
+            from += step as u64;
+        };
+        state.position = end;
+        Ok(Some(start..end))
+    }
+
+    /// Bytes of the files as if they were one.
+    fn read_range(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap_or(usize::MAX)];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.read_at(&mut bytes[filled..], range.start + filled as u64)? {
+                0 => break, // a file has become shorter
+                read => filled += read,
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], mut place: u64) -> io::Result<usize> {
+        let Source::Files { slices, .. } = &self.source else { return Ok(0) };
+        for slice in slices {
+            if place < slice.length {
+                let most = usize::try_from(slice.length - place).unwrap_or(usize::MAX);
+                let most = most.min(buffer.len());
+                return retried(|| slice.file.read_at(&mut buffer[..most], slice.start + place));
+            }
+            place -= slice.length;
+        }
+        Ok(0)
+    }
+
+    fn take_in_order(&self, state: &mut State, wanted: usize) -> io::Result<Taken> {
+        let mut enough = wanted.max(1);
+        let place = loop {
+            let hurry = self.fill(state, enough)?;
+            if self.is_stopped() || state.ended && state.buffer.is_empty() {
+                return Ok(Taken::End);
+            }
+            if state.ended {
+                break state.buffer.len();
+            }
+            let State { scanner, buffer, .. } = state;
+            match scanner.last(buffer) {
+                Some(place) => break place,
+                None if hurry => enough = state.buffer.len() + 1,
+                None => enough = state.buffer.len() * 2,
+            }
+        };
+        if !cut::holds(&self.guard, &state.buffer[..place]) {
+            state.unfit = true;
+            return Ok(Taken::Unfit);
+        }
+        let rest = state.buffer.split_off(place);
+        state.scanner.taken(place);
+        let bytes = std::mem::replace(&mut state.buffer, rest);
+        state.next += 1;
+        Ok(Taken::Part(Part { index: state.next - 1, bytes }))
+    }
+
+    /// Reads until so much is there, or the end is reached, or nothing has come for a while;
+    /// returns whether it was that.
+    fn fill(&self, state: &mut State, enough: usize) -> io::Result<bool> {
+        while !state.ended && state.buffer.len() < enough {
+            if let Source::Stream(file) = &self.source
+                && !self.wait_for(file, !state.buffer.is_empty())?
+            {
+                return Ok(true);
+            }
+            let filled = state.buffer.len();
+            let more = BLOCK.min(enough - filled).max(4096);
+            state.buffer.resize(filled + more, 0);
+            let space = &mut state.buffer[filled..];
+            let read = match &self.source {
+                Source::Stream(file) => retried(|| read_from(file, space)),
+                Source::Files { .. } => self.read_at(space, state.position),
+            };
+            let read = read.inspect_err(|_| state.buffer.truncate(filled))?;
+            state.buffer.truncate(filled + read);
+            state.position += read as u64;
+            state.ended = read == 0;
+        }
+        Ok(false)
+    }
+
+    /// Waits until a stream has something. `false` if it has nothing for a while though there is
+    /// something to go on with, or nobody is to take more.
+    fn wait_for(&self, file: &File, has_some: bool) -> io::Result<bool> {
+        loop {
+            if self.is_stopped() {
+                return Ok(false);
+            }
+            let time = if has_some { PATIENCE } else { ASK };
+            let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
+            match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&time)) {
+                Ok(0) if has_some => return Ok(false),
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn read_from(mut file: &File, space: &mut [u8]) -> io::Result<usize> {
+    file.read(space)
+}
+
+/// Does it again if a signal came.
+fn retried(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match read() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// What is left of an input, in order.
+#[derive(Debug)]
+pub(super) struct Rest<'a> {
+    parts: &'a Parts<'a>,
+    /// What comes before the stream, last first.
+    waiting: Vec<Vec<u8>>,
+    offset: usize,
+    position: u64,
+}
+
+impl Read for Rest<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(first) = self.waiting.last() {
+            let left = &first[self.offset..];
+            if left.is_empty() {
+                self.waiting.pop();
+                self.offset = 0;
+                continue;
+            }
+            let most = left.len().min(buffer.len());
+            buffer[..most].copy_from_slice(&left[..most]);
+            self.offset += most;
+            return Ok(most);
+        }
+        let read = match &self.parts.source {
+            Source::Stream(file) => retried(|| read_from(file, buffer)),
+            Source::Files { .. } => self.parts.read_at(buffer, self.position),
+        }?;
+        self.position += read as u64;
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contend_record::run::Records;
+    use std::io::{Seek as _, Write as _};
+
+    fn launcher() -> Launcher {
+        let signals = contend_sys::interrupt::Signals::block().expect("signals");
+        Launcher::new(signals.mask_before(), Vec::new())
+    }
+
+    fn slice(text: &str) -> Slice {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(text.as_bytes()).expect("room");
+        file.rewind().expect("a file");
+        Slice::from_here(file).expect("a file")
+    }
+
+    fn all(parts: &Parts<'_>, wanted: usize) -> Vec<String> {
+        let mut found = Vec::new();
+        while let Taken::Part(part) = parts.take(wanted).expect("readable") {
+            assert_eq!(part.index, found.len());
+            found.push(String::from_utf8(part.bytes).expect("text"));
+        }
+        found
+    }
+
+    fn lines() -> Cut {
+        Cut::between(Records::Lines)
+    }
+
+    #[test]
+    fn files_are_cut_as_if_they_were_one() {
+        let input = Input::Files(vec![slice("a\nb"), slice("c\nd\n"), slice("")]);
+        assert_eq!(input.size(), Some(7));
+        let launcher = launcher();
+        let parts = Parts::new(&launcher, input, &lines(), &Guard::NONE);
+        assert_eq!(all(&parts, 1), ["a\n", "bc\n", "d\n"]);
+        let mut again = String::new();
+        parts.rest().read_to_string(&mut again).expect("readable");
+        assert_eq!(again, "a\nbc\nd\n");
+    }
+
+    #[test]
+    fn a_line_longer_than_a_part_stays_whole() {
+        let long = "x".repeat(3 * WINDOW);
+        let text = format!("{long}\ny\n{long}");
+        let launcher = launcher();
+        let parts = Parts::new(&launcher, Input::Files(vec![slice(&text)]), &lines(), &Guard::NONE);
+        let found = all(&parts, 10);
+        assert_eq!(found.concat(), text);
+        assert!(found.iter().all(|part| part.len() == 2 || part.len() >= 3 * WINDOW));
+    }
+
+    #[test]
+    fn a_stream_is_cut_and_what_is_given_back_comes_first() {
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        writer.write_all(b"b\nc\nd").expect("room");
+        drop(writer);
+        let stream = File::from(std::os::fd::OwnedFd::from(reader));
+        let input = Input::Stream(b"a\n".to_vec(), stream);
+        let launcher = launcher();
+        let parts = Parts::new(&launcher, input, &lines(), &Guard::NONE);
+        let taken = [parts.take(3).expect("readable"), parts.take(1).expect("readable")];
+        let [Taken::Part(first), Taken::Part(second)] = taken else { panic!("two parts") };
+        parts.give_back(second);
+        parts.stop();
+        assert!(matches!(parts.take(1), Ok(Taken::End)));
+        let mut rest = first.bytes;
+        parts.rest().read_to_end(&mut rest).expect("readable");
+        assert_eq!(rest, b"a\nb\nc\nd");
+    }
+
+    #[test]
+    fn what_the_guard_refuses_is_not_taken() {
+        let guard = Guard { without: [0].into_iter().collect(), utf8: false };
+        let launcher = launcher();
+        let parts = Parts::new(&launcher, Input::Files(vec![slice("a\nb\0\n")]), &lines(), &guard);
+        assert!(matches!(parts.take(1), Ok(Taken::Part(_))));
+        assert!(matches!(parts.take(1), Ok(Taken::Unfit)));
+    }
+
+    #[test]
+    fn shares_are_whole_records() {
+        let text = "aa\nbb\ncc\ndd\n";
+        let launcher = launcher();
+        let parts = Parts::new(&launcher, Input::Files(vec![slice(text)]), &lines(), &Guard::NONE);
+        let shares = parts.shares(2).expect("readable").expect("files");
+        assert_eq!(shares, [0..6, 6..12]);
+        let mut share = shares[1].clone();
+        let Ok(Taken::Part(part)) = parts.take_of(&mut share, 4) else { panic!("a part") };
+        assert_eq!((part.bytes.as_slice(), share), (b"cc\nd".as_slice(), 10..12));
+    }
+}

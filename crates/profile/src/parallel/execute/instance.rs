@@ -1,0 +1,389 @@
+//! Commands that run once over some input, connected by pipes.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::{Command as Process, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use contend_record::run::{Command, StatusRule};
+use contend_sys::child::{self, ExitStatus};
+use contend_sys::signal::Mask;
+use contend_sys::{Pid, Signal, spawn};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::fcntl_setpipe_size;
+use rustix::process::kill_process;
+
+const SIGPIPE: i32 = Signal::PIPE.as_raw();
+/// How much a pipe of ours holds, where the kernel allows it.
+const PIPE: usize = 1 << 20;
+/// How much is read or written at a time.
+pub(super) const BLOCK: usize = 256 << 10;
+/// How much of what commands say on standard error is kept.
+const REMARKS: usize = 64 << 10;
+/// How often a command that neither reads nor writes is looked at.
+const ASK: Duration = Duration::from_millis(100);
+
+/// What every command is started with, and all that are running.
+#[derive(Debug)]
+pub struct Launcher {
+    /// The signal mask of commands.
+    mask: Mask,
+    /// Options for commands that sort.
+    sorting: Vec<String>,
+    running: Mutex<Running>,
+    over: AtomicBool,
+}
+
+/// The commands that are running.
+type Running = Vec<Pid>;
+
+impl Launcher {
+    /// A launcher whose commands get this signal mask, and those that sort these options.
+    pub fn new(mask: Mask, sorting: Vec<String>) -> Self {
+        Self { mask, sorting, running: Mutex::default(), over: AtomicBool::new(false) }
+    }
+
+    /// Whether everything is being ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Starts a command. It is ended if the thread that called this ends.
+    ///
+    /// # Errors
+    /// When it cannot be started, or everything is being ended.
+    pub(super) fn start(
+        &self,
+        command: &Command,
+        stdin: Stdio,
+        stdout: Stdio,
+        stderr: Stdio,
+    ) -> io::Result<Pid> {
+        let mut process = Process::new(&command.program);
+        if command.sorts {
+            process.args(&self.sorting);
+        }
+        process.args(&command.arguments);
+        process.envs(command.variables.iter().map(|(name, value)| (name, value)));
+        process.stdin(stdin).stdout(stdout).stderr(stderr);
+        let mut running = self.running();
+        if self.is_over() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        // sort removes its temporary files when it is asked to end.
+        let child = spawn::spawn(&mut process, &[0, 1, 2], self.mask, Signal::TERM)?;
+        let pid = Pid::from_child(&child);
+        running.push(pid);
+        Ok(pid)
+    }
+
+    /// Waits for a command that was started here.
+    pub(super) fn wait(&self, pid: Pid) -> io::Result<child::Reaped> {
+        // It stays a zombie until nobody can send it a signal any more.
+        child::wait_for_end(pid)?;
+        let mut running = self.running();
+        running.retain(|&other| other != pid);
+        child::reap(pid)
+    }
+
+    /// Sends a signal to these, if they are still there.
+    pub(super) fn signal(&self, pids: &[Pid], signal: Signal) {
+        for &pid in self.running().iter().filter(|pid| pids.contains(pid)) {
+            let _ = kill_process(pid, signal); // it may have ended
+        }
+    }
+
+    /// Ends everything that is running; nothing can be started after it.
+    pub fn end_all(&self) {
+        let running = self.running();
+        self.over.store(true, Ordering::Relaxed);
+        for &pid in running.iter() {
+            let _ = kill_process(pid, Signal::TERM); // it may have ended
+        }
+    }
+
+    /// Ends those that did not do so when they were asked to.
+    pub fn kill_all(&self) {
+        for &pid in self.running().iter() {
+            let _ = kill_process(pid, Signal::KILL); // it may have ended
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Commands over one part of the input, or over several.
+#[derive(Debug)]
+pub(super) struct Instance<'a> {
+    launcher: &'a Launcher,
+    commands: Vec<(Pid, StatusRule)>,
+    stdin: Option<File>,
+    stdout: Option<File>,
+    stderr: Option<File>,
+    remarks: Vec<u8>,
+    block: Vec<u8>,
+}
+
+/// How an instance ended.
+#[derive(Debug, Clone)]
+pub(super) struct Ended {
+    /// Of each command.
+    pub statuses: Vec<ExitStatus>,
+    /// The CPU time that each command used.
+    pub cpu: Vec<Duration>,
+    /// All is as it has to be.
+    pub well: bool,
+    /// What they wrote to standard error.
+    pub remarks: Vec<u8>,
+}
+
+/// What is done with output.
+pub(super) trait Take {
+    /// Takes a piece; `false` if no more is wanted.
+    fn take(&mut self, bytes: &[u8]) -> io::Result<bool>;
+}
+
+impl<F: FnMut(&[u8]) -> io::Result<bool>> Take for F {
+    fn take(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        self(bytes)
+    }
+}
+
+/// A pipe that holds much.
+pub(super) fn wide_pipe() -> io::Result<(File, File)> {
+    let (reader, writer) = io::pipe()?;
+    let _ = fcntl_setpipe_size(&writer, PIPE); // a user's pipes may be many already
+    Ok((File::from(OwnedFd::from(reader)), File::from(OwnedFd::from(writer))))
+}
+
+impl<'a> Instance<'a> {
+    /// Starts the commands, each reading what the one before it writes. What they have to remark
+    /// is kept, and counts as a failure.
+    ///
+    /// # Errors
+    /// When one of them cannot be started.
+    pub(super) fn start(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
+        let (stderr, remarks) = io::pipe()?;
+        let stderr = File::from(OwnedFd::from(stderr));
+        Self::start_with(launcher, commands, Some((stderr, remarks)))
+    }
+
+    /// The same; what they have to remark goes to standard error.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub(super) fn start_aloud(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
+        Self::start_with(launcher, commands, None)
+    }
+
+    fn start_with(
+        launcher: &'a Launcher,
+        commands: &[Command],
+        remarks: Option<(File, io::PipeWriter)>,
+    ) -> io::Result<Self> {
+        let (mut reader, stdin) = wide_pipe()?;
+        let (stderr, remarks) = remarks.unzip();
+        let mut instance = Self {
+            launcher,
+            commands: Vec::new(),
+            stdin: Some(stdin),
+            stdout: None,
+            stderr,
+            remarks: Vec::new(),
+            block: Vec::new(),
+        };
+        for command in commands {
+            let (next, writer) = wide_pipe()?;
+            let stderr = match &remarks {
+                Some(remarks) => remarks.try_clone()?.into(),
+                None => Stdio::inherit(),
+            };
+            let stdin = std::mem::replace(&mut reader, next);
+            let pid = launcher.start(command, stdin.into(), writer.into(), stderr)?;
+            instance.commands.push((pid, command.status));
+        }
+        instance.stdout = Some(reader);
+        for end in [&instance.stdin, &instance.stdout, &instance.stderr].into_iter().flatten() {
+            rustix::io::ioctl_fionbio(end, true)?;
+        }
+        Ok(instance)
+    }
+
+    /// Feeds it and takes what it writes meanwhile, until all is written.
+    ///
+    /// # Errors
+    /// When reading or writing fails, or taking does.
+    pub(super) fn feed(&mut self, bytes: &[u8], output: &mut impl Take) -> io::Result<bool> {
+        let mut left = bytes;
+        while !left.is_empty() && self.stdin.is_some() {
+            if !self.turn(Some(&mut left), output)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether it still takes input.
+    pub(super) fn is_reading(&self) -> bool {
+        self.stdin.is_some()
+    }
+
+    /// Ends its input and takes the rest of what it writes.
+    ///
+    /// # Errors
+    /// As [`Self::feed`].
+    pub(super) fn drain(&mut self, output: &mut impl Take) -> io::Result<bool> {
+        self.stdin = None;
+        while self.stdout.is_some() {
+            if !self.turn(None, output)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Ends its input and gives its output away; waits for nothing.
+    pub(super) fn hand_over(&mut self) -> io::Result<File> {
+        self.stdin = None;
+        let stdout = self.stdout.take().ok_or(io::ErrorKind::NotConnected)?;
+        rustix::io::ioctl_fionbio(&stdout, false)?;
+        Ok(stdout)
+    }
+
+    /// Waits for something to do and does it; `false` if no more output is wanted.
+    fn turn(&mut self, left: Option<&mut &[u8]>, output: &mut impl Take) -> io::Result<bool> {
+        let ready = self.wait(left.is_some())?;
+        if ready.remarks {
+            self.take_remarks();
+        }
+        if let Some(left) = left.filter(|_| ready.stdin) {
+            self.write(left)?;
+        }
+        if !ready.stdout {
+            return Ok(true);
+        }
+        let mut block = std::mem::take(&mut self.block);
+        block.resize(BLOCK, 0);
+        let read = self.stdout.as_mut().map_or(Ok(0), |stdout| stdout.read(&mut block));
+        let wanted = match read {
+            Ok(0) => {
+                self.stdout = None;
+                Ok(true)
+            }
+            Ok(read) => output.take(&block[..read]),
+            Err(error) if is_for_later(&error) => Ok(true),
+            Err(error) => Err(error),
+        };
+        self.block = block;
+        wanted
+    }
+
+    fn wait(&self, writes: bool) -> io::Result<Ready> {
+        let time = Timespec { tv_sec: 0, tv_nsec: ASK.subsec_nanos().into() };
+        let stdin = self.stdin.as_ref().filter(|_| writes);
+        let ends = [
+            (stdin, PollFlags::OUT),
+            (self.stdout.as_ref(), PollFlags::IN),
+            (self.stderr.as_ref(), PollFlags::IN),
+        ];
+        let there = ends.iter().filter_map(|(end, flags)| Some(PollFd::new((*end)?, *flags)));
+        let mut polled: Vec<PollFd<'_>> = there.collect();
+        match poll(&mut polled, Some(&time)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut happened = polled.iter().map(|end| !end.revents().is_empty());
+        let [stdin, stdout, remarks] =
+            ends.map(|(end, _)| end.is_some() && happened.next().unwrap_or(false));
+        Ok(Ready { stdin, stdout, remarks })
+    }
+
+    fn write(&mut self, left: &mut &[u8]) -> io::Result<()> {
+        let Some(stdin) = &mut self.stdin else { return Ok(()) };
+        match stdin.write(left) {
+            Ok(written) => *left = &left[written..],
+            Err(error) if is_for_later(&error) => {}
+            // It wants no more, which its status will explain.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn take_remarks(&mut self) {
+        let mut block = [0; 4096];
+        match self.stderr.as_mut().map_or(Ok(0), |stderr| stderr.read(&mut block)) {
+            Ok(read) if read > 0 => {
+                let room = REMARKS.saturating_sub(self.remarks.len());
+                self.remarks.extend_from_slice(&block[..read.min(room)]);
+            }
+            Err(error) if is_for_later(&error) => {}
+            _ => self.stderr = None,
+        }
+    }
+
+    /// Waits for the end of its commands, whose output has been taken or handed over.
+    ///
+    /// # Errors
+    /// When they cannot be waited for.
+    pub(super) fn end(mut self) -> io::Result<Ended> {
+        let mut nothing = |_: &[u8]| Ok(true);
+        self.stdin = None;
+        while self.stderr.is_some() {
+            self.turn(None, &mut nothing)?;
+        }
+        let mut ended =
+            Ended { statuses: Vec::new(), cpu: Vec::new(), well: true, remarks: Vec::new() };
+        let commands = std::mem::take(&mut self.commands);
+        let last = commands.len().saturating_sub(1);
+        for (place, (pid, rule)) in commands.into_iter().enumerate() {
+            let reaped = self.launcher.wait(pid)?;
+            // Its reader may have had enough.
+            let cut_off = place < last && reaped.status == ExitStatus::Signaled(SIGPIPE);
+            ended.well &= cut_off || is_well(reaped.status, rule);
+            ended.statuses.push(reaped.status);
+            ended.cpu.push(reaped.usage.cpu());
+        }
+        ended.remarks = std::mem::take(&mut self.remarks);
+        ended.well &= ended.remarks.is_empty();
+        Ok(ended)
+    }
+}
+
+impl Drop for Instance<'_> {
+    /// Nothing is left running.
+    fn drop(&mut self) {
+        let pids: Vec<Pid> = self.commands.iter().map(|(pid, _)| *pid).collect();
+        self.launcher.signal(&pids, Signal::TERM);
+        self.stdin = None;
+        self.stdout = None;
+        self.stderr = None;
+        for pid in pids {
+            let _ = self.launcher.wait(pid); // there is nobody to tell
+        }
+    }
+}
+
+/// What can be done with an instance.
+struct Ready {
+    stdin: bool,
+    stdout: bool,
+    remarks: bool,
+}
+
+fn is_for_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// Whether a command ended as it does if all goes well.
+pub(super) fn is_well(status: ExitStatus, rule: StatusRule) -> bool {
+    match (status, rule) {
+        (ExitStatus::Exited(0), _) | (ExitStatus::Exited(1), StatusRule::Matches) => true,
+        (ExitStatus::Exited(_) | ExitStatus::Signaled(_), _) => false,
+    }
+}

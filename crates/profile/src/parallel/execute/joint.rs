@@ -1,0 +1,148 @@
+//! How outputs of parts meet, one after the other.
+
+use std::io;
+
+use contend_record::run::Combine;
+use memchr::{memchr, memrchr};
+
+use super::counted;
+use super::instance::Take;
+use super::sequence::Joint;
+
+/// One output behind the other; equal lines where two meet may become one.
+#[derive(Debug)]
+pub(super) struct Seam<T> {
+    pub output: T,
+    adjoins: Option<Adjoin>,
+}
+
+#[derive(Debug, Default)]
+struct Adjoin {
+    counted: bool,
+    /// The last line that is complete: the next part may begin with it.
+    held: Vec<u8>,
+    /// A line that is not complete.
+    unfinished: Vec<u8>,
+    /// The part has begun.
+    begun: bool,
+}
+
+impl<T: Take> Seam<T> {
+    pub(super) fn new(output: T, combine: &Combine) -> Self {
+        let adjoins = match combine {
+            Combine::Adjoin { counted } => Some(Adjoin { counted: *counted, ..Adjoin::default() }),
+            _ => None,
+        };
+        Self { output, adjoins }
+    }
+
+    /// There is no further part.
+    pub(super) fn end(&mut self) -> io::Result<bool> {
+        let held = self.adjoins.as_mut().map(|adjoin| std::mem::take(&mut adjoin.held));
+        held.filter(|held| !held.is_empty()).map_or(Ok(true), |held| self.output.take(&held))
+    }
+
+    /// What is held will never be wanted.
+    pub(super) fn forget(&mut self) {
+        if let Some(adjoin) = &mut self.adjoins {
+            *adjoin = Adjoin { counted: adjoin.counted, ..Adjoin::default() };
+        }
+    }
+}
+
+impl<T: Take + Send> Joint for Seam<T> {
+    fn piece(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        let Some(adjoin) = &mut self.adjoins else { return self.output.take(bytes) };
+        adjoin.unfinished.extend_from_slice(bytes);
+        match adjoin.complete() {
+            Some(complete) => self.output.take(&complete),
+            None => Ok(true),
+        }
+    }
+
+    fn part_ended(&mut self) -> io::Result<bool> {
+        if let Some(adjoin) = &mut self.adjoins {
+            adjoin.begun = false;
+        }
+        Ok(true)
+    }
+}
+
+impl Adjoin {
+    /// What no further part can change.
+    fn complete(&mut self) -> Option<Vec<u8>> {
+        let end = memrchr(b'\n', &self.unfinished)? + 1;
+        let rest = self.unfinished.split_off(end);
+        let mut lines = std::mem::replace(&mut self.unfinished, rest);
+        let mut complete = Vec::new();
+        if !self.begun {
+            self.begun = true;
+            let first = memchr(b'\n', &lines).map_or(lines.len(), |at| at + 1);
+            let others = lines.split_off(first);
+            self.meet(lines, &mut complete);
+            lines = others;
+        }
+        if !lines.is_empty() {
+            let last = memrchr(b'\n', &lines[..lines.len() - 1]).map_or(0, |at| at + 1);
+            complete.append(&mut self.held);
+            self.held = lines.split_off(last);
+            complete.append(&mut lines);
+        }
+        Some(complete)
+    }
+
+    /// The first line of a part meets the last one before it.
+    fn meet(&mut self, line: Vec<u8>, complete: &mut Vec<u8>) {
+        if self.counted
+            && let (Some((before, held)), Some((count, text))) =
+                (counted::read(&self.held), counted::read(&line))
+            && held == text
+        {
+            let mut sum = Vec::new();
+            counted::write(&mut sum, before + count, text);
+            self.held = sum;
+        } else if self.counted || self.held != line {
+            complete.append(&mut self.held);
+            self.held = line;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(counted: bool, parts: &[&[&str]]) -> String {
+        let mut text = Vec::new();
+        let mut seam = Seam::new(
+            |bytes: &[u8]| {
+                text.extend_from_slice(bytes);
+                Ok(true)
+            },
+            &Combine::Adjoin { counted },
+        );
+        for part in parts {
+            for piece in *part {
+                assert!(seam.piece(piece.as_bytes()).expect("room"));
+            }
+            assert!(seam.part_ended().expect("room"));
+        }
+        assert!(seam.end().expect("room"));
+        String::from_utf8(text).expect("text")
+    }
+
+    #[test]
+    fn equal_lines_that_meet_are_one() {
+        assert_eq!(joined(false, &[&["a\nb\n"], &["b", "\nc\n"], &[], &["c\n"]]), "a\nb\nc\n");
+        assert_eq!(joined(false, &[&["a\n"], &["a\n"], &["a\nb\n"]]), "a\nb\n");
+        assert_eq!(joined(false, &[&["\n"], &["\n"]]), "\n");
+    }
+
+    #[test]
+    fn counts_of_lines_that_meet_are_added() {
+        let parts: &[&[&str]] =
+            &[&["      2 a\n      1 b\n"], &["      4 b\n"], &["      1 b\n      9 a\n"]];
+        assert_eq!(joined(true, parts), "      2 a\n      6 b\n      9 a\n");
+        assert_eq!(joined(true, &[&["      1 a\n"], &["      1 A\n"]]), "      1 a\n      1 A\n");
+    }
+}

@@ -1,0 +1,200 @@
+//! The executor on this machine: threads that feed and drain processes.
+
+use std::fs::File;
+use std::io::{self, Seek as _, SeekFrom};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::process::Stdio;
+use std::sync::Mutex;
+use std::thread;
+
+use contend_record::run::{Command, Group, Plan, Source, Step};
+use rustix::fs::FileType;
+
+use super::input::{Input, Slice};
+use super::instance::{Launcher, wide_pipe};
+use super::{Context, ExecuteError, Executor, GroupError, Tally, group};
+
+/// How the local executor works.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How many parts are worked on at the same time.
+    pub jobs: usize,
+    /// Memory for parts and their outputs, in bytes.
+    pub memory: u64,
+    /// The size of parts in bytes, where it is given.
+    pub part_bytes: Option<usize>,
+}
+
+/// Carries out plans with processes of this machine. They live no longer than the thread that
+/// asks for it.
+#[derive(Debug)]
+pub struct Local<'a> {
+    /// How it works.
+    pub settings: Settings,
+    /// Starts commands.
+    pub launcher: &'a Launcher,
+    /// Counts.
+    pub tally: &'a Tally,
+    /// What of standard input has been read already.
+    pub prefix: Mutex<Vec<u8>>,
+}
+
+/// What a step reads.
+enum Feed {
+    /// Standard input, or files: the source of the plan.
+    Source(Source),
+    /// What the step before it writes.
+    Step(File),
+}
+
+impl Executor for Local<'_> {
+    fn execute(&self, plan: &Plan) -> Result<(), ExecuteError> {
+        thread::scope(|scope| {
+            let mut from = Feed::Source(plan.source.clone());
+            let mut running = Vec::new();
+            for (index, step) in plan.steps.iter().enumerate() {
+                let is_last = index + 1 == plan.steps.len();
+                let pipe = if is_last { None } else { Some(wide_pipe()?) };
+                let (next, output) = pipe.unzip();
+                let from = std::mem::replace(
+                    &mut from,
+                    next.map_or(Feed::Source(Source::Own), Feed::Step),
+                );
+                running.push(scope.spawn(move || match step {
+                    Step::Serial(commands) => self.serial(commands, from, output),
+                    Step::Parallel(group) => self.parallel(group, from, output),
+                }));
+            }
+            let ends = running
+                .into_iter()
+                .map(|step| step.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            // The first one that failed is the cause of the others.
+            ends.collect::<Vec<_>>().into_iter().collect()
+        })
+    }
+}
+
+impl Local<'_> {
+    /// Runs commands as they are.
+    fn serial(
+        &self,
+        commands: &[Command],
+        from: Feed,
+        output: Option<File>,
+    ) -> Result<(), ExecuteError> {
+        let mut stdin = match from {
+            Feed::Step(file) => Stdio::from(file),
+            Feed::Source(Source::Files(names)) => open(&names[0])?.into(),
+            Feed::Source(Source::Standard | Source::Own) => Stdio::inherit(),
+        };
+        let mut started = Vec::new();
+        for (index, command) in commands.iter().enumerate() {
+            let is_last = index + 1 == commands.len();
+            let pipe = if is_last { None } else { Some(io::pipe()?) };
+            let (next, writer) = pipe.unzip();
+            let stdout = match (writer, &output) {
+                (Some(writer), _) => writer.into(),
+                (None, Some(output)) => output.try_clone()?.into(),
+                (None, None) => Stdio::inherit(),
+            };
+            let pid = self.launcher.start(command, stdin, stdout, Stdio::inherit());
+            let pid = pid.map_err(|source| ExecuteError::Start {
+                program: command.program.clone(),
+                source,
+            })?;
+            started.push((pid, command));
+            stdin = next.map_or_else(Stdio::null, Stdio::from);
+        }
+        drop((stdin, output));
+        for (pid, command) in started {
+            let reaped = self.launcher.wait(pid)?;
+            self.tally.used(command.stage, reaped.usage.cpu());
+            self.tally.status(command, reaped.status);
+        }
+        Ok(())
+    }
+
+    /// Runs a group.
+    fn parallel(
+        &self,
+        group: &Group,
+        from: Feed,
+        output: Option<File>,
+    ) -> Result<(), ExecuteError> {
+        let (input, standard) = match from {
+            Feed::Step(file) => (Input::Stream(Vec::new(), file), None),
+            Feed::Source(Source::Files(names)) => {
+                let slices = names.iter().map(|name| {
+                    Slice::from_here(open(name)?).map_err(|source| cannot_open(name, source))
+                });
+                (Input::Files(slices.collect::<Result<_, _>>()?), None)
+            }
+            Feed::Source(Source::Standard | Source::Own) => self.standard_input()?,
+        };
+        let output = match output {
+            Some(output) => output,
+            None => own(io::stdout().as_fd())?,
+        };
+        let context = Context {
+            launcher: self.launcher,
+            tally: self.tally,
+            jobs: self.settings.jobs,
+            memory: self.settings.memory,
+            part_bytes: self.settings.part_bytes,
+        };
+        group::run(group, &context, input, output)?;
+        // Whoever reads on from the same file finds its end, as behind any other command.
+        if let Some(mut file) = standard {
+            let _ = file.seek(SeekFrom::End(0)); // a file that can be seeked
+        }
+        Ok(())
+    }
+
+    /// Standard input, and the same again if it is a regular file.
+    fn standard_input(&self) -> io::Result<(Input, Option<File>)> {
+        let file = own(io::stdin().as_fd())?;
+        let prefix = std::mem::take(&mut *self.prefix.lock().unwrap_or_else(|e| e.into_inner()));
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+        if kind == FileType::RegularFile && prefix.is_empty() {
+            let again = file.try_clone()?;
+            return Ok((Input::Files(vec![Slice::from_here(file)?]), Some(again)));
+        }
+        Ok((Input::Stream(prefix, file), None))
+    }
+}
+
+fn own(fd: BorrowedFd<'_>) -> io::Result<File> {
+    fd.try_clone_to_owned().map(File::from)
+}
+
+fn open(name: &str) -> Result<File, ExecuteError> {
+    File::open(name).map_err(|source| cannot_open(name, source))
+}
+
+fn cannot_open(name: &str, source: io::Error) -> ExecuteError {
+    ExecuteError::Open { file: name.to_owned(), source }
+}
+
+impl From<io::Error> for ExecuteError {
+    fn from(error: io::Error) -> Self {
+        Self::Transfer(error)
+    }
+}
+
+impl From<GroupError> for ExecuteError {
+    fn from(error: GroupError) -> Self {
+        match error {
+            GroupError::Transfer(error) => Self::Transfer(error),
+            GroupError::Failed(ended) => Self::Failed {
+                status: ended
+                    .statuses
+                    .iter()
+                    .rev()
+                    .map(|s| s.shell_code())
+                    .find(|&s| s != 0)
+                    .unwrap_or(1),
+                remarks: ended.remarks,
+            },
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Merging sorted outputs by the bytes of their lines.
+
+use std::cmp::Ordering;
+use std::io::{self, Read};
+
+use contend_record::run::ByteOrder;
+use memchr::memchr;
+
+use super::counted;
+use super::instance::{BLOCK, Take};
+
+/// What is done with equal lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Equal {
+    /// All are kept.
+    Kept,
+    /// One is kept.
+    One,
+    /// Lines begin with how often they were there, which is added up.
+    Counted,
+}
+
+/// A sorted output that is being read.
+struct Run<R> {
+    input: R,
+    buffer: Vec<u8>,
+    /// Where the line stands, with its end.
+    start: usize,
+    end: usize,
+    filled: usize,
+    /// How often the line was there, and where it begins behind that.
+    count: u64,
+    key: usize,
+}
+
+impl<R: Read> Run<R> {
+    fn new(input: R) -> Self {
+        Self { input, buffer: vec![0; BLOCK], start: 0, end: 0, filled: 0, count: 0, key: 0 }
+    }
+
+    /// Goes to the next line; `false` if there is none.
+    fn next(&mut self, separator: u8, counted: bool) -> io::Result<bool> {
+        self.start = self.end;
+        let mut searched = self.start;
+        loop {
+            if let Some(at) = memchr(separator, &self.buffer[searched..self.filled]) {
+                self.end = searched + at + 1;
+                return self.read_count(counted);
+            }
+            searched = self.filled;
+            if self.start > 0 {
+                self.buffer.copy_within(self.start..self.filled, 0);
+                searched -= self.start;
+                self.filled -= self.start;
+                self.start = 0;
+            }
+            if self.filled == self.buffer.len() {
+                self.buffer.resize(self.filled * 2, 0);
+            }
+            match self.input.read(&mut self.buffer[self.filled..]) {
+                Ok(0) if self.filled == 0 => {
+                    self.end = 0;
+                    return Ok(false);
+                }
+                Ok(0) => {
+                    // Whoever sorted has written the end of every line.
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                Ok(read) => self.filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn read_count(&mut self, counted: bool) -> io::Result<bool> {
+        self.key = self.start;
+        if counted {
+            let line = &self.buffer[self.start..self.end];
+            let (count, text) = counted::read(line).ok_or(io::ErrorKind::InvalidData)?;
+            self.count = count;
+            self.key = self.end - text.len();
+        }
+        Ok(true)
+    }
+
+    /// What is compared: the line without its end.
+    fn key(&self) -> &[u8] {
+        &self.buffer[self.key..self.end - 1]
+    }
+
+    fn line(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+}
+
+/// Merges outputs that are sorted in this order, of which the earlier ones come first where lines
+/// are equal. `false` if no more is wanted.
+///
+/// # Errors
+/// When an output cannot be read or is not what it should be, or taking fails.
+pub(super) fn merge<R: Read>(
+    inputs: Vec<R>,
+    order: ByteOrder,
+    equal: Equal,
+    first: Option<u64>,
+    output: &mut impl Take,
+) -> io::Result<bool> {
+    let counted = equal == Equal::Counted;
+    let mut runs: Vec<Run<R>> = inputs.into_iter().map(Run::new).collect();
+    // The runs that have a line, the one with the first line last.
+    let mut waiting: Vec<usize> = Vec::new();
+    for index in (0..runs.len()).rev() {
+        if runs[index].next(order.separator, counted)? {
+            insert(&runs, &mut waiting, index, order.reverse);
+        }
+    }
+    let mut merged = Merged { block: Vec::new(), last: None, count: 0, equal, left: first };
+    while let Some(&index) = waiting.last() {
+        if merged.left == Some(0) {
+            break;
+        }
+        merged.line(&runs[index]);
+        if merged.block.len() >= BLOCK && !merged.flush(output)? {
+            return Ok(false);
+        }
+        if !runs[index].next(order.separator, counted)? {
+            waiting.pop();
+        } else if waiting.len() > 1 {
+            waiting.pop();
+            insert(&runs, &mut waiting, index, order.reverse);
+        }
+    }
+    merged.end_counted();
+    merged.flush(output)
+}
+
+/// Puts a run where it belongs by its line; of equal ones the earlier run comes first.
+fn insert<R: Read>(runs: &[Run<R>], waiting: &mut Vec<usize>, index: usize, reverse: bool) {
+    let key = runs[index].key();
+    let place = waiting.iter().rposition(|&other| {
+        let order = runs[other].key().cmp(key);
+        let order = if reverse { order.reverse() } else { order };
+        order == Ordering::Greater || order == Ordering::Equal && other > index
+    });
+    waiting.insert(place.map_or(0, |place| place + 1), index);
+}
+
+/// The merged lines.
+struct Merged {
+    block: Vec<u8>,
+    /// The last line that came, where it matters.
+    last: Option<Vec<u8>>,
+    count: u64,
+    equal: Equal,
+    /// How many lines are still wanted.
+    left: Option<u64>,
+}
+
+impl Merged {
+    fn line<R: Read>(&mut self, run: &Run<R>) {
+        let again = self.last.as_deref().is_some_and(|last| last == run.key());
+        match self.equal {
+            Equal::Counted if again => return self.count += run.count,
+            Equal::One if again => return,
+            Equal::Counted => {
+                self.end_counted();
+                self.count = run.count;
+            }
+            Equal::Kept | Equal::One => {
+                self.block.extend_from_slice(run.line());
+                self.left = self.left.map(|left| left.saturating_sub(1));
+            }
+        }
+        if self.equal != Equal::Kept {
+            let last = self.last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(run.key());
+        }
+    }
+
+    fn end_counted(&mut self) {
+        if self.equal == Equal::Counted
+            && let Some(last) = &self.last
+            && self.left != Some(0)
+        {
+            counted::write(&mut self.block, self.count, last);
+            self.block.push(b'\n');
+            self.left = self.left.map(|left| left - 1);
+        }
+    }
+
+    fn flush(&mut self, output: &mut impl Take) -> io::Result<bool> {
+        let wanted = if self.block.is_empty() { Ok(true) } else { output.take(&self.block) };
+        self.block.clear();
+        wanted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ORDER: ByteOrder = ByteOrder { reverse: false, unique: false, separator: b'\n' };
+
+    fn merged(inputs: &[&str], order: ByteOrder, equal: Equal, first: Option<u64>) -> String {
+        let mut text = Vec::new();
+        let inputs: Vec<_> = inputs.iter().map(|input| input.as_bytes()).collect();
+        let mut take = |bytes: &[u8]| {
+            text.extend_from_slice(bytes);
+            Ok(true)
+        };
+        assert!(merge(inputs, order, equal, first, &mut take).expect("sorted lines"));
+        String::from_utf8(text).expect("text")
+    }
+
+    #[test]
+    fn equal_lines_are_kept_or_one_or_counted() {
+        let inputs = ["a\nb\n", "", "\nb\nc\n"];
+        assert_eq!(merged(&inputs, ORDER, Equal::Kept, None), "\na\nb\nb\nc\n");
+        assert_eq!(merged(&inputs, ORDER, Equal::One, None), "\na\nb\nc\n");
+        assert_eq!(merged(&inputs, ORDER, Equal::Kept, Some(2)), "\na\n");
+        let counted = ["      2 a\n      1 b\n", "      3 a\n"];
+        assert_eq!(merged(&counted, ORDER, Equal::Counted, None), "      5 a\n      1 b\n");
+        assert_eq!(merged(&counted, ORDER, Equal::Counted, Some(1)), "      5 a\n");
+        let reverse = ByteOrder { reverse: true, ..ORDER };
+        assert_eq!(merged(&["c\na\n", "b\n"], reverse, Equal::Kept, None), "c\nb\na\n");
+    }
+
+    proptest! {
+        #[test]
+        fn merging_is_sorting_all(mut runs in prop::collection::vec(
+            prop::collection::vec("[ab]{0,3}|x{300000}", 0..6), 0..5)) {
+            let mut all: Vec<String> = runs.concat();
+            all.sort();
+            let texts: Vec<String> = runs
+                .iter_mut()
+                .map(|run| {
+                    run.sort();
+                    run.iter().map(|line| format!("{line}\n")).collect()
+                })
+                .collect();
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let wanted: String = all.iter().map(|line| format!("{line}\n")).collect();
+            prop_assert_eq!(merged(&texts, ORDER, Equal::Kept, None), wanted);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Carrying out plans on this machine.
+
+mod counted;
+mod cut;
+mod gathered;
+mod group;
+mod input;
+mod instance;
+mod joint;
+mod local;
+mod merge;
+mod numbers;
+mod ordered;
+mod sequence;
+mod sink;
+mod size;
+mod tally;
+
+use std::io;
+
+use contend_record::run::Plan;
+
+pub use instance::Launcher;
+pub use local::{Local, Settings};
+pub use tally::{StageTally, Tally};
+
+/// Carries out plans. What is known of the plan is all that there is to know: another one may do
+/// so on other machines.
+pub trait Executor {
+    /// Runs the plan to its end, from standard input to standard output.
+    ///
+    /// # Errors
+    /// When it cannot be carried out. What was written until then is the beginning of the output.
+    fn execute(&self, plan: &Plan) -> Result<(), ExecuteError>;
+}
+
+/// Why a plan could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecuteError {
+    /// A file could not be opened.
+    #[error("cannot read {file}")]
+    Open {
+        /// It.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A command could not be started.
+    #[error("cannot start {program}")]
+    Start {
+        /// It.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Data could not be moved.
+    #[error("cannot go on")]
+    Transfer(#[source] io::Error),
+    /// Commands failed over parts of an input that cannot be read again, before anything was
+    /// written.
+    #[error("commands failed")]
+    Failed {
+        /// What they said.
+        remarks: Vec<u8>,
+        /// Their statuses, as a shell sees them.
+        status: i32,
+    },
+}
+
+/// Why a group could not be run.
+#[derive(Debug, thiserror::Error)]
+enum GroupError {
+    /// Data could not be moved, or a command not be started.
+    #[error("cannot go on")]
+    Transfer(#[source] io::Error),
+    /// Commands failed.
+    #[error("commands failed")]
+    Failed(Box<instance::Ended>),
+}
+
+/// What all groups share.
+#[derive(Debug)]
+struct Context<'a> {
+    launcher: &'a Launcher,
+    tally: &'a Tally,
+    /// How many parts are worked on at the same time.
+    jobs: usize,
+    /// Memory for parts and their outputs, in bytes.
+    memory: u64,
+    /// The size of parts, where it is given.
+    part_bytes: Option<usize>,
+}
+
+impl Context<'_> {
+    /// How much output may wait for its turn, in bytes.
+    fn held_bytes(&self) -> usize {
+        usize::try_from(self.memory / 2).unwrap_or(usize::MAX)
+    }
+}

@@ -1,0 +1,115 @@
+//! A group whose outputs are put one behind the other: every part has commands of its own.
+
+use std::io;
+use std::time::Instant;
+
+use contend_record::run::Group;
+
+use super::input::{Part, Parts, Taken};
+use super::instance::{Instance, Take};
+use super::joint::Seam;
+use super::sequence::{Left, Sequence, Stopped};
+use super::size::Sizes;
+use super::{Context, GroupError};
+
+/// How the parts came to an end.
+#[derive(Debug)]
+pub(super) enum Ending<T> {
+    /// All went well.
+    Complete(T),
+    /// The reader wants no more.
+    Enough,
+    /// From here on it has to be done in one piece.
+    InOnePiece {
+        /// Where the output goes.
+        seam: T,
+        /// Bytes of the output of what is left that were passed on already.
+        passed: u64,
+    },
+}
+
+/// Runs a group's commands over the parts, until the end of the input or until they fail.
+///
+/// # Errors
+/// When the input cannot be read, the output not be written, or a command not be started.
+pub(super) fn run<T: Take + Send>(
+    group: &Group,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    seam: Seam<T>,
+) -> Result<Ending<Seam<T>>, GroupError> {
+    let keeps_parts = !parts.can_be_read_again();
+    let sequence = Sequence::new(seam, context.held_bytes(), keeps_parts);
+    let sizes = Sizes::new(context, parts);
+    std::thread::scope(|scope| {
+        let work = || {
+            if let Err(error) = work(group, context, parts, &sequence, &sizes) {
+                sequence.stop(Stopped::Broken(error));
+            }
+            parts.is_stopped()
+        };
+        let workers: Vec<_> = (0..context.jobs).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().for_each(|worker| drop(worker.join()));
+    });
+    let Left { joint, stopped, parts: unwritten, passed } = sequence.finish();
+    unwritten.into_iter().for_each(|part| parts.give_back(part));
+    match stopped {
+        Some(Stopped::Broken(error)) => Err(GroupError::Transfer(error)),
+        Some(Stopped::Enough) => Ok(Ending::Enough),
+        Some(Stopped::Failed) => Ok(Ending::InOnePiece { seam: joint, passed }),
+        None if parts.has_rest() => Ok(Ending::InOnePiece { seam: joint, passed: 0 }),
+        None => Ok(Ending::Complete(joint)),
+    }
+}
+
+fn work<T: Take + Send>(
+    group: &Group,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    sequence: &Sequence<Seam<T>>,
+    sizes: &Sizes,
+) -> io::Result<()> {
+    loop {
+        let part = match parts.take(sizes.next())? {
+            Taken::Part(part) => part,
+            Taken::End => return Ok(()),
+            Taken::Unfit => {
+                // Of a stream, those before it still count.
+                if parts.can_be_read_again() {
+                    sequence.stop(Stopped::Failed);
+                    parts.stop();
+                }
+                return Ok(());
+            }
+        };
+        let begun = Instant::now();
+        let size = part.bytes.len();
+        if !run_part(group, context, part, sequence)? {
+            parts.stop();
+            return Ok(());
+        }
+        sizes.took(size, begun.elapsed());
+    }
+}
+
+/// Runs the commands over one part; `false` if that was the last one.
+fn run_part<T: Take + Send>(
+    group: &Group,
+    context: &Context<'_>,
+    part: Part,
+    sequence: &Sequence<Seam<T>>,
+) -> io::Result<bool> {
+    let mut slot = sequence.slot(part.index);
+    let mut instance = Instance::start(context.launcher, &group.each)?;
+    let mut take = |bytes: &[u8]| Ok(slot.take(bytes));
+    let wanted = instance.feed(&part.bytes, &mut take)? && instance.drain(&mut take)?;
+    let well = if wanted {
+        let ended = instance.end()?;
+        context.tally.ended(&group.each, &ended);
+        ended.well
+    } else {
+        false
+    };
+    slot.complete(part, !well);
+    Ok(well)
+}

@@ -1,0 +1,293 @@
+//! Outputs of parts, put into the order of the parts.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::input::Part;
+
+/// Where outputs of parts go, in their order.
+pub(super) trait Joint: Send {
+    /// A piece of the output of the part that is at its turn; `false` if no more is wanted.
+    fn piece(&mut self, bytes: &[u8]) -> io::Result<bool>;
+    /// The output of this part is complete.
+    fn part_ended(&mut self) -> io::Result<bool>;
+}
+
+/// Why outputs are not taken any more.
+#[derive(Debug)]
+pub(super) enum Stopped {
+    /// The reader wants no more.
+    Enough,
+    /// A part's commands failed.
+    Failed,
+    /// Nothing can be written.
+    Broken(io::Error),
+}
+
+/// Puts outputs in order. Whose turn it is writes; the others' output is held, up to a limit.
+pub(super) struct Sequence<J> {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Only whose turn it is uses it.
+    writer: Mutex<Writer<J>>,
+    /// Bytes that may be held.
+    limit: usize,
+    /// Parts are kept until their output has been written.
+    keeps_parts: bool,
+}
+
+struct State {
+    /// The part whose turn it is.
+    turn: usize,
+    held: usize,
+    complete: BTreeMap<usize, Complete>,
+    stopped: Option<Stopped>,
+}
+
+struct Writer<J> {
+    joint: J,
+    /// Bytes of the part whose turn it is that have been passed on.
+    passed: u64,
+}
+
+struct Complete {
+    output: Vec<u8>,
+    part: Option<Part>,
+    failed: bool,
+}
+
+/// What is left at the end.
+pub(super) struct Left<J> {
+    pub joint: J,
+    pub stopped: Option<Stopped>,
+    /// Parts whose output was not written whole, if parts are kept.
+    pub parts: Vec<Part>,
+    /// Bytes of the first of them that were passed on nevertheless.
+    pub passed: u64,
+}
+
+/// The output of one part on its way.
+pub(super) struct Slot<'a, J: Joint> {
+    sequence: &'a Sequence<J>,
+    index: usize,
+    waiting: Vec<u8>,
+}
+
+impl<J: Joint> Sequence<J> {
+    pub(super) fn new(joint: J, limit: usize, keeps_parts: bool) -> Self {
+        let state = State { turn: 0, held: 0, complete: BTreeMap::new(), stopped: None };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            writer: Mutex::new(Writer { joint, passed: 0 }),
+            limit,
+            keeps_parts,
+        }
+    }
+
+    /// The place for the output of a part.
+    pub(super) fn slot(&self, index: usize) -> Slot<'_, J> {
+        Slot { sequence: self, index, waiting: Vec::new() }
+    }
+
+    /// Nothing more is taken.
+    pub(super) fn stop(&self, why: Stopped) {
+        self.lock().stopped.get_or_insert(why);
+        self.changed.notify_all();
+    }
+
+    /// What is left when no slot is used any more.
+    pub(super) fn finish(self) -> Left<J> {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let writer = self.writer.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Left {
+            joint: writer.joint,
+            stopped: state.stopped,
+            parts: state.complete.into_values().filter_map(|complete| complete.part).collect(),
+            passed: writer.passed,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer<J>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes on what belongs to the part whose turn it is; whether more is wanted.
+    fn pass(&self, writer: &mut Writer<J>, bytes: &[u8]) -> bool {
+        let passed = if bytes.is_empty() { Ok(true) } else { writer.joint.piece(bytes) };
+        if matches!(passed, Ok(true)) {
+            writer.passed += bytes.len() as u64;
+        }
+        self.goes_on(passed)
+    }
+
+    fn goes_on(&self, wanted: io::Result<bool>) -> bool {
+        match wanted {
+            Ok(true) => true,
+            Ok(false) => {
+                self.stop(Stopped::Enough);
+                false
+            }
+            Err(error) => {
+                self.stop(Stopped::Broken(error));
+                false
+            }
+        }
+    }
+
+    /// The part whose turn it was is complete: so may be those after it.
+    fn advance(&self, writer: &mut Writer<J>) {
+        loop {
+            let wanted = writer.joint.part_ended();
+            if !self.goes_on(wanted) {
+                return;
+            }
+            writer.passed = 0;
+            let mut state = self.lock();
+            state.turn += 1;
+            let turn = state.turn;
+            let Some(next) = state.complete.get_mut(&turn) else { break };
+            if next.failed {
+                state.stopped.get_or_insert(Stopped::Failed);
+                break;
+            }
+            let output = std::mem::take(&mut next.output);
+            state.held -= output.len();
+            drop(state);
+            if !self.pass(writer, &output) {
+                return;
+            }
+            self.lock().complete.remove(&turn);
+        }
+        self.changed.notify_all();
+    }
+}
+
+impl<J: Joint> Slot<'_, J> {
+    /// Takes a piece of output; `false` if no more is wanted. Waits while too much is held.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> bool {
+        let mut state = self.sequence.lock();
+        while state.stopped.is_none() && state.turn != self.index {
+            if state.held + bytes.len() <= self.sequence.limit {
+                state.held += bytes.len();
+                self.waiting.extend_from_slice(bytes);
+                return true;
+            }
+            state = self.sequence.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.stopped.is_some() {
+            return false;
+        }
+        drop(state);
+        let mut writer = self.sequence.writer();
+        self.pass_waiting(&mut writer) && self.sequence.pass(&mut writer, bytes)
+    }
+
+    fn pass_waiting(&mut self, writer: &mut Writer<J>) -> bool {
+        let waiting = std::mem::take(&mut self.waiting);
+        self.sequence.lock().held -= waiting.len();
+        self.sequence.changed.notify_all();
+        self.sequence.pass(writer, &waiting)
+    }
+
+    /// The part is complete, or its commands failed. It may be wanted again.
+    pub(super) fn complete(mut self, part: Part, failed: bool) {
+        let mut state = self.sequence.lock();
+        let is_turn = state.turn == self.index && state.stopped.is_none();
+        if is_turn && !failed {
+            drop(state);
+            let mut writer = self.sequence.writer();
+            if self.pass_waiting(&mut writer) {
+                self.sequence.advance(&mut writer);
+            }
+            return;
+        }
+        if is_turn {
+            state.stopped = Some(Stopped::Failed);
+        }
+        let output = std::mem::take(&mut self.waiting);
+        let part = self.sequence.keeps_parts.then_some(part);
+        state.complete.insert(self.index, Complete { output, part, failed });
+        drop(state);
+        self.sequence.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Text(String);
+
+    impl Joint for Text {
+        fn piece(&mut self, bytes: &[u8]) -> io::Result<bool> {
+            self.0.push_str(&String::from_utf8_lossy(bytes));
+            Ok(!self.0.contains("enough"))
+        }
+
+        fn part_ended(&mut self) -> io::Result<bool> {
+            self.0.push('|');
+            Ok(true)
+        }
+    }
+
+    fn part(index: usize) -> Part {
+        Part { index, bytes: vec![b'0' + u8::try_from(index).unwrap_or(0)] }
+    }
+
+    #[test]
+    fn outputs_come_in_the_order_of_the_parts() {
+        let sequence = Sequence::new(Text::default(), 100, false);
+        let mut slots: Vec<_> = (0..4).map(|index| sequence.slot(index)).collect();
+        let mut third = slots.pop().expect("a slot");
+        assert!(third.take(b"3"));
+        third.complete(part(3), false);
+        let mut second = slots.pop().expect("a slot");
+        assert!(second.take(b"2"));
+        let mut first = slots.pop().expect("a slot");
+        assert!(first.take(b"1"));
+        first.complete(part(1), false);
+        let mut zeroth = slots.pop().expect("a slot");
+        assert!(zeroth.take(b"0"));
+        zeroth.complete(part(0), false);
+        assert!(second.take(b"b"));
+        second.complete(part(2), false);
+        let left = sequence.finish();
+        assert_eq!(left.joint.0, "0|1|2b|3|");
+        assert!(left.stopped.is_none() && left.parts.is_empty());
+    }
+
+    #[test]
+    fn what_failed_is_kept_from_its_part_on() {
+        let sequence = Sequence::new(Text::default(), 100, true);
+        let mut last = sequence.slot(2);
+        assert!(last.take(b"c"));
+        last.complete(part(2), false);
+        let mut failing = sequence.slot(1);
+        assert!(failing.take(b"b"));
+        let mut first = sequence.slot(0);
+        assert!(first.take(b"a"));
+        first.complete(part(0), false);
+        assert!(failing.take(b"x"), "it is its turn now");
+        failing.complete(part(1), true);
+        let left = sequence.finish();
+        assert_eq!((left.joint.0.as_str(), left.passed), ("a|bx", 2));
+        assert!(matches!(left.stopped, Some(Stopped::Failed)));
+        assert_eq!(left.parts.iter().map(|part| part.index).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn a_reader_who_has_enough_stops_all() {
+        let sequence = Sequence::new(Text::default(), 100, false);
+        let (mut first, mut second) = (sequence.slot(0), sequence.slot(1));
+        assert!(!first.take(b"enough"));
+        assert!(!second.take(b"x"));
+        assert!(matches!(sequence.finish().stopped, Some(Stopped::Enough)));
+    }
+}

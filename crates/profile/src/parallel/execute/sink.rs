@@ -1,0 +1,49 @@
+//! Where output goes.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+
+use super::instance::Take;
+
+/// The output of a step.
+#[derive(Debug)]
+pub(super) struct Sink {
+    file: File,
+    /// Bytes that were written.
+    written: u64,
+    /// Bytes that are written already and come again.
+    skipped: u64,
+}
+
+impl Sink {
+    pub(super) fn new(file: File) -> Self {
+        Self { file, written: 0, skipped: 0 }
+    }
+
+    /// Everything comes again from the beginning.
+    pub(super) fn start_again(&mut self) {
+        self.skipped = self.written;
+    }
+
+    /// Bytes that were written.
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+}
+
+impl Take for Sink {
+    fn take(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        let skipped = usize::try_from(self.skipped).unwrap_or(usize::MAX).min(bytes.len());
+        self.skipped -= skipped as u64;
+        let bytes = &bytes[skipped..];
+        match self.file.write_all(bytes) {
+            Ok(()) => {
+                self.written += bytes.len() as u64;
+                Ok(true)
+            }
+            // Its reader has gone, which is the reader's choice.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

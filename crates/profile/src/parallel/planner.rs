@@ -1,0 +1,188 @@
+//! From stages to a plan: which run over parts together, where the input may be cut for all of
+//! them, and what is left out.
+
+mod drafting;
+mod source;
+
+use contend_record::run::{Class as ClassName, Combine, Command, Plan, Records};
+
+use super::classes::{self, Class, Combinable, PerRecord, Subject};
+use crate::commands::{Simple, Word, head};
+use crate::rewrite::environment::Environment;
+
+use drafting::Drafting;
+use source::Found;
+
+/// A command that the user says treats every record for itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Annotation {
+    /// The words with which it begins.
+    pub words: Vec<String>,
+    /// What its records are.
+    pub records: Records,
+}
+
+/// What a plan is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Situation<'a> {
+    /// Programs and locale.
+    pub environment: &'a Environment,
+    /// What the user says of commands.
+    pub annotations: &'a [Annotation],
+    /// Standard input is a regular file.
+    pub input_is_file: bool,
+}
+
+/// Makes a plan for these stages.
+pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
+    let Found { source, first, left_out } = source::find(stages, situation);
+    let mut drafting = Drafting::new(situation.input_is_file, source);
+    if let Some(why) = left_out {
+        drafting.say(&stages[0], ClassName::LeftOut, why);
+    }
+    let rest = stages.iter().enumerate().skip(drafting.stages_said());
+    let simples: Vec<(usize, &Simple)> = rest
+        .map(|(index, simple)| (index, first.as_ref().filter(|_| index == 0).unwrap_or(simple)))
+        .collect();
+    let classes: Vec<Class> = simples
+        .iter()
+        .map(|(_, simple)| {
+            classify(&Subject { simple, environment: situation.environment }, situation)
+        })
+        .collect();
+    let mut at = 0;
+    while at < simples.len() {
+        at += next(&simples[at..], &classes[at..], stages, &mut drafting);
+    }
+    drafting.finish()
+}
+
+fn classify(subject: &Subject<'_>, situation: &Situation<'_>) -> Class {
+    let simple = subject.simple;
+    if let Some(input) = &simple.input {
+        return Class::Opaque(
+            format!("it reads `{}`, not what comes before it", input.text).into(),
+        );
+    }
+    let texts = std::iter::once(&simple.program).chain(&simple.arguments).map(|word| &word.text);
+    let begins = |annotation: &&Annotation| {
+        annotation.words.len() <= simple.arguments.len() + 1
+            && annotation.words.iter().zip(texts.clone()).all(|(said, is)| said == is)
+    };
+    match situation.annotations.iter().find(begins) {
+        Some(annotation) => classes::annotated(annotation.records),
+        None => classes::classify(subject),
+    }
+}
+
+/// Takes the next stage into the plan, or several that make one step; returns how many.
+fn next(
+    simples: &[(usize, &Simple)],
+    classes: &[Class],
+    stages: &[Simple],
+    drafting: &mut Drafting,
+) -> usize {
+    let (index, simple) = simples[0];
+    let shown = &stages[index];
+    match &classes[0] {
+        Class::Opaque(why) => {
+            drafting.say(shown, ClassName::Opaque, why.clone());
+            drafting.serial(command(index, simple, &simple.arguments, None));
+            1
+        }
+        Class::Nothing => {
+            drafting.say(shown, ClassName::LeftOut, "it only hands on what it reads");
+            1
+        }
+        Class::PerRecord(class) => {
+            drafting.say(shown, ClassName::PerRecord, "it treats every record for itself");
+            drafting.per_record(class, each(index, simple, class), whole(index, simple, class));
+            1
+        }
+        Class::Combinable(class) => combinable(simples, classes, stages, class, drafting),
+    }
+}
+
+fn combinable(
+    simples: &[(usize, &Simple)],
+    classes: &[Class],
+    stages: &[Simple],
+    class: &Combinable,
+    drafting: &mut Drafting,
+) -> usize {
+    let (index, simple) = simples[0];
+    if let (Combine::Merge(merge), Some(Class::Combinable(after))) =
+        (&class.combine, classes.get(1))
+        && matches!(&after.combine, Combine::Merge(_))
+        && after.ignores_order
+        && after.each.cut.records == class.each.cut.records
+        && !drops_records(simple)
+        && merge.first.is_none()
+    {
+        let why = "the next stage makes the order anew";
+        drafting.say(&stages[index], ClassName::LeftOut, why);
+        return 1;
+    }
+    if !drafting.can_combine(class) {
+        let why = "equal lines have to stay in the order of its input, which comes through a pipe";
+        drafting.say(&stages[index], ClassName::Opaque, why);
+        drafting.serial(command(index, simple, &simple.arguments, Some(&class.each)));
+        return 1;
+    }
+    drafting.say(&stages[index], ClassName::Combinable, how(&class.combine));
+    let mut group = drafting.begin_combining(class);
+    group.each.push(each(index, simple, &class.each));
+    group.serial.push(whole(index, simple, &class.each));
+    let mut taken = 1;
+    if let Some(&(next, after)) = simples.get(1)
+        && let Some(why) = group.absorb(next, after, classes.get(1))
+    {
+        drafting.say(&stages[next], ClassName::Combinable, why);
+        taken = 2;
+    }
+    drafting.end_combining(group);
+    taken
+}
+
+fn how(combine: &Combine) -> &'static str {
+    match combine {
+        Combine::Concatenate => "outputs of parts are put one behind the other",
+        Combine::Adjoin { .. } => "equal lines where outputs of parts meet become one",
+        Combine::Merge(_) => "sorted parts are merged",
+        Combine::Counts { .. } => "counts of parts are merged",
+        Combine::Numbers(_) => "numbers of parts are put together",
+        Combine::Through(_) => "outputs of parts go through it once more",
+    }
+}
+
+/// Whether a sort writes fewer records than it reads.
+fn drops_records(simple: &Simple) -> bool {
+    crate::commands::sort::Sort::read(simple).is_none_or(|sort| sort.drops_equal_lines())
+}
+
+/// The command over a part.
+fn each(index: usize, simple: &Simple, class: &PerRecord) -> Command {
+    command(index, simple, class.arguments.as_ref().unwrap_or(&simple.arguments), Some(class))
+}
+
+/// The command over everything.
+fn whole(index: usize, simple: &Simple, class: &PerRecord) -> Command {
+    command(index, simple, &simple.arguments, Some(class))
+}
+
+fn command(
+    stage: usize,
+    simple: &Simple,
+    arguments: &[Word],
+    class: Option<&PerRecord>,
+) -> Command {
+    let variables = simple.variables.iter().map(|(name, value)| (name.clone(), value.text.clone()));
+    Command {
+        stage,
+        variables: variables.collect(),
+        program: simple.program.text.clone(),
+        arguments: arguments.iter().map(|word| word.text.clone()).collect(),
+        status: class.map_or(contend_record::run::StatusRule::Zero, |class| class.status),
+        sorts: class.is_some() && simple.name() == "sort",
+    }
+}

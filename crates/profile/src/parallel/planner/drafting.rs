@@ -1,0 +1,226 @@
+//! Putting a plan together: stages become groups where one cut does for all of them.
+
+use contend_record::run::{
+    ByteOrder, ByteSet, Class as ClassName, Combine, Command, Group, Plan, Source, Stage, Step,
+};
+
+use super::head;
+use crate::commands::Simple;
+use crate::parallel::classes::{Class, Combinable, Output, PerRecord};
+
+/// A plan that is being made.
+#[derive(Debug)]
+pub(super) struct Drafting {
+    stages: Vec<Stage>,
+    source: Source,
+    steps: Vec<Step>,
+    open: Option<Open>,
+    /// What comes next can be read again if it fails.
+    replayable: bool,
+}
+
+/// A group that may become longer.
+#[derive(Debug)]
+struct Open {
+    group: Group,
+    /// What the output of its commands is like.
+    output: Output,
+}
+
+/// A group that ends with a command whose outputs are combined.
+#[derive(Debug)]
+pub(super) struct Combining {
+    pub each: Vec<Command>,
+    pub serial: Vec<Command>,
+    open: Open,
+    combine: Combine,
+}
+
+impl Drafting {
+    pub(super) fn new(input_is_file: bool, source: Source) -> Self {
+        let replayable = match source {
+            Source::Files(_) => true,
+            Source::Standard => input_is_file,
+            Source::Own => false,
+        };
+        Self { stages: Vec::new(), source, steps: Vec::new(), open: None, replayable }
+    }
+
+    /// Says what a stage is.
+    pub(super) fn say(&mut self, simple: &Simple, class: ClassName, why: impl Into<String>) {
+        self.stages.push(Stage { text: simple.text(), class, why: why.into() });
+    }
+
+    pub(super) fn stages_said(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// A command that runs as it is.
+    pub(super) fn serial(&mut self, command: Command) {
+        self.close();
+        match self.steps.last_mut() {
+            Some(Step::Serial(commands)) => commands.push(command),
+            _ => self.steps.push(Step::Serial(vec![command])),
+        }
+        self.replayable = false;
+    }
+
+    /// A command that treats every record for itself.
+    pub(super) fn per_record(&mut self, class: &PerRecord, each: Command, whole: Command) {
+        let mut open = self.open_for(class);
+        open.group.each.push(each);
+        open.group.serial.push(whole);
+        let ends = open.output.records.is_none();
+        self.open = Some(open);
+        if ends {
+            self.close();
+        }
+    }
+
+    /// Whether the outputs of such a command can be combined here.
+    pub(super) fn can_combine(&self, class: &Combinable) -> bool {
+        let needs_shares = !class.any_order
+            && matches!(
+                class.combine,
+                Combine::Merge(_) | Combine::Counts { .. } | Combine::Numbers(_)
+            );
+        !needs_shares || self.replayable && class.each.cut.is_local()
+    }
+
+    /// Begins the last command of a group.
+    pub(super) fn begin_combining(&mut self, class: &Combinable) -> Combining {
+        // What fails over a part that cannot be read again must fail before anything is combined.
+        if !self.replayable && self.open.as_ref().is_some_and(|open| open.group.may_fail) {
+            self.close();
+        }
+        let mut open = self.open_for(&class.each);
+        open.group.any_order = class.any_order;
+        let (each, serial) =
+            (std::mem::take(&mut open.group.each), std::mem::take(&mut open.group.serial));
+        Combining { each, serial, open, combine: class.combine.clone() }
+    }
+
+    /// Ends the group.
+    pub(super) fn end_combining(&mut self, combining: Combining) {
+        let Combining { each, serial, open, combine } = combining;
+        let group = Group { each, serial, combine, ..open.group };
+        self.steps.push(Step::Parallel(group));
+        self.replayable = false;
+    }
+
+    pub(super) fn finish(mut self) -> Plan {
+        self.close();
+        Plan { stages: self.stages, source: self.source, steps: self.steps }
+    }
+
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.steps.push(Step::Parallel(open.group));
+            self.replayable = false;
+        }
+    }
+
+    /// The open group with the needs of one more command, or a new one.
+    fn open_for(&mut self, class: &PerRecord) -> Open {
+        if let Some(mut open) = self.open.take() {
+            if open.admit(class) {
+                return open;
+            }
+            self.open = Some(open);
+            self.close();
+        }
+        Open::new(class)
+    }
+}
+
+impl Open {
+    fn new(class: &PerRecord) -> Self {
+        let group = Group {
+            serial: Vec::new(),
+            cut: class.cut.clone(),
+            guard: class.guard.clone(),
+            each: Vec::new(),
+            combine: Combine::Concatenate,
+            any_order: false,
+            may_fail: class.may_fail,
+        };
+        Self { group, output: class.output }
+    }
+
+    /// Takes over what a command needs of its input, as far as it follows from the group's input;
+    /// `false` if it does not.
+    fn admit(&mut self, class: &PerRecord) -> bool {
+        let Self { group, output } = self;
+        let fits = output.records == Some(class.cut.records)
+            && class.cut.differ.is_none()
+            && (output.keeps_utf8 || !class.guard.utf8)
+            && class.guard.without.intersection(output.adds).is_empty();
+        let before = carried(class.cut.before, output);
+        let after = carried(class.cut.after, output);
+        let (true, Some(before), Some(after)) = (fits, before, after) else { return false };
+        group.cut.before = group.cut.before.intersection(before);
+        group.cut.after = group.cut.after.intersection(after);
+        group.guard = group.guard.and(&class.guard);
+        group.may_fail |= class.may_fail;
+        *output = composed(output, &class.output);
+        true
+    }
+}
+
+/// The bytes of the input that become these.
+fn carried(set: ByteSet, output: &Output) -> Option<ByteSet> {
+    if set.is_all() {
+        return Some(set);
+    }
+    output.map.map(|map| ByteSet::of(|byte| set.contains(map[usize::from(byte)])))
+}
+
+fn composed(first: &Output, second: &Output) -> Output {
+    let map = first.map.zip(second.map).map(|(a, b)| a.map(|byte| b[usize::from(byte)]));
+    Output {
+        records: second.records,
+        keeps_utf8: first.keeps_utf8 && second.keeps_utf8,
+        adds: first.adds.union(second.adds),
+        map,
+    }
+}
+
+impl Combining {
+    /// Takes the next stage in as well where both together can be combined better; returns what
+    /// is to be said of it.
+    pub(super) fn absorb(
+        &mut self,
+        stage: usize,
+        simple: &Simple,
+        class: Option<&Class>,
+    ) -> Option<&'static str> {
+        let Some(Class::Combinable(class)) = class else { return None };
+        let Combine::Merge(merge) = &mut self.combine else { return None };
+        let command = super::whole(stage, simple, &class.each);
+        match (&class.combine, merge.by_bytes) {
+            (Combine::Adjoin { counted: false }, Some(ByteOrder { separator: b'\n', .. })) => {
+                self.each.last_mut()?.arguments.insert(0, "-u".to_owned());
+                merge.by_bytes = merge.by_bytes.map(|order| ByteOrder { unique: true, ..order });
+                self.serial.push(command);
+                Some("equal lines become one while sorting and merging")
+            }
+            (
+                Combine::Adjoin { counted: true },
+                Some(ByteOrder { separator: b'\n', unique: false, reverse }),
+            ) => {
+                self.each.push(command.clone());
+                self.serial.push(command);
+                self.combine = Combine::Counts { reverse };
+                Some("lines of sorted parts are counted, and the counts are merged")
+            }
+            (Combine::Through(_), _) if merge.first.is_none() => {
+                let lines = head::head(simple).filter(|lines| lines.files.is_empty())?;
+                merge.first = Some(lines.count);
+                self.each.push(command.clone());
+                self.serial.push(command);
+                Some("only the first lines of sorted parts are merged")
+            }
+            _ => None,
+        }
+    }
+}

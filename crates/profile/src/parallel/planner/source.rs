@@ -1,0 +1,128 @@
+//! What a pipeline reads: files are taken from the first stage where it makes no difference who
+//! opens them.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+use contend_record::run::Source;
+
+use super::Situation;
+use crate::commands::options::{Options, Table};
+use crate::commands::{Simple, purity};
+
+/// What was found.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// What the plan reads.
+    pub source: Source,
+    /// The first stage, without the files that it named.
+    pub first: Option<Simple>,
+    /// It has nothing else to do, and why.
+    pub left_out: Option<&'static str>,
+}
+
+/// Commands whose output does not tell whether they were given a file or their standard input.
+const NAMELESS: &[&str] = &[
+    "awk",
+    "mawk",
+    "gawk",
+    "nawk",
+    "original-awk",
+    "cut",
+    "expand",
+    "fold",
+    "head",
+    "iconv",
+    "jq",
+    "rev",
+    "sed",
+    "sort",
+    "tail",
+    "unexpand",
+];
+/// Those of which this is so with one file alone.
+const NAMELESS_ALONE: &[&str] = &["grep", "egrep", "fgrep", "head", "tail", "iconv"];
+
+pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
+    let own = |first: Option<Simple>| Found { source: Source::Own, first, left_out: None };
+    let Some(first) = stages.first() else { return own(None) };
+    if !situation.environment.is_file(&first.program.text) {
+        return own(None);
+    }
+    if first.name() == "cat" {
+        let only_files =
+            Options::read(&first.arguments, &Table { short: "u", long: &[] }).map(|options| {
+                options
+                    .operands
+                    .iter()
+                    .map(|&at| first.arguments[at].text.clone())
+                    .collect::<Vec<_>>()
+            });
+        let why = "its reader reads the files itself";
+        match (only_files, &first.input) {
+            (Some(names), None) if !names.is_empty() && are_plain(&names) => {
+                return Found { source: Source::Files(names), first: None, left_out: Some(why) };
+            }
+            _ => {}
+        }
+    }
+    if let Some(file) = &first.input {
+        let names = vec![file.text.clone()];
+        if !are_plain(&names) {
+            return own(None);
+        }
+        let without = Simple { input: None, ..first.clone() };
+        return Found { source: Source::Files(names), first: Some(without), left_out: None };
+    }
+    match named(first) {
+        Some((names, without)) if are_plain(&names) && ends_are_whole(&names) => {
+            Found { source: Source::Files(names), first: Some(without), left_out: None }
+        }
+        Some(_) => own(None),
+        None if reads_standard_input(first) => {
+            Found { source: Source::Standard, first: None, left_out: None }
+        }
+        None => own(None),
+    }
+}
+
+/// The files that a command names, and the command without them.
+fn named(simple: &Simple) -> Option<(Vec<String>, Simple)> {
+    let name = simple.name();
+    let files = purity::named_files(simple)?;
+    let names: Vec<String> = files.iter().map(|file| file.text.clone()).collect();
+    let nameless = NAMELESS_ALONE.contains(&name) && names.len() == 1
+        || NAMELESS.contains(&name) && !NAMELESS_ALONE.contains(&name);
+    if !nameless {
+        return None;
+    }
+    Some((names, purity::without_files(simple)?))
+}
+
+fn reads_standard_input(simple: &Simple) -> bool {
+    matches!(purity::source(simple), purity::Source::Standard)
+}
+
+/// Whether these are regular files with something in them that can be read.
+fn are_plain(names: &[String]) -> bool {
+    names.iter().all(|name| {
+        name != "-"
+            && File::open(name)
+                .and_then(|file| file.metadata())
+                .is_ok_and(|data| data.is_file() && data.len() > 0)
+    })
+}
+
+/// Whether all files but the last end with a line break: then they are what one file with all of
+/// it would be.
+fn ends_are_whole(names: &[String]) -> bool {
+    let ends_well = |name: &String| -> std::io::Result<bool> {
+        let file = File::open(name)?;
+        let mut last = [0];
+        file.read_exact_at(&mut last, file.metadata()?.len().saturating_sub(1))?;
+        Ok(last == *b"\n")
+    };
+    names
+        .split_last()
+        .is_none_or(|(_, others)| others.iter().all(|name| ends_well(name).unwrap_or(false)))
+}
