@@ -61,6 +61,7 @@ pub enum Source {
 /// A piece of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[expect(clippy::large_enum_variant, reason = "a plan has a handful of them")]
 pub enum Step {
     /// Commands that run as they are, in a pipeline.
     Serial(Vec<Command>),
@@ -125,6 +126,9 @@ pub struct Cut {
     pub after: ByteSet,
     /// The records on both sides have to differ in this.
     pub differ: Option<Key>,
+    /// They also have to be in order: the later one's is the greater, by its bytes.
+    #[serde(default)]
+    pub ascending: bool,
 }
 
 /// What ends a record.
@@ -149,7 +153,8 @@ pub enum Key {
     Whole,
     /// What stands before the first of these bytes.
     FirstField(u8),
-    /// The first word between blanks.
+    /// The first word: what stands before the first blank, those at the beginning passed over.
+    /// Blanks are spaces and tabs.
     FirstWord,
 }
 
@@ -240,7 +245,7 @@ impl Plan {
 impl Cut {
     /// Between any two records.
     pub fn between(records: Records) -> Self {
-        Self { records, before: ByteSet::ALL, after: ByteSet::ALL, differ: None }
+        Self { records, before: ByteSet::ALL, after: ByteSet::ALL, differ: None, ascending: false }
     }
 
     /// Whether a place can be found by looking at what is around it, wherever the input begins.

@@ -3,7 +3,7 @@
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-pub(super) const TABLE: Table = Table {
+pub(crate) const TABLE: Table = Table {
     short: "b:c:d:f:nsz\u{1}\u{2}:",
     long: &[
         ("bytes", 'b'),
@@ -69,7 +69,8 @@ impl Cut {
 }
 
 impl List {
-    fn read(text: &str) -> Option<Self> {
+    /// Reads what follows `-b`, `-c` or `-f`; `None` where `cut` itself would refuse it.
+    pub fn read(text: &str) -> Option<Self> {
         // cut refuses numbers that are too large for it.
         let number = |text: &str| text.parse::<u64>().ok().filter(|n| (1..1 << 32).contains(n));
         let mut ranges = Vec::new();

@@ -3,7 +3,7 @@
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-pub(super) const TABLE: Table = Table {
+pub(crate) const TABLE: Table = Table {
     short: "EFGPe:f:iyvwxcLlqsoHhnbTuUzZaA:B:C:m:rRId:D:\u{1}:\u{2}::\u{3}:\u{4}:\u{5}:\u{6}\u{7}",
     long: &[
         ("extended-regexp", 'E'),
@@ -68,7 +68,7 @@ pub enum Syntax {
 pub struct Grep {
     /// How the patterns are written.
     pub syntax: Syntax,
-    /// The patterns.
+    /// The patterns, but for those in files.
     pub patterns: Vec<Word>,
     /// The files, empty for standard input.
     pub files: Vec<Word>,
@@ -77,8 +77,14 @@ pub struct Grep {
 }
 
 impl Grep {
-    /// Reads the command; `None` if it is not one that is understood.
+    /// Reads the command; `None` if it is not one that is understood, or if it has its patterns
+    /// from a file.
     pub fn read(simple: &Simple) -> Option<Self> {
+        Self::read_with_files(simple).filter(|grep| !grep.options.has('f'))
+    }
+
+    /// The same with patterns from files, too, which `-f` names.
+    pub fn read_with_files(simple: &Simple) -> Option<Self> {
         let implied = match simple.name() {
             "grep" => None,
             "egrep" => Some(Syntax::Extended),
@@ -87,11 +93,8 @@ impl Grep {
         };
         // GREP_COLORS does no harm; GREP_OPTIONS is long gone, but may be meant.
         let options = Options::read(&simple.arguments, &TABLE)?;
-        if options.has('f') {
-            return None;
-        }
         let mut operands = options.operands.iter().map(|&index| simple.arguments[index].clone());
-        let patterns: Vec<Word> = if options.has('e') {
+        let patterns: Vec<Word> = if options.has('e') || options.has('f') {
             options.values('e').map(Word::new).collect()
         } else {
             vec![operands.next()?]

@@ -3,7 +3,7 @@
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-pub(super) const TABLE: Table = Table {
+pub(crate) const TABLE: Table = Table {
     short: "n:c:qvz",
     long: &[
         ("lines", 'n'),
@@ -68,7 +68,7 @@ fn lines(simple: &Simple, name: &str) -> Option<Lines> {
 }
 
 /// Whether the first argument is a count in the old way, from the beginning.
-pub(super) fn is_counted_from_start(simple: &Simple) -> bool {
+pub(crate) fn is_counted_from_start(simple: &Simple) -> bool {
     simple.arguments.first().is_some_and(|word| word.text.starts_with('+'))
 }
 

@@ -55,6 +55,28 @@ impl Options {
         Some(options)
     }
 
+    /// Reads arguments of which the first that is no option begins a command of its own: what was
+    /// given before it, and its place.
+    pub fn read_leading(arguments: &[Word], table: &Table) -> Option<(Self, usize)> {
+        let mut options = Self::default();
+        let mut index = 0;
+        while let Some(word) = arguments.get(index) {
+            let text = word.text.as_str();
+            let next = arguments.get(index + 1).map(|word| word.text.as_str());
+            let took_next = if text == "--" {
+                return Some((options, index + 1));
+            } else if let Some(long) = text.strip_prefix("--") {
+                options.read_long(long, next, table)?
+            } else if let Some(letters) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) {
+                options.read_short(letters, next, table)?
+            } else {
+                break;
+            };
+            index += 1 + usize::from(took_next);
+        }
+        Some((options, index))
+    }
+
     fn read_long(&mut self, text: &str, next: Option<&str>, table: &Table) -> Option<bool> {
         let (name, attached) = match text.split_once('=') {
             Some((name, value)) => (name, Some(value)),
@@ -158,6 +180,15 @@ mod tests {
         assert_eq!(options.operands, [1, 8, 9]);
         assert!(options.has('a') && options.has('x') && !options.has('q'));
         assert!(options.has_only("axco") && !options.has_only("ax"));
+    }
+
+    #[test]
+    fn a_command_of_its_own_keeps_its_options() {
+        let leading = |text: &str| Options::read_leading(&simple(text).arguments, &TABLE);
+        let (options, place) = leading("p -a --count 4 wc -l").expect("known");
+        assert_eq!((options.given.len(), place), (2, 3));
+        assert_eq!(leading("p -a -- -x").expect("known").1, 2);
+        assert_eq!(leading("p -q wc"), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-pub(super) const TABLE: Table = Table {
+pub(crate) const TABLE: Table = Table {
     short: "bdfgiMhnRrVcCmo:sS:t:T:uzk:\u{1}:\u{2}:\u{3}\u{4}:\u{5}:\u{6}:",
     long: &[
         ("ignore-leading-blanks", 'b'),

@@ -2,10 +2,15 @@
 
 use std::collections::BTreeSet;
 
+mod effect;
+mod sets;
+
+pub use effect::Effect;
+
 use super::Simple;
 use super::options::{Options, Table};
 
-const TABLE: Table = Table {
+pub(crate) const TABLE: Table = Table {
     short: "cCdst",
     long: &[("complement", 'c'), ("delete", 'd'), ("squeeze-repeats", 's'), ("truncate-set1", 't')],
 };

@@ -3,7 +3,7 @@
 use super::Simple;
 use super::options::{Options, Table};
 
-pub(super) const TABLE: Table = Table {
+pub(crate) const TABLE: Table = Table {
     short: "clmLw",
     long: &[
         ("bytes", 'c'),

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use contend_sys::interrupt::Signals;
 use contend_sys::{Pid, Signal, child, spawn};
@@ -17,6 +18,10 @@ use crate::pipeline::tracing::is_elf;
 const AWKS: &[&str] = &["mawk", "gawk", "busybox", "original-awk", "nawk"];
 /// Programs that some rewrites need.
 const HELPERS: &[&str] = &["split", "perl", "lz4", "zstd", "gzip"];
+/// Programs that scripts of the system start under another name: `egrep` is `grep`.
+const STARTED_BY_OTHERS: &[&str] = &["grep"];
+/// A larger file is not looked into, in bytes.
+const LARGEST_PROGRAM: u64 = 16 << 20;
 /// Commands whose version tells whether they are GNU's.
 const ASKED_FOR_VERSION: &[&str] = &["sort", "split"];
 
@@ -31,6 +36,8 @@ pub struct Environment {
     pub memory_bytes: u64,
     /// CPUs that can work at the same time.
     pub cpus: usize,
+    /// `POSIXLY_CORRECT` or `GREP_OPTIONS` is set: commands read their arguments in another way.
+    pub reads_arguments_otherwise: bool,
     /// A pipeline fails if any stage does.
     pub pipefail: bool,
     /// `split --filter` runs its commands with a shell that knows pipes as sh does.
@@ -38,12 +45,42 @@ pub struct Environment {
 }
 
 /// A program.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
     /// The name of the file, links followed.
     pub file_name: String,
     /// Whether it says that it is GNU's; only some are asked.
     pub gnu: bool,
+    /// Where it is.
+    path: PathBuf,
+    /// Whose it is, once somebody has asked.
+    maker: OnceLock<Maker>,
+}
+
+/// Whose program it is, as far as the file itself tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Maker {
+    /// One of GNU's packages: coreutils, grep, sed, findutils, gawk.
+    Gnu,
+    /// util-linux.
+    UtilLinux,
+    /// It belongs to the GNU C library, as its `iconv` does.
+    Glibc,
+    /// `jq`, 1.6 or later.
+    Jq,
+    /// A script that hands all its arguments to `grep -E` or `grep -F`.
+    GrepScript,
+    /// Anybody else's.
+    Other,
+}
+
+/// How the bytes of text are characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// A character is a byte.
+    Bytes,
+    /// UTF-8.
+    Utf8,
 }
 
 impl Environment {
@@ -62,7 +99,8 @@ impl Environment {
             Simple::read(&parsed.text[stage.span.clone()]).map(|simple| simple.program.text)
         });
         let mut names: Vec<String> = simples.collect();
-        names.extend(AWKS.iter().chain(HELPERS).map(|&name| name.to_owned()));
+        let helpers = AWKS.iter().chain(HELPERS).chain(STARTED_BY_OTHERS);
+        names.extend(helpers.map(|&name| name.to_owned()));
         names.sort_unstable();
         names.dedup();
         let answer = answer_of(shell, &question(setup, &names), signals)?;
@@ -80,6 +118,7 @@ impl Environment {
             let mut fields = line.splitn(3, '\t');
             match (fields.next()?, fields.next(), fields.next()) {
                 ("end", ..) => complete = true,
+                ("otherwise", ..) => environment.reads_arguments_otherwise = true,
                 ("variable", Some(name), Some(value)) => {
                     environment.locale.insert(name.to_owned(), value.to_owned());
                 }
@@ -107,6 +146,35 @@ impl Environment {
     /// Whether the name stands for GNU's program.
     pub fn is_gnu(&self, name: &str) -> bool {
         self.files.get(name).is_some_and(|program| program.gnu)
+    }
+
+    /// Whose program stands behind the name: the file is looked into, at most once.
+    pub fn maker(&self, name: &str) -> Maker {
+        let Some(program) = self.files.get(name) else { return Maker::Other };
+        match program.maker() {
+            Maker::GrepScript if self.maker("grep") == Maker::Gnu => Maker::Gnu,
+            maker => maker,
+        }
+    }
+
+    /// How the bytes of text are characters to this command; `None` if that is not known.
+    pub fn encoding(&self, simple: &Simple) -> Option<Encoding> {
+        let locale = self.ctype(simple);
+        let name = locale.split_once('@').map_or(locale, |(name, _)| name);
+        let code_set = name.rsplit_once('.').map(|(_, set)| set.to_ascii_lowercase());
+        match code_set.as_deref() {
+            _ if is_byte_locale(locale) => Some(Encoding::Bytes),
+            Some("utf-8" | "utf8") => Some(Encoding::Utf8),
+            _ => None,
+        }
+    }
+
+    /// Whether the letters of ASCII, and their cases, are to this command what they are in C.
+    /// There are languages with other capitals.
+    pub fn has_plain_letters(&self, simple: &Simple) -> bool {
+        let locale = self.ctype(simple);
+        let plain = |locale: &str| locale.starts_with("C.") || locale.starts_with("en_");
+        is_byte_locale(locale) || self.encoding(simple).is_some() && plain(locale)
     }
 
     /// The locale for letters in which a command runs.
@@ -161,16 +229,23 @@ impl Environment {
     #[cfg(test)]
     pub(crate) fn for_tests(locale: &str) -> Self {
         let names = "cat grep egrep fgrep sed tr cut sort uniq head tail wc awk mawk gawk busybox \
-                     rev split perl lz4 python3 zstd nl";
+                     rev split perl lz4 python3 zstd nl col iconv jq fold expand unexpand comm join xargs";
         let program = |name: &str| {
             let file_name = if name == "awk" { "mawk" } else { name }.to_owned();
-            (name.to_owned(), Program { file_name, gnu: true })
+            let maker = OnceLock::from(match name {
+                "rev" | "col" => Maker::UtilLinux,
+                "iconv" => Maker::Glibc,
+                "jq" => Maker::Jq,
+                _ => Maker::Gnu,
+            });
+            (name.to_owned(), Program { file_name, gnu: true, path: PathBuf::new(), maker })
         };
         Self {
             files: names.split_whitespace().map(program).collect(),
             locale: BTreeMap::from([("LANG".to_owned(), locale.to_owned())]),
             memory_bytes: 8 << 30,
             cpus: 2,
+            reads_arguments_otherwise: false,
             pipefail: false,
             splits_with_sh: true,
         }
@@ -181,7 +256,41 @@ impl Program {
     fn at(path: &Path) -> Self {
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let name = real.file_name().map(|name| name.to_string_lossy().into_owned());
-        Self { file_name: name.unwrap_or_default(), gnu: false }
+        let file_name = name.unwrap_or_default();
+        Self { file_name, path: real, ..Self::default() }
+    }
+
+    fn maker(&self) -> Maker {
+        *self.maker.get_or_init(|| {
+            let small =
+                std::fs::metadata(&self.path).is_ok_and(|data| data.len() <= LARGEST_PROGRAM);
+            let text = small.then(|| std::fs::read(&self.path).ok()).flatten();
+            text.map_or(Maker::Other, |text| Maker::of(&text))
+        })
+    }
+}
+
+impl Maker {
+    /// Names and addresses that a program holds, since its help and its messages need them.
+    fn of(text: &[u8]) -> Self {
+        let holds = |mark: &[u8]| text.windows(mark.len()).any(|window| window == mark);
+        if !text.starts_with(b"\x7fELF") {
+            let forwards = holds(b"\nexec grep -E \"$@\"") || holds(b"\nexec grep -F \"$@\"");
+            // Later ones write first that they are out of date.
+            let plain = text.starts_with(b"#!") && text.len() < 100 && !holds(b"echo");
+            return if forwards && plain { Self::GrepScript } else { Self::Other };
+        }
+        // Rewrites in other languages may quote the originals' manuals.
+        if holds(b"uutils") || holds(b"BusyBox") || holds(b"toybox") {
+            return Self::Other;
+        }
+        let marks: [(&[u8], Self); 4] = [
+            (b"www.gnu.org/software/", Self::Gnu),
+            (b"util-linux", Self::UtilLinux),
+            (b"\0JQ_COLORS\0", Self::Jq),
+            (b"GLIBC_PRIVATE\0", Self::Glibc),
+        ];
+        marks.into_iter().find(|(mark, _)| holds(mark)).map_or(Self::Other, |(_, maker)| maker)
     }
 }
 
@@ -208,6 +317,9 @@ fn question(setup: Option<&str>, names: &[String]) -> String {
         text.push_str(&format!(
             "command printf 'variable\\t{name}\\t%s\\n' \"$(command printenv {name})\" >&7\n"
         ));
+    }
+    for name in ["POSIXLY_CORRECT", "_POSIX2_VERSION", "GREP_OPTIONS"] {
+        text.push_str(&format!("command printenv {name} && command printf 'otherwise\\n' >&7\n"));
     }
     for name in names {
         let word = crate::commands::quote(name);
@@ -273,6 +385,38 @@ mod tests {
         environment.locale.insert("LC_ALL".into(), "C.UTF-8".into());
         assert!(environment.is_multibyte(&simple("sort")));
         assert!(environment.orders_by_bytes(&simple("sort")));
+    }
+
+    #[test]
+    fn a_program_is_known_by_what_it_holds() {
+        let of = |text: &[u8]| Maker::of(text);
+        assert_eq!(of(b"\x7fELF <https://www.gnu.org/software/coreutils/>\0"), Maker::Gnu);
+        assert_eq!(of(b"\x7fELF uutils www.gnu.org/software/coreutils"), Maker::Other);
+        assert_eq!(of(b"\x7fELF BusyBox v1"), Maker::Other);
+        assert_eq!(of(b"\x7fELF rev from util-linux 2.38"), Maker::UtilLinux);
+        assert_eq!(of(b"\x7fELF\0JQ_COLORS\0"), Maker::Jq);
+        assert_eq!(of(b"\x7fELF GOJQ_COLORS\0"), Maker::Other);
+        assert_eq!(of(b"#!/bin/sh\ncmd=${0##*/}\nexec grep -E \"$@\"\n"), Maker::GrepScript);
+        assert_eq!(of(b"#!/bin/sh\necho old >&2\nexec grep -E \"$@\"\n"), Maker::Other);
+        assert_eq!(of(b"#!/bin/sh\n# www.gnu.org/software/\n"), Maker::Other);
+        assert_eq!(Environment::for_tests("C").maker("unheard-of"), Maker::Other);
+    }
+
+    #[test]
+    fn text_is_bytes_or_utf8_or_unknown() {
+        let encoding = |locale: &str| Environment::for_tests(locale).encoding(&simple("sort"));
+        for locale in ["C", "POSIX", ""] {
+            assert_eq!(encoding(locale), Some(Encoding::Bytes), "{locale}");
+        }
+        for locale in ["C.UTF-8", "C.utf8", "de_DE.UTF-8", "ca_ES.utf8@valencia"] {
+            assert_eq!(encoding(locale), Some(Encoding::Utf8), "{locale}");
+        }
+        for locale in ["de_DE", "ja_JP.eucJP", "de_DE@euro", "C.x"] {
+            assert_eq!(encoding(locale), None, "{locale}");
+        }
+        let plain = |locale: &str| Environment::for_tests(locale).has_plain_letters(&simple("tr"));
+        assert!(plain("C.UTF-8") && plain("en_US.UTF-8") && plain("C"));
+        assert!(!plain("tr_TR.UTF-8") && !plain("en_US"));
     }
 
     #[test]

@@ -1,0 +1,253 @@
+//! The sets of GNU's `tr` with classes, repeats, ranges and escapes.
+
+/// Which bytes are in a set.
+pub(super) type Set = [bool; 256];
+
+/// How sets are to be understood.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sets {
+    /// The first one is complemented.
+    pub(super) complemented: bool,
+    /// The first one is cut to the length of the second (`-t`).
+    pub(super) truncates: bool,
+    /// Letters are those of C.
+    pub(super) plain_letters: bool,
+}
+
+/// A piece of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    /// These bytes, in their order.
+    Bytes(Vec<u8>),
+    /// A class, by its name.
+    Class(Vec<u8>, ClassKind),
+    /// `[x*n]`; without a number as often as it takes.
+    Repeat(u8, Option<usize>),
+    /// `[=x=]`.
+    Equivalence(u8),
+}
+
+/// What a class is good for in a translation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ClassKind {
+    /// `[:upper:]` and `[:lower:]`, which may stand opposite each other.
+    Case,
+    /// All others.
+    Other,
+}
+
+/// The longest set, of bytes; longer repeats are not of this world.
+const LONGEST: usize = 1 << 16;
+
+impl Sets {
+    /// The bytes that are deleted or squeezed.
+    pub(super) fn chosen(self, text: &str) -> Option<Set> {
+        let mut set = [false; 256];
+        for piece in self.pieces(text)? {
+            match piece {
+                Piece::Bytes(bytes) | Piece::Class(bytes, _) => {
+                    for byte in bytes {
+                        set[usize::from(byte)] = true;
+                    }
+                }
+                Piece::Repeat(byte, Some(_)) | Piece::Equivalence(byte) => {
+                    set[usize::from(byte)] = true;
+                }
+                Piece::Repeat(_, None) => return None,
+            }
+        }
+        Some(if self.complemented { set.map(|is_in| !is_in) } else { set })
+    }
+
+    /// Which bytes become which, one for one.
+    pub(super) fn translation(self, first: &str, second: &str) -> Option<(Vec<u8>, Vec<u8>)> {
+        let (mut from, mut cases) = (Vec::new(), Vec::new());
+        for piece in self.pieces(first)? {
+            match piece {
+                Piece::Class(bytes, kind) => {
+                    if kind == ClassKind::Case {
+                        cases.push(from.len());
+                    } else if self.complemented {
+                        return None; // only with a second set of one byte
+                    }
+                    from.extend(bytes);
+                }
+                Piece::Bytes(bytes) => from.extend(bytes),
+                Piece::Equivalence(byte) => from.push(byte),
+                Piece::Repeat(byte, count) => from.extend(std::iter::repeat_n(byte, count?)),
+            }
+        }
+        if self.complemented {
+            if !cases.is_empty() {
+                return None;
+            }
+            from = (0..=255).filter(|byte| !from.contains(byte)).collect();
+        }
+        let to = self.opposite(second, &from, &cases)?;
+        from.truncate(to.len());
+        Some((from, to))
+    }
+
+    /// The second set, as long as the first one.
+    fn opposite(self, text: &str, from: &[u8], cases: &[usize]) -> Option<Vec<u8>> {
+        let pieces = self.pieces(text)?;
+        let known = pieces.iter().map(|piece| match piece {
+            Piece::Bytes(bytes) | Piece::Class(bytes, _) => bytes.len(),
+            Piece::Repeat(_, count) => count.unwrap_or(0),
+            Piece::Equivalence(_) => 1,
+        });
+        let known: usize = known.sum();
+        let mut missing = pieces.iter().filter(|piece| matches!(piece, Piece::Repeat(_, None)));
+        if missing.next().is_some() && missing.next().is_some() {
+            return None;
+        }
+        let mut to = Vec::new();
+        let ends_with_class = matches!(pieces.last(), Some(Piece::Class(..)));
+        for piece in pieces {
+            match piece {
+                Piece::Bytes(bytes) => to.extend(bytes),
+                // Only cases are allowed, opposite cases.
+                Piece::Class(bytes, ClassKind::Case)
+                    if !self.complemented && cases.contains(&to.len()) =>
+                {
+                    to.extend(bytes);
+                }
+                Piece::Repeat(byte, count) => {
+                    let count = count.unwrap_or_else(|| from.len().saturating_sub(known));
+                    to.extend(std::iter::repeat_n(byte, count));
+                }
+                Piece::Class(..) | Piece::Equivalence(_) => return None,
+            }
+        }
+        if to.len() < from.len() && !self.truncates {
+            let last = *to.last().filter(|_| !ends_with_class)?;
+            to.resize(from.len(), last);
+        }
+        Some(to)
+    }
+
+    /// What a set is made of.
+    fn pieces(self, text: &str) -> Option<Vec<Piece>> {
+        let characters = characters(text)?;
+        let mut pieces = Vec::new();
+        let mut rest = characters.as_slice();
+        while let Some((&(first, escaped), after)) = rest.split_first() {
+            if first == b'['
+                && !escaped
+                && let Some((piece, after)) = self.bracketed(after)?
+            {
+                pieces.push(piece);
+                rest = after;
+                continue;
+            }
+            rest = match after {
+                [(b'-', false), (last, _), after @ ..] => {
+                    if *last < first {
+                        return None;
+                    }
+                    pieces.push(Piece::Bytes((first..=*last).collect()));
+                    after
+                }
+                after => {
+                    pieces.push(Piece::Bytes(vec![first]));
+                    after
+                }
+            };
+        }
+        Some(pieces)
+    }
+
+    /// What stands behind an opening bracket and what follows it; `Some(None)` if it is nothing
+    /// special, `None` if it is not understood.
+    #[expect(clippy::option_option, reason = "a bracket that is none is no failure")]
+    fn bracketed(self, inner: &[Character]) -> Option<Option<(Piece, &[Character])>> {
+        if let [(mark @ (b':' | b'='), false), inner @ ..] = inner {
+            let end = inner.windows(2).position(|pair| pair == [(*mark, false), (b']', false)]);
+            if let Some(end) = end {
+                let name: Vec<u8> = inner[..end].iter().map(|(byte, _)| *byte).collect();
+                let piece = match (mark, name.as_slice()) {
+                    (b':', name) => self.class(name)?,
+                    (_, &[byte]) => Piece::Equivalence(byte),
+                    _ => return None,
+                };
+                return Some(Some((piece, &inner[end + 2..])));
+            }
+        }
+        let [(byte, _), (b'*', false), after @ ..] = inner else { return Some(None) };
+        let Some(end) = after.iter().position(|character| *character == (b']', false)) else {
+            return Some(None);
+        };
+        let digits: Vec<u8> = after[..end].iter().map(|(byte, _)| *byte).collect();
+        let digits = std::str::from_utf8(&digits).ok()?;
+        let radix = if digits.starts_with('0') { 8 } else { 10 };
+        let count = match digits {
+            "" => None,
+            digits => Some(usize::from_str_radix(digits, radix).ok().filter(|n| *n < LONGEST)?),
+        };
+        Some(Some((Piece::Repeat(*byte, count.filter(|count| *count > 0)), &after[end + 1..])))
+    }
+
+    fn class(self, name: &[u8]) -> Option<Piece> {
+        let test: fn(&u8) -> bool = match name {
+            b"alnum" => u8::is_ascii_alphanumeric,
+            b"alpha" => u8::is_ascii_alphabetic,
+            b"blank" => |byte| matches!(byte, b' ' | b'\t'),
+            b"cntrl" => u8::is_ascii_control,
+            b"digit" => u8::is_ascii_digit,
+            b"graph" => u8::is_ascii_graphic,
+            b"lower" => u8::is_ascii_lowercase,
+            b"print" => |byte| (b' '..=b'~').contains(byte),
+            b"punct" => u8::is_ascii_punctuation,
+            b"space" => |byte| matches!(byte, b' ' | b'\t'..=b'\r'),
+            b"upper" => u8::is_ascii_uppercase,
+            b"xdigit" => u8::is_ascii_hexdigit,
+            _ => return None,
+        };
+        let kind = match name {
+            b"upper" | b"lower" => ClassKind::Case,
+            _ => ClassKind::Other,
+        };
+        let bytes = (0..=255).filter(test).collect();
+        self.plain_letters.then_some(Piece::Class(bytes, kind))
+    }
+}
+
+/// A byte, and whether it was escaped and so means nothing but itself.
+type Character = (u8, bool);
+
+/// The characters of a set, escapes resolved; `None` where `tr` warns, and beyond ASCII.
+fn characters(text: &str) -> Option<Vec<Character>> {
+    if !text.is_ascii() {
+        return None;
+    }
+    let mut characters = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        if first != b'\\' {
+            characters.push((first, false));
+            continue;
+        }
+        let digits = rest.iter().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
+        if digits > 0 {
+            let value = rest[..digits].iter().fold(0, |v, &digit| v * 8 + u32::from(digit - b'0'));
+            characters.push((u8::try_from(value).ok()?, true));
+            rest = &rest[digits..];
+            continue;
+        }
+        let (&escaped, after) = rest.split_first()?;
+        rest = after;
+        let byte = match escaped {
+            b'a' => 7,
+            b'b' => 8,
+            b'f' => 12,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'v' => 11,
+            other => other,
+        };
+        characters.push((byte, true));
+    }
+    Some(characters)
+}
