@@ -273,7 +273,7 @@ impl Program {
 impl Maker {
     /// Names and addresses that a program holds, since its help and its messages need them.
     fn of(text: &[u8]) -> Self {
-        let holds = |mark: &[u8]| text.windows(mark.len()).any(|window| window == mark);
+        let holds = |mark: &[u8]| memchr::memmem::find(text, mark).is_some();
         if !text.starts_with(b"\x7fELF") {
             let forwards = holds(b"\nexec grep -E \"$@\"") || holds(b"\nexec grep -F \"$@\"");
             // Later ones write first that they are out of date.

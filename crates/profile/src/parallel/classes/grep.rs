@@ -1,7 +1,181 @@
-//! `grep`.
+//! `grep`: each line for itself, as long as it does not count, number or remember lines.
 
-use super::{Class, Subject, opaque};
+use contend_record::run::{ByteSet, Column, Combine, Cut, Guard, Numbers, Records, StatusRule};
 
-pub(super) fn class(_subject: &Subject<'_>) -> Class {
-    opaque("nothing is known of it yet")
+use super::{
+    Class, Combinable, Finding, Output, PerRecord, Subject, is_number, is_regular_file, refuse,
+};
+use crate::commands::grep::{Grep, Syntax};
+use crate::rewrite::environment::{Encoding, Maker};
+
+const CONTEXT: &str = "it writes lines around those that match";
+const REFUSED: &[(char, &str)] = &[
+    ('n', "`-n` numbers the lines"),
+    ('b', "`-b` counts the bytes before each line"),
+    ('A', CONTEXT),
+    ('B', CONTEXT),
+    ('C', CONTEXT),
+    ('q', "`-q` ends at the first match"),
+    ('l', "`-l` ends at the first match"),
+    ('L', "`-L` ends at the first match"),
+    ('r', "it reads files that it finds itself"),
+    ('R', "it reads files that it finds itself"),
+];
+
+/// Options that leave each line for itself: which lines match, and how much of them is written.
+const PER_LINE: &str = "EFGPefiyvwxsahoUz\u{2}\u{6}\u{7}";
+
+const COLOUR: char = '\u{2}';
+
+pub(super) fn class(subject: &Subject<'_>) -> Finding {
+    subject.is_by(Maker::Gnu)?;
+    let grep = Grep::read_with_files(subject.simple).ok_or("not all of its options are known")?;
+    let options = &grep.options;
+    refuse(options, REFUSED)?;
+    if grep.files.iter().any(|file| file.text != "-") || grep.files.len() > 1 {
+        return Err("it reads files that it names itself".into());
+    }
+    if !options.values('f').all(is_regular_file) {
+        return Err("the file that `-f` names cannot be read again and again".into());
+    }
+    if !options.has_only(&format!("{PER_LINE}cm")) {
+        return Err("not all of its options are known".into());
+    }
+    let each = per_record(subject, &grep)?;
+    match (options.has('c'), options.value('m')) {
+        (false, None) => Ok(Class::PerRecord(each)),
+        (true, None) => {
+            let columns = Numbers { columns: vec![Column::Sum], width: 1 };
+            let class = Combinable::unordered(each, Combine::Numbers(columns));
+            Ok(Class::Combinable(class))
+        }
+        (false, Some(count)) => first_matches(subject, &grep, each, count),
+        (true, Some(_)) => Err("`-m` ends the counting".into()),
+    }
+}
+
+fn per_record(
+    subject: &Subject<'_>,
+    grep: &Grep,
+) -> Result<PerRecord, std::borrow::Cow<'static, str>> {
+    let options = &grep.options;
+    let encoding = subject.encoding()?;
+    let records = if options.has('z') { Records::Nul } else { Records::Lines };
+    let as_text = grep.reads_anything_as_text();
+    if records == Records::Nul && !as_text {
+        return Err("what `-z` takes for text depends on all its input; not so with `-a`".into());
+    }
+    let colours = options.value(COLOUR).or(options.has(COLOUR).then_some("auto"));
+    if colours.is_some_and(|when| !["auto", "tty", "if-tty", "never", "no", "none"].contains(&when))
+    {
+        return Err("it is not known what it writes for colours".into());
+    }
+    // Once a line has been met that is not text, it only says that something matches.
+    let without = if as_text { ByteSet::EMPTY } else { ByteSet::from_iter([0]) };
+    // Perl's matcher looks for faults of the encoding beyond the line.
+    let utf8 = encoding == Encoding::Utf8 && (!as_text || grep.syntax == Syntax::Perl);
+    // Within characters only bytes can be cut.
+    let keeps_utf8 = !options.has('o') || encoding == Encoding::Utf8 && grep.syntax != Syntax::Perl;
+    Ok(PerRecord {
+        cut: Cut::between(records),
+        guard: Guard { without, utf8 },
+        status: StatusRule::Matches,
+        heeds_terminal: colours.is_some_and(|when| when.ends_with("to") || when.ends_with("tty")),
+        may_fail: grep.syntax == Syntax::Perl || refers_back(grep),
+        output: Output { keeps_utf8, ..Output::of(records) },
+        ..PerRecord::new(records)
+    })
+}
+
+/// Whether a pattern may need memory or time without a bound.
+fn refers_back(grep: &Grep) -> bool {
+    let digit = |pair: &[u8]| pair[0] == b'\\' && pair[1].is_ascii_digit();
+    grep.options.has('f')
+        || grep.patterns.iter().any(|pattern| pattern.text.as_bytes().windows(2).any(digit))
+}
+
+/// `-m`: the first lines of all are among the first of each part.
+fn first_matches(subject: &Subject<'_>, grep: &Grep, each: PerRecord, count: &str) -> Finding {
+    if grep.options.has('o') {
+        return Err("with `-o`, `-m` ends it within what is written".into());
+    }
+    if !is_number(count) {
+        return Err("it is not known what `-m` means here".into());
+    }
+    let zero = grep.options.has('z').then_some("-z");
+    let head = subject.command("head", zero.into_iter().chain(["-n", count]));
+    Ok(Class::Combinable(Combinable::ordered(each, Combine::Through(head))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{all_opaque, all_per_record, class_in, combinable, per_record};
+    use super::*;
+
+    #[test]
+    fn lines_for_themselves() {
+        all_per_record(&[
+            "grep x",
+            "grep -v x -",
+            "egrep -iw 'a|b'",
+            "fgrep -x -e a -e b",
+            "grep -o '[a-z]*'",
+            "grep -P '(?<=a)b'",
+            "grep '\\(a\\)\\1'",
+            "grep -az x",
+            "grep --color=auto x",
+            "grep -f /etc/passwd",
+        ]);
+        let class = per_record("grep x");
+        assert_eq!((class.status, class.may_fail), (StatusRule::Matches, false));
+        assert!(class.guard.utf8 && class.guard.without.contains(0));
+        assert!(per_record("grep -a x").guard.is_none());
+        assert!(per_record("grep '\\(a\\)\\1'").may_fail && per_record("grep -P x").may_fail);
+        assert!(per_record("grep --color x").heeds_terminal);
+        assert!(!per_record("grep --color=never x").heeds_terminal);
+        assert_eq!(per_record("grep -az x").cut.records, Records::Nul);
+    }
+
+    #[test]
+    fn single_bytes_need_no_encoding_but_may_be_cut_out() {
+        let Class::PerRecord(class) = class_in("grep -o .", "C") else { panic!("per record") };
+        assert!(!class.guard.utf8 && !class.output.keeps_utf8);
+        assert!(per_record("grep -o .").output.keeps_utf8);
+        assert!(matches!(class_in("grep x", "ja_JP.eucJP"), Class::Opaque(_)));
+        assert!(matches!(class_in("grep x", "de_DE.UTF-8"), Class::PerRecord(_)));
+    }
+
+    #[test]
+    fn counts_and_first_matches_are_put_together() {
+        let counted = combinable("grep -c x");
+        assert!(counted.any_order && counted.ignores_order);
+        let first = combinable("LC_ALL=C grep -m 3 x");
+        let Combine::Through(head) = &first.combine else { panic!("{first:?}") };
+        assert_eq!((head.program.as_str(), head.arguments.join(" ")), ("head", "-n 3".into()));
+        assert_eq!(head.variables, [("LC_ALL".into(), "C".into())]);
+        assert!(!first.any_order && !first.ignores_order);
+    }
+
+    #[test]
+    fn the_rest_is_refused_for_a_reason() {
+        all_opaque(&[
+            ("grep -n x", "`-n` numbers"),
+            ("grep -b x", "`-b`"),
+            ("grep -A1 x", "around"),
+            ("grep -C 1 x", "around"),
+            ("grep -q x", "`-q`"),
+            ("grep -l x", "`-l`"),
+            ("grep -r x", "finds itself"),
+            ("grep -cm1 x", "`-m`"),
+            ("grep -om1 x", "`-o`"),
+            ("grep -m -1 x", "`-m`"),
+            ("grep -z x", "`-z`"),
+            ("grep --color=always x", "colours"),
+            ("grep -f -", "`-f`"),
+            ("grep -f /nonexistent", "`-f`"),
+            ("grep x f", "names itself"),
+            ("grep -H x", "options"),
+            ("grep --newfangled x", "options"),
+        ]);
+    }
 }

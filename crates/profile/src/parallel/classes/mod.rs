@@ -3,15 +3,33 @@
 //!
 //! A class is a proof, not a guess: what is not certain is opaque, with the reason.
 
+mod awk;
+mod cat;
+mod col;
+mod comm;
+mod cut;
+mod fold;
 mod grep;
+mod head;
+mod iconv;
+mod join;
+mod jq;
+mod reasons;
+mod rev;
+mod sed;
+mod sort;
 mod tr;
+mod uniq;
+mod wc;
+mod xargs;
 
 use std::borrow::Cow;
 
-use contend_record::run::{ByteSet, Combine, Cut, Guard, Records, StatusRule};
+use contend_record::run::{ByteSet, Combine, Command, Cut, Guard, Records, StatusRule};
 
+use crate::commands::options::{Options, Table};
 use crate::commands::{Simple, Word};
-use crate::rewrite::environment::Environment;
+use crate::rewrite::environment::{Encoding, Environment, Maker};
 
 /// A command as it stands in the pipeline.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +65,8 @@ pub struct PerRecord {
     pub arguments: Option<Vec<Word>>,
     /// Its statuses.
     pub status: StatusRule,
+    /// If its output is a terminal, it writes something else, such as colours.
+    pub heeds_terminal: bool,
     /// It may fail because of what it reads, even if the guard holds.
     pub may_fail: bool,
     /// What its output is like.
@@ -69,8 +89,8 @@ pub struct Combinable {
 /// What a command's output is like, given that its input is what its guard says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Output {
-    /// What its records are, if each ends where a record of the input ends; `None` if its output
-    /// cannot be cut.
+    /// What its records are, if a record of it ends wherever one of the input does; `None` if its
+    /// output cannot be cut. Where one of [`Records::Json`] or [`Records::Csv`] ends, a line does.
     pub records: Option<Records>,
     /// If the input is UTF-8, so is the output.
     pub keeps_utf8: bool,
@@ -86,6 +106,19 @@ impl Output {
         Self { records: Some(Records::Lines), keeps_utf8: true, adds: ByteSet::EMPTY, map: None };
 }
 
+impl Output {
+    /// Records that hold nothing but pieces of the input's, cut between characters.
+    pub fn of(records: Records) -> Self {
+        // The last one may lack its separator in the input.
+        let adds = ByteSet::from_iter([records.separator()]);
+        Self { records: Some(records), adds, ..Self::LINES }
+    }
+
+    /// Nothing is known of it.
+    pub const ANYTHING: Self =
+        Self { records: None, keeps_utf8: false, adds: ByteSet::ALL, map: None };
+}
+
 impl PerRecord {
     /// A command that takes any input and fails with none.
     pub fn new(records: Records) -> Self {
@@ -94,39 +127,269 @@ impl PerRecord {
             guard: Guard::NONE,
             arguments: None,
             status: StatusRule::Zero,
+            heeds_terminal: false,
             may_fail: false,
-            output: Output { records: Some(records), ..Output::LINES },
+            output: Output::of(records),
         }
     }
 }
 
+impl Combinable {
+    /// A command whose outputs over parts, each of which it is to be run over in the input's
+    /// order, become the output like this.
+    fn ordered(each: PerRecord, combine: Combine) -> Self {
+        Self { each, combine, any_order: false, ignores_order: false }
+    }
+
+    /// The same where the order of the input does not matter.
+    fn unordered(each: PerRecord, combine: Combine) -> Self {
+        Self { each, combine, any_order: true, ignores_order: true }
+    }
+}
+
+/// A class, or the reason why there is none.
+type Finding = Result<Class, Cow<'static, str>>;
+
 /// Reads one command.
-type Read = fn(&Subject<'_>) -> Class;
+type Read = fn(&Subject<'_>) -> Finding;
 
 /// What is known of commands, by name.
-const TABLE: &[(&[&str], Read)] =
-    &[(&["grep", "egrep", "fgrep"], grep::class), (&["tr"], tr::class)];
+const TABLE: &[(&[&str], Read)] = &[
+    (&["grep", "egrep", "fgrep"], grep::class),
+    (&["tr"], tr::class),
+    (&["cut"], cut::class),
+    (&["sort"], sort::class),
+    (&["uniq"], uniq::class),
+    (&["wc"], wc::class),
+    (&["head"], head::head),
+    (&["tail"], head::tail),
+    (&["cat"], cat::class),
+    (&["rev"], rev::class),
+    (&["col"], col::class),
+    (&["fold", "expand", "unexpand"], fold::class),
+    (&["iconv"], iconv::class),
+    (&["jq"], jq::class),
+    (&["comm"], comm::class),
+    (&["join"], join::class),
+    (&["xargs"], xargs::class),
+    (&["sed"], sed::class),
+    (&["awk", "mawk", "gawk", "nawk", "original-awk", "busybox"], awk::class),
+];
+
+/// Variables that may be set for a command: those of the locale, and where temporary files are.
+const VARIABLES: &[&str] = &[
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NUMERIC",
+    "LC_TIME",
+    "LANG",
+    "TMPDIR",
+    "TZ",
+];
 
 /// How a command can be run.
 pub fn classify(subject: &Subject<'_>) -> Class {
     let name = subject.simple.name();
     let read = TABLE.iter().find(|(names, _)| names.contains(&name)).map(|(_, read)| read);
-    read.map_or_else(
-        || Class::Opaque(format!("nothing is known of `{name}`").into()),
-        |read| read(subject),
-    )
+    let Some(read) = read else { return Class::Opaque(reasons::of(name)) };
+    let class = subject.is_plain().and_then(|()| read(subject));
+    class.unwrap_or_else(Class::Opaque)
 }
 
-/// A command of which the user says that it treats every record for itself.
+/// A command of the user's own, of which they say that it treats each of these records for
+/// itself. Nothing else is taken for granted of it.
 pub fn annotated(records: Records) -> Class {
-    let mut class = PerRecord::new(records);
-    class.may_fail = true;
-    class.output.keeps_utf8 = false;
-    class.output.adds = ByteSet::ALL;
-    Class::PerRecord(class)
+    let output = Output::ANYTHING;
+    Class::PerRecord(PerRecord { may_fail: true, output, ..PerRecord::new(records) })
 }
 
-/// An opaque command, with the reason.
-fn opaque(why: impl Into<Cow<'static, str>>) -> Class {
-    Class::Opaque(why.into())
+impl Subject<'_> {
+    /// Whether its variables and those of the environment leave its arguments what they are.
+    fn is_plain(&self) -> Result<(), Cow<'static, str>> {
+        if self.environment.reads_arguments_otherwise {
+            return Err("a variable such as `POSIXLY_CORRECT` is set".into());
+        }
+        let other = self.simple.variables.iter().find(|(name, _)| !VARIABLES.contains(&&**name));
+        other.map_or(Ok(()), |(name, _)| Err(format!("it is not known what `{name}=` does").into()))
+    }
+
+    /// Whether the program is the one that the proof is about.
+    fn is_by(&self, maker: Maker) -> Result<(), Cow<'static, str>> {
+        if self.environment.maker(&self.simple.program.text) == maker {
+            return Ok(());
+        }
+        let whose = match maker {
+            Maker::UtilLinux => "the one of util-linux",
+            Maker::Glibc => "the one of the GNU C library",
+            Maker::Jq => "jq 1.6 or later",
+            _ => "GNU's",
+        };
+        Err(format!("`{}` is not {whose} here", self.simple.program.text).into())
+    }
+
+    fn encoding(&self) -> Result<Encoding, Cow<'static, str>> {
+        self.environment.encoding(self.simple).ok_or_else(|| {
+            let locale = self.environment.ctype(self.simple);
+            format!("it is not known how text is encoded in the locale `{locale}`").into()
+        })
+    }
+
+    /// Whether text that it reads has to be UTF-8 so that all of it consists of characters.
+    fn needs_utf8(&self) -> Result<bool, Cow<'static, str>> {
+        Ok(self.encoding()? == Encoding::Utf8)
+    }
+
+    /// Whether lines are in order, and equal, to it if their bytes are.
+    fn orders_by_bytes(&self) -> Result<(), Cow<'static, str>> {
+        if self.environment.orders_by_bytes(self.simple) {
+            return Ok(());
+        }
+        Err("in the order of a language, lines may be equal that differ".into())
+    }
+
+    /// Reads its options; those of the list are refused for its reasons.
+    fn options(
+        &self,
+        table: &Table,
+        refused: &[(char, &'static str)],
+    ) -> Result<Options, Cow<'static, str>> {
+        let unknown = "not all of its options are known";
+        let options = Options::read(&self.simple.arguments, table).ok_or(unknown)?;
+        refuse(&options, refused)?;
+        Ok(options)
+    }
+
+    /// Whether it reads its standard input and nothing else.
+    fn reads_standard_input(&self, operands: &[usize]) -> Result<(), Cow<'static, str>> {
+        match operands {
+            [] => Ok(()),
+            &[place] if self.simple.arguments[place].text == "-" => Ok(()),
+            _ => Err("it reads files that it names itself".into()),
+        }
+    }
+
+    /// A command that runs as this one does, with other arguments. Its stage is for the plan to
+    /// say.
+    fn command(
+        &self,
+        program: &str,
+        arguments: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Command {
+        let variables = self.simple.variables.iter();
+        Command {
+            stage: 0,
+            variables: variables.map(|(name, value)| (name.clone(), value.text.clone())).collect(),
+            program: program.to_owned(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            status: StatusRule::Zero,
+        }
+    }
+}
+
+/// The reason of the first option that is in the list.
+fn refuse(options: &Options, refused: &[(char, &'static str)]) -> Result<(), Cow<'static, str>> {
+    let reason = |(letter, _): &(char, Option<String>)| {
+        refused.iter().find(|(other, _)| other == letter).map(|(_, reason)| *reason)
+    };
+    options.given.iter().find_map(reason).map_or(Ok(()), |reason| Err(reason.into()))
+}
+
+/// Whether a file is there and can be read again and again.
+fn is_regular_file(name: &str) -> bool {
+    std::fs::metadata(name).is_ok_and(|data| data.is_file())
+}
+
+/// Whether it is a number without a sign.
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The letters, digits and signs of ASCII, and the space.
+fn printable() -> ByteSet {
+    ByteSet::of(|byte| (b' '..=b'~').contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::tests::simple;
+
+    /// The class of a command on a machine with everything.
+    pub(super) fn class_in(text: &str, locale: &str) -> Class {
+        let environment = Environment::for_tests(locale);
+        classify(&Subject { simple: &simple(text), environment: &environment })
+    }
+
+    pub(super) fn class(text: &str) -> Class {
+        class_in(text, "C.UTF-8")
+    }
+
+    /// Each of them treats every record for itself.
+    pub(super) fn all_per_record(texts: &[&str]) {
+        for text in texts {
+            let class = class(text);
+            assert!(matches!(class, Class::PerRecord(_)), "{text}: {class:?}");
+        }
+    }
+
+    /// The class of a command that treats every record for itself.
+    pub(super) fn per_record(text: &str) -> PerRecord {
+        match class(text) {
+            Class::PerRecord(class) => class,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    /// The class of a command whose outputs can be put together.
+    pub(super) fn combinable(text: &str) -> Combinable {
+        match class(text) {
+            Class::Combinable(class) => class,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    /// Each of them is refused with a reason that holds this.
+    pub(super) fn all_opaque(pairs: &[(&str, &str)]) {
+        for (text, part) in pairs {
+            match class(text) {
+                Class::Opaque(why) => assert!(why.contains(part), "{text}: {why}"),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_has_one_row() {
+        let mut names: Vec<_> = TABLE.iter().flat_map(|(names, _)| names.iter()).collect();
+        names.extend(reasons::names());
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn what_is_not_the_program_that_is_known_is_opaque() {
+        all_opaque(&[
+            ("X=1 sort", "`X=`"),
+            ("POSIXLY_CORRECT=1 sort", "`POSIXLY_CORRECT=`"),
+            ("./sort", "nothing is known of `./sort`"),
+            ("/bin/sort", "is not GNU's"),
+            ("my-filter", "nothing is known"),
+        ]);
+        let otherwise =
+            Environment { reads_arguments_otherwise: true, ..Environment::for_tests("C") };
+        let subject = Subject { simple: &simple("sort"), environment: &otherwise };
+        assert!(matches!(classify(&subject), Class::Opaque(_)));
+    }
+
+    #[test]
+    fn of_annotated_commands_only_the_records_are_known() {
+        let Class::PerRecord(class) = annotated(Records::Nul) else { panic!("per record") };
+        assert_eq!((class.cut, class.may_fail), (Cut::between(Records::Nul), true));
+        assert_eq!(class.output, Output::ANYTHING);
+    }
 }

@@ -1,0 +1,63 @@
+//! `cat`: nothing, or signs in the place of others.
+
+use contend_record::run::{ByteSet, Cut, Records};
+
+use super::{Class, Finding, Output, PerRecord, Subject, printable};
+use crate::commands::options::Table;
+use crate::rewrite::environment::Maker;
+
+const TABLE: Table = Table {
+    short: "AbeEnstTuv",
+    long: &[
+        ("show-all", 'A'),
+        ("number-nonblank", 'b'),
+        ("show-ends", 'E'),
+        ("number", 'n'),
+        ("squeeze-blank", 's'),
+        ("show-tabs", 'T'),
+        ("show-nonprinting", 'v'),
+    ],
+};
+
+const REFUSED: &[(char, &str)] =
+    &[('n', "`-n` numbers the lines"), ('b', "`-b` numbers the lines")];
+
+pub(super) fn class(subject: &Subject<'_>) -> Finding {
+    subject.is_by(Maker::Gnu)?;
+    let options = subject.options(&TABLE, REFUSED)?;
+    subject.reads_standard_input(&options.operands)?;
+    if options.has_only("u") {
+        return Ok(Class::Nothing);
+    }
+    let mut cut = Cut::between(Records::Lines);
+    let mut output = Output::LINES;
+    if options.has('s') {
+        // Empty lines that follow each other must not be torn apart.
+        cut.after = ByteSet::from_iter([b'\n']).complement();
+    }
+    if !options.has_only("su") {
+        output.adds = printable();
+    }
+    Ok(Class::PerRecord(PerRecord { cut, output, ..PerRecord::new(Records::Lines) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{all_opaque, class, per_record};
+    use super::*;
+
+    #[test]
+    fn nothing_or_signs() {
+        assert_eq!(class("cat"), Class::Nothing);
+        assert_eq!(class("cat -u -"), Class::Nothing);
+        assert!(per_record("cat -A").output.adds.contains(b'$'));
+        assert!(per_record("cat -sE").cut.after.contains(b'a'));
+        assert!(!per_record("cat -s").cut.after.contains(b'\n'));
+        all_opaque(&[
+            ("cat -n", "`-n` numbers"),
+            ("cat -sb", "`-b` numbers"),
+            ("cat - f", "names itself"),
+            ("cat --newfangled", "options"),
+        ]);
+    }
+}

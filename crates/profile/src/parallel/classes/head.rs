@@ -1,0 +1,98 @@
+//! `head` and `tail`: the first lines of all are among the first of the parts.
+
+use contend_record::run::{Combine, Cut, Records};
+
+use super::{Class, Combinable, Finding, Output, PerRecord, Subject, is_number};
+use crate::commands::head::{self, Lines, TABLE};
+use crate::commands::options::Options;
+use crate::rewrite::environment::Maker;
+
+pub(super) fn head(subject: &Subject<'_>) -> Finding {
+    lines(subject, head::head(subject.simple), "first")
+}
+
+pub(super) fn tail(subject: &Subject<'_>) -> Finding {
+    lines(subject, head::tail(subject.simple), "last")
+}
+
+fn lines(subject: &Subject<'_>, lines: Option<Lines>, which: &str) -> Finding {
+    subject.is_by(Maker::Gnu)?;
+    let Some(lines) = lines else { return Err(reason(subject, which).into()) };
+    if lines.files.iter().any(|file| file.text != "-") {
+        return Err("it reads files that it names itself".into());
+    }
+    let count = lines.count.to_string();
+    let command = subject.command(&subject.simple.program.text, ["-n", &count]);
+    let each = PerRecord {
+        cut: Cut::between(Records::Lines),
+        // It adds no line break.
+        output: Output::LINES,
+        ..PerRecord::new(Records::Lines)
+    };
+    Ok(Class::Combinable(Combinable::ordered(each, Combine::Through(command))))
+}
+
+/// Why it is not the first or last so many lines.
+fn reason(subject: &Subject<'_>, which: &str) -> String {
+    let arguments = &subject.simple.arguments;
+    let Some(options) = Options::read(arguments, &TABLE) else {
+        return if arguments.iter().any(|word| ["-f", "-F", "--follow"].contains(&&*word.text)) {
+            "it waits for more to come".to_owned()
+        } else {
+            "not all of its options are known".to_owned()
+        };
+    };
+    let count = options.value('n').or(options.value('c')).unwrap_or_default();
+    let number = count.trim_start_matches(['-', '+']);
+    let unit = if options.has('c') { "bytes" } else { "lines" };
+    match (which, count.as_bytes().first()) {
+        _ if options.has('q') || options.has('v') || options.has('z') => {
+            "not all of its options are known".to_owned()
+        }
+        _ if head::is_counted_from_start(subject.simple) || !is_number(number) => {
+            "its count is not understood".to_owned()
+        }
+        ("first", Some(b'-')) => format!("it leaves out the last {number} {unit} of all its input"),
+        ("last", Some(b'+')) => {
+            format!("it takes all its input from number {number} of the {unit} on")
+        }
+        _ => format!("it takes the {which} {number} {unit} of all its input"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{all_opaque, combinable};
+    use super::*;
+
+    #[test]
+    fn the_first_of_the_first() {
+        let through = |text: &str| match combinable(text).combine {
+            Combine::Through(command) => {
+                format!("{} {}", command.program, command.arguments.join(" "))
+            }
+            other => panic!("{text}: {other:?}"),
+        };
+        assert_eq!(through("head"), "head -n 10");
+        assert_eq!(through("head -5"), "head -n 5");
+        assert_eq!(through("tail -n 3 -"), "tail -n 3");
+        assert!(!combinable("tail -n 3").ignores_order);
+    }
+
+    #[test]
+    fn the_rest_is_refused_for_a_reason() {
+        all_opaque(&[
+            ("head -c 5", "the first 5 bytes of all its input"),
+            ("tail -c 5", "the last 5 bytes of all its input"),
+            ("head -n -5", "leaves out the last 5 lines"),
+            ("head -c -5", "leaves out the last 5 bytes"),
+            ("tail -n +5", "from number 5 of the lines on"),
+            ("tail -f", "waits"),
+            ("tail +5", "count"),
+            ("head -n 1K", "count"),
+            ("head -v -n 1", "options"),
+            ("head -z -n 1", "options"),
+            ("head f", "names itself"),
+        ]);
+    }
+}

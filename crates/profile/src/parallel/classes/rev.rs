@@ -1,0 +1,39 @@
+//! `rev`: each line backwards.
+
+use contend_record::run::{ByteSet, Guard, Records};
+
+use super::{Class, Finding, Output, PerRecord, Subject};
+use crate::commands::options::Table;
+use crate::rewrite::environment::Maker;
+
+const TABLE: Table = Table { short: "", long: &[] };
+
+pub(super) fn class(subject: &Subject<'_>) -> Finding {
+    subject.is_by(Maker::UtilLinux)?;
+    let utf8 = subject.needs_utf8()?;
+    let options = subject.options(&TABLE, &[])?;
+    subject.reads_standard_input(&options.operands)?;
+    if !options.operands.is_empty() {
+        return Err("it reads files that it names itself".into());
+    }
+    Ok(Class::PerRecord(PerRecord {
+        // A line ends for it at NUL, too.
+        guard: Guard { without: ByteSet::from_iter([0]), utf8 },
+        // What is no character ends it.
+        may_fail: true,
+        output: Output::LINES,
+        ..PerRecord::new(Records::Lines)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{all_opaque, per_record};
+
+    #[test]
+    fn each_line_backwards() {
+        let class = per_record("rev");
+        assert!(class.may_fail && class.guard.utf8 && class.guard.without.contains(0));
+        all_opaque(&[("rev f", "names itself"), ("rev -0", "options")]);
+    }
+}

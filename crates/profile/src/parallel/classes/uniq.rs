@@ -1,0 +1,68 @@
+//! `uniq`: equal lines that are neighbours must not be torn apart, or are put together again.
+
+use contend_record::run::{ByteSet, Combine, Cut, Key, Records};
+
+use super::{Class, Combinable, Finding, Output, PerRecord, Subject};
+use crate::commands::uniq::TABLE;
+use crate::rewrite::environment::Maker;
+
+const REFUSED: &[(char, &str)] = &[
+    ('i', "`-i` takes lines for equal that differ"),
+    ('f', "`-f` takes lines for equal that differ"),
+    ('s', "`-s` takes lines for equal that differ"),
+    ('w', "`-w` takes lines for equal that differ"),
+];
+
+pub(super) fn class(subject: &Subject<'_>) -> Finding {
+    subject.is_by(Maker::Gnu)?;
+    let options = subject.options(&TABLE, REFUSED)?;
+    subject.reads_standard_input(&options.operands)?;
+    subject.orders_by_bytes()?;
+    if options.has('c') && options.has('D') {
+        return Err("it refuses `-c` with `-D`".into());
+    }
+    let records = if options.has('z') { Records::Nul } else { Records::Lines };
+    let mut output = Output::of(records);
+    if options.has('c') {
+        output.adds = output.adds.union(ByteSet::from_iter(*b" 0123456789"));
+    }
+    let each = PerRecord { output, ..PerRecord::new(records) };
+    if options.has_only("c") {
+        let combine = Combine::Adjoin { counted: options.has('c') };
+        return Ok(Class::Combinable(Combinable::ordered(each, combine)));
+    }
+    let cut = Cut { differ: Some(Key::Whole), ..Cut::between(records) };
+    Ok(Class::PerRecord(PerRecord { cut, ..each }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{all_opaque, class_in, combinable, per_record};
+    use super::*;
+
+    #[test]
+    fn neighbours_are_put_together_or_not_torn() {
+        assert_eq!(combinable("uniq").combine, Combine::Adjoin { counted: false });
+        let counted = combinable("uniq --count -");
+        assert_eq!(counted.combine, Combine::Adjoin { counted: true });
+        assert!(counted.each.output.adds.contains(b'7') && !counted.any_order);
+        for text in ["uniq -d", "uniq -u", "uniq -D", "uniq -cd", "uniq -z", "uniq -cz"] {
+            assert_eq!(per_record(text).cut.differ, Some(Key::Whole), "{text}");
+        }
+        assert_eq!(per_record("uniq -z").cut.records, Records::Nul);
+    }
+
+    #[test]
+    fn the_rest_is_refused_for_a_reason() {
+        all_opaque(&[
+            ("uniq -i", "`-i`"),
+            ("uniq -f1", "`-f`"),
+            ("uniq -s 2", "`-s`"),
+            ("uniq -w 3", "`-w`"),
+            ("uniq -cD", "`-D`"),
+            ("uniq --group", "options"),
+            ("uniq a b", "names itself"),
+        ]);
+        assert!(matches!(class_in("uniq", "de_DE.UTF-8"), Class::Opaque(_)));
+    }
+}

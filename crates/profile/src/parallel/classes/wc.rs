@@ -1,0 +1,79 @@
+//! `wc`: numbers of parts add up.
+
+use contend_record::run::{ByteSet, Column, Combine, Numbers, Records};
+
+use super::{Class, Combinable, Finding, Output, PerRecord, Subject};
+use crate::commands::wc::TABLE;
+use crate::rewrite::environment::Maker;
+
+/// How wide columns are where the input is a pipe.
+const WIDTH: usize = 7;
+
+/// What it can count, in the order of its columns.
+const COLUMNS: [(char, Column); 5] = [
+    ('l', Column::Sum),
+    ('w', Column::Sum),
+    ('m', Column::Sum),
+    ('c', Column::Sum),
+    ('L', Column::Greatest),
+];
+
+pub(super) fn class(subject: &Subject<'_>) -> Finding {
+    subject.is_by(Maker::Gnu)?;
+    subject.encoding()?;
+    let options = subject.options(&TABLE, &[])?;
+    subject.reads_standard_input(&options.operands)?;
+    if !options.operands.is_empty() {
+        return Err("it writes the name of its input".into());
+    }
+    let given = |letter| {
+        if options.given.is_empty() { "lwc".contains(letter) } else { options.has(letter) }
+    };
+    let wanted = COLUMNS.iter().filter(|(letter, _)| given(*letter));
+    let columns: Vec<Column> = wanted.map(|(_, column)| *column).collect();
+    let is_single = columns.len() == 1;
+    if !is_single && subject.simple.input.is_some() {
+        return Err("the size of its file says how wide its columns are".into());
+    }
+    let digits = ByteSet::from_iter(*b" 0123456789\n");
+    let output = Output { keeps_utf8: true, adds: digits, ..Output::of(Records::Lines) };
+    let each = PerRecord { output, ..PerRecord::new(Records::Lines) };
+    let numbers = Numbers { columns, width: if is_single { 1 } else { WIDTH } };
+    Ok(Class::Combinable(Combinable::unordered(each, Combine::Numbers(numbers))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{all_opaque, combinable};
+    use super::*;
+
+    fn numbers(text: &str) -> Numbers {
+        match combinable(text).combine {
+            Combine::Numbers(numbers) => numbers,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn columns_add_up() {
+        use Column::{Greatest, Sum};
+        let read = |text: &str| (numbers(text).columns, numbers(text).width);
+        assert_eq!(read("wc"), (vec![Sum; 3], 7));
+        assert_eq!(read("wc -l"), (vec![Sum], 1));
+        assert_eq!(read("wc -ll"), (vec![Sum], 1));
+        assert_eq!(read("wc -L"), (vec![Greatest], 1));
+        assert_eq!(read("wc -Lcl"), (vec![Sum, Sum, Greatest], 7));
+        assert_eq!(read("wc -l <f"), (vec![Sum], 1));
+        assert!(combinable("wc -m").any_order && combinable("wc -w").ignores_order);
+    }
+
+    #[test]
+    fn the_rest_is_refused_for_a_reason() {
+        all_opaque(&[
+            ("wc <f", "how wide"),
+            ("wc -l f", "names itself"),
+            ("wc -l -", "the name of its input"),
+            ("wc --files0-from=f", "options"),
+        ]);
+    }
+}
