@@ -44,6 +44,28 @@ pub fn spawn(
     command.spawn()
 }
 
+/// Becomes `command`, which finds everything as whoever started this process left it.
+///
+/// # Errors
+/// It returns only if the program cannot be started, with the reason.
+pub fn become_command(command: &mut Command) -> io::Error {
+    let ignored = [
+        inherited::sigpipe_ignored().then_some(libc::SIGPIPE),
+        inherited::sigchld_ignored().then_some(libc::SIGCHLD),
+    ];
+    for fd in (0..3).filter(|&fd| !inherited::was_open(fd)) {
+        close_descriptor(fd.into());
+    }
+    // SAFETY: the closure only makes async-signal-safe calls.
+    unsafe {
+        command.pre_exec(move || {
+            ignored.into_iter().flatten().for_each(ignore);
+            Ok(())
+        })
+    };
+    command.exec()
+}
+
 /// Starts `command` as a child that the kernel kills when the thread that started it ends.
 ///
 /// # Errors

@@ -2,9 +2,11 @@
 //!
 //! - [`classes`]: what is known of commands: which treat every record for itself, whose outputs
 //!   can be put together, and why the others cannot.
+//! - [`text`]: plain commands, or something for a shell.
 //! - [`planner`]: from stages to a plan.
 //! - [`execute`]: carrying out a plan.
 
 pub mod classes;
 pub mod execute;
 pub mod planner;
+pub mod text;

@@ -130,7 +130,7 @@ fn combinable(
         return 1;
     }
     drafting.say(&stages[index], ClassName::Combinable, how(&class.combine));
-    let mut group = drafting.begin_combining(class);
+    let mut group = drafting.begin_combining(class, index);
     group.each.push(each(index, simple, &class.each));
     group.serial.push(whole(index, simple, &class.each));
     let mut taken = 1;

@@ -39,6 +39,20 @@ impl Parsed {
         let text = &self.text[self.stages[index].span.clone()];
         text.split('\n').map(str::trim).collect::<Vec<_>>().join(" ")
     }
+
+    /// The stages' texts as they stand there. `None` if there is anything between them but `|`, or
+    /// anything after them: comments, here-documents, `|&`.
+    pub fn plain_stages(&self) -> Option<Vec<&str>> {
+        let text = &self.text;
+        let first = self.stages.first()?.span.start;
+        let last = self.stages.last()?.span.end;
+        let pipes = self.stages.windows(2);
+        let mut between = pipes.map(|pair| &text[pair[0].span.end..pair[1].span.start]);
+        let plain = between.all(|between| between.trim() == "|")
+            && ["", "!"].contains(&text[..first].trim())
+            && ["", ";"].contains(&text[last..].trim());
+        plain.then(|| self.stages.iter().map(|stage| &text[stage.span.clone()]).collect())
+    }
 }
 
 /// Why a text is not one pipeline.

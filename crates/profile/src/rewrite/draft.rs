@@ -32,21 +32,7 @@ impl Draft {
     /// Takes a pipeline apart. `None` if there is anything between the stages but `|`, or
     /// anything after them: comments, here-documents, `|&`.
     pub fn read(parsed: &Parsed, environment: &Environment) -> Option<Self> {
-        let text = &parsed.text;
-        let first = parsed.stages.first()?.span.start;
-        let last = parsed.stages.last()?.span.end;
-        let before = text[..first].trim();
-        let after = text[last..].trim();
-        let pipes = parsed.stages.windows(2);
-        let plain = pipes.map(|pair| &text[pair[0].span.end..pair[1].span.start]);
-        if !(plain.map(str::trim).all(|between| between == "|")
-            && ["", "!"].contains(&before)
-            && ["", ";"].contains(&after))
-        {
-            return None;
-        }
-        let mut texts: Vec<&str> =
-            parsed.stages.iter().map(|stage| &text[stage.span.clone()]).collect();
+        let mut texts = parsed.plain_stages()?;
         let kept = texts.pop()?;
         let discarded = without_dev_null(kept);
         texts.push(discarded.unwrap_or(kept));

@@ -25,6 +25,11 @@ const LARGEST_PROGRAM: u64 = 16 << 20;
 /// Commands whose version tells whether they are GNU's.
 const ASKED_FOR_VERSION: &[&str] = &["sort", "split"];
 
+/// Variables that say what the locale is.
+const LOCALE: &[&str] = &["LC_ALL", "LC_CTYPE", "LC_COLLATE", "LANG"];
+/// Variables with which commands read their arguments in another way.
+const CHANGING_ARGUMENTS: &[&str] = &["POSIXLY_CORRECT", "_POSIX2_VERSION", "GREP_OPTIONS"];
+
 /// What commands mean here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
@@ -109,6 +114,25 @@ impl Environment {
         let splits_with_sh =
             user_shell.rsplit('/').next().is_some_and(|name| plain.contains(&name));
         Ok(Self::understand(&answer).map(|environment| Self { splits_with_sh, ..environment }))
+    }
+
+    /// What commands are if no shell stands between: files that are found in `PATH`, in the
+    /// environment of this process.
+    pub fn of_process<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
+        let names = names.into_iter().chain(STARTED_BY_OTHERS.iter().copied());
+        let found = names.filter_map(|name| Some((name.to_owned(), in_path(name)?)));
+        let files = found
+            .filter(|(_, path)| path.to_str().is_some_and(is_what_it_says))
+            .map(|(name, path)| (name, Program::at(&path)));
+        Self {
+            files: files.collect(),
+            locale: LOCALE.iter().filter_map(variable).collect(),
+            reads_arguments_otherwise: CHANGING_ARGUMENTS
+                .iter()
+                .any(|name| std::env::var_os(name).is_some()),
+            ..Self::default()
+        }
     }
 
     fn understand(answer: &str) -> Option<Self> {
@@ -252,6 +276,18 @@ impl Environment {
     }
 }
 
+/// The program that a shell would find under a name.
+pub fn in_path(name: &str) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+    };
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(is_program);
+    }
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(is_program)
+}
+
 impl Program {
     fn at(path: &Path) -> Self {
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -313,12 +349,12 @@ fn question(setup: Option<&str>, names: &[String]) -> String {
         text.push_str(setup);
         text.push('\n');
     }
-    for name in ["LC_ALL", "LC_CTYPE", "LC_COLLATE", "LANG"] {
+    for name in LOCALE {
         text.push_str(&format!(
             "command printf 'variable\\t{name}\\t%s\\n' \"$(command printenv {name})\" >&7\n"
         ));
     }
-    for name in ["POSIXLY_CORRECT", "_POSIX2_VERSION", "GREP_OPTIONS"] {
+    for name in CHANGING_ARGUMENTS {
         text.push_str(&format!("command printenv {name} && command printf 'otherwise\\n' >&7\n"));
     }
     for name in names {

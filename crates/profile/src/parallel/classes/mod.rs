@@ -202,7 +202,7 @@ pub fn classify(subject: &Subject<'_>) -> Class {
 /// A command of the user's own, of which they say that it treats each of these records for
 /// itself. Nothing else is taken for granted of it.
 pub fn annotated(records: Records) -> Class {
-    let output = Output::ANYTHING;
+    let output = Output { records: Some(records), ..Output::ANYTHING };
     Class::PerRecord(PerRecord { may_fail: true, output, ..PerRecord::new(records) })
 }
 
@@ -285,6 +285,7 @@ impl Subject<'_> {
             program: program.to_owned(),
             arguments: arguments.into_iter().map(Into::into).collect(),
             status: StatusRule::Zero,
+            sorts: false,
         }
     }
 }
@@ -390,6 +391,6 @@ mod tests {
     fn of_annotated_commands_only_the_records_are_known() {
         let Class::PerRecord(class) = annotated(Records::Nul) else { panic!("per record") };
         assert_eq!((class.cut, class.may_fail), (Cut::between(Records::Nul), true));
-        assert_eq!(class.output, Output::ANYTHING);
+        assert_eq!(class.output.adds, ByteSet::ALL);
     }
 }

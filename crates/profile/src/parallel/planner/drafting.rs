@@ -1,7 +1,8 @@
 //! Putting a plan together: stages become groups where one cut does for all of them.
 
 use contend_record::run::{
-    ByteOrder, ByteSet, Class as ClassName, Combine, Command, Group, Plan, Source, Stage, Step,
+    ByteOrder, ByteSet, Class as ClassName, Combine, Command, Group, Merge, Plan, Source, Stage,
+    Step,
 };
 
 use super::head;
@@ -88,7 +89,7 @@ impl Drafting {
     }
 
     /// Begins the last command of a group.
-    pub(super) fn begin_combining(&mut self, class: &Combinable) -> Combining {
+    pub(super) fn begin_combining(&mut self, class: &Combinable, stage: usize) -> Combining {
         // What fails over a part that cannot be read again must fail before anything is combined.
         if !self.replayable && self.open.as_ref().is_some_and(|open| open.group.may_fail) {
             self.close();
@@ -97,7 +98,7 @@ impl Drafting {
         open.group.any_order = class.any_order;
         let (each, serial) =
             (std::mem::take(&mut open.group.each), std::mem::take(&mut open.group.serial));
-        Combining { each, serial, open, combine: class.combine.clone() }
+        Combining { each, serial, open, combine: at_stage(&class.combine, stage) }
     }
 
     /// Ends the group.
@@ -130,6 +131,17 @@ impl Drafting {
             self.close();
         }
         Open::new(class)
+    }
+}
+
+/// The same with its commands doing the work of a stage.
+fn at_stage(combine: &Combine, stage: usize) -> Combine {
+    match combine.clone() {
+        Combine::Merge(merge) => {
+            Combine::Merge(Merge { command: Command { stage, ..merge.command }, ..merge })
+        }
+        Combine::Through(command) => Combine::Through(Command { stage, ..command }),
+        other => other,
     }
 }
 

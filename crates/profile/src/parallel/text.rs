@@ -1,0 +1,142 @@
+//! What the text of a pipeline is made of: plain commands, or something for a shell.
+
+use crate::commands::Simple;
+use crate::pipeline::parse;
+
+/// What a text is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reading {
+    /// One pipeline of plain commands.
+    Commands {
+        /// They.
+        stages: Vec<Simple>,
+        /// Its status is inverted.
+        inverted: bool,
+    },
+    /// Something that only a shell can run as it is, and why.
+    Shell(String),
+}
+
+/// Commands that shells have built in, or that are words of their language; `test` and the like
+/// are programs too, but the shell does not start those.
+const BUILT_IN: &[&str] = &[
+    ".",
+    ":",
+    "[",
+    "alias",
+    "bg",
+    "bind",
+    "break",
+    "builtin",
+    "caller",
+    "cd",
+    "command",
+    "compgen",
+    "complete",
+    "compopt",
+    "continue",
+    "coproc",
+    "declare",
+    "dirs",
+    "disown",
+    "echo",
+    "enable",
+    "eval",
+    "exec",
+    "exit",
+    "export",
+    "false",
+    "fc",
+    "fg",
+    "getopts",
+    "hash",
+    "help",
+    "history",
+    "jobs",
+    "kill",
+    "let",
+    "local",
+    "logout",
+    "mapfile",
+    "popd",
+    "printf",
+    "pushd",
+    "pwd",
+    "read",
+    "readarray",
+    "readonly",
+    "return",
+    "set",
+    "shift",
+    "shopt",
+    "source",
+    "suspend",
+    "test",
+    "time",
+    "times",
+    "trap",
+    "true",
+    "type",
+    "typeset",
+    "ulimit",
+    "umask",
+    "unalias",
+    "unset",
+    "wait",
+];
+
+/// Whether a shell runs a command of this name itself.
+pub fn is_built_in(name: &str) -> bool {
+    BUILT_IN.contains(&name)
+}
+
+/// Reads a text.
+pub fn read(text: &str) -> Reading {
+    let parsed = match parse::parse(text) {
+        Ok(parsed) => parsed,
+        Err(error) => return Reading::Shell(error.problem),
+    };
+    let Some(texts) = parsed.plain_stages() else {
+        return Reading::Shell("there is more in it than stages and `|`".to_owned());
+    };
+    let mut stages = Vec::new();
+    for text in texts {
+        match Simple::read(text) {
+            Some(simple) if is_built_in(simple.name()) => {
+                let why = format!("`{}` is built into the shell", simple.name());
+                return Reading::Shell(why);
+            }
+            Some(simple) => stages.push(simple),
+            None => return Reading::Shell(format!("`{text}` is not a plain command")),
+        }
+    }
+    Reading::Commands { stages, inverted: parsed.inverted }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_commands_are_told_from_what_needs_a_shell() {
+        let Reading::Commands { stages, inverted } = read("! LC_ALL=C sort <f |\n uniq -c") else {
+            panic!("plain commands")
+        };
+        assert!(inverted);
+        assert_eq!(stages.iter().map(Simple::name).collect::<Vec<_>>(), ["sort", "uniq"]);
+        for text in [
+            "echo a | sort",
+            "sort $x",
+            "sort | while read -r a; do :; done",
+            "sort; uniq",
+            "sort >f",
+            "sort |& uniq",
+            "sort | # all\n uniq",
+            "sort &",
+            "a &&",
+            "",
+        ] {
+            assert!(matches!(read(text), Reading::Shell(_)), "{text}");
+        }
+    }
+}
