@@ -8,6 +8,7 @@ pub mod awk;
 pub mod cut;
 pub mod grep;
 pub mod head;
+pub mod jq;
 pub mod options;
 pub mod purity;
 pub mod sed;

@@ -1,7 +1,68 @@
-//! `col`.
+//! `col`: without the signs that move between lines, each line for itself.
 
-use super::{Finding, Subject};
+use contend_record::run::{ByteSet, Guard, Records};
 
-pub(super) fn class(_subject: &Subject<'_>) -> Finding {
-    Err("nothing is known of it yet".into())
+use super::{Class, Finding, Output, PerRecord, Subject};
+use crate::commands::options::Table;
+use crate::rewrite::environment::Maker;
+
+const TABLE: Table = Table {
+    short: "bfhpxl:",
+    long: &[
+        ("no-backspaces", 'b'),
+        ("fine", 'f'),
+        ("tabs", 'h'),
+        ("pass", 'p'),
+        ("spaces", 'x'),
+        ("lines", 'l'),
+    ],
+};
+
+const REFUSED: &[(char, &str)] = &[
+    ('f', "`-f` moves by halves of lines"),
+    ('p', "`-p` hands on signs that move between lines"),
+    ('l', "`-l` says how many lines it remembers"),
+];
+
+/// Signs that move to other lines, begin another set of characters, or end its text.
+const MOVING: &[u8] = b"\0\x0b\x0c\x0e\x0f\x1b";
+
+pub(super) fn class(subject: &Subject<'_>) -> Finding {
+    subject.is_by(Maker::UtilLinux)?;
+    let utf8 = subject.needs_utf8()?;
+    let options = subject.options(&TABLE, REFUSED)?;
+    if !options.operands.is_empty() {
+        return Err("it takes no operands".into());
+    }
+    let mut without: ByteSet = MOVING.iter().copied().collect();
+    if !utf8 {
+        // They are no characters to it.
+        without = without.union(ByteSet::of(|byte| !byte.is_ascii()));
+    }
+    Ok(Class::PerRecord(PerRecord {
+        guard: Guard { without, utf8 },
+        may_fail: true,
+        output: Output { adds: ByteSet::from_iter(*b" \t\n"), ..Output::of(Records::Lines) },
+        ..PerRecord::new(Records::Lines)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{all_opaque, all_per_record, per_record};
+
+    #[test]
+    fn lines_for_themselves() {
+        all_per_record(&["col -b", "col -bx", "col -x", "col"]);
+        let class = per_record("col -bx");
+        assert!(class.may_fail && class.guard.utf8 && class.guard.without.contains(0x1b));
+        assert!(per_record("LC_ALL=C col -b").guard.without.contains(0xff));
+        all_opaque(&[
+            ("col -f", "`-f`"),
+            ("col -bp", "`-p`"),
+            ("col -l 5", "`-l`"),
+            ("col -z", "options"),
+            ("col f", "operands"),
+        ]);
+    }
 }

@@ -1,7 +1,118 @@
-//! `comm`.
+//! `comm` with a file on the other side: which lines of the input are in it.
 
-use super::{Finding, Subject};
+use contend_record::run::{Cut, Key, Records};
 
-pub(super) fn class(_subject: &Subject<'_>) -> Finding {
-    Err("nothing is known of it yet".into())
+use super::{Class, Finding, Output, PerRecord, Subject, Why, is_regular_file};
+use crate::commands::Word;
+use crate::commands::options::Table;
+use crate::rewrite::environment::Maker;
+
+const CHECK: char = '\u{1}';
+const OUTPUT_DELIMITER: char = '\u{3}';
+const TABLE: Table = Table {
+    short: "123z\u{1}\u{2}\u{3}:\u{4}",
+    long: &[
+        ("check-order", CHECK),
+        ("nocheck-order", '\u{2}'),
+        ("output-delimiter", OUTPUT_DELIMITER),
+        ("total", '\u{4}'),
+        ("zero-terminated", 'z'),
+    ],
+};
+
+const REFUSED: &[(char, &str)] = &[('\u{4}', "`--total` counts lines")];
+
+pub(super) fn class(subject: &Subject<'_>) -> Finding {
+    subject.is_by(Maker::Gnu)?;
+    let options = subject.options(&TABLE, REFUSED)?;
+    subject.orders_by_bytes()?;
+    // Lines that are in the file alone would be written for every part.
+    let only_in_file = match piped(subject, &options.operands)? {
+        Side::First => '2',
+        Side::Second => '1',
+    };
+    if !options.has(only_in_file) {
+        return Err(format!("without `-{only_in_file}` it writes lines of its file").into());
+    }
+    let records = if options.has('z') { Records::Nul } else { Records::Lines };
+    let mut output = Output::of(records);
+    let delimiter = options.value(OUTPUT_DELIMITER).unwrap_or("\t");
+    let bytes = if delimiter.is_empty() { &[0] } else { delimiter.as_bytes() };
+    output.adds = output.adds.union(bytes.iter().copied().collect());
+    Ok(Class::PerRecord(PerRecord { output, ..merging(subject, records, Key::Whole)? }))
+}
+
+/// A command that reads its input and a file side by side, both sorted by this. Where a part is
+/// not in order, it must say so even where it would not find out: then all is left to it.
+pub(super) fn merging(subject: &Subject<'_>, records: Records, key: Key) -> Result<PerRecord, Why> {
+    let mut arguments = subject.simple.arguments.clone();
+    if arguments.iter().any(|word| word.text == "--") {
+        return Err("not all of its options are known".into());
+    }
+    arguments.push(Word::new("--check-order"));
+    let cut = Cut { differ: Some(key), ascending: true, ..Cut::between(records) };
+    let arguments = Some(arguments);
+    Ok(PerRecord { cut, arguments, may_fail: true, ..PerRecord::new(records) })
+}
+
+/// On which side the input is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    First,
+    Second,
+}
+
+/// On which side the input is, if a regular file is on the other.
+pub(super) fn piped(subject: &Subject<'_>, operands: &[usize]) -> Result<Side, Why> {
+    let files: Vec<&str> =
+        operands.iter().map(|&place| subject.simple.arguments[place].text.as_str()).collect();
+    let (side, file) = match files.as_slice() {
+        ["-", file] => (Side::First, file),
+        [file, "-"] => (Side::Second, file),
+        _ => return Err("it reads files that it names itself".into()),
+    };
+    if *file == "-" || !is_regular_file(file) {
+        return Err(format!("`{file}` cannot be read again and again").into());
+    }
+    Ok(side)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{all_opaque, all_per_record, class_in, per_record};
+    use super::*;
+    use contend_record::run::ByteSet;
+
+    #[test]
+    fn lines_that_are_in_the_file_or_not() {
+        all_per_record(&[
+            "comm -23 - /etc/passwd",
+            "comm -12 - /etc/passwd",
+            "comm -13 /etc/passwd -",
+            "comm -2 --nocheck-order - /etc/passwd",
+        ]);
+        let class = per_record("comm -23 - /etc/passwd");
+        assert_eq!((class.cut.differ, class.cut.ascending), (Some(Key::Whole), true));
+        let arguments: Vec<_> = class.arguments.iter().flatten().map(|word| &word.raw).collect();
+        assert_eq!(arguments, ["-23", "-", "/etc/passwd", "--check-order"]);
+        all_opaque(&[
+            ("comm - /etc/passwd", "`-2`"),
+            ("comm -13 - /etc/passwd", "`-2`"),
+            ("comm -23 /etc/passwd -", "`-1`"),
+            ("comm -23 - -", "again and again"),
+            ("comm -23 - /nonexistent", "again and again"),
+            ("comm -23 a b", "names itself"),
+            ("comm -23 --total - /etc/passwd", "`--total`"),
+        ]);
+        let german = class_in("comm -23 - /etc/passwd", "de_DE.UTF-8");
+        assert!(matches!(german, Class::Opaque(_)));
+    }
+
+    #[test]
+    fn what_stands_between_columns_is_added() {
+        let adds = |text: &str| per_record(text).output.adds;
+        assert_eq!(adds("comm -23 - /etc/passwd"), ByteSet::from_iter(*b"\t\n"));
+        let text = "comm -2z --output-delimiter , - /etc/passwd";
+        assert_eq!(adds(text), ByteSet::from_iter(*b",\0"));
+    }
 }

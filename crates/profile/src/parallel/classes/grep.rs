@@ -3,7 +3,7 @@
 use contend_record::run::{ByteSet, Column, Combine, Cut, Guard, Numbers, Records, StatusRule};
 
 use super::{
-    Class, Combinable, Finding, Output, PerRecord, Subject, is_number, is_regular_file, refuse,
+    Class, Combinable, Finding, Output, PerRecord, Subject, Why, is_number, is_regular_file, refuse,
 };
 use crate::commands::grep::{Grep, Syntax};
 use crate::rewrite::environment::{Encoding, Maker};
@@ -54,10 +54,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     }
 }
 
-fn per_record(
-    subject: &Subject<'_>,
-    grep: &Grep,
-) -> Result<PerRecord, std::borrow::Cow<'static, str>> {
+fn per_record(subject: &Subject<'_>, grep: &Grep) -> Result<PerRecord, Why> {
     let options = &grep.options;
     let encoding = subject.encoding()?;
     let records = if options.has('z') { Records::Nul } else { Records::Lines };

@@ -1,7 +1,101 @@
-//! `jq`.
+//! `jq`: each value for itself.
 
-use super::{Finding, Subject};
+use std::path::Path;
 
-pub(super) fn class(_subject: &Subject<'_>) -> Finding {
-    Err("nothing is known of it yet".into())
+use contend_record::run::{ByteSet, Cut, Guard, Records};
+
+use super::{Class, Finding, Output, PerRecord, Subject};
+use crate::commands::jq::Jq;
+use crate::rewrite::environment::Maker;
+
+const REFUSED: &[(char, &str)] = &[
+    ('n', "`-n` does not read its input"),
+    ('s', "`-s` takes all its input for one value"),
+    ('R', "`-R` takes its input for text"),
+    ('e', "with `-e` the last value of all says what its status is"),
+];
+
+/// What stands at the beginning of a stream, and nowhere else, as a mark of UTF-8.
+const MARK: u8 = 0xef;
+
+pub(super) fn class(subject: &Subject<'_>) -> Finding {
+    subject.is_by(Maker::Jq)?;
+    let jq = Jq::read(subject.simple).ok_or("not all of its options are known")?;
+    if let Some((_, reason)) = REFUSED.iter().find(|(letter, _)| jq.has(*letter)) {
+        return Err((*reason).into());
+    }
+    if jq.files.iter().any(|file| file.text != "-") || jq.files.len() > 1 {
+        return Err("it reads files that it names itself".into());
+    }
+    if let Some(word) = jq.reaches_out() {
+        return Err(format!("`{word}` looks further than the value at hand").into());
+    }
+    if std::env::var_os("HOME").is_some_and(|home| Path::new(&home).join(".jq").exists()) {
+        return Err("`~/.jq` may give any name another meaning".into());
+    }
+    let cut = Cut { after: ByteSet::from_iter([MARK]).complement(), ..Cut::between(Records::Json) };
+    Ok(Class::PerRecord(PerRecord {
+        cut,
+        guard: Guard { without: ByteSet::from_iter([0]), utf8: true },
+        heeds_terminal: !jq.has('M') && !jq.has('C'),
+        may_fail: true,
+        output: output(&jq),
+        ..PerRecord::new(Records::Json)
+    }))
+}
+
+fn output(jq: &Jq) -> Output {
+    let raw = jq.has('r') || jq.has('j');
+    // Strings that are written as JSON have their control characters escaped.
+    let escaped = ByteSet::of(|byte| byte >= b' ' || b"\n\t\x1b".contains(&byte));
+    Output {
+        records: match (jq.has('j'), raw || jq.has('C')) {
+            (true, _) => None,
+            (_, true) => Some(Records::Lines),
+            _ => Some(Records::Json),
+        },
+        keeps_utf8: true,
+        adds: if raw { ByteSet::ALL } else { escaped },
+        map: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{all_opaque, all_per_record, per_record};
+    use super::*;
+
+    #[test]
+    fn values_for_themselves() {
+        all_per_record(&[
+            "jq .",
+            "jq -c '.a | select(. > 1)' -",
+            "jq -r '.input'",
+            "jq --arg x y --tab '{$x}'",
+        ]);
+        let class = per_record("jq -c .");
+        assert_eq!((class.cut.records, class.may_fail), (Records::Json, true));
+        assert!(class.heeds_terminal && !per_record("jq -M .").heeds_terminal);
+        let records = |text: &str| per_record(text).output.records;
+        assert_eq!(records("jq ."), Some(Records::Json));
+        assert_eq!(records("jq -r ."), Some(Records::Lines));
+        assert_eq!(records("jq -C ."), Some(Records::Lines));
+        assert_eq!(records("jq -j ."), None);
+    }
+
+    #[test]
+    fn the_rest_is_refused_for_a_reason() {
+        all_opaque(&[
+            ("jq -n '[inputs]'", "`-n`"),
+            ("jq -s .", "`-s`"),
+            ("jq -R .", "`-R`"),
+            ("jq -e .", "`-e`"),
+            ("jq '., input'", "`input`"),
+            ("jq 'now'", "`now`"),
+            ("jq --stream .", "options"),
+            ("jq --seq .", "options"),
+            ("jq --slurpfile a f .", "options"),
+            ("jq . f", "names itself"),
+        ]);
+    }
 }

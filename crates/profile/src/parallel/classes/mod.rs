@@ -147,8 +147,11 @@ impl Combinable {
     }
 }
 
+/// A reason for people.
+type Why = Cow<'static, str>;
+
 /// A class, or the reason why there is none.
-type Finding = Result<Class, Cow<'static, str>>;
+type Finding = Result<Class, Why>;
 
 /// Reads one command.
 type Read = fn(&Subject<'_>) -> Finding;
@@ -208,7 +211,7 @@ pub fn annotated(records: Records) -> Class {
 
 impl Subject<'_> {
     /// Whether its variables and those of the environment leave its arguments what they are.
-    fn is_plain(&self) -> Result<(), Cow<'static, str>> {
+    fn is_plain(&self) -> Result<(), Why> {
         if self.environment.reads_arguments_otherwise {
             return Err("a variable such as `POSIXLY_CORRECT` is set".into());
         }
@@ -217,7 +220,7 @@ impl Subject<'_> {
     }
 
     /// Whether the program is the one that the proof is about.
-    fn is_by(&self, maker: Maker) -> Result<(), Cow<'static, str>> {
+    fn is_by(&self, maker: Maker) -> Result<(), Why> {
         if self.environment.maker(&self.simple.program.text) == maker {
             return Ok(());
         }
@@ -230,7 +233,7 @@ impl Subject<'_> {
         Err(format!("`{}` is not {whose} here", self.simple.program.text).into())
     }
 
-    fn encoding(&self) -> Result<Encoding, Cow<'static, str>> {
+    fn encoding(&self) -> Result<Encoding, Why> {
         self.environment.encoding(self.simple).ok_or_else(|| {
             let locale = self.environment.ctype(self.simple);
             format!("it is not known how text is encoded in the locale `{locale}`").into()
@@ -238,12 +241,12 @@ impl Subject<'_> {
     }
 
     /// Whether text that it reads has to be UTF-8 so that all of it consists of characters.
-    fn needs_utf8(&self) -> Result<bool, Cow<'static, str>> {
+    fn needs_utf8(&self) -> Result<bool, Why> {
         Ok(self.encoding()? == Encoding::Utf8)
     }
 
     /// Whether lines are in order, and equal, to it if their bytes are.
-    fn orders_by_bytes(&self) -> Result<(), Cow<'static, str>> {
+    fn orders_by_bytes(&self) -> Result<(), Why> {
         if self.environment.orders_by_bytes(self.simple) {
             return Ok(());
         }
@@ -251,11 +254,7 @@ impl Subject<'_> {
     }
 
     /// Reads its options; those of the list are refused for its reasons.
-    fn options(
-        &self,
-        table: &Table,
-        refused: &[(char, &'static str)],
-    ) -> Result<Options, Cow<'static, str>> {
+    fn options(&self, table: &Table, refused: &[(char, &'static str)]) -> Result<Options, Why> {
         let unknown = "not all of its options are known";
         let options = Options::read(&self.simple.arguments, table).ok_or(unknown)?;
         refuse(&options, refused)?;
@@ -263,7 +262,7 @@ impl Subject<'_> {
     }
 
     /// Whether it reads its standard input and nothing else.
-    fn reads_standard_input(&self, operands: &[usize]) -> Result<(), Cow<'static, str>> {
+    fn reads_standard_input(&self, operands: &[usize]) -> Result<(), Why> {
         match operands {
             [] => Ok(()),
             &[place] if self.simple.arguments[place].text == "-" => Ok(()),
@@ -291,7 +290,7 @@ impl Subject<'_> {
 }
 
 /// The reason of the first option that is in the list.
-fn refuse(options: &Options, refused: &[(char, &'static str)]) -> Result<(), Cow<'static, str>> {
+fn refuse(options: &Options, refused: &[(char, &'static str)]) -> Result<(), Why> {
     let reason = |(letter, _): &(char, Option<String>)| {
         refused.iter().find(|(other, _)| other == letter).map(|(_, reason)| *reason)
     };

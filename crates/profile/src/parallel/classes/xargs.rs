@@ -1,7 +1,151 @@
-//! `xargs`.
+//! `xargs` that starts one command for each of its items.
 
-use super::{Finding, Subject};
+use contend_record::run::{ByteSet, Cut, Guard, Records};
 
-pub(super) fn class(_subject: &Subject<'_>) -> Finding {
-    Err("nothing is known of it yet".into())
+use super::{Class, Finding, Output, PerRecord, Subject, refuse};
+use crate::commands::options::{Options, Table};
+use crate::commands::purity::is_pure;
+use crate::commands::{Simple, Word};
+use crate::rewrite::environment::Maker;
+
+const TABLE: Table = Table {
+    short: "0a:d:E:e::I:i::L:l::n:P:prs:tx",
+    long: &[
+        ("null", '0'),
+        ("arg-file", 'a'),
+        ("delimiter", 'd'),
+        ("eof", 'e'),
+        ("replace", 'i'),
+        ("max-lines", 'l'),
+        ("max-args", 'n'),
+        ("max-procs", 'P'),
+        ("interactive", 'p'),
+        ("no-run-if-empty", 'r'),
+        ("max-chars", 's'),
+        ("verbose", 't'),
+        ("exit", 'x'),
+    ],
+};
+
+const MARKS: &str = "it ends at a word in its input";
+const REFUSED: &[(char, &str)] = &[
+    ('a', "`-a` reads a file"),
+    ('E', MARKS),
+    ('e', MARKS),
+    ('p', "`-p` asks before each command"),
+    ('t', "`-t` writes each command to standard error"),
+    ('s', "how many it runs together depends on all its input"),
+];
+
+/// Commands that write nothing but their output, whatever their arguments, and are not in the
+/// list of [`is_pure`].
+const HARMLESS: &[&str] =
+    &["basename", "dirname", "echo", "file", "ls", "printf", "readlink", "realpath", "stat"];
+/// Commands that do more with some arguments than with others: what comes may be one of those.
+const FICKLE: &[&str] = &["awk", "busybox", "gawk", "mawk", "nawk", "original-awk", "sed", "sort"];
+
+pub(super) fn class(subject: &Subject<'_>) -> Finding {
+    subject.is_by(Maker::Gnu)?;
+    let arguments = &subject.simple.arguments;
+    let (options, place) =
+        Options::read_leading(arguments, &TABLE).ok_or("not all of its options are known")?;
+    refuse(&options, REFUSED)?;
+    if options.values('P').any(|count| count != "1") {
+        return Err("with `-P` there is no order in its output".into());
+    }
+    let command = &arguments[place..];
+    if !is_harmless(command) {
+        return Err("it is not known what the command that it starts does".into());
+    }
+    let (cut, guard) = items(&options)?;
+    if !(replaces(&options) || options.has('r')) {
+        return Err("without `-r` it runs once even where nothing comes".into());
+    }
+    let output = Output::ANYTHING;
+    let class = PerRecord { guard, may_fail: true, output, ..PerRecord::new(cut.records) };
+    Ok(Class::PerRecord(PerRecord { cut, ..class }))
+}
+
+fn replaces(options: &Options) -> bool {
+    options.has('I') || options.has('i')
+}
+
+/// Where its input may be cut so that no item is torn; it must start a command for each of them
+/// or for each line.
+fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
+    let per_item = options.value('n') == Some("1");
+    let per_line = options.value('L') == Some("1");
+    let ways = [replaces(options), options.has('n'), options.has('L'), options.has('l')];
+    if !(per_item || per_line || replaces(options))
+        || ways.into_iter().filter(|given| *given).count() > 1
+    {
+        return Err("how many it runs together depends on all its input");
+    }
+    let nul = ByteSet::from_iter([0]);
+    match (options.has('0'), options.value('d')) {
+        (true, None) => Ok((Cut::between(Records::Nul), Guard::NONE)),
+        (false, Some("\n" | "\\n")) => {
+            Ok((Cut::between(Records::Lines), Guard { without: nul, utf8: false }))
+        }
+        (false, None) => {
+            let quotes = ByteSet::from_iter(*b"\"'\\\0");
+            // A line that ends with a blank goes on in the next one.
+            let blanks = ByteSet::from_iter(*b" \t");
+            let cut = Cut { before: blanks.complement(), ..Cut::between(Records::Lines) };
+            Ok((cut, Guard { without: quotes, utf8: false }))
+        }
+        _ => Err("what it parts items by is not understood"),
+    }
+}
+
+/// Whether the command, with an item added, only reads.
+fn is_harmless(command: &[Word]) -> bool {
+    let Some((program, arguments)) = command.split_first() else { return true };
+    let arguments = arguments.iter().cloned().chain([Word::new("x")]).collect();
+    let simple = Simple { variables: Vec::new(), program: program.clone(), arguments, input: None };
+    let name = simple.name();
+    HARMLESS.contains(&name) || !FICKLE.contains(&name) && is_pure(&simple)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{all_opaque, all_per_record, per_record};
+    use super::*;
+
+    #[test]
+    fn one_command_an_item() {
+        all_per_record(&[
+            "xargs -r -n 1 wc -l",
+            "xargs -rL1 file",
+            "xargs -I{} basename {} .c",
+            "xargs -i cat {}",
+            "xargs -r0n1 md5sum",
+            "xargs -r -d '\\n' -n1 -P1 dirname",
+            "xargs -rn1",
+        ]);
+        let class = per_record("xargs -rL 1 file");
+        assert!(class.guard.without.contains(b'\\') && !class.cut.before.contains(b' '));
+        assert_eq!(class.output.records, None);
+        assert_eq!(per_record("xargs -0 -I% file %").cut.records, Records::Nul);
+        assert!(!per_record("xargs -d '\\n' -I% file %").guard.without.contains(b'\\'));
+    }
+
+    #[test]
+    fn the_rest_is_refused_for_a_reason() {
+        all_opaque(&[
+            ("xargs", "runs together"),
+            ("xargs -r wc", "runs together"),
+            ("xargs -rn 2 wc", "runs together"),
+            ("xargs -n1 wc", "`-r`"),
+            ("xargs -n1 -I{} wc {}", "runs together"),
+            ("xargs -rn1 -P2 wc", "`-P`"),
+            ("xargs -rn1 rm", "not known"),
+            ("xargs -rn1 sh -c x", "not known"),
+            ("xargs -rn1 sort", "not known"),
+            ("xargs -rn1 -d, wc", "items"),
+            ("xargs -rtn1 wc", "`-t`"),
+            ("xargs -a f -rn1 wc", "`-a`"),
+            ("xargs -rn1 --show-limits wc", "options"),
+        ]);
+    }
 }

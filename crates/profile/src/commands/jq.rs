@@ -1,0 +1,191 @@
+//! `jq`: its options, and whether its filter looks at anything but the value at hand.
+
+use super::{Simple, Word};
+
+/// A `jq` that was understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Jq {
+    /// Options by their letters; `T` is `--tab`, `I` is `--indent`.
+    pub letters: String,
+    /// The filter.
+    pub filter: String,
+    /// The files, empty for standard input.
+    pub files: Vec<Word>,
+}
+
+/// Functions and words by which a filter reads more, writes elsewhere, ends it all, or tells the
+/// time.
+const REACHING_OUT: &[&str] = &[
+    "debug",
+    "get_search_list",
+    "halt",
+    "halt_error",
+    "import",
+    "include",
+    "input",
+    "input_filename",
+    "input_line_number",
+    "inputs",
+    "modulemeta",
+    "now",
+    "stderr",
+];
+
+impl Jq {
+    /// Reads the command; `None` with options that are not known.
+    pub fn read(simple: &Simple) -> Option<Self> {
+        if simple.name() != "jq" {
+            return None;
+        }
+        let mut jq = Self { letters: String::new(), filter: String::new(), files: Vec::new() };
+        let mut arguments = simple.arguments.iter();
+        let mut operands = Vec::new();
+        while let Some(word) = arguments.next() {
+            let text = word.text.as_str();
+            let is_option = text.strip_prefix('-').is_some_and(|rest| {
+                rest.starts_with(|c: char| c == '-' || c.is_ascii_alphanumeric())
+            });
+            match text {
+                _ if !is_option => operands.push(word.clone()),
+                "--arg" | "--argjson" => drop((arguments.next()?, arguments.next()?)),
+                "--indent" => {
+                    let width = arguments.next()?.text.as_str();
+                    jq.letters.push('I');
+                    (width.len() == 1 && ("0"..="7").contains(&width)).then_some(())?;
+                }
+                long if long.starts_with("--") => jq.letters.push(letter(long)?),
+                cluster => {
+                    let letters = &cluster[1..];
+                    let known = |c: char| "acCejMnrRsS".contains(c);
+                    letters.chars().all(known).then_some(())?;
+                    jq.letters.push_str(letters);
+                }
+            }
+        }
+        let mut operands = operands.into_iter();
+        jq.filter = operands.next()?.text;
+        jq.files = operands.collect();
+        Some(jq)
+    }
+
+    /// Whether an option was given.
+    pub fn has(&self, letter: char) -> bool {
+        self.letters.contains(letter)
+    }
+
+    /// A word of the filter by which it may look at more than the value at hand.
+    pub fn reaches_out(&self) -> Option<&'static str> {
+        // Where strings hold code, or comments hold quotes, everything is looked at.
+        let has_code = self.filter.contains("\\(") || self.filter.contains('#');
+        let text = if has_code { self.filter.clone() } else { without_strings(&self.filter) };
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let mut rest = text.as_str();
+        while let Some(start) = rest.find(is_word) {
+            let before = rest[..start].chars().next_back();
+            let word = &rest[start..];
+            let end = word.find(|c| !is_word(c)).unwrap_or(word.len());
+            let found = REACHING_OUT.iter().find(|known| **known == &word[..end]);
+            // `.now` is a field and `$now` a variable.
+            if let Some(found) = found.filter(|_| !matches!(before, Some('.' | '$'))) {
+                return Some(found);
+            }
+            rest = &word[end..];
+            if rest.is_empty() {
+                break;
+            }
+        }
+        None
+    }
+}
+
+fn letter(long: &str) -> Option<char> {
+    Some(match long {
+        "--ascii-output" => 'a',
+        "--compact-output" => 'c',
+        "--color-output" => 'C',
+        "--exit-status" => 'e',
+        "--join-output" => 'j',
+        "--monochrome-output" => 'M',
+        "--null-input" => 'n',
+        "--raw-output" => 'r',
+        "--raw-input" => 'R',
+        "--slurp" => 's',
+        "--sort-keys" => 'S',
+        "--tab" => 'T',
+        _ => return None,
+    })
+}
+
+/// The filter without what stands in quotes.
+fn without_strings(filter: &str) -> String {
+    let mut text = String::new();
+    let mut characters = filter.chars();
+    let mut is_within = false;
+    while let Some(c) = characters.next() {
+        match c {
+            '\\' if is_within => drop(characters.next()),
+            '"' => {
+                is_within = !is_within;
+                text.push('"');
+            }
+            c if !is_within => text.push(c),
+            _ => {}
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::simple;
+    use super::*;
+
+    fn jq(text: &str) -> Option<Jq> {
+        Jq::read(&simple(text))
+    }
+
+    #[test]
+    fn options_take_what_is_theirs() {
+        let read = jq("jq -rc --arg a b --argjson c 1 --indent 3 .x --tab f").expect("known");
+        assert_eq!((read.letters.as_str(), read.filter.as_str()), ("rcIT", ".x"));
+        assert_eq!(read.files.len(), 1);
+        for text in ["jq", "jq --stream .", "jq -f p", "jq --indent 9 .", "jq --arg a", "jq -1 ."] {
+            assert_eq!(jq(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_looks_further_is_found() {
+        let found = |filter: &str| {
+            let arguments = vec![Word::new(filter)];
+            Jq::read(&Simple { arguments, ..simple("jq") }).expect("known").reaches_out()
+        };
+        for filter in [
+            ".input",
+            ".a.now",
+            "$now",
+            "\"input\"",
+            "select(.type == \"debug\")",
+            "inputs_of",
+            ".[] | {a, b: .c}",
+            "limit(3; .[])",
+            "$__loc__",
+            "",
+        ] {
+            assert_eq!(found(filter), None, "{filter}");
+        }
+        for (filter, word) in [
+            ("input", "input"),
+            ("[inputs]", "inputs"),
+            ("., input_line_number", "input_line_number"),
+            ("\"\\(input)\"", "input"),
+            ("now|todate", "now"),
+            ("{input}", "input"),
+            (". # \"\ninput # \"", "input"),
+            ("halt_error", "halt_error"),
+            ("import \"a\" as a; .", "import"),
+        ] {
+            assert_eq!(found(filter), Some(word), "{filter}");
+        }
+    }
+}
