@@ -203,9 +203,18 @@ pub fn plain(text: &str) -> String {
 /// Columns to write for: those of the terminal behind standard error, else `COLUMNS`,
 /// else 100.
 pub fn width() -> usize {
-    let terminal = io::stderr()
+    width_of(&io::stderr())
+}
+
+/// The same for standard output.
+pub fn stdout_width() -> usize {
+    width_of(&io::stdout())
+}
+
+fn width_of<T: IsTerminal + std::os::fd::AsFd>(stream: &T) -> usize {
+    let terminal = stream
         .is_terminal()
-        .then(|| rustix::termios::tcgetwinsize(io::stderr()).ok())
+        .then(|| rustix::termios::tcgetwinsize(stream).ok())
         .flatten()
         .map(|size| usize::from(size.ws_col))
         .filter(|&columns| columns > 0);

@@ -3,6 +3,7 @@
 
 mod json;
 mod pipe;
+mod run;
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -24,6 +25,7 @@ use crate::output::ReportFile;
 pub use json::{Json, JsonInput, json};
 use pipe::shell;
 pub use pipe::{Answer, How, Pipe, PipeRun, STANDARD_INPUT, TrialSettings, pipe};
+pub use run::{How as RunHow, Run, What, run};
 
 /// A file that was opened to be read: folders can be opened too.
 fn readable(name: &str, opened: io::Result<File>) -> Result<File, UsageError> {

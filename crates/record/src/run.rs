@@ -8,7 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod bytes;
+mod outcome;
 pub use bytes::ByteSet;
+pub use outcome::{Check, Decision, Outcome, RunRecord, SCHEMA, StageOutcome};
 
 /// What is decided for a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -82,6 +84,8 @@ pub struct Command {
     pub arguments: Vec<String>,
     /// What its status can be though all went well.
     pub status: StatusRule,
+    /// A file that its standard input is, whatever comes before it.
+    pub input: Option<String>,
     /// It is GNU's `sort`, whose memory, threads and folder are for whoever runs it to choose.
     pub sorts: bool,
 }

@@ -6,6 +6,7 @@ pub mod history;
 pub mod json;
 pub mod lab;
 pub mod pipe;
+pub mod run;
 
 use clap::{Parser, Subcommand};
 
@@ -29,6 +30,8 @@ pub struct Args {
 pub enum Verb {
     /// Runs a pipeline and reports where each stage's time went.
     Pipe(pipe::PipeArgs),
+    /// Runs a pipeline over parts of its input at the same time.
+    Run(run::RunArgs),
     /// Profiles three small pipelines and explains what is seen.
     Demo(demo::DemoArgs),
     /// Measures what processes and threads cost on this machine.
@@ -42,4 +45,18 @@ pub enum Verb {
     LabCase,
     /// Prints shell completions, man pages, JSON Schemas or the list of experiments.
     Generate(generate::GenerateArgs),
+}
+
+/// A number of bytes, with k, M or G behind it for powers of 1024.
+fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(rest) => (rest, 1 << 10),
+        None => match (text.strip_suffix('M'), text.strip_suffix('G')) {
+            (Some(rest), _) => (rest, 1 << 20),
+            (_, Some(rest)) => (rest, 1 << 30),
+            _ => (text, 1),
+        },
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+    bytes.filter(|&bytes| bytes > 0).ok_or_else(|| "give a size such as 500k, 64M or 1G".to_owned())
 }

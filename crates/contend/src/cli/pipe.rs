@@ -208,16 +208,8 @@ fn size(text: &str) -> Result<SampleSize, String> {
     if text == "all" {
         return Ok(SampleSize::All);
     }
-    let (digits, factor) = match text.strip_suffix(['k', 'K']) {
-        Some(rest) => (rest, 1 << 10),
-        None => match (text.strip_suffix('M'), text.strip_suffix('G')) {
-            (Some(rest), _) => (rest, 1 << 20),
-            (_, Some(rest)) => (rest, 1 << 30),
-            _ => (text, 1),
-        },
-    };
-    match digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)) {
-        Some(bytes) if bytes >= 1024 => Ok(SampleSize::Bytes(bytes)),
+    match super::bytes(text) {
+        Ok(bytes) if bytes >= 1024 => Ok(SampleSize::Bytes(bytes)),
         _ => Err("give at least 1k, such as 500k, 64M or 1G, or `all`".to_owned()),
     }
 }

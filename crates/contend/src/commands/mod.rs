@@ -7,6 +7,7 @@ pub mod history;
 pub mod json;
 pub mod lab;
 pub mod pipe;
+pub mod run;
 
 /// UTC, to the second.
 fn now() -> String {

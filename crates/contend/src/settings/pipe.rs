@@ -199,7 +199,7 @@ fn saved_record(path: &Path) -> Result<PipeRecord, UsageError> {
         .map_err(|source| problem(format!("the record is damaged: {source}")))
 }
 
-fn check_text(what: &str, text: &str) -> Result<(), UsageError> {
+pub(super) fn check_text(what: &str, text: &str) -> Result<(), UsageError> {
     if text.contains('\0') {
         return Err(UsageError(format!("{what} contains a NUL character")));
     }

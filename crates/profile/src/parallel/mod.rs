@@ -7,6 +7,7 @@
 //! - [`execute`]: carrying out a plan.
 
 pub mod classes;
+pub mod estimate;
 pub mod execute;
 pub mod planner;
 pub mod text;

@@ -4,7 +4,9 @@
 mod drafting;
 mod source;
 
-use contend_record::run::{Class as ClassName, Combine, Command, Plan, Records};
+use contend_record::run::{
+    Class as ClassName, Combine, Command, Plan, Records, Source, Stage, Step,
+};
 
 use super::classes::{self, Class, Combinable, PerRecord, Subject};
 use crate::commands::{Simple, Word, head};
@@ -20,6 +22,15 @@ pub struct Annotation {
     pub words: Vec<String>,
     /// What its records are.
     pub records: Records,
+}
+
+impl Annotation {
+    /// Reads the words of a command; `None` if they are not plain words.
+    pub fn read(command: &str, records: Records) -> Option<Self> {
+        let simple = Simple::read(command).filter(|simple| simple.input.is_none())?;
+        let words = std::iter::once(simple.program).chain(simple.arguments);
+        Some(Self { words: words.map(|word| word.text).collect(), records })
+    }
 }
 
 /// What a plan is made from.
@@ -55,6 +66,25 @@ pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
         at += next(&simples[at..], &classes[at..], stages, &mut drafting);
     }
     drafting.finish()
+}
+
+/// The stages as they are, one after the other.
+pub fn plain(stages: &[Simple]) -> Plan {
+    let commands = stages.iter().enumerate().map(|(index, simple)| {
+        let command = command(index, simple, &simple.arguments, None);
+        let input = simple.input.as_ref().map(|file| file.text.clone());
+        Command { input, ..command }
+    });
+    let said = stages.iter().map(|simple| Stage {
+        text: simple.text(),
+        class: ClassName::Opaque,
+        why: String::new(),
+    });
+    Plan {
+        stages: said.collect(),
+        source: Source::Own,
+        steps: vec![Step::Serial(commands.collect())],
+    }
 }
 
 fn classify(subject: &Subject<'_>, situation: &Situation<'_>) -> Class {
@@ -167,7 +197,7 @@ fn each(index: usize, simple: &Simple, class: &PerRecord) -> Command {
 
 /// The command over everything.
 fn whole(index: usize, simple: &Simple, class: &PerRecord) -> Command {
-    command(index, simple, &simple.arguments, Some(class))
+    Command { sorts: false, ..command(index, simple, &simple.arguments, Some(class)) }
 }
 
 fn command(
@@ -184,5 +214,6 @@ fn command(
         arguments: arguments.iter().map(|word| word.text.clone()).collect(),
         status: class.map_or(contend_record::run::StatusRule::Zero, |class| class.status),
         sorts: class.is_some() && simple.name() == "sort",
+        input: None,
     }
 }

@@ -2,6 +2,7 @@
 
 use contend_record::lab::RunRecord;
 use contend_record::pipe::PipeRecord;
+use contend_record::run;
 use serde::Serialize;
 
 /// A profiled pipeline as indented JSON with a final newline.
@@ -17,6 +18,14 @@ pub fn pipe(record: &PipeRecord) -> serde_json::Result<String> {
 /// # Errors
 /// As [`pipe`].
 pub fn lab(record: &RunRecord) -> serde_json::Result<String> {
+    indented(record)
+}
+
+/// A plan and what came of it.
+///
+/// # Errors
+/// As [`pipe`].
+pub fn run(record: &run::RunRecord) -> serde_json::Result<String> {
     indented(record)
 }
 

@@ -6,5 +6,6 @@ pub mod json;
 pub mod lab;
 mod layout;
 pub mod pipe;
+pub mod run;
 pub mod text;
 pub mod units;

@@ -284,6 +284,7 @@ impl Subject<'_> {
             program: program.to_owned(),
             arguments: arguments.into_iter().map(Into::into).collect(),
             status: StatusRule::Zero,
+            input: None,
             sorts: false,
         }
     }

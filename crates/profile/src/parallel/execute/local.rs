@@ -1,10 +1,10 @@
 //! The executor on this machine: threads that feed and drain processes.
 
 use std::fs::File;
-use std::io::{self, Seek as _, SeekFrom};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::process::Stdio;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use contend_record::run::{Command, Group, Plan, Source, Step};
@@ -85,7 +85,7 @@ impl Local<'_> {
         let mut stdin = match from {
             Feed::Step(file) => Stdio::from(file),
             Feed::Source(Source::Files(names)) => open(&names[0])?.into(),
-            Feed::Source(Source::Standard | Source::Own) => Stdio::inherit(),
+            Feed::Source(Source::Standard | Source::Own) => self.standard_input_of_command()?,
         };
         let mut started = Vec::new();
         for (index, command) in commands.iter().enumerate() {
@@ -97,6 +97,9 @@ impl Local<'_> {
                 (None, Some(output)) => output.try_clone()?.into(),
                 (None, None) => Stdio::inherit(),
             };
+            if let Some(name) = &command.input {
+                stdin = open(name)?.into();
+            }
             let pid = self.launcher.start(command, stdin, stdout, Stdio::inherit());
             let pid = pid.map_err(|source| ExecuteError::Start {
                 program: command.program.clone(),
@@ -112,6 +115,26 @@ impl Local<'_> {
             self.tally.status(command, reaped.status);
         }
         Ok(())
+    }
+
+    /// Standard input, with what has been read of it already before it.
+    fn standard_input_of_command(&self) -> io::Result<Stdio> {
+        let prefix = self.take_prefix();
+        if prefix.is_empty() {
+            return Ok(Stdio::inherit());
+        }
+        let (reader, mut writer) = wide_pipe()?;
+        let mut rest = own(io::stdin().as_fd())?;
+        // It ends when its reader does, or with this process.
+        thread::spawn(move || {
+            let fed = writer.write_all(&prefix);
+            fed.and_then(|()| io::copy(&mut rest, &mut writer)).is_ok()
+        });
+        Ok(reader.into())
+    }
+
+    fn take_prefix(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.prefix.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Runs a group.
@@ -153,7 +176,7 @@ impl Local<'_> {
     /// Standard input, and the same again if it is a regular file.
     fn standard_input(&self) -> io::Result<(Input, Option<File>)> {
         let file = own(io::stdin().as_fd())?;
-        let prefix = std::mem::take(&mut *self.prefix.lock().unwrap_or_else(|e| e.into_inner()));
+        let prefix = self.take_prefix();
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
         if kind == FileType::RegularFile && prefix.is_empty() {
             let again = file.try_clone()?;

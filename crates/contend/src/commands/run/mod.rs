@@ -1,0 +1,65 @@
+//! `contend run`: a pipeline over parts of its input.
+
+mod direct;
+mod shell;
+
+use anyhow::Result;
+use contend_profile::parallel::text::{self, Reading};
+use contend_record::run::{Decision, RunRecord, SCHEMA};
+use contend_report::render;
+
+use crate::exit::Exit;
+use crate::settings::{Run, RunHow, What};
+use crate::{host, output};
+
+/// Does what is asked.
+///
+/// # Errors
+/// When the pipeline cannot be started or a report not be written.
+pub fn run(settings: Run) -> Result<Exit> {
+    match settings.what.clone() {
+        What::Pipeline(text) => match text::read(&text) {
+            Reading::Commands { stages, inverted } => {
+                match direct::Direct::new(&stages, &settings.how) {
+                    Ok(direct) => direct.run(&text, inverted, settings),
+                    Err(why) => by_shell(&text, why, settings),
+                }
+            }
+            Reading::Shell(why) => by_shell(&text, why, settings),
+        },
+        What::Script(..) => shell::script(settings),
+    }
+}
+
+/// The shell runs the text.
+fn by_shell(text: &str, why: String, settings: Run) -> Result<Exit> {
+    if settings.explain {
+        let decision = Decision { why, ..Decision::default() };
+        let record = RunRecord { decision, ..empty(text, &settings.how) };
+        return explain(&record, settings);
+    }
+    shell::become_shell(&settings.how, text)
+}
+
+fn empty(text: &str, how: &RunHow) -> RunRecord {
+    RunRecord {
+        schema: SCHEMA.to_owned(),
+        command: text.to_owned(),
+        started_at: super::now(),
+        jobs: how.jobs,
+        memory_bytes: how.memory,
+        ..RunRecord::default()
+    }
+}
+
+/// Prints the plan.
+fn explain(record: &RunRecord, settings: Run) -> Result<Exit> {
+    match settings.json {
+        Some(file) => {
+            let record = RunRecord { host: host::describe(), ..record.clone() };
+            file.write(&render::json::run(&record)?)?;
+        }
+        None => output::stdout(&render::run::explanation(record, output::stdout_width()))?,
+    }
+    Ok(Exit::Success)
+}

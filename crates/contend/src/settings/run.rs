@@ -1,0 +1,151 @@
+//! Settings of `contend run`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use contend_profile::parallel::planner::Annotation;
+use contend_record::run::Records;
+use contend_sys::cpu;
+use contend_sys::procfs::MemInfo;
+
+use super::{shell, shows_progress};
+use crate::cli::run::{HowArgs, RecordsArg, RunArgs};
+use crate::exit::UsageError;
+use crate::output::ReportFile;
+
+/// The part of the machine's memory that is used.
+const SHARE: u64 = 4;
+/// Less is not enough for anything, in bytes.
+const LEAST_MEMORY: u64 = 16 << 20;
+
+/// What `contend run` is to do.
+#[derive(Debug)]
+pub struct Run {
+    /// What is run.
+    pub what: What,
+    /// How.
+    pub how: How,
+    /// Only the plan is wanted.
+    pub explain: bool,
+    /// The original runs too, and the outputs are compared.
+    pub check: bool,
+    /// Figures are printed at the end.
+    pub stats: bool,
+    /// Where the record goes as JSON.
+    pub json: Option<ReportFile>,
+}
+
+/// What is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A pipeline's text.
+    Pipeline(String),
+    /// A script and its arguments.
+    Script(PathBuf, Vec<OsString>),
+}
+
+/// How pipelines are run.
+#[derive(Debug, Clone)]
+pub struct How {
+    /// How many parts are worked on at the same time.
+    pub jobs: usize,
+    /// Memory for data, in bytes.
+    pub memory: u64,
+    /// Commands that treat every record for itself.
+    pub annotations: Vec<Annotation>,
+    /// The shell; none if it was not given.
+    pub shell: Option<String>,
+    /// A pipeline fails if any stage does.
+    pub pipefail: bool,
+    /// How far it is is shown on the terminal.
+    pub progress: bool,
+    /// The size of parts in bytes, where it is given.
+    pub part_bytes: Option<usize>,
+}
+
+impl How {
+    /// The shell for what is not parallel.
+    ///
+    /// # Errors
+    /// When the one that was asked for cannot be used.
+    pub fn shell(&self) -> Result<String, UsageError> {
+        shell(self.shell.clone())
+    }
+}
+
+/// Settings of `contend run`.
+///
+/// # Errors
+/// A [`UsageError`] that says what is wrong and where.
+pub fn run(args: RunArgs) -> Result<Run> {
+    let what = match args.file {
+        Some(words) => {
+            let mut words = words.into_iter();
+            let script = words.next().unwrap_or_default();
+            What::Script(script.into(), words.collect())
+        }
+        None => What::Pipeline(args.pipeline.unwrap_or_default()),
+    };
+    if let What::Pipeline(text) = &what {
+        super::pipe::check_text("the pipeline", text)?;
+    }
+    let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
+    if json.as_ref().is_some_and(ReportFile::is_stdout) && !args.explain {
+        let message = "--json without a file is for --explain: the pipeline's output goes there";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    Ok(Run {
+        what,
+        how: how(args.how)?,
+        explain: args.explain,
+        check: args.check,
+        stats: args.stats,
+        json,
+    })
+}
+
+fn how(args: HowArgs) -> Result<How, UsageError> {
+    let how = How {
+        jobs: args.jobs.map_or_else(usable_cpus, usize::from),
+        memory: args.memory.unwrap_or_else(usable_memory).max(LEAST_MEMORY),
+        annotations: annotations(&args.map, args.records)?,
+        shell: args.shell.filter(|shell| !shell.is_empty()),
+        pipefail: args.pipefail,
+        progress: shows_progress(args.no_progress),
+        part_bytes: args.part_size.map(|size| usize::try_from(size).unwrap_or(usize::MAX)),
+    };
+    how.shell().map(|_| how)
+}
+
+/// CPUs that can work at the same time: a quota of one and a half is used up by two.
+fn usable_cpus() -> usize {
+    let quota = cpu::quota().map_or(usize::MAX, |quota| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
+        let cpus = quota.ceil() as usize;
+        cpus.max(1)
+    });
+    cpu::allowed().min(quota)
+}
+
+fn usable_memory() -> u64 {
+    let total = MemInfo::read().total;
+    let limit = contend_lab::limits::cgroup_memory_limit().unwrap_or(u64::MAX);
+    total.min(limit) / SHARE
+}
+
+fn annotations(commands: &[String], records: RecordsArg) -> Result<Vec<Annotation>, UsageError> {
+    let records = match records {
+        RecordsArg::Lines => Records::Lines,
+        RecordsArg::Nul => Records::Nul,
+        RecordsArg::Csv => Records::Csv,
+        RecordsArg::Json => Records::Json,
+    };
+    let read = |command: &String| {
+        Annotation::read(command, records).ok_or_else(|| {
+            let message = format!("--map '{command}': give a command of plain words");
+            UsageError(message)
+        })
+    };
+    commands.iter().map(read).collect()
+}

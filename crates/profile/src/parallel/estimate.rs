@@ -1,0 +1,128 @@
+//! Whether working on parts is worth what starting it costs.
+//!
+//! The rates are those of common commands on text, in nanoseconds of CPU time a byte, measured on
+//! a server's CPU. They only decide about inputs so small that being wrong costs little: large ones
+//! are judged by what their first parts take.
+
+use contend_record::run::{Decision, Plan, Step};
+
+/// A command of which nothing is known, in nanoseconds a byte.
+const UNKNOWN: f64 = 5.0;
+
+/// Rates of commands.
+const RATES: &[(&str, f64)] = &[
+    ("awk", 15.0),
+    ("cat", 0.2),
+    ("col", 40.0),
+    ("comm", 20.0),
+    ("cut", 4.0),
+    ("egrep", 3.0),
+    ("expand", 8.0),
+    ("fgrep", 1.0),
+    ("fold", 8.0),
+    ("gawk", 15.0),
+    ("grep", 2.0),
+    ("head", 0.2),
+    ("iconv", 4.0),
+    ("join", 20.0),
+    ("jq", 100.0),
+    ("mawk", 8.0),
+    ("rev", 20.0),
+    ("sed", 20.0),
+    ("sort", 40.0),
+    ("tail", 0.2),
+    ("tr", 1.5),
+    ("uniq", 4.0),
+    ("wc", 3.0),
+    ("xargs", 10_000.0),
+];
+
+/// Starting one command and waiting for its end, in seconds.
+const START: f64 = 0.0015;
+/// What planning and threads cost, in seconds.
+const OVERHEAD: f64 = 0.004;
+
+/// The rate of a command, with what its arguments tell.
+fn rate(program: &str, arguments: &[String]) -> f64 {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let rate = RATES.iter().find(|(known, _)| *known == name).map_or(UNKNOWN, |(_, rate)| *rate);
+    // A group that is matched again cannot be looked for by an automaton.
+    let refers_back = |argument: &String| ["\\1", "\\2"].iter().any(|it| argument.contains(it));
+    if name.ends_with("grep") && arguments.iter().any(refers_back) { 500.0 } else { rate }
+}
+
+/// Decides for an input of this size, if it is known.
+pub fn decide(plan: &Plan, input_bytes: Option<u64>, jobs: usize) -> Decision {
+    let plain = |why: &str| Decision { why: why.to_owned(), input_bytes, ..Decision::default() };
+    if !plan.is_parallel() {
+        return plain("no stage can work on parts of its input");
+    }
+    if jobs < 2 {
+        return plain("there is one CPU to use");
+    }
+    let Some(bytes) = input_bytes else {
+        let why = "its input is not over after the first part".to_owned();
+        return Decision { parallel: true, why, ..Decision::default() };
+    };
+    let commands: Vec<_> = plan
+        .steps
+        .iter()
+        .flat_map(|step| match step {
+            Step::Serial(_) => &[],
+            Step::Parallel(group) => group.serial.as_slice(),
+        })
+        .collect();
+    let rates = commands.iter().map(|command| rate(&command.program, &command.arguments));
+    let cpu = rates.sum::<f64>() * bytes as f64 * 1e-9;
+    let gain = cpu * (1.0 - 1.0 / jobs as f64);
+    let cost = OVERHEAD + START * (commands.len() * jobs) as f64;
+    let parallel = gain > 2.0 * cost;
+    let verdict = if parallel { "" } else { "not " };
+    let why = format!(
+        "{:.0} ms of CPU time are expected, which is {verdict}worth the {:.0} ms that it costs to \
+         work on parts",
+        cpu * 1e3,
+        cost * 1e3
+    );
+    Decision { parallel, why, input_bytes, expected_cpu_seconds: Some(cpu) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contend_record::run::{Combine, Command, Cut, Group, Guard, Records, Source, StatusRule};
+
+    fn plan(program: &str, argument: &str) -> Plan {
+        let command = Command {
+            stage: 0,
+            variables: Vec::new(),
+            program: program.to_owned(),
+            arguments: vec![argument.to_owned()],
+            status: StatusRule::Zero,
+            input: None,
+            sorts: false,
+        };
+        let group = Group {
+            serial: vec![command.clone()],
+            cut: Cut::between(Records::Lines),
+            guard: Guard::NONE,
+            each: vec![command],
+            combine: Combine::Concatenate,
+            any_order: false,
+            may_fail: false,
+        };
+        let steps = vec![Step::Parallel(group)];
+        Plan { stages: Vec::new(), source: Source::Standard, steps }
+    }
+
+    #[test]
+    fn small_inputs_run_plain_unless_the_command_is_slow() {
+        assert!(!decide(&plan("grep", "x"), Some(100_000), 2).parallel);
+        assert!(decide(&plan("grep", "x"), Some(100_000_000), 2).parallel);
+        assert!(decide(&plan("grep", "\\(.\\)\\1"), Some(1_000_000), 2).parallel);
+        assert!(decide(&plan("grep", "x"), None, 2).parallel);
+        assert!(!decide(&plan("grep", "x"), Some(100_000_000), 1).parallel);
+        let serial = Plan { steps: Vec::new(), ..plan("grep", "x") };
+        assert!(!decide(&serial, Some(100_000_000), 2).parallel);
+    }
+}

@@ -1,0 +1,95 @@
+//! What was decided for a run, and what came of it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Plan;
+use crate::Host;
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "contend.run/1";
+
+/// A pipeline that was run, or would be.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunRecord {
+    /// `contend.run/1`.
+    pub schema: String,
+    /// The pipeline's text as given.
+    pub command: String,
+    /// When it started: UTC, RFC 3339.
+    pub started_at: String,
+    /// The plan; null where only a shell can run the text.
+    pub plan: Option<Plan>,
+    /// Whether the plan is carried out.
+    pub decision: Decision,
+    /// How many parts are worked on at the same time.
+    pub jobs: usize,
+    /// Memory that may be used for data, in bytes.
+    pub memory_bytes: u64,
+    /// What came of it; null if it was not run.
+    pub outcome: Option<Outcome>,
+    /// The machine.
+    pub host: Host,
+}
+
+/// Whether a plan is carried out, or the pipeline runs plain.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Decision {
+    /// Parts are worked on at the same time.
+    pub parallel: bool,
+    /// Why, in a sentence for people.
+    pub why: String,
+    /// The size of the input, where it is known before.
+    pub input_bytes: Option<u64>,
+    /// CPU time that the stages are expected to need, from typical rates of their commands.
+    pub expected_cpu_seconds: Option<f64>,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Outcome {
+    /// The pipeline's exit status, as the shell would return it.
+    pub exit_code: i32,
+    /// From the start to the end of the last command.
+    pub wall_seconds: f64,
+    /// CPU time of contend itself.
+    pub own_cpu_seconds: f64,
+    /// The most memory that contend itself used at one time, in bytes.
+    pub own_max_rss_bytes: u64,
+    /// The most memory that one command used at one time, in bytes.
+    pub command_max_rss_bytes: u64,
+    /// Bytes of the input that were handed out in parts.
+    pub input_bytes: u64,
+    /// Why something had to be done in one piece after all, if it had.
+    pub in_one_piece: Vec<String>,
+    /// The stages, first to last.
+    pub stages: Vec<StageOutcome>,
+    /// How the output compares with that of the original (`--check`).
+    pub check: Option<Check>,
+}
+
+/// What came of one stage.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StageOutcome {
+    /// Its place, from 1.
+    pub index: usize,
+    /// Its exit status; of several parts together.
+    pub exit_code: i32,
+    /// CPU time of its commands.
+    pub cpu_seconds: f64,
+    /// How often commands were started for it.
+    pub starts: u64,
+}
+
+/// How an output compares with the original's.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    /// Every byte and the exit status are the same.
+    pub same: bool,
+    /// Where the first byte differs, from 0; null if none does.
+    pub first_difference: Option<u64>,
+    /// The original's exit status.
+    pub exit_code: i32,
+    /// What the original took.
+    pub wall_seconds: f64,
+}
