@@ -4,6 +4,7 @@
 use super::awk::Awk;
 use super::options::{Options, Table};
 use super::sed::Sed;
+use super::sed::script::{Command, Delimiters, Function, Script};
 use super::{Simple, Word, cut, grep, head, sed, sort, wc};
 
 /// Programs none of whose options writes anywhere else or starts another program, and which give
@@ -70,14 +71,23 @@ pub fn is_pure(simple: &Simple) -> bool {
     }
 }
 
-/// A script of nothing but addresses and commands that move lines about: no file and no command
-/// can be named in it.
+/// A script that names no file and no command, and has no loops.
 fn plain_script(simple: &Simple, options: &Options) -> bool {
-    let first = options.operands.first().map(|&index| simple.arguments[index].text.as_str());
-    let scripts: Vec<&str> =
-        if options.has('e') { options.values('e').collect() } else { first.into_iter().collect() };
-    let plain = |c: char| c.is_ascii_digit() || " ,;$!{}+~pdqnNPDhHgGx=".contains(c);
-    !scripts.is_empty() && scripts.iter().all(|script| script.chars().all(plain))
+    let is_plain = |command: &Command| match &command.function {
+        Function::Substitute(s) => !s.execute && s.file.is_none(),
+        // The name would be another one where the input is.
+        Function::Plain(letter) => *letter != 'F',
+        Function::Open
+        | Function::Close
+        | Function::Transliterate(..)
+        | Function::Text(..)
+        | Function::Quit(..)
+        | Function::List(_) => true,
+        _ => false,
+    };
+    sed::given(simple, options, |_| None)
+        .and_then(|(text, _)| Script::read(&text, Delimiters::Certain).ok())
+        .is_some_and(|script| script.commands.iter().all(is_plain))
 }
 
 /// Where a pipeline's first stage takes its input from.
@@ -201,6 +211,8 @@ mod tests {
             "sed 5q",
             "sed -n '$p'",
             "sed p",
+            "sed '/a/{s/x/y/gp;h}; $!d; y/a/b/; l 5'",
+            "sed '/x/a w f'",
             "awk '{ n += $1 } END { print n }' f",
             "jq -c .a",
             "tr -s a",
@@ -231,6 +243,13 @@ mod tests {
             "./sort f",
             "/tmp/cat f",
             "sed -n '/x/w f'",
+            "sed 's/x/y/w f'",
+            "sed 'r f'",
+            "sed '5e date'",
+            "sed ':a;s/x/y/;ta'",
+            "sed F f",
+            "sed 's/[/]w f/x/'",
+            "sed '{p'",
         ] {
             assert!(!is_pure(&simple(text)), "{text}");
         }

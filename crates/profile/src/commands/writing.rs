@@ -1,6 +1,7 @@
 //! Which commands are asked to write files or to start programs, where that is told by their
 //! options, their operands or their script.
 
+use super::sed::script::{Delimiters, Script};
 use super::{Simple, Word};
 
 /// Whether a command of a known name is asked to write files or to start programs; better one
@@ -60,7 +61,7 @@ const LARGEST_SCRIPT: u64 = 1 << 20;
 
 /// What a file holds that an option names; nothing where it cannot be read, which the command
 /// then cannot either.
-fn script_file(name: &str) -> Option<String> {
+pub(super) fn script_file(name: &str) -> Option<String> {
     let small = |data: &std::fs::Metadata| data.is_file() && data.len() <= LARGEST_SCRIPT;
     std::fs::metadata(name).ok().filter(small)?;
     std::fs::read_to_string(name).ok()
@@ -193,127 +194,16 @@ fn sed_option(text: &str) -> Option<Option<(char, Option<&str>)>> {
     }
 }
 
+/// Stands in a script for what the shell puts there while it runs.
+const UNKNOWN: char = '\u{fffd}';
+
 /// Whether a sed script writes to a file or executes something, or cannot be read. A delimiter
 /// between brackets is one for some old seds only.
 fn script_reaches_out(script: &str) -> bool {
-    let read = |brackets| Script { rest: script, brackets }.reaches_out();
-    read(true) != Some(false) || read(false) == Some(true)
-}
-
-/// A sed script that is read to see where its commands stand.
-struct Script<'a> {
-    rest: &'a str,
-    /// Delimiters between brackets do not count.
-    brackets: bool,
-}
-
-impl Script<'_> {
-    fn reaches_out(&mut self) -> Option<bool> {
-        while let Some(c) = self.next() {
-            match c {
-                // Addresses and blanks; a variable of the shell may stand for either.
-                c if c.is_ascii_digit() || c.is_whitespace() || ",;$!{}+~\u{fffd}".contains(c) => {}
-                '/' => self.skip_address('/')?,
-                '\\' => {
-                    let delimiter = self.next()?;
-                    self.skip_address(delimiter)?;
-                }
-                '=' | 'd' | 'D' | 'F' | 'g' | 'G' | 'h' | 'H' | 'l' | 'L' | 'n' | 'N' | 'p'
-                | 'P' | 'q' | 'Q' | 'x' | 'z' => {}
-                ':' | 'b' | 't' | 'T' | 'v' => {
-                    self.rest = self.rest.trim_start_matches([' ', '\t']);
-                    let ends = |c: char| c.is_whitespace() || c == ';' || c == '}';
-                    self.rest = &self.rest[self.rest.find(ends).unwrap_or(self.rest.len())..];
-                }
-                '#' | 'r' | 'R' => drop(self.line()),
-                'a' | 'i' | 'c' => while goes_on(self.line()) && !self.rest.is_empty() {},
-                'w' | 'W' if is_output(self.line()) => {}
-                'y' | 's' => {
-                    let delimiter = self.next()?;
-                    self.skip_to(delimiter, self.brackets && c == 's')?;
-                    self.skip_to(delimiter, false)?;
-                    if c == 's' && self.flags_reach_out()? {
-                        return Some(true);
-                    }
-                }
-                'e' | 'w' | 'W' => return Some(true),
-                _ => return None,
-            }
-        }
-        Some(false)
-    }
-
-    /// Whether the flags behind `s` name a file or execute; `None` where they are not known.
-    fn flags_reach_out(&mut self) -> Option<bool> {
-        let is_flag = |c: char| c.is_ascii_digit() || "gpIiMm\u{fffd}".contains(c);
-        self.rest = self.rest.trim_start_matches(is_flag);
-        match self.rest.chars().next() {
-            Some('w') => {
-                self.next();
-                Some(!is_output(self.line()))
-            }
-            Some('e') => Some(true),
-            Some(c) if !c.is_whitespace() && !";}#".contains(c) => None,
-            _ => Some(false),
-        }
-    }
-
-    fn skip_address(&mut self, delimiter: char) -> Option<()> {
-        self.skip_to(delimiter, self.brackets)?;
-        self.rest = self.rest.trim_start_matches(['I', 'M']);
-        Some(())
-    }
-
-    /// Skips to behind the delimiter.
-    fn skip_to(&mut self, delimiter: char, brackets: bool) -> Option<()> {
-        loop {
-            match self.next()? {
-                c if c == delimiter => return Some(()),
-                '\\' => drop(self.next()?),
-                '[' if brackets => self.skip_bracket()?,
-                _ => {}
-            }
-        }
-    }
-
-    /// Skips to behind the `]` that ends a bracket expression.
-    fn skip_bracket(&mut self) -> Option<()> {
-        self.rest = self.rest.strip_prefix('^').unwrap_or(self.rest);
-        // A `]` that stands first is one of the characters.
-        self.rest = self.rest.strip_prefix(']').unwrap_or(self.rest);
-        loop {
-            match (self.next()?, self.rest.chars().next()?) {
-                (']', _) => return Some(()),
-                ('[', kind @ (':' | '.' | '=')) => {
-                    let end = self.rest[1..].find(&format!("{kind}]"))? + 3;
-                    self.rest = &self.rest[end..];
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// What is left of the line.
-    fn line(&mut self) -> &str {
-        let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
-        self.rest = rest;
-        line
-    }
-
-    fn next(&mut self) -> Option<char> {
-        let c = self.rest.chars().next()?;
-        self.rest = &self.rest[c.len_utf8()..];
-        Some(c)
-    }
-}
-
-/// Whether the text of `a`, `i` or `c` goes on behind this line.
-fn goes_on(line: &str) -> bool {
-    (line.len() - line.trim_end_matches('\\').len()) % 2 == 1
-}
-
-fn is_output(file: &str) -> bool {
-    ["/dev/stdout", "/dev/stderr"].contains(&file.trim())
+    // What is not known can be a number or a part of a text, but no command.
+    let known = script.replace(UNKNOWN, "1");
+    let read = |delimiters| Script::read(&known, delimiters).map(|script| script.reaches_out());
+    read(Delimiters::Shielded) != Ok(false) || read(Delimiters::Everywhere) == Ok(true)
 }
 
 #[cfg(test)]
@@ -352,6 +242,28 @@ mod tests {
             "sed -n -f@/w.sed f",
         ] {
             assert!(writes(text), "{text}");
+        }
+    }
+    #[test]
+    fn a_sed_script_that_is_not_understood_counts_as_writing() {
+        let writes = |script: &str| {
+            let arguments = vec![Word::new("-e"), Word::new(script), Word::new("f")];
+            writes_by_itself(&Simple { arguments, ..simple("sed") })
+        };
+        for script in [
+            "p",
+            "\u{fffd}p",
+            "1,\u{fffd}d",
+            "s/\u{fffd}/\u{fffd}/\u{fffd}",
+            "r \u{fffd}",
+            "w /dev/stderr",
+        ] {
+            assert!(!writes(script), "{script}");
+        }
+        for script in
+            ["\u{fffd}", "/x/\u{fffd}", "w \u{fffd}", "s/a/b/w\u{fffd}", "k", "{p", "bx", "a"]
+        {
+            assert!(writes(script), "{script}");
         }
     }
 }

@@ -1,5 +1,13 @@
-//! `sed`: its script, read far enough to tell whether it treats every line for itself.
+//! `sed`: its script, and whether it treats every line for itself.
+//!
+//! `script.rs` is a whole script as data, `parse.rs` its only reader. [`Sed`] is a command whose
+//! script is so plain that rewrites may take it apart.
 
+mod brackets;
+mod parse;
+pub mod script;
+
+use self::script::{Address, Delimiters, Function, Regex, Script, Selection, Substitution};
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
@@ -9,6 +17,7 @@ pub(crate) const TABLE: Table = Table {
         ("quiet", 'n'),
         ("silent", 'n'),
         ("expression", 'e'),
+        ("file", 'f'),
         ("regexp-extended", 'E'),
         ("separate", 's'),
         ("unbuffered", 'u'),
@@ -81,22 +90,17 @@ impl Sed {
         if !options.has_only("neErz") {
             return None;
         }
-        let mut operands = options.operands.iter().map(|&index| simple.arguments[index].clone());
-        let scripts: Vec<String> = if options.has('e') {
-            options.values('e').map(str::to_owned).collect()
-        } else {
-            vec![operands.next()?.text]
-        };
-        let script = scripts.join("\n");
-        if script.starts_with("#n") {
-            return None;
-        }
+        let (text, files) = given(simple, &options, |_| None)?;
+        let script = Script::read(&text, Delimiters::Certain).ok()?;
+        let commands: Option<Vec<_>> =
+            script.commands.iter().map(|command| plain_command(&text, command)).collect();
+        let commands = commands.filter(|commands| !commands.is_empty() && !script.quiet)?;
         Some(Self {
-            commands: Script { rest: &script }.commands()?,
+            commands,
             quiet: options.has('n'),
             extended: options.has('E') || options.has('r'),
             null_data: options.has('z'),
-            files: operands.collect(),
+            files,
         })
     }
 
@@ -155,184 +159,79 @@ impl Sed {
     }
 }
 
-/// The rest of a script.
-struct Script<'a> {
-    rest: &'a str,
+/// The script and the files that a command is given. `None` if there is no script, or one in a file
+/// that `contents` does not give.
+pub(super) fn given(
+    simple: &Simple,
+    options: &Options,
+    contents: impl Fn(&str) -> Option<String>,
+) -> Option<(String, Vec<Word>)> {
+    let mut operands = options.operands.iter().map(|&index| simple.arguments[index].clone());
+    let mut parts = Vec::new();
+    for (letter, value) in &options.given {
+        match (letter, value) {
+            ('e', Some(text)) => parts.push(text.clone()),
+            ('f', Some(file)) => {
+                let text = contents(file)?;
+                parts.push(text.strip_suffix('\n').map(str::to_owned).unwrap_or(text));
+            }
+            _ => {}
+        }
+    }
+    if parts.is_empty() {
+        parts.push(operands.next()?.text);
+    }
+    Some((parts.join("\n"), operands.collect()))
 }
 
-impl Script<'_> {
-    fn commands(mut self) -> Option<Vec<Command>> {
-        let mut commands = Vec::new();
-        loop {
-            self.rest = self.rest.trim_start_matches([' ', '\t', '\n', ';']);
-            if self.rest.is_empty() {
-                return (!commands.is_empty()).then_some(commands);
-            }
-            let before = self.rest;
-            let (address, action) = self.command()?;
-            let text = before[..before.len() - self.rest.len()].trim_end().to_owned();
-            // It is written into one line with others.
-            if text.contains('\n') {
-                return None;
-            }
-            commands.push(Command { text, address, action });
-            let after = self.rest.trim_start_matches([' ', '\t']);
-            if !(after.is_empty() || after.starts_with([';', '\n'])) {
-                return None;
-            }
+/// A command that stays on its line and stands on one line of the script.
+fn plain_command(script: &str, command: &script::Command) -> Option<Command> {
+    let text = script[command.place.clone()].to_owned();
+    let address = match &command.selection {
+        Selection::All if !command.negated => None,
+        Selection::One(Address::Regex(regex)) if !regex.ignores_case => Some(plain_regex(regex)?),
+        _ => return None,
+    };
+    let action = match &command.function {
+        Function::Substitute(substitution) => plain_substitution(substitution)?,
+        Function::Transliterate(from, to) => {
+            let (from, to) = (from.clone(), to.clone());
+            (!makes_lines(&from) && !makes_lines(&to))
+                .then_some(Action::Transliterate { from, to })?
         }
-    }
+        Function::Plain('d') => Action::Delete,
+        // A line that is kept by `/x/!p` is not one that matches.
+        Function::Plain('p') if !command.negated => Action::Print,
+        _ => return None,
+    };
+    // It is written into one line with others.
+    (!text.contains('\n')).then_some(Command { text, address, action })
+}
 
-    fn command(&mut self) -> Option<(Option<String>, Action)> {
-        let address = self.address()?;
-        self.skip_blanks();
-        let mut negated = false;
-        while self.take('!') {
-            negated = true;
-            self.skip_blanks();
-        }
-        if negated && address.is_none() {
-            return None;
-        }
-        let letter = self.next()?;
-        let action = match letter {
-            's' => self.substitution()?,
-            'y' => self.transliteration()?,
-            'd' => Action::Delete,
-            // A line that is kept by `/x/!p` is not one that matches.
-            'p' if !negated => Action::Print,
-            _ => return None,
-        };
-        Some((address, action))
-    }
+/// The text of an expression that all seds read alike. An empty one stands for the one that was
+/// used last, which fusing would change.
+fn plain_regex(regex: &Regex) -> Option<String> {
+    let is_plain = !regex.text.is_empty() && !regex.multiline && !regex.has_odd_brackets;
+    (is_plain && is_local(&regex.text)).then(|| regex.text.clone())
+}
 
-    /// A regular expression, if there is one; a line number, `$` or a range is not read.
-    #[expect(clippy::option_option, reason = "no address is no failure")]
-    fn address(&mut self) -> Option<Option<String>> {
-        let delimiter = match self.rest.chars().next()? {
-            '/' => '/',
-            '\\' => {
-                self.next();
-                self.rest.chars().next()?
-            }
-            '0'..='9' | '$' | '+' | '~' => return None,
-            _ => return Some(None),
-        };
-        self.next();
-        let expression = self.until(delimiter, true)?;
-        // An empty one stands for the one that was used last, which fusing would change.
-        if expression.is_empty() || !is_local(&expression) {
-            return None;
-        }
-        if self.take('I') || self.rest.starts_with(',') || self.rest.starts_with('M') {
-            return None;
-        }
-        self.skip_blanks();
-        (!self.rest.starts_with(',')).then_some(Some(expression))
+fn plain_substitution(s: &Substitution) -> Option<Action> {
+    if s.print || s.execute || s.file.is_some() || makes_lines(&s.replacement) {
+        return None;
     }
+    let number = s.number.map(|number| number.to_string()).unwrap_or_default();
+    let letters = [(s.global, "g"), (s.regex.ignores_case, "I")];
+    let letters = letters.into_iter().filter(|(is_set, _)| *is_set).map(|(_, letter)| letter);
+    Some(Action::Substitute {
+        pattern: plain_regex(&s.regex)?,
+        replacement: s.replacement.clone(),
+        flags: number + &letters.collect::<String>(),
+    })
+}
 
-    fn substitution(&mut self) -> Option<Action> {
-        let delimiter = self.delimiter()?;
-        let pattern = self.until(delimiter, true)?;
-        let replacement = self.until(delimiter, false)?;
-        let end = self
-            .rest
-            .find(|c: char| !(c.is_ascii_digit() || "gIi".contains(c)))
-            .unwrap_or(self.rest.len());
-        let (flags, rest) = self.rest.split_at(end);
-        let flags = flags.to_owned();
-        self.rest = rest;
-        let makes_lines = replacement.contains('\n')
-            || has_escape(&replacement, &['n', 'o', 'd', 'x', 'c', '\n']);
-        (!pattern.is_empty() && is_local(&pattern) && !makes_lines).then_some(Action::Substitute {
-            pattern,
-            replacement,
-            flags,
-        })
-    }
-
-    fn transliteration(&mut self) -> Option<Action> {
-        let delimiter = self.delimiter()?;
-        let from = self.until(delimiter, false)?;
-        let to = self.until(delimiter, false)?;
-        let touches_lines =
-            |text: &str| text.contains('\n') || has_escape(text, &['n', 'o', 'd', 'x', 'c', '\n']);
-        (!touches_lines(&from) && !touches_lines(&to)).then_some(Action::Transliterate { from, to })
-    }
-
-    fn delimiter(&mut self) -> Option<char> {
-        self.next().filter(|&c| c != '\n' && c != '\\')
-    }
-
-    /// Everything before the delimiter, which is skipped; escapes stay as written. Within
-    /// brackets of a regular expression the delimiter is a character like others.
-    fn until(&mut self, delimiter: char, expression: bool) -> Option<String> {
-        let mut text = String::new();
-        while let Some(c) = self.next() {
-            match c {
-                c if c == delimiter => return Some(text),
-                '\\' => {
-                    text.push('\\');
-                    text.push(self.next()?);
-                }
-                '[' if expression => {
-                    text.push('[');
-                    text.push_str(&self.bracket(delimiter)?);
-                }
-                c => text.push(c),
-            }
-        }
-        None
-    }
-
-    /// The rest of a bracket expression with its `]`. One that holds the delimiter, a class or
-    /// a backslash is read differently by different seds.
-    fn bracket(&mut self, delimiter: char) -> Option<String> {
-        let mut text = String::new();
-        if self.take('^') {
-            text.push('^');
-        }
-        if self.take(']') {
-            text.push(']');
-        }
-        loop {
-            match self.next()? {
-                c if c == delimiter => return None,
-                '\\' | '\n' => return None,
-                '[' if self.rest.starts_with(':') => {
-                    let end = self.rest.find(":]")? + 2;
-                    let (class, rest) = self.rest.split_at(end);
-                    text.push('[');
-                    text.push_str(class);
-                    self.rest = rest;
-                }
-                '[' if self.rest.starts_with(['.', '=']) => return None,
-                ']' => {
-                    text.push(']');
-                    return Some(text);
-                }
-                c => text.push(c),
-            }
-        }
-    }
-
-    fn next(&mut self) -> Option<char> {
-        let c = self.rest.chars().next()?;
-        self.rest = &self.rest[c.len_utf8()..];
-        Some(c)
-    }
-
-    fn take(&mut self, wanted: char) -> bool {
-        let found = self.rest.starts_with(wanted);
-        if found {
-            self.next();
-        }
-        found
-    }
-
-    fn skip_blanks(&mut self) {
-        self.rest = self.rest.trim_start_matches([' ', '\t']);
-    }
+/// Whether a replacement or a string of `y` may hold a line break, or any character by its number.
+fn makes_lines(text: &str) -> bool {
+    text.contains('\n') || has_escape(text, &['n', 'o', 'd', 'x', 'c', '\n'])
 }
 
 /// Whether an expression cannot match a line break, which a pattern space of one line has not

@@ -1,0 +1,344 @@
+//! A whole script of GNU `sed`, as data.
+//!
+//! Commands stand one after the other, with `{` and `}` among them, as `sed` itself keeps them:
+//! nothing here is nested, however deep the blocks are.
+
+use std::ops::Range;
+
+use super::parse::Reader;
+
+/// A script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    /// Its first line is `#n`, which means what `-n` means.
+    pub quiet: bool,
+    /// Its commands in their order, without remarks. Blocks are closed and labels are there.
+    pub commands: Vec<Command>,
+}
+
+/// Why a script is not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the script cannot be read: {reason} (byte {at})")]
+pub struct Unread {
+    /// The byte of the script that was come to, from 0.
+    pub at: usize,
+    /// What is wrong, or not certain.
+    pub reason: &'static str,
+}
+
+/// Whether a delimiter counts that stands between the brackets of a regular expression. Seds
+/// do not agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delimiters {
+    /// Where that makes a difference, the script is not read.
+    Certain,
+    /// It is a character like others.
+    Shielded,
+    /// It ends the expression.
+    Everywhere,
+}
+
+/// A command with what selects it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The bytes of the script that it takes up, from its address to before what ends it.
+    pub place: Range<usize>,
+    /// The lines that it is for.
+    pub selection: Selection,
+    /// It is for all others instead (`!`).
+    pub negated: bool,
+    /// What it does.
+    pub function: Function,
+}
+
+/// The lines that a command is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// All.
+    All,
+    /// Those that an address matches.
+    One(Address),
+    /// From one that matches to the end.
+    Range(Address, End),
+}
+
+/// An address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// A line's number; 0 only at the beginning of a range.
+    Line(u64),
+    /// `first~step`.
+    Step {
+        /// The first line.
+        first: u64,
+        /// Lines from one to the next, at least 1.
+        step: u64,
+    },
+    /// `$`.
+    Last,
+    /// `/re/` or `\cREc`.
+    Regex(Regex),
+}
+
+impl Address {
+    fn regex(&self) -> Option<&Regex> {
+        match self {
+            Self::Regex(regex) => Some(regex),
+            _ => None,
+        }
+    }
+}
+
+/// Where a range ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// Where an address matches.
+    Address(Address),
+    /// `+N`: so many lines later.
+    Later(u64),
+    /// `~N`: at a line whose number is a multiple.
+    Multiple(u64),
+}
+
+/// A regular expression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Regex {
+    /// As it stands in the script, without its delimiters. An empty one is the one that was used
+    /// last.
+    pub text: String,
+    /// What it stands between.
+    pub delimiter: char,
+    /// `I`.
+    pub ignores_case: bool,
+    /// `M`.
+    pub multiline: bool,
+    /// It has a backslash, `[.` or `[=` between brackets.
+    pub has_odd_brackets: bool,
+}
+
+/// What a command does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Function {
+    /// `{`.
+    Open,
+    /// `}`.
+    Close,
+    /// `:label`.
+    Label(String),
+    /// `b`, `t` or `T`, with the label; without one to the end of the script.
+    Branch(char, String),
+    /// `s`.
+    Substitute(Substitution),
+    /// `y`, with both strings as written.
+    Transliterate(String, String),
+    /// `a`, `i` or `c`, with the text as written.
+    Text(char, String),
+    /// `r` or `R`, with the file.
+    ReadFile(char, String),
+    /// `w` or `W`, with the file.
+    WriteFile(char, String),
+    /// `q` or `Q`, with the exit status.
+    Quit(char, Option<u64>),
+    /// `l`, with the length of its lines.
+    List(Option<u64>),
+    /// `e`, with the command as written; without one the pattern space is executed.
+    Execute(String),
+    /// `v`, with the version.
+    Version(String),
+    /// One of `=dDFgGhHnNpPxz`.
+    Plain(char),
+}
+
+/// `s`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Substitution {
+    /// What is replaced.
+    pub regex: Regex,
+    /// What takes its place, as written.
+    pub replacement: String,
+    /// `g`.
+    pub global: bool,
+    /// The match that is replaced, from 1.
+    pub number: Option<u64>,
+    /// `p`.
+    pub print: bool,
+    /// `e`.
+    pub execute: bool,
+    /// The file of `w`.
+    pub file: Option<String>,
+}
+
+impl Script {
+    /// Reads a script; several of `-e` and `-f` are joined by a newline.
+    ///
+    /// That a script is read does not mean that `sed` takes it: regular expressions are not
+    /// looked into.
+    ///
+    /// # Errors
+    ///
+    /// What GNU `sed` 4.8 would not take, and what versions read differently.
+    pub fn read(text: &str, delimiters: Delimiters) -> Result<Self, Unread> {
+        let quiet = text == "#n" || text.starts_with("#n\n");
+        let reader = Reader::new(text, delimiters);
+        if text.starts_with("#n") && !quiet {
+            return Err(reader.fail("some take `#n` with more behind it for `-n`"));
+        }
+        Ok(Self { quiet, commands: reader.commands()? })
+    }
+
+    /// Whether it writes to a file or executes something. What goes to the script's own output
+    /// or to standard error does not count.
+    pub fn reaches_out(&self) -> bool {
+        let is_output = |file: &str| ["/dev/stdout", "/dev/stderr"].contains(&file.trim());
+        self.commands.iter().any(|command| match &command.function {
+            Function::Execute(_) => true,
+            Function::WriteFile(_, file) => !is_output(file),
+            Function::Substitute(s) => s.execute || s.file.as_ref().is_some_and(|f| !is_output(f)),
+            _ => false,
+        })
+    }
+
+    /// All its regular expressions, in their order.
+    pub fn expressions(&self) -> impl Iterator<Item = &Regex> {
+        self.commands.iter().flat_map(|command| {
+            let [from, to] = match &command.selection {
+                Selection::All => [None, None],
+                Selection::Range(address, End::Address(end)) => [Some(address), Some(end)],
+                Selection::One(address) | Selection::Range(address, _) => [Some(address), None],
+            };
+            let own = match &command.function {
+                Function::Substitute(substitution) => Some(&substitution.regex),
+                _ => None,
+            };
+            [from.and_then(Address::regex), to.and_then(Address::regex), own].into_iter().flatten()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<Command> {
+        Script::read(text, Delimiters::Certain).unwrap_or_else(|e| panic!("{text}: {e}")).commands
+    }
+
+    fn regex(text: &str, delimiter: char) -> Regex {
+        let text = text.to_owned();
+        Regex { text, delimiter, ignores_case: false, multiline: false, has_odd_brackets: false }
+    }
+
+    #[test]
+    fn addresses_are_read() {
+        let line = Address::Line;
+        let re = |text| Address::Regex(regex(text, '/'));
+        let one = Selection::One;
+        let range = |from, to| Selection::Range(from, End::Address(to));
+        let step = |first, step| Address::Step { first, step };
+        let any_case = Regex { ignores_case: true, ..regex("a", '/') };
+        let both = Regex { multiline: true, ..any_case.clone() };
+        for (text, selection) in [
+            ("p", Selection::All),
+            ("5p", one(line(5))),
+            ("$ p", one(Address::Last)),
+            ("2~3p", one(step(2, 3))),
+            ("0~4p", one(step(0, 4))),
+            ("2 ~ 0p", one(line(2))),
+            ("/a b/p", one(re("a b"))),
+            ("/a/Ip", one(Address::Regex(any_case))),
+            ("/a/ M I p", one(Address::Regex(both))),
+            ("\\,a/b,p", one(Address::Regex(regex("a/b", ',')))),
+            ("/a\\/b/p", one(re("a\\/b"))),
+            ("1,3p", range(line(1), line(3))),
+            ("1 , $p", range(line(1), Address::Last)),
+            ("0,/a/p", range(line(0), re("a"))),
+            ("/a/,/b/p", range(re("a"), re("b"))),
+            ("2,1~2p", range(line(2), step(1, 2))),
+            ("/a/,+3p", Selection::Range(re("a"), End::Later(3))),
+            ("$,~4p", Selection::Range(Address::Last, End::Multiple(4))),
+        ] {
+            let commands = read(text);
+            assert_eq!((commands.len(), &commands[0].selection), (1, &selection), "{text}");
+        }
+        let negated = |text: &str| read(text)[0].negated;
+        assert!(negated("/a/! p") && negated("$!{p}") && !negated("/!/p"));
+    }
+
+    #[test]
+    fn functions_are_read() {
+        let text = |letter, text: &str| Function::Text(letter, text.to_owned());
+        let branch = |letter, label: &str| Function::Branch(letter, label.to_owned());
+        let label = |label: &str| Function::Label(label.to_owned());
+        let execute = |command: &str| Function::Execute(command.to_owned());
+        let transliterate = Function::Transliterate("a\\/b".to_owned(), "c;d".to_owned());
+        let plain = Function::Plain;
+        for (script, functions) in [
+            ("{p}", vec![Function::Open, plain('p'), Function::Close]),
+            ("p;;\n =#x;d\nd", vec![plain('p'), plain('='), plain('d')]),
+            (": a;tb;T\nb a;:b", {
+                vec![label("a"), branch('t', "b"), branch('T', ""), branch('b', "a"), label("b")]
+            }),
+            ("{b}", vec![Function::Open, branch('b', ""), Function::Close]),
+            ("a  x y;p}\np", vec![text('a', "x y;p}"), plain('p')]),
+            ("a\\\nx\\\ny\np", vec![text('a', "x\\\ny"), plain('p')]),
+            ("c\\  x", vec![text('c', "  x")]),
+            ("i\\\n\np", vec![text('i', ""), plain('p')]),
+            ("r a b;p\np", vec![Function::ReadFile('r', "a b;p".to_owned()), plain('p')]),
+            ("W f}", vec![Function::WriteFile('W', "f}".to_owned())]),
+            ("q5;Q", vec![Function::Quit('q', Some(5)), Function::Quit('Q', None)]),
+            ("l 3;l", vec![Function::List(Some(3)), Function::List(None)]),
+            ("e date\ne", vec![execute("date"), execute("")]),
+            ("v 4.2", vec![Function::Version("4.2".to_owned())]),
+            ("y/a\\/b/c;d/", vec![transliterate]),
+        ] {
+            let read: Vec<_> = read(script).into_iter().map(|command| command.function).collect();
+            assert_eq!(read, functions, "{script}");
+        }
+    }
+
+    #[test]
+    fn flags_are_read() {
+        let plain = Substitution {
+            regex: regex("a", '/'),
+            replacement: "b\\\nc".to_owned(),
+            global: false,
+            number: None,
+            print: false,
+            execute: false,
+            file: None,
+        };
+        let all = Substitution {
+            regex: Regex { ignores_case: true, multiline: true, ..regex("a", '/') },
+            global: true,
+            number: Some(12),
+            print: true,
+            execute: true,
+            file: Some("f;p".to_owned()),
+            ..plain.clone()
+        };
+        for (flags, expected) in [("", plain), ("g12 pIMew f;p\n", all)] {
+            let function = read(&format!("{{s/a/b\\\nc/{flags}}}")).swap_remove(1).function;
+            assert_eq!(function, Function::Substitute(expected), "{flags}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_or_not_certain_is_not_read() {
+        const WRONG: &str = "0p|0,5p|+1p|1,p|1,+p|/a/!!p|!|1|/a|p p|p\r|{p}p|{|}|{p}}|1}|1:a|:|\
+            :a b|:a#x|:a;:a|bx|b a}|1,2q|q 5 6|l x|s/a/b|s/a\nb/x/|s/a/x\ny/|s/a/b/gg|s/a/b/0|\
+            s/a/b/x|s/a/b/12 3|s\na\nb\n|s\\a\\b\\|sxaxbx|séaébé|y/a/b|y/a/b/g|a|a\np|a\\\n|w|\
+            r |s/a/b/w|L|k|1#|99999999999999999999p|s/[/]/b/|a x\\|a\\|#no|\u{a0}p";
+        for text in WRONG.split('|') {
+            assert!(Script::read(text, Delimiters::Certain).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn delimiters_between_brackets_are_read_as_is_wanted() {
+        let reaches = |text, delimiters| Script::read(text, delimiters).map(|s| s.reaches_out());
+        assert_eq!(reaches("s/[/]/x/;p", Delimiters::Shielded), Ok(false));
+        assert!(reaches("s/[/]/x/;p", Delimiters::Everywhere).is_err());
+        assert_eq!(reaches("s/[/]/w f/", Delimiters::Shielded), Ok(false));
+        assert_eq!(reaches("s/[/]/w f/", Delimiters::Everywhere), Ok(true));
+    }
+}
