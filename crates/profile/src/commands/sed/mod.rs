@@ -1,11 +1,14 @@
 //! `sed`: its script, and whether it treats every line for itself.
 //!
 //! `script.rs` is a whole script as data, `parse.rs` its only reader. [`Sed`] is a command whose
-//! script is so plain that rewrites may take it apart.
+//! script is so plain that rewrites may take it apart; `state.rs` proves of any script that it does
+//! not look beyond its line, and `letters.rs` tells what can become of characters.
 
 mod brackets;
+mod letters;
 mod parse;
 pub mod script;
+pub mod state;
 
 use self::script::{Address, Delimiters, Function, Regex, Script, Selection, Substitution};
 use super::options::{Options, Table};

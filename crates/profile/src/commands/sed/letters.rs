@@ -1,0 +1,297 @@
+//! What a script's texts can do to characters: which bytes an escape stands for, and whether a
+//! regular expression matches whole characters only.
+
+use super::brackets::bracket;
+use super::script::Regex;
+
+/// A piece of a replacement, of a text or of a string of `y`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// A character that stands for itself.
+    Character(char),
+    /// A byte that is given by its number, or as `\cX`.
+    Byte(u8),
+    /// Another letter behind a backslash.
+    Escaped(char),
+    /// It is not certain what this is.
+    Uncertain,
+}
+
+impl Piece {
+    /// Whether it is this byte, or may be.
+    pub(super) fn may_be(self, byte: u8) -> bool {
+        match self {
+            Self::Character(c) => c == char::from(byte),
+            Self::Byte(own) => own == byte,
+            Self::Escaped('n' | '\n') => byte == b'\n',
+            Self::Escaped(_) => false,
+            Self::Uncertain => true,
+        }
+    }
+
+    /// Whether it may be a part of a character only.
+    pub(super) fn may_be_part(self) -> bool {
+        match self {
+            Self::Byte(byte) => !byte.is_ascii(),
+            Self::Uncertain => true,
+            _ => false,
+        }
+    }
+}
+
+/// The pieces of a text.
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        let piece;
+        (piece, rest) = if c == '\\' { escape(rest) } else { (Piece::Character(c), rest) };
+        pieces.push(piece);
+    }
+    pieces
+}
+
+/// What stands behind a backslash, and what follows it.
+fn escape(text: &str) -> (Piece, &str) {
+    let Some(letter) = text.chars().next() else { return (Piece::Uncertain, text) };
+    let rest = &text[letter.len_utf8()..];
+    match letter {
+        'd' => number(letter, rest, 10, 3),
+        'o' => number(letter, rest, 8, 3),
+        'x' => number(letter, rest, 16, 2),
+        'c' => match rest.bytes().next() {
+            Some(byte) if byte.is_ascii_graphic() && byte != b'\\' => {
+                (Piece::Byte(byte.to_ascii_uppercase() ^ 0x40), &rest[1..])
+            }
+            _ => (Piece::Uncertain, rest),
+        },
+        _ => (Piece::Escaped(letter), rest),
+    }
+}
+
+/// A byte's number with at most so many digits.
+fn number(letter: char, text: &str, base: u32, most: usize) -> (Piece, &str) {
+    let digits = text.chars().take(most).take_while(|c| c.is_digit(base)).count();
+    let (number, rest) = text.split_at(digits);
+    match u32::from_str_radix(number, base) {
+        Ok(number) => (Piece::Byte(number.to_le_bytes()[0]), rest),
+        Err(_) => (Piece::Escaped(letter), rest),
+    }
+}
+
+/// How regular expressions are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Syntax {
+    /// They are extended ones.
+    pub(super) extended: bool,
+    /// Characters may have several bytes, as in UTF-8; otherwise every byte is one.
+    pub(super) multibyte: bool,
+}
+
+/// Whether what a substitution takes out of whole characters may leave parts of them.
+///
+/// In an empty match behind others, GNU `sed` passes over one byte, not one character: an
+/// expression has to be one that matches no empty string but at an end of the text.
+pub(super) fn may_cut(regex: &Regex, repeats: bool, syntax: Syntax) -> bool {
+    let read = Expression::read(regex, syntax);
+    let may_stop_within = repeats || !syntax.multibyte;
+    read.is_none_or(|read| !read.is_anchored && !read.has_needed && may_stop_within)
+}
+
+/// What is known of an expression that matches whole characters only.
+#[derive(Debug, Default)]
+struct Expression {
+    /// It matches at the beginning of a line only, or at its end.
+    is_anchored: bool,
+    /// Something in it has to match at least one character.
+    has_needed: bool,
+}
+
+impl Expression {
+    /// `None` if it may match parts of characters, or if that is not certain.
+    fn read(regex: &Regex, syntax: Syntax) -> Option<Self> {
+        // An escaped delimiter is a sign of the expression's language, or is not.
+        if is_sign(regex.delimiter) && regex.text.contains(&format!("\\{}", regex.delimiter)) {
+            return None;
+        }
+        let mut read = Self::default();
+        let (mut depth, mut rest, mut alternates) = (0_usize, regex.text.as_str(), false);
+        while !rest.is_empty() {
+            let first = rest.len() == regex.text.len();
+            let (token, behind) = token(rest, syntax)?;
+            let quantifier = Quantifier::read(behind, syntax)?;
+            rest = quantifier.behind;
+            match token {
+                Token::Open => depth += 1,
+                Token::Close => depth = depth.checked_sub(1)?,
+                Token::Alternative => alternates |= depth == 0,
+                Token::Start | Token::End | Token::Several if quantifier.is_there => return None,
+                Token::Start => read.is_anchored |= first,
+                Token::End => read.is_anchored |= rest.is_empty() && depth == 0,
+                Token::Zero => {}
+                Token::Some | Token::Several => {
+                    read.has_needed |= depth == 0 && quantifier.is_needed;
+                }
+            }
+        }
+        let unknown = Self::default();
+        Some(if alternates { unknown } else { read })
+    }
+}
+
+/// A part of an expression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Token {
+    Open,
+    Close,
+    Alternative,
+    Start,
+    End,
+    /// It matches no characters, or what was matched before.
+    Zero,
+    /// One character.
+    Some,
+    /// One character that the expression sees as several.
+    Several,
+}
+
+fn is_sign(c: char) -> bool {
+    r"\.[]*^$+?(){}|&".contains(c)
+}
+
+/// The first token; `None` if it may match a part of a character.
+fn token(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
+    let c = text.chars().next()?;
+    let rest = &text[c.len_utf8()..];
+    match c {
+        '\\' => escaped(rest, syntax),
+        '[' => {
+            let (inner, behind) = bracket(rest)?;
+            let is_whole = inner.is_ascii() && !inner.starts_with('^') || syntax.multibyte;
+            (is_whole && !has_number(inner)).then_some((Token::Some, behind))
+        }
+        '.' => syntax.multibyte.then_some((Token::Some, rest)),
+        '^' => Some((Token::Start, rest)),
+        '$' => Some((Token::End, rest)),
+        '(' if syntax.extended => Some((Token::Open, rest)),
+        ')' if syntax.extended => Some((Token::Close, rest)),
+        '|' if syntax.extended => Some((Token::Alternative, rest)),
+        // At the beginning it is a character or an error.
+        '*' => None,
+        '+' | '?' | '{' if syntax.extended => None,
+        c if c.is_ascii() || syntax.multibyte => Some((Token::Some, rest)),
+        _ => Some((Token::Several, rest)),
+    }
+}
+
+/// Whether there may be a byte's number between brackets.
+fn has_number(inner: &str) -> bool {
+    ["\\d", "\\o", "\\x", "\\c"].iter().any(|number| inner.contains(number))
+}
+
+fn escaped(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
+    let c = text.chars().next()?;
+    let rest = &text[c.len_utf8()..];
+    let token = match c {
+        '(' if !syntax.extended => Token::Open,
+        ')' if !syntax.extended => Token::Close,
+        '|' if !syntax.extended => Token::Alternative,
+        '+' | '?' | '{' if !syntax.extended => return None,
+        '1'..='9' | 'b' | '<' | '>' => Token::Zero,
+        // Within a character there may be places that are no border of a word.
+        'B' | '`' | '\'' => return None,
+        'W' | 'S' => return syntax.multibyte.then_some((Token::Some, rest)),
+        'd' | 'o' | 'x' | 'c' => {
+            let (piece, rest) = escape(text);
+            let Piece::Byte(byte) = piece else { return None };
+            let plain = byte.is_ascii_alphanumeric() || byte.is_ascii_control();
+            return plain.then_some((Token::Some, rest));
+        }
+        c if c.is_ascii() => Token::Some,
+        _ => return None,
+    };
+    Some((token, rest))
+}
+
+/// How often a token may be there.
+struct Quantifier<'a> {
+    is_there: bool,
+    /// At least once.
+    is_needed: bool,
+    behind: &'a str,
+}
+
+impl<'a> Quantifier<'a> {
+    /// Reads all of them that stand here; `None` if one does not end.
+    fn read(text: &'a str, syntax: Syntax) -> Option<Self> {
+        let mut read = Self { is_there: false, is_needed: true, behind: text };
+        loop {
+            let text = read.behind;
+            let (sign, rest) = match text.strip_prefix('\\') {
+                Some(rest) if !syntax.extended && rest.starts_with(['+', '?', '{']) => {
+                    rest.split_at(1)
+                }
+                None if text.starts_with('*') => text.split_at(1),
+                None if syntax.extended && text.starts_with(['+', '?', '{']) => text.split_at(1),
+                _ => return Some(read),
+            };
+            read.is_there = true;
+            read.behind = rest;
+            if sign == "{" {
+                let end = if syntax.extended { "}" } else { "\\}" };
+                let (numbers, behind) = rest.split_once(end)?;
+                read.is_needed &= numbers.starts_with(|c: char| ('1'..='9').contains(&c));
+                read.behind = behind;
+            } else {
+                read.is_needed &= sign == "+";
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::script::{Delimiters, Script};
+    use super::*;
+
+    fn cuts(expression: &str, repeats: bool, multibyte: bool) -> bool {
+        let text = format!("/{expression}/d");
+        let script = Script::read(&text, Delimiters::Certain).expect("a script");
+        let regex = script.expressions().next().expect("one").clone();
+        may_cut(&regex, repeats, Syntax { extended: true, multibyte })
+    }
+
+    #[test]
+    fn escapes_are_bytes() {
+        let read = |text| pieces(text);
+        assert_eq!(read("\\x41b"), [Piece::Byte(0x41), Piece::Character('b')]);
+        assert_eq!(read("\\d0101"), [Piece::Byte(10), Piece::Character('1')]);
+        assert_eq!(read("\\o377"), [Piece::Byte(255)]);
+        assert_eq!(read("\\cj\\c@"), [Piece::Byte(10), Piece::Byte(0)]);
+        assert_eq!(
+            read("\\xg\\\\"),
+            [Piece::Escaped('x'), Piece::Character('g'), Piece::Escaped('\\')]
+        );
+        assert_eq!(read("\\cé")[0], Piece::Uncertain);
+        assert!(read("\\n")[0].may_be(b'\n') && read("\\\n")[0].may_be(b'\n'));
+    }
+
+    #[test]
+    fn expressions_that_match_whole_characters_are_known() {
+        for whole in ["a", "^ *", " +$", "[a-z]+", "é", "a{2,}b?", "(a|b)*c", "\\bx", "\\x1b[0-9]*"]
+        {
+            assert!(!cuts(whole, true, true), "{whole}");
+            assert!(!cuts(whole, true, false), "{whole}");
+        }
+        for empty in ["x*", "(a)*", "a?b*", "x{0,3}", "a|b", "\\B", "^*", "\\b"] {
+            assert!(cuts(empty, true, true), "{empty}");
+        }
+        for byte in [".", "[^a]", "é+", "[é]", "\\W", "x*", "\\xc3"] {
+            assert!(cuts(byte, false, false), "{byte}");
+        }
+        for once in [".", "x*", "[^a]", "é+", "a|b"] {
+            assert!(!cuts(once, false, true), "{once}");
+        }
+    }
+}
