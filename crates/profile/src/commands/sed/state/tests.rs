@@ -2,6 +2,7 @@ use super::super::super::tests::simple;
 use super::*;
 
 mod parts;
+mod soup;
 
 fn proved(text: &str) -> Result<PerRecord, String> {
     per_record(text, Mode { multibyte: true, ..Mode::default() }).map_err(|why| why.to_string())

@@ -1,0 +1,127 @@
+//! Scripts that nobody would write: what the reader takes them for is what `sed` does.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::super::super::script::{Delimiters, Function, Script};
+use super::super::{Mode, per_record};
+use super::parts::{input, is_gnu_sed, parts, run};
+
+/// Scraps that begin, end or hide commands. There are no loops in them.
+const SCRAPS: &[&str] = &[
+    "s/a/b/",
+    "s/",
+    "/",
+    "/",
+    "s|",
+    "|",
+    "y/a/b/",
+    "y/",
+    "a",
+    "b",
+    "[",
+    "]",
+    "[^",
+    "[[:alpha:]]",
+    "\\",
+    "\\/",
+    "\\n",
+    "\n",
+    "\n",
+    ";",
+    "{",
+    "}",
+    "p",
+    "d",
+    "g",
+    "2",
+    "I",
+    "M",
+    "!",
+    ",",
+    "$",
+    "~",
+    "+",
+    "#",
+    "#n\n",
+    " ",
+    "w f",
+    "w",
+    "e",
+    "W",
+    "=",
+    "l",
+    "q",
+    "x",
+    "G",
+    "z",
+    "a x\n",
+    "i\\\n",
+    "c\\",
+    "/a/",
+    "\\,",
+    "\\,b,",
+    "&",
+    "*",
+    ".",
+    "^",
+    ":",
+];
+
+fn soup() -> impl Strategy<Value = String> {
+    vec(select(SCRAPS), 1..9).prop_map(|scraps| scraps.concat())
+}
+
+/// Whether `sed` finds nothing in a script that writes to files or executes, wherever it is.
+fn passes_sandbox(script: &str) -> bool {
+    let output = std::process::Command::new("sed")
+        .args(["--sandbox", "-e", script])
+        .env("LC_ALL", "C")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("sed");
+    !String::from_utf8_lossy(&output.stderr).contains("sandbox")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 1500,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(21),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn no_command_is_hidden(script in soup()) {
+        let names_file = |function: &Function| {
+            matches!(function, Function::WriteFile(..) | Function::ReadFile(..))
+        };
+        for delimiters in [Delimiters::Certain, Delimiters::Shielded] {
+            let Ok(read) = Script::read(&script, delimiters) else { continue };
+            let names_files = read.commands.iter().any(|command| names_file(&command.function));
+            if is_gnu_sed() && !names_files && !read.reaches_out() {
+                prop_assert!(passes_sandbox(&script));
+            }
+        }
+    }
+
+    #[test]
+    fn soup_is_proved_only_where_parts_give_what_the_whole_gives(
+        script in soup(),
+        input in input(),
+        cuts in vec(any::<bool>(), 1..6),
+        (extended, multibyte) in any::<(bool, bool)>(),
+    ) {
+        let mode = Mode { extended, multibyte, ..Mode::default() };
+        if !is_gnu_sed() || per_record(&script, mode).is_err() {
+            return Ok(());
+        }
+        let (whole, _) = run(&script, mode, &input);
+        let joined: Vec<u8> = parts(&input, b'\n', &cuts)
+            .into_iter()
+            .flat_map(|part| run(&script, mode, &part).0)
+            .collect();
+        prop_assert_eq!(joined, whole);
+    }
+}
