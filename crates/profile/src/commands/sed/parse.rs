@@ -228,11 +228,10 @@ impl<'a> Reader<'a> {
 
     /// What stands behind `s`, `y` or the backslash of an address.
     fn delimiter(&mut self) -> Read<char> {
-        let takes_any = self.delimiters != Delimiters::Certain;
         match self.next() {
             // `\1` or `\n` would be two things at once.
             Some(c) if c.is_ascii_graphic() && c != '\\' || c == ' ' => {
-                if c.is_ascii_alphanumeric() && !takes_any {
+                if c.is_ascii_alphanumeric() {
                     return Err(self.fail("a letter or digit is the delimiter"));
                 }
                 Ok(c)

@@ -32,7 +32,7 @@ pub struct Unread {
 pub enum Delimiters {
     /// Where that makes a difference, the script is not read.
     Certain,
-    /// It is a character like others.
+    /// It is a character like others, as GNU `sed` has it.
     Shielded,
     /// It ends the expression.
     Everywhere,
@@ -340,5 +340,6 @@ mod tests {
         assert!(reaches("s/[/]/x/;p", Delimiters::Everywhere).is_err());
         assert_eq!(reaches("s/[/]/w f/", Delimiters::Shielded), Ok(false));
         assert_eq!(reaches("s/[/]/w f/", Delimiters::Everywhere), Ok(true));
+        assert!(reaches("s1a1b1", Delimiters::Everywhere).is_err(), "no delimiter, but a digit");
     }
 }

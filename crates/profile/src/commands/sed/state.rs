@@ -97,7 +97,7 @@ pub fn of_command(
 /// What looks beyond a record, or is not certain.
 pub fn per_record(text: &str, mode: Mode) -> Result<PerRecord, Why> {
     let script =
-        Script::read(text, Delimiters::Certain).map_err(|unread| Why(unread.to_string()))?;
+        Script::read(text, Delimiters::Shielded).map_err(|unread| Why(unread.to_string()))?;
     let proof = Proof { script: &script, text, mode };
     for command in &script.commands {
         let reason = proof.addresses(command).or_else(|| proof.function(command));
