@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::{Command as Program, Stdio};
+use std::sync::LazyLock;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -122,9 +123,17 @@ pub(super) fn run(script: &str, mode: Mode, input: &[u8]) -> (Vec<u8>, bool) {
     (output.stdout, output.status.success())
 }
 
+/// Whether `sed` is GNU's; it is asked once.
 pub(super) fn is_gnu_sed() -> bool {
-    let output = Program::new("sed").arg("--version").output();
-    output.is_ok_and(|output| output.stdout.starts_with(b"sed (GNU sed)"))
+    static IS_GNU: LazyLock<bool> = LazyLock::new(|| {
+        let output = Program::new("sed").arg("--version").output();
+        let is_gnu = output.is_ok_and(|output| output.stdout.starts_with(b"sed (GNU sed)"));
+        if !is_gnu {
+            let _ = writeln!(std::io::stderr(), "SKIPPED sed::state: there is no GNU sed");
+        }
+        is_gnu
+    });
+    *IS_GNU
 }
 
 /// What `per_record` says of what was written for a single record.
@@ -165,7 +174,6 @@ proptest! {
         (quiet, extended, null_data, multibyte) in any::<(bool, bool, bool, bool)>(),
     ) {
         if !is_gnu_sed() {
-            println!("SKIPPED: there is no GNU sed");
             return Ok(());
         }
         let mode = Mode { quiet, extended, null_data, names_files: false, multibyte };
