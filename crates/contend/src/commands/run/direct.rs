@@ -176,7 +176,12 @@ fn carry_out(
     let (sender, done) = mpsc::channel();
     let execution = {
         let (launcher, tally, plan) = (Arc::clone(&launcher), Arc::clone(&tally), plan.clone());
-        let settings = Settings { jobs: how.jobs, memory: how.memory, part_bytes: how.part_bytes };
+        let settings = Settings {
+            jobs: how.jobs,
+            memory: how.memory,
+            part_bytes: how.part_bytes,
+            folder: std::env::temp_dir(),
+        };
         move || {
             let prefix = Mutex::new(prefix);
             let local = Local { settings, launcher: &launcher, tally: &tally, prefix };

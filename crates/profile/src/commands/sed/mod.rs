@@ -164,7 +164,7 @@ impl Sed {
 
 /// The script and the files that a command is given. `None` if there is no script, or one in a file
 /// that `contents` does not give.
-pub(super) fn given(
+pub(crate) fn given(
     simple: &Simple,
     options: &Options,
     contents: impl Fn(&str) -> Option<String>,

@@ -52,7 +52,7 @@ pub struct PerRecord {
 /// Why a script is not known to treat every record for itself: what is in it that looks further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Why(String);
+pub struct Why(pub String);
 
 /// Proves it of a command. `contents` gives the text of a script's file, as the command would
 /// find it. Files that the command names are for the caller to look at.

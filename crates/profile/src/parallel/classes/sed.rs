@@ -1,21 +1,42 @@
-//! `sed`: scripts that treat each line for itself.
+//! `sed`: scripts that treat each record for itself.
 
-use contend_record::run::Records;
+use contend_record::run::{ByteSet, Records};
 
 use super::{Class, Finding, Output, PerRecord, Subject};
-use crate::commands::sed::Sed;
-use crate::rewrite::environment::Maker;
+use crate::commands::options::Options;
+use crate::commands::sed::state::{self, Why};
+use crate::commands::sed::{TABLE, given};
+use crate::rewrite::environment::{Encoding, Maker};
+
+/// A script's file is read if it is no larger, in bytes.
+const LARGEST_SCRIPT: u64 = 1 << 20;
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
     subject.is_by(Maker::Gnu)?;
-    subject.encoding()?;
-    let sed = Sed::read(subject.simple).ok_or("its script may look beyond a line")?;
-    if sed.files.iter().any(|file| file.text != "-") || sed.files.len() > 1 {
+    let multibyte = subject.encoding()? == Encoding::Utf8;
+    let proof = state::of_command(subject.simple, multibyte, contents);
+    let proof = proof.map_err(|Why(why)| why)?;
+    let options = Options::read(&subject.simple.arguments, &TABLE).unwrap_or_default();
+    let files = given(subject.simple, &options, contents).map(|(_, files)| files);
+    if files.is_none_or(|files| files.iter().any(|file| file.text != "-") || files.len() > 1) {
         return Err("it reads files that it names itself".into());
     }
-    let records = if sed.null_data { Records::Nul } else { Records::Lines };
-    let output = Output { records: Some(records), ..Output::ANYTHING };
+    let records = if options.has('z') { Records::Nul } else { Records::Lines };
+    let adds = if proof.writes_at_most_its_line {
+        ByteSet::from_iter([records.separator()])
+    } else {
+        ByteSet::of(|byte| byte != 0 || proof.may_write_nul || records == Records::Nul)
+    };
+    let output =
+        Output { records: Some(records), keeps_utf8: !proof.may_split_characters, adds, map: None };
+    // A script that sed itself does not accept makes it fail at its start.
     Ok(Class::PerRecord(PerRecord { output, may_fail: true, ..PerRecord::new(records) }))
+}
+
+fn contents(name: &str) -> Option<String> {
+    let data = std::fs::metadata(name).ok()?;
+    let small = data.is_file() && data.len() <= LARGEST_SCRIPT;
+    small.then(|| std::fs::read_to_string(name).ok()).flatten()
 }
 
 #[cfg(test)]
@@ -29,11 +50,14 @@ mod tests {
             "sed -n /x/p",
             "sed -E 's/(a|b)/&&/;/c/d'",
             "sed -z s/a/b/",
+            "sed ':a;s/^(\\([^)]*\\))/\\1/;ta'",
+            "sed '/x/{s/a/b/;p}'",
         ]);
         all_opaque(&[
-            ("sed -n 2p", "beyond a line"),
-            ("sed =", "beyond a line"),
-            ("sed N", "beyond a line"),
+            ("sed -n 2p", "counts lines"),
+            ("sed =", "line numbers"),
+            ("sed N", "next line"),
+            ("sed '$d'", "last"),
             ("sed s/a/b/ f", "names itself"),
         ]);
     }

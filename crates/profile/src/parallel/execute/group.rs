@@ -18,6 +18,7 @@ use super::merge::{Equal, merge};
 use super::numbers;
 use super::ordered::{self, Ending};
 use super::sink::Sink;
+use super::sorted;
 use super::{Context, GroupError};
 
 /// Runs a group.
@@ -32,7 +33,15 @@ pub(super) fn run(
 ) -> Result<(), GroupError> {
     let parts = Parts::new(context.launcher, input, &group.cut, &group.guard);
     let mut sink = Sink::new(output);
+    let sorting = sorted::task(group).filter(|_| group.any_order);
     let in_parts = match &group.combine {
+        _ if let Some(task) = &sorting => {
+            if sorted::run(task, context, &parts, &mut sink)? {
+                None
+            } else {
+                Some(sink)
+            }
+        }
         Combine::Concatenate | Combine::Adjoin { .. } => in_order(group, context, &parts, sink)?,
         Combine::Through(command) if !group.any_order => {
             through(group, command, context, &parts, sink)?

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -23,6 +24,8 @@ pub struct Settings {
     pub memory: u64,
     /// The size of parts in bytes, where it is given.
     pub part_bytes: Option<usize>,
+    /// Where sorting keeps what does not fit into memory.
+    pub folder: PathBuf,
 }
 
 /// Carries out plans with processes of this machine. They live no longer than the thread that
@@ -164,6 +167,7 @@ impl Local<'_> {
             jobs: self.settings.jobs,
             memory: self.settings.memory,
             part_bytes: self.settings.part_bytes,
+            folder: &self.settings.folder,
         };
         group::run(group, &context, input, output)?;
         // Whoever reads on from the same file finds its end, as behind any other command.

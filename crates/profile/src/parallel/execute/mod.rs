@@ -14,9 +14,12 @@ mod ordered;
 mod sequence;
 mod sink;
 mod size;
+mod sorted;
+mod sorter;
 mod tally;
 
 use std::io;
+use std::path::Path;
 
 use contend_record::run::Plan;
 
@@ -89,11 +92,18 @@ struct Context<'a> {
     memory: u64,
     /// The size of parts, where it is given.
     part_bytes: Option<usize>,
+    /// Where sorting keeps what does not fit into memory.
+    folder: &'a Path,
 }
 
 impl Context<'_> {
     /// How much output may wait for its turn, in bytes.
     fn held_bytes(&self) -> usize {
-        usize::try_from(self.memory / 2).unwrap_or(usize::MAX)
+        usize::try_from(self.memory / 4).unwrap_or(usize::MAX)
+    }
+
+    /// How much a worker may keep for sorting, in bytes.
+    fn sorting_bytes(&self) -> usize {
+        usize::try_from(self.memory / (2 * self.jobs as u64)).unwrap_or(usize::MAX)
     }
 }

@@ -1,0 +1,301 @@
+//! A group that ends with a sort by bytes, which is done here.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use contend_record::run::{ByteOrder, Combine, Command, Group};
+
+use super::input::{Part, Parts, Rest, Taken};
+use super::instance::{BLOCK, Instance, Take};
+use super::merge::{Equal, merge};
+use super::sequence::{Joint, Sequence, Stopped};
+use super::sorter::{Entry, Kind, Sorted, Sorter, write};
+use super::{Context, GroupError};
+
+/// How much is handed to a worker at a time, in bytes.
+const PIECE: usize = 1 << 20;
+/// About so much is merged at a time, in bytes.
+const RANGE: usize = 1 << 20;
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Task<'g> {
+    /// What comes before the sort.
+    before: &'g [Command],
+    sort: &'g Command,
+    kind: Kind,
+    /// Only so many lines of the beginning are wanted.
+    first: Option<u64>,
+}
+
+/// What a group is to do, if it ends with a sort by bytes.
+pub(super) fn task(group: &Group) -> Option<Task<'_>> {
+    let (kind, first) = match &group.combine {
+        Combine::Merge(merge) => {
+            let order = merge.by_bytes?;
+            let equal = if order.unique { Equal::One } else { Equal::Kept };
+            (Kind { order, equal }, merge.first)
+        }
+        Combine::Counts { reverse } => {
+            let order = ByteOrder { reverse: *reverse, unique: false, separator: b'\n' };
+            (Kind { order, equal: Equal::Counted }, None)
+        }
+        _ => return None,
+    };
+    let at = group.each.iter().rposition(|command| command.sorts)?;
+    Some(Task { before: &group.each[..at], sort: &group.each[at], kind, first })
+}
+
+/// Sorts what the commands before the sort make of the input. `false` if all has to be done again.
+///
+/// # Errors
+/// When the input cannot be read, the output not be written, or there is no room.
+pub(super) fn run(
+    task: &Task<'_>,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    output: &mut (impl Take + Send),
+) -> Result<bool, GroupError> {
+    let sorted = thread::scope(|scope| {
+        let workers: Vec<_> =
+            (0..context.jobs).map(|_| scope.spawn(|| gather(task, context, parts))).collect();
+        let ends = workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        ends.collect::<Vec<_>>().into_iter().collect::<Result<Vec<_>, _>>()
+    });
+    let mut sorted: Vec<Sorted> = match sorted {
+        Err(GroupError::Failed(_)) if parts.can_be_read_again() => return Ok(false),
+        sorted => sorted?,
+    };
+    if parts.is_stopped() {
+        return Ok(false);
+    }
+    if parts.has_rest() {
+        sorted.push(gather_rest(task, context, parts.rest())?);
+    }
+    context.tally.done_here(task.sort);
+    if sorted.iter().all(|sorted| sorted.spilled.is_empty()) && task.first.is_none() {
+        merge_ranges(task.kind, context, &sorted, output)
+    } else {
+        merge_runs(task, sorted, output)
+    }
+}
+
+/// Sorts some of the parts.
+fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<Sorted, GroupError> {
+    let piece = context.part_bytes.unwrap_or(PIECE);
+    fill(task, context, || match parts.take(piece)? {
+        Taken::Unfit => {
+            if parts.can_be_read_again() {
+                parts.stop();
+            }
+            Ok(None)
+        }
+        Taken::Part(part) => Ok(Some(part.bytes)),
+        Taken::End => Ok(None),
+    })
+    .inspect_err(|_| parts.stop())
+}
+
+/// Sorts all that is left.
+fn gather_rest(
+    task: &Task<'_>,
+    context: &Context<'_>,
+    mut rest: Rest<'_>,
+) -> Result<Sorted, GroupError> {
+    fill(task, context, || {
+        let mut bytes = vec![0; BLOCK];
+        let read = io::Read::read(&mut rest, &mut bytes)?;
+        bytes.truncate(read);
+        Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    })
+}
+
+fn fill(
+    task: &Task<'_>,
+    context: &Context<'_>,
+    mut next: impl FnMut() -> io::Result<Option<Vec<u8>>>,
+) -> Result<Sorted, GroupError> {
+    let mut sorter = Sorter::new(task.kind, context.sorting_bytes(), context.folder);
+    if task.before.is_empty() {
+        while let Some(bytes) = next()? {
+            sorter.push(&bytes)?;
+        }
+        return Ok(sorter.finish()?);
+    }
+    let mut instance = None;
+    while let Some(bytes) = next()? {
+        let instance = match &mut instance {
+            Some(instance) => instance,
+            none => none.insert(Instance::start(context.launcher, task.before)?),
+        };
+        instance.feed(&bytes, &mut |bytes: &[u8]| sorter.push(bytes).map(|()| true))?;
+    }
+    if let Some(mut instance) = instance {
+        instance.drain(&mut |bytes: &[u8]| sorter.push(bytes).map(|()| true))?;
+        let ended = instance.end()?;
+        context.tally.ended(task.before, &ended);
+        if !ended.well {
+            return Err(GroupError::Failed(Box::new(ended)));
+        }
+    }
+    Ok(sorter.finish()?)
+}
+
+/// Merges what is on disk, or of which only the beginning is wanted.
+fn merge_runs(
+    task: &Task<'_>,
+    sorted: Vec<Sorted>,
+    output: &mut impl Take,
+) -> Result<bool, GroupError> {
+    let mut runs: Vec<Run> = Vec::new();
+    for Sorted { text, entries, spilled } in sorted {
+        runs.extend(spilled.into_iter().map(Run::Disk));
+        if !entries.is_empty() {
+            let unread = Vec::new();
+            runs.push(Run::Memory { kind: task.kind, text, entries: entries.into_iter(), unread });
+        }
+    }
+    merge(runs, task.kind.order, task.kind.equal, task.first, output)?;
+    Ok(true)
+}
+
+/// Sorted lines, as bytes.
+enum Run {
+    Disk(File),
+    Memory { kind: Kind, text: Vec<u8>, entries: std::vec::IntoIter<Entry>, unread: Vec<u8> },
+}
+
+impl io::Read for Run {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Disk(file) => file.read(buffer),
+            Self::Memory { kind, text, entries, unread } => {
+                while unread.len() < buffer.len() {
+                    let Some(entry) = entries.next() else { break };
+                    write(unread, *kind, entry.line(text), || entry.count(text));
+                }
+                let read = unread.len().min(buffer.len());
+                buffer[..read].copy_from_slice(&unread[..read]);
+                unread.drain(..read);
+                Ok(read)
+            }
+        }
+    }
+}
+
+/// Where the merged lines go.
+struct Merged<'a, T>(&'a mut T);
+
+impl<T: Take + Send> Joint for Merged<'_, T> {
+    fn piece(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        self.0.take(bytes)
+    }
+
+    fn part_ended(&mut self) -> io::Result<bool> {
+        Ok(true)
+    }
+}
+
+/// Merges what is in memory, in ranges on all CPUs.
+fn merge_ranges(
+    kind: Kind,
+    context: &Context<'_>,
+    sorted: &[Sorted],
+    output: &mut (impl Take + Send),
+) -> Result<bool, GroupError> {
+    let ranges = ranges(kind, sorted, context.jobs);
+    let next = AtomicUsize::new(0);
+    let sequence = Sequence::new(Merged(output), context.held_bytes(), false);
+    let merge_some = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(range) = ranges.get(index) else { return };
+            let mut slot = sequence.slot(index);
+            let runs = sorted.iter().zip(range);
+            let runs =
+                runs.map(|(run, &(start, end))| (&run.entries[start..end], run.text.as_slice()));
+            let merged = merge_range(kind, runs.collect());
+            if !slot.take(&merged) {
+                return;
+            }
+            slot.complete(Part { index, bytes: Vec::new() }, false);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..context.jobs.min(ranges.len()) {
+            scope.spawn(merge_some);
+        }
+        merge_some();
+    });
+    match sequence.finish().stopped {
+        Some(Stopped::Broken(error)) => Err(error.into()),
+        _ => Ok(true),
+    }
+}
+
+/// Places in every run between which lines are that come after those before and before those
+/// after: about as many bytes in each.
+fn ranges(kind: Kind, sorted: &[Sorted], jobs: usize) -> Vec<Vec<(usize, usize)>> {
+    let bytes: usize = sorted.iter().map(|run| run.text.len() + run.entries.len()).sum();
+    let count = (bytes / RANGE).max(jobs);
+    let Some(longest) = sorted.iter().max_by_key(|run| run.entries.len()) else {
+        return Vec::new();
+    };
+    let step = longest.entries.len().div_ceil(count).max(1);
+    let borders = longest.entries.iter().step_by(step).skip(1).map(|border| {
+        let place = |run: &Sorted| {
+            run.entries.partition_point(|entry| {
+                kind.compare((entry, &run.text), (border, &longest.text)).is_lt()
+            })
+        };
+        sorted.iter().map(place).collect::<Vec<_>>()
+    });
+    let ends = sorted.iter().map(|run| run.entries.len()).collect();
+    let borders: Vec<Vec<usize>> =
+        std::iter::once(vec![0; sorted.len()]).chain(borders).chain([ends]).collect();
+    let ranges = borders.windows(2);
+    ranges.map(|pair| pair[0].iter().copied().zip(pair[1].iter().copied()).collect()).collect()
+}
+
+/// Merges lines of some runs.
+fn merge_range(kind: Kind, mut runs: Vec<(&[Entry], &[u8])>) -> Vec<u8> {
+    let mut merged = Vec::with_capacity(RANGE + RANGE / 4);
+    // The line that was there last, and how often, where equal ones become one.
+    let mut last: Option<(&[u8], u64)> = None;
+    loop {
+        let mut best: Option<usize> = None;
+        for (index, (entries, text)) in runs.iter().enumerate() {
+            let Some(entry) = entries.first() else { continue };
+            let is_before = best.is_none_or(|best| {
+                kind.compare((entry, text), (&runs[best].0[0], runs[best].1)).is_lt()
+            });
+            if is_before {
+                best = Some(index);
+            }
+        }
+        let Some(best) = best else { break };
+        let (entries, text) = &mut runs[best];
+        let (entry, text) = (entries[0], *text);
+        *entries = &entries[1..];
+        let line = entry.line(text);
+        match kind.equal {
+            Equal::Kept => write(&mut merged, kind, line, || 1),
+            Equal::One | Equal::Counted => match &mut last {
+                Some((before, count)) if *before == line => *count += entry.count(text),
+                _ => {
+                    if let Some((before, count)) = last.replace((line, entry.count(text))) {
+                        write(&mut merged, kind, before, || count);
+                    }
+                }
+            },
+        }
+    }
+    if let Some((line, count)) = last {
+        write(&mut merged, kind, line, || count);
+    }
+    merged
+}

@@ -1,0 +1,325 @@
+//! Sorting lines by their bytes, in memory as far as it goes.
+//!
+//! An external `sort` would get its input through one pipe and give its output through another,
+//! and moves lines that are equal like all others. Here they stay where they were read; what is
+//! moved is where a line stands and its first eight bytes, which decide most comparisons. Where
+//! only one of equal lines is wanted, or how many there are, each is kept once, found by its hash.
+
+use std::cmp::Ordering;
+use std::fs::File;
+use std::hash::BuildHasher as _;
+use std::io::{self, BufWriter, Seek as _, Write};
+use std::path::Path;
+
+use contend_record::run::ByteOrder;
+use hashbrown::hash_table::Entry as Place;
+use hashbrown::{DefaultHashBuilder, HashTable};
+use memchr::{memchr, memchr_iter};
+
+use super::counted;
+use super::merge::Equal;
+
+/// No more text than this is kept, so that places have 32 bits.
+const MOST_TEXT: usize = 1 << 31;
+/// How often a line was there stands before it, in so many bytes.
+const COUNT: usize = size_of::<u64>();
+
+/// Where a line stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    /// Its first eight bytes, the first one most significant; zeros where there are less.
+    prefix: u64,
+    start: u32,
+    length: u32,
+}
+
+/// Lines that are being gathered.
+#[derive(Debug)]
+pub(super) struct Sorter<'a> {
+    kind: Kind,
+    /// Memory for lines, in bytes.
+    limit: usize,
+    folder: &'a Path,
+    text: Vec<u8>,
+    entries: Vec<Entry>,
+    /// Places among the entries, where equal lines are kept once.
+    table: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    /// The beginning of a line that has not ended.
+    unfinished: Vec<u8>,
+    /// Sorted lines that were too many, on disk.
+    spilled: Vec<File>,
+}
+
+/// What is made of lines.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kind {
+    pub order: ByteOrder,
+    pub equal: Equal,
+}
+
+/// Lines in their order.
+#[derive(Debug)]
+pub(super) struct Sorted {
+    pub text: Vec<u8>,
+    pub entries: Vec<Entry>,
+    /// Runs on disk, if they were too many; then there are none in memory.
+    pub spilled: Vec<File>,
+}
+
+impl Entry {
+    fn new(line: &[u8], start: usize) -> io::Result<Self> {
+        let mut first = [0; 8];
+        let known = line.len().min(8);
+        first[..known].copy_from_slice(&line[..known]);
+        let place = |number: usize| u32::try_from(number).map_err(io::Error::other);
+        let prefix = u64::from_be_bytes(first);
+        Ok(Self { prefix, start: place(start)?, length: place(line.len())? })
+    }
+
+    /// The line without its end.
+    pub(super) fn line<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        let start = self.start as usize;
+        &text[start..start + self.length as usize]
+    }
+
+    /// How often it was there, where that is counted.
+    pub(super) fn count(&self, text: &[u8]) -> u64 {
+        let start = self.start as usize;
+        let mut count = [0; COUNT];
+        count.copy_from_slice(&text[start - COUNT..start]);
+        u64::from_le_bytes(count)
+    }
+
+    fn count_once_more(&self, text: &mut [u8]) {
+        let count = self.count(text) + 1;
+        let start = self.start as usize;
+        text[start - COUNT..start].copy_from_slice(&count.to_le_bytes());
+    }
+
+    /// The order of two lines, each in its text.
+    fn by_bytes(&self, text: &[u8], other: &Self, other_text: &[u8]) -> Ordering {
+        self.prefix.cmp(&other.prefix).then_with(|| {
+            if self.length <= 8 && other.length <= 8 {
+                return self.length.cmp(&other.length);
+            }
+            self.line(text).cmp(other.line(other_text))
+        })
+    }
+}
+
+impl Kind {
+    /// Which of two lines comes first.
+    pub(super) fn compare(
+        self,
+        (one, text): (&Entry, &[u8]),
+        (other, other_text): (&Entry, &[u8]),
+    ) -> Ordering {
+        let order = one.by_bytes(text, other, other_text);
+        if self.order.reverse { order.reverse() } else { order }
+    }
+}
+
+impl<'a> Sorter<'a> {
+    pub(super) fn new(kind: Kind, limit: usize, folder: &'a Path) -> Self {
+        Self {
+            kind,
+            limit,
+            folder,
+            text: Vec::new(),
+            entries: Vec::new(),
+            table: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            unfinished: Vec::new(),
+            spilled: Vec::new(),
+        }
+    }
+
+    /// Takes a piece of the lines.
+    ///
+    /// # Errors
+    /// When there is no room for what does not fit into memory.
+    pub(super) fn push(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let separator = self.kind.order.separator;
+        if !self.unfinished.is_empty() {
+            let Some(end) = memchr(separator, bytes) else {
+                self.unfinished.extend_from_slice(bytes);
+                return Ok(());
+            };
+            let mut line = std::mem::take(&mut self.unfinished);
+            line.extend_from_slice(&bytes[..end]);
+            self.line(&line)?;
+            bytes = &bytes[end + 1..];
+        }
+        let mut start = 0;
+        for end in memchr_iter(separator, bytes) {
+            self.line(&bytes[start..end])?;
+            start = end + 1;
+        }
+        self.unfinished.extend_from_slice(&bytes[start..]);
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.kind.equal == Equal::Kept {
+            let start = self.add(line, 0);
+            self.entries.push(Entry::new(line, start)?);
+        } else {
+            self.line_once(line)?;
+        }
+        if self.used() > self.limit || self.text.len() > MOST_TEXT {
+            self.spill()?;
+        }
+        Ok(())
+    }
+
+    fn line_once(&mut self, line: &[u8]) -> io::Result<()> {
+        let Self { table, hasher, entries, text, .. } = self;
+        let hash = hasher.hash_one(line);
+        let is_it = |&place: &u32| entries[place as usize].line(text) == line;
+        let again = |&place: &u32| hasher.hash_one(entries[place as usize].line(text));
+        match table.entry(hash, is_it, again) {
+            Place::Occupied(found) => {
+                let place = *found.get() as usize;
+                entries[place].count_once_more(text);
+            }
+            Place::Vacant(vacant) => {
+                vacant.insert(u32::try_from(entries.len()).map_err(io::Error::other)?);
+                let start = self.add(line, 1);
+                self.entries.push(Entry::new(line, start)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a line to the text, behind how often it was there.
+    fn add(&mut self, line: &[u8], count: u64) -> usize {
+        if count > 0 {
+            self.text.extend_from_slice(&count.to_le_bytes());
+        }
+        let start = self.text.len();
+        self.text.extend_from_slice(line);
+        start
+    }
+
+    /// Memory in use, in bytes.
+    fn used(&self) -> usize {
+        // A place in the table has a byte of the hash beside it.
+        self.text.capacity()
+            + self.entries.capacity() * size_of::<Entry>()
+            + self.table.capacity() * (size_of::<u32>() + 1)
+    }
+
+    fn sort(&mut self) {
+        let Self { kind, entries, text, .. } = self;
+        entries.sort_unstable_by(|one, other| kind.compare((one, text), (other, text)));
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        self.sort();
+        let file = tempfile::tempfile_in(self.folder)?;
+        let mut writer = BufWriter::with_capacity(256 << 10, file);
+        let mut out = Vec::new();
+        for entry in &self.entries {
+            out.clear();
+            write(&mut out, self.kind, entry.line(&self.text), || entry.count(&self.text));
+            writer.write_all(&out)?;
+        }
+        let mut file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.rewind()?;
+        self.spilled.push(file);
+        self.text.clear();
+        self.entries.clear();
+        self.table.clear();
+        Ok(())
+    }
+
+    /// All lines are there.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub(super) fn finish(mut self) -> io::Result<Sorted> {
+        let last = std::mem::take(&mut self.unfinished);
+        if !last.is_empty() {
+            self.line(&last)?;
+        }
+        if self.spilled.is_empty() {
+            self.sort();
+        } else if !self.entries.is_empty() {
+            self.spill()?;
+        }
+        Ok(Sorted { text: self.text, entries: self.entries, spilled: self.spilled })
+    }
+}
+
+/// Appends a line as it is wanted.
+pub(super) fn write(out: &mut Vec<u8>, kind: Kind, line: &[u8], count: impl Fn() -> u64) {
+    if kind.equal == Equal::Counted {
+        counted::write(out, count(), line);
+    } else {
+        out.extend_from_slice(line);
+    }
+    out.push(kind.order.separator);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ORDER: ByteOrder = ByteOrder { reverse: false, unique: false, separator: b'\n' };
+
+    fn sorted(pieces: &[Vec<u8>], kind: Kind, limit: usize) -> (Vec<u8>, usize) {
+        let folder = std::env::temp_dir();
+        let mut sorter = Sorter::new(kind, limit, &folder);
+        for piece in pieces {
+            sorter.push(piece).expect("room");
+        }
+        let sorted = sorter.finish().expect("room");
+        let mut out = Vec::new();
+        for entry in &sorted.entries {
+            let count = || entry.count(&sorted.text);
+            write(&mut out, kind, entry.line(&sorted.text), count);
+        }
+        (out, sorted.spilled.len())
+    }
+
+    #[test]
+    fn counted_lines_are_kept_once() {
+        let pieces = [b"b\na".to_vec(), b"\nb\n\n".to_vec(), b"abcdefghij\nb".to_vec()];
+        let kind = Kind { order: ORDER, equal: Equal::Counted };
+        let (text, spilled) = sorted(&pieces, kind, 1 << 20);
+        let wanted = "      1 \n      1 a\n      1 abcdefghij\n      3 b\n";
+        assert_eq!((String::from_utf8_lossy(&text).as_ref(), spilled), (wanted, 0));
+    }
+
+    #[test]
+    fn what_is_too_much_goes_to_disk() {
+        let lines: Vec<u8> = (0..2000).flat_map(|n| format!("{n}\n").into_bytes()).collect();
+        let kind = Kind { order: ORDER, equal: Equal::Kept };
+        let (text, spilled) = sorted(&[lines], kind, 16 << 10);
+        assert!(text.is_empty() && spilled > 1, "{spilled}");
+    }
+
+    proptest! {
+        #[test]
+        fn lines_come_in_the_order_of_their_bytes(
+            mut lines in prop::collection::vec("[a\\x00\\x7fé]{0,11}", 0..20),
+            reverse: bool,
+            cut in 1_usize..9,
+        ) {
+            let text: Vec<u8> = lines.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect();
+            let pieces: Vec<Vec<u8>> = text.chunks(cut).map(<[u8]>::to_vec).collect();
+            let kind = |equal| Kind { order: ByteOrder { reverse, ..ORDER }, equal };
+            lines.sort();
+            if reverse {
+                lines.reverse();
+            }
+            let all: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            prop_assert_eq!(sorted(&pieces, kind(Equal::Kept), 1 << 20).0, all.into_bytes());
+            lines.dedup();
+            let one: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            prop_assert_eq!(sorted(&pieces, kind(Equal::One), 1 << 20).0, one.into_bytes());
+        }
+    }
+}
