@@ -203,15 +203,17 @@ pub struct Merge {
     /// The command that merges files; they are given as further arguments, in the order of the
     /// parts.
     pub command: Command,
-    /// The order, if it is that of the bytes of whole records.
-    pub by_bytes: Option<ByteOrder>,
+    /// The order, if it is one of whole records that needs no command.
+    pub lines: Option<LineOrder>,
     /// Only so many records of the beginning are wanted.
     pub first: Option<u64>,
 }
 
-/// An order of records by their bytes.
+/// An order of whole records: by their bytes, which are compared as numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ByteOrder {
+pub struct LineOrder {
+    /// First by the number at the beginning, as `sort -n` reads it.
+    pub numeric: bool,
     /// From the greatest to the smallest.
     pub reverse: bool,
     /// Of equal ones only the first is kept.

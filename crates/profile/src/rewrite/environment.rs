@@ -26,7 +26,7 @@ const LARGEST_PROGRAM: u64 = 16 << 20;
 const ASKED_FOR_VERSION: &[&str] = &["sort", "split"];
 
 /// Variables that say what the locale is.
-const LOCALE: &[&str] = &["LC_ALL", "LC_CTYPE", "LC_COLLATE", "LANG"];
+const LOCALE: &[&str] = &["LC_ALL", "LC_CTYPE", "LC_COLLATE", "LC_NUMERIC", "LANG"];
 /// Variables with which commands read their arguments in another way.
 const CHANGING_ARGUMENTS: &[&str] = &["POSIXLY_CORRECT", "_POSIX2_VERSION", "GREP_OPTIONS"];
 
@@ -215,6 +215,12 @@ impl Environment {
     /// code point, which in UTF-8 is the same.
     pub fn orders_by_bytes(&self, simple: &Simple) -> bool {
         let locale = self.category(simple, "LC_COLLATE");
+        is_byte_locale(locale) || ["C.UTF-8", "C.utf8"].contains(&locale)
+    }
+
+    /// Whether numbers are written as in C to this command.
+    pub fn has_plain_numbers(&self, simple: &Simple) -> bool {
+        let locale = self.category(simple, "LC_NUMERIC");
         is_byte_locale(locale) || ["C.UTF-8", "C.utf8"].contains(&locale)
     }
 

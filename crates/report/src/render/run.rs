@@ -75,7 +75,7 @@ fn how(group: &Group, plan: &Plan) -> String {
     match &group.combine {
         Combine::Concatenate => "outputs one behind the other".to_owned(),
         Combine::Adjoin { .. } => "outputs joined where equal lines meet".to_owned(),
-        Combine::Merge(merge) if merge.by_bytes.is_some() => "outputs merged by bytes".to_owned(),
+        Combine::Merge(merge) if merge.lines.is_some() => "outputs merged by bytes".to_owned(),
         Combine::Merge(_) => "outputs merged by sort -m".to_owned(),
         Combine::Counts { .. } => "counted lines merged".to_owned(),
         Combine::Numbers(_) => "numbers put together".to_owned(),

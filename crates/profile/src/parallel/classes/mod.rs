@@ -245,6 +245,11 @@ impl Subject<'_> {
         Ok(self.encoding()? == Encoding::Utf8)
     }
 
+    /// Whether it reads numbers as they are written in C.
+    fn has_plain_numbers(&self) -> bool {
+        self.environment.has_plain_numbers(self.simple)
+    }
+
     /// Whether lines are in order, and equal, to it if their bytes are.
     fn orders_by_bytes(&self) -> Result<(), Why> {
         if self.environment.orders_by_bytes(self.simple) {

@@ -1,6 +1,6 @@
 //! `sort`: sorted parts are merged in the same order.
 
-use contend_record::run::{ByteOrder, Combine, Cut, Merge, Records};
+use contend_record::run::{Combine, Cut, LineOrder, Merge, Records};
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, is_number};
 use crate::commands::options::Options;
@@ -37,6 +37,9 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     }
     let by_bytes = subject.orders_by_bytes().is_ok();
     let whole = sort.compares_whole_lines();
+    let numeric = options.has('n');
+    let plain_number = options.has_only("nrSTz\u{1}\u{2}\u{4}") && subject.has_plain_numbers();
+    let whole_order = whole || numeric && plain_number;
     // Lines that compare equal are then equal: the bytes decide where keys do not.
     let total = by_bytes && (whole || !(options.has('s') || options.has('u')));
     let records = if options.has('z') { Records::Nul } else { Records::Lines };
@@ -49,7 +52,8 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     };
     let merge = Merge {
         command: subject.command(&subject.simple.program.text, merging(&options)),
-        by_bytes: (whole && by_bytes).then(|| ByteOrder {
+        lines: (whole_order && by_bytes).then(|| LineOrder {
+            numeric,
             reverse: options.has('r'),
             unique: options.has('u'),
             separator: records.separator(),
@@ -110,20 +114,23 @@ mod tests {
 
     #[test]
     fn whole_lines_are_in_the_order_of_their_bytes() {
-        let order = |text: &str| merge(text).by_bytes;
-        let plain = ByteOrder { reverse: false, unique: false, separator: b'\n' };
+        let order = |text: &str| merge(text).lines;
+        let plain = LineOrder { numeric: false, reverse: false, unique: false, separator: b'\n' };
         assert_eq!(order("sort"), Some(plain));
         assert_eq!(order("sort -s"), Some(plain));
         assert_eq!(
             order("sort -ruz"),
-            Some(ByteOrder { reverse: true, unique: true, separator: 0 })
+            Some(LineOrder { numeric: false, reverse: true, unique: true, separator: 0 })
         );
-        assert_eq!(order("sort -n"), None);
+        assert_eq!(order("sort -n"), Some(LineOrder { numeric: true, ..plain }));
+        for text in ["sort -nu", "sort -ns", "sort -nb", "LC_NUMERIC=de_DE.UTF-8 sort -n"] {
+            assert_eq!(order(text), None, "{text}");
+        }
         assert_eq!(order("sort -k1"), None);
         let german = class_in("sort", "de_DE.UTF-8");
         let Class::Combinable(german) = german else { panic!("{german:?}") };
         let Combine::Merge(merge) = &german.combine else { panic!("{german:?}") };
-        assert!(merge.by_bytes.is_none() && !german.any_order && german.each.may_fail);
+        assert!(merge.lines.is_none() && !german.any_order && german.each.may_fail);
     }
 
     #[test]

@@ -7,14 +7,13 @@ use std::os::fd::AsRawFd as _;
 use std::process::Stdio;
 use std::thread;
 
-use contend_record::run::{ByteOrder, Combine, Command, Group, Merge};
+use contend_record::run::{Combine, Command, Group, Merge};
 use contend_sys::Pid;
 
 use super::gathered::{self, Failed, Gathered, Output};
 use super::input::{Input, Parts, Rest};
 use super::instance::{BLOCK, Ended, Instance, Take, is_well, wide_pipe};
 use super::joint::Seam;
-use super::merge::{Equal, merge};
 use super::numbers;
 use super::ordered::{self, Ending};
 use super::sink::Sink;
@@ -245,15 +244,12 @@ fn gather(
         };
         let combined = match &group.combine {
             Combine::Merge(merge) => merged(merge, context, outputs, sink),
-            Combine::Counts { reverse } => {
-                let order = ByteOrder { reverse: *reverse, unique: false, separator: b'\n' };
-                merge(outputs, order, Equal::Counted, None, sink).map_err(GroupError::from)
-            }
             Combine::Numbers(kinds) => {
                 numbers::combine(kinds, outputs, sink).map_err(GroupError::from)
             }
             Combine::Through(command) => pass_through(command, context, outputs, sink),
-            Combine::Concatenate | Combine::Adjoin { .. } => Ok(true),
+            // The one is done in order, the other sorts by itself.
+            Combine::Concatenate | Combine::Adjoin { .. } | Combine::Counts { .. } => Ok(true),
         };
         combined.map(|_| true)
     })
@@ -265,10 +261,6 @@ fn merged(
     outputs: Vec<Output>,
     sink: &mut Sink,
 ) -> Result<bool, GroupError> {
-    if let Some(order) = how.by_bytes {
-        let equal = if order.unique { Equal::One } else { Equal::Kept };
-        return Ok(merge(outputs, order, equal, how.first, sink)?);
-    }
     let mut ready = Vec::new();
     for output in outputs {
         ready.push(output.ready()?);

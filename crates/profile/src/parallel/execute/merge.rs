@@ -3,22 +3,11 @@
 use std::cmp::Ordering;
 use std::io::{self, Read};
 
-use contend_record::run::ByteOrder;
 use memchr::memchr;
 
 use super::counted;
 use super::instance::{BLOCK, Take};
-
-/// What is done with equal lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Equal {
-    /// All are kept.
-    Kept,
-    /// One is kept.
-    One,
-    /// Lines begin with how often they were there, which is added up.
-    Counted,
-}
+use super::order::{Equal, Kind};
 
 /// A sorted output that is being read.
 struct Run<R> {
@@ -101,18 +90,18 @@ impl<R: Read> Run<R> {
 /// When an output cannot be read or is not what it should be, or taking fails.
 pub(super) fn merge<R: Read>(
     inputs: Vec<R>,
-    order: ByteOrder,
-    equal: Equal,
+    kind: Kind,
     first: Option<u64>,
     output: &mut impl Take,
 ) -> io::Result<bool> {
+    let Kind { order, equal } = kind;
     let counted = equal == Equal::Counted;
     let mut runs: Vec<Run<R>> = inputs.into_iter().map(Run::new).collect();
     // The runs that have a line, the one with the first line last.
     let mut waiting: Vec<usize> = Vec::new();
     for index in (0..runs.len()).rev() {
         if runs[index].next(order.separator, counted)? {
-            insert(&runs, &mut waiting, index, order.reverse);
+            insert(&runs, &mut waiting, index, kind);
         }
     }
     let mut merged = Merged { block: Vec::new(), last: None, count: 0, equal, left: first };
@@ -128,7 +117,7 @@ pub(super) fn merge<R: Read>(
             waiting.pop();
         } else if waiting.len() > 1 {
             waiting.pop();
-            insert(&runs, &mut waiting, index, order.reverse);
+            insert(&runs, &mut waiting, index, kind);
         }
     }
     merged.end_counted();
@@ -136,11 +125,10 @@ pub(super) fn merge<R: Read>(
 }
 
 /// Puts a run where it belongs by its line; of equal ones the earlier run comes first.
-fn insert<R: Read>(runs: &[Run<R>], waiting: &mut Vec<usize>, index: usize, reverse: bool) {
+fn insert<R: Read>(runs: &[Run<R>], waiting: &mut Vec<usize>, index: usize, kind: Kind) {
     let key = runs[index].key();
     let place = waiting.iter().rposition(|&other| {
-        let order = runs[other].key().cmp(key);
-        let order = if reverse { order.reverse() } else { order };
+        let order = kind.compare(runs[other].key(), key);
         order == Ordering::Greater || order == Ordering::Equal && other > index
     });
     waiting.insert(place.map_or(0, |place| place + 1), index);
@@ -200,18 +188,20 @@ impl Merged {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use contend_record::run::LineOrder;
     use proptest::prelude::*;
 
-    const ORDER: ByteOrder = ByteOrder { reverse: false, unique: false, separator: b'\n' };
+    const ORDER: LineOrder =
+        LineOrder { numeric: false, reverse: false, unique: false, separator: b'\n' };
 
-    fn merged(inputs: &[&str], order: ByteOrder, equal: Equal, first: Option<u64>) -> String {
+    fn merged(inputs: &[&str], order: LineOrder, equal: Equal, first: Option<u64>) -> String {
         let mut text = Vec::new();
         let inputs: Vec<_> = inputs.iter().map(|input| input.as_bytes()).collect();
         let mut take = |bytes: &[u8]| {
             text.extend_from_slice(bytes);
             Ok(true)
         };
-        assert!(merge(inputs, order, equal, first, &mut take).expect("sorted lines"));
+        assert!(merge(inputs, Kind { order, equal }, first, &mut take).expect("sorted lines"));
         String::from_utf8(text).expect("text")
     }
 
@@ -224,7 +214,7 @@ mod tests {
         let counted = ["      2 a\n      1 b\n", "      3 a\n"];
         assert_eq!(merged(&counted, ORDER, Equal::Counted, None), "      5 a\n      1 b\n");
         assert_eq!(merged(&counted, ORDER, Equal::Counted, Some(1)), "      5 a\n");
-        let reverse = ByteOrder { reverse: true, ..ORDER };
+        let reverse = LineOrder { reverse: true, ..ORDER };
         assert_eq!(merged(&["c\na\n", "b\n"], reverse, Equal::Kept, None), "c\nb\na\n");
     }
 

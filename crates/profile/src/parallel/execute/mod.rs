@@ -10,6 +10,7 @@ mod joint;
 mod local;
 mod merge;
 mod numbers;
+mod order;
 mod ordered;
 mod sequence;
 mod sink;

@@ -5,13 +5,14 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use contend_record::run::{ByteOrder, Combine, Command, Group};
+use contend_record::run::{Combine, Command, Group, LineOrder};
 
 use super::input::{Part, Parts, Rest, Taken};
 use super::instance::{BLOCK, Instance, Take};
-use super::merge::{Equal, merge};
+use super::merge::merge;
+use super::order::{Equal, Kind};
 use super::sequence::{Joint, Sequence, Stopped};
-use super::sorter::{Entry, Kind, Sorted, Sorter, write};
+use super::sorter::{Entry, Sorted, Sorter, write};
 use super::{Context, GroupError};
 
 /// How much is handed to a worker at a time, in bytes.
@@ -34,12 +35,13 @@ pub(super) struct Task<'g> {
 pub(super) fn task(group: &Group) -> Option<Task<'_>> {
     let (kind, first) = match &group.combine {
         Combine::Merge(merge) => {
-            let order = merge.by_bytes?;
+            let order = merge.lines?;
             let equal = if order.unique { Equal::One } else { Equal::Kept };
             (Kind { order, equal }, merge.first)
         }
         Combine::Counts { reverse } => {
-            let order = ByteOrder { reverse: *reverse, unique: false, separator: b'\n' };
+            let order =
+                LineOrder { numeric: false, reverse: *reverse, unique: false, separator: b'\n' };
             (Kind { order, equal: Equal::Counted }, None)
         }
         _ => return None,
@@ -159,7 +161,7 @@ fn merge_runs(
             runs.push(Run::Memory { kind: task.kind, text, entries: entries.into_iter(), unread });
         }
     }
-    merge(runs, task.kind.order, task.kind.equal, task.first, output)?;
+    merge(runs, task.kind, task.first, output)?;
     Ok(true)
 }
 
@@ -249,7 +251,7 @@ fn ranges(kind: Kind, sorted: &[Sorted], jobs: usize) -> Vec<Vec<(usize, usize)>
     let borders = longest.entries.iter().step_by(step).skip(1).map(|border| {
         let place = |run: &Sorted| {
             run.entries.partition_point(|entry| {
-                kind.compare((entry, &run.text), (border, &longest.text)).is_lt()
+                entry.compare(&run.text, border, &longest.text, kind).is_lt()
             })
         };
         sorted.iter().map(place).collect::<Vec<_>>()
@@ -271,7 +273,7 @@ fn merge_range(kind: Kind, mut runs: Vec<(&[Entry], &[u8])>) -> Vec<u8> {
         for (index, (entries, text)) in runs.iter().enumerate() {
             let Some(entry) = entries.first() else { continue };
             let is_before = best.is_none_or(|best| {
-                kind.compare((entry, text), (&runs[best].0[0], runs[best].1)).is_lt()
+                entry.compare(text, &runs[best].0[0], runs[best].1, kind).is_lt()
             });
             if is_before {
                 best = Some(index);

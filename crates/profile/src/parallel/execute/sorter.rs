@@ -11,13 +11,12 @@ use std::hash::BuildHasher as _;
 use std::io::{self, BufWriter, Seek as _, Write};
 use std::path::Path;
 
-use contend_record::run::ByteOrder;
 use hashbrown::hash_table::Entry as Place;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use memchr::{memchr, memchr_iter};
 
 use super::counted;
-use super::merge::Equal;
+use super::order::{Equal, Kind};
 
 /// No more text than this is kept, so that places have 32 bits.
 const MOST_TEXT: usize = 1 << 31;
@@ -51,13 +50,6 @@ pub(super) struct Sorter<'a> {
     spilled: Vec<File>,
 }
 
-/// What is made of lines.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Kind {
-    pub order: ByteOrder,
-    pub equal: Equal,
-}
-
 /// Lines in their order.
 #[derive(Debug)]
 pub(super) struct Sorted {
@@ -68,13 +60,9 @@ pub(super) struct Sorted {
 }
 
 impl Entry {
-    fn new(line: &[u8], start: usize) -> io::Result<Self> {
-        let mut first = [0; 8];
-        let known = line.len().min(8);
-        first[..known].copy_from_slice(&line[..known]);
+    fn new(kind: Kind, line: &[u8], start: usize) -> io::Result<Self> {
         let place = |number: usize| u32::try_from(number).map_err(io::Error::other);
-        let prefix = u64::from_be_bytes(first);
-        Ok(Self { prefix, start: place(start)?, length: place(line.len())? })
+        Ok(Self { prefix: kind.prefix(line), start: place(start)?, length: place(line.len())? })
     }
 
     /// The line without its end.
@@ -97,26 +85,23 @@ impl Entry {
         text[start - COUNT..start].copy_from_slice(&count.to_le_bytes());
     }
 
-    /// The order of two lines, each in its text.
-    fn by_bytes(&self, text: &[u8], other: &Self, other_text: &[u8]) -> Ordering {
-        self.prefix.cmp(&other.prefix).then_with(|| {
-            if self.length <= 8 && other.length <= 8 {
-                return self.length.cmp(&other.length);
-            }
-            self.line(text).cmp(other.line(other_text))
-        })
-    }
-}
-
-impl Kind {
-    /// Which of two lines comes first.
+    /// Which of two lines comes first, each in its text.
     pub(super) fn compare(
-        self,
-        (one, text): (&Entry, &[u8]),
-        (other, other_text): (&Entry, &[u8]),
+        &self,
+        text: &[u8],
+        other: &Self,
+        other_text: &[u8],
+        kind: Kind,
     ) -> Ordering {
-        let order = one.by_bytes(text, other, other_text);
-        if self.order.reverse { order.reverse() } else { order }
+        match self.prefix.cmp(&other.prefix) {
+            Ordering::Equal if !kind.order.numeric && self.length <= 8 && other.length <= 8 => {
+                kind.directed(self.length.cmp(&other.length))
+            }
+            Ordering::Equal => {
+                kind.behind_prefix(self.prefix, self.line(text), other.line(other_text))
+            }
+            order => kind.directed(order),
+        }
     }
 }
 
@@ -163,7 +148,7 @@ impl<'a> Sorter<'a> {
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
         if self.kind.equal == Equal::Kept {
             let start = self.add(line, 0);
-            self.entries.push(Entry::new(line, start)?);
+            self.entries.push(Entry::new(self.kind, line, start)?);
         } else {
             self.line_once(line)?;
         }
@@ -186,7 +171,7 @@ impl<'a> Sorter<'a> {
             Place::Vacant(vacant) => {
                 vacant.insert(u32::try_from(entries.len()).map_err(io::Error::other)?);
                 let start = self.add(line, 1);
-                self.entries.push(Entry::new(line, start)?);
+                self.entries.push(Entry::new(self.kind, line, start)?);
             }
         }
         Ok(())
@@ -212,7 +197,7 @@ impl<'a> Sorter<'a> {
 
     fn sort(&mut self) {
         let Self { kind, entries, text, .. } = self;
-        entries.sort_unstable_by(|one, other| kind.compare((one, text), (other, text)));
+        entries.sort_unstable_by(|one, other| one.compare(text, other, text, *kind));
     }
 
     fn spill(&mut self) -> io::Result<()> {
@@ -265,9 +250,11 @@ pub(super) fn write(out: &mut Vec<u8>, kind: Kind, line: &[u8], count: impl Fn()
 #[cfg(test)]
 mod tests {
     use super::*;
+    use contend_record::run::LineOrder;
     use proptest::prelude::*;
 
-    const ORDER: ByteOrder = ByteOrder { reverse: false, unique: false, separator: b'\n' };
+    const ORDER: LineOrder =
+        LineOrder { numeric: false, reverse: false, unique: false, separator: b'\n' };
 
     fn sorted(pieces: &[Vec<u8>], kind: Kind, limit: usize) -> (Vec<u8>, usize) {
         let folder = std::env::temp_dir();
@@ -310,7 +297,7 @@ mod tests {
         ) {
             let text: Vec<u8> = lines.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect();
             let pieces: Vec<Vec<u8>> = text.chunks(cut).map(<[u8]>::to_vec).collect();
-            let kind = |equal| Kind { order: ByteOrder { reverse, ..ORDER }, equal };
+            let kind = |equal| Kind { order: LineOrder { reverse, ..ORDER }, equal };
             lines.sort();
             if reverse {
                 lines.reverse();

@@ -1,7 +1,7 @@
 //! Putting a plan together: stages become groups where one cut does for all of them.
 
 use contend_record::run::{
-    ByteOrder, ByteSet, Class as ClassName, Combine, Command, Group, Merge, Plan, Source, Stage,
+    ByteSet, Class as ClassName, Combine, Command, Group, LineOrder, Merge, Plan, Source, Stage,
     Step,
 };
 
@@ -209,16 +209,19 @@ impl Combining {
         let Some(Class::Combinable(class)) = class else { return None };
         let Combine::Merge(merge) = &mut self.combine else { return None };
         let command = super::whole(stage, simple, &class.each);
-        match (&class.combine, merge.by_bytes) {
-            (Combine::Adjoin { counted: false }, Some(ByteOrder { separator: b'\n', .. })) => {
+        match (&class.combine, merge.lines) {
+            (
+                Combine::Adjoin { counted: false },
+                Some(LineOrder { separator: b'\n', numeric: false, .. }),
+            ) => {
                 self.each.last_mut()?.arguments.insert(0, "-u".to_owned());
-                merge.by_bytes = merge.by_bytes.map(|order| ByteOrder { unique: true, ..order });
+                merge.lines = merge.lines.map(|order| LineOrder { unique: true, ..order });
                 self.serial.push(command);
                 Some("equal lines become one while sorting and merging")
             }
             (
                 Combine::Adjoin { counted: true },
-                Some(ByteOrder { separator: b'\n', unique: false, reverse }),
+                Some(LineOrder { separator: b'\n', unique: false, numeric: false, reverse }),
             ) => {
                 self.each.push(command.clone());
                 self.serial.push(command);
