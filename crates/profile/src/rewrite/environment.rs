@@ -280,6 +280,19 @@ impl Environment {
             splits_with_sh: true,
         }
     }
+
+    /// This machine, in a locale, as far as these programs are concerned.
+    #[cfg(test)]
+    pub(crate) fn of_this_machine(names: &[&str], locale: &str) -> Self {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let find = |name: &str| {
+            let mut places = std::env::split_paths(&path).map(|folder| folder.join(name));
+            places.find(|place| place.is_file())
+        };
+        let found =
+            names.iter().filter_map(|name| Some(((*name).to_owned(), Program::at(&find(name)?))));
+        Self { files: found.collect(), ..Self::for_tests(locale) }
+    }
 }
 
 /// The program that a shell would find under a name.

@@ -61,14 +61,13 @@ impl Sets {
 
     /// Which bytes become which, one for one.
     pub(super) fn translation(self, first: &str, second: &str) -> Option<(Vec<u8>, Vec<u8>)> {
-        let (mut from, mut cases) = (Vec::new(), Vec::new());
+        let (mut from, mut cases, mut has_class) = (Vec::new(), Vec::new(), false);
         for piece in self.pieces(first)? {
             match piece {
                 Piece::Class(bytes, kind) => {
+                    has_class = true;
                     if kind == ClassKind::Case {
                         cases.push(from.len());
-                    } else if self.complemented {
-                        return None; // only with a second set of one byte
                     }
                     from.extend(bytes);
                 }
@@ -78,12 +77,13 @@ impl Sets {
             }
         }
         if self.complemented {
-            if !cases.is_empty() {
-                return None;
-            }
             from = (0..=255).filter(|byte| !from.contains(byte)).collect();
         }
         let to = self.opposite(second, &from, &cases)?;
+        let is_single = to.len() == from.len() && to.windows(2).all(|pair| pair[0] == pair[1]);
+        if self.complemented && has_class && !is_single {
+            return None;
+        }
         from.truncate(to.len());
         Some((from, to))
     }

@@ -46,6 +46,9 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         (false, None) => Ok(Class::PerRecord(each)),
         (true, None) => {
             let columns = Numbers { columns: vec![Column::Sum], width: 1 };
+            let adds = ByteSet::from_iter(*b"0123456789\n");
+            let output = Output { adds, ..Output::of(Records::Lines) };
+            let each = PerRecord { output, ..each };
             let class = Combinable::unordered(each, Combine::Numbers(columns));
             Ok(Class::Combinable(class))
         }

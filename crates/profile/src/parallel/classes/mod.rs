@@ -319,6 +319,9 @@ fn printable() -> ByteSet {
 }
 
 #[cfg(test)]
+mod differential;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::commands::tests::simple;

@@ -1,0 +1,270 @@
+//! Every class, tried: a command over parts of random input, put together, must write what it
+//! writes over all of it, and its output must be like its class says.
+//!
+//! `PROPTEST_CASES` says how many inputs each command gets in each locale.
+
+mod commands;
+mod inputs;
+mod parts;
+mod programs;
+mod together;
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+
+use contend_record::run::{Combine, StatusRule};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+
+use super::{Class, Combinable, PerRecord, Subject, classify};
+use crate::commands::Simple;
+use crate::rewrite::environment::Environment;
+use inputs::Kind;
+use programs::{Program, Ran};
+
+/// How many inputs each command gets in each locale, if nobody says otherwise.
+const CASES: u32 = 2;
+const LOCALES: [&str; 2] = ["C", "C.UTF-8"];
+
+/// A command that is to be tried.
+struct Subjected {
+    /// As it stands in the table.
+    wording: &'static str,
+    text: String,
+    simple: Simple,
+    class: Combinable,
+    locale: &'static str,
+    folder: tempfile::TempDir,
+}
+
+/// What came of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Came {
+    /// The outputs were compared.
+    Compared,
+    /// There was no place to cut.
+    Whole,
+    /// The guard does not hold.
+    Guarded,
+    /// A part failed, so that all would be run again.
+    Failed,
+}
+
+/// How many cases came to what.
+#[derive(Debug, Default, Clone, Copy)]
+struct Tally {
+    compared: u32,
+    whole: u32,
+    guarded: u32,
+    failed: u32,
+}
+
+impl Tally {
+    fn count(&mut self, came: Came) {
+        let counted = match came {
+            Came::Compared => &mut self.compared,
+            Came::Whole => &mut self.whole,
+            Came::Guarded => &mut self.guarded,
+            Came::Failed => &mut self.failed,
+        };
+        *counted += 1;
+    }
+}
+
+/// Says, past the test harness, what was not tried. `.ci/run` counts these.
+fn skip(reason: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED classes of commands: {reason}");
+}
+
+fn tried(table: &[(Kind, &'static str)]) {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
+    let (mut tally, mut missing, mut failures) = (Tally::default(), BTreeSet::new(), Vec::new());
+    for (kind, text) in table {
+        for locale in LOCALES {
+            let subject = match Subjected::new(*kind, text, locale) {
+                Ok(subject) => subject,
+                Err(reason) => {
+                    missing.insert(reason);
+                    continue;
+                }
+            };
+            match subject.try_all(*kind, cases.unwrap_or(CASES)) {
+                Ok(counted) => add(&mut tally, counted),
+                Err(failure) => failures.push(format!("{locale}: {text}: {failure}")),
+            }
+        }
+    }
+    for reason in &missing {
+        skip(reason);
+    }
+    let _ = writeln!(std::io::stderr(), "{} commands: {tally:?}", table.len());
+    assert!(failures.is_empty(), "{} wrong:\n{}", failures.len(), failures.join("\n\n"));
+    let all = tally.compared + tally.whole + tally.guarded + tally.failed;
+    assert!(tally.compared * 2 >= all, "too little was compared: {tally:?}");
+}
+
+fn add(tally: &mut Tally, more: Tally) {
+    tally.compared += more.compared;
+    tally.whole += more.whole;
+    tally.guarded += more.guarded;
+    tally.failed += more.failed;
+}
+
+impl Subjected {
+    /// Reads a command; the error is why it cannot be tried on this machine.
+    fn new(kind: Kind, wording: &'static str, locale: &'static str) -> Result<Self, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut text = wording.to_owned();
+        for (name, key) in inputs::FILES {
+            let file = folder.path().join(&name[1..]);
+            std::fs::write(&file, inputs::file_for(kind, *key)).expect("written");
+            text = text.replace(name, file.to_str().expect("UTF-8"));
+        }
+        let simple = Simple::read(&text).expect("a simple command");
+        let names = [simple.program.text.as_str(), "grep", "head"];
+        let environment = Environment::of_this_machine(&names, locale);
+        if !environment.is_file(&simple.program.text) {
+            return Err(format!("there is no {}", simple.program.text));
+        }
+        let class = match classify(&Subject { simple: &simple, environment: &environment }) {
+            Class::Combinable(class) => class,
+            Class::PerRecord(each) => Combinable::ordered(each, Combine::Concatenate),
+            Class::Opaque(why) if why.ends_with("here") => return Err(why.into_owned()),
+            other => panic!("{text}: {other:?}"),
+        };
+        Ok(Self { wording, text, simple, class, locale, folder })
+    }
+
+    fn try_all(&self, kind: Kind, cases: u32) -> Result<Tally, String> {
+        self.try_nothing()?;
+        let config =
+            Config { cases, max_shrink_iters: 300, failure_persistence: None, ..Config::default() };
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &self.seed());
+        let mut runner = TestRunner::new_with_rng(config, rng);
+        let tally = std::cell::RefCell::new(Tally::default());
+        let result = runner.run(&inputs::cases(kind), |(input, seed)| {
+            let came = self.try_one(&input.0, seed).map_err(TestCaseError::fail)?;
+            tally.borrow_mut().count(came);
+            Ok(())
+        });
+        result.map_err(|failure| failure.to_string())?;
+        Ok(tally.into_inner())
+    }
+
+    /// Each command has inputs of its own, the same each time.
+    fn seed(&self) -> [u8; 32] {
+        let mut seed = [0; 32];
+        for (place, byte) in self.wording.bytes().chain(self.locale.bytes()).enumerate() {
+            seed[place % 32] ^= byte;
+        }
+        seed
+    }
+
+    fn each(&self) -> &PerRecord {
+        &self.class.each
+    }
+
+    fn run(&self, input: &[u8]) -> Ran {
+        Program::of(&self.simple, None, self.locale).run(input)
+    }
+
+    fn run_part(&self, part: &[u8]) -> Ran {
+        Program::of(&self.simple, self.each().arguments.as_deref(), self.locale).run(part)
+    }
+
+    /// A filter before it may leave nothing of a part.
+    fn try_nothing(&self) -> Result<(), String> {
+        let ran = self.run_part(b"");
+        let silent = self.class.combine != Combine::Concatenate || ran.output.is_empty();
+        let ok = silent && self.is_expected(&ran);
+        ok.then_some(()).ok_or_else(|| format!("of nothing it makes {ran:?}"))
+    }
+
+    fn is_expected(&self, ran: &Ran) -> bool {
+        let expected = match self.each().status {
+            StatusRule::Zero => ran.status == 0,
+            StatusRule::Matches => ran.status < 2,
+        };
+        expected && ran.errors.is_empty()
+    }
+
+    /// Cuts the input at random and compares.
+    fn try_one(&self, input: &[u8], seed: u64) -> Result<Came, String> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let each = self.each();
+        let Some(mut parts) = parts::cut(&each.cut, input, &mut random) else {
+            return Ok(Came::Whole);
+        };
+        if !parts.iter().all(|part| parts::holds(&each.guard, part)) {
+            return Ok(Came::Guarded);
+        }
+        if self.class.any_order {
+            parts = parts::in_any_order(&parts, &mut random);
+        } else if random.bool() {
+            parts.insert(random.usize(..parts.len()), Vec::new());
+        }
+        let outputs: Vec<Ran> = parts.iter().map(|part| self.run_part(part)).collect();
+        let whole = self.run(input);
+        if let Some(failed) = outputs.iter().find(|ran| !self.is_expected(ran)) {
+            let ok = each.may_fail || !self.is_expected(&whole);
+            return ok.then_some(Came::Failed).ok_or_else(|| format!("a part fails: {failed:?}"));
+        }
+        parts::look_at_outputs(each, &parts, &outputs)?;
+        let Some(output) = together::combined(self, &outputs) else { return Ok(Came::Failed) };
+        let status = outputs.iter().map(|ran| ran.status).min().unwrap_or(0);
+        if (&output, status) != (&whole.output, whole.status) || !whole.errors.is_empty() {
+            let parts: Vec<_> = parts.iter().map(|part| part.escape_ascii().to_string()).collect();
+            let together = output.escape_ascii();
+            return Err(format!("{whole:?}\nbut together {status} {together}\nparts {parts:?}"));
+        }
+        self.try_another_order(input, &whole, &mut random)?;
+        Ok(Came::Compared)
+    }
+
+    /// The records shuffled must not matter where the class says so.
+    fn try_another_order(
+        &self,
+        input: &[u8],
+        whole: &Ran,
+        random: &mut fastrand::Rng,
+    ) -> Result<(), String> {
+        let separator = self.each().cut.records.separator();
+        if !self.class.ignores_order || input.last() != Some(&separator) {
+            return Ok(());
+        }
+        let mut records: Vec<_> = input.split_inclusive(|byte| *byte == separator).collect();
+        random.shuffle(&mut records);
+        let shuffled = self.run(&records.concat());
+        let same = shuffled.output == whole.output;
+        same.then_some(()).ok_or_else(|| format!("another order: {whole:?} {shuffled:?}"))
+    }
+}
+
+#[test]
+fn filters() {
+    tried(commands::FILTERS);
+}
+
+#[test]
+fn tables_of_bytes() {
+    tried(commands::TABLES_OF_BYTES);
+}
+
+#[test]
+fn pieces_of_lines() {
+    tried(commands::PIECES);
+}
+
+#[test]
+fn sorted() {
+    tried(commands::SORTED);
+}
+
+#[test]
+fn counted() {
+    tried(commands::COUNTED);
+}
+
+#[test]
+fn values() {
+    tried(commands::VALUES);
+}
