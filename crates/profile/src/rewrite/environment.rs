@@ -325,28 +325,58 @@ impl Program {
     }
 }
 
+/// Names and addresses that programs hold, since their help and their messages need them.
+const MARKS: [&[u8]; 7] = [
+    // Rewrites in other languages may quote the originals' manuals.
+    b"uutils",
+    b"BusyBox",
+    b"toybox",
+    b"www.gnu.org/software/",
+    b"util-linux",
+    b"JQ_COLORS\0",
+    b"GLIBC_PRIVATE\0",
+];
+
 impl Maker {
-    /// Names and addresses that a program holds, since its help and its messages need them.
     fn of(text: &[u8]) -> Self {
-        let holds = |mark: &[u8]| memchr::memmem::find(text, mark).is_some();
         if !text.starts_with(b"\x7fELF") {
-            let forwards = holds(b"\nexec grep -E \"$@\"") || holds(b"\nexec grep -F \"$@\"");
-            // Later ones write first that they are out of date.
-            let plain = text.starts_with(b"#!") && text.len() < 100 && !holds(b"echo");
-            return if forwards && plain { Self::GrepScript } else { Self::Other };
+            return if is_grep_script(text) { Self::GrepScript } else { Self::Other };
         }
-        // Rewrites in other languages may quote the originals' manuals.
-        if holds(b"uutils") || holds(b"BusyBox") || holds(b"toybox") {
-            return Self::Other;
+        match marks_in(text) {
+            [true, ..] | [_, true, ..] | [_, _, true, ..] => Self::Other,
+            [.., true, _, _, _] => Self::Gnu,
+            [.., true, _, _] => Self::UtilLinux,
+            [.., true, _] => Self::Jq,
+            [.., true] => Self::Glibc,
+            _ => Self::Other,
         }
-        let marks: [(&[u8], Self); 4] = [
-            (b"www.gnu.org/software/", Self::Gnu),
-            (b"util-linux", Self::UtilLinux),
-            (b"\0JQ_COLORS\0", Self::Jq),
-            (b"GLIBC_PRIVATE\0", Self::Glibc),
-        ];
-        marks.into_iter().find(|(mark, _)| holds(mark)).map_or(Self::Other, |(_, maker)| maker)
     }
+}
+
+/// Whether it is one of the system's scripts that hand all they are given to `grep -E` or
+/// `grep -F`. Later ones write first that they are out of date.
+fn is_grep_script(text: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(text) else { return false };
+    let forwards = ["\nexec grep -E \"$@\"", "\nexec grep -F \"$@\""];
+    let hands_on = forwards.iter().any(|line| text.contains(line));
+    text.starts_with("#!") && text.len() < 100 && hands_on && !text.contains("echo")
+}
+
+/// Which of the marks a program holds, each as a text of its own or after a sign.
+fn marks_in(text: &[u8]) -> [bool; MARKS.len()] {
+    let mut begins = [false; 256];
+    for mark in MARKS {
+        begins[usize::from(mark[0])] = true;
+    }
+    let mut found = [false; MARKS.len()];
+    for (place, &byte) in text.iter().enumerate().skip(1) {
+        if begins[usize::from(byte)] && !text[place - 1].is_ascii_alphanumeric() {
+            for (found, mark) in found.iter_mut().zip(MARKS) {
+                *found |= text[place..].starts_with(mark);
+            }
+        }
+    }
+    found
 }
 
 /// Whether a program does what its name says: a script under a known name may do anything, unless
