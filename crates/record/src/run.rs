@@ -169,6 +169,9 @@ pub struct Guard {
     pub without: ByteSet,
     /// It has to be UTF-8.
     pub utf8: bool,
+    /// The last record has to have its separator, as all others have.
+    #[serde(default)]
+    pub terminated: bool,
 }
 
 /// How outputs of parts become the output.
@@ -262,12 +265,16 @@ impl Cut {
 
 impl Guard {
     /// Anything will do.
-    pub const NONE: Self = Self { without: ByteSet::EMPTY, utf8: false };
+    pub const NONE: Self = Self { without: ByteSet::EMPTY, utf8: false, terminated: false };
 
     /// Both have to hold.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        Self { without: self.without.union(other.without), utf8: self.utf8 || other.utf8 }
+        Self {
+            without: self.without.union(other.without),
+            utf8: self.utf8 || other.utf8,
+            terminated: self.terminated || other.terminated,
+        }
     }
 
     /// Whether anything will do.

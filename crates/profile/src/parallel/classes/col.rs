@@ -39,10 +39,13 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         // They are no characters to it.
         without = without.union(ByteSet::of(|byte| !byte.is_ascii()));
     }
+    // It writes several signs at one place with backspaces between them.
+    let added: &[u8] = if options.has('b') { b" \t\n" } else { b" \t\n\x08" };
     Ok(Class::PerRecord(PerRecord {
-        guard: Guard { without, utf8 },
+        // What it writes of blanks at the end depends on how many lines came before.
+        guard: Guard { without, utf8, terminated: true },
         may_fail: true,
-        output: Output { adds: ByteSet::from_iter(*b" \t\n"), ..Output::of(Records::Lines) },
+        output: Output { adds: added.iter().copied().collect(), ..Output::of(Records::Lines) },
         ..PerRecord::new(Records::Lines)
     }))
 }

@@ -78,7 +78,7 @@ fn per_record(subject: &Subject<'_>, grep: &Grep) -> Result<PerRecord, Why> {
     let keeps_utf8 = !options.has('o') || encoding == Encoding::Utf8 && grep.syntax != Syntax::Perl;
     Ok(PerRecord {
         cut: Cut::between(records),
-        guard: Guard { without, utf8 },
+        guard: Guard { without, utf8, ..Guard::NONE },
         status: StatusRule::Matches,
         heeds_terminal: colours.is_some_and(|when| when.ends_with("to") || when.ends_with("tty")),
         may_fail: grep.syntax == Syntax::Perl || refers_back(grep),

@@ -36,7 +36,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     let cut = Cut { after: ByteSet::from_iter([MARK]).complement(), ..Cut::between(Records::Json) };
     Ok(Class::PerRecord(PerRecord {
         cut,
-        guard: Guard { without: ByteSet::from_iter([0]), utf8: true },
+        guard: Guard { without: ByteSet::from_iter([0]), utf8: true, ..Guard::NONE },
         heeds_terminal: !jq.has('M') && !jq.has('C'),
         may_fail: true,
         output: output(&jq),

@@ -18,7 +18,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     }
     Ok(Class::PerRecord(PerRecord {
         // A line ends for it at NUL, too.
-        guard: Guard { without: ByteSet::from_iter([0]), utf8 },
+        guard: Guard { without: ByteSet::from_iter([0]), utf8, ..Guard::NONE },
         // What is no character ends it.
         may_fail: true,
         output: Output::LINES,

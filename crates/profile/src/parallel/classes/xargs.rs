@@ -85,14 +85,14 @@ fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
     match (options.has('0'), options.value('d')) {
         (true, None) => Ok((Cut::between(Records::Nul), Guard::NONE)),
         (false, Some("\n" | "\\n")) => {
-            Ok((Cut::between(Records::Lines), Guard { without: nul, utf8: false }))
+            Ok((Cut::between(Records::Lines), Guard { without: nul, ..Guard::NONE }))
         }
         (false, None) => {
             let quotes = ByteSet::from_iter(*b"\"'\\\0");
             // A line that ends with a blank goes on in the next one that is not empty.
             let blanks = ByteSet::from_iter(*b" \t\n");
             let cut = Cut { before: blanks.complement(), ..Cut::between(Records::Lines) };
-            Ok((cut, Guard { without: quotes, utf8: false }))
+            Ok((cut, Guard { without: quotes, ..Guard::NONE }))
         }
         _ => Err("what it parts items by is not understood"),
     }

@@ -167,7 +167,28 @@ fn lines(kind: Kind) -> BoxedStrategy<Vec<Vec<u8>>> {
     }
 }
 
-fn input(kind: Kind) -> impl Strategy<Value = Vec<u8>> {
+/// Bytes of few kinds, so that what runs on from line to line is torn.
+fn dense(kind: Kind) -> BoxedStrategy<Vec<u8>> {
+    let alphabet: &[&[u8]] = match kind {
+        Kind::Lines => &[b"a", b"b", b"A", b" ", b"\n", b"\n", b"\t", b",", b"\x81", b"\r"],
+        Kind::Nul => &[b"a", b"b", b",", b"\0", b"\0", b"\n", b" ", b"\xff"],
+        Kind::Items => &[b"a", b"b", b" ", b"\t", b"\n", b"\n"],
+        _ => &[b"a", b"b", b"A", b" ", b"\n", b"\n", b"\t", b".", b"\xc3\xa9", b"\x08", b"\r"],
+    };
+    let bytes = prop::collection::vec(prop::sample::select(alphabet), 2..60);
+    bytes.prop_map(|bytes| bytes.concat()).boxed()
+}
+
+fn input(kind: Kind) -> BoxedStrategy<Vec<u8>> {
+    match kind {
+        Kind::Lines | Kind::Nul | Kind::Items | Kind::Text => {
+            prop_oneof![2 => by_lines(kind), 1 => dense(kind)].boxed()
+        }
+        Kind::Sorted | Kind::Keyed | Kind::Json => by_lines(kind).boxed(),
+    }
+}
+
+fn by_lines(kind: Kind) -> impl Strategy<Value = Vec<u8>> {
     (lines(kind), 0..18_u8, any::<bool>(), any::<bool>()).prop_map(
         move |(mut lines, shape, ends, sorts)| {
             let separator: &[u8] = match kind {

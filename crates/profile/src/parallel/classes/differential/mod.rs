@@ -194,7 +194,8 @@ impl Subjected {
         let Some(mut parts) = parts::cut(&each.cut, input, &mut random) else {
             return Ok(Came::Whole);
         };
-        if !parts.iter().all(|part| parts::holds(&each.guard, part)) {
+        let separator = each.cut.records.separator();
+        if !parts.iter().all(|part| parts::holds(&each.guard, separator, part)) {
             return Ok(Came::Guarded);
         }
         if self.class.any_order {

@@ -72,7 +72,10 @@ pub(super) fn key_of(key: Key, record: &[u8]) -> &[u8] {
 }
 
 /// Whether a part is what the guard asks for.
-pub(super) fn holds(guard: &Guard, part: &[u8]) -> bool {
+pub(super) fn holds(guard: &Guard, separator: u8, part: &[u8]) -> bool {
+    if guard.terminated && part.last() != Some(&separator) {
+        return false;
+    }
     let clean = !part.iter().any(|byte| guard.without.contains(*byte));
     clean && (!guard.utf8 || std::str::from_utf8(part).is_ok())
 }
