@@ -90,8 +90,9 @@ fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
         (false, None) => {
             let quotes = ByteSet::from_iter(*b"\"'\\\0");
             // A line that ends with a blank goes on in the next one that is not empty.
-            let blanks = ByteSet::from_iter(*b" \t\n");
-            let cut = Cut { before: blanks.complement(), ..Cut::between(Records::Lines) };
+            let blanks = ByteSet::from_iter(*b" \t\n\r\x0b\x0c");
+            let before = if per_item { ByteSet::ALL } else { blanks.complement() };
+            let cut = Cut { before, ..Cut::between(Records::Lines) };
             Ok((cut, Guard { without: quotes, ..Guard::NONE }))
         }
         _ => Err("what it parts items by is not understood"),
@@ -126,6 +127,7 @@ mod tests {
         let class = per_record("xargs -rL 1 file");
         assert!(class.guard.without.contains(b'\\') && !class.cut.before.contains(b' '));
         assert!(!class.cut.before.contains(b'\n'));
+        assert!(per_record("xargs -rn1 file").cut.before.is_all());
         assert_eq!(class.output.records, None);
         assert_eq!(per_record("xargs -0 -I% file %").cut.records, Records::Nul);
         assert!(!per_record("xargs -d '\\n' -I% file %").guard.without.contains(b'\\'));

@@ -189,9 +189,15 @@ pub(super) const PIECES: &[(Kind, &str)] = &[
     (Text, "iconv -f utf-8 -t windows-1251"),
     (Text, "iconv -f utf-8 -t utf-8"),
     (Lines, "iconv -f iso-8859-15 -t iso-8859-1"),
+];
+
+/// `xargs`.
+pub(super) const ITEMS: &[(Kind, &str)] = &[
     (Items, "xargs -rn1 echo"),
     (Items, "xargs -r -n 1"),
     (Items, "xargs -rL1 echo"),
+    (Items, "xargs -rL 1"),
+    (Items, "xargs -I{} basename {}"),
     (Items, "xargs -I{} echo x{}y"),
     (Items, "xargs -i printf '%s|' {}"),
     (Items, "xargs -r -d '\\n' -n1 basename"),

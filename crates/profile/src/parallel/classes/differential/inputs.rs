@@ -172,7 +172,7 @@ fn dense(kind: Kind) -> BoxedStrategy<Vec<u8>> {
     let alphabet: &[&[u8]] = match kind {
         Kind::Lines => &[b"a", b"b", b"A", b" ", b"\n", b"\n", b"\t", b",", b"\x81", b"\r"],
         Kind::Nul => &[b"a", b"b", b",", b"\0", b"\0", b"\n", b" ", b"\xff"],
-        Kind::Items => &[b"a", b"b", b" ", b"\t", b"\n", b"\n"],
+        Kind::Items => &[b"a", b"b", b" ", b"\t", b"\n", b"\n", b"\r", b"\x0b"],
         _ => &[b"a", b"b", b"A", b" ", b"\n", b"\n", b"\t", b".", b"\xc3\xa9", b"\x08", b"\r"],
     };
     let bytes = prop::collection::vec(prop::sample::select(alphabet), 2..60);

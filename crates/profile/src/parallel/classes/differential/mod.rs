@@ -256,6 +256,11 @@ fn pieces_of_lines() {
 }
 
 #[test]
+fn items() {
+    tried(commands::ITEMS);
+}
+
+#[test]
 fn sorted() {
     tried(commands::SORTED);
 }
