@@ -1,5 +1,9 @@
 //! What the shell finds under the names of commands, and what else their meaning depends on.
 
+mod maker;
+
+pub use maker::Maker;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,8 +24,6 @@ const AWKS: &[&str] = &["mawk", "gawk", "busybox", "original-awk", "nawk"];
 const HELPERS: &[&str] = &["split", "perl", "lz4", "zstd", "gzip"];
 /// Programs that scripts of the system start under another name: `egrep` is `grep`.
 const STARTED_BY_OTHERS: &[&str] = &["grep"];
-/// A larger file is not looked into, in bytes.
-const LARGEST_PROGRAM: u64 = 16 << 20;
 /// Commands whose version tells whether they are GNU's.
 const ASKED_FOR_VERSION: &[&str] = &["sort", "split"];
 
@@ -60,23 +62,6 @@ pub struct Program {
     path: PathBuf,
     /// Whose it is, once somebody has asked.
     maker: OnceLock<Maker>,
-}
-
-/// Whose program it is, as far as the file itself tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Maker {
-    /// One of GNU's packages: coreutils, grep, sed, findutils, gawk.
-    Gnu,
-    /// util-linux.
-    UtilLinux,
-    /// It belongs to the GNU C library, as its `iconv` does.
-    Glibc,
-    /// `jq`, 1.6 or later.
-    Jq,
-    /// A script that hands all its arguments to `grep -E` or `grep -F`.
-    GrepScript,
-    /// Anybody else's.
-    Other,
 }
 
 /// How the bytes of text are characters.
@@ -316,67 +301,8 @@ impl Program {
     }
 
     fn maker(&self) -> Maker {
-        *self.maker.get_or_init(|| {
-            let small =
-                std::fs::metadata(&self.path).is_ok_and(|data| data.len() <= LARGEST_PROGRAM);
-            let text = small.then(|| std::fs::read(&self.path).ok()).flatten();
-            text.map_or(Maker::Other, |text| Maker::of(&text))
-        })
+        *self.maker.get_or_init(|| Maker::of_file(&self.path))
     }
-}
-
-/// Names and addresses that programs hold, since their help and their messages need them.
-const MARKS: [&[u8]; 7] = [
-    // Rewrites in other languages may quote the originals' manuals.
-    b"uutils",
-    b"BusyBox",
-    b"toybox",
-    b"www.gnu.org/software/",
-    b"util-linux",
-    b"JQ_COLORS\0",
-    b"GLIBC_PRIVATE\0",
-];
-
-impl Maker {
-    fn of(text: &[u8]) -> Self {
-        if !text.starts_with(b"\x7fELF") {
-            return if is_grep_script(text) { Self::GrepScript } else { Self::Other };
-        }
-        match marks_in(text) {
-            [true, ..] | [_, true, ..] | [_, _, true, ..] => Self::Other,
-            [.., true, _, _, _] => Self::Gnu,
-            [.., true, _, _] => Self::UtilLinux,
-            [.., true, _] => Self::Jq,
-            [.., true] => Self::Glibc,
-            _ => Self::Other,
-        }
-    }
-}
-
-/// Whether it is one of the system's scripts that hand all they are given to `grep -E` or
-/// `grep -F`. Later ones write first that they are out of date.
-fn is_grep_script(text: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(text) else { return false };
-    let forwards = ["\nexec grep -E \"$@\"", "\nexec grep -F \"$@\""];
-    let hands_on = forwards.iter().any(|line| text.contains(line));
-    text.starts_with("#!") && text.len() < 100 && hands_on && !text.contains("echo")
-}
-
-/// Which of the marks a program holds, each as a text of its own or after a sign.
-fn marks_in(text: &[u8]) -> [bool; MARKS.len()] {
-    let mut begins = [false; 256];
-    for mark in MARKS {
-        begins[usize::from(mark[0])] = true;
-    }
-    let mut found = [false; MARKS.len()];
-    for (place, &byte) in text.iter().enumerate().skip(1) {
-        if begins[usize::from(byte)] && !text[place - 1].is_ascii_alphanumeric() {
-            for (found, mark) in found.iter_mut().zip(MARKS) {
-                *found |= text[place..].starts_with(mark);
-            }
-        }
-    }
-    found
 }
 
 /// Whether a program does what its name says: a script under a known name may do anything, unless
@@ -473,18 +399,9 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_known_by_what_it_holds() {
-        let of = |text: &[u8]| Maker::of(text);
-        assert_eq!(of(b"\x7fELF <https://www.gnu.org/software/coreutils/>\0"), Maker::Gnu);
-        assert_eq!(of(b"\x7fELF uutils www.gnu.org/software/coreutils"), Maker::Other);
-        assert_eq!(of(b"\x7fELF BusyBox v1"), Maker::Other);
-        assert_eq!(of(b"\x7fELF rev from util-linux 2.38"), Maker::UtilLinux);
-        assert_eq!(of(b"\x7fELF\0JQ_COLORS\0"), Maker::Jq);
-        assert_eq!(of(b"\x7fELF GOJQ_COLORS\0"), Maker::Other);
-        assert_eq!(of(b"#!/bin/sh\ncmd=${0##*/}\nexec grep -E \"$@\"\n"), Maker::GrepScript);
-        assert_eq!(of(b"#!/bin/sh\necho old >&2\nexec grep -E \"$@\"\n"), Maker::Other);
-        assert_eq!(of(b"#!/bin/sh\n# www.gnu.org/software/\n"), Maker::Other);
+    fn what_is_not_found_is_nobodys() {
         assert_eq!(Environment::for_tests("C").maker("unheard-of"), Maker::Other);
+        assert_eq!(Environment::for_tests("C").maker("rev"), Maker::UtilLinux);
     }
 
     #[test]

@@ -1,0 +1,103 @@
+//! Whose a program is: told from its file, without starting it.
+
+use std::path::Path;
+
+/// A larger file is not looked into, in bytes.
+const LARGEST_PROGRAM: u64 = 16 << 20;
+
+/// Whose program it is, as far as the file itself tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Maker {
+    /// One of GNU's packages: coreutils, grep, sed, findutils, gawk.
+    Gnu,
+    /// util-linux.
+    UtilLinux,
+    /// It belongs to the GNU C library, as its `iconv` does.
+    Glibc,
+    /// `jq`, 1.6 or later.
+    Jq,
+    /// A script that hands all its arguments to `grep -E` or `grep -F`.
+    GrepScript,
+    /// Anybody else's.
+    Other,
+}
+
+/// Names and addresses that programs hold, since their help and their messages need them.
+const MARKS: [&[u8]; 7] = [
+    // Rewrites in other languages may quote the originals' manuals.
+    b"uutils",
+    b"BusyBox",
+    b"toybox",
+    b"www.gnu.org/software/",
+    b"util-linux",
+    b"JQ_COLORS\0",
+    b"GLIBC_PRIVATE\0",
+];
+
+impl Maker {
+    /// Looks into a file; one that cannot be read is anybody else's.
+    pub(super) fn of_file(path: &Path) -> Self {
+        let is_small = std::fs::metadata(path).is_ok_and(|data| data.len() <= LARGEST_PROGRAM);
+        let text = is_small.then(|| std::fs::read(path).ok()).flatten();
+        text.map_or(Self::Other, |text| Self::of(&text))
+    }
+
+    fn of(text: &[u8]) -> Self {
+        if !text.starts_with(b"\x7fELF") {
+            return if is_grep_script(text) { Self::GrepScript } else { Self::Other };
+        }
+        match marks_in(text) {
+            [true, ..] | [_, true, ..] | [_, _, true, ..] => Self::Other,
+            [.., true, _, _, _] => Self::Gnu,
+            [.., true, _, _] => Self::UtilLinux,
+            [.., true, _] => Self::Jq,
+            [.., true] => Self::Glibc,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Whether it is one of the system's scripts that hand all they are given to `grep -E` or
+/// `grep -F`. Later ones write first that they are out of date.
+fn is_grep_script(text: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(text) else { return false };
+    let forwards = ["\nexec grep -E \"$@\"", "\nexec grep -F \"$@\""];
+    let hands_on = forwards.iter().any(|line| text.contains(line));
+    text.starts_with("#!") && text.len() < 100 && hands_on && !text.contains("echo")
+}
+
+/// Which of the marks a program holds, each as a text of its own or after a sign.
+fn marks_in(text: &[u8]) -> [bool; MARKS.len()] {
+    let mut begins = [false; 256];
+    for mark in MARKS {
+        begins[usize::from(mark[0])] = true;
+    }
+    let mut found = [false; MARKS.len()];
+    for (place, &byte) in text.iter().enumerate().skip(1) {
+        if begins[usize::from(byte)] && !text[place - 1].is_ascii_alphanumeric() {
+            for (found, mark) in found.iter_mut().zip(MARKS) {
+                *found |= text[place..].starts_with(mark);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_known_by_what_it_holds() {
+        let of = |text: &[u8]| Maker::of(text);
+        assert_eq!(of(b"\x7fELF <https://www.gnu.org/software/coreutils/>\0"), Maker::Gnu);
+        assert_eq!(of(b"\x7fELF uutils www.gnu.org/software/coreutils"), Maker::Other);
+        assert_eq!(of(b"\x7fELF BusyBox v1"), Maker::Other);
+        assert_eq!(of(b"\x7fELF rev from util-linux 2.38"), Maker::UtilLinux);
+        assert_eq!(of(b"\x7fELF\0JQ_COLORS\0"), Maker::Jq);
+        assert_eq!(of(b"\x7fELF GOJQ_COLORS\0"), Maker::Other);
+        assert_eq!(of(b"#!/bin/sh\ncmd=${0##*/}\nexec grep -E \"$@\"\n"), Maker::GrepScript);
+        assert_eq!(of(b"#!/bin/sh\necho old >&2\nexec grep -E \"$@\"\n"), Maker::Other);
+        assert_eq!(of(b"#!/bin/sh\n# www.gnu.org/software/\n"), Maker::Other);
+    }
+}
