@@ -43,7 +43,7 @@ pub struct Environment {
     pub memory_bytes: u64,
     /// CPUs that can work at the same time.
     pub cpus: usize,
-    /// `POSIXLY_CORRECT` or `GREP_OPTIONS` is set: commands read their arguments in another way.
+    /// `POSIXLY_CORRECT`, `_POSIX2_VERSION` or `GREP_OPTIONS` is set: commands read their arguments in another way.
     pub reads_arguments_otherwise: bool,
     /// A pipeline fails if any stage does.
     pub pipefail: bool,
@@ -329,9 +329,11 @@ fn question(setup: Option<&str>, names: &[String]) -> String {
             "command printf 'variable\\t{name}\\t%s\\n' \"$(command printenv {name})\" >&7\n"
         ));
     }
-    for name in CHANGING_ARGUMENTS {
-        text.push_str(&format!("command printenv {name} && command printf 'otherwise\\n' >&7\n"));
-    }
+    let set: Vec<String> = CHANGING_ARGUMENTS.iter().map(|name| format!("*{name}=*")).collect();
+    text.push_str(&format!(
+        "case \"$(export -p)\" in {}) command printf 'otherwise\\n' >&7;; esac\n",
+        set.join("|")
+    ));
     for name in names {
         let word = crate::commands::quote(name);
         text.push_str(&format!(
@@ -381,6 +383,9 @@ mod tests {
             assert!(!environment.is_file(name), "{name}");
         }
         assert_eq!(environment.ctype(&simple("sort")), "C.UTF-8");
+        assert!(!environment.reads_arguments_otherwise);
+        let otherwise = Environment::understand("otherwise\nend\n").expect("complete");
+        assert!(otherwise.reads_arguments_otherwise);
         assert_eq!(Environment::understand("file\tsort\t/usr/bin/sort\n"), None);
     }
 
