@@ -5,6 +5,7 @@
 
 mod commands;
 mod inputs;
+mod neighbours;
 mod parts;
 mod programs;
 mod together;
@@ -75,8 +76,16 @@ fn skip(reason: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED classes of commands: {reason}");
 }
 
+/// How many inputs each command gets in each locale, if somebody says so.
+fn asked_for() -> Option<u32> {
+    std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok())
+}
+
+fn cases() -> u32 {
+    asked_for().unwrap_or(CASES)
+}
+
 fn tried(table: &[(Kind, &'static str)]) {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
     let (mut tally, mut missing, mut failures) = (Tally::default(), BTreeSet::new(), Vec::new());
     for (kind, text) in table {
         for locale in LOCALES {
@@ -87,7 +96,7 @@ fn tried(table: &[(Kind, &'static str)]) {
                     continue;
                 }
             };
-            match subject.try_all(*kind, cases.unwrap_or(CASES)) {
+            match subject.try_all(*kind, cases()) {
                 Ok(counted) => add(&mut tally, counted),
                 Err(failure) => failures.push(format!("{locale}: {text}: {failure}")),
             }
@@ -96,7 +105,7 @@ fn tried(table: &[(Kind, &'static str)]) {
     for reason in &missing {
         skip(reason);
     }
-    if cases.is_some() {
+    if asked_for().is_some() {
         let _ = writeln!(std::io::stderr(), "{} commands: {tally:?}", table.len());
     }
     assert!(failures.is_empty(), "{} wrong:\n{}", failures.len(), failures.join("\n\n"));
