@@ -67,31 +67,21 @@ pub(super) fn script_file(name: &str) -> Option<String> {
     std::fs::read_to_string(name).ok()
 }
 
-/// A program in a file. What it reads from other commands is its own affair: only that it writes
-/// to files or starts others to write to is told of it.
-fn awk_file(name: &str) -> Option<String> {
-    let program = script_file(name)?;
-    Some(program.replace("| getline", "getline").replace("|getline", "getline"))
-}
-
 /// Whether an awk loads more than its program, has options that are not known, or a program that
-/// writes or starts others.
+/// writes or starts others. What a program in a file reads from other commands is its own affair.
 fn awk_reaches_out(simple: &Simple) -> bool {
     awk_programs(simple).is_none_or(|programs| {
-        programs.into_iter().any(|program| {
-            // `@load`, `@include`, and functions whose name is in a variable.
-            let calls =
-                program.split('@').skip(1).any(|behind| behind.starts_with(char::is_alphabetic));
-            let arguments = vec![Word::new("--"), Word::new(program)];
-            calls || super::awk::does_more_than_read(&Simple { arguments, ..simple.clone() })
-        })
+        let [given, in_files] = programs.map(|texts| texts.join("\n"));
+        let text = format!("{given}\n{in_files}");
+        super::awk::reach::writes_or_starts(&text, given.is_empty())
     })
 }
 
-/// The programs that stand in the arguments of an awk; `None` if an option is not known.
-fn awk_programs(simple: &Simple) -> Option<Vec<String>> {
+/// The programs that stand in the arguments of an awk, and those in files that they name; `None`
+/// if an option is not known.
+fn awk_programs(simple: &Simple) -> Option<[Vec<String>; 2]> {
     let mut arguments = simple.arguments.iter().map(|word| word.text.as_str());
-    let (mut programs, mut is_given) = (Vec::new(), false);
+    let (mut programs, mut in_files, mut is_given) = (Vec::new(), Vec::new(), false);
     let text_of = |text: &str| text.to_owned();
     let attached = ["-F", "-v", "-f", "--field-separator=", "--assign=", "--file="];
     let alone = [
@@ -110,7 +100,7 @@ fn awk_programs(simple: &Simple) -> Option<Vec<String>> {
                 arguments.next();
             }
             "-f" | "--file" => {
-                programs.extend(arguments.next().and_then(awk_file));
+                in_files.extend(arguments.next().and_then(script_file));
                 is_given = true;
             }
             "-e" | "--source" => {
@@ -132,12 +122,12 @@ fn awk_programs(simple: &Simple) -> Option<Vec<String>> {
             _ if attached.iter().any(|known| text.starts_with(known)) => {
                 let file = text.strip_prefix("--file=").or_else(|| text.strip_prefix("-f"));
                 is_given |= file.is_some();
-                programs.extend(file.and_then(awk_file));
+                in_files.extend(file.and_then(script_file));
             }
             _ => return None,
         }
     }
-    Some(programs)
+    Some([programs, in_files])
 }
 
 /// Whether a sed edits in place, has options that are not known, or a script that writes or

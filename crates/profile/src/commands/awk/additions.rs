@@ -1,0 +1,201 @@
+//! Statements that add to a variable or to an element of an array.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::ast::{Action, Assignment, Expression, Node, Place, Program, Statement, Walk};
+use super::flow::{Known, assigned};
+use super::names;
+
+/// Whole numbers up to this are added as they stand: no input is long enough for them to get
+/// past what is exact.
+const SMALL: u32 = 1024;
+
+/// At most this many statements may add to one tally: see [`super::sums::LIMIT`].
+const MOST_STATEMENTS: usize = 8;
+
+/// `n++`, `n += value`, and the same for elements.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Addition<'a> {
+    /// The variable or the array.
+    pub(super) name: &'a str,
+    /// The element, if it is one.
+    pub(super) subscript: &'a [Expression],
+    /// What is added; one if nothing is said.
+    pub(super) value: Option<&'a Expression>,
+    /// The assignment, if it is one.
+    pub(super) assignment: Option<&'a Assignment>,
+}
+
+/// The addition that an expression is, if it is nothing else.
+pub(super) fn addition(value: &Expression) -> Option<Addition<'_>> {
+    let (target, value, assignment) = match value {
+        Expression::Step(step) => (&step.target, None, None),
+        Expression::Assign(found) if ["+=", "-="].contains(&found.operator.as_str()) => {
+            (&found.target, Some(&found.value), Some(&**found))
+        }
+        _ => return None,
+    };
+    let (name, subscript) = match target {
+        Place::Variable(name) => (name.as_str(), &[][..]),
+        Place::Element(name, subscript) => (name.as_str(), subscript.as_slice()),
+        Place::Field(_) => return None,
+    };
+    Some(Addition { name, subscript, value, assignment })
+}
+
+/// The addition that a node is, if it is a statement.
+fn added(node: Node<'_>) -> Option<Addition<'_>> {
+    match node {
+        Node::Statement(Statement { action: Action::Value(value), .. }) => addition(value),
+        _ => None,
+    }
+}
+
+/// All additions in it that are statements of their own.
+pub(super) fn additions<W: Walk + ?Sized>(part: &W) -> Vec<(&Statement, Addition<'_>)> {
+    let mut found = Vec::new();
+    part.walk(&mut |node| {
+        if let (Node::Statement(statement), Some(addition)) = (node, added(node)) {
+            found.push((statement, addition));
+        }
+    });
+    found
+}
+
+/// How often each name stands in it.
+pub(super) fn mentions<W: Walk + ?Sized>(part: &W) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    part.walk(&mut |node| {
+        let mut note = |name, _| *counts.entry(name).or_insert(0) += 1;
+        names::uses(node, &mut note);
+        if let Node::Expression(Expression::Name(name)) = node {
+            note(name, false);
+        }
+    });
+    counts
+}
+
+/// The names that nothing is done with but to add to them.
+pub(super) fn only_added_to<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
+    let mut counts = mentions(part);
+    let mut names = BTreeSet::new();
+    for (_, addition) in additions(part) {
+        if has_no_effects(addition)
+            && let Some(count) = counts.get_mut(addition.name)
+        {
+            *count -= 1;
+            names.insert(addition.name);
+        }
+    }
+    names.retain(|name| counts.get(name) == Some(&0) && !names::is_special(name));
+    names
+}
+
+/// Whether nothing else is changed by an addition, so that its parts can be evaluated apart.
+fn has_no_effects(addition: Addition<'_>) -> bool {
+    let mut effects = false;
+    let mut look = |node: Node<'_>| {
+        effects |= match node {
+            Node::Expression(
+                Expression::Assign(_) | Expression::Step(_) | Expression::Getline(..),
+            ) => true,
+            Node::Expression(Expression::Call(name, _)) => {
+                ["sub", "gsub", "match", "split"].contains(&name.as_str())
+            }
+            _ => false,
+        };
+    };
+    addition.subscript.walk(&mut look);
+    addition.value.iter().for_each(|value| value.walk(&mut look));
+    !effects
+}
+
+/// Whether a value is a small whole number, as it stands.
+pub(super) fn is_small(value: &Expression) -> bool {
+    matches!(value, Expression::Number(n) if n.parse().is_ok_and(|n: u32| n <= SMALL))
+}
+
+/// The variables to which the END part only adds whole numbers: counts, and what is in arrays of
+/// sums.
+pub(super) fn tallies<'a>(
+    program: &'a Program,
+    sums: &BTreeSet<&str>,
+    given: &[&str],
+) -> BTreeSet<&'a str> {
+    let mut others: BTreeSet<&str> = given.iter().copied().collect();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for item in &program.items {
+        if matches!(item.kind, super::ast::ItemKind::End(_)) {
+            others.extend(not_tallied(item, sums, &mut counts));
+        } else {
+            others.extend(assigned(item));
+        }
+    }
+    let kept = |name: &str, count: usize| {
+        count <= MOST_STATEMENTS && !others.contains(name) && !names::is_special(name)
+    };
+    counts.into_iter().filter(|&(name, count)| kept(name, count)).map(|(name, _)| name).collect()
+}
+
+/// The names that an END part assigns other values to; counts the statements that add to others.
+fn not_tallied<'a>(
+    end: &'a super::ast::Item,
+    sums: &BTreeSet<&str>,
+    counts: &mut BTreeMap<&'a str, usize>,
+) -> BTreeSet<&'a str> {
+    let whole = |value: &Expression| match value {
+        Expression::Place(Place::Element(array, _)) => sums.contains(array.as_str()),
+        other => is_small(other),
+    };
+    let mut changes: BTreeMap<&str, isize> = BTreeMap::new();
+    let mut others = BTreeSet::new();
+    end.walk(&mut |node| {
+        let (name, change) = match node {
+            Node::Statement(_) => match added(node) {
+                Some(Addition { name, subscript: [], value, .. }) if value.is_none_or(whole) => {
+                    *counts.entry(name).or_insert(0) += 1;
+                    (name, 1)
+                }
+                _ => return,
+            },
+            Node::Expression(Expression::Assign(assignment)) => match &assignment.target {
+                Place::Variable(_) if assignment.operator == "=" && is_small(&assignment.value) => {
+                    return;
+                }
+                Place::Variable(name) | Place::Element(name, _) => (name.as_str(), -1),
+                Place::Field(_) => return,
+            },
+            Node::Expression(Expression::Step(step)) => match &step.target {
+                Place::Variable(name) | Place::Element(name, _) => (name.as_str(), -1),
+                Place::Field(_) => return,
+            },
+            other => {
+                others.extend(assigned_by(other));
+                return;
+            }
+        };
+        *changes.entry(name).or_insert(0) += change;
+    });
+    others.extend(changes.into_iter().filter(|(_, change)| *change != 0).map(|(name, _)| name));
+    others
+}
+
+/// What a function of the language's or a `for` assigns, of the node itself.
+fn assigned_by(node: Node<'_>) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    if let Node::Expression(Expression::Call(_, arguments)) = node {
+        for argument in arguments {
+            if let Expression::Array(name) | Expression::Place(Place::Variable(name)) = argument {
+                names.insert(name.as_str());
+            }
+        }
+    }
+    names
+}
+
+/// Those of the tallies that stand in this loop over an array in nothing but additions.
+pub(super) fn tallies_in<'a>(body: &'a Statement, known: &Known<'a>) -> BTreeSet<&'a str> {
+    let mut names = only_added_to(body);
+    names.retain(|name| known.tallies.contains(name));
+    names
+}

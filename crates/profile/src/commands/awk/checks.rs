@@ -1,0 +1,323 @@
+//! What no part of a program may do if it is to run in pieces.
+
+use std::collections::BTreeSet;
+
+use super::ast::{Action, Expression, Function, ItemKind, Node, Place, Program, Statement, Walk};
+use super::flow::assigned;
+use super::names;
+use super::why::Why;
+
+/// Functions that reach beyond the program.
+const REACHING_OUT: &[&str] = &["system", "close", "fflush", "extension"];
+
+/// Functions whose values differ from run to run.
+const DIFFERING: &[&str] = &["rand", "srand", "systime", "strftime", "mktime"];
+
+/// Functions of gawk's alone that are not looked into.
+const NOT_KNOWN: &[&str] = &[
+    "asort",
+    "asorti",
+    "patsplit",
+    "typeof",
+    "isarray",
+    "mkbool",
+    "bindtextdomain",
+    "dcgettext",
+    "dcngettext",
+];
+
+/// Variables that are about the whole input or the command's arguments.
+const NOT_OF_THE_LINE: &[&str] = &["FILENAME", "ARGC", "ARGV"];
+
+/// Variables that take effect with later records or in other rules.
+const ACTING_LATER: &[&str] = &["FS", "OFS", "ORS", "SUBSEP", "CONVFMT", "OFMT"];
+
+/// What is wrong with the names that the command's arguments assign.
+pub(super) fn given(names: &[&str]) -> Result<(), Why> {
+    for name in names {
+        match *name {
+            "RS" => return Err(Why::Separator),
+            "NR" | "FNR" => return Err(Why::Counts((*name).to_owned())),
+            name if name == "NF" || is_outer(name) => {
+                return Err(Why::NotOfTheLine(name.to_owned()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn is_outer(name: &str) -> bool {
+    NOT_OF_THE_LINE.contains(&name) || names::OF_GAWK.contains(&name)
+}
+
+/// Finds the first thing wrong in it.
+fn first<W: Walk + ?Sized>(
+    part: &W,
+    mut wrong: impl FnMut(Node<'_>) -> Option<Why>,
+) -> Result<(), Why> {
+    let mut found = None;
+    part.walk(&mut |node| {
+        if found.is_none() {
+            found = wrong(node);
+        }
+    });
+    found.map_or(Ok(()), Err)
+}
+
+/// What is wrong everywhere.
+fn wrong_anywhere(node: Node<'_>) -> Option<Why> {
+    let mut outer = None;
+    names::uses(node, &mut |name, _| {
+        if is_outer(name) {
+            outer = Some(Why::NotOfTheLine(name.to_owned()));
+        }
+    });
+    match node {
+        Node::Expression(Expression::Getline(..)) => Some(Why::TakesLines),
+        Node::Expression(Expression::Call(name, _)) => match name.as_str() {
+            name if REACHING_OUT.contains(&name) => Some(Why::ReachesOut(name.to_owned())),
+            name if DIFFERING.contains(&name) => Some(Why::Differs(name.to_owned())),
+            name if NOT_KNOWN.contains(&name) => {
+                Some(Why::unread(format!("`{name}()` is gawk's alone")))
+            }
+            _ => outer,
+        },
+        Node::Statement(Statement { action: Action::Print(print), .. })
+            if print.output.is_some() =>
+        {
+            Some(Why::Redirects)
+        }
+        _ => outer,
+    }
+}
+
+fn counter(node: Node<'_>) -> Option<Why> {
+    let mut found = None;
+    names::uses(node, &mut |name, _| {
+        if ["NR", "FNR"].contains(&name) {
+            found = Some(Why::Counts(name.to_owned()));
+        }
+    });
+    found
+}
+
+/// Checks what is done before any input is read: it must give the same each time, unseen.
+pub(super) fn begins(program: &Program) -> Result<(), Why> {
+    for begin in program.begins() {
+        first(begin, |node| match node {
+            Node::Statement(statement) => match &statement.action {
+                Action::Print(_) => Some(Why::Begins("`print`")),
+                Action::Exit(_) => Some(Why::Begins("`exit`")),
+                Action::ForIn(_, array, _) => Some(Why::Order(array.clone())),
+                _ => wrong_anywhere(node),
+            },
+            Node::Expression(Expression::Assign(assignment))
+                if is_separator(&assignment.target) =>
+            {
+                let text = match &assignment.value {
+                    Expression::Text(text) if assignment.operator == "=" => text.value.as_deref(),
+                    _ => None,
+                };
+                (text != Some(b"\n")).then_some(Why::Separator)
+            }
+            _ => wrong_anywhere(node).or_else(|| changes_separator(node)),
+        })?;
+    }
+    Ok(())
+}
+
+fn is_separator(place: &Place) -> bool {
+    matches!(place, Place::Variable(name) if name == "RS")
+}
+
+/// Other ways to assign than by `=`.
+fn changes_separator(node: Node<'_>) -> Option<Why> {
+    let changed = match node {
+        Node::Expression(Expression::Step(step)) => is_separator(&step.target),
+        Node::Expression(Expression::Call(name, arguments)) if name.ends_with("sub") => {
+            arguments.iter().any(|a| matches!(a, Expression::Place(place) if is_separator(place)))
+        }
+        _ => false,
+    };
+    changed.then_some(Why::Separator)
+}
+
+/// Checks what is done for records.
+pub(super) fn rules(program: &Program) -> Result<(), Why> {
+    for item in &program.items {
+        let ItemKind::Rule(rule) = &item.kind else { continue };
+        if let super::ast::Pattern::Range(..) = rule.pattern {
+            let text = &program.text[item.place.clone()];
+            let pattern = text.split('{').next().unwrap_or(text).trim();
+            return Err(Why::Range(pattern.to_owned()));
+        }
+        first(rule, |node| match node {
+            Node::Statement(Statement { action: Action::Exit(_), .. }) => Some(Why::EndsEarly),
+            Node::Statement(Statement { action: Action::ForIn(_, array, _), .. }) => {
+                Some(Why::Order(array.clone()))
+            }
+            _ => wrong_anywhere(node).or_else(|| counter(node)),
+        })?;
+        let assigned = assigned(rule);
+        if assigned.contains("RS") {
+            return Err(Why::Separator);
+        }
+        if let Some(name) = ACTING_LATER.iter().find(|name| assigned.contains(*name)) {
+            return Err(Why::ActsLater((*name).to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the user's functions: they compute a value of their parameters and of what does not
+/// change. `changing` has the names that are assigned for records or later.
+pub(super) fn functions(program: &Program, changing: &BTreeSet<&str>) -> Result<(), Why> {
+    let arrays = arrays(program);
+    for function in program.functions() {
+        let wrong = || Why::Function(function.name.clone());
+        first(function.body.as_slice(), |node| wrong_anywhere(node).or_else(|| counter(node)))?;
+        if !is_computation(function, changing) {
+            return Err(wrong());
+        }
+    }
+    first(program, |node| match node {
+        Node::Expression(Expression::UserCall(name, arguments)) => arguments
+            .iter()
+            .any(|a| matches!(a, Expression::Name(n) if arrays.contains(n.as_str())))
+            .then(|| Why::Function(name.clone())),
+        _ => None,
+    })
+}
+
+fn is_computation(function: &Function, changing: &BTreeSet<&str>) -> bool {
+    let is_local = |name: &str| function.parameters.iter().any(|parameter| parameter == name);
+    let mut fine = true;
+    function.body.walk(&mut |node| {
+        fine &= match node {
+            Node::Statement(statement) => !matches!(
+                statement.action,
+                Action::Print(_) | Action::Exit(_) | Action::Delete(..) | Action::ForIn(..)
+            ),
+            Node::Expression(Expression::Assign(a)) => !matches!(a.target, Place::Field(_)),
+            Node::Expression(Expression::Step(step)) => !matches!(step.target, Place::Field(_)),
+            Node::Expression(Expression::Call(name, arguments)) => match name.as_str() {
+                "sub" | "gsub" => {
+                    matches!(arguments.get(2), Some(Expression::Place(Place::Variable(_))))
+                }
+                "split" | "match" => false,
+                _ => true,
+            },
+            _ => true,
+        };
+        names::uses(node, &mut |name, is_array| {
+            fine &= if is_local(name) { !is_array } else { !changing.contains(name) };
+        });
+        if let Node::Expression(Expression::Name(name)) = node {
+            fine &= is_local(name) || !changing.contains(name.as_str());
+        }
+    });
+    fine && assigned(function.body.as_slice()).into_iter().all(is_local)
+}
+
+/// The names of a program's arrays.
+pub(super) fn arrays(program: &Program) -> BTreeSet<&str> {
+    let mut arrays = BTreeSet::new();
+    program.walk(&mut |node| {
+        names::uses(node, &mut |name, is_array| {
+            if is_array {
+                arrays.insert(name);
+            }
+        });
+    });
+    arrays
+}
+
+/// Checks what is done after the last record: that record must not be used.
+pub(super) fn ends(program: &Program) -> Result<(), Why> {
+    let mut calls = false;
+    for end in program.ends() {
+        first(end, |node| {
+            calls |= matches!(node, Node::Expression(Expression::UserCall(..)));
+            wrong_anywhere(node).or_else(|| assigns_count(node))
+        })?;
+        not_the_record(end)?;
+    }
+    // Which functions are called is not looked into.
+    if calls {
+        program.functions().try_for_each(|function| not_the_record(function.body.as_slice()))?;
+    }
+    Ok(())
+}
+
+fn assigns_count(node: Node<'_>) -> Option<Why> {
+    let target = match node {
+        Node::Expression(Expression::Assign(assignment)) => &assignment.target,
+        Node::Expression(Expression::Step(step)) => &step.target,
+        _ => return None,
+    };
+    let counts = matches!(target, Place::Variable(name) if name == "NR");
+    counts.then(|| Why::Counts("NR".to_owned()))
+}
+
+fn not_the_record(statements: &[Statement]) -> Result<(), Why> {
+    let last = |name: &str| Some(Why::LastLine(name.to_owned()));
+    // A regular expression matches the record unless it stands where one is wanted.
+    let mut alone = 0_usize;
+    let mut in_place = 0;
+    first(statements, |node| {
+        let mut found = None;
+        names::uses(node, &mut |name, _| {
+            if ["NF", "FNR"].contains(&name) {
+                found = last(name);
+            }
+        });
+        match node {
+            Node::Statement(Statement { action: Action::Print(print), .. }) => {
+                if print.arguments.is_empty() {
+                    return last("$0");
+                }
+            }
+            Node::Statement(_) => {}
+            Node::Expression(expression) => {
+                alone += usize::from(matches!(expression, Expression::Regex(_)));
+                in_place += wanted_regexes(expression);
+                if uses_record(expression) {
+                    return last("$0");
+                }
+            }
+        }
+        found
+    })?;
+    if alone == in_place { Ok(()) } else { Err(Why::LastLine("$0".to_owned())) }
+}
+
+fn uses_record(expression: &Expression) -> bool {
+    match expression {
+        Expression::Place(place) => matches!(place, Place::Field(_)),
+        Expression::Assign(assignment) => matches!(assignment.target, Place::Field(_)),
+        Expression::Step(step) => matches!(step.target, Place::Field(_)),
+        Expression::Call(name, arguments) => match name.as_str() {
+            "sub" | "gsub" => arguments.len() < 3,
+            "gensub" => arguments.len() < 4,
+            "length" => arguments.is_empty(),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// How many regular expressions stand right in this one where one is wanted.
+fn wanted_regexes(expression: &Expression) -> usize {
+    let place = match expression {
+        Expression::Chain(super::ast::Chain::Match, parts) => parts.get(1),
+        Expression::Call(name, arguments) => match name.as_str() {
+            "sub" | "gsub" | "gensub" => arguments.first(),
+            "match" => arguments.get(1),
+            "split" => arguments.get(2),
+            _ => None,
+        },
+        _ => None,
+    };
+    usize::from(matches!(place, Some(Expression::Regex(_))))
+}

@@ -1,0 +1,539 @@
+//! Definite assignment: which variables have certainly been assigned where a program stands, for
+//! the same record.
+
+use std::collections::BTreeSet;
+
+use super::additions::{addition, tallies_in};
+use super::ast::{
+    Action, Expression, For, Node, Pattern, Place, Print, Program, Rule, Statement, Walk,
+};
+use super::why::Why;
+
+/// What stands for "the output is at the start of a line" among the names.
+pub(super) const LINE_START: &str = "\n";
+
+/// What is certainly assigned; `None` where the program never comes.
+pub(super) type Defined<'a> = Option<BTreeSet<&'a str>>;
+
+/// Which part of a program is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// What is done for each record.
+    Records,
+    /// What is done after the last.
+    End,
+}
+
+/// What is known of a program's names.
+#[derive(Debug, Clone)]
+pub(super) struct Known<'a> {
+    /// Names that must be assigned before they are read.
+    pub(super) changing: BTreeSet<&'a str>,
+    /// Arrays of which rules name elements, which brings those into being.
+    pub(super) touched: BTreeSet<&'a str>,
+    /// Arrays.
+    pub(super) arrays: BTreeSet<&'a str>,
+    /// Names that statements add to, which is of no account.
+    pub(super) sums: BTreeSet<&'a str>,
+    /// Names to which the END part only adds whole numbers, so that the order does not matter.
+    pub(super) tallies: BTreeSet<&'a str>,
+    /// `print` ends its line.
+    pub(super) print_ends_line: bool,
+}
+
+/// The way through statements.
+#[derive(Debug)]
+pub(super) struct Flow<'a> {
+    known: Known<'a>,
+    stage: Stage,
+    loops: Vec<Loop<'a>>,
+    /// What is assigned wherever a record is done with.
+    pub(super) at_end: Defined<'a>,
+    /// Something is printed in an order that an array gives.
+    pub(super) prints_in_order_of_array: bool,
+}
+
+/// A loop that is being walked through.
+#[derive(Debug, Default)]
+struct Loop<'a> {
+    breaks: Defined<'a>,
+    continues: Defined<'a>,
+    /// The array that it goes through.
+    array: Option<&'a str>,
+}
+
+/// What is assigned on both ways.
+fn join<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.intersection(&other).copied().collect()),
+        (one, other) => one.or(other),
+    }
+}
+
+fn with<'a>(mut defined: Defined<'a>, name: &'a str) -> Defined<'a> {
+    defined.as_mut().map(|set| set.insert(name));
+    defined
+}
+
+fn without<'a>(mut defined: Defined<'a>, names: &BTreeSet<&'a str>) -> Defined<'a> {
+    defined.iter_mut().for_each(|set| set.retain(|name| !names.contains(name)));
+    defined
+}
+
+impl<'a> Flow<'a> {
+    pub(super) fn new(known: Known<'a>, stage: Stage) -> Self {
+        Self { known, stage, loops: Vec::new(), at_end: None, prints_in_order_of_array: false }
+    }
+
+    /// Walks through all rules, as for one record.
+    pub(super) fn record(&mut self, program: &'a Program) -> Result<(), Why> {
+        let mut defined = Some(BTreeSet::from([LINE_START]));
+        for rule in program.rules() {
+            defined = self.rule(rule, defined)?;
+        }
+        self.at_end = join(self.at_end.take(), defined);
+        Ok(())
+    }
+
+    fn rule(&mut self, rule: &'a Rule, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
+        let (selected, others) = match &rule.pattern {
+            Pattern::Always => (defined, None),
+            Pattern::When(condition) => self.condition(condition, defined)?,
+            Pattern::Range(..) => return Err(Why::Range("…".to_owned())),
+        };
+        let done = match &rule.action {
+            Some(action) => self.statements(action, selected)?,
+            None => Self::printed(self.known.print_ends_line, selected),
+        };
+        Ok(join(done, others))
+    }
+
+    pub(super) fn statements(
+        &mut self,
+        statements: &'a [Statement],
+        mut defined: Defined<'a>,
+    ) -> Result<Defined<'a>, Why> {
+        for statement in statements {
+            defined = self.statement(statement, defined)?;
+        }
+        Ok(defined)
+    }
+
+    fn statement(
+        &mut self,
+        statement: &'a Statement,
+        defined: Defined<'a>,
+    ) -> Result<Defined<'a>, Why> {
+        if defined.is_none() {
+            return Ok(None);
+        }
+        match &statement.action {
+            Action::Empty => Ok(defined),
+            Action::Block(body) => self.statements(body, defined),
+            Action::Value(value) => self.evaluated(value, defined),
+            Action::Print(print) => self.print(print, defined),
+            Action::If(condition, then, otherwise) => {
+                let (yes, no) = self.condition(condition, defined)?;
+                let then = self.statement(then, yes)?;
+                let otherwise = match otherwise {
+                    Some(otherwise) => self.statement(otherwise, no)?,
+                    None => no,
+                };
+                Ok(join(then, otherwise))
+            }
+            Action::While(condition, body) => self.turns(Some(condition), body, None, defined),
+            Action::Do(body, condition) => self.do_while(body, condition, defined),
+            Action::For(turns) => self.counted(turns, defined),
+            Action::ForIn(variable, array, body) => self.through(variable, array, body, defined),
+            Action::Delete(array, None) => Ok(with(defined, array)),
+            Action::Delete(_, Some(subscript)) => self.siblings(subscript, defined),
+            Action::Next => {
+                self.at_end = join(self.at_end.take(), defined);
+                Ok(None)
+            }
+            Action::Break | Action::Continue => self.leave(&statement.action, defined),
+            Action::Exit(value) | Action::Return(value) => {
+                if let Some(value) = value {
+                    self.value(value, defined)?;
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// An expression that is a statement: what only adds to a sum is of no account.
+    fn evaluated(
+        &mut self,
+        value: &'a Expression,
+        defined: Defined<'a>,
+    ) -> Result<Defined<'a>, Why> {
+        match addition(value) {
+            Some(added) if self.known.sums.contains(added.name) => {
+                let defined = self.siblings(added.subscript, defined)?;
+                match added.value {
+                    Some(value) => self.value(value, defined),
+                    None => Ok(defined),
+                }
+            }
+            _ => self.value(value, defined),
+        }
+    }
+
+    fn leave(&mut self, action: &Action, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
+        let Some(innermost) = self.loops.last_mut() else { return Ok(None) };
+        if *action == Action::Continue {
+            innermost.continues = join(innermost.continues.take(), defined);
+        } else if let Some(array) = innermost.array {
+            return Err(Why::Order(array.to_owned()));
+        } else {
+            innermost.breaks = join(innermost.breaks.take(), defined);
+        }
+        Ok(None)
+    }
+
+    fn counted(&mut self, turns: &'a For, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
+        let defined = match &turns.start {
+            Some(start) => self.value(start, defined)?,
+            None => defined,
+        };
+        self.turns(turns.condition.as_ref(), &turns.body, turns.step.as_ref(), defined)
+    }
+
+    fn turns(
+        &mut self,
+        condition: Option<&'a Expression>,
+        body: &'a Statement,
+        step: Option<&'a Expression>,
+        defined: Defined<'a>,
+    ) -> Result<Defined<'a>, Why> {
+        // Turns only add to what is assigned, but for what `undone` names.
+        let defined = without(defined, &self.undone(body));
+        let (inside, outside) = match condition {
+            Some(condition) => self.condition(condition, defined)?,
+            None => (defined, None),
+        };
+        let (done, left) = self.turn(body, inside)?;
+        if let Some(step) = step {
+            self.value(step, join(done, left.continues))?;
+        }
+        Ok(join(outside, left.breaks))
+    }
+
+    fn do_while(
+        &mut self,
+        body: &'a Statement,
+        condition: &'a Expression,
+        defined: Defined<'a>,
+    ) -> Result<Defined<'a>, Why> {
+        let defined = without(defined, &self.undone(body));
+        let (done, left) = self.turn(body, defined)?;
+        let (_, outside) = self.condition(condition, join(done, left.continues))?;
+        Ok(join(outside, left.breaks))
+    }
+
+    fn turn(
+        &mut self,
+        body: &'a Statement,
+        defined: Defined<'a>,
+    ) -> Result<(Defined<'a>, Loop<'a>), Why> {
+        self.loops.push(Loop::default());
+        let done = self.statement(body, defined)?;
+        Ok((done, self.loops.pop().unwrap_or_default()))
+    }
+
+    /// What is no longer certain after some turns of a loop.
+    fn undone(&self, body: &'a Statement) -> BTreeSet<&'a str> {
+        let mut undone = BTreeSet::new();
+        body.walk(&mut |node| match node {
+            Node::Statement(Statement { action: Action::ForIn(variable, _, body), .. }) => {
+                undone.insert(variable.as_str());
+                undone.extend(assigned(&**body));
+            }
+            Node::Statement(Statement { action: Action::Print(print), .. })
+                if !self.ends_line(print) =>
+            {
+                undone.insert(LINE_START);
+            }
+            _ => {}
+        });
+        undone
+    }
+
+    /// Goes through an array: turns must not know of each other, since their order is the awk's.
+    fn through(
+        &mut self,
+        variable: &'a str,
+        array: &'a str,
+        body: &'a Statement,
+        defined: Defined<'a>,
+    ) -> Result<Defined<'a>, Why> {
+        let why = || Why::Order(array.to_owned());
+        self.members(array, &defined)?;
+        let (mut leaves, mut prints, mut loops) = (false, false, !self.loops.is_empty());
+        body.walk(&mut |node| {
+            let Node::Statement(statement) = node else { return };
+            match &statement.action {
+                Action::Exit(_) | Action::Return(_) | Action::Delete(..) => leaves = true,
+                Action::Print(_) => prints = true,
+                Action::While(..) | Action::Do(..) | Action::For(_) | Action::ForIn(..) => {
+                    loops = true;
+                }
+                _ => {}
+            }
+        });
+        if self.stage == Stage::Records || leaves {
+            return Err(why());
+        }
+        let at_start = |d: &Defined<'_>| d.as_ref().is_none_or(|set| set.contains(LINE_START));
+        // In turns of a loop around, sums could grow past what is exact.
+        let kept = if loops { BTreeSet::new() } else { tallies_in(body, &self.known) };
+        let mut changed = assigned(body);
+        changed.insert(variable);
+        changed.retain(|name| !kept.contains(name));
+        let head = without(defined, &changed);
+        let sums = self.known.sums.clone();
+        self.known.sums.extend(kept);
+        self.loops.push(Loop { array: Some(array), ..Loop::default() });
+        let done = self.statement(body, with(head.clone(), variable)).map_err(|_| why());
+        self.known.sums = sums;
+        let left = self.loops.pop().unwrap_or_default();
+        let done = join(done?, left.continues);
+        if prints && !(at_start(&head) && at_start(&done)) {
+            return Err(why());
+        }
+        self.prints_in_order_of_array |= prints;
+        Ok(head)
+    }
+
+    fn ends_line(&self, print: &Print) -> bool {
+        match print.arguments.first() {
+            Some(Expression::Text(text)) if print.formatted => {
+                text.value.as_deref().is_some_and(|value| value.ends_with(b"\n"))
+            }
+            _ => !print.formatted && self.known.print_ends_line,
+        }
+    }
+
+    fn print(&mut self, print: &'a Print, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
+        let defined = self.siblings(&print.arguments, defined)?;
+        Ok(Self::printed(self.ends_line(print), defined))
+    }
+
+    fn printed(ends_line: bool, defined: Defined<'a>) -> Defined<'a> {
+        if ends_line {
+            with(defined, LINE_START)
+        } else {
+            without(defined, &BTreeSet::from([LINE_START]))
+        }
+    }
+
+    /// What is assigned if an expression is true, and if it is not.
+    fn condition(
+        &mut self,
+        condition: &'a Expression,
+        defined: Defined<'a>,
+    ) -> Result<(Defined<'a>, Defined<'a>), Why> {
+        match condition {
+            Expression::Group(inner) => self.condition(inner, defined),
+            Expression::Not(inner) => {
+                let (yes, no) = self.condition(inner, defined)?;
+                Ok((no, yes))
+            }
+            Expression::And(parts) => parts.iter().try_fold((defined, None), |(yes, no), part| {
+                let (still, not) = self.condition(part, yes)?;
+                Ok((still, join(no, not)))
+            }),
+            Expression::Or(parts) => parts.iter().try_fold((None, defined), |(yes, no), part| {
+                let (one, still) = self.condition(part, no)?;
+                Ok((join(yes, one), still))
+            }),
+            Expression::Number(number) if number.parse().is_ok_and(|n: f64| n != 0.0) => {
+                Ok((defined, None))
+            }
+            other => {
+                let defined = self.value(other, defined)?;
+                Ok((defined.clone(), defined))
+            }
+        }
+    }
+
+    /// Expressions that are evaluated in any order.
+    fn siblings(
+        &mut self,
+        values: &'a [Expression],
+        defined: Defined<'a>,
+    ) -> Result<Defined<'a>, Why> {
+        let mut all = defined.clone();
+        for value in values {
+            let found = self.value(value, defined.clone())?;
+            if let (Some(all), Some(found)) = (&mut all, found) {
+                all.extend(found);
+            }
+        }
+        Ok(all)
+    }
+
+    fn value(&mut self, value: &'a Expression, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
+        if defined.is_none() {
+            return Ok(None);
+        }
+        match value {
+            Expression::Number(_)
+            | Expression::Text(_)
+            | Expression::Regex(_)
+            | Expression::Array(_)
+            | Expression::Getline(..) => Ok(defined),
+            Expression::Place(place) => self.read(place, defined),
+            Expression::Name(name) if self.known.arrays.contains(name.as_str()) => {
+                self.members(name, &defined)?;
+                Ok(defined)
+            }
+            Expression::Name(name) => self.name(name, defined),
+            Expression::Group(inner) | Expression::Signed(inner) => self.value(inner, defined),
+            Expression::Step(step) => self.read(&step.target, defined),
+            Expression::Not(_) | Expression::And(_) | Expression::Or(_) => {
+                let (yes, no) = self.condition(value, defined)?;
+                Ok(join(yes, no))
+            }
+            Expression::Choice(parts) => {
+                let [condition, then, otherwise] = &**parts;
+                let (yes, no) = self.condition(condition, defined)?;
+                Ok(join(self.value(then, yes)?, self.value(otherwise, no)?))
+            }
+            Expression::Assign(assignment) => {
+                let before = defined.clone();
+                let defined = self.value(&assignment.value, defined)?;
+                self.assign(&assignment.target, &assignment.operator, before, defined)
+            }
+            Expression::In(values, array) => {
+                self.members(array, &defined)?;
+                self.siblings(values, defined)
+            }
+            Expression::List(values)
+            | Expression::Chain(_, values)
+            | Expression::UserCall(_, values) => self.siblings(values, defined),
+            Expression::Call(name, arguments) => {
+                let defined = self.siblings(arguments, defined)?;
+                Ok(called(name, arguments, defined))
+            }
+        }
+    }
+
+    fn assign(
+        &mut self,
+        target: &'a Place,
+        operator: &str,
+        before: Defined<'a>,
+        mut defined: Defined<'a>,
+    ) -> Result<Defined<'a>, Why> {
+        if operator != "=" {
+            self.read(target, before.clone())?;
+        }
+        let parts: &[Expression] = match target {
+            Place::Variable(name) => return Ok(with(defined, name)),
+            Place::Element(_, subscript) => subscript,
+            Place::Field(number) => std::slice::from_ref(&**number),
+        };
+        let found = self.siblings(parts, before)?;
+        if let (Some(defined), Some(found)) = (&mut defined, found) {
+            defined.extend(found);
+        }
+        Ok(defined)
+    }
+
+    fn read(&mut self, place: &'a Place, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
+        match place {
+            Place::Variable(name) => self.name(name, defined),
+            Place::Element(name, subscript) => {
+                let defined = self.siblings(subscript, defined)?;
+                self.name(name, defined)
+            }
+            Place::Field(number) => self.value(number, defined),
+        }
+    }
+
+    fn name(&self, name: &str, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
+        let is_defined = defined.as_ref().is_none_or(|set| set.contains(name));
+        match self.stage {
+            _ if is_defined || !self.known.changing.contains(name) => Ok(defined),
+            Stage::Records => Err(Why::Keeps(name.to_owned())),
+            Stage::End => Err(Why::LastLine(name.to_owned())),
+        }
+    }
+
+    /// Which elements there are is looked at.
+    fn members(&self, array: &str, defined: &Defined<'a>) -> Result<(), Why> {
+        let sum = self.stage == Stage::End && self.known.sums.contains(array);
+        let in_record =
+            self.stage == Stage::Records && defined.as_ref().is_none_or(|set| set.contains(array));
+        if self.known.touched.contains(array) && !sum && !in_record {
+            return Err(match self.stage {
+                Stage::Records => Why::Keeps(array.to_owned()),
+                Stage::End => Why::LastLine(array.to_owned()),
+            });
+        }
+        self.name(array, defined.clone()).map(drop)
+    }
+}
+
+/// What a function of the language's assigns.
+fn called<'a>(name: &str, arguments: &'a [Expression], mut defined: Defined<'a>) -> Defined<'a> {
+    if name == "match" {
+        defined = with(with(defined, "RSTART"), "RLENGTH");
+    }
+    for argument in arguments {
+        if let Expression::Array(array) = argument {
+            defined = with(defined, array);
+        }
+    }
+    defined
+}
+
+/// The names that are assigned somewhere in it.
+pub(super) fn assigned<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    part.walk(&mut |node| {
+        let place = match node {
+            Node::Statement(Statement { action: Action::ForIn(name, ..), .. })
+            | Node::Statement(Statement { action: Action::Delete(name, _), .. })
+            | Node::Expression(Expression::Array(name)) => {
+                names.insert(name.as_str());
+                return;
+            }
+            Node::Expression(Expression::Assign(assignment)) => &assignment.target,
+            Node::Expression(Expression::Step(step)) => &step.target,
+            Node::Expression(Expression::Getline(Some(place), _)) => place,
+            Node::Expression(Expression::Call(name, arguments)) => {
+                if name == "match" {
+                    names.extend(["RSTART", "RLENGTH"]);
+                }
+                match arguments.get(2) {
+                    Some(Expression::Place(place)) if name == "sub" || name == "gsub" => place,
+                    _ => return,
+                }
+            }
+            _ => return,
+        };
+        if let Place::Variable(name) | Place::Element(name, _) = place {
+            names.insert(name.as_str());
+        }
+    });
+    names
+}
+
+/// The arrays of which elements are named in it.
+pub(super) fn touched<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    part.walk(&mut |node| {
+        let place = match node {
+            Node::Expression(Expression::Place(place)) => place,
+            Node::Expression(Expression::Assign(assignment)) => &assignment.target,
+            Node::Expression(Expression::Step(step)) => &step.target,
+            _ => return,
+        };
+        if let Place::Element(name, _) = place {
+            names.insert(name.as_str());
+        }
+    });
+    names
+}

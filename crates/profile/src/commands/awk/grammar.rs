@@ -1,0 +1,310 @@
+//! Programs and statements: the grammar of POSIX, as far as all awks read it alike.
+//!
+//! What mawk, gawk, busybox's awk and the original one could understand differently is an error,
+//! and so is what only some of them know.
+
+use super::ast::{
+    Action, Expression, For, Function, Item, ItemKind, Output, Pattern, Print, Program, Rule,
+    Statement,
+};
+use super::lexer::Token;
+use super::names;
+use super::parser::Parser;
+use super::why::Why;
+
+impl Program {
+    /// Reads a program.
+    ///
+    /// # Errors
+    ///
+    /// [`Why::Unread`] if it is not understood with certainty.
+    pub fn read(text: &str) -> Result<Self, Why> {
+        let mut parser = Parser::new(text)?;
+        let mut items = Vec::new();
+        loop {
+            while parser.token == Token::Newline || parser.is(";") {
+                parser.advance()?;
+            }
+            if parser.token == Token::End {
+                break;
+            }
+            let start = parser.place.start;
+            let kind = parser.item()?;
+            items.push(Item { kind, place: start..parser.previous_end });
+        }
+        let program = Self { text: text.to_owned(), items };
+        names::check(&program)?;
+        Ok(program)
+    }
+}
+
+impl Parser<'_> {
+    fn item(&mut self) -> Result<ItemKind, Why> {
+        if self.take_word("BEGIN")? {
+            return Ok(ItemKind::Begin(self.block()?));
+        }
+        if self.take_word("END")? {
+            return Ok(ItemKind::End(self.block()?));
+        }
+        if self.take_word("function")? {
+            return Ok(ItemKind::Function(self.function()?));
+        }
+        let pattern = self.pattern()?;
+        let action = if self.is("{") { Some(self.block()?) } else { None };
+        let ended = matches!(self.token, Token::Newline | Token::End) || self.is(";");
+        if action.is_none() && !ended {
+            return Err(self.unexpected());
+        }
+        Ok(ItemKind::Rule(Rule { pattern, action }))
+    }
+
+    fn pattern(&mut self) -> Result<Pattern, Why> {
+        if self.is("{") {
+            return Ok(Pattern::Always);
+        }
+        let first = self.expression()?;
+        if !self.take(",")? {
+            return Ok(Pattern::When(first));
+        }
+        self.skip_newlines()?;
+        Ok(Pattern::Range(first, self.expression()?))
+    }
+
+    fn function(&mut self) -> Result<Function, Why> {
+        let name = self.name()?;
+        let mut parameters = Vec::new();
+        self.expect("(")?;
+        while !self.is(")") {
+            parameters.push(self.name()?);
+            if !self.is(")") {
+                self.expect(",")?;
+                self.skip_newlines()?;
+            }
+        }
+        self.expect(")")?;
+        self.skip_newlines()?;
+        self.in_function = true;
+        let body = self.block();
+        self.in_function = false;
+        Ok(Function { name, parameters, body: body? })
+    }
+
+    fn block(&mut self) -> Result<Vec<Statement>, Why> {
+        self.expect("{")?;
+        let mut statements = Vec::new();
+        loop {
+            self.skip_newlines()?;
+            if self.take("}")? {
+                return Ok(statements);
+            }
+            statements.push(self.statement()?);
+        }
+    }
+
+    fn statement(&mut self) -> Result<Statement, Why> {
+        self.deeper(|p| {
+            let start = p.place.start;
+            let (action, end) = p.action()?;
+            Ok(Statement { action, place: start..end })
+        })
+    }
+
+    /// A statement behind a condition, perhaps on the next line.
+    fn body(&mut self) -> Result<Statement, Why> {
+        self.skip_newlines()?;
+        self.statement()
+    }
+
+    fn loop_body(&mut self) -> Result<Statement, Why> {
+        self.loops += 1;
+        let body = self.body();
+        self.loops -= 1;
+        body
+    }
+
+    fn condition(&mut self) -> Result<Expression, Why> {
+        self.expect("(")?;
+        let condition = self.expression()?;
+        self.expect(")")?;
+        Ok(condition)
+    }
+
+    /// A statement's action, and where the statement ends.
+    fn action(&mut self) -> Result<(Action, usize), Why> {
+        let word = match &self.token {
+            Token::Word(word, _) => word.as_str(),
+            Token::Sign(sign) => sign,
+            _ => "",
+        };
+        match word {
+            "{" => Ok((Action::Block(self.block()?), self.previous_end)),
+            ";" => Ok((Action::Empty, self.end_of_simple()?)),
+            "if" => self.conditional(),
+            "while" => {
+                self.advance()?;
+                let condition = self.condition()?;
+                let body = self.loop_body()?;
+                let end = body.place.end;
+                Ok((Action::While(condition, Box::new(body)), end))
+            }
+            "do" => {
+                self.advance()?;
+                let body = self.loop_body()?;
+                self.skip_newlines()?;
+                if !self.take_word("while")? {
+                    return Err(self.unexpected());
+                }
+                let condition = self.condition()?;
+                Ok((Action::Do(Box::new(body), condition), self.end_of_simple()?))
+            }
+            "for" => {
+                self.advance()?;
+                self.counting_or_going_through()
+            }
+            _ => {
+                let action = self.simple()?;
+                Ok((action, self.end_of_simple()?))
+            }
+        }
+    }
+
+    /// Takes what ends a simple statement, and gives where the statement ends.
+    fn end_of_simple(&mut self) -> Result<usize, Why> {
+        let end = self.previous_end;
+        if self.take(";")? {
+            let end = self.previous_end;
+            self.skip_newlines()?;
+            return Ok(end);
+        }
+        match self.token {
+            Token::Newline => self.skip_newlines()?,
+            _ if self.is("}") => {}
+            _ => return Err(self.unexpected()),
+        }
+        Ok(end)
+    }
+
+    fn conditional(&mut self) -> Result<(Action, usize), Why> {
+        self.advance()?;
+        let condition = self.condition()?;
+        let then = self.body()?;
+        self.skip_newlines()?;
+        let otherwise = if self.take_word("else")? { Some(self.body()?) } else { None };
+        let end = otherwise.as_ref().unwrap_or(&then).place.end;
+        Ok((Action::If(condition, Box::new(then), otherwise.map(Box::new)), end))
+    }
+
+    fn counting_or_going_through(&mut self) -> Result<(Action, usize), Why> {
+        self.expect("(")?;
+        if let Some((variable, array)) = self.going_through() {
+            for _ in 0..4 {
+                self.advance()?;
+            }
+            let body = self.loop_body()?;
+            let end = body.place.end;
+            return Ok((Action::ForIn(variable, array, Box::new(body)), end));
+        }
+        let start = self.expression_before(";")?;
+        self.skip_newlines()?;
+        let condition = self.expression_before(";")?;
+        self.skip_newlines()?;
+        let step = self.expression_before(")")?;
+        let body = self.loop_body()?;
+        let end = body.place.end;
+        Ok((Action::For(Box::new(For { start, condition, step, body })), end))
+    }
+
+    /// The names if `NAME in NAME)` is what comes next.
+    fn going_through(&self) -> Option<(String, String)> {
+        let mut ahead = self.clone();
+        let variable = ahead.name().ok()?;
+        let is_in = ahead.take_word("in").ok()?;
+        let array = ahead.name().ok()?;
+        (is_in && ahead.is(")")).then_some((variable, array))
+    }
+
+    fn expression_before(&mut self, sign: &str) -> Result<Option<Expression>, Why> {
+        let value = if self.is(sign) { None } else { Some(self.expression()?) };
+        self.expect(sign)?;
+        Ok(value)
+    }
+
+    fn simple(&mut self) -> Result<Action, Why> {
+        let Token::Word(word, _) = self.token.clone() else {
+            return Ok(Action::Value(self.expression()?));
+        };
+        if !["next", "break", "continue", "exit", "return", "delete", "print", "printf"]
+            .contains(&word.as_str())
+        {
+            return Ok(Action::Value(self.expression()?));
+        }
+        self.advance()?;
+        match word.as_str() {
+            "next" if !self.in_function => Ok(Action::Next),
+            "break" if self.loops > 0 => Ok(Action::Break),
+            "continue" if self.loops > 0 => Ok(Action::Continue),
+            "exit" => Ok(Action::Exit(self.value_if_any()?)),
+            "return" if self.in_function => Ok(Action::Return(self.value_if_any()?)),
+            "delete" => self.delete(),
+            "print" | "printf" => self.print(word == "printf"),
+            _ => Err(Why::unread(format!("`{word}` is not expected where it stands"))),
+        }
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.token == Token::Newline || self.token == Token::End || self.is_one_of(&[";", "}"])
+    }
+
+    fn value_if_any(&mut self) -> Result<Option<Expression>, Why> {
+        if self.is_at_end() { Ok(None) } else { self.expression().map(Some) }
+    }
+
+    fn delete(&mut self) -> Result<Action, Why> {
+        let array = self.name()?;
+        let subscript = if self.take("[")? {
+            let subscript = self.list()?;
+            self.expect("]")?;
+            Some(subscript)
+        } else {
+            None
+        };
+        Ok(Action::Delete(array, subscript))
+    }
+
+    fn print(&mut self, formatted: bool) -> Result<Action, Why> {
+        self.printing = true;
+        let print = self.printed(formatted);
+        self.printing = false;
+        print.map(Action::Print)
+    }
+
+    fn printed(&mut self, formatted: bool) -> Result<Print, Why> {
+        let ends = self.is_at_end() || self.is_one_of(&[">", ">>", "|"]);
+        let mut arguments = if ends { Vec::new() } else { self.list()? };
+        if let [Expression::List(_)] = arguments.as_slice()
+            && let Some(Expression::List(parts)) = arguments.pop()
+        {
+            arguments = parts;
+        }
+        if formatted && arguments.is_empty() {
+            return Err(Why::unread("`printf` without a format"));
+        }
+        let output = match self.token {
+            Token::Sign(">" | ">>") => {
+                self.advance()?;
+                Some(Output::File(self.primary()?))
+            }
+            Token::Sign("|") => {
+                self.advance()?;
+                Some(Output::Command(self.primary()?))
+            }
+            _ => None,
+        };
+        // Awks differ in how much of a longer value is the name.
+        if self.is_at_end() {
+            Ok(Print { arguments, formatted, output })
+        } else {
+            Err(self.unexpected())
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! `awk`: which implementation, how its program is given, and what the program says.
+//!
+//! - [`grammar`] reads a program into a tree ([`ast`]), or says why it cannot be read.
+//! - [`reach`] tells what it does beyond reading and printing.
+//! - [`state`] proves that it treats every record for itself.
+//! - [`sums`] finds programs that add up, and writes those that do it part by part.
+
+mod additions;
+pub mod ast;
+mod checks;
+mod expressions;
+mod flow;
+pub mod grammar;
+mod lexer;
+mod names;
+mod parser;
+mod part;
+pub mod reach;
+pub mod state;
+pub mod sums;
+mod traits;
+#[cfg(test)]
+mod trials;
+mod why;
+
+pub use ast::Program;
+pub use why::Why;
+
+use super::options::{Options, Table};
+use super::{Simple, Word};
+
+/// What all implementations share.
+const TABLE: Table = Table { short: "F:v:f:", long: &[] };
+
+/// Names under which implementations are found.
+const NAMES: &[&str] = &["awk", "mawk", "gawk", "nawk", "original-awk"];
+
+/// An `awk` whose program stands in the command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Awk {
+    /// The program's text.
+    pub program: String,
+    /// `-F`, if given.
+    pub separator: Option<String>,
+    /// `-v`: names and values, as written, in their order.
+    pub assignments: Vec<(String, String)>,
+    /// The operands after the program: files and assignments.
+    pub operands: Vec<Word>,
+    /// The arguments of the command, without `busybox`'s `awk`.
+    pub arguments: Vec<Word>,
+}
+
+impl Awk {
+    /// Reads the command; `None` if the program comes from a file, or does more than read
+    /// standard input or files and print.
+    pub fn read(simple: &Simple) -> Option<Self> {
+        Self::given(simple).filter(|awk| !reach::does_more(&awk.program))
+    }
+
+    /// Reads the command, whatever its program does; `None` if that comes from a file.
+    pub fn given(simple: &Simple) -> Option<Self> {
+        let arguments = own_arguments(simple)?;
+        // Options end with the program: what looks like one after it is an operand.
+        let program_at = program_place(&arguments)?;
+        let options = Options::read(&arguments[..program_at], &TABLE)?;
+        if options.has('f') || !options.operands.is_empty() {
+            return None;
+        }
+        let assignments = options.values('v').map(assignment).collect::<Option<_>>()?;
+        Some(Self {
+            program: arguments[program_at].text.clone(),
+            separator: options.value('F').map(str::to_owned),
+            assignments,
+            operands: arguments[program_at + 1..].to_vec(),
+            arguments,
+        })
+    }
+
+    /// What the program says.
+    ///
+    /// # Errors
+    ///
+    /// [`Why::Unread`] if it is not understood with certainty.
+    pub fn parsed(&self) -> Result<Program, Why> {
+        Program::read(&self.program)
+    }
+
+    /// The variables that the arguments assign: `-v`, and operands such as `n=3`.
+    pub fn assigned(&self) -> Vec<&str> {
+        let operands = self.operands.iter().filter_map(|word| {
+            let (name, _) = word.text.split_once('=')?;
+            is_name(name).then_some(name)
+        });
+        self.assignments.iter().map(|(name, _)| name.as_str()).chain(operands).collect()
+    }
+}
+
+/// `name=value`.
+fn assignment(text: &str) -> Option<(String, String)> {
+    let (name, value) = text.split_once('=')?;
+    is_name(name).then(|| (name.to_owned(), value.to_owned()))
+}
+
+fn is_name(text: &str) -> bool {
+    let mut letters = text.chars();
+    letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && letters.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// The arguments of any awk, without `busybox`'s `awk`.
+fn own_arguments(simple: &Simple) -> Option<Vec<Word>> {
+    match (simple.name(), simple.arguments.split_first()) {
+        ("busybox", Some((first, rest))) if first.text == "awk" => Some(rest.to_vec()),
+        (name, _) if NAMES.contains(&name) => Some(simple.arguments.clone()),
+        _ => None,
+    }
+}
+
+/// The arguments of an awk whose programs are in files that can be read, with options that all
+/// implementations have; `None` if one of them is seen to write to files.
+pub fn with_program_files(simple: &Simple) -> Option<Vec<Word>> {
+    let arguments = own_arguments(simple)?;
+    let options = Options::read(&arguments, &TABLE)?;
+    let first = arguments.len() - options.operands.len();
+    let last = options.operands.iter().copied().eq(first..arguments.len());
+    let readable =
+        options.values('f').all(|file| std::fs::metadata(file).is_ok_and(|d| d.is_file()));
+    let named = options.has('f') && readable && last;
+    (named && !super::writing::writes_by_itself(simple)).then_some(arguments)
+}
+
+/// Where the program stands: the first argument that is neither an option nor one's argument.
+fn program_place(arguments: &[Word]) -> Option<usize> {
+    let mut index = 0;
+    loop {
+        let text = arguments.get(index)?.text.as_str();
+        match text {
+            "--" => return (index + 1 < arguments.len()).then_some(index + 1),
+            "-F" | "-v" | "-f" => index += 2,
+            text if text.starts_with('-') && text.len() > 1 => index += 1,
+            _ => return Some(index),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::simple;
+    use super::*;
+
+    #[test]
+    fn the_program_and_what_it_reads() {
+        let awk = Awk::read(&simple("awk -F: -v n=3 '$3 > n { print $1 }' /etc/passwd x=1"));
+        let awk = awk.expect("understood");
+        assert_eq!(awk.program, "$3 > n { print $1 }");
+        assert_eq!((awk.separator.as_deref(), awk.operands.len()), (Some(":"), 2));
+        let busybox = Awk::read(&simple("busybox awk '{ print $2 }'")).expect("understood");
+        assert_eq!(busybox.arguments.len(), 1);
+        assert!(Awk::read(&simple("/usr/bin/mawk 'a || b { s += $1 } END { print s }'")).is_some());
+    }
+
+    #[test]
+    fn remarks_on_standard_error_change_nothing() {
+        let more = |text: &str| crate::commands::writing::writes_by_itself(&simple(text));
+        for text in [
+            "awk '{ print \"x\" > \"/dev/stderr\" }'",
+            "awk '{ if ($1 > 3) print >>\"/dev/stdout\"; n++ }'",
+        ] {
+            assert!(!more(text), "{text}");
+        }
+        for text in [
+            "awk '{ print > \"/dev/stderr\" $1 }'",
+            "awk '{ print > \"/dev/stderr\"; print > \"f\" }'",
+            "awk '{ print > \"/dev/sda\" }'",
+        ] {
+            assert!(more(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn programs_that_do_more_are_not_read() {
+        for text in [
+            "awk -f prog.awk",
+            "awk '{ system($1) }'",
+            "awk '{ print > $1 }'",
+            "awk '{ print $1 | \"sort\" }'",
+            "awk '{ getline x; print x }'",
+            "awk '{ print rand() }'",
+            "awk",
+            "awk -W x y",
+            "busybox sed p",
+            "awk --lint x",
+            "awk '{ printf(\"a\") >> \"f\" }'",
+            "awk '{ print \"a;\" $0 > \"f\" }'",
+            "awk '{ print \"\\\\\" >> \"f\" }'",
+            "awk '{ print /\\(/ >> \"f\" }'",
+            "awk '{ print 1,\n2 >> \"f\" }'",
+            "awk '{ print 1 \\\n> \"f\" }'",
+            "awk '{ print a[1] > \"f\" }'",
+            "awk '{ \"date\" | getline x }'",
+            "awk '{ print | \"sort\" }'",
+            "awk '{ print \"a' f",
+            "awk '/[/]/ { print }'",
+            "awk '{ print 1 &&\n2 >> \"f\" }'",
+            "awk '{ print 1,\n\n2 >> \"f\" }'",
+            "awk '{ m = n++ / 2; print NR >> \"f\"; k = n / 2; print }'",
+            "awk '{ if (x) /\"/; print 1 > \"f\"; y = \"\" }'",
+            "awk '{ exit /\"/; print 1 > \"f\" }'",
+            "awk -i inplace '{ print }' f",
+        ] {
+            assert_eq!(Awk::read(&simple(text)), None, "{text}");
+        }
+        for text in [
+            "awk '{ print ($1 > 2) \">\" }'",
+            "awk '$1 > 2 { print $2 / 3 \"|\" } # > system'",
+            "awk '/a>b/ { n++ } n > 3 || m; END { print n }'",
+            "awk '{ gsub(/[a-z]+>/, \"x\"); print; if ($1 > 2) print }'",
+            "awk -F '[= ]' '{ s += $10; n++ } END { print s / n }'",
+            "awk '{ print a[$1 > 2] }'",
+            "awk '{ s += ($1 + $2) / 2; t = (s) / 4 } END { print s / (t + 1) }'",
+            "awk '{ print $1\n if ($2 > 3) n++\n}'",
+            "awk '{ if (/a\"b/) n++ } END { print n / 2 \"/\" }'",
+        ] {
+            assert!(Awk::read(&simple(text)).is_some(), "{text}");
+        }
+    }
+}

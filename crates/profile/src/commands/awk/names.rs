@@ -1,0 +1,242 @@
+//! The words of the language, and what the names in a program are names of.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::ast::{Action, Expression, Function, Node, Place, Program, Statement, Walk};
+use super::why::Why;
+
+/// Words of the language, of any awk's.
+const WORDS: &[&str] = &[
+    "BEGIN",
+    "END",
+    "BEGINFILE",
+    "ENDFILE",
+    "function",
+    "func",
+    "if",
+    "else",
+    "while",
+    "for",
+    "do",
+    "break",
+    "continue",
+    "next",
+    "nextfile",
+    "exit",
+    "return",
+    "delete",
+    "in",
+    "getline",
+    "print",
+    "printf",
+    "switch",
+    "case",
+    "default",
+];
+
+/// Functions of any awk's, with the fewest and the most arguments.
+const FUNCTIONS: &[(&str, usize, usize)] = &[
+    ("and", 2, 9),
+    ("asort", 1, 3),
+    ("asorti", 1, 3),
+    ("atan2", 2, 2),
+    ("close", 1, 2),
+    ("compl", 1, 1),
+    ("cos", 1, 1),
+    ("exp", 1, 1),
+    ("extension", 1, 2),
+    ("fflush", 0, 1),
+    ("gensub", 3, 4),
+    ("gsub", 2, 3),
+    ("index", 2, 2),
+    ("int", 1, 1),
+    ("length", 0, 1),
+    ("log", 1, 1),
+    ("lshift", 2, 2),
+    ("match", 2, 3),
+    ("mktime", 1, 2),
+    ("or", 2, 9),
+    ("patsplit", 2, 4),
+    ("rand", 0, 0),
+    ("rshift", 2, 2),
+    ("sin", 1, 1),
+    ("split", 2, 3),
+    ("sprintf", 1, 99),
+    ("sqrt", 1, 1),
+    ("srand", 0, 1),
+    ("strftime", 0, 3),
+    ("strtonum", 1, 1),
+    ("sub", 2, 3),
+    ("substr", 2, 3),
+    ("system", 1, 1),
+    ("systime", 0, 0),
+    ("tolower", 1, 1),
+    ("toupper", 1, 1),
+    ("typeof", 1, 2),
+    ("isarray", 1, 1),
+    ("mkbool", 1, 1),
+    ("bindtextdomain", 1, 2),
+    ("dcgettext", 1, 3),
+    ("dcngettext", 1, 5),
+    ("xor", 2, 9),
+];
+
+/// Variables of gawk's, which change how it works; some have no effect in other awks.
+pub(super) const OF_GAWK: &[&str] = &[
+    "ARGIND",
+    "BINMODE",
+    "ERRNO",
+    "FIELDWIDTHS",
+    "FPAT",
+    "FUNCTAB",
+    "IGNORECASE",
+    "LINT",
+    "PREC",
+    "PROCINFO",
+    "ROUNDMODE",
+    "RT",
+    "SYMTAB",
+    "TEXTDOMAIN",
+];
+
+/// Variables of the language that are no plain ones.
+const SPECIAL: &[&str] = &[
+    "ARGC", "ARGV", "CONVFMT", "ENVIRON", "FILENAME", "FNR", "FS", "NF", "NR", "OFMT", "OFS",
+    "ORS", "RLENGTH", "RS", "RSTART", "SUBSEP",
+];
+
+/// Whether a variable is one of the language's or of gawk's.
+pub(super) fn is_special(name: &str) -> bool {
+    SPECIAL.contains(&name) || OF_GAWK.contains(&name)
+}
+
+/// Whether a word can be no name of the user's.
+pub(super) fn is_reserved(word: &str) -> bool {
+    WORDS.contains(&word) || is_function(word)
+}
+
+pub(super) fn is_function(word: &str) -> bool {
+    FUNCTIONS.iter().any(|(name, ..)| *name == word)
+}
+
+/// Whether a function of the language's can have so many arguments.
+pub(super) fn takes(name: &str, arguments: usize) -> bool {
+    FUNCTIONS
+        .iter()
+        .any(|(function, least, most)| *function == name && (*least..=*most).contains(&arguments))
+}
+
+/// The arrays among the arguments of a function of the language's: their places.
+pub(super) fn array_argument(name: &str) -> Option<usize> {
+    match name {
+        "split" | "patsplit" => Some(1),
+        "match" => Some(2),
+        _ => None,
+    }
+}
+
+/// What a name is a name of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Scalar,
+    Array,
+}
+
+/// Checks that all names mean one thing each.
+pub(super) fn check(program: &Program) -> Result<(), Why> {
+    let mut functions = BTreeMap::new();
+    for function in program.functions() {
+        let two = functions.insert(function.name.as_str(), function).is_some();
+        if two || SPECIAL.contains(&function.name.as_str()) {
+            return Err(Why::unread(format!("function `{}` stands twice", function.name)));
+        }
+    }
+    for function in &functions {
+        check_parameters(function.1, &functions)?;
+    }
+    let mut kinds = BTreeMap::new();
+    for item in &program.items {
+        let local = match &item.kind {
+            super::ast::ItemKind::Function(function) => function.parameters.as_slice(),
+            _ => &[],
+        };
+        check_uses(item, local, &functions, &mut kinds)?;
+    }
+    Ok(())
+}
+
+fn check_parameters(function: &Function, functions: &BTreeMap<&str, &Function>) -> Result<(), Why> {
+    let mut seen = BTreeSet::new();
+    for parameter in &function.parameters {
+        let name = parameter.as_str();
+        let taken = functions.contains_key(name) || is_special(name);
+        if taken || !seen.insert(name) {
+            return Err(Why::unread(format!("parameter `{name}` is something else, too")));
+        }
+    }
+    Ok(())
+}
+
+fn check_uses<'a>(
+    item: &'a super::ast::Item,
+    local: &[String],
+    functions: &BTreeMap<&str, &Function>,
+    global: &mut BTreeMap<&'a str, Kind>,
+) -> Result<(), Why> {
+    let mut locals = BTreeMap::new();
+    let mut wrong = None;
+    let mut note = |name: &'a str, kind: Kind| {
+        let kinds = if local.iter().any(|l| l == name) { &mut locals } else { &mut *global };
+        let other = kinds.insert(name, kind).is_some_and(|before| before != kind);
+        let special_array = ["ARGV", "ENVIRON"].contains(&name) != (kind == Kind::Array);
+        if other || functions.contains_key(name) || SPECIAL.contains(&name) && special_array {
+            wrong = Some(format!("`{name}` is used as two things"));
+        }
+    };
+    let mut calls = None;
+    item.walk(&mut |node| {
+        if let Node::Expression(Expression::List(_)) = node {
+            calls = Some("a list that is no subscript".to_owned());
+        }
+        if let Node::Expression(Expression::UserCall(name, arguments)) = node {
+            let known = functions.get(name.as_str());
+            if known.is_none_or(|function| function.parameters.len() < arguments.len()) {
+                calls = Some(format!("no function `{name}` that takes so many arguments"));
+            }
+        }
+        uses(node, &mut |name, is_array| {
+            note(name, if is_array { Kind::Array } else { Kind::Scalar });
+        });
+    });
+    wrong.or(calls).map_or(Ok(()), |reason| Err(Why::Unread(reason)))
+}
+
+/// The names that stand in a node itself, and whether each is one of an array. What an argument
+/// of a function is only the function tells, so it is left out.
+pub(super) fn uses<'a>(node: Node<'a>, note: &mut dyn FnMut(&'a str, bool)) {
+    match node {
+        Node::Statement(Statement { action: Action::ForIn(variable, array, _), .. }) => {
+            note(variable, false);
+            note(array, true);
+        }
+        Node::Statement(Statement { action: Action::Delete(array, _), .. }) => note(array, true),
+        Node::Statement(_) => {}
+        Node::Expression(expression) => match expression {
+            Expression::Place(place) => used_place(place, note),
+            Expression::Assign(assignment) => used_place(&assignment.target, note),
+            Expression::Step(step) => used_place(&step.target, note),
+            Expression::Getline(Some(place), _) => used_place(place, note),
+            Expression::In(_, array) => note(array, true),
+            Expression::Array(name) => note(name, true),
+            _ => {}
+        },
+    }
+}
+
+fn used_place<'a>(place: &'a Place, note: &mut dyn FnMut(&'a str, bool)) {
+    match place {
+        Place::Variable(name) => note(name, false),
+        Place::Element(name, _) => note(name, true),
+        Place::Field(_) => {}
+    }
+}

@@ -1,0 +1,160 @@
+//! Where the reading of a program stands, and how deep it is.
+
+use std::ops::Range;
+
+use super::lexer::{Lexer, Token};
+use super::why::Why;
+
+/// Expressions and statements in each other, at most: people write ten, and every level takes
+/// several calls.
+const DEEPEST: usize = 60;
+
+/// A program that is being read.
+#[derive(Debug, Clone)]
+pub(super) struct Parser<'a> {
+    lexer: Lexer<'a>,
+    /// The token that comes next.
+    pub(super) token: Token,
+    /// Where it stands, in bytes.
+    pub(super) place: Range<usize>,
+    /// The token before it.
+    pub(super) previous: Token,
+    /// Where that ends.
+    pub(super) previous_end: usize,
+    depth: usize,
+    /// How many loops are around.
+    pub(super) loops: usize,
+    /// Within `print`, outside of parentheses, `>` does not compare.
+    pub(super) printing: bool,
+    /// Within a function of the user's.
+    pub(super) in_function: bool,
+}
+
+impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a str) -> Result<Self, Why> {
+        let mut lexer = Lexer::new(text);
+        let (token, place) = lexer.token()?;
+        let previous = Token::Newline;
+        Ok(Self {
+            lexer,
+            token,
+            place,
+            previous,
+            previous_end: 0,
+            depth: 0,
+            loops: 0,
+            printing: false,
+            in_function: false,
+        })
+    }
+
+    /// Goes on to the next token and gives this one.
+    pub(super) fn advance(&mut self) -> Result<Token, Why> {
+        let (token, place) = self.lexer.token()?;
+        self.previous_end = self.place.end;
+        self.place = place;
+        self.previous = std::mem::replace(&mut self.token, token);
+        Ok(self.previous.clone())
+    }
+
+    /// Reads the token that begins with `/` as a regular expression.
+    pub(super) fn regex(&mut self) -> Result<String, Why> {
+        // After these some awks divide.
+        let after_value = match &self.previous {
+            Token::Sign(sign) => [")", "]", "$", "++", "--"].contains(sign),
+            Token::Word(word, _) => {
+                !["print", "return", "exit", "else", "do"].contains(&word.as_str())
+            }
+            Token::Number(_) | Token::Text(_) => true,
+            Token::Newline | Token::End => false,
+        };
+        if after_value {
+            return Err(Why::unread("a `/` that may divide or begin a regular expression"));
+        }
+        let text = self.lexer.regex(self.place.start)?;
+        let (token, place) = self.lexer.token()?;
+        self.previous_end = self.place.start + text.len() + 2;
+        self.previous = Token::Text(super::ast::Text { value: None });
+        (self.token, self.place) = (token, place);
+        Ok(text)
+    }
+
+    /// Reads something in something else, unless that is too deep.
+    pub(super) fn deeper<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Why>,
+    ) -> Result<T, Why> {
+        if self.depth == DEEPEST {
+            return Err(Why::unread("it is nested too deep"));
+        }
+        self.depth += 1;
+        let found = read(self);
+        self.depth -= 1;
+        found
+    }
+
+    pub(super) fn is(&self, sign: &str) -> bool {
+        matches!(&self.token, Token::Sign(found) if *found == sign)
+    }
+
+    pub(super) fn is_one_of(&self, signs: &[&str]) -> bool {
+        matches!(&self.token, Token::Sign(found) if signs.contains(found))
+    }
+
+    pub(super) fn is_word(&self, word: &str) -> bool {
+        matches!(&self.token, Token::Word(found, _) if found == word)
+    }
+
+    /// Takes this sign if it is the next.
+    pub(super) fn take(&mut self, sign: &str) -> Result<bool, Why> {
+        let found = self.is(sign);
+        if found {
+            self.advance()?;
+        }
+        Ok(found)
+    }
+
+    /// Takes this word if it is the next.
+    pub(super) fn take_word(&mut self, word: &str) -> Result<bool, Why> {
+        let found = self.is_word(word);
+        if found {
+            self.advance()?;
+        }
+        Ok(found)
+    }
+
+    /// Takes this sign, which must be the next.
+    pub(super) fn expect(&mut self, sign: &str) -> Result<(), Why> {
+        if self.take(sign)? { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    pub(super) fn skip_newlines(&mut self) -> Result<(), Why> {
+        while self.token == Token::Newline {
+            self.advance()?;
+        }
+        Ok(())
+    }
+
+    /// Takes a name that is no word of the language, and tells whether `(` follows at once.
+    pub(super) fn name(&mut self) -> Result<String, Why> {
+        match &self.token {
+            Token::Word(word, _) if !super::names::is_reserved(word) => {
+                let word = word.clone();
+                self.advance()?;
+                Ok(word)
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    pub(super) fn unexpected(&self) -> Why {
+        Why::unread(match &self.token {
+            Token::Word(word, _) => format!("`{word}` is not expected where it stands"),
+            Token::Number(number) => format!("`{number}` is not expected where it stands"),
+            Token::Text(_) => "a string is not expected where it stands".to_owned(),
+            Token::Sign(sign) => format!("`{sign}` is not expected where it stands"),
+            Token::Newline => "the end of a line is not expected where it stands".to_owned(),
+            Token::End => "its end is missing".to_owned(),
+        })
+    }
+}

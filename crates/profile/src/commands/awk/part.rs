@@ -1,0 +1,166 @@
+//! The programs for the parts of an input and for what they print, as text.
+//!
+//! A part prints these lines, so that nothing has to be taken apart to read them:
+//!
+//! ```text
+//! exact AMOUNT            what was added, without signs; or: inexact
+//! RECORDS
+//! VALUE                   for each variable; empty if it was never added to
+//! VALUE LINES KEY...      for each element, a line each, the key as LINES lines
+//!                         an empty line after each array
+//! end
+//! ```
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::additions::{additions, mentions};
+use super::ast::{Item, ItemKind, Program};
+use super::sums::{LIMIT, is_watched};
+
+/// Names that the program does not use.
+#[derive(Debug)]
+pub(super) struct Names {
+    prefix: String,
+}
+
+impl Names {
+    pub(super) fn new(program: &Program, given: &[&str]) -> Self {
+        let mut taken: BTreeSet<&str> = mentions(program).into_keys().collect();
+        taken.extend(given);
+        for function in program.functions() {
+            taken.insert(&function.name);
+            taken.extend(function.parameters.iter().map(String::as_str));
+        }
+        let mut prefix = "contend_".to_owned();
+        while taken.iter().any(|name| name.starts_with(&prefix)) {
+            prefix.push('_');
+        }
+        Self { prefix }
+    }
+
+    /// The texts of these items, a line each at least.
+    pub(super) fn texts(program: &Program, wanted: impl Fn(&ItemKind) -> bool) -> String {
+        let items = program.items.iter().filter(|item| wanted(&item.kind));
+        items.map(|item| format!("{}\n", &program.text[item.place.clone()])).collect()
+    }
+
+    /// Puts the names into a text in which they are marked with `@`.
+    fn named(&self, text: &str) -> String {
+        text.replace('@', &self.prefix)
+    }
+
+    /// The program for a part.
+    pub(super) fn part(&self, program: &Program, scalars: &[String], arrays: &[String]) -> String {
+        let mut text = String::new();
+        for item in &program.items {
+            match item.kind {
+                ItemKind::End(_) => {}
+                ItemKind::Rule(_) => text.push_str(&self.watched(program, item, scalars, arrays)),
+                _ => text.push_str(&program.text[item.place.clone()]),
+            }
+            text.push('\n');
+        }
+        text + &self.part_end(scalars, arrays)
+    }
+
+    /// A rule in which what is added is watched.
+    fn watched(
+        &self,
+        program: &Program,
+        item: &Item,
+        scalars: &[String],
+        arrays: &[String],
+    ) -> String {
+        let mut text = program.text[item.place.clone()].to_owned();
+        let is_sum = |name: &str| scalars.iter().chain(arrays).any(|sum| sum == name);
+        // From the last to the first, so that places stay right.
+        let mut found = additions(item);
+        found.sort_by_key(|(statement, _)| statement.place.start);
+        for (statement, addition) in found.into_iter().rev() {
+            let Some(assignment) = addition.assignment else { continue };
+            if !is_sum(addition.name) || !is_watched(&assignment.value) {
+                continue;
+            }
+            let value = &program.text[assignment.value_place.clone()];
+            let target = &program.text[assignment.target_place.clone()];
+            let operator = &assignment.operator;
+            let [t, f, a] = ["t", "f", "a"].map(|name| format!("{}{name}", self.prefix));
+            let watched = format!(
+                "{{ {t} = ({value}) + 0; {target} {operator} {t}; if ({t} != int({t})) {f} = 1; \
+                 if ({t} < 0) {a} -= {t}; else {a} += {t} }}"
+            );
+            let start = item.place.start;
+            text.replace_range(
+                statement.place.start - start..statement.place.end - start,
+                &watched,
+            );
+        }
+        text
+    }
+
+    fn part_end(&self, scalars: &[String], arrays: &[String]) -> String {
+        let mut text = format!(
+            "END {{\nORS = \"\\n\"\n\
+             if (@f || !(@a < {LIMIT})) print \"inexact\"; else printf \"exact %.17g\\n\", @a\n\
+             printf \"%.17g\\n\", NR\n"
+        );
+        for name in scalars {
+            // What was never assigned is both.
+            let _ = writeln!(
+                text,
+                "if ({name} == \"\" && {name} == 0) print \"\"; else printf \"%.17g\\n\", {name}"
+            );
+        }
+        for name in arrays {
+            let _ = writeln!(
+                text,
+                "for (@k in {name}) {{\nprintf \"%.17g\\n\", {name}[@k]\n\
+                 @n = split(@k, @p, \"\\n\")\nif (@n < 1) @n = 1\nprint @n\nprint @k\n}}\nprint \"\""
+            );
+        }
+        self.named(&(text + "print \"end\"\n}\n"))
+    }
+
+    /// The program that puts the totals of the parts together.
+    pub(super) fn combine(
+        &self,
+        program: &Program,
+        scalars: &[String],
+        arrays: &[String],
+        counts_records: bool,
+    ) -> String {
+        let first = |kind: &ItemKind| matches!(kind, ItemKind::Begin(_) | ItemKind::Function(_));
+        let mut text =
+            "{\nif (@s == 0) @s = 1\nelse if (@s == 1) { @l += $0; @s = 2 }\n".to_owned();
+        let mut state = 2;
+        for name in scalars {
+            let next = state + 1;
+            let _ = writeln!(
+                text,
+                "else if (@s == {state}) {{ if ($0 != \"\") {name} += $0; @s = {next} }}"
+            );
+            state = next;
+        }
+        for name in arrays {
+            let (lines, key, next) = (state + 1, state + 2, state + 3);
+            let _ = write!(
+                text,
+                "else if (@s == {state}) {{ if ($0 == \"\") @s = {next}; \
+                 else {{ @v = $0 + 0; @s = {lines} }} }}\n\
+                 else if (@s == {lines}) {{ @n = $0 + 0; @i = 0; @s = {key} }}\n\
+                 else if (@s == {key}) {{\n\
+                 if (@i == 0) @k = $0 \"\"; else @k = @k \"\\n\" $0\n\
+                 @i++\n\
+                 if (@i == @n) {{ {name}[@k] += @v; @s = {state} }}\n}}\n"
+            );
+            state = next;
+        }
+        text.push_str("else @s = 0\n}\n");
+        if counts_records {
+            text.push_str("END { NR = @l + 0 }\n");
+        }
+        let end = Self::texts(program, |kind| matches!(kind, ItemKind::End(_)));
+        format!("{}{}{end}", Self::texts(program, first), self.named(&text))
+    }
+}

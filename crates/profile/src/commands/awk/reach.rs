@@ -1,0 +1,65 @@
+//! What a program does beyond reading its input and printing.
+
+use super::ast::{Action, Expression, Node, Output, Program, Source, Statement, Walk};
+use super::names;
+
+/// Functions that start programs, deal with what was started, or give something that differs from
+/// run to run.
+const FAR_REACHING: &[&str] =
+    &["system", "close", "fflush", "rand", "srand", "systime", "strftime", "mktime", "extension"];
+
+/// Variables that tell about more than the input.
+const OUTER: &[&str] = &["ENVIRON", "PROCINFO"];
+
+/// Whether a program starts others, writes to files, reads others, or gives something that
+/// differs from run to run. What cannot be read counts as if it did.
+pub(super) fn does_more(program: &str) -> bool {
+    any(program, |node| match node {
+        Node::Expression(Expression::Getline(..)) => true,
+        Node::Expression(Expression::Call(name, _)) => FAR_REACHING.contains(&name.as_str()),
+        Node::Statement(Statement { action: Action::Print(print), .. }) => print.output.is_some(),
+        _ => {
+            let mut outer = false;
+            names::uses(node, &mut |name, _| outer |= OUTER.contains(&name));
+            outer
+        }
+    })
+}
+
+/// Whether a program writes to files or starts others; those that it only reads from need not
+/// count. What cannot be read counts as if it did.
+pub fn writes_or_starts(program: &str, may_read_commands: bool) -> bool {
+    any(program, |node| match node {
+        Node::Expression(Expression::Call(name, _)) => {
+            ["system", "extension"].contains(&name.as_str())
+        }
+        Node::Expression(Expression::Getline(_, Some(source))) => {
+            !may_read_commands && matches!(**source, Source::Command(_))
+        }
+        Node::Statement(Statement { action: Action::Print(print), .. }) => {
+            print.output.as_ref().is_some_and(|output| !is_own(output))
+        }
+        _ => false,
+    })
+}
+
+/// Whether this is the program's own output or standard error, where a remark changes nothing.
+fn is_own(output: &Output) -> bool {
+    let own: [&[u8]; 2] = [b"/dev/stderr", b"/dev/stdout"];
+    match output {
+        Output::File(name) => match name.bare() {
+            Expression::Text(text) => {
+                text.value.as_deref().is_some_and(|value| own.contains(&value))
+            }
+            _ => false,
+        },
+        Output::Command(_) => false,
+    }
+}
+
+fn any(program: &str, test: impl Fn(Node<'_>) -> bool) -> bool {
+    let Ok(program) = Program::read(program) else { return true };
+    let mut found = false;
+    program.walk(&mut |node| found |= test(node));
+    found
+}

@@ -1,0 +1,172 @@
+//! Programs that add up and tell the totals at the end.
+//!
+//! Such a program can be run part by part: each part's totals are printed in a form that another
+//! program reads, which puts them together and goes on with the END part as it stands. Adding in
+//! another order may round otherwise, and the bytes must be the same: so the parts watch what they
+//! add, and [`Totals::are_exact`] tells whether all of it was whole and small enough for no sum to
+//! have been rounded anywhere. Where it was not, the totals are of no use, and the original
+//! has to run.
+
+use std::collections::BTreeSet;
+
+use super::additions::{additions, is_small, mentions, only_added_to, tallies};
+use super::ast::{Action, Expression, ItemKind, Place, Program, Statement, Walk};
+use super::checks;
+use super::flow::{Flow, LINE_START, Stage, assigned};
+use super::part::Names;
+use super::state::known;
+use super::traits;
+use super::why::Why;
+
+/// Amounts may add up to less than this without regard to their signs: 2^50. Whole numbers are
+/// exact up to 2^53; what is between them is room for END parts that add totals several times.
+pub(super) const LIMIT: u64 = 1 << 50;
+
+/// A program that adds up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Totals {
+    /// The variables that are added to.
+    pub scalars: Vec<String>,
+    /// The arrays whose elements are added to.
+    pub arrays: Vec<String>,
+    /// The END part tells how many records there were.
+    pub counts_records: bool,
+    /// The END parts, as they stand.
+    pub end: String,
+    /// The END part prints whole lines in an order that depends on how an array came to be: only
+    /// a sort with a total order behind it makes its output certain.
+    pub order_matters_not_provable: bool,
+    /// The program for a part of the input. Needs the options of the original.
+    pub part: String,
+    /// The program that reads what those for the parts have printed, one after the other, and
+    /// prints what the original would. Needs the options of the original.
+    pub combine: String,
+}
+
+impl Totals {
+    /// Whether what the parts have printed adds up to the original's totals, whatever the order
+    /// was: all parts are complete, and nothing was rounded.
+    pub fn are_exact<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> bool {
+        let amounts = parts.into_iter().map(|part| {
+            let first = part.split(|b| *b == b'\n').next()?;
+            let complete = part.ends_with(b"\nend\n");
+            let amount = std::str::from_utf8(first).ok()?.strip_prefix("exact ")?;
+            amount.parse().ok().filter(|amount: &u64| complete && *amount < LIMIT)
+        });
+        let sum = amounts.into_iter().try_fold(0_u64, |sum, amount| sum.checked_add(amount?));
+        sum.is_some_and(|sum| sum < LIMIT)
+    }
+}
+
+/// Recognises a program that adds up. `given` are the variables that the command's arguments
+/// assign.
+///
+/// # Errors
+///
+/// What looks beyond the record but is no sum, or what the END part needs besides totals.
+pub fn totals(program: &Program, given: &[&str]) -> Result<Totals, Why> {
+    checks::given(given)?;
+    if program.ends().next().is_none() {
+        return Err(Why::HasNoEnd);
+    }
+    checks::begins(program)?;
+    checks::rules(program)?;
+    if prints(program) {
+        return Err(Why::Prints);
+    }
+    let sums = sums(program, given);
+    let mut later: BTreeSet<_> = program.ends().flat_map(assigned).collect();
+    let names = known(program, sums.clone(), true);
+    later.extend(names.changing.iter().copied());
+    checks::functions(program, &later)?;
+    Flow::new(names, Stage::Records).record(program)?;
+    checks::ends(program)?;
+    let order_matters_not_provable = prints_in_order(program, &sums, given)?;
+    let arrays = checks::arrays(program);
+    let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let (arrays, scalars) = sums.iter().partition::<Vec<&str>, _>(|name| arrays.contains(**name));
+    let (arrays, scalars) = (owned(arrays), owned(scalars));
+    let mut counted = program.ends().flat_map(mentions);
+    let counts_records = counted.any(|(name, _)| name == "NR");
+    let names = Names::new(program, given);
+    Ok(Totals {
+        part: names.part(program, &scalars, &arrays),
+        combine: names.combine(program, &scalars, &arrays, counts_records),
+        end: Names::texts(program, |kind| matches!(kind, ItemKind::End(_))),
+        scalars,
+        arrays,
+        counts_records,
+        order_matters_not_provable,
+    })
+}
+
+fn prints(program: &Program) -> bool {
+    let mut prints = program.rules().any(|rule| rule.action.is_none());
+    for rule in program.rules() {
+        rule.walk(&mut |node| {
+            if let super::ast::Node::Statement(statement) = node {
+                prints |= matches!(statement.action, Action::Print(_));
+            }
+        });
+    }
+    prints
+}
+
+/// What is added to for records and not used there otherwise.
+fn sums<'a>(program: &'a Program, given: &[&str]) -> BTreeSet<&'a str> {
+    let rules: Vec<_> = program.items.iter().collect();
+    let in_rules = |kind: &ItemKind| matches!(kind, ItemKind::Rule(_));
+    let mut sums = BTreeSet::new();
+    for item in rules.iter().filter(|item| in_rules(&item.kind)) {
+        sums.extend(additions(*item).into_iter().map(|(_, addition)| addition.name));
+    }
+    sums.retain(|name| {
+        rules.iter().all(|item| match &item.kind {
+            ItemKind::Rule(_) => {
+                only_added_to(*item).contains(name) || !mentions(*item).contains_key(name)
+            }
+            ItemKind::Function(_) => !mentions(*item).contains_key(name),
+            ItemKind::Begin(body) => starts_at_zero(body, name),
+            ItemKind::End(_) => true,
+        }) && !given.contains(name)
+    });
+    sums
+}
+
+/// Whether nothing is done with a variable in BEGIN but to make it zero.
+fn starts_at_zero(body: &[Statement], name: &str) -> bool {
+    let zero = |statement: &Statement| match &statement.action {
+        Action::Value(Expression::Assign(assignment)) => {
+            assignment.target == Place::Variable(name.to_owned())
+                && assignment.operator == "="
+                && assignment.value == Expression::Number("0".to_owned())
+        }
+        _ => false,
+    };
+    let count = mentions(body).get(name).copied().unwrap_or(0);
+    body.iter().filter(|statement| zero(statement)).count() == count
+}
+
+/// Whether the END parts print in the order of an array.
+fn prints_in_order(program: &Program, sums: &BTreeSet<&str>, given: &[&str]) -> Result<bool, Why> {
+    let mut names = known(program, sums.clone(), !traits::changes_line_end(program, given));
+    let left = std::mem::take(&mut names.changing);
+    let all = mentions(program).into_keys().chain(["RSTART", "RLENGTH"]);
+    names.changing = all.collect();
+    names.tallies = tallies(program, sums, given);
+    let mut defined = names.changing.clone();
+    defined.retain(|name| !left.contains(name));
+    defined.insert(LINE_START);
+    let mut flow = Flow::new(names, Stage::End);
+    let mut defined = Some(defined);
+    for end in program.ends() {
+        defined = flow.statements(end, defined)?;
+    }
+    Ok(flow.prints_in_order_of_array)
+}
+
+/// Whether an amount is to be watched: it may not be whole.
+pub(super) fn is_watched(value: &Expression) -> bool {
+    !is_small(value)
+}
