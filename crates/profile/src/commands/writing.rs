@@ -72,7 +72,8 @@ pub(super) fn script_file(name: &str) -> Option<String> {
 fn awk_reaches_out(simple: &Simple) -> bool {
     awk_programs(simple).is_none_or(|programs| {
         let [given, in_files] = programs.map(|texts| texts.join("\n"));
-        let text = format!("{given}\n{in_files}");
+        // What the shell is yet to fill in is taken for a name.
+        let text = format!("{given}\n{in_files}").replace('\u{fffd}', "u");
         super::awk::reach::writes_or_starts(&text, given.is_empty())
     })
 }

@@ -169,8 +169,8 @@ fn not_tallied<'a>(
                 Place::Variable(name) | Place::Element(name, _) => (name.as_str(), -1),
                 Place::Field(_) => return,
             },
-            other => {
-                others.extend(assigned_by(other));
+            Node::Expression(_) => {
+                others.extend(assigned_by(node));
                 return;
             }
         };

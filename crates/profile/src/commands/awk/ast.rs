@@ -269,13 +269,17 @@ pub trait Walk {
 
 impl<T: Walk> Walk for [T] {
     fn walk<'a>(&'a self, visit: &mut dyn FnMut(Node<'a>)) {
-        self.iter().for_each(|part| part.walk(visit));
+        for part in self {
+            part.walk(visit);
+        }
     }
 }
 
 impl<T: Walk> Walk for Option<T> {
     fn walk<'a>(&'a self, visit: &mut dyn FnMut(Node<'a>)) {
-        self.iter().for_each(|part| part.walk(visit));
+        if let Some(part) = self {
+            part.walk(visit);
+        }
     }
 }
 
@@ -320,7 +324,9 @@ impl Walk for Statement {
             Action::If(condition, then, otherwise) => {
                 condition.walk(visit);
                 then.walk(visit);
-                otherwise.iter().for_each(|otherwise| otherwise.walk(visit));
+                if let Some(otherwise) = otherwise {
+                    otherwise.walk(visit);
+                }
             }
             Action::While(condition, body) | Action::Do(body, condition) => {
                 condition.walk(visit);

@@ -121,7 +121,7 @@ pub(super) fn begins(program: &Program) -> Result<(), Why> {
                 };
                 (text != Some(b"\n")).then_some(Why::Separator)
             }
-            _ => wrong_anywhere(node).or_else(|| changes_separator(node)),
+            Node::Expression(_) => wrong_anywhere(node).or_else(|| changes_separator(node)),
         })?;
     }
     Ok(())
@@ -208,7 +208,7 @@ fn is_computation(function: &Function, changing: &BTreeSet<&str>) -> bool {
                 "split" | "match" => false,
                 _ => true,
             },
-            _ => true,
+            Node::Expression(_) => true,
         };
         names::uses(node, &mut |name, is_array| {
             fine &= if is_local(name) { !is_array } else { !changing.contains(name) };

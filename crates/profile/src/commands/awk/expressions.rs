@@ -272,7 +272,7 @@ impl Parser<'_> {
 
     fn parentheses(&mut self) -> Result<Expression, Why> {
         self.expect("(")?;
-        let mut values = self.enclosed(|p| p.list())?;
+        let mut values = self.enclosed(Self::list)?;
         self.expect(")")?;
         if values.len() > 1 && self.take_word("in")? {
             return Ok(Expression::In(values, self.name()?));
@@ -295,7 +295,7 @@ impl Parser<'_> {
 
     fn arguments(&mut self) -> Result<Vec<Expression>, Why> {
         self.expect("(")?;
-        let values = if self.is(")") { Vec::new() } else { self.enclosed(|p| p.list())? };
+        let values = if self.is(")") { Vec::new() } else { self.enclosed(Self::list)? };
         self.expect(")")?;
         Ok(values)
     }
@@ -312,7 +312,7 @@ impl Parser<'_> {
         if !self.take("[")? {
             return Ok(Place::Variable(name));
         }
-        let subscript = self.enclosed(|p| p.list())?;
+        let subscript = self.enclosed(Self::list)?;
         self.expect("]")?;
         Ok(Place::Element(name, subscript))
     }

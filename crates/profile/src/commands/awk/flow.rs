@@ -70,13 +70,24 @@ fn join<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
     }
 }
 
+/// What is assigned behind both.
+fn either<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
+    let (mut one, other) = (one?, other?);
+    one.extend(other);
+    Some(one)
+}
+
 fn with<'a>(mut defined: Defined<'a>, name: &'a str) -> Defined<'a> {
-    defined.as_mut().map(|set| set.insert(name));
+    if let Some(set) = &mut defined {
+        set.insert(name);
+    }
     defined
 }
 
 fn without<'a>(mut defined: Defined<'a>, names: &BTreeSet<&'a str>) -> Defined<'a> {
-    defined.iter_mut().for_each(|set| set.retain(|name| !names.contains(name)));
+    if let Some(set) = &mut defined {
+        set.retain(|name| !names.contains(name));
+    }
     defined
 }
 
@@ -358,6 +369,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Expressions that are evaluated in any order.
+    #[expect(clippy::needless_pass_by_value, reason = "as all that say what is assigned behind")]
     fn siblings(
         &mut self,
         values: &'a [Expression],
@@ -365,10 +377,7 @@ impl<'a> Flow<'a> {
     ) -> Result<Defined<'a>, Why> {
         let mut all = defined.clone();
         for value in values {
-            let found = self.value(value, defined.clone())?;
-            if let (Some(all), Some(found)) = (&mut all, found) {
-                all.extend(found);
-            }
+            all = either(all, self.value(value, defined.clone())?);
         }
         Ok(all)
     }
@@ -424,7 +433,7 @@ impl<'a> Flow<'a> {
         target: &'a Place,
         operator: &str,
         before: Defined<'a>,
-        mut defined: Defined<'a>,
+        defined: Defined<'a>,
     ) -> Result<Defined<'a>, Why> {
         if operator != "=" {
             self.read(target, before.clone())?;
@@ -434,11 +443,7 @@ impl<'a> Flow<'a> {
             Place::Element(_, subscript) => subscript,
             Place::Field(number) => std::slice::from_ref(&**number),
         };
-        let found = self.siblings(parts, before)?;
-        if let (Some(defined), Some(found)) = (&mut defined, found) {
-            defined.extend(found);
-        }
-        Ok(defined)
+        Ok(either(defined, self.siblings(parts, before)?))
     }
 
     fn read(&mut self, place: &'a Place, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
@@ -494,8 +499,10 @@ pub(super) fn assigned<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     part.walk(&mut |node| {
         let place = match node {
-            Node::Statement(Statement { action: Action::ForIn(name, ..), .. })
-            | Node::Statement(Statement { action: Action::Delete(name, _), .. })
+            Node::Statement(Statement {
+                action: Action::ForIn(name, ..) | Action::Delete(name, _),
+                ..
+            })
             | Node::Expression(Expression::Array(name)) => {
                 names.insert(name.as_str());
                 return;

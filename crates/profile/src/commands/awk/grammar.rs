@@ -296,6 +296,9 @@ impl Parser<'_> {
             }
             Token::Sign("|") => {
                 self.advance()?;
+                if self.is_word("getline") {
+                    return Err(self.unexpected());
+                }
                 Some(Output::Command(self.primary()?))
             }
             _ => None,
@@ -306,5 +309,128 @@ impl Parser<'_> {
         } else {
             Err(self.unexpected())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_read() {
+        for text in [
+            "",
+            "{ print }",
+            "1",
+            "/a/ { print }; /b/",
+            "BEGIN { FS = \":\" } { print $1 } END { print NR }",
+            "$1 ~ /^[a-z\\/]+$/ && !($2 in seen) { seen[$2]++ }",
+            "{ a[$1, $2] = $3; if (($1, $2) in a) print a[$1, $2] }",
+            "{ for (i = NF; i > 0; i--) printf \"%s%s\", $i, (i > 1 ? OFS : ORS) }",
+            "{ for (;;) break; while (x) continue; do { x++ } while (x < 3); next }",
+            "function f(a, b,\n  c)\n{ return a b\n}\n{ print f($1, 2) f(3) }",
+            "{ x = -$1 ^ -2 ^ 3; y = $NF-1; z = $++i; w = $i++; v = !x; u = 1 - -1 }",
+            "{ print (1, 2) > \"/dev/stderr\"; print(1)(2); print $1, ($2 > 3) }",
+            "{ while ((\"date\" | getline line) > 0) n++; getline; getline x <\"f\"; close(\"f\") }",
+            "{ print $1 | \"sort\"; printf(\"%d\\n\", $1) >> $2 }",
+            "{ if (x) print; else if (y) { print 1 } else print 2; }",
+            "{ if (x)\n print\n else\n print 2 }",
+            "{ x = y = 3; x += y -= 2; a[x++] /= 2; x = y ? 1 : z ? 2 : 3 }",
+            "{ print length, length(), length($1) / 2, length \"x\" }",
+            "{ print \"a\" \"b\" 1 -1, x y, $1 $2; print -1 \" \" -1 } # remark",
+            "{ print /a/ ? \"y\" : \"n\", $1 ~ \"b\", $0 !~ /=/ }",
+            "a && b || c, /x/ { print } ; NR == 1, NR == 2",
+            "{ n = split($0, parts, /[[:space:]]+/); delete parts; delete a[1] }",
+            "{ print 1e3, .5, 1., 1.5E-3 \\\n , 2 }",
+            "{ print a,\n b }\n\n\n$1 == \"x\" &&\n $2 { exit 1 }",
+            "{ x = a / b / c; y = d[1] / 2; z = (1) / 3 }",
+        ] {
+            let read = Program::read(text);
+            assert!(read.is_ok(), "{text}: {:?}", read.err());
+        }
+    }
+
+    #[test]
+    fn what_awks_read_differently_is_refused() {
+        for text in [
+            "{",
+            "{ print ",
+            "{ print \"a }",
+            "{ print \"a\nb\" }",
+            "{ print /a\nb/ }",
+            "{ x = n++ / 2 }",
+            "{ gsub(/[/]*/, \"\") }",
+            "{ if (x) /a/ }",
+            "{ print !x ~ y }",
+            "!x == y",
+            "a < b < c",
+            "a ~ b ~ c",
+            "a == b ~ c",
+            "a in b in c",
+            "{ print > \"a\" \"b\" }",
+            "{ print \"a\" \"b\" | getline }",
+            "{ \"a\" \"b\" | getline }",
+            "{ getline < \"a\" \"b\" }",
+            "{ print 0x10 }",
+            "{ print 1a }",
+            "{ x ** 2 }",
+            "{ f(x) }",
+            "function f(x) { return x } { print f (1) }",
+            "function f(x) { next } { print f(1) }",
+            "{ return }",
+            "{ break }",
+            "{ print a; print a[1] }",
+            "{ print (1, 2) (3) }",
+            "{ x = (1, 2) }",
+            "BEGIN\n{ print }",
+            "BEGIN",
+            "BEGINFILE { print }",
+            "func f() { }",
+            "{ switch (x) { case 1: print } }",
+            "{ nextfile }",
+            "@load \"x\"",
+            "{ @f(x) }",
+            "{ print `x` }",
+            "{ print é }",
+            "{ print 1 # remark \\\n }",
+            "{ if (x) { print }; else print }",
+            "{ length = 3 }",
+            "{ print substr($1) }",
+            "{ sub(/a/, \"b\", 3) }",
+            "{ split($0) }",
+            "{ x = y\n= 3 }",
+            "{ 1 + x = 2 }",
+            "{ print $-1 }",
+            "{ print } }",
+        ] {
+            let read = Program::read(text);
+            assert!(matches!(read, Err(Why::Unread(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        for (open, close) in [
+            ("(", ")"),
+            ("$", ""),
+            ("!", ""),
+            ("- ", ""),
+            ("2 ^ ", ""),
+            ("x = ", ""),
+            ("y ? ", " : z"),
+            ("y ? z : ", ""),
+            ("a[", "]"),
+            ("int(", ")"),
+        ] {
+            let text = |n: usize| format!("{{ x = {}1{} }}", open.repeat(n), close.repeat(n));
+            assert!(Program::read(&text(25)).is_ok(), "{}", text(25));
+            assert!(Program::read(&text(10_000)).is_err(), "{open}");
+        }
+        for open in ["{ ", "if (x) ", "while (x) ", "for (k in a) ", "do "] {
+            assert!(Program::read(&format!("{{ {}", open.repeat(10_000))).is_err(), "{open}");
+        }
+        let long = format!("{{ x = 1{} }}", " + 1 1 && y || z".repeat(10_000));
+        let read = Program::read(&long).expect("wide, not deep");
+        assert!(super::super::state::per_record(&read, &[]).is_ok());
     }
 }

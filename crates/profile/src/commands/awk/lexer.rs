@@ -186,7 +186,7 @@ impl<'a> Lexer<'a> {
                 ('/', false) => break,
                 // Some awks end the expression here, others do not.
                 ('/', true) => return Err(Why::unread("`/` in brackets in a regular expression")),
-                ('\\', _) => 1 + self.behind_backslash(rest)?,
+                ('\\', _) => 1 + Self::behind_backslash(rest)?,
                 ('[', false) => {
                     in_bracket = true;
                     // A `]` that stands first is one of the characters.
@@ -207,7 +207,7 @@ impl<'a> Lexer<'a> {
         Ok(self.text[start + 1..self.at - 1].to_owned())
     }
 
-    fn behind_backslash(&self, rest: &str) -> Result<usize, Why> {
+    fn behind_backslash(rest: &str) -> Result<usize, Why> {
         let next = rest.chars().nth(1).filter(|c| *c != '\n');
         next.map(char::len_utf8)
             .ok_or_else(|| Why::unread("a regular expression goes on behind `\\`"))

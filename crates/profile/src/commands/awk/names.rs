@@ -222,10 +222,11 @@ pub(super) fn uses<'a>(node: Node<'a>, note: &mut dyn FnMut(&'a str, bool)) {
         Node::Statement(Statement { action: Action::Delete(array, _), .. }) => note(array, true),
         Node::Statement(_) => {}
         Node::Expression(expression) => match expression {
-            Expression::Place(place) => used_place(place, note),
             Expression::Assign(assignment) => used_place(&assignment.target, note),
             Expression::Step(step) => used_place(&step.target, note),
-            Expression::Getline(Some(place), _) => used_place(place, note),
+            Expression::Place(place) | Expression::Getline(Some(place), _) => {
+                used_place(place, note);
+            }
             Expression::In(_, array) => note(array, true),
             Expression::Array(name) => note(name, true),
             _ => {}

@@ -42,7 +42,7 @@ impl Names {
     /// The texts of these items, a line each at least.
     pub(super) fn texts(program: &Program, wanted: impl Fn(&ItemKind) -> bool) -> String {
         let items = program.items.iter().filter(|item| wanted(&item.kind));
-        items.map(|item| format!("{}\n", &program.text[item.place.clone()])).collect()
+        items.flat_map(|item| [&program.text[item.place.clone()], "\n"]).collect()
     }
 
     /// Puts the names into a text in which they are marked with `@`.

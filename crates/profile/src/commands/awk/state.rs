@@ -71,3 +71,153 @@ pub(super) fn known<'a>(
     let arrays = checks::arrays(program);
     Known { changing, touched, arrays, sums, tallies: BTreeSet::new(), print_ends_line }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proof(text: &str) -> Result<PerRecord, Why> {
+        per_record(&Program::read(text).unwrap_or_else(|why| panic!("{text}: {why}")), &["given"])
+    }
+
+    #[test]
+    fn records_for_themselves() {
+        for text in [
+            "{ print $1 }",
+            "/a/",
+            "!/a/ && $3 > 5",
+            "BEGIN { FS = \":\"; OFS = \"-\"; n = 3; m[\"a\"] = 1 } $1 > n { print m[$2], given, never }",
+            "BEGIN { split(\"a b\", w); for (i = 1; i < 3; i++) is[w[i]] } $1 in is",
+            "{ x = $1; y = x + 1; print x, y }",
+            "{ if ($1) x = 1; else x = 2; print x }",
+            "{ if ($1) { x = 1 } else next; print x }",
+            "{ x = $1 } /a/ { print x }",
+            "/a/ { next } { x = 1 } { print x }",
+            "{ n = split($0, a, \",\"); for (i = 1; i <= n; i++) print a[i], (a[i] in a), length(a) }",
+            "{ s = \"\"; for (i = NF; i; i--) s = s $i; print s }",
+            "match($0, /b+/) { print RSTART, RLENGTH }",
+            "{ if ((x = $1) && x > 3) print x }",
+            "{ $3 = \"\"; NF = 2; $0 = $0; print; gsub(/a/, \"b\"); sub(/c/, \"d\", $1) }",
+            "{ do { x = $1; if (x) break } while (0); print x }",
+            "{ delete a; a[$1] = 1; if (\"b\" in a) print }",
+            "{ last = $0 }",
+            "{ seen[$0] = 1 }",
+            "function up(s) { return toupper(s) ENVIRON[\"X\"] } { print up($1) }",
+            "{ while (1) { x = 1; break } print x }",
+            "BEGIN { RS = \"\\n\" } { print }",
+        ] {
+            let found = proof(text);
+            assert!(found.is_ok(), "{text}: {:?}", found.err());
+        }
+    }
+
+    #[test]
+    fn what_looks_beyond_the_line_is_named() {
+        for (text, why) in [
+            ("NR % 2", "`NR` counts lines"),
+            ("FNR == 1", "`FNR` counts lines"),
+            ("!seen[$0]++", "`seen` keeps its value from line to line"),
+            ("{ print x; x = $1 }", "`x` keeps its value from line to line"),
+            ("{ print (x = $1) x }", "`x` keeps its value from line to line"),
+            ("{ n += $1; print n }", "`n` keeps its value from line to line"),
+            ("/a/ { x = $1 } { print x }", "`x` keeps its value from line to line"),
+            ("{ if ($1) x = 1; print x }", "`x` keeps its value from line to line"),
+            ("{ $1 && (x = 1); print x }", "`x` keeps its value from line to line"),
+            ("{ while ($1) { x = 1 } print x }", "`x` keeps its value from line to line"),
+            ("{ for (; i < 3; i++) print i }", "`i` keeps its value from line to line"),
+            ("{ a[1] = $1; print a[1] }", "`a` keeps its value from line to line"),
+            ("{ print a[$1] } $1 in a", "`a` keeps its value from line to line"),
+            ("{ print RSTART } match($0, /a/)", "`RSTART` keeps its value from line to line"),
+            ("{ print given; given = $1 }", "`given` keeps its value from line to line"),
+            ("BEGIN { x = 1 } { print x; x = 2 }", "`x` keeps its value from line to line"),
+            ("{ gsub(/a/, \"\", x); print x }", "`x` keeps its value from line to line"),
+            ("{ print } END { print }", "it has an END part"),
+            ("/a/, /b/ { print }", "`/a/, /b/` is a range of lines"),
+            ("{ getline; print }", "`getline` takes lines itself"),
+            ("{ \"date\" | getline x; print x }", "`getline` takes lines itself"),
+            ("$1 == 3 { exit }", "`exit` ends it early"),
+            ("{ print rand() }", "`rand()` differs from run to run"),
+            ("{ system($1) }", "`system()` reaches beyond the program"),
+            ("{ print FILENAME }", "`FILENAME` is not about the line"),
+            ("{ print > \"/dev/stderr\" }", "it prints to files or commands"),
+            ("{ print | \"sort\" }", "it prints to files or commands"),
+            ("BEGIN { print \"x\" } { print }", "`print` in the BEGIN part is done once"),
+            ("BEGIN { exit } { print }", "`exit` in the BEGIN part is done once"),
+            ("BEGIN { RS = \"\" } { print }", "`RS` is assigned: its records may not be lines"),
+            ("{ FS = \":\" } { print $1 }", "`FS` is assigned and acts on the lines that follow"),
+            (
+                "{ split($0, a); for (k in a) print k }",
+                "`for (… in a)` goes through an array in an order of its own",
+            ),
+            (
+                "function f() { n++ } { f(); print }",
+                "function `f` does more than to compute a value",
+            ),
+            ("{ print RT }", "`RT` is not about the line"),
+        ] {
+            let found = proof(text).map_err(|reason| reason.to_string());
+            assert_eq!(found, Err(why.to_owned()), "{text}");
+        }
+        let plain = Program::read("{ print }").expect("plain");
+        assert_eq!(per_record(&plain, &["RS"]), Err(Why::Separator));
+    }
+
+    #[test]
+    fn what_is_printed() {
+        let traits = |text: &str| {
+            let found = proof(text).unwrap_or_else(|why| panic!("{text}: {why}"));
+            (found.prints_at_most_its_line, found.ends_lines)
+        };
+        for text in ["/a/", "{ if ($1) print; else if ($2) print $0 }", "/a/ { print; next } /b/"] {
+            assert_eq!(traits(text), (true, true), "{text}");
+        }
+        for text in [
+            "/a/ { print } /b/",
+            "{ print $1 }",
+            "{ $1 = \"\"; print }",
+            "{ printf \"%s\\n\", $1 }",
+            "{ for (i = 0; i < 2; i++) print }",
+            "{ for (i = 0; i < NF; i++) printf \"%s \", $i; print \"\" }",
+        ] {
+            assert_eq!(traits(text), (false, true), "{text}");
+        }
+        for text in [
+            "{ printf \"%s\", $1 }",
+            "{ printf $0 }",
+            "BEGIN { ORS = \"\" } { print }",
+            "{ printf \"a\"; if ($1) print }",
+            "{ if ($1) { printf \"a\"; next } print }",
+        ] {
+            assert!(!traits(text).1, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_bytes_are_printed() {
+        let splits = |text: &str| proof(text).expect("for itself").may_split_characters;
+        for text in [
+            "{ print substr($1, 2) }",
+            "{ printf \"%c\", $1 }",
+            "{ printf \"%.3s\\n\", $1 }",
+            "{ printf $1 \"\\n\" }",
+            "{ gsub(/./, \"x\"); print }",
+            "{ gsub(/b*/, \"x\"); print }",
+            "{ gsub(/[^a]/, \"x\"); print }",
+            "{ n = split($0, a, \"\"); print a[1] }",
+            "BEGIN { FS = \"é\" } { print $1 }",
+        ] {
+            assert!(splits(text), "{text}");
+        }
+        for text in [
+            "{ print $1, toupper($2) }",
+            "BEGIN { FS = \":\" } { printf \"%-5s %.2f\\n\", $1, $2 }",
+            "{ gsub(/[a-z]+ \\./, \"é\"); print }",
+            "{ sub(/,$/, \"\"); n = split($0, a, /[,;]/); print a[n] }",
+        ] {
+            assert!(!splits(text), "{text}");
+        }
+        let nul = |text: &str| proof(text).expect("for itself").writes_nul;
+        assert!(nul("{ print \"\\000\" }") && nul("{ printf \"%c\", 0 }") && nul("{ printf $1 }"));
+        assert!(!nul("{ printf \"%s\\n\", $1 }") && !nul("{ print \"a\\tb\" }"));
+    }
+}

@@ -170,3 +170,113 @@ fn prints_in_order(program: &Program, sums: &BTreeSet<&str>, given: &[&str]) -> 
 pub(super) fn is_watched(value: &Expression) -> bool {
     !is_small(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Result<Totals, Why> {
+        totals(&Program::read(text).unwrap_or_else(|why| panic!("{text}: {why}")), &["given"])
+    }
+
+    #[test]
+    fn totals_are_recognised() {
+        for (text, scalars, arrays, counts, order) in [
+            ("{ n++ } END { print n }", "n", "", false, false),
+            ("END { print NR }", "", "", true, false),
+            ("{ s += $1; n++ } END { print s / n, NR }", "n s", "", true, false),
+            ("/a/ { ++n; next } { m -= $2 * 2 } END { print n - m }", "m n", "", false, false),
+            ("BEGIN { n = 0 } { n++ } END { print n + given }", "n", "", false, false),
+            ("{ a[$1]++ } END { for (k in a) print k, a[k] }", "", "a", false, true),
+            ("{ c[$1, $2] += $3 } END { print c[\"a\", \"b\"] }", "", "c", false, false),
+            ("{ a[$1]++ } END { for (k in a) n++; print n }", "", "a", false, false),
+            (
+                "{ a[$1] += $2 } END { for (k in a) if (a[k] > 2) s += a[k]; print s }",
+                "",
+                "a",
+                false,
+                false,
+            ),
+            (
+                "{ for (i = 1; i <= NF; i++) n[$i]++ } END { for (w in n) print n[w], w }",
+                "",
+                "n",
+                false,
+                true,
+            ),
+            (
+                "{ n[substr($1, 1, 4)]++ } END { for (k in n) { x = k; print x } for (k in n) print k }",
+                "",
+                "n",
+                false,
+                true,
+            ),
+        ] {
+            let totals = found(text).unwrap_or_else(|why| panic!("{text}: {why}"));
+            assert_eq!(totals.scalars.join(" "), scalars, "{text}");
+            assert_eq!(totals.arrays.join(" "), arrays, "{text}");
+            assert_eq!(totals.counts_records, counts, "{text}");
+            assert_eq!(totals.order_matters_not_provable, order, "{text}");
+            for derived in [&totals.part, &totals.combine] {
+                assert!(Program::read(derived).is_ok(), "{derived}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_more_than_totals_is_named() {
+        for (text, why) in [
+            ("{ n++ }", "it has no END part"),
+            ("{ n++; print } END { print n }", "it prints before its END part"),
+            ("/a/; END { print NR }", "it prints before its END part"),
+            ("{ n++; x = n } END { print n }", "`n` keeps its value from line to line"),
+            ("{ n += $1; n *= 2 } END { print n }", "`n` keeps its value from line to line"),
+            ("{ given++ } END { print given }", "`given` keeps its value from line to line"),
+            ("BEGIN { n = 5 } { n++ } END { print n }", "`n` keeps its value from line to line"),
+            ("$1 > m { m = $1 } END { print m }", "`m` keeps its value from line to line"),
+            ("!seen[$1]++ { n++ } END { print n }", "`seen` keeps its value from line to line"),
+            ("{ n += i++ } END { print n }", "`i` keeps its value from line to line"),
+            ("NR > 1 { n++ } END { print n }", "`NR` counts lines"),
+            ("{ x = $1 } END { print x }", "`x` in the END part is what the last line left"),
+            ("{ n++ } END { print }", "`$0` in the END part is what the last line left"),
+            ("{ n++ } END { print n, $1 }", "`$0` in the END part is what the last line left"),
+            ("{ n++ } END { if (/a/) print n }", "`$0` in the END part is what the last line left"),
+            ("{ n++ } END { print n, NF }", "`NF` in the END part is what the last line left"),
+            ("{ n++ } END { print n, length }", "`$0` in the END part is what the last line left"),
+            (
+                "function f() { return $1 } { n++ } END { print f() }",
+                "`$0` in the END part is what the last line left",
+            ),
+            (
+                "match($0, /a/) { n++ } END { print RSTART }",
+                "`RSTART` in the END part is what the last line left",
+            ),
+            (
+                "{ n++; x = c[$1] } END { for (k in c) print k }",
+                "`c` in the END part is what the last line left",
+            ),
+            ("{ n++ } END { while (getline > 0) n++; print n }", "`getline` takes lines itself"),
+            ("{ n++ } END { print n | \"cat\" }", "it prints to files or commands"),
+        ] {
+            let found = found(text).map(drop).map_err(|reason| reason.to_string());
+            assert_eq!(found, Err(why.to_owned()), "{text}");
+        }
+        for end in [
+            "for (k in a) { s = s k }; print s",
+            "for (k in a) if (a[k] > m) { m = a[k]; w = k } print w",
+            "for (k in a) { print k; if (n++ > 3) break }",
+            "for (k in a) { print k; exit }",
+            "for (k in a) printf \"%s \", k",
+            "for (k in a) s += a[k] * 0.1; print s",
+            "for (k in a) keys[n++] = k; print keys[0]",
+            "for (k in a); print k",
+            "printf \"x\"; for (k in a) print k",
+            "ORS = \" \"; for (k in a) print k",
+            "for (k in a) { print s; s = k }",
+            "for (k in a) delete a[k]; print length(a)",
+        ] {
+            let text = format!("{{ a[$1]++ }} END {{ {end} }}");
+            assert_eq!(found(&text).map(drop), Err(Why::Order("a".to_owned())), "{text}");
+        }
+    }
+}

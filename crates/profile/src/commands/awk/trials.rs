@@ -337,9 +337,9 @@ proptest! {
 #[test]
 fn totals_of_nothing_are_nothing() {
     for program in ["/x/ { n++ } END { print n }", "BEGIN { n = 0 } /x/ { n++ } END { print n }"] {
-        assert_eq!(same_totals(program, b"a 1\nb 2\n", &[1]), true, "{program}");
-        assert_eq!(same_totals(program, b"", &[0, 0]), true, "{program}");
-        assert_eq!(same_totals(program, b"a\nb\nx\nx", &[3]), true, "{program}");
+        assert!(same_totals(program, b"a 1\nb 2\n", &[1]), "{program}");
+        assert!(same_totals(program, b"", &[0, 0]), "{program}");
+        assert!(same_totals(program, b"a\nb\nx\nx", &[3]), "{program}");
     }
 }
 
@@ -347,7 +347,7 @@ fn totals_of_nothing_are_nothing() {
 fn what_is_rounded_is_not_put_together() {
     for input in ["0.5\n0.25\n", "1e15\n1e15\n", "9007199254740993\n1\n", "1\n1e300\n", "0.1\n"] {
         let found = same_totals("{ s += $1 } END { print s }", input.as_bytes(), &[1]);
-        assert_eq!(found, false, "{input}");
+        assert!(!found, "{input}");
     }
     assert!(!Totals::are_exact([&b"exact 5\n1\n"[..]]));
     assert!(!Totals::are_exact([&b"inexact\n1\nend\n"[..]]));
@@ -362,7 +362,7 @@ fn keys_may_be_anything() {
             "{ a[$0]++ } END { for (k in a) print a[k], k }",
             "{ a[$1 * 0.3]++; a[$1, $2]++; a[NF] += 2 } END { for (k in a) print a[k], k }",
         ] {
-            assert_eq!(same_totals(program, input, &[1, 3]), true, "{program}");
+            assert!(same_totals(program, input, &[1, 3]), "{program}");
         }
     }
 }
