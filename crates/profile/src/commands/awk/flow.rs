@@ -29,6 +29,8 @@ pub(super) enum Stage {
 pub(super) struct Known<'a> {
     /// Names that must be assigned before they are read.
     pub(super) changing: BTreeSet<&'a str>,
+    /// Names that hold what the last record left.
+    pub(super) left: BTreeSet<&'a str>,
     /// Arrays of which rules name elements, which brings those into being.
     pub(super) touched: BTreeSet<&'a str>,
     /// Arrays.
@@ -47,6 +49,8 @@ pub(super) struct Flow<'a> {
     known: Known<'a>,
     stage: Stage,
     loops: Vec<Loop<'a>>,
+    /// The array that was gone through last.
+    gone_through: &'a str,
     /// What is assigned wherever a record is done with.
     pub(super) at_end: Defined<'a>,
     /// Something is printed in an order that an array gives.
@@ -93,7 +97,14 @@ fn without<'a>(mut defined: Defined<'a>, names: &BTreeSet<&'a str>) -> Defined<'
 
 impl<'a> Flow<'a> {
     pub(super) fn new(known: Known<'a>, stage: Stage) -> Self {
-        Self { known, stage, loops: Vec::new(), at_end: None, prints_in_order_of_array: false }
+        Self {
+            known,
+            stage,
+            loops: Vec::new(),
+            gone_through: "",
+            at_end: None,
+            prints_in_order_of_array: false,
+        }
     }
 
     /// Walks through all rules, as for one record.
@@ -313,6 +324,7 @@ impl<'a> Flow<'a> {
             return Err(why());
         }
         self.prints_in_order_of_array |= prints;
+        self.gone_through = array;
         Ok(head)
     }
 
@@ -462,7 +474,8 @@ impl<'a> Flow<'a> {
         match self.stage {
             _ if is_defined || !self.known.changing.contains(name) => Ok(defined),
             Stage::Records => Err(Why::Keeps(name.to_owned())),
-            Stage::End => Err(Why::LastLine(name.to_owned())),
+            Stage::End if self.known.left.contains(name) => Err(Why::LastLine(name.to_owned())),
+            Stage::End => Err(Why::Order(self.gone_through.to_owned())),
         }
     }
 

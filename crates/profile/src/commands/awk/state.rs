@@ -69,7 +69,15 @@ pub(super) fn known<'a>(
     let functions = program.functions().map(|function| touched(function.body.as_slice()));
     let touched = program.rules().map(touched).chain(functions).flatten().collect();
     let arrays = checks::arrays(program);
-    Known { changing, touched, arrays, sums, tallies: BTreeSet::new(), print_ends_line }
+    Known {
+        changing,
+        left: BTreeSet::new(),
+        touched,
+        arrays,
+        sums,
+        tallies: BTreeSet::new(),
+        print_ends_line,
+    }
 }
 
 #[cfg(test)]

@@ -151,12 +151,12 @@ fn starts_at_zero(body: &[Statement], name: &str) -> bool {
 /// Whether the END parts print in the order of an array.
 fn prints_in_order(program: &Program, sums: &BTreeSet<&str>, given: &[&str]) -> Result<bool, Why> {
     let mut names = known(program, sums.clone(), !traits::changes_line_end(program, given));
-    let left = std::mem::take(&mut names.changing);
+    names.left = std::mem::take(&mut names.changing);
     let all = mentions(program).into_keys().chain(["RSTART", "RLENGTH"]);
     names.changing = all.collect();
     names.tallies = tallies(program, sums, given);
     let mut defined = names.changing.clone();
-    defined.retain(|name| !left.contains(name));
+    defined.retain(|name| !names.left.contains(name));
     defined.insert(LINE_START);
     let mut flow = Flow::new(names, Stage::End);
     let mut defined = Some(defined);
