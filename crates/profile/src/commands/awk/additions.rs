@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ast::{Action, Assignment, Expression, Node, Place, Program, Statement, Walk};
-use super::flow::{Known, assigned};
+use super::ast::{Action, Assignment, Expression, Place, Program, Statement};
+use super::flow::Known;
 use super::names;
+use super::values::assigned;
+use super::walk::{Node, Walk};
 
 /// Whole numbers up to this are added as they stand: no input is long enough for them to get
 /// past what is exact.

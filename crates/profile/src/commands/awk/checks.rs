@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::ast::{Action, Expression, Function, ItemKind, Node, Place, Program, Statement, Walk};
-use super::flow::assigned;
+use super::ast::{Action, Expression, Function, ItemKind, Place, Program, Statement};
 use super::names;
+use super::values::assigned;
+use super::walk::{Node, Walk};
 use super::why::Why;
 
 /// Functions that reach beyond the program.
@@ -121,7 +122,9 @@ pub(super) fn begins(program: &Program) -> Result<(), Why> {
                 };
                 (text != Some(b"\n")).then_some(Why::Separator)
             }
-            Node::Expression(_) => wrong_anywhere(node).or_else(|| changes_separator(node)),
+            Node::Expression(_) => {
+                wrong_anywhere(node).or_else(|| counter(node)).or_else(|| changes_separator(node))
+            }
         })?;
     }
     Ok(())

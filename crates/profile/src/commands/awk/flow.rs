@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::additions::{addition, tallies_in};
-use super::ast::{
-    Action, Expression, For, Node, Pattern, Place, Print, Program, Rule, Statement, Walk,
-};
+use super::ast::{Action, Expression, For, Pattern, Print, Program, Rule, Statement};
+use super::values::assigned;
+use super::walk::{Node, Walk};
 use super::why::Why;
 
 /// What stands for "the output is at the start of a line" among the names.
@@ -46,11 +46,11 @@ pub(super) struct Known<'a> {
 /// The way through statements.
 #[derive(Debug)]
 pub(super) struct Flow<'a> {
-    known: Known<'a>,
-    stage: Stage,
+    pub(super) known: Known<'a>,
+    pub(super) stage: Stage,
     loops: Vec<Loop<'a>>,
     /// The array that was gone through last.
-    gone_through: &'a str,
+    pub(super) gone_through: &'a str,
     /// What is assigned wherever a record is done with.
     pub(super) at_end: Defined<'a>,
     /// Something is printed in an order that an array gives.
@@ -67,7 +67,7 @@ struct Loop<'a> {
 }
 
 /// What is assigned on both ways.
-fn join<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
+pub(super) fn join<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.intersection(&other).copied().collect()),
         (one, other) => one.or(other),
@@ -75,13 +75,13 @@ fn join<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
 }
 
 /// What is assigned behind both.
-fn either<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
+pub(super) fn either<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
     let (mut one, other) = (one?, other?);
     one.extend(other);
     Some(one)
 }
 
-fn with<'a>(mut defined: Defined<'a>, name: &'a str) -> Defined<'a> {
+pub(super) fn with<'a>(mut defined: Defined<'a>, name: &'a str) -> Defined<'a> {
     if let Some(set) = &mut defined {
         set.insert(name);
     }
@@ -291,24 +291,14 @@ impl<'a> Flow<'a> {
     ) -> Result<Defined<'a>, Why> {
         let why = || Why::Order(array.to_owned());
         self.members(array, &defined)?;
-        let (mut leaves, mut prints, mut loops) = (false, false, !self.loops.is_empty());
-        body.walk(&mut |node| {
-            let Node::Statement(statement) = node else { return };
-            match &statement.action {
-                Action::Exit(_) | Action::Return(_) | Action::Delete(..) => leaves = true,
-                Action::Print(_) => prints = true,
-                Action::While(..) | Action::Do(..) | Action::For(_) | Action::ForIn(..) => {
-                    loops = true;
-                }
-                _ => {}
-            }
-        });
-        if self.stage == Stage::Records || leaves {
+        let turns = Turns::of(body);
+        if self.stage == Stage::Records || turns.leave {
             return Err(why());
         }
         let at_start = |d: &Defined<'_>| d.as_ref().is_none_or(|set| set.contains(LINE_START));
         // In turns of a loop around, sums could grow past what is exact.
-        let kept = if loops { BTreeSet::new() } else { tallies_in(body, &self.known) };
+        let in_loops = turns.have_loops || !self.loops.is_empty();
+        let kept = if in_loops { BTreeSet::new() } else { tallies_in(body, &self.known) };
         let mut changed = assigned(body);
         changed.insert(variable);
         changed.retain(|name| !kept.contains(name));
@@ -320,10 +310,10 @@ impl<'a> Flow<'a> {
         self.known.sums = sums;
         let left = self.loops.pop().unwrap_or_default();
         let done = join(done?, left.continues);
-        if prints && !(at_start(&head) && at_start(&done)) {
+        if turns.print && !(at_start(&head) && at_start(&done)) {
             return Err(why());
         }
-        self.prints_in_order_of_array |= prints;
+        self.prints_in_order_of_array |= turns.print;
         self.gone_through = array;
         Ok(head)
     }
@@ -349,211 +339,31 @@ impl<'a> Flow<'a> {
             without(defined, &BTreeSet::from([LINE_START]))
         }
     }
-
-    /// What is assigned if an expression is true, and if it is not.
-    fn condition(
-        &mut self,
-        condition: &'a Expression,
-        defined: Defined<'a>,
-    ) -> Result<(Defined<'a>, Defined<'a>), Why> {
-        match condition {
-            Expression::Group(inner) => self.condition(inner, defined),
-            Expression::Not(inner) => {
-                let (yes, no) = self.condition(inner, defined)?;
-                Ok((no, yes))
-            }
-            Expression::And(parts) => parts.iter().try_fold((defined, None), |(yes, no), part| {
-                let (still, not) = self.condition(part, yes)?;
-                Ok((still, join(no, not)))
-            }),
-            Expression::Or(parts) => parts.iter().try_fold((None, defined), |(yes, no), part| {
-                let (one, still) = self.condition(part, no)?;
-                Ok((join(yes, one), still))
-            }),
-            Expression::Number(number) if number.parse().is_ok_and(|n: f64| n != 0.0) => {
-                Ok((defined, None))
-            }
-            other => {
-                let defined = self.value(other, defined)?;
-                Ok((defined.clone(), defined))
-            }
-        }
-    }
-
-    /// Expressions that are evaluated in any order.
-    #[expect(clippy::needless_pass_by_value, reason = "as all that say what is assigned behind")]
-    fn siblings(
-        &mut self,
-        values: &'a [Expression],
-        defined: Defined<'a>,
-    ) -> Result<Defined<'a>, Why> {
-        let mut all = defined.clone();
-        for value in values {
-            all = either(all, self.value(value, defined.clone())?);
-        }
-        Ok(all)
-    }
-
-    fn value(&mut self, value: &'a Expression, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
-        if defined.is_none() {
-            return Ok(None);
-        }
-        match value {
-            Expression::Number(_)
-            | Expression::Text(_)
-            | Expression::Regex(_)
-            | Expression::Array(_)
-            | Expression::Getline(..) => Ok(defined),
-            Expression::Place(place) => self.read(place, defined),
-            Expression::Name(name) if self.known.arrays.contains(name.as_str()) => {
-                self.members(name, &defined)?;
-                Ok(defined)
-            }
-            Expression::Name(name) => self.name(name, defined),
-            Expression::Group(inner) | Expression::Signed(inner) => self.value(inner, defined),
-            Expression::Step(step) => self.read(&step.target, defined),
-            Expression::Not(_) | Expression::And(_) | Expression::Or(_) => {
-                let (yes, no) = self.condition(value, defined)?;
-                Ok(join(yes, no))
-            }
-            Expression::Choice(parts) => {
-                let [condition, then, otherwise] = &**parts;
-                let (yes, no) = self.condition(condition, defined)?;
-                Ok(join(self.value(then, yes)?, self.value(otherwise, no)?))
-            }
-            Expression::Assign(assignment) => {
-                let before = defined.clone();
-                let defined = self.value(&assignment.value, defined)?;
-                self.assign(&assignment.target, &assignment.operator, before, defined)
-            }
-            Expression::In(values, array) => {
-                self.members(array, &defined)?;
-                self.siblings(values, defined)
-            }
-            Expression::List(values)
-            | Expression::Chain(_, values)
-            | Expression::UserCall(_, values) => self.siblings(values, defined),
-            Expression::Call(name, arguments) => {
-                let defined = self.siblings(arguments, defined)?;
-                Ok(called(name, arguments, defined))
-            }
-        }
-    }
-
-    fn assign(
-        &mut self,
-        target: &'a Place,
-        operator: &str,
-        before: Defined<'a>,
-        defined: Defined<'a>,
-    ) -> Result<Defined<'a>, Why> {
-        if operator != "=" {
-            self.read(target, before.clone())?;
-        }
-        let parts: &[Expression] = match target {
-            Place::Variable(name) => return Ok(with(defined, name)),
-            Place::Element(_, subscript) => subscript,
-            Place::Field(number) => std::slice::from_ref(&**number),
-        };
-        Ok(either(defined, self.siblings(parts, before)?))
-    }
-
-    fn read(&mut self, place: &'a Place, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
-        match place {
-            Place::Variable(name) => self.name(name, defined),
-            Place::Element(name, subscript) => {
-                let defined = self.siblings(subscript, defined)?;
-                self.name(name, defined)
-            }
-            Place::Field(number) => self.value(number, defined),
-        }
-    }
-
-    fn name(&self, name: &str, defined: Defined<'a>) -> Result<Defined<'a>, Why> {
-        let is_defined = defined.as_ref().is_none_or(|set| set.contains(name));
-        match self.stage {
-            _ if is_defined || !self.known.changing.contains(name) => Ok(defined),
-            Stage::Records => Err(Why::Keeps(name.to_owned())),
-            Stage::End if self.known.left.contains(name) => Err(Why::LastLine(name.to_owned())),
-            Stage::End => Err(Why::Order(self.gone_through.to_owned())),
-        }
-    }
-
-    /// Which elements there are is looked at.
-    fn members(&self, array: &str, defined: &Defined<'a>) -> Result<(), Why> {
-        let sum = self.stage == Stage::End && self.known.sums.contains(array);
-        let in_record =
-            self.stage == Stage::Records && defined.as_ref().is_none_or(|set| set.contains(array));
-        if self.known.touched.contains(array) && !sum && !in_record {
-            return Err(match self.stage {
-                Stage::Records => Why::Keeps(array.to_owned()),
-                Stage::End => Why::LastLine(array.to_owned()),
-            });
-        }
-        self.name(array, defined.clone()).map(drop)
-    }
 }
 
-/// What a function of the language's assigns.
-fn called<'a>(name: &str, arguments: &'a [Expression], mut defined: Defined<'a>) -> Defined<'a> {
-    if name == "match" {
-        defined = with(with(defined, "RSTART"), "RLENGTH");
-    }
-    for argument in arguments {
-        if let Expression::Array(array) = argument {
-            defined = with(defined, array);
-        }
-    }
-    defined
+/// What the turns of a loop over an array do.
+#[derive(Debug, Default)]
+struct Turns {
+    /// They may end the loop or change an array under it.
+    leave: bool,
+    print: bool,
+    have_loops: bool,
 }
 
-/// The names that are assigned somewhere in it.
-pub(super) fn assigned<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
-    let mut names = BTreeSet::new();
-    part.walk(&mut |node| {
-        let place = match node {
-            Node::Statement(Statement {
-                action: Action::ForIn(name, ..) | Action::Delete(name, _),
-                ..
-            })
-            | Node::Expression(Expression::Array(name)) => {
-                names.insert(name.as_str());
-                return;
-            }
-            Node::Expression(Expression::Assign(assignment)) => &assignment.target,
-            Node::Expression(Expression::Step(step)) => &step.target,
-            Node::Expression(Expression::Getline(Some(place), _)) => place,
-            Node::Expression(Expression::Call(name, arguments)) => {
-                if name == "match" {
-                    names.extend(["RSTART", "RLENGTH"]);
+impl Turns {
+    fn of(body: &Statement) -> Self {
+        let mut turns = Self::default();
+        body.walk(&mut |node| {
+            let Node::Statement(statement) = node else { return };
+            match &statement.action {
+                Action::Exit(_) | Action::Return(_) | Action::Delete(..) => turns.leave = true,
+                Action::Print(_) => turns.print = true,
+                Action::While(..) | Action::Do(..) | Action::For(_) | Action::ForIn(..) => {
+                    turns.have_loops = true;
                 }
-                match arguments.get(2) {
-                    Some(Expression::Place(place)) if name == "sub" || name == "gsub" => place,
-                    _ => return,
-                }
+                _ => {}
             }
-            _ => return,
-        };
-        if let Place::Variable(name) | Place::Element(name, _) = place {
-            names.insert(name.as_str());
-        }
-    });
-    names
-}
-
-/// The arrays of which elements are named in it.
-pub(super) fn touched<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
-    let mut names = BTreeSet::new();
-    part.walk(&mut |node| {
-        let place = match node {
-            Node::Expression(Expression::Place(place)) => place,
-            Node::Expression(Expression::Assign(assignment)) => &assignment.target,
-            Node::Expression(Expression::Step(step)) => &step.target,
-            _ => return,
-        };
-        if let Place::Element(name, _) = place {
-            names.insert(name.as_str());
-        }
-    });
-    names
+        });
+        turns
+    }
 }

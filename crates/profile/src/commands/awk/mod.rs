@@ -21,6 +21,8 @@ pub mod sums;
 mod traits;
 #[cfg(test)]
 mod trials;
+mod values;
+mod walk;
 mod why;
 
 pub use ast::Program;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ast::{Action, Expression, Function, Node, Place, Program, Statement, Walk};
+use super::ast::{Action, Expression, Function, Place, Program, Statement};
+use super::walk::{Node, Walk};
 use super::why::Why;
 
 /// Words of the language, of any awk's.

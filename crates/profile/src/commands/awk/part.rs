@@ -14,9 +14,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::additions::{additions, mentions};
+use super::additions::{additions, is_small, mentions};
 use super::ast::{Item, ItemKind, Program};
-use super::sums::{LIMIT, is_watched};
+use super::sums::LIMIT;
 
 /// Names that the program does not use.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Names {
         found.sort_by_key(|(statement, _)| statement.place.start);
         for (statement, addition) in found.into_iter().rev() {
             let Some(assignment) = addition.assignment else { continue };
-            if !is_sum(addition.name) || !is_watched(&assignment.value) {
+            if !is_sum(addition.name) || is_small(&assignment.value) {
                 continue;
             }
             let value = &program.text[assignment.value_place.clone()];

@@ -1,7 +1,8 @@
 //! What a program does beyond reading its input and printing.
 
-use super::ast::{Action, Expression, Node, Output, Program, Source, Statement, Walk};
+use super::ast::{Action, Expression, Output, Program, Source, Statement};
 use super::names;
+use super::walk::{Node, Walk};
 
 /// Functions that start programs, deal with what was started, or give something that differs from
 /// run to run.

@@ -7,14 +7,15 @@
 //!
 //! A variable is a constant if nothing but BEGIN and the command's arguments assigns it. Any other
 //! one may be read only where it has been assigned for the same record, whatever way was taken
-//! there: see [`super::flow`].
+//! there.
 
 use std::collections::BTreeSet;
 
 use super::ast::Program;
 use super::checks;
-use super::flow::{Flow, Known, LINE_START, Stage, assigned, touched};
+use super::flow::{Flow, Known, LINE_START, Stage};
 use super::traits;
+use super::values::{assigned, touched};
 use super::why::Why;
 
 /// What is known of a program that treats every record for itself.
@@ -209,6 +210,7 @@ mod tests {
             "{ printf \"%.3s\\n\", $1 }",
             "{ printf $1 \"\\n\" }",
             "{ gsub(/./, \"x\"); print }",
+            "{ gsub(\".\", \"x\"); print }",
             "{ gsub(/b*/, \"x\"); print }",
             "{ gsub(/[^a]/, \"x\"); print }",
             "{ n = split($0, a, \"\"); print a[1] }",

@@ -9,13 +9,15 @@
 
 use std::collections::BTreeSet;
 
-use super::additions::{additions, is_small, mentions, only_added_to, tallies};
-use super::ast::{Action, Expression, ItemKind, Place, Program, Statement, Walk};
+use super::additions::{additions, mentions, only_added_to, tallies};
+use super::ast::{Action, Expression, ItemKind, Place, Program, Statement};
 use super::checks;
-use super::flow::{Flow, LINE_START, Stage, assigned};
+use super::flow::{Flow, LINE_START, Stage};
 use super::part::Names;
 use super::state::known;
 use super::traits;
+use super::values::assigned;
+use super::walk::{Node, Walk};
 use super::why::Why;
 
 /// Amounts may add up to less than this without regard to their signs: 2^50. Whole numbers are
@@ -105,7 +107,7 @@ fn prints(program: &Program) -> bool {
     let mut prints = program.rules().any(|rule| rule.action.is_none());
     for rule in program.rules() {
         rule.walk(&mut |node| {
-            if let super::ast::Node::Statement(statement) = node {
+            if let Node::Statement(statement) = node {
                 prints |= matches!(statement.action, Action::Print(_));
             }
         });
@@ -164,11 +166,6 @@ fn prints_in_order(program: &Program, sums: &BTreeSet<&str>, given: &[&str]) -> 
         defined = flow.statements(end, defined)?;
     }
     Ok(flow.prints_in_order_of_array)
-}
-
-/// Whether an amount is to be watched: it may not be whole.
-pub(super) fn is_watched(value: &Expression) -> bool {
-    !is_small(value)
 }
 
 #[cfg(test)]
@@ -237,6 +234,7 @@ mod tests {
             ("!seen[$1]++ { n++ } END { print n }", "`seen` keeps its value from line to line"),
             ("{ n += i++ } END { print n }", "`i` keeps its value from line to line"),
             ("NR > 1 { n++ } END { print n }", "`NR` counts lines"),
+            ("BEGIN { NR = 3 } END { print NR }", "`NR` counts lines"),
             ("{ x = $1 } END { print x }", "`x` in the END part is what the last line left"),
             ("{ n++ } END { print }", "`$0` in the END part is what the last line left"),
             ("{ n++ } END { print n, $1 }", "`$0` in the END part is what the last line left"),

@@ -1,7 +1,8 @@
 //! What a program's output is like.
 
-use super::ast::{Action, Expression, Node, Pattern, Place, Program, Rule, Statement, Walk};
-use super::flow::assigned;
+use super::ast::{Action, Expression, Pattern, Place, Program, Rule, Statement};
+use super::values::assigned;
+use super::walk::{Node, Walk};
 
 /// Whether `print` may end with anything else than the end of a line.
 pub(super) fn changes_line_end(program: &Program, given: &[&str]) -> bool {
@@ -131,13 +132,13 @@ fn cuts(expression: &Expression) -> bool {
             "substr" | "patsplit" => true,
             "sprintf" => !arguments.first().is_some_and(is_whole_format),
             "sub" | "gsub" | "gensub" => !arguments.first().is_some_and(is_plain_pattern),
-            "split" => arguments.get(2).is_some_and(|separator| !is_plain_pattern(separator)),
+            "split" => arguments.get(2).is_some_and(|separator| !is_plain_separator(separator)),
             "match" => arguments.len() > 2,
             _ => false,
         },
         Expression::Assign(assignment) => {
             assignment.target == Place::Variable("FS".to_owned())
-                && !is_plain_pattern(&assignment.value)
+                && !is_plain_separator(&assignment.value)
         }
         _ => false,
     }
@@ -174,12 +175,21 @@ fn is_whole_format(format: &Expression) -> bool {
     true
 }
 
+/// A character alone separates as it stands.
+fn is_plain_separator(separator: &Expression) -> bool {
+    match separator {
+        Expression::Text(text) if text.value.as_ref().is_some_and(|value| value.len() == 1) => {
+            text.value.as_ref().is_some_and(|value| value.is_ascii())
+        }
+        other => is_plain_pattern(other),
+    }
+}
+
 /// Whether a pattern matches nothing but characters of one byte, one at least.
 fn is_plain_pattern(pattern: &Expression) -> bool {
     let text = match pattern {
         Expression::Regex(text) => text.clone(),
         Expression::Text(text) => match &text.value {
-            Some(value) if value.len() == 1 => return value[0].is_ascii(),
             Some(value) => String::from_utf8_lossy(value).into_owned(),
             None => return false,
         },

@@ -181,8 +181,8 @@ fn expressions() -> impl Strategy<Value = String> {
     })
 }
 
-fn statements() -> impl Strategy<Value = String> {
-    let simple = expressions().prop_flat_map(|e| {
+fn simple_statements() -> impl Strategy<Value = String> {
+    expressions().prop_flat_map(|e| {
         prop::sample::select(vec![
             format!("x = {e}"),
             format!("y = {e}"),
@@ -199,17 +199,29 @@ fn statements() -> impl Strategy<Value = String> {
             "next".to_owned(),
             "print".to_owned(),
             "gsub(/a/, \"\")".to_owned(),
+            format!("print {e}; next"),
+            format!("if ({e}) x = 1; else z = 1"),
+        ])
+    })
+}
+
+/// No loops in loops: their counters would be the same, and they would not end.
+fn statements() -> impl Strategy<Value = String> {
+    let turn = (expressions(), simple_statements(), simple_statements());
+    let loops = turn.prop_flat_map(|(e, s, t)| {
+        prop::sample::select(vec![
+            format!("for (i = 1; i <= 2; i++) {{ {s}; x = {e}; {t} }}"),
+            format!("j = 0; do {{ {s}; if ({e}) break; {t} }} while (j++ < 2)"),
+            format!("k = 2; while (k--) {{ {s}; if ({e}) continue; {t} }}"),
+            format!("for (;;) {{ {s}; if ({e}) {{ {t}; break }} break }}"),
         ])
     });
-    simple.prop_recursive(3, 8, 3, |inner| {
+    let leaf = prop_oneof![3 => simple_statements(), 1 => loops];
+    leaf.prop_recursive(2, 6, 3, |inner| {
         let turn = (expressions().boxed(), inner.clone());
         prop_oneof![
             turn.clone().prop_map(|(e, s)| format!("if ({e}) {{ {s} }}")),
-            turn.clone().prop_map(|(e, s)| format!("if ({e}) {s}; else z = 1")),
-            turn.clone().prop_map(|(e, s)| format!("for (i = 1; i <= 2; i++) {{ {s}; x = {e} }}")),
-            turn.clone()
-                .prop_map(|(e, s)| format!("j = 0; do {{ {s}; if ({e}) break }} while (j++ < 2)")),
-            turn.prop_map(|(e, s)| format!("k = 2; while (k--) {{ if ({e}) continue; {s} }}")),
+            turn.prop_map(|(e, s)| format!("if ({e}) {{ {s} }} else z = 1")),
             (inner.clone(), inner).prop_map(|(s, t)| format!("{s}; {t}")),
         ]
     })
@@ -268,7 +280,7 @@ fn adding_programs() -> impl Strategy<Value = String> {
         "for (k in a) s += a[k]; print s",
         "s = 0; for (k in a) { s += a[k]; c++ } print s, c, length(a)",
         "for (k in b) { split(k, p, SUBSEP); if (p[1] in a) print p[1], b[k] }",
-        "for (k in a) if (a[k] > 2) print a[k] / n + 0.1, k",
+        "for (k in a) if (a[k] > 2) print a[k] / 3 + 0.1, k",
         "if (n > 3) print \"many\"; else print \"few\"; exit",
         "if (NR) print n / NR, (\"a\" in a), a[\"b\"]",
     ]);
@@ -352,6 +364,13 @@ fn what_is_rounded_is_not_put_together() {
     assert!(!Totals::are_exact([&b"exact 5\n1\n"[..]]));
     assert!(!Totals::are_exact([&b"inexact\n1\nend\n"[..]]));
     assert!(!Totals::are_exact([&b"exact 1e+16\n1\nend\n"[..]]));
+}
+
+#[test]
+fn what_is_no_number_is_as_the_awk_takes_it() {
+    for input in ["nan\n1\n", "+nan\n1\n", "inf\n-inf\n", "0x10\n1\n", "1e3\n-0\n", "x\n \n"] {
+        same_totals("{ s += $1; n -= $1 } END { print s, n, -s }", input.as_bytes(), &[1]);
+    }
 }
 
 #[test]
