@@ -29,6 +29,9 @@ pub struct PerRecord {
     /// An awk that works on bytes could take characters of several bytes apart. What the command's
     /// arguments assign, `-F` included, is not looked at.
     pub may_split_characters: bool,
+    /// It may compare fields that a record lacks with numbers: what comes of that depends on earlier
+    /// records in busybox's awk, so that there this is no proof.
+    pub compares_fields: bool,
     /// It could print NUL where there was none in its input.
     pub writes_nul: bool,
 }
@@ -55,6 +58,7 @@ pub fn per_record(program: &Program, given: &[&str]) -> Result<PerRecord, Why> {
         prints_at_most_its_line: print_ends_line && traits::prints_at_most_its_line(program),
         ends_lines: flow.at_end.as_ref().is_none_or(|set| set.contains(LINE_START)),
         may_split_characters: traits::may_split_characters(program),
+        compares_fields: traits::compares_fields(program),
         writes_nul: traits::writes_nul(program),
     })
 }
@@ -198,6 +202,21 @@ mod tests {
             "{ if ($1) { printf \"a\"; next } print }",
         ] {
             assert!(!traits(text).1, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_busybox_compares_by_earlier_lines() {
+        let compares = |text: &str| proof(text).expect("for itself").compares_fields;
+        for text in
+            ["$2 == 0", "$1 > $2", "{ x = $3; if (x < 1) print }", "{ print ($2 != given) }"]
+        {
+            assert!(compares(text), "{text}");
+        }
+        for text in
+            ["$2 == \"a\"", "NF > 2", "$2 + 0 < 3", "length($3) > 1", "$1 ~ $2", "$1 \"\" == $2"]
+        {
+            assert!(!compares(text), "{text}");
         }
     }
 

@@ -39,6 +39,9 @@ pub struct Totals {
     /// The END part prints whole lines in an order that depends on how an array came to be: only
     /// a sort with a total order behind it makes its output certain.
     pub order_matters_not_provable: bool,
+    /// It may compare fields that a record lacks with numbers: what comes of that depends on earlier
+    /// records in busybox's awk, so that there this is no proof.
+    pub compares_fields: bool,
     /// The program for a part of the input. Needs the options of the original.
     pub part: String,
     /// The program that reads what those for the parts have printed, one after the other, and
@@ -100,6 +103,7 @@ pub fn totals(program: &Program, given: &[&str]) -> Result<Totals, Why> {
         arrays,
         counts_records,
         order_matters_not_provable,
+        compares_fields: traits::compares_fields(program),
     })
 }
 

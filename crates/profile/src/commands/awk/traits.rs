@@ -1,6 +1,6 @@
 //! What a program's output is like.
 
-use super::ast::{Action, Expression, Pattern, Place, Program, Rule, Statement};
+use super::ast::{Action, Chain, Expression, Pattern, Place, Program, Rule, Statement};
 use super::values::assigned;
 use super::walk::{Node, Walk};
 
@@ -109,6 +109,43 @@ fn in_turns(body: &Statement, before: u32, left: &mut Option<u32>) -> Option<u32
     let again = if after > Some(before) { 2 } else { 0 };
     *left = (*left).max(inner.map(|count| count + again));
     after.map(|count| count + again)
+}
+
+/// Whether a field may be compared with what is no string. busybox's awk takes a field that the
+/// record lacks for a number, but for a string once an earlier record had it.
+pub(super) fn compares_fields(program: &Program) -> bool {
+    let mut may = false;
+    program.walk(&mut |node| {
+        if let Node::Expression(Expression::Chain(Chain::Comparison, sides)) = node {
+            let certain = sides.iter().any(is_string) || sides.iter().all(is_number);
+            may |= !certain;
+        }
+    });
+    may
+}
+
+/// Whether a value is certainly a string, and compared as one.
+fn is_string(value: &Expression) -> bool {
+    match value.bare() {
+        Expression::Text(_) | Expression::Chain(Chain::Concatenation, _) => true,
+        Expression::Call(name, _) => {
+            ["substr", "sprintf", "tolower", "toupper"].contains(&name.as_str())
+        }
+        _ => false,
+    }
+}
+
+/// Whether a value is certainly a number.
+fn is_number(value: &Expression) -> bool {
+    match value.bare() {
+        Expression::Number(_) | Expression::Signed(_) | Expression::Step(_) => true,
+        Expression::Chain(kind, _) => *kind != Chain::Concatenation,
+        Expression::Place(Place::Variable(name)) => name == "NF",
+        Expression::Call(name, _) => {
+            ["length", "index", "int", "match", "split", "gsub", "sub"].contains(&name.as_str())
+        }
+        _ => false,
+    }
 }
 
 /// Whether characters of several bytes may be taken apart where bytes are what is worked on.

@@ -25,6 +25,11 @@ static AWKS: LazyLock<Vec<&[&str]>> = LazyLock::new(|| {
     all.into_iter().filter(is_here).collect()
 });
 
+/// Whether it compares by what it has seen.
+fn is_busybox(awk: &[&str]) -> bool {
+    awk[0] == "busybox"
+}
+
 /// What an awk makes of an input.
 fn run(awk: &[&str], program: &str, input: &[u8]) -> Output {
     let mut child = Command::new(awk[0])
@@ -86,7 +91,7 @@ fn same_totals(program: &str, input: &[u8], cuts: &[usize]) -> bool {
     let read = Program::read(program).unwrap_or_else(|why| panic!("{program}: {why}"));
     let Ok(totals) = totals(&read, &[]) else { return false };
     let mut exact = false;
-    for awk in AWKS.iter() {
+    for awk in AWKS.iter().filter(|awk| !(totals.compares_fields && is_busybox(awk))) {
         let Some(mut together) = put_together(awk, &totals, &parts(input, cuts)) else { continue };
         exact = true;
         let mut whole = printed(awk, program, input);
@@ -317,7 +322,7 @@ proptest! {
     ) {
         let read = Program::read(&program).expect("read before");
         let known = per_record(&read, &[]).expect("proved before");
-        for awk in AWKS.iter() {
+        for awk in AWKS.iter().filter(|awk| !(known.compares_fields && is_busybox(awk))) {
             let whole = printed(awk, &program, &input);
             let pieces = in_pieces(awk, &program, &parts(&input, &cuts));
             prop_assert_eq!(&pieces, &whole, "{:?} {}", awk, program);
@@ -357,7 +362,14 @@ fn totals_of_nothing_are_nothing() {
 
 #[test]
 fn what_is_rounded_is_not_put_together() {
-    for input in ["0.5\n0.25\n", "1e15\n1e15\n", "9007199254740993\n1\n", "1\n1e300\n", "0.1\n"] {
+    for input in [
+        "0.5\n0.5\n",
+        "0.5\n0.25\n",
+        "1e15\n1e15\n",
+        "9007199254740993\n1\n",
+        "1\n1e300\n",
+        "0.1\n",
+    ] {
         let found = same_totals("{ s += $1 } END { print s }", input.as_bytes(), &[1]);
         assert!(!found, "{input}");
     }
