@@ -156,6 +156,15 @@ mod tests {
         let awk = awk.expect("understood");
         assert_eq!(awk.program, "$3 > n { print $1 }");
         assert_eq!((awk.separator.as_deref(), awk.operands.len()), (Some(":"), 2));
+        assert_eq!(awk.assignments, [("n".to_owned(), "3".to_owned())]);
+        assert_eq!(awk.assigned(), ["n", "x"]);
+        assert!(awk.parsed().is_ok());
+        let reaches = Awk::given(&simple("awk '{ system($1) }'")).expect("whatever it does");
+        assert_eq!(
+            state::per_record(&reaches.parsed().expect("read"), &[]),
+            Err(Why::ReachesOut("system".to_owned()))
+        );
+        assert_eq!(Awk::given(&simple("awk -v 1=x 1")), None);
         let busybox = Awk::read(&simple("busybox awk '{ print $2 }'")).expect("understood");
         assert_eq!(busybox.arguments.len(), 1);
         assert!(Awk::read(&simple("/usr/bin/mawk 'a || b { s += $1 } END { print s }'")).is_some());
