@@ -363,7 +363,7 @@ fn totals_of_nothing_are_nothing() {
 #[test]
 fn what_is_rounded_is_not_put_together() {
     for input in [
-        "0.5\n0.5\n",
+        "1\n0.5\n0.5\n",
         "0.5\n0.25\n",
         "1e15\n1e15\n",
         "9007199254740993\n1\n",
