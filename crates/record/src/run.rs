@@ -195,9 +195,11 @@ pub enum Combine {
     },
     /// Numbers, which are added up, or of which the greatest counts.
     Numbers(Numbers),
-    /// One after the other, in the order of the parts, through this command. That it fails means
-    /// that outputs of parts do not tell enough.
+    /// One after the other, in the order of the parts, through this command.
     Through(Command),
+    /// Totals, each with `exact` and an amount on its first line if nothing in it was rounded:
+    /// through this command, if none was and the amounts together are small enough.
+    Totals(Command),
 }
 
 /// How sorted outputs are merged.

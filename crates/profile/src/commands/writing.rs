@@ -1,8 +1,8 @@
 //! Which commands are asked to write files or to start programs, where that is told by their
 //! options, their operands or their script.
 
+use super::Simple;
 use super::sed::script::{Delimiters, Script};
-use super::{Simple, Word};
 
 /// Whether a command of a known name is asked to write files or to start programs; better one
 /// too many.
@@ -201,6 +201,7 @@ fn script_reaches_out(script: &str) -> bool {
 mod tests {
     use super::super::tests::simple;
     use super::*;
+    use crate::commands::Word;
 
     #[test]
     fn programs_in_files_are_read() {

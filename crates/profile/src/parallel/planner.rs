@@ -153,8 +153,14 @@ fn combinable(
         drafting.say(&stages[index], ClassName::LeftOut, why);
         return 1;
     }
-    if !drafting.can_combine(class) {
-        let why = "equal lines have to stay in the order of its input, which comes through a pipe";
+    let order_is_ignored =
+        matches!(classes.get(1), Some(Class::Combinable(after)) if after.ignores_order);
+    let obstacle = if class.order_unknown && !order_is_ignored {
+        Some("the order of what it prints is its own affair, unless a sort follows")
+    } else {
+        drafting.obstacle(class)
+    };
+    if let Some(why) = obstacle {
         drafting.say(&stages[index], ClassName::Opaque, why);
         drafting.serial(command(index, simple, &simple.arguments, Some(&class.each)));
         return 1;
@@ -182,6 +188,7 @@ fn how(combine: &Combine) -> &'static str {
         Combine::Counts { .. } => "counts of parts are merged",
         Combine::Numbers(_) => "numbers of parts are put together",
         Combine::Through(_) => "outputs of parts go through it once more",
+        Combine::Totals(_) => "totals of parts are added up, if none was rounded",
     }
 }
 

@@ -79,6 +79,7 @@ fn how(group: &Group, plan: &Plan) -> String {
         Combine::Merge(_) => "outputs merged by sort -m".to_owned(),
         Combine::Counts { .. } => "counted lines merged".to_owned(),
         Combine::Numbers(_) => "numbers put together".to_owned(),
+        Combine::Totals(_) => "totals added up".to_owned(),
         Combine::Through(command) => format!("outputs through {}", shown(command.stage, plan)),
     }
 }

@@ -1,7 +1,130 @@
-//! `awk`.
+//! `awk`: programs that keep nothing from line to line, and programs that only add up.
 
-use super::{Finding, Subject};
+use contend_record::run::{ByteSet, Combine, Records};
 
-pub(super) fn class(_subject: &Subject<'_>) -> Finding {
-    Err("it is not known yet whether it keeps anything from line to line".into())
+use super::{Class, Combinable, Finding, Output, PerRecord, Subject, Why};
+use crate::commands::Word;
+use crate::commands::awk::{Awk, state, sums};
+
+/// Implementations that the proofs are about, by the names of their files.
+const KNOWN: &[&str] = &["mawk", "gawk", "busybox", "original-awk"];
+/// Variables that say what a line is, and how one ends.
+const LINES: &[&str] = &["RS", "ORS"];
+
+pub(super) fn class(subject: &Subject<'_>) -> Finding {
+    let program = &subject.simple.program.text;
+    let file = subject.environment.files.get(program).map(|program| program.file_name.as_str());
+    let file = file.filter(|file| KNOWN.contains(file)).ok_or("it is an awk that is not known")?;
+    subject.encoding()?;
+    let awk = Awk::given(subject.simple).ok_or("its program is not in the command")?;
+    if awk.operands.iter().any(|word| word.text != "-") || awk.operands.len() > 1 {
+        return Err("it reads files, or assigns variables, that it names itself".into());
+    }
+    let given = awk.assigned();
+    if let Some(name) = given.iter().find(|name| LINES.contains(name)) {
+        return Err(format!("`{name}` says what a line is").into());
+    }
+    let program = awk.parsed().map_err(|why| why.to_string())?;
+    let why = match state::per_record(&program, &given) {
+        Ok(proof) => {
+            known_fields(file, proof.compares_fields)?;
+            return Ok(Class::PerRecord(PerRecord {
+                may_fail: true,
+                output: output(&awk, &proof),
+                ..PerRecord::new(Records::Lines)
+            }));
+        }
+        Err(why) => why,
+    };
+    let totals = sums::totals(&program, &given).map_err(|_| why.to_string())?;
+    known_fields(file, totals.compares_fields)?;
+    let combine = subject
+        .command(&subject.simple.program.text, texts(with_program(subject, &awk, &totals.combine)));
+    let each = PerRecord {
+        arguments: Some(with_program(subject, &awk, &totals.part)),
+        may_fail: true,
+        output: Output::ANYTHING,
+        ..PerRecord::new(Records::Lines)
+    };
+    let class = Combinable::unordered(each, Combine::Totals(combine));
+    let order_unknown = totals.order_matters_not_provable;
+    Ok(Class::Combinable(Combinable { order_unknown, ..class }))
+}
+
+/// In busybox's awk what comes of a field that is not there depends on earlier lines.
+fn known_fields(file: &str, compares: bool) -> Result<(), Why> {
+    match (file, compares) {
+        ("busybox", true) => {
+            Err("busybox's awk compares fields that are not there by earlier lines".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn output(awk: &Awk, proof: &state::PerRecord) -> Output {
+    let adds = if proof.prints_at_most_its_line {
+        ByteSet::from_iter([b'\n'])
+    } else if proof.writes_nul || !awk.assignments.is_empty() {
+        ByteSet::ALL
+    } else {
+        ByteSet::of(|byte| byte != 0)
+    };
+    Output {
+        records: proof.ends_lines.then_some(Records::Lines),
+        keeps_utf8: !proof.may_split_characters && awk.assignments.is_empty(),
+        adds,
+        map: None,
+    }
+}
+
+/// The command's arguments with another program.
+fn with_program(subject: &Subject<'_>, awk: &Awk, program: &str) -> Vec<Word> {
+    let mut arguments = subject.simple.arguments.clone();
+    let place = arguments.len().checked_sub(awk.operands.len() + 1);
+    if let Some(word) = place.and_then(|place| arguments.get_mut(place)) {
+        *word = Word::new(program);
+    }
+    arguments
+}
+
+fn texts(words: Vec<Word>) -> Vec<String> {
+    words.into_iter().map(|word| word.text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{all_opaque, all_per_record, combinable};
+    use super::*;
+
+    #[test]
+    fn nothing_is_kept_from_line_to_line() {
+        all_per_record(&[
+            "awk '{ print $2 }'",
+            "awk -F: '$3 > 5 { print $1, $NF }'",
+            "awk 'length($0) > 10'",
+            "awk '{ n = split($0, a, \",\"); print n, a[1] }'",
+            "gawk '{ print toupper($0) }'",
+        ]);
+        all_opaque(&[
+            ("awk 'NR % 2'", "NR"),
+            ("awk '!seen[$0]++'", "seen"),
+            ("awk '{ print NR, $0 }'", "NR"),
+            ("awk '/a/,/b/'", "range"),
+            ("awk '{ x = x $0 } END { print x }'", "x"),
+            ("awk -v RS= '{ print $1 }'", "RS"),
+            ("awk '{ print $1 > \"f\" }'", "f"),
+            ("awk -f prog.awk", "not in the command"),
+            ("awk '{ print }' f", "names itself"),
+        ]);
+    }
+
+    #[test]
+    fn totals_of_parts_are_added() {
+        for text in ["awk '{ s += $1 } END { print s }'", "awk '/x/ { n++ } END { print n, NR }'"] {
+            let class = combinable(text);
+            assert!(matches!(class.combine, Combine::Totals(_)) && !class.order_unknown, "{text}");
+        }
+        let class = combinable("awk '{ n[$1]++ } END { for (k in n) print n[k], k }'");
+        assert!(class.order_unknown);
+    }
 }

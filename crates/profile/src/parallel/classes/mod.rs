@@ -84,6 +84,8 @@ pub struct Combinable {
     pub any_order: bool,
     /// Its output is the same whatever the order of the records in its input.
     pub ignores_order: bool,
+    /// The order of its output is its own affair: only what ignores that order may follow.
+    pub order_unknown: bool,
 }
 
 /// What a command's output is like, given that its input is what its guard says.
@@ -138,12 +140,12 @@ impl Combinable {
     /// A command whose outputs over parts, each of which it is to be run over in the input's
     /// order, become the output like this.
     fn ordered(each: PerRecord, combine: Combine) -> Self {
-        Self { each, combine, any_order: false, ignores_order: false }
+        Self { each, combine, any_order: false, ignores_order: false, order_unknown: false }
     }
 
     /// The same where the order of the input does not matter.
     fn unordered(each: PerRecord, combine: Combine) -> Self {
-        Self { each, combine, any_order: true, ignores_order: true }
+        Self { each, combine, any_order: true, ignores_order: true, order_unknown: false }
     }
 }
 

@@ -111,9 +111,10 @@ impl Scanner {
     }
 }
 
-/// Whether a part is what its commands want.
-pub(super) fn holds(guard: &Guard, data: &[u8]) -> bool {
-    (!guard.utf8 || std::str::from_utf8(data).is_ok())
+/// Whether a part, which ends where a record of this kind does, is what its commands want.
+pub(super) fn holds(guard: &Guard, records: Records, data: &[u8]) -> bool {
+    (!guard.terminated || data.last() == Some(&records.separator()))
+        && (!guard.utf8 || std::str::from_utf8(data).is_ok())
         && match guard.without.iter().take(4).collect::<Vec<_>>().as_slice() {
             [] => true,
             &[byte] => memchr(byte, data).is_none(),
@@ -179,12 +180,18 @@ mod tests {
 
     #[test]
     fn guards_look_at_every_byte() {
-        let guard =
-            |without: &[u8], utf8| Guard { without: without.iter().copied().collect(), utf8 };
-        assert!(holds(&Guard::NONE, b"\xff\0"));
-        assert!(!holds(&guard(b"\0", false), b"a\0"));
-        assert!(!holds(&guard(b"abcde", false), b"xxe"));
-        assert!(holds(&guard(b"abcde", true), "x\u{e9}".as_bytes()));
-        assert!(!holds(&guard(b"", true), b"\xff"));
+        let guard = |without: &[u8], utf8| Guard {
+            without: without.iter().copied().collect(),
+            utf8,
+            terminated: false,
+        };
+        assert!(holds(&Guard::NONE, Records::Lines, b"\xff\0"));
+        assert!(!holds(&guard(b"\0", false), Records::Lines, b"a\0"));
+        assert!(!holds(&guard(b"abcde", false), Records::Lines, b"xxe"));
+        assert!(holds(&guard(b"abcde", true), Records::Lines, "x\u{e9}".as_bytes()));
+        assert!(!holds(&guard(b"", true), Records::Lines, b"\xff"));
+        let terminated = Guard { terminated: true, ..Guard::NONE };
+        assert!(!holds(&terminated, Records::Lines, b"a\nb"));
+        assert!(holds(&terminated, Records::Lines, b"a\nb\n"));
     }
 }

@@ -10,6 +10,8 @@ use std::thread;
 use contend_record::run::{Combine, Command, Group, Merge};
 use contend_sys::Pid;
 
+use crate::commands::awk::sums::Totals;
+
 use super::gathered::{self, Failed, Gathered, Output};
 use super::input::{Input, Parts, Rest};
 use super::instance::{BLOCK, Ended, Instance, Take, is_well, wide_pipe};
@@ -45,11 +47,14 @@ pub(super) fn run(
         Combine::Through(command) if !group.any_order => {
             through(group, command, context, &parts, sink)?
         }
+        Combine::Totals(_) if !parts.can_be_read_again() => Some(sink),
         _ if !group.any_order && !parts.can_be_read_again() => Some(sink),
         _ => match gather(group, context, &parts, &mut sink) {
             Ok(true) => None,
             Ok(false) => Some(sink),
-            Err(GroupError::Failed(_)) if parts.can_be_read_again() => Some(sink),
+            Err(GroupError::Failed(_) | GroupError::Inexact) if parts.can_be_read_again() => {
+                Some(sink)
+            }
             Err(error) => return Err(error),
         },
     };
@@ -248,6 +253,7 @@ fn gather(
                 numbers::combine(kinds, outputs, sink).map_err(GroupError::from)
             }
             Combine::Through(command) => pass_through(command, context, outputs, sink),
+            Combine::Totals(command) => totals(command, context, outputs, sink),
             // The one is done in order, the other sorts by itself.
             Combine::Concatenate | Combine::Adjoin { .. } | Combine::Counts { .. } => Ok(true),
         };
@@ -286,11 +292,31 @@ fn merged(
     Ok(wanted)
 }
 
-/// Passes outputs, one behind the other, through a command.
-fn pass_through(
+/// Passes totals through a command, if they are exact.
+fn totals(
     command: &Command,
     context: &Context<'_>,
     outputs: Vec<Output>,
+    sink: &mut Sink,
+) -> Result<bool, GroupError> {
+    let mut texts = Vec::new();
+    for mut output in outputs {
+        let mut text = Vec::new();
+        output.read_to_end(&mut text)?;
+        texts.push(text);
+    }
+    if !Totals::are_exact(texts.iter().map(Vec::as_slice)) {
+        return Err(GroupError::Inexact);
+    }
+    let texts = texts.iter().map(Vec::as_slice).collect();
+    pass_through(command, context, texts, sink)
+}
+
+/// Passes outputs, one behind the other, through a command.
+fn pass_through<R: io::Read>(
+    command: &Command,
+    context: &Context<'_>,
+    outputs: Vec<R>,
     sink: &mut Sink,
 ) -> Result<bool, GroupError> {
     let (pid, stdin, stdout) = start_between(command, context)?;

@@ -191,7 +191,7 @@ impl<'a> Parts<'a> {
                 state.next += 1;
                 drop(state);
                 let bytes = self.read_range(range)?;
-                if cut::holds(&self.guard, &bytes) {
+                if cut::holds(&self.guard, self.cut.records, &bytes) {
                     Taken::Part(Part { index, bytes })
                 } else {
                     Taken::Unfit
@@ -236,9 +236,10 @@ impl<'a> Parts<'a> {
         let bytes = self.read_range(share.start..end)?;
         share.start = end;
         self.read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        // A character may be cut in two here.
-        let whole = Guard { utf8: false, ..self.guard.clone() };
-        let fit = cut::holds(&whole, &bytes);
+        // A character may be cut in two here, and a record.
+        let terminated = self.guard.terminated && Some(share.end) == self.size();
+        let guard = Guard { utf8: false, terminated, ..self.guard.clone() };
+        let fit = cut::holds(&guard, self.cut.records, &bytes);
         Ok(if fit { Taken::Part(Part { index: 0, bytes }) } else { Taken::Unfit })
     }
 
@@ -340,7 +341,7 @@ impl<'a> Parts<'a> {
                 None => enough = state.buffer.len() * 2,
             }
         };
-        if !cut::holds(&self.guard, &state.buffer[..place]) {
+        if !cut::holds(&self.guard, self.cut.records, &state.buffer[..place]) {
             state.unfit = true;
             return Ok(Taken::Unfit);
         }
@@ -517,7 +518,7 @@ mod tests {
 
     #[test]
     fn what_the_guard_refuses_is_not_taken() {
-        let guard = Guard { without: [0].into_iter().collect(), utf8: false };
+        let guard = Guard { without: [0].into_iter().collect(), ..Guard::NONE };
         let launcher = launcher();
         let parts = Parts::new(&launcher, Input::Files(vec![slice("a\nb\0\n")]), &lines(), &guard);
         assert!(matches!(parts.take(1), Ok(Taken::Part(_))));

@@ -212,6 +212,7 @@ impl From<GroupError> for ExecuteError {
     fn from(error: GroupError) -> Self {
         match error {
             GroupError::Transfer(error) => Self::Transfer(error),
+            GroupError::Inexact => Self::Transfer(io::ErrorKind::InvalidData.into()),
             GroupError::Failed(ended) => Self::Failed {
                 status: ended
                     .statuses

@@ -80,6 +80,9 @@ enum GroupError {
     /// Commands failed.
     #[error("commands failed")]
     Failed(Box<instance::Ended>),
+    /// What came of parts does not tell what would come of the whole.
+    #[error("totals were rounded")]
+    Inexact,
 }
 
 /// What all groups share.

@@ -78,14 +78,17 @@ impl Drafting {
         }
     }
 
-    /// Whether the outputs of such a command can be combined here.
-    pub(super) fn can_combine(&self, class: &Combinable) -> bool {
-        let needs_shares = !class.any_order
-            && matches!(
-                class.combine,
-                Combine::Merge(_) | Combine::Counts { .. } | Combine::Numbers(_)
-            );
-        !needs_shares || self.replayable && class.each.cut.is_local()
+    /// Why the outputs of such a command cannot be combined here, if they cannot.
+    pub(super) fn obstacle(&self, class: &Combinable) -> Option<&'static str> {
+        if matches!(class.combine, Combine::Totals(_)) && !self.replayable {
+            return Some("if totals were rounded its input would be needed again, which is a pipe");
+        }
+        let in_order = matches!(class.combine, Combine::Concatenate | Combine::Adjoin { .. })
+            || matches!(class.combine, Combine::Through(_));
+        let shares = self.replayable && class.each.cut.is_local();
+        (!class.any_order && !in_order && !shares).then_some(
+            "equal lines have to stay in the order of its input, which comes through a pipe",
+        )
     }
 
     /// Begins the last command of a group.
@@ -141,6 +144,7 @@ fn at_stage(combine: &Combine, stage: usize) -> Combine {
             Combine::Merge(Merge { command: Command { stage, ..merge.command }, ..merge })
         }
         Combine::Through(command) => Combine::Through(Command { stage, ..command }),
+        Combine::Totals(command) => Combine::Totals(Command { stage, ..command }),
         other => other,
     }
 }

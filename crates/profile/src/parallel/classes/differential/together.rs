@@ -1,6 +1,6 @@
 //! A plain way to put outputs of parts together.
 
-use contend_record::run::{ByteOrder, Column, Combine, Merge, Numbers};
+use contend_record::run::{Column, Combine, LineOrder, Merge, Numbers};
 
 use super::Subjected;
 use super::programs::{Program, Ran};
@@ -59,13 +59,13 @@ fn merged(subject: &Subjected, merge: &Merge, outputs: &[&[u8]]) -> Vec<u8> {
     let arguments = merge.command.arguments.iter().chain(&files).map(String::as_str);
     let ran = Program::new(&merge.command.program, arguments, subject.locale).run(b"");
     assert!(ran.status == 0 && ran.errors.is_empty(), "{}: {ran:?}", subject.text);
-    if let Some(order) = merge.by_bytes {
+    if let Some(order) = merge.lines.filter(|order| !order.numeric) {
         assert_eq!(by_bytes(order, outputs), ran.output, "{}", subject.text);
     }
     ran.output
 }
 
-fn by_bytes(order: ByteOrder, outputs: &[&[u8]]) -> Vec<u8> {
+fn by_bytes(order: LineOrder, outputs: &[&[u8]]) -> Vec<u8> {
     let records = outputs.iter().flat_map(|output| {
         output
             .split_inclusive(|byte| *byte == order.separator)
