@@ -4,7 +4,10 @@
 
 pub mod awkward;
 pub mod inputs;
+pub mod listing;
 pub mod pipelines;
+pub mod run;
+
 #[cfg(test)]
 mod support;
 

@@ -8,9 +8,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::inputs::{self, Input};
+use crate::listing::{Block, blocks, megabytes};
 
 /// The files of the listing, with their text.
 const FILES: [(&str, &str); 5] = [
@@ -22,7 +23,7 @@ const FILES: [(&str, &str); 5] = [
 ];
 
 /// The locale of a pipeline that names none: what a user of UTF-8 has.
-const LOCALE: &str = "C.UTF-8";
+pub const LOCALE: &str = "C.UTF-8";
 /// Larger inputs would not fit beside each other.
 const MOST_MEGABYTES: u64 = 400;
 
@@ -73,82 +74,39 @@ pub fn listing() -> Result<Vec<Entry>> {
 /// # Errors
 /// Where the text does not keep to the format.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Entry>> {
-    let mut entries = Vec::new();
-    let mut open: Option<(usize, Draft)> = None;
-    for (number, line) in (1..).zip(text.lines()) {
-        let place = || format!("{file}:{number}");
-        if line.starts_with('#') || line.trim().is_empty() {
-            continue;
-        }
-        let (key, value) = line.split_once(' ').with_context(|| {
-            format!("{}: `{line}` has no value: write a key, a space and the value", place())
-        })?;
-        if key == "pipeline" {
-            entries.extend(open.take().map(|draft| finish(file, draft)).transpose()?);
-            open = Some((number, Draft { name: value.trim().to_owned(), ..Draft::default() }));
-        } else {
-            let (_, draft) = open.as_mut().with_context(|| {
-                format!("{}: `{key}` stands before the first `pipeline NAME`", place())
-            })?;
-            draft.set(key, value.trim()).with_context(place)?;
-        }
-    }
-    entries.extend(open.map(|draft| finish(file, draft)).transpose()?);
-    Ok(entries)
+    blocks(file, "pipeline", text)?.iter().map(entry).collect()
 }
 
-/// What has been read of an entry.
-#[derive(Debug, Default)]
-struct Draft {
-    name: String,
-    input: Option<(&'static Input, u64, bool)>,
-    locale: Option<String>,
-    trap: Option<String>,
-    text: Option<String>,
-}
-
-impl Draft {
-    fn set(&mut self, key: &str, value: &str) -> Result<()> {
-        let twice = match key {
-            "input" => self.input.replace(input(value, false)?).is_some(),
-            "stdin" => self.input.replace(input(value, true)?).is_some(),
-            "locale" => self.locale.replace(value.to_owned()).is_some(),
-            "trap" => self.trap.replace(value.to_owned()).is_some(),
-            "run" => self.text.replace(value.to_owned()).is_some(),
-            _ => bail!("unknown key `{key}`: use pipeline, input, stdin, locale, trap or run"),
-        };
-        ensure!(!twice, "`{key}` stands twice in pipeline {}: remove one", self.name);
-        Ok(())
-    }
-}
-
-/// As in `access.log 100MB`.
-fn input(value: &str, from_stdin: bool) -> Result<(&'static Input, u64, bool)> {
-    let (name, size) = value
-        .split_once(' ')
-        .with_context(|| format!("`{value}` has no size: write as in access.log 100MB"))?;
-    let input = inputs::find(name)
-        .with_context(|| format!("no input is named {name}: see the table in inputs/mod.rs"))?;
-    let megabytes = size
-        .strip_suffix("MB")
-        .and_then(|number| number.parse().ok())
-        .filter(|megabytes| (1..=MOST_MEGABYTES).contains(megabytes))
-        .with_context(|| format!("`{size}` is no size: write 1MB to {MOST_MEGABYTES}MB"))?;
-    Ok((input, megabytes, from_stdin))
-}
-
-fn finish(file: &str, (line, draft): (usize, Draft)) -> Result<Entry> {
-    let missing = |key| format!("{file}:{line}: pipeline {} has no `{key}`: add it", draft.name);
-    let (input, megabytes, from_stdin) = draft.input.with_context(|| missing("input"))?;
+fn entry(block: &Block<'_>) -> Result<Entry> {
+    block.check(&["input", "stdin", "locale", "trap", "run"], &[])?;
+    let named = block.read("input", input)?;
+    let from_stdin = named.is_none();
+    let fed = block.read("stdin", input)?;
+    let (input, megabytes) = named.or(fed).with_context(|| block.missing("input"))?;
     Ok(Entry {
-        text: draft.text.with_context(|| missing("run"))?,
-        name: draft.name,
+        text: block.value("run").with_context(|| block.missing("run"))?.to_owned(),
+        name: block.name.to_owned(),
         input,
         megabytes,
         from_stdin,
-        locale: draft.locale.unwrap_or_else(|| LOCALE.to_owned()),
-        trap: draft.trap,
+        locale: block.value("locale").unwrap_or(LOCALE).to_owned(),
+        trap: block.value("trap").map(str::to_owned),
     })
+}
+
+/// As in `access.log 100MB`.
+fn input(value: &str) -> Result<(&'static Input, u64)> {
+    let (name, size) = value
+        .split_once(' ')
+        .with_context(|| format!("`{value}` has no size: write as in access.log 100MB"))?;
+    let input = inputs::known(name)?;
+    let megabytes = size
+        .ends_with("MB")
+        .then(|| megabytes(size))
+        .flatten()
+        .filter(|megabytes| (1..=MOST_MEGABYTES).contains(megabytes))
+        .with_context(|| format!("`{size}` is no size: write 1MB to {MOST_MEGABYTES}MB"))?;
+    Ok((input, megabytes))
 }
 
 impl Entry {

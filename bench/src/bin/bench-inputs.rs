@@ -2,16 +2,13 @@
 
 #![expect(clippy::print_stdout, reason = "the listing and the times are what it is for")]
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::io::{BufWriter, Write as _};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, ensure};
 use clap::Parser;
 use contend_bench::awkward;
-use contend_bench::inputs::Input;
+use contend_bench::inputs::folder;
 use contend_bench::pipelines::{Entry, listing};
 use contend_bench::{Timed, time_with};
 use contend_record::stats::median;
@@ -45,8 +42,6 @@ struct Args {
     only: String,
 }
 
-/// Says with what a folder was made, so that nobody measures with other inputs than they believe.
-const STAMP: &str = "made-with";
 /// Seconds that a pipeline should take, so that start-up does not matter and many runs are possible.
 const AIM: RangeInclusive<f64> = 1.0..=5.0;
 
@@ -60,13 +55,13 @@ fn main() -> Result<()> {
     let mut entries = listing()?;
     entries.retain(|entry| entry.name.contains(&args.only));
     ensure!(!entries.is_empty(), "no pipeline is named like {}: see --list", args.only);
-    let Some(folder) = args.folder.filter(|_| !args.list) else {
+    let Some(inputs) = args.folder.filter(|_| !args.list) else {
         entries.iter().for_each(show);
         return Ok(());
     };
-    claim(&folder, &format!("seed {} scale {}\n", args.seed, args.scale))?;
-    make(&folder, &entries, args.seed, args.scale)?;
-    if args.run { run(&folder, &entries, args.rounds) } else { Ok(()) }
+    folder::claim(&inputs, &format!("seed {} scale {}\n", args.seed, args.scale))?;
+    make(&inputs, &entries, args.seed, args.scale)?;
+    if args.run { run(&inputs, &entries, args.rounds) } else { Ok(()) }
 }
 
 fn show(entry: &Entry) {
@@ -85,52 +80,17 @@ fn show_pair(pair: &awkward::Pair) {
     println!("{kind:<16} {:<7} {shape:<30} {}", pair.locale, pair.pipeline);
 }
 
-/// Takes the folder if it is new, empty or made with the same.
-fn claim(folder: &Path, made_with: &str) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let stamp = folder.join(STAMP);
-    match fs::read_to_string(&stamp) {
-        Ok(found) => ensure!(
-            found == made_with,
-            "{} was made with {}: use another folder",
-            folder.display(),
-            found.trim()
-        ),
-        Err(_) if fs::read_dir(folder)?.next().is_some() => {
-            bail!("{} has files in it that are not ours: use another folder", folder.display())
-        }
-        Err(_) => fs::write(&stamp, made_with)
-            .with_context(|| format!("cannot write {}", stamp.display()))?,
-    }
-    Ok(())
-}
-
 /// Makes the inputs that are not there yet.
 fn make(folder: &Path, entries: &[Entry], seed: u64, scale: f64) -> Result<()> {
-    let mut seen = BTreeSet::new();
     for entry in entries {
         let path = entry.path(folder);
-        if !seen.insert(path.clone()) || path.is_file() {
-            continue;
-        }
-        fs::create_dir_all(entry.folder(folder))?;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0")]
         let size = (entry.megabytes as f64 * 1e6 * scale) as u64;
-        let written = write(entry.input, &path, size, seed)
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        println!("{:>11} bytes {}", written, path.display());
+        if let Some(written) = folder::make(&path, |out| entry.input.write(size, seed, out))? {
+            println!("{written:>11} bytes {}", path.display());
+        }
     }
     Ok(())
-}
-
-/// Writes one input. What stands under its name is whole, however this program ends.
-fn write(input: &Input, path: &Path, size: u64, seed: u64) -> Result<u64> {
-    let folder = path.parent().context("an input is in a folder")?;
-    let mut file = BufWriter::with_capacity(1 << 16, tempfile::NamedTempFile::new_in(folder)?);
-    let written = input.write(size, seed, &mut file)?;
-    file.flush()?;
-    file.into_inner()?.persist(path)?;
-    Ok(written)
 }
 
 /// Times the pipelines, one after the other.

@@ -5,14 +5,17 @@
 //! file of lines is the beginning of a longer one.
 
 mod clock;
+pub mod folder;
 mod json;
 mod logs;
 mod prose;
 mod tables;
+mod unix;
 mod zipf;
 
 use std::io::{self, Write};
 
+use anyhow::{Context as _, Result};
 use fastrand::Rng;
 
 /// A kind of input.
@@ -42,7 +45,7 @@ trait Source {
 }
 
 /// All kinds of input.
-pub const TABLE: [Input; 12] = [
+pub const TABLE: [Input; 17] = [
     Input {
         file: "text.txt",
         summary: "English-like text in lines of 72 columns",
@@ -87,18 +90,42 @@ pub const TABLE: [Input; 12] = [
         summary: "integers, one a line, some repeated",
         source: tables::numbers,
     },
+    Input {
+        file: "people.tsv",
+        summary: "name, year of birth, place and system between tabs",
+        source: unix::people,
+    },
+    Input { file: "games.pgn", summary: "games of chess", source: unix::games },
+    Input { file: "mail.mbox", summary: "mails in a mailbox", source: unix::mail },
+    Input {
+        file: "weather.txt",
+        summary: "hourly temperatures in fixed columns",
+        source: unix::weather,
+    },
+    Input {
+        file: "words.txt",
+        summary: "words in the order of the C locale, none twice",
+        source: unix::words,
+    },
 ];
 
-/// The kind of input with this file name.
-pub fn find(file: &str) -> Option<&'static Input> {
+fn find(file: &str) -> Option<&'static Input> {
     TABLE.iter().find(|input| input.file == file)
+}
+
+/// The kind of input with this file name.
+///
+/// # Errors
+/// When there is none.
+pub fn known(file: &str) -> Result<&'static Input> {
+    find(file).with_context(|| format!("no input is named {file}: see the table in inputs/mod.rs"))
 }
 
 impl Input {
     /// Writes whole records, `size` bytes at most, and returns the bytes written.
     ///
     /// An input that is shorter than its first record is empty.
-    pub fn write(&self, size: u64, seed: u64, out: &mut impl Write) -> io::Result<u64> {
+    pub fn write(&self, size: u64, seed: u64, out: &mut (impl Write + ?Sized)) -> io::Result<u64> {
         let mut random = Rng::with_seed(seed ^ fingerprint(self.file.as_bytes()));
         let mut source = (self.source)(&mut random);
         let tail = source.tail().as_bytes();

@@ -41,7 +41,12 @@ struct Prose {
 
 /// English-like text.
 pub fn english(random: &mut Rng) -> Box<dyn Source> {
-    Box::new(Prose::new(words(ENGLISH, ENGLISH_SYLLABLES, random)))
+    Box::new(Prose::new(vocabulary(random)))
+}
+
+/// The words of the English-like text, the commonest first; rare ones may stand twice.
+pub fn vocabulary(random: &mut Rng) -> Vec<String> {
+    words(ENGLISH, ENGLISH_SYLLABLES, random)
 }
 
 /// Text in which most words have letters of several bytes.
@@ -90,7 +95,7 @@ impl Prose {
         } else {
             let word = self.words.draw(random);
             match (self.begins, style) {
-                (true, _) | (_, 4..10) => capitalised(word, out),
+                (true, _) | (_, 4..10) => out.extend_from_slice(capital(word).as_bytes()),
                 (_, 10..12) => out.extend_from_slice(word.to_uppercase().as_bytes()),
                 _ => out.extend_from_slice(word.as_bytes()),
             }
@@ -111,9 +116,9 @@ impl Prose {
     }
 }
 
-fn capitalised(word: &str, out: &mut Vec<u8>) {
+/// The word with its first letter as a capital.
+pub fn capital(word: &str) -> String {
     let mut letters = word.chars();
-    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
-    out.extend_from_slice(first.as_bytes());
-    out.extend_from_slice(letters.as_str().as_bytes());
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
 }

@@ -26,7 +26,7 @@ fn the_bytes_of_a_seed_never_change() {
     assert_eq!(found, COMMITTED, "{found:#?}");
 }
 
-const COMMITTED: [&str; 12] = [
+const COMMITTED: [&str; 17] = [
     "text.txt 99961 1be2ddf4368f871c",
     "world.txt 99935 f5ecdcab3386c998",
     "access.log 99968 cc2867c68f4d9e72",
@@ -39,6 +39,11 @@ const COMMITTED: [&str; 12] = [
     "events.json 99996 ccd75cb49b099032",
     "data.b64 99946 ec9ad98006e7afba",
     "numbers.txt 99992 35b1193eec9d8007",
+    "people.tsv 100000 16b63b6290ad05ca",
+    "games.pgn 99914 5ad4eda007a0c0dc",
+    "mail.mbox 99942 d5f8c397b45af412",
+    "weather.txt 99935 328f89eda2a5a9cd",
+    "words.txt 99997 d175881d9469dec9",
 ];
 
 #[test]
@@ -135,4 +140,30 @@ fn the_other_files_have_one_form_a_line() {
     assert!(text("data.b64", 50_000).lines().all(|line| line.len() == 76));
     assert!(text("syslog", 50_000).lines().all(|line| line.starts_with("Jan ")));
     assert!(text("metrics.log", 50_000).lines().all(|line| line.matches('=').count() == 7));
+}
+
+#[test]
+fn temperatures_stand_in_their_columns() {
+    for line in text("weather.txt", 50_000).lines() {
+        assert!(line[15..19].parse::<u16>().is_ok_and(|year| year >= 2015), "{line}");
+        let tenths = line[87..92].parse::<i32>().expect(line);
+        assert!(tenths == 9999 || (-150..=330).contains(&tenths), "{line}");
+    }
+}
+
+#[test]
+fn words_are_sorted_and_none_stands_twice() {
+    let text = text("words.txt", 200_000);
+    let words: Vec<&str> = text.lines().collect();
+    assert!(words.windows(2).all(|pair| pair[0] < pair[1]));
+}
+
+#[test]
+fn repeated_blocks_are_whole_and_begin_as_the_file_does() {
+    const SIZE: u64 = 125_000_000;
+    let input = find("people.tsv").expect("it is in the table");
+    let mut out = Vec::new();
+    folder::repeated(input, SIZE, SEED, &mut out).expect("a vector takes all");
+    assert!(out.len() as u64 <= SIZE && out.len() as u64 > SIZE - 10_000_000);
+    assert!(out.starts_with(&bytes("people.tsv", 100_000, SEED)) && out.ends_with(b"\n"));
 }

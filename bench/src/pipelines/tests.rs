@@ -34,8 +34,15 @@ fn all_inputs_together_are_no_larger_than_the_documents_say() {
     let files: BTreeSet<_> =
         entries.iter().map(|entry| (entry.input.file, entry.megabytes)).collect();
     assert!(files.iter().map(|(_, megabytes)| megabytes).sum::<u64>() <= 4100);
+    let cases = crate::run::cases::listing().expect("the committed cases keep to their format");
     for input in &inputs::TABLE {
-        assert!(entries.iter().any(|entry| entry.input.file == input.file), "{}", input.file);
+        let of_cases = cases.iter().flat_map(|case| case.with.iter().map(|with| with.0));
+        let used: BTreeSet<&str> = of_cases
+            .chain(cases.iter().map(|case| case.input))
+            .chain(entries.iter().map(|entry| entry.input))
+            .map(|input| input.file)
+            .collect();
+        assert!(used.contains(input.file), "{}", input.file);
     }
 }
 

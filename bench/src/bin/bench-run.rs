@@ -1,0 +1,172 @@
+//! How fast is `contend run`, against the shell and against other tools, and does it print the
+//! same? `bench/run/README.md` describes cases, tools and figures.
+
+#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Parser;
+use contend_bench::built;
+use contend_bench::inputs::folder;
+use contend_bench::run::cases::{self, Case, listing};
+use contend_bench::run::figures::{Figures, of_case, summary};
+use contend_bench::run::measure::{Bench, profiled};
+use contend_bench::run::pairs;
+use contend_bench::run::report;
+use contend_bench::run::tools::{self, Paths, Tool};
+use contend_record::Host;
+
+/// Compares contend run with other ways to do the same.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Where the inputs go: a new or empty folder, or one made by this program.
+    #[arg(long, value_name = "FOLDER", required_unless_present_any = ["list", "pairs"])]
+    inputs: Option<PathBuf>,
+    /// Prints the cases, and runs nothing.
+    #[arg(long)]
+    list: bool,
+    /// Only inputs of these sizes, as in 1MB,100MB,1GB.
+    #[arg(long, value_name = "SIZES")]
+    sizes: Option<String>,
+    /// Only cases with this text in their theme and name, as in unix/chess.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    cases: String,
+    /// How often each tool runs each case.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Leaves a tool out: contend, pash, parallel, xargs or forkrun.
+    #[arg(long, value_name = "TOOL")]
+    without: Vec<String>,
+    /// Writes all figures to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Where outputs and temporary files go; a folder of the system's without it.
+    #[arg(long, value_name = "FOLDER")]
+    outputs: Option<PathBuf>,
+    /// Seed of the inputs, of the order of runs, and of pairs.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Another contend than the one built beside this program.
+    #[arg(long, value_name = "PROGRAM")]
+    contend: Option<PathBuf>,
+    /// The command that starts `PaSh`.
+    #[arg(long, value_name = "PROGRAM", default_value = "pash")]
+    pash: PathBuf,
+    /// The file of forkrun that defines its function `frun`.
+    #[arg(long, value_name = "FILE")]
+    forkrun: Option<PathBuf>,
+    /// Runs so many random pipelines on awkward inputs with bash and contend instead, and shrinks
+    /// those that differ.
+    #[arg(long, value_name = "COUNT")]
+    pairs: Option<usize>,
+}
+
+/// Stages are profiled on inputs of at most so many millions of bytes: their parts stay.
+const PROFILED: u64 = 100;
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let contend = args.contend.clone().map_or_else(|| built("contend"), Ok)?;
+    if let Some(count) = args.pairs {
+        return run_pairs(&args, &contend, count);
+    }
+    let mut cases = listing()?;
+    cases.retain(|case| format!("{}/{}", case.theme, case.name).contains(&args.cases));
+    if let Some(sizes) = args.sizes.as_deref().map(cases::sizes).transpose()? {
+        for case in &mut cases {
+            case.sizes.retain(|size| sizes.contains(size));
+        }
+        cases.retain(|case| !case.sizes.is_empty());
+    }
+    ensure!(
+        !cases.is_empty(),
+        "no case is named like {} and has these sizes: see --list",
+        args.cases
+    );
+    match &args.inputs {
+        Some(inputs) if !args.list => compare(&args, inputs, contend, &cases),
+        _ => {
+            cases.iter().for_each(show);
+            Ok(())
+        }
+    }
+}
+
+fn show(case: &Case) {
+    let sizes: Vec<String> = case.sizes.iter().map(|size| format!("{size}MB")).collect();
+    let named = format!("{}/{}", case.theme, case.name);
+    println!("{named:<28} {:<12} {:<18} {}", case.input.file, sizes.join(" "), case.text);
+}
+
+fn run_pairs(args: &Args, contend: &Path, count: usize) -> Result<()> {
+    let failures = pairs::check(contend, args.seed, count, |failure| println!("{failure}"))?;
+    println!("{count} pairs of seed {}, {failures} differ", args.seed);
+    ensure!(failures == 0, "contend run does not do what bash does");
+    Ok(())
+}
+
+fn compare(args: &Args, inputs: &Path, contend: PathBuf, cases: &[Case]) -> Result<()> {
+    folder::claim(inputs, &format!("bench-run seed {}\n", args.seed))?;
+    let inputs = &inputs.canonicalize()?;
+    let outputs = match &args.outputs {
+        Some(folder) => tempfile::tempdir_in(folder),
+        None => tempfile::tempdir(),
+    }
+    .context("cannot make a folder for the outputs")?;
+    let host = machine(&contend)?;
+    let paths = Paths {
+        contend,
+        pash: args.pash.clone(),
+        frun: args.forkrun.as_ref().map(|file| file.canonicalize()).transpose()?,
+    };
+    let tools = tools::all(&paths, &args.without);
+    print!("{}", report::head(&host, &tools));
+    let bench = Bench {
+        paths: &paths,
+        tools: tools.iter().filter(|tool| tool.state.is_ok()).collect(),
+        inputs,
+        outputs: outputs.path(),
+        cpus: host.cpus_allowed,
+        rounds: args.rounds.max(1),
+        seed: args.seed,
+    };
+    let mut all = Vec::new();
+    for (case, size) in cases.iter().flat_map(|case| case.sizes.iter().map(move |&s| (case, s))) {
+        all.push(one(&bench, case, size, &host)?);
+        save(args, &host, &tools, &all)?;
+    }
+    print!("\n{}", report::summary(&summary(&all)));
+    Ok(())
+}
+
+/// The machine, as contend describes it.
+fn machine(contend: &Path) -> Result<Host> {
+    Ok(contend_bench::profile(contend, "true")?.host)
+}
+
+fn one(bench: &Bench<'_>, case: &Case, size: u64, host: &Host) -> Result<Figures> {
+    for path in case.make(bench.inputs, size, bench.seed)? {
+        println!("made {}", path.display());
+    }
+    let record = if case.script {
+        None
+    } else {
+        let size = size.min(PROFILED);
+        case.make(bench.inputs, size, bench.seed)?;
+        Some(profiled(&bench.paths.contend, case, bench.inputs, size)?)
+    };
+    let runs = bench.case(case, size)?;
+    let figures = of_case(case, size, record.as_ref(), runs, host.usable_cpus(), bench.seed)?;
+    print!("{}", report::case(&figures));
+    std::io::stdout().flush()?;
+    Ok(figures)
+}
+
+/// Saved after every case, because a later one may fail.
+fn save(args: &Args, host: &Host, tools: &[Tool], all: &[Figures]) -> Result<()> {
+    let Some(path) = &args.json else { return Ok(()) };
+    let text = serde_json::to_string_pretty(&report::json(host, tools, all))?;
+    std::fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,90 @@
+//! The folder that holds the inputs: a folder a size, each input made once.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use fastrand::Rng;
+
+use super::{Input, fingerprint};
+
+/// Says with what a folder was made, so that nobody measures with other inputs than they believe.
+const STAMP: &str = "made-with";
+
+/// Takes the folder if it is new, empty or made with the same.
+///
+/// # Errors
+/// When it is none of these.
+pub fn claim(folder: &Path, made_with: &str) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let stamp = folder.join(STAMP);
+    match fs::read_to_string(&stamp) {
+        Ok(found) => ensure!(
+            found == made_with,
+            "{} was made with {}: use another folder",
+            folder.display(),
+            found.trim()
+        ),
+        Err(_) if fs::read_dir(folder)?.next().is_some() => {
+            bail!("{} has files in it that are not ours: use another folder", folder.display())
+        }
+        Err(_) => fs::write(&stamp, made_with)
+            .with_context(|| format!("cannot write {}", stamp.display()))?,
+    }
+    Ok(())
+}
+
+/// Writes one input and returns its bytes; nothing where it is there already. What stands under
+/// its name is whole, however this program ends.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn make(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<u64>,
+) -> Result<Option<u64>> {
+    if path.is_file() {
+        return Ok(None);
+    }
+    let context = || format!("cannot write {}", path.display());
+    let folder = path.parent().context("an input is in a folder")?;
+    fs::create_dir_all(folder).with_context(context)?;
+    let file = tempfile::NamedTempFile::new_in(folder).with_context(context)?;
+    let mut file = BufWriter::with_capacity(1 << 16, file);
+    let written = write(&mut file).with_context(context)?;
+    file.flush().with_context(context)?;
+    file.into_inner()?.persist(path).with_context(context)?;
+    Ok(Some(written))
+}
+
+/// Bytes of a block of [`repeated`], and how many differ.
+const BLOCK: u64 = 10_000_000;
+const BLOCKS: usize = 10;
+
+/// Writes an input of which only the first [`BLOCKS`] blocks are made; the others are these again,
+/// in random order. Making text takes longer than writing it.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn repeated(input: &Input, size: u64, seed: u64, out: &mut dyn Write) -> io::Result<u64> {
+    let made = (0..BLOCKS as u64).map(|number| {
+        let mut block = Vec::new();
+        // The first block is how a file of this seed begins.
+        input.write(BLOCK, seed.wrapping_add(number << 32), &mut block)?;
+        Ok(block)
+    });
+    let blocks: Vec<Vec<u8>> = made.collect::<io::Result<_>>()?;
+    let mut random = Rng::with_seed(seed ^ fingerprint(b"repeated"));
+    let mut written = 0;
+    for number in 0.. {
+        let chosen = if number < BLOCKS { number } else { random.usize(..BLOCKS) };
+        let block = &blocks[chosen];
+        if written + block.len() as u64 > size {
+            break;
+        }
+        out.write_all(block)?;
+        written += block.len() as u64;
+    }
+    Ok(written)
+}

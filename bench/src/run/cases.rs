@@ -1,0 +1,188 @@
+//! The cases: `bench/run/`. README.md there describes the format.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::forms::{FORMS, PARTS, forms};
+use crate::inputs::folder::{self, repeated};
+use crate::inputs::{self, Input};
+use crate::listing::{Block, blocks, megabytes};
+use crate::pipelines::LOCALE;
+
+/// The files of the listing, with their text.
+const FILES: [(&str, &str); 4] = [
+    ("oneliners.txt", include_str!("../../run/oneliners.txt")),
+    ("unix.txt", include_str!("../../run/unix.txt")),
+    ("logs.txt", include_str!("../../run/logs.txt")),
+    ("weather.txt", include_str!("../../run/weather.txt")),
+];
+
+/// The sizes of a case that names none, in millions of bytes.
+const SIZES: [u64; 3] = [1, 100, 1000];
+/// Above this, inputs are made of repeated blocks.
+const MADE: u64 = 200;
+const MILLION: u64 = 1_000_000;
+
+/// A pipeline or script to measure, on inputs of several sizes.
+#[derive(Debug)]
+pub struct Case {
+    /// Its name, unlike all others.
+    pub name: String,
+    /// The file it stands in, without its ending.
+    pub theme: &'static str,
+    /// Sizes of its input, in millions of bytes.
+    pub sizes: Vec<u64>,
+    /// What it reads, and whether from its standard input.
+    pub input: &'static Input,
+    /// Whether it reads the input from its standard input instead of naming the file.
+    pub from_stdin: bool,
+    /// Files that it reads beside the input, and their sizes in millions of bytes.
+    pub with: Vec<(&'static Input, u64)>,
+    /// What `LC_ALL` is while it runs.
+    pub locale: String,
+    /// The pipeline, or the lines of a script.
+    pub text: String,
+    /// Whether the text is a script of more than one line.
+    pub script: bool,
+    /// The stages that cannot be data-parallel, from 1.
+    pub serial: Vec<usize>,
+    /// The part of its CPU time that can be data-parallel, where stages cannot be told apart.
+    pub part: Option<f64>,
+    /// What is run once in the folder of the inputs, before anything is measured.
+    pub prepare: Option<String>,
+    /// The text with which each of [`FORMS`] does the same, where there is one.
+    pub forms: [Option<String>; 3],
+}
+
+/// All cases.
+///
+/// # Errors
+/// Where a file does not keep to the format.
+pub fn listing() -> Result<Vec<Case>> {
+    let mut cases: Vec<Case> = Vec::new();
+    for (file, text) in FILES {
+        cases.extend(parse(file, text)?);
+    }
+    for (place, case) in cases.iter().enumerate() {
+        let twice = cases[..place].iter().any(|other| other.name == case.name);
+        ensure!(!twice, "two cases are named {}: rename one", case.name);
+    }
+    Ok(cases)
+}
+
+/// The cases in the text of a file; errors name the file and the line.
+///
+/// # Errors
+/// Where the text does not keep to the format.
+pub fn parse(file: &'static str, text: &str) -> Result<Vec<Case>> {
+    blocks(file, "case", text)?.iter().map(|block| case(file, block)).collect()
+}
+
+const ONCE: [&str; 7] = ["input", "stdin", "sizes", "locale", "serial", "part", "prepare"];
+const OFTEN: [&str; 2] = ["with", "run"];
+
+fn case(file: &'static str, block: &Block<'_>) -> Result<Case> {
+    block
+        .check(&[&ONCE[..], &PARTS].concat(), &[&OFTEN[..], &FORMS.map(|(_, key)| key)].concat())?;
+    let named = block.read("input", inputs::known)?;
+    let from_stdin = named.is_none();
+    let fed = block.read("stdin", inputs::known)?;
+    let input = named.or(fed).with_context(|| block.missing("input"))?;
+    let text = block.lines("run").with_context(|| block.missing("run"))?;
+    let script = text.contains('\n');
+    let part = block.read("part", percent)?;
+    ensure!(!script || part.is_some(), block.missing("part"));
+    Ok(Case {
+        name: block.name.to_owned(),
+        theme: file.strip_suffix(".txt").unwrap_or(file),
+        sizes: block.read("sizes", sizes)?.unwrap_or_else(|| SIZES.to_vec()),
+        input,
+        from_stdin,
+        with: block.values("with").map(with).collect::<Result<_>>()?,
+        locale: block.value("locale").unwrap_or(LOCALE).to_owned(),
+        text,
+        script,
+        serial: block.read("serial", numbers)?.unwrap_or_default(),
+        part,
+        prepare: block.value("prepare").map(str::to_owned),
+        forms: forms(block, input.file, from_stdin),
+    })
+}
+
+/// As in `1MB 100MB`.
+///
+/// # Errors
+/// When it is something else.
+pub fn sizes(value: &str) -> Result<Vec<u64>> {
+    let size = |word| {
+        megabytes(word).with_context(|| format!("`{word}` is no size: write as in 1MB or 1GB"))
+    };
+    value.split([' ', ',']).map(size).collect()
+}
+
+fn numbers(value: &str) -> Result<Vec<usize>> {
+    let number = |word: &str| {
+        word.parse().ok().with_context(|| format!("`{word}` is no stage: write as in 3,5"))
+    };
+    value.split(',').map(number).collect()
+}
+
+fn percent(value: &str) -> Result<f64> {
+    match value.parse::<u8>() {
+        Ok(percent) if percent <= 100 => Ok(f64::from(percent) / 100.0),
+        _ => bail!("`{value}` is no part: write percents, 0 to 100"),
+    }
+}
+
+/// As in `words.txt 1MB`.
+fn with(value: &str) -> Result<(&'static Input, u64)> {
+    let parts = value.split_once(' ').and_then(|(name, size)| Some((name, megabytes(size)?)));
+    let (name, size) =
+        parts.with_context(|| format!("`{value}`: write a file and a size: words.txt 1MB"))?;
+    Ok((inputs::known(name)?, size))
+}
+
+impl Case {
+    /// The folder in which it runs on an input of this size.
+    pub fn folder(&self, inputs: &Path, size: u64) -> PathBuf {
+        inputs.join(format!("{size}MB"))
+    }
+
+    /// Makes what it reads, where it is not there yet; says what was made.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn make(&self, inputs: &Path, size: u64, seed: u64) -> Result<Vec<PathBuf>> {
+        let folder = self.folder(inputs, size);
+        let mut made = Vec::new();
+        for &(input, size) in [(self.input, size)].iter().chain(&self.with) {
+            let path = folder.join(input.file);
+            let written = folder::make(&path, |out| match size {
+                ..=MADE => input.write(size * MILLION, seed, out),
+                _ => repeated(input, size * MILLION, seed, out),
+            })?;
+            made.extend(written.map(|_| path));
+        }
+        self.prepare(&folder)?;
+        Ok(made)
+    }
+
+    fn prepare(&self, folder: &Path) -> Result<()> {
+        let done = folder.join(format!("{}.prepared", self.name));
+        let Some(text) = self.prepare.as_ref().filter(|_| !done.exists()) else { return Ok(()) };
+        let status = crate::plain(text).current_dir(folder).status()?;
+        ensure!(status.success(), "case {}: `{text}` failed: {status}", self.name);
+        std::fs::write(done, "").context("cannot note that a case is prepared")
+    }
+
+    /// The files that it reads, with the inputs first.
+    pub fn files(&self, inputs: &Path, size: u64) -> Vec<PathBuf> {
+        let folder = self.folder(inputs, size);
+        let named = std::iter::once(self.input).chain(self.with.iter().map(|&(input, _)| input));
+        named.map(|input| folder.join(input.file)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+//! What the runs of a case say, and what all cases say together.
+
+use anyhow::{Context as _, Result};
+use contend_record::pipe::{PipeRecord, Stage};
+use contend_record::stats::{Estimate, median};
+
+use super::cases::Case;
+use super::measure::Runs;
+
+/// Above this part of its CPU time in one stage, a pipeline has a heavy stage; above it in stages
+/// that can be data-parallel, it counts for the limit.
+pub const MOST: f64 = 0.8;
+/// Below this speed by bash's a case is a loss.
+pub const LOSS: f64 = 0.97;
+/// How much faster pipelines with a heavy stage are to be.
+pub const HEAVY_GAIN: f64 = 1.6;
+
+/// The figures of a case at one size.
+#[derive(Debug)]
+pub struct Figures {
+    /// The case's name.
+    pub name: String,
+    /// Its theme.
+    pub theme: &'static str,
+    /// Size of the input, in millions of bytes.
+    pub size: u64,
+    /// CPU seconds of the plain run.
+    pub cpu: f64,
+    /// The part of them that can be data-parallel.
+    pub part: f64,
+    /// The stage, from 1, with most of them, and its part; none for scripts.
+    pub heaviest: Option<(usize, f64)>,
+    /// The time that all CPUs need for that work by the time contend took; above 1 is possible.
+    pub limit: Option<f64>,
+    /// Each tool's figures, bash's first.
+    pub tools: Vec<Of>,
+}
+
+/// The figures of one tool.
+#[derive(Debug)]
+pub struct Of {
+    /// Its name.
+    pub tool: &'static str,
+    /// Median elapsed time in seconds.
+    pub wall: f64,
+    /// Median CPU time in seconds.
+    pub cpu: f64,
+    /// Largest resident set known of, in bytes.
+    pub peak: u64,
+    /// What bash took by what it took, round by round: above 1 it is faster.
+    pub ratio: Estimate,
+    /// What is wrong with its output.
+    pub wrong: Option<String>,
+    /// What else there is to know.
+    pub remark: Option<String>,
+}
+
+/// The figures of a case from its runs; `record` is a profile of its plain run.
+///
+/// # Errors
+/// When bash has no runs.
+pub fn of_case(
+    case: &Case,
+    size: u64,
+    record: Option<&PipeRecord>,
+    runs: Vec<Runs>,
+    cpus: f64,
+    seed: u64,
+) -> Result<Figures> {
+    let bash: Vec<f64> = walls(runs.first().context("bash has no runs")?);
+    let of = |runs: Runs| of_tool(runs, &bash, seed);
+    let tools: Vec<Of> = runs.into_iter().map(of).collect::<Option<_>>().context("no runs")?;
+    let cpu = tools[0].cpu;
+    let right = tools.iter().find(|of| of.tool == "contend" && of.wrong.is_none());
+    let (part, heaviest) = record.map_or((case.part.unwrap_or(0.0), None), |record| {
+        let cpus: Vec<f64> = record.stages.iter().map(Stage::cpu_seconds).collect();
+        let part = parallel_part(&cpus, &case.serial);
+        (case.part.unwrap_or(part), heaviest(&cpus))
+    });
+    Ok(Figures {
+        name: case.name.clone(),
+        theme: case.theme,
+        size,
+        cpu,
+        part,
+        heaviest,
+        limit: right.map(|of| cpu / cpus / of.wall),
+        tools,
+    })
+}
+
+fn walls(runs: &Runs) -> Vec<f64> {
+    runs.runs.iter().map(|run| run.timed.wall.as_secs_f64()).collect()
+}
+
+fn of_tool(runs: Runs, bash: &[f64], seed: u64) -> Option<Of> {
+    let walls = walls(&runs);
+    let cpus: Vec<f64> = runs.runs.iter().map(|run| run.timed.cpu().as_secs_f64()).collect();
+    let ratios = bash.iter().zip(&walls).map(|(bash, own)| bash / own).collect();
+    Some(Of {
+        tool: runs.tool,
+        wall: median(&walls)?,
+        cpu: median(&cpus)?,
+        peak: runs.runs.iter().map(|run| run.peak).max()?,
+        ratio: Estimate::from_samples(ratios, seed)?,
+        wrong: runs.wrong,
+        remark: runs.remark,
+    })
+}
+
+/// The part of the CPU time that is not in the stages of these numbers.
+fn parallel_part(cpus: &[f64], serial: &[usize]) -> f64 {
+    let total: f64 = cpus.iter().sum();
+    let of_serial = |stage: &usize| cpus.get(stage - 1).copied().unwrap_or(0.0);
+    if total <= 0.0 { 0.0 } else { 1.0 - serial.iter().map(of_serial).sum::<f64>() / total }
+}
+
+fn heaviest(cpus: &[f64]) -> Option<(usize, f64)> {
+    let total: f64 = cpus.iter().sum();
+    let most = (1..).zip(cpus).max_by(|one, other| one.1.total_cmp(other.1))?;
+    (total > 0.0).then_some((most.0, most.1 / total))
+}
+
+impl Figures {
+    /// A tool's figures, where it was measured.
+    pub fn of(&self, tool: &str) -> Option<&Of> {
+        self.tools.iter().find(|of| of.tool == tool)
+    }
+
+    /// contend's speed by bash's, where its output is right.
+    pub fn gain(&self) -> Option<f64> {
+        self.of("contend").filter(|of| of.wrong.is_none()).map(|of| of.ratio.median)
+    }
+
+    /// Whether one stage has most of the CPU time.
+    pub fn is_heavy(&self) -> bool {
+        self.heaviest.is_some_and(|(_, part)| part >= MOST)
+    }
+
+    /// contend's speed by another tool's; infinite where only contend's output is right.
+    pub fn against(&self, tool: &str) -> Option<f64> {
+        let (own, other) = (self.of("contend")?, self.of(tool)?);
+        match (&own.wrong, &other.wrong) {
+            (None, None) => Some(other.wall / own.wall),
+            (None, Some(_)) => Some(f64::INFINITY),
+            (Some(_), _) => Some(0.0),
+        }
+    }
+}
+
+/// All cases together.
+#[derive(Debug)]
+pub struct Summary {
+    /// Geometric mean of contend's speed by bash's, over all cases.
+    pub gain: Option<f64>,
+    /// The same over the cases of each size.
+    pub by_size: Vec<(u64, f64)>,
+    /// Geometric mean of the limit over the cases that are mostly parallelisable, and how many.
+    pub limit: (Option<f64>, usize),
+    /// The cases below [`LOSS`].
+    pub losses: Vec<String>,
+    /// Cases with a heavy stage: how many reach [`HEAVY_GAIN`], of how many, and which do not.
+    pub heavy: (usize, usize, Vec<String>),
+    /// Cases in which contend printed something else than bash.
+    pub wrong: Vec<String>,
+    /// Against each other tool.
+    pub against: Vec<Against>,
+}
+
+/// contend against another tool.
+#[derive(Debug)]
+pub struct Against {
+    /// Its name.
+    pub tool: &'static str,
+    /// Cases in which both ran.
+    pub cases: usize,
+    /// Those in which contend took less time.
+    pub wins: usize,
+    /// Those in which it did not, with contend's speed by the tool's.
+    pub losses: Vec<String>,
+    /// Those in which the tool's output was wrong.
+    pub wrong: usize,
+}
+
+/// Adds the cases up.
+pub fn summary(all: &[Figures]) -> Summary {
+    let gains = |chosen: &dyn Fn(&Figures) -> bool| {
+        geometric(all.iter().filter(|one| chosen(one)).filter_map(Figures::gain))
+    };
+    let named = |chosen: &dyn Fn(&Figures) -> bool| {
+        let chosen = all.iter().filter(|one| chosen(one));
+        chosen.map(|one| labelled(one, one.gain().unwrap_or(0.0))).collect::<Vec<_>>()
+    };
+    let limits: Vec<f64> =
+        all.iter().filter(|one| one.part >= MOST).filter_map(|one| one.limit).collect();
+    let heavy: Vec<f64> =
+        all.iter().filter(|one| one.is_heavy()).filter_map(Figures::gain).collect();
+    let mut sizes: Vec<u64> = all.iter().map(|one| one.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let below = |one: &Figures, least: f64| one.gain().is_some_and(|gain| gain < least);
+    Summary {
+        gain: gains(&|_| true),
+        by_size: sizes
+            .into_iter()
+            .filter_map(|size| Some((size, gains(&|one| one.size == size)?)))
+            .collect(),
+        limit: (geometric(limits.iter().copied()), limits.len()),
+        losses: named(&|one| below(one, LOSS)),
+        heavy: (
+            heavy.iter().filter(|&&gain| gain >= HEAVY_GAIN).count(),
+            heavy.len(),
+            named(&|one| one.is_heavy() && below(one, HEAVY_GAIN)),
+        ),
+        wrong: named(&|one| one.of("contend").is_some_and(|of| of.wrong.is_some())),
+        against: ["pash", "parallel", "xargs", "forkrun"]
+            .into_iter()
+            .filter_map(|tool| against(all, tool))
+            .collect(),
+    }
+}
+
+fn against(all: &[Figures], tool: &'static str) -> Option<Against> {
+    let both: Vec<(&Figures, f64)> =
+        all.iter().filter_map(|one| Some((one, one.against(tool)?))).collect();
+    let lost = both.iter().filter(|(_, speed)| *speed <= 1.0);
+    let losses: Vec<String> = lost.map(|(one, speed)| labelled(one, *speed)).collect();
+    let wrong = |one: &Figures| one.of(tool).is_some_and(|of| of.wrong.is_some());
+    (!both.is_empty()).then(|| Against {
+        tool,
+        cases: both.len(),
+        wins: both.len() - losses.len(),
+        losses,
+        wrong: both.iter().filter(|(one, _)| wrong(one)).count(),
+    })
+}
+
+fn labelled(one: &Figures, value: f64) -> String {
+    format!("{} {}MB {value:.2}", one.name, one.size)
+}
+
+/// The geometric mean of positive numbers; none of nothing.
+fn geometric(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let logarithms: Vec<f64> = values.map(f64::ln).collect();
+    let count = logarithms.len() as f64;
+    (count > 0.0).then(|| (logarithms.iter().sum::<f64>() / count).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_serial_part_is_what_the_named_stages_take() {
+        assert!((parallel_part(&[1.0, 2.0, 1.0], &[1, 3]) - 0.5).abs() < 1e-9);
+        assert!((parallel_part(&[1.0, 3.0], &[]) - 1.0).abs() < 1e-9);
+        assert!((parallel_part(&[1.0], &[7]) - 1.0).abs() < 1e-9);
+        assert!(parallel_part(&[], &[1]).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_heaviest_stage_is_found_with_its_part() {
+        assert_eq!(heaviest(&[1.0, 3.0]), Some((2, 0.75)));
+        assert_eq!(heaviest(&[0.0]), None);
+    }
+
+    #[test]
+    fn the_mean_of_a_gain_and_its_inverse_is_one() {
+        assert!(geometric([4.0, 0.25].into_iter()).is_some_and(|mean| (mean - 1.0).abs() < 1e-9));
+        assert_eq!(geometric(std::iter::empty()), None);
+    }
+}

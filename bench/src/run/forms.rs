@@ -1,0 +1,92 @@
+//! A case in the form that other tools need: parts of the lines mapped, joined, and the rest.
+
+use crate::listing::Block;
+
+/// The tools for which a case may have a form of its own, with the key of that form.
+pub const FORMS: [(&str, &str); 3] =
+    [("parallel", "parallel_form"), ("xargs", "xargs_form"), ("forkrun", "forkrun_form")];
+/// The keys from which forms are made.
+pub const PARTS: [&str; 5] = ["map", "rest", "partial", "merge", "after"];
+
+/// What a case does, parted for tools that run a command on parts of the input.
+struct Parts<'a> {
+    file: &'a str,
+    from_stdin: bool,
+    map: &'a str,
+    rest: Option<&'a str>,
+    /// For tools that make few large parts: more stages for each part, what joins the files of
+    /// the parts, and the rest then.
+    large: Option<(String, &'a str, Option<&'a str>)>,
+}
+
+/// The form for each of [`FORMS`]: as it stands in the case, or made of its parts.
+pub fn forms(block: &Block<'_>, file: &str, from_stdin: bool) -> [Option<String>; 3] {
+    let parts = block.value("map").map(|map| Parts {
+        file,
+        from_stdin,
+        map,
+        rest: block.value("rest"),
+        large: block.value("partial").map(|partial| {
+            let map = if map == "cat" { partial.to_owned() } else { format!("{map} | {partial}") };
+            (map, block.value("merge").unwrap_or("cat"), block.value("after"))
+        }),
+    });
+    let made = |tool: &str| {
+        let parts = parts.as_ref()?;
+        match tool {
+            "parallel" => Some(parallel(parts)),
+            "xargs" => xargs(parts),
+            _ => forkrun(parts),
+        }
+    };
+    FORMS.map(|(tool, key)| block.lines(key).or_else(|| made(tool)))
+}
+
+fn function(body: &str) -> String {
+    format!("f() {{ {body}; }}; export -f f\n")
+}
+
+fn piped(text: &str, rest: Option<&str>) -> String {
+    rest.map_or(text.to_owned(), |rest| format!("{text} | {rest}"))
+}
+
+/// One part of a file for each CPU, or blocks of a stream.
+fn parallel(parts: &Parts<'_>) -> String {
+    let input = if parts.from_stdin {
+        "--pipe --block 10M".to_owned()
+    } else {
+        format!("--pipepart --block -1 -a {}", parts.file)
+    };
+    match &parts.large {
+        Some((map, merge, after)) => {
+            let run = format!(
+                "{}parallel {input} -k --files --tmpdir \"$SCRATCH\" f | xargs {merge}",
+                function(map)
+            );
+            piped(&run, *after)
+        }
+        None => piped(&format!("{}parallel {input} -k f", function(parts.map)), parts.rest),
+    }
+}
+
+/// Two processes, each with half of the file, which `split` cuts at lines without a copy on disk.
+fn xargs(parts: &Parts<'_>) -> Option<String> {
+    let (map, merge, after) = match &parts.large {
+        Some((map, merge, after)) => (map.as_str(), *merge, *after),
+        None => (parts.map, "cat", parts.rest),
+    };
+    let run = format!(
+        "{}seq 2 | xargs -P 2 -I@ bash -c 'split -n l/@/2 {} | f >\"$SCRATCH\"/@'; {merge} \
+         \"$SCRATCH\"/1 \"$SCRATCH\"/2",
+        function(map),
+        parts.file
+    );
+    (!parts.from_stdin).then(|| piped(&run, after))
+}
+
+/// forkrun makes many small batches: they are joined in order, and the rest is plain.
+fn forkrun(parts: &Parts<'_>) -> Option<String> {
+    let input = if parts.from_stdin { String::new() } else { format!(" <{}", parts.file) };
+    let run = format!(". \"$FRUN\"\n{}frun -k -s f{input}", function(parts.map));
+    (parts.map != "cat").then(|| piped(&run, parts.rest))
+}

@@ -1,0 +1,253 @@
+//! Measuring: rounds in which every tool runs a case once, in random order.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use contend_record::pipe::PipeRecord;
+use contend_sys::Pid;
+use contend_sys::child::{self, ExitStatus};
+use fastrand::Rng;
+
+use super::cases::Case;
+use super::tools::{Kind, Paths, Places, Tool};
+use crate::Timed;
+
+/// Where and how everything is run.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    /// Where programs are.
+    pub paths: &'a Paths,
+    /// The tools that are there.
+    pub tools: Vec<&'a Tool>,
+    /// The folder of the inputs.
+    pub inputs: &'a Path,
+    /// A folder for outputs and temporary files.
+    pub outputs: &'a Path,
+    /// CPUs that may be used.
+    pub cpus: usize,
+    /// How often each tool runs a case.
+    pub rounds: usize,
+    /// Seed of the order.
+    pub seed: u64,
+}
+
+/// One run of a tool.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Time and resources.
+    pub timed: Timed,
+    /// How it ended; none when it was killed for taking too long.
+    pub status: Option<ExitStatus>,
+    /// The largest resident set that is known of, in bytes.
+    pub peak: u64,
+}
+
+/// All runs of a tool.
+#[derive(Debug)]
+pub struct Runs {
+    /// Its name.
+    pub tool: &'static str,
+    /// Its runs, one a round, until one was wrong.
+    pub runs: Vec<Run>,
+    /// What is wrong with it: another output or status than bash's.
+    pub wrong: Option<String>,
+    /// What it says of itself that a reader of its times must know.
+    pub remark: Option<String>,
+}
+
+/// Beyond this many times what bash took, and a minute, a run is given up.
+const PATIENCE: u32 = 10;
+const MINUTE: Duration = Duration::from_mins(1);
+
+impl Bench<'_> {
+    /// Measures a case on inputs of one size, which are there. The first run, of bash, is not
+    /// counted: it reads the inputs into memory, and its output is what others must print.
+    ///
+    /// # Errors
+    /// When bash cannot run it.
+    pub fn case(&self, case: &Case, size: u64) -> Result<Vec<Runs>> {
+        for file in case.files(self.inputs, size) {
+            io::copy(&mut File::open(file)?, &mut io::sink())?;
+        }
+        fs::write(self.file("script"), format!("{}\n", case.text))?;
+        let bash = self.tools.first().context("bash is always there")?;
+        let first = self.run(bash, case, size, None)?.context("bash runs all")?;
+        fs::rename(self.file("out"), self.file("expected"))?;
+        let mut all: Vec<(&Tool, Runs)> =
+            self.tools.iter().map(|tool| (*tool, new(tool))).collect();
+        let mut random = Rng::with_seed(self.seed ^ size);
+        for _ in 0..self.rounds {
+            random.shuffle(&mut all);
+            for (tool, runs) in all.iter_mut().filter(|(_, runs)| runs.wrong.is_none()) {
+                self.once(tool, case, size, &first, runs)?;
+            }
+        }
+        let order = |name| self.tools.iter().position(|tool| tool.name == name);
+        all.sort_by_key(|(tool, _)| order(tool.name));
+        Ok(all.into_iter().map(|(_, runs)| runs).filter(|runs| !runs.runs.is_empty()).collect())
+    }
+
+    /// Adds one run of a tool, and compares what it printed.
+    fn once(
+        &self,
+        tool: &Tool,
+        case: &Case,
+        size: u64,
+        first: &Run,
+        runs: &mut Runs,
+    ) -> Result<()> {
+        let limit = first.timed.wall * PATIENCE + MINUTE;
+        let Some(run) = self.run(tool, case, size, Some(limit))? else { return Ok(()) };
+        runs.wrong = self.wrong(&run, first)?;
+        if tool.kind == Kind::Pash && self.said()?.contains("No region was parallelized") {
+            runs.remark = Some("ran it as it is: found nothing to parallelise".to_owned());
+        }
+        runs.runs.push(run);
+        Ok(())
+    }
+
+    fn wrong(&self, run: &Run, first: &Run) -> Result<Option<String>> {
+        let said = || -> Result<String> {
+            Ok(self.said()?.lines().last().map_or(String::new(), |line| format!(": {line}")))
+        };
+        if run.status.is_none() {
+            return Ok(Some(format!("took too long{}", said()?)));
+        }
+        if let Some(place) = difference(&self.file("out"), &self.file("expected"))? {
+            return Ok(Some(format!("differs at byte {place}{}", said()?)));
+        }
+        if run.status != first.status {
+            return Ok(Some(format!("ended with {:?}, bash with {:?}", run.status, first.status)));
+        }
+        Ok(None)
+    }
+
+    /// What the last run wrote to standard error.
+    fn said(&self) -> Result<String> {
+        Ok(String::from_utf8_lossy(&fs::read(self.file("err"))?).into_owned())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.outputs.join(name)
+    }
+
+    /// Runs a case; nothing where the tool has no form of it.
+    fn run(
+        &self,
+        tool: &Tool,
+        case: &Case,
+        size: u64,
+        limit: Option<Duration>,
+    ) -> Result<Option<Run>> {
+        let scratch = tempfile::tempdir_in(self.outputs)?;
+        let (script, stats) = (self.file("script"), self.file("stats"));
+        let at =
+            Places { script: &script, stats: &stats, scratch: scratch.path(), cpus: self.cpus };
+        let Some(mut command) = tool.command(case, self.paths, &at) else { return Ok(None) };
+        let _ = fs::remove_file(&stats);
+        command.current_dir(case.folder(self.inputs, size)).env("LC_ALL", &case.locale);
+        let stdin = match &case.files(self.inputs, size)[..] {
+            [input, ..] if case.from_stdin => File::open(input)?.into(),
+            _ => Stdio::null(),
+        };
+        command.stdin(stdin).stdout(File::create(self.file("out"))?);
+        let (timed, status) = patiently(command.stderr(File::create(self.file("err"))?), limit)?;
+        let told = fs::read(&stats).ok().and_then(|text| peak(&text));
+        Ok(Some(Run { timed, status, peak: timed.usage.max_rss.max(told.unwrap_or(0)) }))
+    }
+}
+
+fn new(tool: &Tool) -> Runs {
+    Runs { tool: tool.name, runs: Vec::new(), wrong: None, remark: None }
+}
+
+/// The largest memory in contend's statistics, in bytes, where they have it.
+fn peak(stats: &[u8]) -> Option<u64> {
+    let value: serde_json::Value = serde_json::from_slice(stats).ok()?;
+    value.get("peak_memory_bytes")?.as_u64()
+}
+
+/// Runs a command in a process group of its own, which is killed after the limit.
+fn patiently(
+    command: &mut Command,
+    limit: Option<Duration>,
+) -> Result<(Timed, Option<ExitStatus>)> {
+    let begun = Instant::now();
+    let child = command.process_group(0).spawn().context("cannot start a command")?;
+    let pid = Pid::from_child(&child);
+    let (done, waited) = mpsc::channel::<()>();
+    let watch = std::thread::spawn(move || {
+        let late =
+            waited.recv_timeout(limit.unwrap_or(Duration::MAX)) == Err(RecvTimeoutError::Timeout);
+        late && rustix::process::kill_process_group(pid, rustix::process::Signal::KILL).is_ok()
+    });
+    let reaped = child::reap(pid)?;
+    let wall = begun.elapsed();
+    drop(done);
+    let killed = watch.join().unwrap_or(false);
+    Ok((Timed { wall, usage: reaped.usage }, (!killed).then_some(reaped.status)))
+}
+
+/// The first byte, from 1, in which two files differ.
+fn difference(one: &Path, other: &Path) -> Result<Option<u64>> {
+    let [mut one, mut other] = [open(one)?, open(other)?];
+    let [mut ours, mut theirs] = [vec![0; 1 << 16], vec![0; 1 << 16]];
+    let mut place = 0;
+    loop {
+        let count = fill(&mut one, &mut ours)?;
+        let theirs_count = fill(&mut other, &mut theirs)?;
+        let (ours, theirs) = (&ours[..count], &theirs[..theirs_count]);
+        if ours != theirs {
+            let same = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
+            return Ok(Some(place + same as u64 + 1));
+        }
+        if count == 0 {
+            return Ok(None);
+        }
+        place += count as u64;
+    }
+}
+
+fn open(path: &Path) -> Result<BufReader<File>> {
+    Ok(BufReader::new(File::open(path)?))
+}
+
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match from.read(&mut buffer[filled..])? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    Ok(filled)
+}
+
+/// What `contend pipe` records of a case: the CPU time of each stage, and the machine.
+///
+/// # Errors
+/// When it cannot run it.
+pub fn profiled(contend: &Path, case: &Case, inputs: &Path, size: u64) -> Result<PipeRecord> {
+    let json = tempfile::NamedTempFile::new()?;
+    let mut command = Command::new(contend);
+    command.args(["pipe", "--no-advice", "--output", "/dev/null", "--json"]).arg(json.path());
+    if case.from_stdin {
+        command.arg("--stdin").arg(case.input.file);
+    }
+    command.arg("--").arg(&case.text);
+    command.current_dir(case.folder(inputs, size)).env("LC_ALL", &case.locale);
+    // Not /dev/null: GNU grep would stop at its first match.
+    command.stdin(Stdio::null()).stdout(tempfile::tempfile()?);
+    let done = command.output().context("cannot start contend")?;
+    let text = fs::read_to_string(json.path())?;
+    let said = String::from_utf8_lossy(&done.stderr);
+    let last = said.lines().last().unwrap_or("no record");
+    ensure!(!text.is_empty(), "case {}: contend pipe: {last}", case.name);
+    Ok(serde_json::from_str(&text)?)
+}

@@ -1,0 +1,133 @@
+//! Figures as lines of text and as JSON.
+
+use contend_record::Host;
+use contend_record::stats::Estimate;
+use serde_json::{Value, json};
+
+use super::figures::{Figures, HEAVY_GAIN, LOSS, MOST, Of, Summary};
+use super::tools::Tool;
+
+/// The machine and the tools, or why one is missing.
+pub fn head(host: &Host, tools: &[Tool]) -> String {
+    let mut text = format!(
+        "{}, {} of {} CPUs{}, {:.1} GB, {}\n",
+        host.cpu_model,
+        host.cpus_allowed,
+        host.cpus_online,
+        host.cpu_quota.map_or(String::new(), |quota| format!(", quota {quota}")),
+        host.memory_bytes as f64 / 1e9,
+        host.kernel
+    );
+    for tool in tools {
+        match &tool.state {
+            Ok(version) => text.push_str(&format!("{:<9} {version}\n", tool.name)),
+            Err(why) => text.push_str(&format!("{:<9} MISSING: {why}\n", tool.name)),
+        }
+    }
+    text
+}
+
+/// One case at one size, a line a tool.
+pub fn case(figures: &Figures) -> String {
+    let heavy = figures.heaviest.map_or(String::new(), |(stage, part)| {
+        format!(", {:.0} % of it in stage {stage}", 100.0 * part)
+    });
+    let limit = figures.limit.map_or(String::new(), |limit| format!(", limit/wall {limit:.2}"));
+    let mut text = format!(
+        "{} {}MB: CPU {:.3} s, {:.0} % parallelisable{heavy}{limit}\n",
+        figures.name,
+        figures.size,
+        figures.cpu,
+        100.0 * figures.part
+    );
+    figures.tools.iter().for_each(|of| text.push_str(&tool(of)));
+    text
+}
+
+fn tool(of: &Of) -> String {
+    let Estimate { median, ci95: [low, high], .. } = &of.ratio;
+    let mut text = format!("  {:<9} {:>8.3} s CPU {:>8.3} s", of.tool, of.wall, of.cpu);
+    match &of.wrong {
+        Some(why) => text.push_str(&format!("  WRONG: {why}")),
+        None => text.push_str(&format!(
+            "  x{median:.2} [{low:.2}, {high:.2}]  {:>6.1} MB",
+            of.peak as f64 / 1e6
+        )),
+    }
+    if let Some(remark) = &of.remark {
+        text.push_str(&format!("  ({remark})"));
+    }
+    text + "\n"
+}
+
+/// All cases together.
+pub fn summary(all: &Summary) -> String {
+    let mut text = String::new();
+    let mut line = |what: String| text.push_str(&(what + "\n"));
+    let shown = |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.2}"));
+    line(format!("contend against bash, geometric mean over all cases: {}", shown(all.gain)));
+    for (size, gain) in &all.by_size {
+        line(format!("  at {size}MB: {gain:.2}"));
+    }
+    line(format!(
+        "limit/wall, geometric mean over the {} cases of at least {:.0} % parallelisable work: {}",
+        all.limit.1,
+        100.0 * MOST,
+        shown(all.limit.0)
+    ));
+    line(format!(
+        "cases with {:.0} % in one stage: {} of {} at {HEAVY_GAIN} or more{}",
+        100.0 * MOST,
+        all.heavy.0,
+        all.heavy.1,
+        listed(&all.heavy.2)
+    ));
+    line(format!("cases below {LOSS}: {}{}", all.losses.len(), listed(&all.losses)));
+    line(format!("cases with other output than bash: {}{}", all.wrong.len(), listed(&all.wrong)));
+    for against in &all.against {
+        line(format!(
+            "against {}: ahead in {} of {} ({} of these because its output is wrong){}",
+            against.tool,
+            against.wins,
+            against.cases,
+            against.wrong,
+            listed(&against.losses)
+        ));
+    }
+    text
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
+}
+
+/// Everything, for programs.
+pub fn json(host: &Host, tools: &[Tool], all: &[Figures]) -> Value {
+    json!({
+        "host": host,
+        "tools": tools.iter().map(|tool| json!({
+            "name": tool.name,
+            "version": tool.state.as_ref().ok(),
+            "missing": tool.state.as_ref().err(),
+        })).collect::<Vec<_>>(),
+        "cases": all.iter().map(|one| json!({
+            "name": one.name,
+            "theme": one.theme,
+            "megabytes": one.size,
+            "plain_cpu_seconds": one.cpu,
+            "parallelisable_part": one.part,
+            "heaviest_stage": one.heaviest.map(|(stage, _)| stage),
+            "heaviest_part": one.heaviest.map(|(_, part)| part),
+            "limit_by_wall": one.limit,
+            "tools": one.tools.iter().map(|of| json!({
+                "name": of.tool,
+                "wall_seconds": of.wall,
+                "cpu_seconds": of.cpu,
+                "peak_memory_bytes": of.peak,
+                "speed_by_bash": of.ratio,
+                "wrong": of.wrong,
+                "remark": of.remark,
+            })).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,164 @@
+//! Who is compared: the shell, contend and other tools, each with the reason where it is missing.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+
+use super::cases::Case;
+use super::forms::FORMS;
+
+/// Who runs a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The shell: what all others are compared with.
+    Bash,
+    /// `contend run`.
+    Contend,
+    /// `PaSh -w CPUS`.
+    Pash,
+    /// A form in the case, by its place in [`FORMS`].
+    Form(usize),
+}
+
+/// Where programs are that are not found by their names.
+#[derive(Debug, Clone)]
+pub struct Paths {
+    /// contend.
+    pub contend: PathBuf,
+    /// The command that starts `PaSh`.
+    pub pash: PathBuf,
+    /// The bash file that defines forkrun's `frun`.
+    pub frun: Option<PathBuf>,
+}
+
+/// A tool, and whether it can be measured.
+#[derive(Debug)]
+pub struct Tool {
+    /// What it is called in tables.
+    pub name: &'static str,
+    /// Who it is.
+    pub kind: Kind,
+    /// Its version, or why it is left out.
+    pub state: Result<String, String>,
+}
+
+/// All tools, those in `without` left out.
+pub fn all(paths: &Paths, without: &[String]) -> Vec<Tool> {
+    let forms = FORMS.iter().enumerate().map(|(place, &(name, _))| (name, Kind::Form(place)));
+    let kinds = [("bash", Kind::Bash), ("contend", Kind::Contend), ("pash", Kind::Pash)];
+    kinds
+        .into_iter()
+        .chain(forms)
+        .map(|(name, kind)| {
+            let out = without.iter().any(|other| other == name);
+            let state = if out { Err("left out".to_owned()) } else { found(name, paths) };
+            Tool { name, kind, state }
+        })
+        .collect()
+}
+
+/// The version of a tool that works here, or why it does not.
+fn found(name: &str, paths: &Paths) -> Result<String, String> {
+    let mut version = Command::new(name);
+    version.arg("--version");
+    match name {
+        "contend" => {
+            works(Command::new(&paths.contend).args(["run", "echo works"]), "works")?;
+            version = Command::new(&paths.contend);
+            version.arg("--version");
+        }
+        "pash" => {
+            works(Command::new(&paths.pash).args(["-w", "2", "-c", "echo works"]), "works")?;
+            return Ok(first_line(Command::new(&paths.pash).arg("--version"))
+                .unwrap_or_else(|_| "version not told".to_owned()));
+        }
+        "forkrun" => {
+            let frun = paths.frun.as_ref().ok_or("no --forkrun FILE was given")?;
+            works(&mut sourced(frun, "echo works | frun -k -s -j 2 cat"), "works")?;
+            version = sourced(frun, "frun --version");
+        }
+        "parallel" => works(
+            crate::plain("echo works | parallel --will-cite --pipe -k cat").stdin(Stdio::null()),
+            "works",
+        )?,
+        _ => {}
+    }
+    first_line(&mut version)
+}
+
+fn sourced(frun: &Path, text: &str) -> Command {
+    let mut command = crate::plain(&format!(". \"$FRUN\"; {text}"));
+    command.env("FRUN", frun);
+    command
+}
+
+fn works(command: &mut Command, expected: &str) -> Result<(), String> {
+    let line = first_line(command)?;
+    if line == expected { Ok(()) } else { Err(format!("printed `{line}` in a trial")) }
+}
+
+/// The first line that a command prints, or why there is none.
+fn first_line(command: &mut Command) -> Result<String, String> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+    let line = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        text.lines().find(|line| !line.trim().is_empty()).map(str::to_owned)
+    };
+    match line(&output.stdout) {
+        Some(line) if output.status.success() => Ok(line),
+        _ => Err(line(&output.stderr).unwrap_or_else(|| output.status.to_string())),
+    }
+}
+
+impl Tool {
+    /// The command with which it runs a case, without folder, locale and input; none where it has
+    /// no form of it. `scratch` is for what forms write, `script` a file with the case's text.
+    pub fn command(&self, case: &Case, paths: &Paths, at: &Places<'_>) -> Option<Command> {
+        let mut command = match self.kind {
+            Kind::Bash if case.script => Command::new("bash"),
+            Kind::Bash => return Some(crate::plain(&case.text)),
+            Kind::Contend => {
+                let mut command = Command::new(&paths.contend);
+                command.arg("run").arg("--stats").arg(at.stats);
+                if !case.script {
+                    command.arg(&case.text);
+                    return Some(command);
+                }
+                command.arg("-f");
+                command
+            }
+            Kind::Pash => {
+                let mut command = Command::new(&paths.pash);
+                command.arg("-w").arg(at.cpus.to_string());
+                if !case.script {
+                    command.arg("-c").arg(&case.text);
+                    return Some(command);
+                }
+                command
+            }
+            Kind::Form(place) => {
+                let mut command = crate::plain(case.forms[place].as_ref()?);
+                command.env("SCRATCH", at.scratch).env("PARALLEL", "--will-cite");
+                command.env("PARALLEL_SHELL", "bash");
+                command.envs(paths.frun.as_ref().map(|frun| ("FRUN", frun)));
+                return Some(command);
+            }
+        };
+        command.arg(at.script);
+        Some(command)
+    }
+}
+
+/// The files around a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'a> {
+    /// A file with the text of the case.
+    pub script: &'a Path,
+    /// Where contend writes its statistics.
+    pub stats: &'a Path,
+    /// A folder for temporary files of forms.
+    pub scratch: &'a Path,
+    /// CPUs that may be used.
+    pub cpus: usize,
+}
