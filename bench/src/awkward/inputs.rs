@@ -33,10 +33,18 @@ pub enum Kind {
     Binary,
     /// Characters that mean something in a regular expression, a shell or a format.
     Metacharacters,
+    /// One line again and again.
+    AllEqual,
+    /// A line of 50 MB between two short ones.
+    HugeLine,
+    /// JSON objects, one a line.
+    JsonLines,
 }
 
 /// Bytes of the long line.
 const LONG: usize = 10_000_000;
+/// Bytes of the huge one.
+const HUGE: usize = 50_000_000;
 const TINY_LINES: usize = 250_000;
 
 const WORDS: &[&str] = &[
@@ -66,7 +74,7 @@ const META: &[&str] = &[
 const INVALID: &[&[u8]] = &[b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf5", b"a\x80b"];
 
 impl Kind {
-    /// All kinds.
+    /// All kinds that rewrites are tried on.
     pub const ALL: [Self; 14] = [
         Self::Plain,
         Self::Empty,
@@ -100,12 +108,15 @@ impl Kind {
             Self::Nul => strewn(count, &[b"\0"], random),
             Self::InvalidUtf8 => strewn(count, INVALID, random),
             Self::Multibyte => lines(count, b"\n", MULTIBYTE, random),
-            Self::LongLine => long_line(random),
+            Self::LongLine => long_line(LONG, random),
+            Self::HugeLine => long_line(HUGE, random),
             Self::OnlyNewlines => vec![b'\n'; count],
             Self::TinyLines => tiny_lines(random),
             Self::Blanks => blanks(count, random),
             Self::Binary => (0..random.usize(1..20_000)).map(|_| random.u8(..)).collect(),
             Self::Metacharacters => lines(count, b"\n", META, random),
+            Self::AllEqual => lines(1, b"\n", WORDS, random).repeat(count),
+            Self::JsonLines => json_lines(count, random),
         }
     }
 }
@@ -140,14 +151,22 @@ fn strewn(count: usize, strange: &[&[u8]], random: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-fn long_line(random: &mut Rng) -> Vec<u8> {
+fn long_line(length: usize, random: &mut Rng) -> Vec<u8> {
     let mut bytes = b"first\n".to_vec();
-    while bytes.len() < LONG {
+    while bytes.len() < length {
         bytes.extend_from_slice(WORDS[random.usize(..WORDS.len())].as_bytes());
         bytes.push(b' ');
     }
     bytes.extend_from_slice(b"\nlast\n");
     bytes
+}
+
+fn json_lines(count: usize, random: &mut Rng) -> Vec<u8> {
+    let lines = (0..count).map(|number| {
+        let word = WORDS[random.usize(..WORDS.len())];
+        format!("{{\"a\":{number},\"b\":\"{word}\",\"c\":[{},null]}}\n", random.i8(..))
+    });
+    lines.collect::<String>().into_bytes()
 }
 
 fn tiny_lines(random: &mut Rng) -> Vec<u8> {

@@ -4,6 +4,7 @@
 //! where a pipeline only looks like one that may be rewritten. So both are likely here.
 
 mod inputs;
+pub mod parallel;
 mod shapes;
 mod stages;
 

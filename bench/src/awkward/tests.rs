@@ -98,8 +98,9 @@ fn every_name_in_a_template_is_known() {
 #[test]
 fn inputs_are_what_their_kind_says() {
     let mut random = Rng::with_seed(SEED);
-    for kind in Kind::ALL {
-        for _ in 0..if kind == Kind::LongLine { 1 } else { 10 } {
+    let more = [Kind::AllEqual, Kind::HugeLine, Kind::JsonLines];
+    for kind in Kind::ALL.into_iter().chain(more) {
+        for _ in 0..if matches!(kind, Kind::LongLine | Kind::HugeLine) { 1 } else { 10 } {
             let bytes = kind.bytes(&mut random);
             assert!(holds(kind, &bytes), "{kind:?}");
         }
@@ -123,8 +124,29 @@ fn holds(kind: Kind, bytes: &[u8]) -> bool {
         Kind::TinyLines => lines().count() > 200_000 && lines().all(|line| line.len() <= 2),
         Kind::Blanks => lines().any(|line| line.ends_with(b" ") || line.ends_with(b"\t")),
         Kind::Binary => !bytes.is_empty(),
+        Kind::HugeLine => lines().any(|line| line.len() >= 49_999_990) && lines().count() == 4,
+        Kind::AllEqual => {
+            let first = lines().next();
+            bytes.ends_with(b"\n") && lines().all(|line| line.is_empty() || Some(line) == first)
+        }
+        Kind::JsonLines => lines().all(|line| line.is_empty() || line.starts_with(b"{\"a\":")),
         Kind::Metacharacters => text.is_ok_and(|text| text.ends_with('\n')),
     }
+}
+
+#[test]
+fn pipelines_to_run_in_parallel_are_of_all_stages_and_keep_to_their_folder() {
+    for template in parallel::templates() {
+        let text = stages::fill(template, &mut Rng::with_seed(SEED));
+        assert!(!text.contains('@'), "{template}: {text}");
+        let bare = ["length >", "NF >", "s/^/> /", "<\\1>"]
+            .iter()
+            .fold(text.clone(), |text, harmless| text.replace(harmless, ""));
+        let ways = [">", "sed -i", "sort -o", "tee", "system", "| \"", "w f"];
+        assert!(!ways.iter().any(|way| bare.contains(way)), "{text}");
+    }
+    let few: Vec<Pair> = parallel::pairs(SEED, 5).collect();
+    assert_eq!(few[..], parallel::pairs(SEED, 7).collect::<Vec<_>>()[..5]);
 }
 
 /// Whoever compares a rewrite with its original relies on it.

@@ -171,7 +171,7 @@ impl Source for Weather {
         writeln!(
             out,
             "0079{:06}99999{year}{:02}{:02}{:02}004+{:05}-{:06}FM-12+00{:02}99999V0203201N{:04}\
-             1012200450001CN010000{}{sign}{tenths:04}{}+99999{:05}9ADDGF",
+             1012200001CN01000{}{sign}{tenths:04}{}+99999{:05}9ADDGF",
             self.station,
             day / 31 + 1,
             day % 31 + 1,

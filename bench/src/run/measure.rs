@@ -173,8 +173,12 @@ fn peak(stats: &[u8]) -> Option<u64> {
     value.get("peak_memory_bytes")?.as_u64()
 }
 
-/// Runs a command in a process group of its own, which is killed after the limit.
-fn patiently(
+/// Runs a command in a process group of its own, which is killed after the limit; without a
+/// status then.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn patiently(
     command: &mut Command,
     limit: Option<Duration>,
 ) -> Result<(Timed, Option<ExitStatus>)> {
@@ -195,7 +199,10 @@ fn patiently(
 }
 
 /// The first byte, from 1, in which two files differ.
-fn difference(one: &Path, other: &Path) -> Result<Option<u64>> {
+///
+/// # Errors
+/// When one cannot be read.
+pub fn difference(one: &Path, other: &Path) -> Result<Option<u64>> {
     let [mut one, mut other] = [open(one)?, open(other)?];
     let [mut ours, mut theirs] = [vec![0; 1 << 16], vec![0; 1 << 16]];
     let mut place = 0;

@@ -1,7 +1,162 @@
-//! placeholder
-use anyhow::Result;
+//! Does `contend run` do what bash does? Random pipelines on awkward inputs, run with both.
+
+use std::fs::{self, File};
 use std::path::Path;
-/// x
-pub fn check(_: &Path, _: u64, _: usize, _: impl Fn(&str)) -> Result<usize> {
-    Ok(0)
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use contend_sys::child::ExitStatus;
+use fastrand::Rng;
+
+use super::measure::{difference, patiently};
+use super::shrink::shrink;
+use crate::awkward::parallel::{OTHER, OTHER_TEXT, pairs};
+use crate::awkward::{FILE, Pair};
+
+/// Bytes of a chunk, so small that small inputs have many.
+const CHUNKS: [usize; 6] = [1, 5, 16, 64, 500, 4000];
+/// No input is cut in more chunks than this: each may cost some processes.
+const MOST_CHUNKS: usize = 100;
+/// A run that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(40);
+/// Bytes of an input that are shown.
+const SHOWN: usize = 400;
+
+/// Runs so many pairs of a seed, tells of each that differs, shrunk, and returns how many did.
+/// `contend` is to know `run -j 3 --chunk BYTES PIPELINE`.
+///
+/// # Errors
+/// When something cannot be run.
+pub fn check(contend: &Path, seed: u64, count: usize, tell: impl Fn(&str)) -> Result<usize> {
+    let folder = tempfile::tempdir().context("cannot make a folder")?;
+    knows_its_options(contend)?;
+    fs::write(folder.path().join(OTHER), OTHER_TEXT)?;
+    let mut random = Rng::with_seed(seed);
+    let mut failures = 0;
+    for (number, pair) in (1..).zip(pairs(seed, count)) {
+        let chunk = CHUNKS[random.usize(..CHUNKS.len())];
+        let both = Both { contend, folder: folder.path(), chunk };
+        let Some(what) = both.differ(&pair)? else { continue };
+        failures += 1;
+        let small = shrink(pair.clone(), |candidate| Ok(both.differ(candidate)?.is_some()))?;
+        let now = both.differ(&small)?.unwrap_or_else(|| format!("{what}, but not every time"));
+        tell(&described(number, &pair, &small, &both, &now));
+    }
+    Ok(failures)
+}
+
+fn knows_its_options(contend: &Path) -> Result<()> {
+    let both = Both { contend, folder: Path::new("."), chunk: 1 };
+    let done = both.command("echo works").stdin(Stdio::null()).output();
+    let done = done.with_context(|| format!("cannot start {}", contend.display()))?;
+    let said = String::from_utf8_lossy(&done.stderr);
+    let line = said.lines().next().unwrap_or("printed something else");
+    ensure!(done.stdout == b"works\n", "contend run -j 3 --chunk 1 'echo works': {line}");
+    Ok(())
+}
+
+/// Bash and contend, in a folder with the files that pipelines read.
+struct Both<'a> {
+    contend: &'a Path,
+    folder: &'a Path,
+    chunk: usize,
+}
+
+impl Both<'_> {
+    fn command(&self, pipeline: &str) -> Command {
+        let mut command = Command::new(self.contend);
+        command.args(["run", "-j", "3", "--chunk", &self.chunk.to_string()]).arg(pipeline);
+        command
+    }
+
+    /// In what the two differ on this pair, if they do.
+    fn differ(&self, pair: &Pair) -> Result<Option<String>> {
+        fs::write(self.folder.join(FILE), &pair.input)?;
+        let least = pair.input.len() / MOST_CHUNKS;
+        let with = Both { chunk: self.chunk.max(least), ..*self };
+        let expected = self.run(crate::plain(&pair.pipeline), pair, "expected")?;
+        let found = self.run(with.command(&pair.pipeline), pair, "found")?;
+        let place = difference(&self.folder.join("found"), &self.folder.join("expected"))?;
+        let what = match (place, expected, found) {
+            // What bash does not finish shows nothing.
+            (_, None, _) => return Ok(None),
+            (_, Some(_), None) => "hangs".to_owned(),
+            (Some(place), ..) => format!("other output from byte {place} on"),
+            (None, Some(expected), Some(found)) if expected != found => {
+                format!("ends with {found:?}, bash with {expected:?}")
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(what))
+    }
+
+    /// Its status; none when it had to be killed.
+    fn run(&self, mut command: Command, pair: &Pair, to: &str) -> Result<Option<ExitStatus>> {
+        let stdin: Stdio = if pair.from_stdin {
+            File::open(self.folder.join(FILE))?.into()
+        } else {
+            Stdio::null()
+        };
+        command.current_dir(self.folder).env("LC_ALL", pair.locale);
+        command.stdin(stdin).stdout(File::create(self.folder.join(to))?).stderr(Stdio::null());
+        Ok(patiently(&mut command, Some(LIMIT))?.1)
+    }
+}
+
+/// A failure with what repeats it.
+fn described(number: usize, pair: &Pair, small: &Pair, both: &Both<'_>, what: &str) -> String {
+    let shown = small.input[..small.input.len().min(SHOWN)].escape_ascii();
+    let more = if small.input.len() > SHOWN { " and more" } else { "" };
+    format!(
+        "pair {number} ({:?}): {}\n  shrunk: LC_ALL={} contend run -j 3 --chunk {} '{}'{}\n  \
+         on {} bytes{more}: {shown}\n  {what}",
+        pair.kind,
+        pair.pipeline,
+        small.locale,
+        both.chunk.max(small.input.len() / MOST_CHUNKS),
+        small.pipeline,
+        if small.from_stdin { " <input" } else { "" },
+        small.input.len(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Runs its last argument with bash, changed in some way.
+    fn stand_in(folder: &Path, body: &str) -> std::path::PathBuf {
+        let path = folder.join("contend");
+        fs::write(&path, format!("#!/bin/bash\n{body}\n")).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        path
+    }
+
+    #[test]
+    fn bash_does_what_bash_does() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let same = stand_in(folder.path(), "exec bash -c \"${@: -1}\"");
+        let failures = check(&same, 1, 48, |failure| panic!("{failure}"));
+        assert_eq!(failures.expect("all is there"), 0);
+    }
+
+    /// One that takes `wc -l` for `wc -c`.
+    #[test]
+    fn a_difference_is_found_and_shrunk() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let body = "text=${@: -1}; exec bash -c \"${text//wc -l/wc -c}\"";
+        let wrong = stand_in(folder.path(), body);
+        let told = Mutex::new(Vec::new());
+        let failures = check(&wrong, 1, 96, |failure| {
+            told.lock().expect("one thread").push(failure.to_owned());
+        });
+        let told = told.into_inner().expect("one thread");
+        assert_eq!(failures.expect("all is there"), told.len());
+        assert!(!told.is_empty() && told.iter().all(|told| told.contains("wc -l")), "{told:?}");
+        assert!(told.iter().any(|told| told.contains("--chunk") && told.contains("'wc -l")));
+    }
 }

@@ -1,1 +1,132 @@
-//! placeholder
+//! Making a failing pair small: fewer stages, fewer lines, fewer bytes, as long as it fails
+//! (delta debugging, Zeller & Hildebrandt 2002, in a simple form).
+
+use anyhow::Result;
+
+use crate::awkward::Pair;
+use crate::pipelines::stages;
+
+/// Tries at most: each runs a pipeline twice or more.
+const TRIES: usize = 400;
+/// Lines are taken apart when the input has no more bytes than this.
+const FEW_BYTES: usize = 2000;
+
+/// The smallest pair found for which `fails` still holds.
+///
+/// # Errors
+/// Those of `fails`.
+pub fn shrink(pair: Pair, mut fails: impl FnMut(&Pair) -> Result<bool>) -> Result<Pair> {
+    let mut left = TRIES;
+    let mut small = pair;
+    let mut try_one = |candidate: &Pair| {
+        left = left.saturating_sub(1);
+        if left == 0 { Ok(false) } else { fails(candidate) }
+    };
+    loop {
+        let before = (small.pipeline.len(), small.input.len());
+        small = fewer_stages(small, &mut try_one)?;
+        small = fewer_pieces(small, lines, &mut try_one)?;
+        if small.input.len() <= FEW_BYTES {
+            small = fewer_pieces(small, bytes, &mut try_one)?;
+        }
+        if before == (small.pipeline.len(), small.input.len()) {
+            return Ok(small);
+        }
+    }
+}
+
+/// Leaves stages out, from the first, one by one.
+fn fewer_stages(mut small: Pair, fails: &mut impl FnMut(&Pair) -> Result<bool>) -> Result<Pair> {
+    let mut place = 0;
+    loop {
+        let all = stages(&small.pipeline);
+        if all.len() < 2 || place >= all.len() {
+            return Ok(small);
+        }
+        let mut rest = all.clone();
+        rest.remove(place);
+        // Without its first stage it has no file, and reads the input itself.
+        let from_stdin = small.from_stdin || place == 0;
+        let candidate = Pair { pipeline: rest.join(" | "), from_stdin, ..small.clone() };
+        if fails(&candidate)? {
+            small = candidate;
+        } else {
+            place += 1;
+        }
+    }
+}
+
+/// Leaves pieces of the input out: halves, quarters, and so on to single ones.
+fn fewer_pieces(
+    mut small: Pair,
+    split: fn(&[u8]) -> Vec<&[u8]>,
+    fails: &mut impl FnMut(&Pair) -> Result<bool>,
+) -> Result<Pair> {
+    let mut width = split(&small.input).len().div_ceil(2);
+    while width > 0 {
+        let mut begin = 0;
+        loop {
+            let pieces = split(&small.input);
+            if begin >= pieces.len() {
+                break;
+            }
+            let end = (begin + width).min(pieces.len());
+            let input = [&pieces[..begin], &pieces[end..]].concat().concat();
+            let candidate = Pair { input, ..small.clone() };
+            if fails(&candidate)? {
+                small = candidate;
+            } else {
+                begin = end;
+            }
+        }
+        width /= 2;
+    }
+    Ok(small)
+}
+
+fn lines(input: &[u8]) -> Vec<&[u8]> {
+    input.split_inclusive(|&byte| byte == b'\n').collect()
+}
+
+fn bytes(input: &[u8]) -> Vec<&[u8]> {
+    input.chunks(1).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::awkward::Kind;
+
+    fn pair(pipeline: &str, input: &[u8]) -> Pair {
+        Pair {
+            pipeline: pipeline.to_owned(),
+            from_stdin: false,
+            locale: "C",
+            shape: None,
+            kind: Kind::Plain,
+            input: input.to_vec(),
+        }
+    }
+
+    #[test]
+    fn what_makes_it_fail_is_left() {
+        let lines: Vec<u8> =
+            (0..5000).flat_map(|number| format!("line {number}\n").into_bytes()).collect();
+        let fails = |pair: &Pair| {
+            let text = String::from_utf8_lossy(&pair.input).into_owned();
+            Ok(pair.pipeline.contains("sed -n 2p") && text.contains("4321"))
+        };
+        let small = shrink(pair("cat input | rev | sed -n 2p | sort | wc", &lines), fails)
+            .expect("it cannot fail");
+        assert_eq!(small.pipeline, "sed -n 2p");
+        assert!(small.from_stdin);
+        assert_eq!(small.input, b"4321");
+    }
+
+    #[test]
+    fn what_only_fails_as_it_is_stays_as_it_is() {
+        let whole = pair("cat input | tac", b"a\nb\n");
+        let fails = |candidate: &Pair| Ok(*candidate == whole);
+        assert_eq!(shrink(whole.clone(), fails).expect("it cannot fail"), whole);
+    }
+}
