@@ -1,7 +1,7 @@
 //! Random pipelines to run in parallel: stages that work line by line, stages whose results can be
 //! combined, opaque ones, and traps that look like one kind and are another.
 //!
-//! As in [`super::stages`], nothing takes time that grows with the square of a line, and none
+//! As in `stages.rs`, nothing takes time that grows with the square of a line, and none
 //! writes a file.
 
 use fastrand::Rng;

@@ -62,7 +62,7 @@ pub fn make(
 const BLOCK: u64 = 10_000_000;
 const BLOCKS: usize = 10;
 
-/// Writes an input of which only the first [`BLOCKS`] blocks are made; the others are these again,
+/// Writes an input of which only the first ten blocks are made; the others are these again,
 /// in random order. Making text takes longer than writing it.
 ///
 /// # Errors
