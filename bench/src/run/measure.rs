@@ -183,7 +183,7 @@ fn new(tool: &Tool) -> Runs {
 /// The largest memory in contend's statistics, in bytes, where they have it.
 fn peak(stats: &[u8]) -> Option<u64> {
     let value: serde_json::Value = serde_json::from_slice(stats).ok()?;
-    value.get("peak_memory_bytes")?.as_u64()
+    value.pointer("/outcome/peak_memory_bytes")?.as_u64()
 }
 
 /// Runs a command in a process group of its own, which is killed after the limit; without a

@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(40);
 const SHOWN: usize = 400;
 
 /// Runs so many pairs of a seed, tells of each that differs, shrunk, and returns how many did.
-/// `contend` is to know `run -j 3 --chunk BYTES PIPELINE`.
+/// `contend` is to know `run -j 3 --part-size BYTES PIPELINE`.
 ///
 /// # Errors
 /// When something cannot be run.
@@ -52,7 +52,7 @@ fn knows_its_options(contend: &Path) -> Result<()> {
     let done = done.with_context(|| format!("cannot start {}", contend.display()))?;
     let said = String::from_utf8_lossy(&done.stderr);
     let line = said.lines().next().unwrap_or("printed something else");
-    ensure!(done.stdout == b"works\n", "contend run -j 3 --chunk 1 'echo works': {line}");
+    ensure!(done.stdout == b"works\n", "contend run -j 3 --part-size 1 'echo works': {line}");
     Ok(())
 }
 
@@ -66,7 +66,7 @@ struct Both<'a> {
 impl Both<'_> {
     fn command(&self, pipeline: &str) -> Command {
         let mut command = Command::new(self.contend);
-        command.args(["run", "-j", "3", "--chunk", &self.chunk.to_string()]).arg(pipeline);
+        command.args(["run", "-j", "3", "--part-size", &self.chunk.to_string()]).arg(pipeline);
         command
     }
 
@@ -109,7 +109,7 @@ fn described(number: usize, pair: &Pair, small: &Pair, both: &Both<'_>, what: &s
     let shown = small.input[..small.input.len().min(SHOWN)].escape_ascii();
     let more = if small.input.len() > SHOWN { " and more" } else { "" };
     format!(
-        "pair {number} ({:?}): {}\n  shrunk: LC_ALL={} contend run -j 3 --chunk {} '{}'{}\n  \
+        "pair {number} ({:?}): {}\n  shrunk: LC_ALL={} contend run -j 3 --part-size {} '{}'{}\n  \
          on {} bytes{more}: {shown}\n  {what}",
         pair.kind,
         pair.pipeline,
@@ -157,6 +157,6 @@ mod tests {
         let told = told.into_inner().expect("one thread");
         assert_eq!(failures.expect("all is there"), told.len());
         assert!(!told.is_empty() && told.iter().all(|told| told.contains("wc -l")), "{told:?}");
-        assert!(told.iter().any(|told| told.contains("--chunk") && told.contains("'wc -l")));
+        assert!(told.iter().any(|told| told.contains("--part-size") && told.contains("'wc -l")));
     }
 }

@@ -120,7 +120,7 @@ impl Tool {
             Kind::Bash => return Some(crate::plain(&case.text)),
             Kind::Contend => {
                 let mut command = Command::new(&paths.contend);
-                command.arg("run").arg("--stats").arg(at.stats);
+                command.arg("run").arg("--json").arg(at.stats);
                 if !case.script {
                     command.arg(&case.text);
                     return Some(command);

@@ -1,9 +1,10 @@
 //! A plain way to put outputs of parts together.
 
-use contend_record::run::{Column, Combine, LineOrder, Merge, Numbers};
+use contend_record::run::{Column, Combine, Command, LineOrder, Merge, Numbers};
 
 use super::Subjected;
 use super::programs::{Program, Ran};
+use crate::commands::awk::sums::Totals;
 
 /// The output of all; `None` if the command that is to make it fails.
 pub(super) fn combined(subject: &Subjected, outputs: &[Ran]) -> Option<Vec<u8>> {
@@ -13,14 +14,19 @@ pub(super) fn combined(subject: &Subjected, outputs: &[Ran]) -> Option<Vec<u8>> 
         Combine::Adjoin { counted } => Some(adjoined(&outputs, *counted)),
         Combine::Merge(merge) => Some(merged(subject, merge, &outputs)),
         Combine::Numbers(numbers) => Some(added_up(numbers, &outputs)),
-        Combine::Through(command) => {
-            let arguments = command.arguments.iter().map(String::as_str);
-            let ran =
-                Program::new(&command.program, arguments, subject.locale).run(&outputs.concat());
-            (ran.status == 0).then_some(ran.output)
+        Combine::Through(command) => through(subject, command, &outputs),
+        Combine::Totals(command) => {
+            let exact = Totals::are_exact(outputs.iter().copied());
+            exact.then(|| through(subject, command, &outputs)).flatten()
         }
         Combine::Counts { .. } => None,
     }
+}
+
+fn through(subject: &Subjected, command: &Command, outputs: &[&[u8]]) -> Option<Vec<u8>> {
+    let arguments = command.arguments.iter().map(String::as_str);
+    let ran = Program::new(&command.program, arguments, subject.locale).run(&outputs.concat());
+    (ran.status == 0).then_some(ran.output)
 }
 
 fn adjoined(outputs: &[&[u8]], counted: bool) -> Vec<u8> {
