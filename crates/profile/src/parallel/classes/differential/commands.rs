@@ -140,6 +140,11 @@ pub(super) const TABLES_OF_BYTES: &[(Kind, &str)] = &[
     (Lines, "tr '\\t\\f\\v\\b\\a\\\\' ' '"),
     (Lines, "tr '[' ']'"),
     (Lines, "tr 'a-' xy"),
+    (Lines, "tr -s a 'b\\n'"),
+    (Lines, "tr -s a-c 'b '"),
+    (Lines, "tr -s ab '[\\n*]x'"),
+    (Lines, "tr -cst a-z ' \\n'"),
+    (Lines, "tr -c '[:alpha:]' ' '"),
 ];
 
 /// Pieces of lines, and lines written in another way.

@@ -18,6 +18,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 
 use super::{Class, Combinable, PerRecord, Subject, classify};
 use crate::commands::Simple;
+use crate::commands::tr::Effect;
 use crate::rewrite::environment::Environment;
 use inputs::Kind;
 use programs::{Program, Ran};
@@ -259,6 +260,31 @@ fn filters() {
 #[test]
 fn tables_of_bytes() {
     tried(commands::TABLES_OF_BYTES);
+}
+
+/// What a `tr` does to bytes, by its table.
+fn by_table(effect: &Effect, input: &[u8]) -> Vec<u8> {
+    let mut output: Vec<u8> = Vec::new();
+    for byte in input.iter().filter_map(|byte| effect.image(*byte)) {
+        if !(effect.squeezes(byte) && output.last() == Some(&byte)) {
+            output.push(byte);
+        }
+    }
+    output
+}
+
+#[test]
+fn tables_say_what_tr_does() {
+    let mut random = fastrand::Rng::with_seed(3);
+    for (_, text) in commands::TABLES_OF_BYTES {
+        let Ok(subject) = Subjected::new(Kind::Lines, text, "C") else { return skip("no tr") };
+        let effect = Effect::read(&subject.simple, true).expect("understood");
+        let all = (0..=255).flat_map(|byte: u8| [byte, byte]);
+        let some = std::iter::repeat_with(|| random.choice(*b"aabbcz \n\n\t,-[]").expect("one"));
+        let input: Vec<u8> = all.chain(some.take(500)).collect();
+        let output = subject.run(&input).output;
+        assert!(output == by_table(&effect, &input), "{text}: {}", output.escape_ascii());
+    }
 }
 
 #[test]
