@@ -1,5 +1,5 @@
 //! How commands can be run over parts of their input: one file a command, one row each in
-//! [`TABLE`].
+//! `TABLE`.
 //!
 //! A class is a proof, not a guess: what is not certain is opaque, with the reason.
 
