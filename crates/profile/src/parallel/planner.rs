@@ -40,14 +40,14 @@ pub struct Situation<'a> {
     pub environment: &'a Environment,
     /// What the user says of commands.
     pub annotations: &'a [Annotation],
-    /// Standard input is a regular file.
-    pub input_is_file: bool,
+    /// The size of standard input in bytes, if it is a regular file.
+    pub input_bytes: Option<u64>,
 }
 
 /// Makes a plan for these stages.
 pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     let Found { source, first, left_out } = source::find(stages, situation);
-    let mut drafting = Drafting::new(situation.input_is_file, source);
+    let mut drafting = Drafting::new(situation.input_bytes.is_some(), source);
     if let Some(why) = left_out {
         drafting.say(&stages[0], ClassName::LeftOut, why);
     }
@@ -55,12 +55,20 @@ pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     let simples: Vec<(usize, &Simple)> = rest
         .map(|(index, simple)| (index, first.as_ref().filter(|_| index == 0).unwrap_or(simple)))
         .collect();
-    let classes: Vec<Class> = simples
+    let mut classes: Vec<Class> = simples
         .iter()
         .map(|(_, simple)| {
             classify(&Subject { simple, environment: situation.environment }, situation)
         })
         .collect();
+    // Of a file, `wc` knows how wide its numbers can become.
+    if let (Some((0, _)), Some(Class::Combinable(class)), Some(bytes)) =
+        (simples.first(), classes.first_mut(), drafting.file_bytes(situation.input_bytes))
+        && let Combine::Numbers(numbers) = &mut class.combine
+        && numbers.columns.len() > 1
+    {
+        numbers.width = bytes.to_string().len();
+    }
     let mut at = 0;
     while at < simples.len() {
         at += next(&simples[at..], &classes[at..], stages, &mut drafting);

@@ -84,7 +84,11 @@ impl Direct {
         let situation = Situation {
             environment: &environment,
             annotations: &how.annotations,
-            input_is_file: is_file,
+            input_bytes: standard
+                .as_ref()
+                .ok()
+                .filter(|_| is_file)
+                .and_then(|stat| u64::try_from(stat.st_size).ok()),
         };
         let plan = planner::plan(stages, &situation);
         let input_bytes = match &plan.source {

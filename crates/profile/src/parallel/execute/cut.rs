@@ -19,7 +19,9 @@ fn differ(cut: &Cut, key: Key, data: &[u8], place: usize) -> bool {
     let separator = cut.records.separator();
     let first = memrchr(separator, &data[..place - 1]).map_or(0, |at| at + 1);
     let Some(end) = memchr(separator, &data[place..]) else { return false };
-    key_of(key, &data[first..place - 1]) != key_of(key, &data[place..place + end])
+    let before = key_of(key, &data[first..place - 1]);
+    let after = key_of(key, &data[place..place + end]);
+    if cut.ascending { before < after } else { before != after }
 }
 
 fn key_of(key: Key, record: &[u8]) -> &[u8] {

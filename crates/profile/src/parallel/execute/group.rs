@@ -168,14 +168,22 @@ fn through(
         });
         let seam = Seam::new(Fed(stdin), &Combine::Concatenate);
         let ending = ordered::run(group, context, parts, seam);
+        // Whoever holds the seam holds the command's input open: it goes with the match.
         let again = match ending {
-            Ok(Ending::InOnePiece { seam, passed }) if !parts.can_be_read_again() => {
+            Err(error) => Err(error),
+            Ok(Ending::Enough) => Ok(false),
+            Ok(Ending::Complete(seam)) => {
+                drop(seam);
+                Ok(false)
+            }
+            Ok(Ending::InOnePiece { seam, .. }) if parts.can_be_read_again() => {
+                drop(seam);
+                Ok(true)
+            }
+            Ok(Ending::InOnePiece { seam, passed }) => {
                 let mut last = LastPart { seam, skipped: passed };
                 in_one_piece(&group.each, context, parts.rest(), &mut last).map(|()| false)
             }
-            Ok(Ending::InOnePiece { .. }) => Ok(true),
-            Ok(Ending::Complete(_) | Ending::Enough) => Ok(false),
-            Err(error) => Err(error),
         };
         if !matches!(again, Ok(false)) {
             context.launcher.signal(&[pid], contend_sys::Signal::TERM);

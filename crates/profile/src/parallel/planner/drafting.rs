@@ -47,6 +47,18 @@ impl Drafting {
         Self { stages: Vec::new(), source, steps: Vec::new(), open: None, replayable }
     }
 
+    /// The size of the one file that the first stage has as its standard input.
+    pub(super) fn file_bytes(&self, standard_input: Option<u64>) -> Option<u64> {
+        match &self.source {
+            Source::Standard => standard_input,
+            Source::Files(names) => match names.as_slice() {
+                [name] => std::fs::metadata(name).ok().map(|data| data.len()),
+                _ => None,
+            },
+            Source::Own => None,
+        }
+    }
+
     /// Says what a stage is.
     pub(super) fn say(&mut self, simple: &Simple, class: ClassName, why: impl Into<String>) {
         self.stages.push(Stage { text: simple.text(), class, why: why.into() });
