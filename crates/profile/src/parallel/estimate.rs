@@ -4,7 +4,7 @@
 //! a server's CPU. They only decide about inputs so small that being wrong costs little: large ones
 //! are judged by what their first parts take.
 
-use contend_record::run::{Decision, Plan, Step};
+use contend_record::run::{Command, Decision, Plan, Step};
 
 /// A command of which nothing is known, in nanoseconds a byte.
 const UNKNOWN: f64 = 5.0;
@@ -64,33 +64,49 @@ pub fn decide(plan: &Plan, input_bytes: Option<u64>, jobs: usize) -> Decision {
         let why = "its input is not over after the first part".to_owned();
         return Decision { parallel: true, why, ..Decision::default() };
     };
-    let commands: Vec<_> = plan
-        .steps
-        .iter()
-        .flat_map(|step| match step {
-            Step::Serial(_) => &[],
-            Step::Parallel(group) => group.serial.as_slice(),
-        })
-        .collect();
-    let rates = commands.iter().map(|command| rate(&command.program, &command.arguments));
-    let cpu = rates.sum::<f64>() * bytes as f64 * 1e-9;
-    let gain = cpu * (1.0 - 1.0 / jobs as f64);
-    let cost = OVERHEAD + START * (commands.len() * jobs) as f64;
-    let parallel = gain > 2.0 * cost;
+    let groups = plan.steps.iter().filter_map(|step| match step {
+        Step::Serial(_) => None,
+        Step::Parallel(group) => Some(group.serial.as_slice()),
+    });
+    let expected = expect(&groups.collect::<Vec<_>>().concat(), bytes, jobs);
+    let parallel = expected.is_worth_it();
     let verdict = if parallel { "" } else { "not " };
     let why = format!(
         "{:.0} ms of CPU time are expected, which is {verdict}worth the {:.0} ms that it costs to \
          work on parts",
-        cpu * 1e3,
-        cost * 1e3
+        expected.cpu * 1e3,
+        expected.cost * 1e3
     );
-    Decision { parallel, why, input_bytes, expected_cpu_seconds: Some(cpu) }
+    Decision { parallel, why, input_bytes, expected_cpu_seconds: Some(expected.cpu) }
+}
+
+/// What working on parts is expected to bring and to cost, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Expectation {
+    cpu: f64,
+    gain: f64,
+    cost: f64,
+}
+
+impl Expectation {
+    /// Whether it brings clearly more than it costs.
+    pub fn is_worth_it(&self) -> bool {
+        self.gain > 2.0 * self.cost
+    }
+}
+
+/// What is to be expected of these commands over so many bytes.
+pub fn expect(commands: &[Command], bytes: u64, jobs: usize) -> Expectation {
+    let rates = commands.iter().map(|command| rate(&command.program, &command.arguments));
+    let cpu = rates.sum::<f64>() * bytes as f64 * 1e-9;
+    let cost = OVERHEAD + START * (commands.len() * jobs) as f64;
+    Expectation { cpu, gain: cpu * (1.0 - 1.0 / jobs as f64), cost }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contend_record::run::{Combine, Command, Cut, Group, Guard, Records, Source, StatusRule};
+    use contend_record::run::{Combine, Cut, Group, Guard, Records, Source, StatusRule};
 
     fn plan(program: &str, argument: &str) -> Plan {
         let command = Command {

@@ -46,21 +46,43 @@ pub struct Situation<'a> {
 
 /// Makes a plan for these stages.
 pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
-    let Found { source, first, left_out } = source::find(stages, situation);
-    let mut drafting = Drafting::new(situation.input_bytes.is_some(), source);
-    if let Some(why) = left_out {
+    let found = source::find(stages, situation);
+    let simples = simples(stages, &found);
+    let classes = classified(&simples, situation);
+    if !matches!(classes.first(), Some(Class::Opaque(_))) {
+        return draft(stages, &simples, classes, &found, situation);
+    }
+    // It may matter to it who opens its files, and that a pipe is one.
+    let found = Found::nothing();
+    let simples = self::simples(stages, &found);
+    let classes = classified(&simples, situation);
+    draft(stages, &simples, classes, &found, situation)
+}
+
+/// The stages that are left, without the files that the source has taken.
+fn simples<'s>(stages: &'s [Simple], found: &'s Found) -> Vec<(usize, &'s Simple)> {
+    let first = found.first.as_ref();
+    let all = stages.iter().enumerate();
+    let all = all.map(|(index, simple)| (index, first.filter(|_| index == 0).unwrap_or(simple)));
+    all.skip(usize::from(found.left_out.is_some())).collect()
+}
+
+fn classified(simples: &[(usize, &Simple)], situation: &Situation<'_>) -> Vec<Class> {
+    let environment = situation.environment;
+    simples.iter().map(|(_, simple)| classify(&Subject { simple, environment }, situation)).collect()
+}
+
+fn draft(
+    stages: &[Simple],
+    simples: &[(usize, &Simple)],
+    mut classes: Vec<Class>,
+    found: &Found,
+    situation: &Situation<'_>,
+) -> Plan {
+    let mut drafting = Drafting::new(situation.input_bytes.is_some(), found.source.clone());
+    if let Some(why) = found.left_out {
         drafting.say(&stages[0], ClassName::LeftOut, why);
     }
-    let rest = stages.iter().enumerate().skip(drafting.stages_said());
-    let simples: Vec<(usize, &Simple)> = rest
-        .map(|(index, simple)| (index, first.as_ref().filter(|_| index == 0).unwrap_or(simple)))
-        .collect();
-    let mut classes: Vec<Class> = simples
-        .iter()
-        .map(|(_, simple)| {
-            classify(&Subject { simple, environment: situation.environment }, situation)
-        })
-        .collect();
     // Of a file, `wc` knows how wide its numbers can become.
     if let (Some((0, _)), Some(Class::Combinable(class)), Some(bytes)) =
         (simples.first(), classes.first_mut(), drafting.file_bytes(situation.input_bytes))

@@ -133,7 +133,7 @@ pub(super) fn run<'scope, 'env>(
         }
     }
     if let Some(error) = failed {
-        return Err(GroupError::Transfer(error));
+        return Err(error.into());
     }
     if parts.is_stopped() {
         return Ok(Gathered::Unfit);
@@ -186,6 +186,10 @@ impl Work<'_> {
         let instance = fed.and_then(|fed| {
             fed.map(|(mut instance, early)| {
                 let stdout = Cursor::new(early).chain(instance.hand_over()?);
+                // What the last one writes counts only if what it read was all.
+                if !instance.first_end_well(self.first_commands())? {
+                    return Err(io::Error::other(Failed(instance.end()?)));
+                }
                 Ok((instance, Output { stdout, ended, checked: false }))
             })
             .transpose()
@@ -205,6 +209,12 @@ impl Work<'_> {
                 drop(handed_over.send(Err(error)));
             }
         }
+    }
+
+    /// How many commands have ended when the others begin to write.
+    fn first_commands(&self) -> usize {
+        let each = &self.group.each;
+        each.iter().position(|command| command.sorts).unwrap_or(each.len() - 1)
     }
 
     /// Feeds commands with parts while there are any. What they write meanwhile is kept.

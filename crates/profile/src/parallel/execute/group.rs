@@ -11,6 +11,7 @@ use contend_record::run::{Combine, Command, Group, Merge};
 use contend_sys::Pid;
 
 use crate::commands::awk::sums::Totals;
+use crate::parallel::estimate;
 
 use super::gathered::{self, Failed, Gathered, Output};
 use super::input::{Input, Parts, Rest};
@@ -21,6 +22,9 @@ use super::ordered::{self, Ending};
 use super::sink::Sink;
 use super::sorted;
 use super::{Context, GroupError};
+
+/// A stream that is over by then may not be worth the trouble, in bytes.
+const SHORT: usize = 1 << 20;
 
 /// Runs a group.
 ///
@@ -34,6 +38,12 @@ pub(super) fn run(
 ) -> Result<(), GroupError> {
     let parts = Parts::new(context.launcher, input, &group.cut, &group.guard);
     let mut sink = Sink::new(output);
+    if context.part_bytes.is_none()
+        && let Some(bytes) = parts.short_stream(SHORT)?
+        && !estimate::expect(&group.serial, bytes, context.jobs).is_worth_it()
+    {
+        return in_one_piece(&group.serial, context, parts.rest(), &mut sink);
+    }
     let sorting = sorted::task(group).filter(|_| group.any_order);
     let in_parts = match &group.combine {
         _ if let Some(task) = &sorting => {
@@ -117,7 +127,7 @@ fn in_order(
         }
         Ending::InOnePiece { seam, passed } => {
             let mut last = LastPart { seam, skipped: passed };
-            in_one_piece(&group.each, context, parts.rest(), &mut last)?;
+            in_one_piece(&group.serial, context, parts.rest(), &mut last)?;
             last.seam.end()?;
             Ok(None)
         }
@@ -182,7 +192,7 @@ fn through(
             }
             Ok(Ending::InOnePiece { seam, passed }) => {
                 let mut last = LastPart { seam, skipped: passed };
-                in_one_piece(&group.each, context, parts.rest(), &mut last).map(|()| false)
+                in_one_piece(&group.serial, context, parts.rest(), &mut last).map(|()| false)
             }
         };
         if !matches!(again, Ok(false)) {

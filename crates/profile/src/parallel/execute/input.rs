@@ -154,6 +154,24 @@ impl<'a> Parts<'a> {
         }
     }
 
+    /// The size of a stream, if it is over before so many bytes of it have come.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn short_stream(&self, bytes: usize) -> io::Result<Option<u64>> {
+        if self.can_be_read_again() {
+            return Ok(None);
+        }
+        let mut state = self.lock();
+        self.fill(&mut state, bytes)?;
+        Ok(state.ended.then_some(state.buffer.len() as u64))
+    }
+
+    /// Whether there was nothing to take.
+    pub(super) fn none_was_taken(&self) -> bool {
+        self.lock().next == 0
+    }
+
     /// Whether something is left that the guard did not let through.
     pub(super) fn has_rest(&self) -> bool {
         self.lock().unfit

@@ -33,12 +33,12 @@ pub struct Launcher {
     mask: Mask,
     /// Options for commands that sort.
     sorting: Vec<String>,
-    running: Mutex<Running>,
+    running: Mutex<Pids>,
     over: AtomicBool,
 }
 
 /// The commands that are running.
-type Running = Vec<Pid>;
+type Pids = Vec<Pid>;
 
 impl Launcher {
     /// A launcher whose commands get this signal mask, and those that sort these options.
@@ -112,7 +112,7 @@ impl Launcher {
         }
     }
 
-    fn running(&self) -> MutexGuard<'_, Running> {
+    fn running(&self) -> MutexGuard<'_, Pids> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -121,12 +121,21 @@ impl Launcher {
 #[derive(Debug)]
 pub(super) struct Instance<'a> {
     launcher: &'a Launcher,
-    commands: Vec<(Pid, StatusRule)>,
+    commands: Vec<Running>,
     stdin: Option<File>,
     stdout: Option<File>,
     stderr: Option<File>,
     remarks: Vec<u8>,
     block: Vec<u8>,
+}
+
+/// One command.
+#[derive(Debug)]
+struct Running {
+    pid: Pid,
+    rule: StatusRule,
+    /// How it ended, once it has been waited for.
+    reaped: Option<child::Reaped>,
 }
 
 /// How an instance ended.
@@ -205,7 +214,7 @@ impl<'a> Instance<'a> {
             };
             let stdin = std::mem::replace(&mut reader, next);
             let pid = launcher.start(command, stdin.into(), writer.into(), stderr)?;
-            instance.commands.push((pid, command.status));
+            instance.commands.push(Running { pid, rule: command.status, reaped: None });
         }
         instance.stdout = Some(reader);
         for end in [&instance.stdin, &instance.stdout, &instance.stderr].into_iter().flatten() {
@@ -327,6 +336,33 @@ impl<'a> Instance<'a> {
         }
     }
 
+    /// Waits for the end of its first commands, whose readers are behind them; whether all of them
+    /// ended as they should.
+    ///
+    /// # Errors
+    /// When they cannot be waited for.
+    pub(super) fn first_end_well(&mut self, commands: usize) -> io::Result<bool> {
+        let mut well = true;
+        for place in 0..commands {
+            let reaped = self.wait_for(place)?;
+            well &= is_well(reaped.status, self.commands[place].rule);
+        }
+        if self.stderr.is_some() {
+            self.take_remarks();
+        }
+        Ok(well && self.remarks.is_empty())
+    }
+
+    fn wait_for(&mut self, place: usize) -> io::Result<child::Reaped> {
+        let command = &mut self.commands[place];
+        if let Some(reaped) = command.reaped {
+            return Ok(reaped);
+        }
+        let reaped = self.launcher.wait(command.pid)?;
+        command.reaped = Some(reaped);
+        Ok(reaped)
+    }
+
     /// Waits for the end of its commands, whose output has been taken or handed over.
     ///
     /// # Errors
@@ -339,13 +375,12 @@ impl<'a> Instance<'a> {
         }
         let mut ended =
             Ended { statuses: Vec::new(), cpu: Vec::new(), well: true, remarks: Vec::new() };
-        let commands = std::mem::take(&mut self.commands);
-        let last = commands.len().saturating_sub(1);
-        for (place, (pid, rule)) in commands.into_iter().enumerate() {
-            let reaped = self.launcher.wait(pid)?;
+        let last = self.commands.len().saturating_sub(1);
+        for place in 0..self.commands.len() {
+            let reaped = self.wait_for(place)?;
             // Its reader may have had enough.
             let cut_off = place < last && reaped.status == ExitStatus::Signaled(SIGPIPE);
-            ended.well &= cut_off || is_well(reaped.status, rule);
+            ended.well &= cut_off || is_well(reaped.status, self.commands[place].rule);
             ended.statuses.push(reaped.status);
             ended.cpu.push(reaped.usage.cpu());
         }
@@ -358,7 +393,8 @@ impl<'a> Instance<'a> {
 impl Drop for Instance<'_> {
     /// Nothing is left running.
     fn drop(&mut self) {
-        let pids: Vec<Pid> = self.commands.iter().map(|(pid, _)| *pid).collect();
+        let left = self.commands.iter().filter(|command| command.reaped.is_none());
+        let pids: Vec<Pid> = left.map(|command| command.pid).collect();
         self.launcher.signal(&pids, Signal::TERM);
         self.stdin = None;
         self.stdout = None;

@@ -57,7 +57,10 @@ pub(super) fn run<T: Take + Send>(
         Some(Stopped::Broken(error)) => Err(GroupError::Transfer(error)),
         Some(Stopped::Enough) => Ok(Ending::Enough),
         Some(Stopped::Failed) => Ok(Ending::InOnePiece { seam: joint, passed }),
-        None if parts.has_rest() => Ok(Ending::InOnePiece { seam: joint, passed: 0 }),
+        // Without a part no command has run at all.
+        None if parts.has_rest() || parts.none_was_taken() => {
+            Ok(Ending::InOnePiece { seam: joint, passed: 0 })
+        }
         None => Ok(Ending::Complete(joint)),
     }
 }

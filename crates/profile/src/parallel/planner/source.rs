@@ -21,6 +21,13 @@ pub(super) struct Found {
     pub left_out: Option<&'static str>,
 }
 
+impl Found {
+    /// Nothing is taken from the first stage.
+    pub(super) fn nothing() -> Self {
+        Self { source: Source::Own, first: None, left_out: None }
+    }
+}
+
 /// Commands whose output does not tell whether they were given a file or their standard input.
 const NAMELESS: &[&str] = &[
     "awk",
