@@ -49,7 +49,8 @@ pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     let found = source::find(stages, situation);
     let simples = simples(stages, &found);
     let classes = classified(&simples, situation);
-    if !matches!(classes.first(), Some(Class::Opaque(_))) {
+    let mut reading = classes.iter().filter(|class| **class != Class::Nothing);
+    if !matches!(reading.next(), Some(Class::Opaque(_))) {
         return draft(stages, &simples, classes, &found, situation);
     }
     // It may matter to it who opens its files, and that a pipe is one.
@@ -69,7 +70,10 @@ fn simples<'s>(stages: &'s [Simple], found: &'s Found) -> Vec<(usize, &'s Simple
 
 fn classified(simples: &[(usize, &Simple)], situation: &Situation<'_>) -> Vec<Class> {
     let environment = situation.environment;
-    simples.iter().map(|(_, simple)| classify(&Subject { simple, environment }, situation)).collect()
+    simples
+        .iter()
+        .map(|(_, simple)| classify(&Subject { simple, environment }, situation))
+        .collect()
 }
 
 fn draft(

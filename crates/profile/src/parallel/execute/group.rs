@@ -44,6 +44,15 @@ pub(super) fn run(
     {
         return in_one_piece(&group.serial, context, parts.rest(), &mut sink);
     }
+    let in_order = match &group.combine {
+        Combine::Concatenate | Combine::Adjoin { .. } => true,
+        Combine::Through(_) => !group.any_order,
+        _ => false,
+    };
+    // Over a stream it has to be known before anything is read whether commands fail.
+    if !in_order && !parts.can_be_read_again() && !accepts_its_commands(group, context)? {
+        return in_one_piece(&group.serial, context, parts.rest(), &mut sink);
+    }
     let sorting = sorted::task(group).filter(|_| group.any_order);
     let in_parts = match &group.combine {
         _ if let Some(task) = &sorting => {
@@ -76,6 +85,13 @@ pub(super) fn run(
             in_one_piece(&group.serial, context, parts.rest(), &mut sink)
         }
     }
+}
+
+/// Whether the commands accept their arguments: over nothing they end well.
+fn accepts_its_commands(group: &Group, context: &Context<'_>) -> io::Result<bool> {
+    let mut instance = Instance::start(context.launcher, &group.each)?;
+    instance.drain(&mut |_: &[u8]| Ok(true))?;
+    Ok(instance.end()?.well)
 }
 
 /// Feeds commands with all that is left, in order, and passes on what they write.

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt as _;
 use std::process::{Command as Process, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,6 +14,7 @@ use contend_sys::child::{self, ExitStatus};
 use contend_sys::signal::Mask;
 use contend_sys::{Pid, Signal, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::kill_process;
 
@@ -124,8 +126,8 @@ pub(super) struct Instance<'a> {
     commands: Vec<Running>,
     stdin: Option<File>,
     stdout: Option<File>,
-    stderr: Option<File>,
-    remarks: Vec<u8>,
+    /// What they say on standard error, if it is kept.
+    remarks: Option<File>,
     block: Vec<u8>,
 }
 
@@ -177,9 +179,9 @@ impl<'a> Instance<'a> {
     /// # Errors
     /// When one of them cannot be started.
     pub(super) fn start(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
-        let (stderr, remarks) = io::pipe()?;
-        let stderr = File::from(OwnedFd::from(stderr));
-        Self::start_with(launcher, commands, Some((stderr, remarks)))
+        // A file, so that nobody has to read it for them to go on.
+        let remarks = memfd_create("remarks", MemfdFlags::CLOEXEC)?;
+        Self::start_with(launcher, commands, Some(File::from(remarks)))
     }
 
     /// The same; what they have to remark goes to standard error.
@@ -193,22 +195,20 @@ impl<'a> Instance<'a> {
     fn start_with(
         launcher: &'a Launcher,
         commands: &[Command],
-        remarks: Option<(File, io::PipeWriter)>,
+        remarks: Option<File>,
     ) -> io::Result<Self> {
         let (mut reader, stdin) = wide_pipe()?;
-        let (stderr, remarks) = remarks.unzip();
         let mut instance = Self {
             launcher,
             commands: Vec::new(),
             stdin: Some(stdin),
             stdout: None,
-            stderr,
-            remarks: Vec::new(),
+            remarks,
             block: Vec::new(),
         };
         for command in commands {
             let (next, writer) = wide_pipe()?;
-            let stderr = match &remarks {
+            let stderr = match &instance.remarks {
                 Some(remarks) => remarks.try_clone()?.into(),
                 None => Stdio::inherit(),
             };
@@ -217,7 +217,7 @@ impl<'a> Instance<'a> {
             instance.commands.push(Running { pid, rule: command.status, reaped: None });
         }
         instance.stdout = Some(reader);
-        for end in [&instance.stdin, &instance.stdout, &instance.stderr].into_iter().flatten() {
+        for end in [&instance.stdin, &instance.stdout].into_iter().flatten() {
             rustix::io::ioctl_fionbio(end, true)?;
         }
         Ok(instance)
@@ -267,9 +267,6 @@ impl<'a> Instance<'a> {
     /// Waits for something to do and does it; `false` if no more output is wanted.
     fn turn(&mut self, left: Option<&mut &[u8]>, output: &mut impl Take) -> io::Result<bool> {
         let ready = self.wait(left.is_some())?;
-        if ready.remarks {
-            self.take_remarks();
-        }
         if let Some(left) = left.filter(|_| ready.stdin) {
             self.write(left)?;
         }
@@ -295,11 +292,7 @@ impl<'a> Instance<'a> {
     fn wait(&self, writes: bool) -> io::Result<Ready> {
         let time = Timespec { tv_sec: 0, tv_nsec: ASK.subsec_nanos().into() };
         let stdin = self.stdin.as_ref().filter(|_| writes);
-        let ends = [
-            (stdin, PollFlags::OUT),
-            (self.stdout.as_ref(), PollFlags::IN),
-            (self.stderr.as_ref(), PollFlags::IN),
-        ];
+        let ends = [(stdin, PollFlags::OUT), (self.stdout.as_ref(), PollFlags::IN)];
         let there = ends.iter().filter_map(|(end, flags)| Some(PollFd::new((*end)?, *flags)));
         let mut polled: Vec<PollFd<'_>> = there.collect();
         match poll(&mut polled, Some(&time)) {
@@ -307,9 +300,9 @@ impl<'a> Instance<'a> {
             Err(error) => return Err(error.into()),
         }
         let mut happened = polled.iter().map(|end| !end.revents().is_empty());
-        let [stdin, stdout, remarks] =
+        let [stdin, stdout] =
             ends.map(|(end, _)| end.is_some() && happened.next().unwrap_or(false));
-        Ok(Ready { stdin, stdout, remarks })
+        Ok(Ready { stdin, stdout })
     }
 
     fn write(&mut self, left: &mut &[u8]) -> io::Result<()> {
@@ -324,16 +317,13 @@ impl<'a> Instance<'a> {
         Ok(())
     }
 
-    fn take_remarks(&mut self) {
-        let mut block = [0; 4096];
-        match self.stderr.as_mut().map_or(Ok(0), |stderr| stderr.read(&mut block)) {
-            Ok(read) if read > 0 => {
-                let room = REMARKS.saturating_sub(self.remarks.len());
-                self.remarks.extend_from_slice(&block[..read.min(room)]);
-            }
-            Err(error) if is_for_later(&error) => {}
-            _ => self.stderr = None,
-        }
+    /// What they have said so far.
+    fn said(&self) -> io::Result<Vec<u8>> {
+        let Some(file) = &self.remarks else { return Ok(Vec::new()) };
+        let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX).min(REMARKS);
+        let mut text = vec![0; size];
+        file.read_exact_at(&mut text, 0)?;
+        Ok(text)
     }
 
     /// Waits for the end of its first commands, whose readers are behind them; whether all of them
@@ -347,10 +337,7 @@ impl<'a> Instance<'a> {
             let reaped = self.wait_for(place)?;
             well &= is_well(reaped.status, self.commands[place].rule);
         }
-        if self.stderr.is_some() {
-            self.take_remarks();
-        }
-        Ok(well && self.remarks.is_empty())
+        Ok(well && self.said()?.is_empty())
     }
 
     fn wait_for(&mut self, place: usize) -> io::Result<child::Reaped> {
@@ -368,11 +355,7 @@ impl<'a> Instance<'a> {
     /// # Errors
     /// When they cannot be waited for.
     pub(super) fn end(mut self) -> io::Result<Ended> {
-        let mut nothing = |_: &[u8]| Ok(true);
         self.stdin = None;
-        while self.stderr.is_some() {
-            self.turn(None, &mut nothing)?;
-        }
         let mut ended =
             Ended { statuses: Vec::new(), cpu: Vec::new(), well: true, remarks: Vec::new() };
         let last = self.commands.len().saturating_sub(1);
@@ -384,7 +367,7 @@ impl<'a> Instance<'a> {
             ended.statuses.push(reaped.status);
             ended.cpu.push(reaped.usage.cpu());
         }
-        ended.remarks = std::mem::take(&mut self.remarks);
+        ended.remarks = self.said()?;
         ended.well &= ended.remarks.is_empty();
         Ok(ended)
     }
@@ -398,7 +381,6 @@ impl Drop for Instance<'_> {
         self.launcher.signal(&pids, Signal::TERM);
         self.stdin = None;
         self.stdout = None;
-        self.stderr = None;
         for pid in pids {
             let _ = self.launcher.wait(pid); // there is nobody to tell
         }
@@ -409,7 +391,6 @@ impl Drop for Instance<'_> {
 struct Ready {
     stdin: bool,
     stdout: bool,
-    remarks: bool,
 }
 
 fn is_for_later(error: &io::Error) -> bool {

@@ -94,9 +94,8 @@ impl Drafting {
         let in_order = matches!(class.combine, Combine::Concatenate | Combine::Adjoin { .. })
             || matches!(class.combine, Combine::Through(_));
         let is_local = |open: &Open| open.group.cut.is_local();
-        let shares = self.replayable
-            && class.each.cut.is_local()
-            && self.open.as_ref().is_none_or(is_local);
+        let shares =
+            self.replayable && class.each.cut.is_local() && self.open.as_ref().is_none_or(is_local);
         (!class.any_order && !in_order && !shares).then_some(
             "equal lines have to stay in the order of its input, which comes through a pipe",
         )
