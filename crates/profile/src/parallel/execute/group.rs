@@ -44,13 +44,13 @@ pub(super) fn run(
     {
         return in_one_piece(&group.serial, context, parts.rest(), &mut sink);
     }
-    let in_order = match &group.combine {
+    let is_ordered = match &group.combine {
         Combine::Concatenate | Combine::Adjoin { .. } => true,
         Combine::Through(_) => !group.any_order,
         _ => false,
     };
     // Over a stream it has to be known before anything is read whether commands fail.
-    if !in_order && !parts.can_be_read_again() && !accepts_its_commands(group, context)? {
+    if !is_ordered && !parts.can_be_read_again() && !accepts_its_commands(group, context)? {
         return in_one_piece(&group.serial, context, parts.rest(), &mut sink);
     }
     let sorting = sorted::task(group).filter(|_| group.any_order);
