@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     let result = match args.verb {
         Verb::Pipe(args) => settings::pipe(args).and_then(commands::pipe::run),
         Verb::Run(args) => settings::run(args).and_then(commands::run::run),
+        Verb::RunStages(args) => settings::stages(args).and_then(commands::run::stages),
         Verb::Demo(args) => settings::demo(&args).and_then(commands::demo::run),
         Verb::Lab(args) => settings::lab(args).and_then(commands::lab::run),
         Verb::History(args) => settings::history(args).and_then(commands::history::run),

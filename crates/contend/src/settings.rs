@@ -25,7 +25,7 @@ use crate::output::ReportFile;
 pub use json::{Json, JsonInput, json};
 use pipe::shell;
 pub use pipe::{Answer, How, Pipe, PipeRun, STANDARD_INPUT, TrialSettings, pipe};
-pub use run::{How as RunHow, Run, What, run};
+pub use run::{How as RunHow, Run, Stages, What, run, stages};
 
 /// A file that was opened to be read: folders can be opened too.
 fn readable(name: &str, opened: io::Result<File>) -> Result<File, UsageError> {

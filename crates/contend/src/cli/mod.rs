@@ -32,6 +32,9 @@ pub enum Verb {
     Pipe(pipe::PipeArgs),
     /// Runs a pipeline over parts of its input at the same time.
     Run(run::RunArgs),
+    /// Neighbouring stages of a script, started by contend itself.
+    #[command(hide = true, name = run::STAGES)]
+    RunStages(run::StagesArgs),
     /// Profiles three small pipelines and explains what is seen.
     Demo(demo::DemoArgs),
     /// Measures what processes and threads cost on this machine.

@@ -66,6 +66,32 @@ pub struct RunArgs {
     pub json: Option<PathBuf>,
 }
 
+/// The name of the hidden verb for stages of a script.
+pub const STAGES: &str = "run-stages";
+
+/// Stages of a script: their words, expanded by the shell.
+#[derive(Debug, Args)]
+pub struct StagesArgs {
+    #[command(flatten)]
+    pub how: HowArgs,
+
+    /// Print what was done.
+    #[arg(long)]
+    pub stats: bool,
+
+    /// The options of the shell, as it has them in `SHELLOPTS`.
+    #[arg(long, default_value = "")]
+    pub shell_options: String,
+
+    /// A folder for records of what was done.
+    #[arg(long)]
+    pub records_in: Option<PathBuf>,
+
+    /// The mark, then for every stage: the mark, the number of its assignments, its words.
+    #[arg(last = true)]
+    pub words: Vec<OsString>,
+}
+
 /// How a pipeline is run.
 #[derive(Debug, Clone, Args)]
 pub struct HowArgs {
@@ -88,7 +114,7 @@ pub struct HowArgs {
     pub map: Vec<String>,
 
     /// What the records of --map commands are.
-    #[arg(long, value_name = "KIND", value_enum, default_value_t, requires = "map")]
+    #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     pub records: RecordsArg,
 
     /// The shell for what is not parallel: bash, dash, or another like these.

@@ -10,7 +10,7 @@ use contend_sys::cpu;
 use contend_sys::procfs::MemInfo;
 
 use super::{shell, shows_progress};
-use crate::cli::run::{HowArgs, RecordsArg, RunArgs};
+use crate::cli::run::{HowArgs, RecordsArg, RunArgs, StagesArgs};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
 
@@ -103,6 +103,29 @@ pub fn run(args: RunArgs) -> Result<Run> {
         stats: args.stats,
         json,
     })
+}
+
+/// Stages of a script.
+#[derive(Debug)]
+pub struct Stages {
+    /// How they are run.
+    pub how: How,
+    /// Figures are printed at the end.
+    pub stats: bool,
+    /// A folder for the record.
+    pub records_in: Option<PathBuf>,
+    /// The mark, then for every stage: the mark, the number of its assignments, its words.
+    pub words: Vec<OsString>,
+}
+
+/// Settings of the hidden verb for stages of a script.
+///
+/// # Errors
+/// As [`run`].
+pub fn stages(args: StagesArgs) -> Result<Stages> {
+    let mut how = how(args.how)?;
+    how.pipefail |= args.shell_options.split(':').any(|option| option == "pipefail");
+    Ok(Stages { how, stats: args.stats, records_in: args.records_in, words: args.words })
 }
 
 fn how(args: HowArgs) -> Result<How, UsageError> {

@@ -3,6 +3,7 @@
 //! - [`classes`]: what is known of commands: which treat every record for itself, whose outputs
 //!   can be put together, and why the others cannot.
 //! - [`text`]: plain commands, or something for a shell.
+//! - [`script`]: scripts whose pipelines are given to contend.
 //! - [`planner`]: from stages to a plan.
 //! - [`execute`]: carrying out a plan.
 
@@ -10,4 +11,5 @@ pub mod classes;
 pub mod estimate;
 pub mod execute;
 pub mod planner;
+pub mod script;
 pub mod text;

@@ -104,11 +104,9 @@ fn draft(
 
 /// The stages as they are, one after the other.
 pub fn plain(stages: &[Simple]) -> Plan {
-    let commands = stages.iter().enumerate().map(|(index, simple)| {
-        let command = command(index, simple, &simple.arguments, None);
-        let input = simple.input.as_ref().map(|file| file.text.clone());
-        Command { input, ..command }
-    });
+    let stages_as_they_are = stages.iter().enumerate();
+    let commands =
+        stages_as_they_are.map(|(index, simple)| command(index, simple, &simple.arguments, None));
     let said = stages.iter().map(|simple| Stage {
         text: simple.text(),
         class: ClassName::Opaque,
@@ -255,6 +253,6 @@ fn command(
         arguments: arguments.iter().map(|word| word.text.clone()).collect(),
         status: class.map_or(contend_record::run::StatusRule::Zero, |class| class.status),
         sorts: class.is_some() && simple.name() == "sort",
-        input: None,
+        input: simple.input.as_ref().map(|file| file.text.clone()),
     }
 }

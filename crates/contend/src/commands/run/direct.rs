@@ -211,6 +211,9 @@ fn carry_out(
     if let Some(signal) = signals.interrupted() {
         return Ok(Exit::Signal(signal));
     }
+    for missing in tally.missing_files() {
+        output::error(&missing);
+    }
     let status = status(&plan, &tally, how.pipefail, result)?;
     let status = if inverted { i32::from(status == 0) } else { status };
     record.outcome = Some(outcome(&tally, begun.elapsed(), status));

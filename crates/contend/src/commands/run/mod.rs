@@ -2,15 +2,18 @@
 
 mod direct;
 mod shell;
+mod stages;
 
 use anyhow::Result;
 use contend_profile::parallel::text::{self, Reading};
-use contend_record::run::{Decision, RunRecord, SCHEMA};
+use contend_record::run::{RunRecord, SCHEMA};
 use contend_report::render;
 
 use crate::exit::Exit;
 use crate::settings::{Run, RunHow, What};
 use crate::{host, output};
+
+pub use stages::run as stages;
 
 /// Does what is asked.
 ///
@@ -22,23 +25,13 @@ pub fn run(settings: Run) -> Result<Exit> {
             Reading::Commands { stages, inverted } => {
                 match direct::Direct::new(&stages, &settings.how) {
                     Ok(direct) => direct.run(&text, inverted, settings),
-                    Err(why) => by_shell(&text, why, settings),
+                    Err(why) => shell::pipeline(&text, why, settings),
                 }
             }
-            Reading::Shell(why) => by_shell(&text, why, settings),
+            Reading::Shell(why) => shell::pipeline(&text, why, settings),
         },
         What::Script(..) => shell::script(settings),
     }
-}
-
-/// The shell runs the text.
-fn by_shell(text: &str, why: String, settings: Run) -> Result<Exit> {
-    if settings.explain {
-        let decision = Decision { why, ..Decision::default() };
-        let record = RunRecord { decision, ..empty(text, &settings.how) };
-        return explain(&record, settings);
-    }
-    shell::become_shell(&settings.how, text)
 }
 
 fn empty(text: &str, how: &RunHow) -> RunRecord {

@@ -101,7 +101,15 @@ impl Local<'_> {
                 (None, None) => Stdio::inherit(),
             };
             if let Some(name) = &command.input {
-                stdin = open(name)?.into();
+                match File::open(name) {
+                    Ok(file) => stdin = file.into(),
+                    Err(error) => {
+                        // The command is not run; its reader finds nothing.
+                        self.tally.missing(command, name, &error);
+                        stdin = next.map_or_else(Stdio::null, Stdio::from);
+                        continue;
+                    }
+                }
             }
             let pid = self.launcher.start(command, stdin, stdout, Stdio::inherit());
             let pid = pid.map_err(|source| ExecuteError::Start {

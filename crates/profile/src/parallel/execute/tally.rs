@@ -1,6 +1,7 @@
 //! What is counted while a plan is carried out.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use super::instance::Ended;
 pub struct Tally {
     stages: Mutex<BTreeMap<usize, StageTally>>,
     instances: AtomicU64,
+    missing: Mutex<Vec<String>>,
 }
 
 /// Figures of one stage.
@@ -65,6 +67,23 @@ impl Tally {
             (_, before, 0) => before,
             (_, _, code) => code,
         };
+    }
+
+    /// A command cannot be run, since a file is not there that its input should be.
+    pub(super) fn missing(&self, command: &Command, file: &str, error: &io::Error) {
+        self.status(command, ExitStatus::Exited(1));
+        let why = match error.kind() {
+            io::ErrorKind::NotFound => "No such file or directory".to_owned(),
+            io::ErrorKind::PermissionDenied => "Permission denied".to_owned(),
+            kind => kind.to_string(),
+        };
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        missing.push(format!("{file}: {why}"));
+    }
+
+    /// Files that were not there, with the reasons.
+    pub fn missing_files(&self) -> Vec<String> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What a command would have done is done, without it.
