@@ -30,7 +30,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
             known_fields(file, proof.compares_fields)?;
             return Ok(Class::PerRecord(PerRecord {
                 may_fail: true,
-                output: output(&awk, &proof),
+                output: output(&awk, proof),
                 ..PerRecord::new(Records::Lines)
             }));
         }
@@ -61,7 +61,7 @@ fn known_fields(file: &str, compares: bool) -> Result<(), Why> {
     }
 }
 
-fn output(awk: &Awk, proof: &state::PerRecord) -> Output {
+fn output(awk: &Awk, proof: state::PerRecord) -> Output {
     let adds = if proof.prints_at_most_its_line {
         ByteSet::from_iter([b'\n'])
     } else if proof.writes_nul || !awk.assignments.is_empty() {

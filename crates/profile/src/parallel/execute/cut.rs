@@ -101,10 +101,12 @@ impl Scanner {
                 b'"' => nesting.quoted = !nesting.quoted,
                 b'{' | b'[' if json && !nesting.quoted => nesting.depth += 1,
                 b'}' | b']' if json && !nesting.quoted => nesting.depth -= 1,
-                b'\n' if !nesting.quoted && nesting.depth == 0 => {
-                    if is_cut(&self.cut, data, self.scanned + 1) {
-                        self.found = Some(self.scanned + 1);
-                    }
+                b'\n'
+                    if !nesting.quoted
+                        && nesting.depth == 0
+                        && is_cut(&self.cut, data, self.scanned + 1) =>
+                {
+                    self.found = Some(self.scanned + 1);
                 }
                 _ => {}
             }

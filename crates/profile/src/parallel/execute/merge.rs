@@ -223,6 +223,10 @@ mod tests {
         prop_oneof![9 => "[ab]{0,3}", 1 => Just("x".repeat(BLOCK + 1))]
     }
 
+    fn text_of(lines: &[String]) -> String {
+        lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(50))]
         #[test]
@@ -234,11 +238,11 @@ mod tests {
                 .iter_mut()
                 .map(|run| {
                     run.sort();
-                    run.iter().map(|line| format!("{line}\n")).collect()
+                    text_of(run)
                 })
                 .collect();
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            let wanted: String = all.iter().map(|line| format!("{line}\n")).collect();
+            let wanted = text_of(&all);
             prop_assert_eq!(merged(&texts, ORDER, Equal::Kept, None), wanted);
         }
     }

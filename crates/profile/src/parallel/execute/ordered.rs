@@ -49,10 +49,15 @@ pub(super) fn run<T: Take + Send>(
             parts.is_stopped()
         };
         let workers: Vec<_> = (0..context.jobs).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().for_each(|worker| drop(worker.join()));
+        for worker in workers {
+            // Its error is where the others look, too.
+            let _ = worker.join().map_err(|panic| std::panic::resume_unwind(panic));
+        }
     });
     let Left { joint, stopped, parts: unwritten, passed } = sequence.finish();
-    unwritten.into_iter().for_each(|part| parts.give_back(part));
+    for part in unwritten {
+        parts.give_back(part);
+    }
     match stopped {
         Some(Stopped::Broken(error)) => Err(GroupError::Transfer(error)),
         Some(Stopped::Enough) => Ok(Ending::Enough),

@@ -288,6 +288,10 @@ mod tests {
         assert!(text.is_empty() && spilled > 1, "{spilled}");
     }
 
+    fn text_of(lines: &[String]) -> String {
+        lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
+    }
+
     proptest! {
         #[test]
         fn lines_come_in_the_order_of_their_bytes(
@@ -302,10 +306,10 @@ mod tests {
             if reverse {
                 lines.reverse();
             }
-            let all: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let all = text_of(&lines);
             prop_assert_eq!(sorted(&pieces, kind(Equal::Kept), 1 << 20).0, all.into_bytes());
             lines.dedup();
-            let one: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let one = text_of(&lines);
             prop_assert_eq!(sorted(&pieces, kind(Equal::One), 1 << 20).0, one.into_bytes());
         }
     }

@@ -51,10 +51,9 @@ const NAMELESS: &[&str] = &[
 const NAMELESS_ALONE: &[&str] = &["grep", "egrep", "fgrep", "head", "tail", "iconv"];
 
 pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
-    let own = |first: Option<Simple>| Found { source: Source::Own, first, left_out: None };
-    let Some(first) = stages.first() else { return own(None) };
+    let Some(first) = stages.first() else { return Found::nothing() };
     if !situation.environment.is_file(&first.program.text) {
-        return own(None);
+        return Found::nothing();
     }
     if first.name() == "cat" {
         let only_files =
@@ -76,7 +75,7 @@ pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
     if let Some(file) = &first.input {
         let names = vec![file.text.clone()];
         if !are_plain(&names) {
-            return own(None);
+            return Found::nothing();
         }
         let without = Simple { input: None, ..first.clone() };
         return Found { source: Source::Files(names), first: Some(without), left_out: None };
@@ -85,11 +84,10 @@ pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
         Some((names, without)) if are_plain(&names) && ends_are_whole(&names) => {
             Found { source: Source::Files(names), first: Some(without), left_out: None }
         }
-        Some(_) => own(None),
         None if reads_standard_input(first) => {
             Found { source: Source::Standard, first: None, left_out: None }
         }
-        None => own(None),
+        _ => Found::nothing(),
     }
 }
 
