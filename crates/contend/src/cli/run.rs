@@ -109,7 +109,7 @@ pub struct HowArgs {
     /// This command treats every record for itself; may be given several times.
     ///
     /// Stages that begin with these words are then run over parts. More such commands can be
-    /// named in the file contend/run.toml of the configuration folder ($XDG_CONFIG_HOME).
+    /// named in the file contend/run.toml of the folder for configuration.
     #[arg(long, value_name = "COMMAND")]
     pub map: Vec<String>,
 

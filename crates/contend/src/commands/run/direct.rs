@@ -132,7 +132,7 @@ impl Direct {
         if !decision.parallel {
             std::mem::swap(&mut self.plan, &mut self.plain);
         }
-        carry_out(self.plan, prefix, inverted, record, settings)
+        carry_out(&self.plan, prefix, inverted, record, settings)
     }
 }
 
@@ -166,7 +166,7 @@ fn beginning() -> io::Result<(Vec<u8>, bool)> {
 
 /// Carries a plan out, hears signals meanwhile, and says what is wanted at the end.
 fn carry_out(
-    plan: Plan,
+    plan: &Plan,
     prefix: Vec<u8>,
     inverted: bool,
     mut record: RunRecord,
@@ -174,7 +174,7 @@ fn carry_out(
 ) -> Result<Exit> {
     let how = settings.how;
     let signals = Signals::block().context("cannot receive signals")?;
-    let launcher = Arc::new(Launcher::new(signals.mask_before(), sorting(&how, &plan)));
+    let launcher = Arc::new(Launcher::new(signals.mask_before(), sorting(&how, plan)));
     let tally = Arc::new(Tally::default());
     let begun = Instant::now();
     let (sender, done) = mpsc::channel();
@@ -214,7 +214,7 @@ fn carry_out(
     for missing in tally.missing_files() {
         output::error(&missing);
     }
-    let status = status(&plan, &tally, how.pipefail, result)?;
+    let status = status(plan, &tally, how.pipefail, result)?;
     let status = if inverted { i32::from(status == 0) } else { status };
     record.outcome = Some(outcome(&tally, begun.elapsed(), status));
     if settings.stats {

@@ -23,7 +23,7 @@ const LONGEST_LINE: usize = 200;
 pub(super) fn pipeline(text: &str, why: String, settings: Run) -> Result<Exit> {
     let rewritten = rewritten(text, &settings)?;
     if settings.explain {
-        return explain(text, &rewritten, Some(why), settings);
+        return explain(text, &rewritten, Some(&why), settings);
     }
     let shell = settings.how.shell()?;
     become_shell(&shell, &settings.how, &rewritten.text, &[])
@@ -81,13 +81,13 @@ fn rewritten(text: &str, settings: &Run) -> Result<Rewritten> {
 }
 
 /// Says what would be given to contend.
-fn explain(text: &str, rewritten: &Rewritten, why: Option<String>, settings: Run) -> Result<Exit> {
-    let taken = rewritten.taken.iter().map(|(line, text)| match &why {
+fn explain(text: &str, rewritten: &Rewritten, why: Option<&str>, settings: Run) -> Result<Exit> {
+    let taken = rewritten.taken.iter().map(|(line, text)| match why {
         Some(_) => format!("contend runs `{text}` itself"),
         None => format!("line {line}: contend runs `{text}` itself"),
     });
     let left = rewritten.left.iter().map(|why| format!("all of it is left to the shell: {why}"));
-    let needs = why.as_ref().map(|why| format!("a shell runs it, since {why}"));
+    let needs = why.map(|why| format!("a shell runs it, since {why}"));
     let sentences: Vec<String> = needs.into_iter().chain(taken).chain(left).collect();
     let decision = Decision {
         parallel: !rewritten.taken.is_empty(),

@@ -18,7 +18,7 @@ const INPUT: &str = "<";
 pub fn run(settings: Stages) -> Result<Exit> {
     let (mark, words) = settings.words.split_first().context("no mark is given")?;
     let stages = split(words, mark);
-    let simples: Option<Vec<Simple>> = stages.iter().map(|stage| simple(stage)).collect();
+    let simples: Option<Vec<Simple>> = stages.iter().map(simple).collect();
     let Some(simples) = simples.filter(|simples| !simples.is_empty()) else {
         return by_shell(&stages);
     };
