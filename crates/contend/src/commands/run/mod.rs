@@ -25,10 +25,10 @@ pub fn run(settings: Run) -> Result<Exit> {
             Reading::Commands { stages, inverted } => {
                 match direct::Direct::new(&stages, &settings.how) {
                     Ok(direct) => direct.run(&text, inverted, settings),
-                    Err(why) => shell::pipeline(&text, why, settings),
+                    Err(why) => shell::pipeline(&text, &why, settings),
                 }
             }
-            Reading::Shell(why) => shell::pipeline(&text, why, settings),
+            Reading::Shell(why) => shell::pipeline(&text, &why, settings),
         },
         What::Script(..) => shell::script(settings),
     }

@@ -20,10 +20,10 @@ const LONGEST: usize = 120 << 10;
 const LONGEST_LINE: usize = 200;
 
 /// The shell runs a pipeline's text.
-pub(super) fn pipeline(text: &str, why: String, settings: Run) -> Result<Exit> {
+pub(super) fn pipeline(text: &str, why: &str, settings: Run) -> Result<Exit> {
     let rewritten = rewritten(text, &settings)?;
     if settings.explain {
-        return explain(text, &rewritten, Some(&why), settings);
+        return explain(text, &rewritten, Some(why), settings);
     }
     let shell = settings.how.shell()?;
     become_shell(&shell, &settings.how, &rewritten.text, &[])
