@@ -28,6 +28,12 @@ pub struct SignalFd {
 pub struct Mask(libc::sigset_t);
 
 impl Mask {
+    /// Whether no signal is blocked by it.
+    pub fn is_empty(&self) -> bool {
+        // SAFETY: the set is initialised; a number that is no signal is refused, not followed.
+        (1..=64).all(|signal| unsafe { libc::sigismember(&raw const self.0, signal) } != 1)
+    }
+
     /// Makes it that of the calling thread. Safe to call between fork and exec.
     pub fn restore(self) {
         // SAFETY: the set was filled by pthread_sigmask; the old mask is not asked for.

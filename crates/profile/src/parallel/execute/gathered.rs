@@ -11,7 +11,7 @@ use contend_record::run::Group;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::input::{Parts, Rest, Taken};
-use super::instance::{BLOCK, Ended, Instance};
+use super::instance::{BLOCK, Ended, Instance, Life};
 use super::{Context, GroupError};
 
 /// How much is handed to a worker's commands at a time.
@@ -222,7 +222,7 @@ impl Work<'_> {
         &self,
         mut next: impl FnMut() -> io::Result<Taken>,
     ) -> io::Result<Option<(Instance<'_>, Vec<u8>)>> {
-        let start = || Instance::start(self.context.launcher, &self.group.each);
+        let start = || Instance::start(self.context.launcher, &self.group.each, Life::Long);
         let mut instance = if self.always { Some(start()?) } else { None };
         let mut early = Vec::new();
         let mut keep = |bytes: &[u8]| {

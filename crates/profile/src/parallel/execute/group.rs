@@ -15,7 +15,7 @@ use crate::parallel::estimate;
 
 use super::gathered::{self, Failed, Gathered, Output};
 use super::input::{Input, Parts, Rest};
-use super::instance::{BLOCK, Ended, Instance, Take, is_well, wide_pipe};
+use super::instance::{BLOCK, Ended, Instance, Life, Take, is_well, wide_pipe};
 use super::joint::Seam;
 use super::numbers;
 use super::ordered::{self, Ending};
@@ -89,7 +89,7 @@ pub(super) fn run(
 
 /// Whether the commands accept their arguments: over nothing they end well.
 fn accepts_its_commands(group: &Group, context: &Context<'_>) -> io::Result<bool> {
-    let mut instance = Instance::start(context.launcher, &group.each)?;
+    let mut instance = Instance::start(context.launcher, &group.each, Life::Long)?;
     instance.drain(&mut |_: &[u8]| Ok(true))?;
     Ok(instance.end()?.well)
 }
@@ -235,7 +235,13 @@ fn through(
 fn start_between(command: &Command, context: &Context<'_>) -> io::Result<(Pid, File, File)> {
     let (reader, stdin) = wide_pipe()?;
     let (stdout, writer) = wide_pipe()?;
-    let pid = context.launcher.start(command, reader.into(), writer.into(), Stdio::inherit())?;
+    let pid = context.launcher.start(
+        command,
+        reader.into(),
+        writer.into(),
+        Stdio::inherit(),
+        Life::Long,
+    )?;
     Ok((pid, stdin, stdout))
 }
 
@@ -312,7 +318,13 @@ fn merged(
         format!("/proc/{own}/fd/{}", output.pipe().as_raw_fd())
     }));
     let (stdout, writer) = wide_pipe()?;
-    let pid = context.launcher.start(&command, Stdio::null(), writer.into(), Stdio::inherit())?;
+    let pid = context.launcher.start(
+        &command,
+        Stdio::null(),
+        writer.into(),
+        Stdio::inherit(),
+        Life::Long,
+    )?;
     let wanted = copy(stdout, sink, how.first);
     let reaped = context.launcher.wait(pid)?;
     context.tally.used(command.stage, reaped.usage.cpu());

@@ -39,6 +39,15 @@ pub struct Launcher {
     over: AtomicBool,
 }
 
+/// How long commands live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Life {
+    /// For one part: they end with their input.
+    Part,
+    /// For longer: they are ended if the thread that started them ends.
+    Long,
+}
+
 /// The commands that are running.
 type Pids = Vec<Pid>;
 
@@ -53,7 +62,7 @@ impl Launcher {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Starts a command. It is ended if the thread that called this ends.
+    /// Starts a command.
     ///
     /// # Errors
     /// When it cannot be started, or everything is being ended.
@@ -63,6 +72,7 @@ impl Launcher {
         stdin: Stdio,
         stdout: Stdio,
         stderr: Stdio,
+        life: Life,
     ) -> io::Result<Pid> {
         let mut process = Process::new(&command.program);
         if command.sorts {
@@ -76,7 +86,10 @@ impl Launcher {
             return Err(io::ErrorKind::Interrupted.into());
         }
         // sort removes its temporary files when it is asked to end.
-        let child = spawn::spawn(&mut process, &[0, 1, 2], self.mask, Signal::TERM)?;
+        let child = match life {
+            Life::Part => spawn::spawn_quickly(&mut process, self.mask, Signal::TERM),
+            Life::Long => spawn::spawn(&mut process, &[0, 1, 2], self.mask, Signal::TERM),
+        }?;
         let pid = Pid::from_child(&child);
         running.push(pid);
         Ok(pid)
@@ -178,10 +191,14 @@ impl<'a> Instance<'a> {
     ///
     /// # Errors
     /// When one of them cannot be started.
-    pub(super) fn start(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
+    pub(super) fn start(
+        launcher: &'a Launcher,
+        commands: &[Command],
+        life: Life,
+    ) -> io::Result<Self> {
         // A file, so that nobody has to read it for them to go on.
         let remarks = memfd_create("remarks", MemfdFlags::CLOEXEC)?;
-        Self::start_with(launcher, commands, Some(File::from(remarks)))
+        Self::start_with(launcher, commands, Some(File::from(remarks)), life)
     }
 
     /// The same; what they have to remark goes to standard error.
@@ -189,13 +206,14 @@ impl<'a> Instance<'a> {
     /// # Errors
     /// As [`Self::start`].
     pub(super) fn start_aloud(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
-        Self::start_with(launcher, commands, None)
+        Self::start_with(launcher, commands, None, Life::Long)
     }
 
     fn start_with(
         launcher: &'a Launcher,
         commands: &[Command],
         remarks: Option<File>,
+        life: Life,
     ) -> io::Result<Self> {
         let (mut reader, stdin) = wide_pipe()?;
         let mut instance = Self {
@@ -213,7 +231,7 @@ impl<'a> Instance<'a> {
                 None => Stdio::inherit(),
             };
             let stdin = std::mem::replace(&mut reader, next);
-            let pid = launcher.start(command, stdin.into(), writer.into(), stderr)?;
+            let pid = launcher.start(command, stdin.into(), writer.into(), stderr, life)?;
             instance.commands.push(Running { pid, rule: command.status, reaped: None });
         }
         instance.stdout = Some(reader);

@@ -12,7 +12,7 @@ use contend_record::run::{Command, Group, Plan, Source, Step};
 use rustix::fs::FileType;
 
 use super::input::{Input, Slice};
-use super::instance::{Launcher, wide_pipe};
+use super::instance::{Launcher, Life, wide_pipe};
 use super::{Context, ExecuteError, Executor, GroupError, Tally, group};
 
 /// How the local executor works.
@@ -111,7 +111,7 @@ impl Local<'_> {
                     }
                 }
             }
-            let pid = self.launcher.start(command, stdin, stdout, Stdio::inherit());
+            let pid = self.launcher.start(command, stdin, stdout, Stdio::inherit(), Life::Long);
             let pid = pid.map_err(|source| ExecuteError::Start {
                 program: command.program.clone(),
                 source,

@@ -8,7 +8,7 @@ use std::thread;
 use contend_record::run::{Combine, Command, Group, LineOrder};
 
 use super::input::{Part, Parts, Rest, Taken};
-use super::instance::{BLOCK, Instance, Take};
+use super::instance::{BLOCK, Instance, Life, Take};
 use super::merge::merge;
 use super::order::{Equal, Kind};
 use super::sequence::{Joint, Sequence, Stopped};
@@ -132,7 +132,7 @@ fn fill(
     while let Some(bytes) = next()? {
         let instance = match &mut instance {
             Some(instance) => instance,
-            none => none.insert(Instance::start(context.launcher, task.before)?),
+            none => none.insert(Instance::start(context.launcher, task.before, Life::Long)?),
         };
         instance.feed(&bytes, &mut |bytes: &[u8]| sorter.push(bytes).map(|()| true))?;
     }
