@@ -9,31 +9,31 @@ use contend_record::run::{Command, Decision, Plan, Step};
 /// A command of which nothing is known, in nanoseconds a byte.
 const UNKNOWN: f64 = 5.0;
 
-/// Rates of commands.
+/// Rates of commands: of those with options that change much, the most usual form.
 const RATES: &[(&str, f64)] = &[
-    ("awk", 15.0),
-    ("cat", 0.2),
-    ("col", 40.0),
+    ("awk", 2.0),
+    ("cat", 0.25),
+    ("col", 65.0),
     ("comm", 20.0),
-    ("cut", 4.0),
-    ("egrep", 3.0),
-    ("expand", 8.0),
-    ("fgrep", 1.0),
-    ("fold", 8.0),
-    ("gawk", 15.0),
-    ("grep", 2.0),
-    ("head", 0.2),
-    ("iconv", 4.0),
+    ("cut", 1.2),
+    ("egrep", 0.8),
+    ("expand", 2.0),
+    ("fgrep", 0.5),
+    ("fold", 2.2),
+    ("gawk", 2.8),
+    ("grep", 0.6),
+    ("head", 0.1),
+    ("iconv", 2.0),
     ("join", 20.0),
     ("jq", 100.0),
-    ("mawk", 8.0),
-    ("rev", 20.0),
-    ("sed", 20.0),
-    ("sort", 40.0),
-    ("tail", 0.2),
-    ("tr", 1.5),
-    ("uniq", 4.0),
-    ("wc", 3.0),
+    ("mawk", 2.0),
+    ("rev", 38.0),
+    ("sed", 2.3),
+    ("sort", 12.0),
+    ("tail", 0.1),
+    ("tr", 2.0),
+    ("uniq", 2.0),
+    ("wc", 1.0),
     ("xargs", 10_000.0),
 ];
 
@@ -42,8 +42,8 @@ const START: f64 = 0.0015;
 /// What planning and threads cost, in seconds.
 const OVERHEAD: f64 = 0.004;
 
-/// The rate of a command, with what its arguments tell.
-fn rate(program: &str, arguments: &[String]) -> f64 {
+/// The rate of a command in nanoseconds a byte, with what its arguments tell.
+pub(super) fn rate(program: &str, arguments: &[String]) -> f64 {
     let name = program.rsplit('/').next().unwrap_or(program);
     let rate = RATES.iter().find(|(known, _)| *known == name).map_or(UNKNOWN, |(_, rate)| *rate);
     // A group that is matched again cannot be looked for by an automaton.
@@ -95,6 +95,39 @@ impl Expectation {
     }
 }
 
+/// What goes through a command.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Flow {
+    /// CPU time that it needs, in nanoseconds a byte.
+    pub rate: f64,
+    /// How much of the input comes to it.
+    pub volume: f64,
+    /// It is a sort.
+    pub sorts: bool,
+}
+
+/// What it costs to hand parts out and to collect their outputs, in nanoseconds of CPU time a byte.
+const HANDLING: f64 = 0.7;
+/// What sorting here costs of what it costs elsewhere.
+const SORTING_HERE: f64 = 0.4;
+/// Parts have to be faster by this, for what is not known.
+const MARGIN: f64 = 0.9;
+
+/// Whether these commands are faster over parts than in a pipeline, whose stages work at the same
+/// time, too.
+pub(super) fn is_faster(flows: &[Flow], jobs: usize, sorts_here: bool) -> bool {
+    let cpu = |flow: &Flow| flow.rate * flow.volume;
+    let jobs = jobs as f64;
+    let all: f64 = flows.iter().map(cpu).sum();
+    let slowest = flows.iter().map(cpu).fold(0.0, f64::max);
+    let plain = slowest.max(all / jobs);
+    let here = |flow: &Flow| if flow.sorts && sorts_here { SORTING_HERE } else { 1.0 };
+    let work: f64 = flows.iter().map(|flow| cpu(flow) * here(flow)).sum();
+    let output = flows.last().map_or(0.0, |flow| flow.volume);
+    let parts = (work + HANDLING * (1.0 + output)) / jobs;
+    parts < MARGIN * plain
+}
+
 /// What is to be expected of these commands over so many bytes.
 pub fn expect(commands: &[Command], bytes: u64, jobs: usize) -> Expectation {
     let rates = commands.iter().map(|command| rate(&command.program, &command.arguments));
@@ -129,6 +162,18 @@ mod tests {
         };
         let steps = vec![Step::Parallel(group)];
         Plan { stages: Vec::new(), source: Source::Standard, steps }
+    }
+
+    #[test]
+    fn stages_that_keep_up_with_each_other_gain_nothing() {
+        let flow = |rate, volume| Flow { rate, volume, sorts: false };
+        assert!(is_faster(&[flow(20.0, 1.0)], 2, false));
+        assert!(is_faster(&[flow(20.0, 1.0), flow(1.0, 1.0)], 2, false));
+        assert!(!is_faster(&[flow(20.0, 1.0), flow(20.0, 1.0)], 2, false));
+        assert!(is_faster(&[flow(20.0, 1.0), flow(20.0, 1.0)], 8, false));
+        assert!(!is_faster(&[flow(0.5, 1.0), flow(12.0, 0.01)], 2, false), "little is left");
+        let sort = Flow { sorts: true, ..flow(12.0, 1.0) };
+        assert!(is_faster(&[flow(12.0, 1.0), sort], 2, true), "it is sorted here");
     }
 
     #[test]

@@ -19,6 +19,7 @@ use super::instance::{BLOCK, Ended, Instance, Life, Take, is_well, wide_pipe};
 use super::joint::Seam;
 use super::numbers;
 use super::ordered::{self, Ending};
+use super::pilot;
 use super::sink::Sink;
 use super::sorted;
 use super::{Context, GroupError};
@@ -38,11 +39,13 @@ pub(super) fn run(
 ) -> Result<(), GroupError> {
     let parts = Parts::new(context.launcher, input, &group.cut, &group.guard);
     let mut sink = Sink::new(output);
-    if context.part_bytes.is_none()
-        && let Some(bytes) = parts.short_stream(SHORT)?
-        && !estimate::expect(&group.serial, bytes, context.jobs).is_worth_it()
-    {
-        return in_one_piece(&group.serial, context, parts.rest(), &mut sink);
+    if context.part_bytes.is_none() {
+        let short = parts.short_stream(SHORT)?;
+        let is_worth = |bytes| estimate::expect(&group.serial, bytes, context.jobs).is_worth_it();
+        if !short.is_none_or(is_worth) || !pilot::is_worth_it(group, context, &parts)? {
+            context.tally.left_plain(group);
+            return plain(group, context, &parts, sink);
+        }
     }
     let is_ordered = match &group.combine {
         Combine::Concatenate | Combine::Adjoin { .. } => true,
@@ -85,6 +88,40 @@ pub(super) fn run(
             in_one_piece(&group.serial, context, parts.rest(), &mut sink)
         }
     }
+}
+
+/// Runs the stages as they are, with as little between as can be.
+fn plain(
+    group: &Group,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    mut sink: Sink,
+) -> Result<(), GroupError> {
+    let Some(file) = parts.only_file() else {
+        return in_one_piece(&group.serial, context, parts.rest(), &mut sink);
+    };
+    let mut stdin = Stdio::from(file.try_clone()?);
+    let mut started = Vec::new();
+    for (index, command) in group.serial.iter().enumerate() {
+        let is_last = index + 1 == group.serial.len();
+        let pipe = if is_last { None } else { Some(io::pipe()?) };
+        let (next, writer) = pipe.unzip();
+        let stdout = match writer {
+            Some(writer) => writer.into(),
+            None => sink.file()?.into(),
+        };
+        let life = Life::Long;
+        let pid = context.launcher.start(command, stdin, stdout, Stdio::inherit(), life)?;
+        started.push((pid, command));
+        stdin = next.map_or_else(Stdio::null, Stdio::from);
+    }
+    drop((stdin, sink));
+    for (pid, command) in started {
+        let reaped = context.launcher.wait(pid)?;
+        context.tally.used(command.stage, reaped.usage.cpu());
+        context.tally.status(command, reaped.status);
+    }
+    Ok(())
 }
 
 /// Whether the commands accept their arguments: over nothing they end well.

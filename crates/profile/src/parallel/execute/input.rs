@@ -167,6 +167,40 @@ impl<'a> Parts<'a> {
         Ok(state.ended.then_some(state.buffer.len() as u64))
     }
 
+    /// Some records from the middle of files, or from the beginning of a stream.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(super) fn sample(&self, bytes: usize) -> io::Result<Vec<u8>> {
+        let mut sample = match &self.source {
+            Source::Files { size, .. } => {
+                let middle = (size / 2).saturating_sub(bytes as u64 / 2);
+                let sample = self.read_range(middle..(middle + bytes as u64).min(*size))?;
+                let start = cut::first(&self.cut, &sample).filter(|_| middle > 0).unwrap_or(0);
+                sample[start..].to_vec()
+            }
+            Source::Stream(_) => {
+                let mut state = self.lock();
+                self.fill(&mut state, bytes)?;
+                state.buffer[..bytes.min(state.buffer.len())].to_vec()
+            }
+        };
+        let last = memchr::memrchr(self.cut.records.separator(), &sample);
+        sample.truncate(last.map_or(sample.len(), |last| last + 1));
+        Ok(sample)
+    }
+
+    /// The one file that all of it is.
+    pub(super) fn only_file(&self) -> Option<&File> {
+        match &self.source {
+            Source::Files { slices, .. } => match slices.as_slice() {
+                [slice] => Some(&slice.file),
+                _ => None,
+            },
+            Source::Stream(_) => None,
+        }
+    }
+
     /// Whether there was nothing to take.
     pub(super) fn none_was_taken(&self) -> bool {
         self.lock().next == 0

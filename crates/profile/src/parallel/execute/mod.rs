@@ -12,6 +12,7 @@ mod merge;
 mod numbers;
 mod order;
 mod ordered;
+mod pilot;
 mod sequence;
 mod sink;
 mod size;

@@ -25,6 +25,11 @@ impl Sink {
         self.skipped = self.written;
     }
 
+    /// Where it goes.
+    pub(super) fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
     /// Bytes that were written.
     pub(super) fn written(&self) -> u64 {
         self.written

@@ -17,6 +17,7 @@ pub struct Tally {
     stages: Mutex<BTreeMap<usize, StageTally>>,
     instances: AtomicU64,
     missing: Mutex<Vec<String>>,
+    plain: Mutex<Vec<String>>,
 }
 
 /// Figures of one stage.
@@ -84,6 +85,14 @@ impl Tally {
     /// Files that were not there, with the reasons.
     pub fn missing_files(&self) -> Vec<String> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A group runs plain, since parts would not be faster.
+    pub(super) fn left_plain(&self, group: &Group) {
+        let stages: Vec<String> =
+            group.serial.iter().map(|command| (command.stage + 1).to_string()).collect();
+        let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
+        plain.push(format!("stages {}: parts would not be faster", stages.join(", ")));
     }
 
     /// What a command would have done is done, without it.
