@@ -2,6 +2,7 @@
 
 use contend_record::lab::RunRecord;
 use contend_record::pipe::PipeRecord;
+use contend_record::run;
 use schemars::Schema;
 
 /// The schema of `contend.pipe/1`, as committed in `schemas/`.
@@ -20,6 +21,14 @@ pub fn lab() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(RunRecord))
 }
 
+/// The schema of `contend.run/1`, as committed in `schemas/`.
+///
+/// # Errors
+/// As [`pipe`].
+pub fn run() -> serde_json::Result<String> {
+    indented(&schemars::schema_for!(run::RunRecord))
+}
+
 fn indented(schema: &Schema) -> serde_json::Result<String> {
     serde_json::to_string_pretty(schema).map(|text| text + "\n")
 }
@@ -29,7 +38,8 @@ mod tests {
     #[test]
     fn the_committed_schemas_are_those_of_the_types() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas");
-        for (name, current) in [("pipe", super::pipe()), ("lab", super::lab())] {
+        let schemas = [("pipe", super::pipe()), ("lab", super::lab()), ("run", super::run())];
+        for (name, current) in schemas {
             let path = format!("{folder}/contend.{name}-1.json");
             let committed = std::fs::read_to_string(path).unwrap_or_default();
             assert!(

@@ -63,6 +63,8 @@ pub enum Record {
     Pipe,
     /// What `contend lab run --json` writes.
     Lab,
+    /// What `contend run --json` writes.
+    Run,
 }
 
 /// An awk program of the lab.
