@@ -213,9 +213,10 @@ impl<'a> Sorter<'a> {
         let mut file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.rewind()?;
         self.spilled.push(file);
-        self.text.clear();
-        self.entries.clear();
-        self.table.clear();
+        // Memory that is kept would count as used, and every line would be too much.
+        self.text = Vec::new();
+        self.entries = Vec::new();
+        self.table = HashTable::new();
         Ok(())
     }
 
@@ -285,7 +286,7 @@ mod tests {
         let lines: Vec<u8> = (0..2000).flat_map(|n| format!("{n}\n").into_bytes()).collect();
         let kind = Kind { order: ORDER, equal: Equal::Kept };
         let (text, spilled) = sorted(&[lines], kind, 16 << 10);
-        assert!(text.is_empty() && spilled > 1, "{spilled}");
+        assert!(text.is_empty() && (2..10).contains(&spilled), "{spilled}");
     }
 
     fn text_of(lines: &[String]) -> String {
