@@ -192,6 +192,8 @@ pub enum Combine {
     Counts {
         /// The order is reversed.
         reverse: bool,
+        /// Where sorting keeps what does not fit into memory, if the pipeline says.
+        folder: Option<String>,
     },
     /// Numbers, which are added up, or of which the greatest counts.
     Numbers(Numbers),
@@ -212,6 +214,8 @@ pub struct Merge {
     pub lines: Option<LineOrder>,
     /// Only so many records of the beginning are wanted.
     pub first: Option<u64>,
+    /// Where sorting keeps what does not fit into memory, if the pipeline says.
+    pub folder: Option<String>,
 }
 
 /// An order of whole records: by their bytes, which are compared as numbers.

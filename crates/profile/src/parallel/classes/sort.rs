@@ -59,6 +59,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
             separator: records.separator(),
         }),
         first: None,
+        folder: folder(subject, &options),
     };
     let class = Combinable::ordered(each, Combine::Merge(merge));
     Ok(Class::Combinable(Combinable { any_order: total, ignores_order: total, ..class }))
@@ -78,6 +79,17 @@ fn merging(options: &Options) -> Vec<String> {
         }
     }
     arguments
+}
+
+/// Where it is told to keep what does not fit into memory. Of several folders, between which it
+/// would change, the first one.
+fn folder(subject: &Subject<'_>, options: &Options) -> Option<String> {
+    let variable = || {
+        let mut variables = subject.simple.variables.iter();
+        let (_, value) = variables.rfind(|(name, _)| name == "TMPDIR")?;
+        Some(value.text.as_str()).filter(|folder| !folder.is_empty())
+    };
+    options.values('T').next().or_else(variable).map(str::to_owned)
 }
 
 /// Whether it is `F[.C][OPTIONS][,F[.C][OPTIONS]]`.
@@ -131,6 +143,15 @@ mod tests {
         let Class::Combinable(german) = german else { panic!("{german:?}") };
         let Combine::Merge(merge) = &german.combine else { panic!("{german:?}") };
         assert!(merge.lines.is_none() && !german.any_order && german.each.may_fail);
+    }
+
+    #[test]
+    fn what_does_not_fit_into_memory_goes_where_the_user_says() {
+        let folder = |text: &str| merge(text).folder;
+        assert_eq!(folder("sort"), None);
+        assert_eq!(folder("sort -T /a --temporary-directory=/b").as_deref(), Some("/a"));
+        assert_eq!(folder("TMPDIR=/c sort").as_deref(), Some("/c"));
+        assert_eq!(folder("TMPDIR=/c sort -T/a").as_deref(), Some("/a"));
     }
 
     #[test]

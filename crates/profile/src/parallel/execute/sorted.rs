@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -29,25 +30,28 @@ pub(super) struct Task<'g> {
     kind: Kind,
     /// Only so many lines of the beginning are wanted.
     first: Option<u64>,
+    /// Where lines go that do not fit into memory, if the pipeline says.
+    folder: Option<&'g str>,
 }
 
 /// What a group is to do, if it ends with a sort by bytes.
 pub(super) fn task(group: &Group) -> Option<Task<'_>> {
-    let (kind, first) = match &group.combine {
+    let (kind, first, folder) = match &group.combine {
         Combine::Merge(merge) => {
             let order = merge.lines?;
             let equal = if order.unique { Equal::One } else { Equal::Kept };
-            (Kind { order, equal }, merge.first)
+            (Kind { order, equal }, merge.first, &merge.folder)
         }
-        Combine::Counts { reverse } => {
+        Combine::Counts { reverse, folder } => {
             let order =
                 LineOrder { numeric: false, reverse: *reverse, unique: false, separator: b'\n' };
-            (Kind { order, equal: Equal::Counted }, None)
+            (Kind { order, equal: Equal::Counted }, None, folder)
         }
         _ => return None,
     };
     let at = group.each.iter().rposition(|command| command.sorts)?;
-    Some(Task { before: &group.each[..at], sort: &group.each[at], kind, first })
+    let (before, sort) = (&group.each[..at], &group.each[at]);
+    Some(Task { before, sort, kind, first, folder: folder.as_deref() })
 }
 
 /// Sorts what the commands before the sort make of the input. `false` if all has to be done again.
@@ -121,7 +125,8 @@ fn fill(
     context: &Context<'_>,
     mut next: impl FnMut() -> io::Result<Option<Vec<u8>>>,
 ) -> Result<Sorted, GroupError> {
-    let mut sorter = Sorter::new(task.kind, context.sorting_bytes(), context.folder);
+    let folder = task.folder.map_or(context.folder, Path::new);
+    let mut sorter = Sorter::new(task.kind, context.sorting_bytes(), folder);
     if task.before.is_empty() {
         while let Some(bytes) = next()? {
             sorter.push(&bytes)?;

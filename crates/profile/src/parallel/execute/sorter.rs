@@ -202,6 +202,21 @@ impl<'a> Sorter<'a> {
 
     fn spill(&mut self) -> io::Result<()> {
         self.sort();
+        let file = self.write_run().map_err(|error| {
+            let folder = self.folder.display();
+            let message = format!("cannot keep sorted lines in {folder}: {error}");
+            io::Error::new(error.kind(), message)
+        })?;
+        self.spilled.push(file);
+        // Memory that is kept would count as used, and every line would be too much.
+        self.text = Vec::new();
+        self.entries = Vec::new();
+        self.table = HashTable::new();
+        Ok(())
+    }
+
+    /// Writes the lines to a file that has no name.
+    fn write_run(&self) -> io::Result<File> {
         let file = tempfile::tempfile_in(self.folder)?;
         let mut writer = BufWriter::with_capacity(256 << 10, file);
         let mut out = Vec::new();
@@ -212,12 +227,7 @@ impl<'a> Sorter<'a> {
         }
         let mut file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.rewind()?;
-        self.spilled.push(file);
-        // Memory that is kept would count as used, and every line would be too much.
-        self.text = Vec::new();
-        self.entries = Vec::new();
-        self.table = HashTable::new();
-        Ok(())
+        Ok(file)
     }
 
     /// All lines are there.
@@ -291,6 +301,16 @@ mod tests {
 
     fn text_of(lines: &[String]) -> String {
         lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
+    }
+
+    #[test]
+    fn a_folder_that_takes_nothing_is_named() {
+        let folder = Path::new("/proc/no-such-folder");
+        let kind = Kind { order: ORDER, equal: Equal::Kept };
+        let mut sorter = Sorter::new(kind, 1, folder);
+        let error = sorter.push(b"a\nb\n").expect_err("there is no such folder");
+        let text = error.to_string();
+        assert!(text.starts_with("cannot keep sorted lines in /proc/no-such-folder: "), "{text}");
     }
 
     proptest! {

@@ -239,7 +239,8 @@ impl Combining {
             ) => {
                 self.each.push(command.clone());
                 self.serial.push(command);
-                self.combine = Combine::Counts { reverse };
+                let folder = merge.folder.take();
+                self.combine = Combine::Counts { reverse, folder };
                 Some("lines of sorted parts are counted, and the counts are merged")
             }
             (Combine::Through(_), _) if merge.first.is_none() => {
