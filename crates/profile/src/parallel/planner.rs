@@ -42,6 +42,8 @@ pub struct Situation<'a> {
     pub annotations: &'a [Annotation],
     /// The size of standard input in bytes, if it is a regular file.
     pub input_bytes: Option<u64>,
+    /// Standard output is a terminal.
+    pub output_is_terminal: bool,
 }
 
 /// Makes a plan for these stages.
@@ -70,10 +72,31 @@ fn simples<'s>(stages: &'s [Simple], found: &'s Found) -> Vec<(usize, &'s Simple
 
 fn classified(simples: &[(usize, &Simple)], situation: &Situation<'_>) -> Vec<Class> {
     let environment = situation.environment;
-    simples
+    let mut classes: Vec<Class> = simples
         .iter()
         .map(|(_, simple)| classify(&Subject { simple, environment }, situation))
-        .collect()
+        .collect();
+    if situation.output_is_terminal {
+        leave_terminal_to_last(&mut classes);
+    }
+    classes
+}
+
+/// The last stage is the one whose output is the terminal, and only that one.
+fn leave_terminal_to_last(classes: &mut [Class]) {
+    let Some((last, before)) = classes.split_last_mut() else { return };
+    let heeds = match last {
+        Class::PerRecord(class) => class.heeds_terminal,
+        Class::Combinable(class) => class.each.heeds_terminal,
+        Class::Nothing | Class::Opaque(_) => false,
+    };
+    let writer = before.iter().rfind(|class| **class != Class::Nothing);
+    if heeds {
+        *last = Class::Opaque("its output is a terminal, for which it writes otherwise".into());
+    } else if *last == Class::Nothing && matches!(writer, Some(Class::Opaque(_))) {
+        let why = "the stage before it may write otherwise if its output is a terminal";
+        *last = Class::Opaque(why.into());
+    }
 }
 
 fn draft(
@@ -254,5 +277,37 @@ fn command(
         status: class.map_or(contend_record::run::StatusRule::Zero, |class| class.status),
         sorts: class.is_some() && simple.name() == "sort",
         input: simple.input.as_ref().map(|file| file.text.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::tests::simple;
+
+    /// The classes of these stages, first to last.
+    fn classes(stages: &[&str], output_is_terminal: bool) -> Vec<ClassName> {
+        let environment = Environment::for_tests("C");
+        let situation = Situation {
+            environment: &environment,
+            annotations: &[],
+            input_bytes: None,
+            output_is_terminal,
+        };
+        let stages: Vec<Simple> = stages.iter().map(|text| simple(text)).collect();
+        plan(&stages, &situation).stages.into_iter().map(|stage| stage.class).collect()
+    }
+
+    #[test]
+    fn what_heeds_a_terminal_runs_as_it_is_on_one() {
+        use ClassName::{LeftOut, Opaque, PerRecord};
+        let coloured = ["tr a b", "grep --color=auto x"];
+        assert_eq!(classes(&coloured, true), [PerRecord, Opaque]);
+        assert_eq!(classes(&coloured, false), [PerRecord, PerRecord]);
+        assert_eq!(classes(&["tr a b", "grep --color=never x"], true), [PerRecord, PerRecord]);
+        // Its output is a pipe.
+        assert_eq!(classes(&["grep --color=auto x", "cat"], true), [PerRecord, LeftOut]);
+        assert_eq!(classes(&["tr a b", "my-own", "cat"], true), [PerRecord, Opaque, Opaque]);
+        assert_eq!(classes(&["tr a b", "my-own", "cat"], false), [PerRecord, Opaque, LeftOut]);
     }
 }

@@ -1,7 +1,7 @@
 //! A pipeline of plain commands, which needs no shell.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -89,6 +89,7 @@ impl Direct {
                 .ok()
                 .filter(|_| is_file)
                 .and_then(|stat| u64::try_from(stat.st_size).ok()),
+            output_is_terminal: io::stdout().is_terminal(),
         };
         let plan = planner::plan(stages, &situation);
         let input_bytes = match &plan.source {
