@@ -224,15 +224,19 @@ fn store(given: StoreArgs) -> Result<PathBuf, UsageError> {
     if let Some(path) = given.store {
         return Ok(path);
     }
-    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let data = variable("XDG_DATA_HOME")
-        .or_else(|| variable("HOME").map(|home| home.join(".local/share")))
-        .ok_or_else(|| {
-            let message = "there is no place to keep runs, since neither XDG_DATA_HOME nor HOME is \
-                           set: give --store FILE or --no-store";
-            UsageError(message.to_owned())
-        })?;
+    let data = user_folder("XDG_DATA_HOME", ".local/share").ok_or_else(|| {
+        let message = "there is no place to keep runs, since neither XDG_DATA_HOME nor HOME is \
+                       set: give --store FILE or --no-store";
+        UsageError(message.to_owned())
+    })?;
     Ok(data.join("contend/contend.db"))
+}
+
+/// A folder of the XDG base directories: the one that the variable names, else the usual one in
+/// the home folder.
+fn user_folder(variable: &str, usual: &str) -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(usual)))
 }
 
 /// The store that the lab uses if it is not told another one, if there is a place for it.

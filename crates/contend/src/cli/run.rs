@@ -24,12 +24,23 @@ use clap::{Args, ValueEnum, ValueHint};
   contend run --map ./my-filter --stats './my-filter <big.txt | sort -u'
   contend run -f nightly.sh
 
+Configuration:
+  The file contend/run.toml in $XDG_CONFIG_HOME, else in ~/.config, names commands as --map does:
+
+    [[map]]
+    command = \"./my-filter --fast\"
+    records = \"lines\"
+
+  There may be several of these. Records are lines (if nothing is said), nul, csv or json, as for
+  --records. What --map says of the same command comes first.
+
 Exit status:
   The pipeline's own, as the shell would give it. 2 when the command line is wrong; 125 when
   contend itself fails. --check ends with 1 if the outputs differ.
 
 Environment:
   CONTEND_SHELL          The shell, if --shell does not say.
+  XDG_CONFIG_HOME        Where the configuration is, if not in ~/.config.
   TMPDIR                 Where sorting keeps what does not fit into memory.")]
 pub struct RunArgs {
     /// The pipeline, as one argument: quote it.
@@ -109,7 +120,7 @@ pub struct HowArgs {
     /// This command treats every record for itself; may be given several times.
     ///
     /// Stages that begin with these words are then run over parts. More such commands can be
-    /// named in the file contend/run.toml of the folder for configuration.
+    /// named in a configuration file: see the end of --help.
     #[arg(long, value_name = "COMMAND")]
     pub map: Vec<String>,
 

@@ -1,5 +1,7 @@
 //! Settings of `contend run`.
 
+mod file;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -170,5 +172,7 @@ fn annotations(commands: &[String], records: RecordsArg) -> Result<Vec<Annotatio
             UsageError(message)
         })
     };
-    commands.iter().map(read).collect()
+    let given = commands.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    // What the command line says of a command comes first.
+    Ok(given.into_iter().chain(file::annotations()?).collect())
 }

@@ -47,3 +47,31 @@ fn sorting_spills_where_the_user_says() {
     let remarks = text(&output.stderr);
     assert!(remarks.contains("cannot keep sorted lines in /proc/no-such-folder: "), "{remarks}");
 }
+
+#[test]
+fn commands_are_named_in_the_configuration_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("contend/run.toml");
+    std::fs::create_dir(folder.path().join("contend")).expect("room");
+    let explain = |arguments: &[&str]| {
+        let mut command = Command::new(contend());
+        command.args(["run", "--explain"]).args(arguments);
+        run(command.env("XDG_CONFIG_HOME", folder.path()), "")
+    };
+    let annotated = "[[map]]\ncommand = \"env cat\"\n";
+    std::fs::write(&file, annotated).expect("room");
+    let explained = text(&explain(&["env cat -u | env tac"]).stdout);
+    let [known, _, unknown, ..] = explained.lines().collect::<Vec<_>>()[1..] else {
+        panic!("{explained}")
+    };
+    assert!(known.contains("every record for itself"), "{explained}");
+    assert!(unknown.contains("runs alone"), "{explained}");
+    let explained = text(&explain(&["--map", "env tac", "env tac | env cat"]).stdout);
+    assert_eq!(explained.matches("every record for itself").count(), 2, "{explained}");
+    std::fs::write(&file, format!("{annotated}\nrecords = lines\n")).expect("room");
+    let output = explain(&["cat"]);
+    assert_status(&output, 2);
+    let error = text(&output.stderr);
+    assert!(error.contains("contend/run.toml, line 4: "), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+}

@@ -1,0 +1,107 @@
+//! The configuration file of `contend run`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use contend_profile::parallel::planner::Annotation;
+use contend_record::run::Records;
+use serde::Deserialize;
+
+use super::super::user_folder;
+use crate::exit::UsageError;
+
+/// What the file says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    #[serde(default)]
+    map: Vec<Entry>,
+}
+
+/// A command that treats every record for itself.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    command: toml::Spanned<String>,
+    #[serde(default = "lines")]
+    records: Records,
+}
+
+fn lines() -> Records {
+    Records::Lines
+}
+
+/// The commands that the user's file names; none if there is no file.
+///
+/// # Errors
+/// When it cannot be read, or says something else than it can.
+pub(super) fn annotations() -> Result<Vec<Annotation>, UsageError> {
+    let Some(path) = path() else { return Ok(Vec::new()) };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => read(&text, &path),
+        Err(error) if is_absent(&error) => Ok(Vec::new()),
+        Err(error) => Err(UsageError(format!("cannot read {}: {error}", path.display()))),
+    }
+}
+
+fn path() -> Option<PathBuf> {
+    user_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("contend/run.toml"))
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn read(text: &str, path: &Path) -> Result<Vec<Annotation>, UsageError> {
+    let wrong = |place: usize, what: &str| {
+        let line = 1 + text.bytes().take(place).filter(|&byte| byte == b'\n').count();
+        // What is wrong may be said in several lines.
+        let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
+        UsageError(format!("{}, line {line}: {what}", path.display()))
+    };
+    let configuration: Configuration = toml::from_str(text)
+        .map_err(|error| wrong(error.span().map_or(0, |span| span.start), error.message()))?;
+    let annotation = |entry: Entry| {
+        let command = entry.command.get_ref();
+        Annotation::read(command, entry.records).ok_or_else(|| {
+            let what = format!("`{command}` is no command of plain words");
+            wrong(entry.command.span().start, &what)
+        })
+    };
+    configuration.map.into_iter().map(annotation).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<Annotation>, String> {
+        super::read(text, Path::new("run.toml")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn commands_are_read_with_their_records() {
+        let text = "[[map]]\ncommand = \"./own -x\"\n\n\
+                    [[map]]\ncommand = 'two'\nrecords = \"csv\" # quoted\n";
+        let own = Annotation { words: vec!["./own".into(), "-x".into()], records: Records::Lines };
+        let two = Annotation { words: vec!["two".into()], records: Records::Csv };
+        assert_eq!(read(text), Ok(vec![own, two]));
+        assert_eq!(read("# nothing\n"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        for (text, line, part) in [
+            ("[[map]]\ncommand = ./own\n", 2, ""),
+            ("\n[[map]]\nrecords = \"lines\"\n", 2, "command"),
+            ("[[map]]\ncommand = \"a\"\nrecords = \"words\"\n", 3, "words"),
+            ("[[map]]\ncommand = \"a\"\nrecord = \"nul\"\n", 3, "record"),
+            ("[[map]]\ncommand = \"a | b\"\n", 2, "`a | b` is no command of plain words"),
+            ("[[maps]]\n", 1, "maps"),
+        ] {
+            let error = read(text).expect_err("something is wrong");
+            assert!(error.starts_with(&format!("run.toml, line {line}: ")), "{text}: {error}");
+            assert!(error.contains(part) && !error.contains('\n'), "{text}: {error}");
+        }
+    }
+}
