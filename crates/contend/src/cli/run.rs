@@ -41,7 +41,8 @@ Exit status:
 Environment:
   CONTEND_SHELL          The shell, if --shell does not say.
   XDG_CONFIG_HOME        Where the configuration is, if not in ~/.config.
-  TMPDIR                 Where sorting keeps what does not fit into memory.")]
+  TMPDIR                 Where sorting keeps what does not fit into memory, and --check its
+                         input.")]
 pub struct RunArgs {
     /// The pipeline, as one argument: quote it.
     #[arg(value_name = "PIPELINE", required_unless_present = "file")]
@@ -63,6 +64,12 @@ pub struct RunArgs {
     pub explain: bool,
 
     /// Also run the original, and compare every byte of the outputs.
+    ///
+    /// The shell runs the pipeline as it stands, with the same standard input, and what it writes
+    /// to standard output and its exit status are compared; the output is printed once. If they
+    /// differ, a message says where, and the exit status is 1. An input that can be read only once
+    /// is kept in a file without a name in TMPDIR meanwhile; outputs are not kept. What changes
+    /// more than its output is refused.
     #[arg(long, conflicts_with_all = ["explain", "file"])]
     pub check: bool,
 

@@ -160,7 +160,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
 fn advice(args: AdviceArgs, parsed: &Parsed, setup: Option<&str>) -> Result<Advice, UsageError> {
     let questions = questions(&args.what_if, parsed.stages.len())?;
     if args.try_changes {
-        check_repeatable(parsed, setup).map_err(|error| UsageError(error.to_string()))?;
+        check_repeatable(parsed, setup).map_err(|why| UsageError(format!("--try {why}")))?;
     }
     let copies = match args.copies {
         // One alone beside them, so that it can be seen whether the ranking turns round.

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use contend_profile::parallel::planner::Annotation;
+use contend_profile::pipeline::parse::parse;
+use contend_profile::trial::repeatable::check_repeatable;
 use contend_record::run::Records;
 use contend_sys::cpu;
 use contend_sys::procfs::MemInfo;
@@ -91,6 +93,10 @@ pub fn run(args: RunArgs) -> Result<Run> {
     };
     if let What::Pipeline(text) = &what {
         super::pipe::check_text("the pipeline", text)?;
+    }
+    if let (true, What::Pipeline(text)) = (args.check, &what) {
+        let parsed = parse(text).map_err(|error| UsageError(error.to_string()))?;
+        check_repeatable(&parsed, None).map_err(|why| UsageError(format!("--check {why}")))?;
     }
     let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
     if json.as_ref().is_some_and(ReportFile::is_stdout) && !args.explain {

@@ -75,3 +75,77 @@ fn commands_are_named_in_the_configuration_file() {
     assert!(error.contains("contend/run.toml, line 4: "), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
 }
+
+/// `contend run --check` with this pipeline, on this input through a pipe.
+fn checked(pipeline: &str, input: &str) -> Output {
+    run(in_parts(&["--check", pipeline]).env("LC_ALL", "C"), input)
+}
+
+#[test]
+fn a_check_prints_the_output_once_and_says_that_it_is_the_same() {
+    let input = lines(100_000);
+    let output = checked("grep 7 | cut -d' ' -f1 | sort -n", &input);
+    assert_status(&output, 0);
+    let said = text(&output.stderr);
+    let start = format!("contend: the same: {} bytes, status 0; parallel ", output.stdout.len());
+    assert!(said.starts_with(&start) && said.lines().count() == 1, "{said}");
+    let wanted = input.lines().filter(|line| line.contains('7')).count();
+    assert_eq!(text(&output.stdout).lines().count(), wanted);
+    // Statuses other than 0 are compared too, and those who have enough early.
+    assert_status(&checked("grep nowhere", &input), 1);
+    let output = checked("tr a-z A-Z | head -n 1", &input);
+    assert_status(&output, 0);
+    assert_eq!(text(&output.stdout), "0 LINE\n");
+}
+
+#[test]
+fn a_check_reads_a_file_on_standard_input_twice() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("input");
+    let input = lines(50_000);
+    std::fs::write(&file, &input).expect("room");
+    let mut command = Command::new("sh");
+    // What was read before it stays read, and nothing is left after it.
+    let line = "{ head -c 7 >/dev/null; \"$0\" run -j 2 --part-size 64k --check \
+                'tr a-z A-Z | sort'; cat; } <\"$1\"";
+    let output = run(command.args(["-c", line, contend()]).arg(&file).env("LC_ALL", "C"), "");
+    assert_status(&output, 0);
+    assert!(text(&output.stderr).starts_with("contend: the same: "), "{output:?}");
+    assert_eq!(output.stdout.len(), input.len() - 7);
+}
+
+#[test]
+fn a_check_that_finds_a_difference_says_where() {
+    let input = lines(100_000);
+    // The records are not what it is told that they are: each part is numbered anew.
+    let arguments = ["--check", "--map", "nl", "nl"];
+    let output = run(&mut in_parts(&arguments), &input);
+    assert_status(&output, 1);
+    let said = text(&output.stderr);
+    assert!(
+        said.starts_with("contend: the outputs differ between bytes 65536 and 131072: "),
+        "{said}"
+    );
+    let original = run(&mut Command::new("nl"), &input);
+    assert_eq!(original.stdout[..65_536], output.stdout[..65_536]);
+}
+
+#[test]
+fn what_must_not_run_twice_is_not_checked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("copy");
+    let output = checked(&format!("tee {}", file.display()), "a\n");
+    assert_status(&output, 2);
+    let error = text(&output.stderr);
+    assert!(error.starts_with("contend: --check would run stage 1 "), "{error}");
+    assert!(!file.exists());
+}
+
+#[test]
+fn a_check_without_room_for_its_input_says_so() {
+    let mut command = in_parts(&["--check", "sort"]);
+    let output = run(command.env("TMPDIR", "/proc/no-such-folder"), "a\n");
+    assert_status(&output, 125);
+    let error = text(&output.stderr);
+    assert!(error.contains("cannot keep standard input in /proc/no-such-folder: "), "{error}");
+}

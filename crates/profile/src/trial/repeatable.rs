@@ -11,12 +11,12 @@ mod words;
 use crate::pipeline::parse::Parsed;
 use grammar::{command, program, stages};
 
-/// Why a pipeline is not run again and again.
+/// Why a pipeline is not run again. The option that would do so stands before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotRepeatable {
     /// A stage writes to a file.
     #[error(
-        "--try would run stage {stage} `{text}` again and again, and it writes to a file: leave \
+        "would run stage {stage} `{text}` again, and it writes to a file: leave \
          that out"
     )]
     Writes {
@@ -27,13 +27,13 @@ pub enum NotRepeatable {
     },
     /// The set-up may change something.
     #[error(
-        "--try would execute the --setup again and again, and it may change something: leave out \
+        "would execute the --setup again, and it may change something: leave out \
          what writes files or starts programs that do"
     )]
     SetUp,
     /// A stage's program may change something.
     #[error(
-        "--try would run stage {stage} `{text}` again and again, and {program} may change more \
+        "would run stage {stage} `{text}` again, and {program} may change more \
          than its output: leave the stage out"
     )]
     Changes {
@@ -46,7 +46,7 @@ pub enum NotRepeatable {
     },
     /// A stage cannot be read.
     #[error(
-        "--try would run stage {stage} `{text}` again and again, and it cannot be read far enough \
+        "would run stage {stage} `{text}` again, and it cannot be read far enough \
          to tell what it changes: write it more plainly"
     )]
     Unread {
@@ -57,7 +57,7 @@ pub enum NotRepeatable {
     },
     /// The set-up cannot be read.
     #[error(
-        "--try would execute the --setup again and again, and it cannot be read far enough to tell \
+        "would execute the --setup again, and it cannot be read far enough to tell \
          what it changes: write it more plainly"
     )]
     SetUpUnread,

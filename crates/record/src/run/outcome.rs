@@ -86,10 +86,15 @@ pub struct StageOutcome {
 pub struct Check {
     /// Every byte and the exit status are the same.
     pub same: bool,
-    /// Where the first byte differs, from 0; null if none does.
+    /// Where the first block of 65,536 bytes begins that differs, in bytes from 0; null if none
+    /// does.
     pub first_difference: Option<u64>,
+    /// Bytes that the run wrote to standard output.
+    pub bytes: u64,
+    /// Bytes that the original wrote.
+    pub original_bytes: u64,
     /// The original's exit status.
     pub exit_code: i32,
-    /// What the original took.
+    /// How long the original took.
     pub wall_seconds: f64,
 }

@@ -147,7 +147,7 @@ fn look(
     if !record.candidates.is_empty()
         && let Err(why) = check_repeatable(&settings.parsed, how.setup.as_deref())
     {
-        record.warnings.push(Warning::new(WarningId::NotRepeatable, why.to_string()));
+        record.warnings.push(Warning::new(WarningId::NotRepeatable, format!("--try {why}")));
     }
     Ok(())
 }

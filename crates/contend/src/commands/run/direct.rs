@@ -25,6 +25,7 @@ use contend_sys::{child, cpu};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 
+use super::check::{Captured, Check};
 use crate::exit::Exit;
 use crate::settings::{Run, RunHow};
 use crate::{host, output};
@@ -106,6 +107,7 @@ impl Direct {
     /// Runs it as is best, or says how.
     pub(super) fn run(mut self, text: &str, inverted: bool, settings: Run) -> Result<Exit> {
         let how = &settings.how;
+        let check = settings.check.then(|| Check::begin(&self.plan.source)).transpose()?;
         let mut decision = match how.part_bytes {
             Some(_) if self.plan.is_parallel() => {
                 let why = "the size of parts is given".to_owned();
@@ -133,7 +135,7 @@ impl Direct {
         if !decision.parallel {
             std::mem::swap(&mut self.plan, &mut self.plain);
         }
-        carry_out(&self.plan, prefix, inverted, record, settings)
+        carry_out(&self.plan, prefix, inverted, record, settings, check)
     }
 }
 
@@ -172,9 +174,11 @@ fn carry_out(
     inverted: bool,
     mut record: RunRecord,
     settings: Run,
+    check: Option<Check>,
 ) -> Result<Exit> {
     let how = settings.how;
     let signals = Signals::block().context("cannot receive signals")?;
+    let check = check.map(Check::capture).transpose()?;
     let launcher = Arc::new(Launcher::new(signals.mask_before(), sorting(&how, plan)));
     let tally = Arc::new(Tally::default());
     let begun = Instant::now();
@@ -215,9 +219,15 @@ fn carry_out(
     for missing in tally.missing_files() {
         output::error(&missing);
     }
+    let check = check.map(Captured::finish).transpose()?;
     let status = status(plan, &tally, how.pipefail, result)?;
     let status = if inverted { i32::from(status == 0) } else { status };
-    record.outcome = Some(outcome(&tally, begun.elapsed(), status));
+    let mut outcome = outcome(&tally, begun.elapsed(), status);
+    let mut exit = Exit::Pipeline(status);
+    if let Some(check) = check {
+        exit = check.compare(&how, &record, &mut outcome, &signals)?;
+    }
+    record.outcome = Some(outcome);
     if settings.stats {
         output::stderr(&render::run::statistics(&record, output::width()))?;
     }
@@ -225,7 +235,7 @@ fn carry_out(
         record.host = host::describe();
         file.write(&render::json::run(&record)?)?;
     }
-    Ok(Exit::Pipeline(status))
+    Ok(exit)
 }
 
 /// The status of all stages together, as the shell gives it.

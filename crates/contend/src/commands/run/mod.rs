@@ -1,5 +1,6 @@
 //! `contend run`: a pipeline over parts of its input.
 
+mod check;
 mod direct;
 mod shell;
 mod stages;

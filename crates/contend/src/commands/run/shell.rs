@@ -12,6 +12,7 @@ use contend_sys::spawn;
 
 use crate::cli::run::STAGES;
 use crate::exit::{Exit, UsageError};
+use crate::output;
 use crate::settings::{Run, RunHow, What};
 
 /// A longer text is no argument of a program any more, in bytes.
@@ -24,6 +25,9 @@ pub(super) fn pipeline(text: &str, why: &str, settings: Run) -> Result<Exit> {
     let rewritten = rewritten(text, &settings)?;
     if settings.explain {
         return explain(text, &rewritten, Some(why), settings);
+    }
+    if settings.check {
+        output::error(&format!("nothing to compare: a shell runs it, since {why}"));
     }
     let shell = settings.how.shell()?;
     become_shell(&shell, &settings.how, &rewritten.text, &[])

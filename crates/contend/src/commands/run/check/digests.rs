@@ -1,0 +1,83 @@
+//! Digests of what is written, block by block.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::LazyLock;
+
+/// How long a block is, in bytes.
+pub(super) const BLOCK: usize = 64 << 10;
+
+/// The key of this process: blocks that differ have the same digest once in 2⁶⁴ times, whatever
+/// is in them.
+static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// An output, as digests of its blocks.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Digests {
+    blocks: Vec<u64>,
+    /// The beginning of a block that is not full.
+    unfinished: Vec<u8>,
+}
+
+impl Digests {
+    /// Adds what comes next.
+    pub(super) fn add(&mut self, mut bytes: &[u8]) {
+        while self.unfinished.len() + bytes.len() >= BLOCK {
+            let (now, later) = bytes.split_at(BLOCK - self.unfinished.len());
+            if self.unfinished.is_empty() {
+                self.blocks.push(KEY.hash_one(now));
+            } else {
+                self.unfinished.extend_from_slice(now);
+                self.blocks.push(KEY.hash_one(self.unfinished.as_slice()));
+                self.unfinished.clear();
+            }
+            bytes = later;
+        }
+        self.unfinished.extend_from_slice(bytes);
+    }
+
+    /// How much was added, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.blocks.len() * BLOCK + self.unfinished.len()) as u64
+    }
+
+    /// Where the first block begins that differs, in bytes.
+    pub(super) fn first_difference(&self, other: &Self) -> Option<u64> {
+        let both = self.blocks.iter().zip(&other.blocks);
+        let equal = both.take_while(|(one, other)| one == other).count();
+        let is_all = equal == self.blocks.len()
+            && equal == other.blocks.len()
+            && self.unfinished == other.unfinished;
+        (!is_all).then_some((equal * BLOCK) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digests(text: &[u8], piece: usize) -> Digests {
+        let mut digests = Digests::default();
+        text.chunks(piece).for_each(|piece| digests.add(piece));
+        digests
+    }
+
+    #[test]
+    fn the_first_block_that_differs_is_found_however_it_was_written() {
+        let text: Vec<u8> =
+            (0..3 * BLOCK + 17).map(|n| u8::try_from(n % 251).unwrap_or(0)).collect();
+        let all = digests(&text, text.len());
+        assert_eq!(all.bytes(), text.len() as u64);
+        for piece in [1000, BLOCK, BLOCK + 1, 2 * BLOCK] {
+            assert_eq!(all.first_difference(&digests(&text, piece)), None);
+        }
+        for (place, block) in [(0, 0), (BLOCK - 1, 0), (BLOCK, 1), (3 * BLOCK + 16, 3)] {
+            let mut other = text.clone();
+            other[place] ^= 1;
+            let found = all.first_difference(&digests(&other, 999));
+            assert_eq!(found, Some((block * BLOCK) as u64));
+        }
+        let shorter = digests(&text[..2 * BLOCK], 999);
+        assert_eq!(all.first_difference(&shorter), Some(2 * BLOCK as u64));
+        assert_eq!(shorter.first_difference(&all), Some(2 * BLOCK as u64));
+    }
+}
