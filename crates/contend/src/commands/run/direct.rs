@@ -21,9 +21,9 @@ use contend_record::run::{
 };
 use contend_report::render;
 use contend_sys::interrupt::Signals;
-use contend_sys::{child, cpu};
+use contend_sys::{child, cpu, inherited};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::FileType;
+use rustix::fs::{Access, FileType, access};
 
 use super::check::{Captured, Check};
 use crate::exit::Exit;
@@ -69,10 +69,18 @@ impl Direct {
             let name = name.to_string_lossy().into_owned();
             return Err(format!("`{name}` is set, so that names may be functions of the shell"));
         }
+        if let Some(fd) = (0..3).find(|&fd| !inherited::was_open(fd)) {
+            return Err(format!("file descriptor {fd} is closed"));
+        }
         for stage in stages {
             let name = &stage.program.text;
             if in_path(name).is_none() {
                 return Err(format!("`{name}` is not found"));
+            }
+            if let Some(file) = &stage.input
+                && access(&file.text, Access::READ_OK).is_err()
+            {
+                return Err(format!("`{}` cannot be read", file.text));
             }
             debug_assert!(!text::is_built_in(stage.name()), "text::read refuses these");
         }
