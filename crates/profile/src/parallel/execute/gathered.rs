@@ -119,7 +119,7 @@ pub(super) fn run<'scope, 'env>(
         .enumerate()
         .map(|(index, share)| {
             let (sender, receiver) = mpsc::channel();
-            let work = Work { group, context, parts, always: index == 0 };
+            let work = Work { group, context, parts, always: index == 0, is_rest: false };
             scope.spawn(move || work.run(share, &sender));
             receiver
         })
@@ -140,7 +140,7 @@ pub(super) fn run<'scope, 'env>(
     }
     if parts.has_rest() {
         let (sender, receiver) = mpsc::channel();
-        let work = Work { group, context, parts, always: true };
+        let work = Work { group, context, parts, always: true, is_rest: true };
         scope.spawn(move || work.run_rest(parts.rest(), &sender));
         let rest = receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
         outputs.extend(rest?);
@@ -156,6 +156,9 @@ struct Work<'env> {
     parts: &'env Parts<'env>,
     /// It starts its commands even if there is nothing to read.
     always: bool,
+    /// It reads all that is left, as the plain pipeline would: what its commands say is said, and
+    /// if they fail, what they wrote until then counts.
+    is_rest: bool,
 }
 
 impl Work<'_> {
@@ -187,7 +190,8 @@ impl Work<'_> {
             fed.map(|(mut instance, early)| {
                 let stdout = Cursor::new(early).chain(instance.hand_over()?);
                 // What the last one writes counts only if what it read was all.
-                if !instance.first_end_well(self.first_commands())? {
+                let well = instance.first_end_well(self.first_commands())?;
+                if !well && !self.is_rest {
                     return Err(io::Error::other(Failed(instance.end()?)));
                 }
                 Ok((instance, Output { stdout, ended, checked: false }))
@@ -197,9 +201,10 @@ impl Work<'_> {
         match instance {
             Ok(Some((instance, output))) => {
                 let _ = handed_over.send(Ok(Some(output))); // who asked may have given up
-                let end = instance.end();
-                if let Ok(ended) = &end {
+                let mut end = instance.end();
+                if let Ok(ended) = &mut end {
                     self.context.tally.ended(&self.group.each, ended);
+                    ended.well |= self.is_rest;
                 }
                 let _ = sender.send(end);
             }
@@ -222,7 +227,11 @@ impl Work<'_> {
         &self,
         mut next: impl FnMut() -> io::Result<Taken>,
     ) -> io::Result<Option<(Instance<'_>, Vec<u8>)>> {
-        let start = || Instance::start(self.context.launcher, &self.group.each, Life::Long);
+        let launcher = self.context.launcher;
+        let start = || match self.is_rest {
+            true => Instance::start_aloud(launcher, &self.group.each),
+            false => Instance::start(launcher, &self.group.each, Life::Long),
+        };
         let mut instance = if self.always { Some(start()?) } else { None };
         let mut early = Vec::new();
         let mut keep = |bytes: &[u8]| {

@@ -9,7 +9,7 @@ use std::thread;
 use contend_record::run::{Combine, Command, Group, LineOrder};
 
 use super::input::{Part, Parts, Rest, Taken};
-use super::instance::{BLOCK, Instance, Life, Take};
+use super::instance::{BLOCK, Ended, Instance, Life, Take};
 use super::merge::merge;
 use super::order::{Equal, Kind};
 use super::sequence::{Joint, Sequence, Stopped};
@@ -93,7 +93,8 @@ pub(super) fn run(
 /// Sorts some of the parts.
 fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<Sorted, GroupError> {
     let piece = context.part_bytes.unwrap_or(PIECE);
-    fill(task, context, || match parts.take(piece)? {
+    let start = || Instance::start(context.launcher, task.before, Life::Long);
+    fill(task, context, start, || match parts.take(piece)? {
         Taken::Unfit => {
             if parts.can_be_read_again() {
                 parts.stop();
@@ -103,53 +104,60 @@ fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<S
         Taken::Part(part) => Ok(Some(part.bytes)),
         Taken::End => Ok(None),
     })
+    .and_then(|(sorted, ended)| match ended {
+        Some(ended) if !ended.well => Err(GroupError::Failed(Box::new(ended))),
+        _ => Ok(sorted),
+    })
     .inspect_err(|_| parts.stop())
 }
 
-/// Sorts all that is left.
+/// Sorts all that is left. The commands do what they would do in the plain pipeline: what they
+/// say is said, and if they fail, what they wrote until then is sorted.
 fn gather_rest(
     task: &Task<'_>,
     context: &Context<'_>,
     mut rest: Rest<'_>,
 ) -> Result<Sorted, GroupError> {
-    fill(task, context, || {
+    let start = || Instance::start_aloud(context.launcher, task.before);
+    let filled = fill(task, context, start, || {
         let mut bytes = vec![0; BLOCK];
         let read = io::Read::read(&mut rest, &mut bytes)?;
         bytes.truncate(read);
         Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
-    })
+    });
+    filled.map(|(sorted, _)| sorted)
 }
 
-fn fill(
+/// Sorts what the commands before the sort make of these pieces, and tells how they ended.
+fn fill<'l>(
     task: &Task<'_>,
     context: &Context<'_>,
+    start: impl Fn() -> io::Result<Instance<'l>>,
     mut next: impl FnMut() -> io::Result<Option<Vec<u8>>>,
-) -> Result<Sorted, GroupError> {
+) -> Result<(Sorted, Option<Ended>), GroupError> {
     let folder = task.folder.map_or(context.folder, Path::new);
     let mut sorter = Sorter::new(task.kind, context.sorting_bytes(), folder);
     if task.before.is_empty() {
         while let Some(bytes) = next()? {
             sorter.push(&bytes)?;
         }
-        return Ok(sorter.finish()?);
+        return Ok((sorter.finish()?, None));
     }
     let mut instance = None;
     while let Some(bytes) = next()? {
         let instance = match &mut instance {
             Some(instance) => instance,
-            none => none.insert(Instance::start(context.launcher, task.before, Life::Long)?),
+            none => none.insert(start()?),
         };
         instance.feed(&bytes, &mut |bytes: &[u8]| sorter.push(bytes).map(|()| true))?;
     }
+    let mut ended = None;
     if let Some(mut instance) = instance {
         instance.drain(&mut |bytes: &[u8]| sorter.push(bytes).map(|()| true))?;
-        let ended = instance.end()?;
-        context.tally.ended(task.before, &ended);
-        if !ended.well {
-            return Err(GroupError::Failed(Box::new(ended)));
-        }
+        let ended = ended.insert(instance.end()?);
+        context.tally.ended(task.before, ended);
     }
-    Ok(sorter.finish()?)
+    Ok((sorter.finish()?, ended))
 }
 
 /// Merges what is on disk, or of which only the beginning is wanted.
