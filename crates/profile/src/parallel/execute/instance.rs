@@ -277,7 +277,11 @@ impl<'a> Instance<'a> {
     /// Ends its input and gives its output away; waits for nothing.
     pub(super) fn hand_over(&mut self) -> io::Result<File> {
         self.stdin = None;
-        let stdout = self.stdout.take().ok_or(io::ErrorKind::NotConnected)?;
+        let Some(stdout) = self.stdout.take() else {
+            // It is over already: perhaps the last command failed, which its end will tell.
+            let (nothing, _) = io::pipe()?;
+            return Ok(File::from(OwnedFd::from(nothing)));
+        };
         rustix::io::ioctl_fionbio(&stdout, false)?;
         Ok(stdout)
     }
