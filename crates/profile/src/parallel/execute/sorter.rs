@@ -50,6 +50,14 @@ pub(super) struct Sorter<'a> {
     spilled: Vec<File>,
 }
 
+/// What does not fit into memory has no place on disk either.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write what is being sorted to {folder} (TMPDIR can name another folder)")]
+struct NoRoom {
+    folder: String,
+    source: io::Error,
+}
+
 /// Lines in their order.
 #[derive(Debug)]
 pub(super) struct Sorted {
@@ -202,20 +210,18 @@ impl<'a> Sorter<'a> {
 
     fn spill(&mut self) -> io::Result<()> {
         self.sort();
-        let file = self.write_run().map_err(|error| {
-            let folder = self.folder.display();
-            let message = format!("cannot keep sorted lines in {folder}: {error}");
-            io::Error::new(error.kind(), message)
+        let file = self.write_run().map_err(|source| {
+            io::Error::other(NoRoom { folder: self.folder.display().to_string(), source })
         })?;
         self.spilled.push(file);
-        // Memory that is kept would count as used, and every line would be too much.
+        // Cleared, they would keep all their memory, and the next line would be too much.
         self.text = Vec::new();
         self.entries = Vec::new();
         self.table = HashTable::new();
         Ok(())
     }
 
-    /// Writes the lines to a file that has no name.
+    /// Writes the lines to a file without a name, which is gone as soon as nobody uses it.
     fn write_run(&self) -> io::Result<File> {
         let file = tempfile::tempfile_in(self.folder)?;
         let mut writer = BufWriter::with_capacity(256 << 10, file);
@@ -310,7 +316,7 @@ mod tests {
         let mut sorter = Sorter::new(kind, 1, folder);
         let error = sorter.push(b"a\nb\n").expect_err("there is no such folder");
         let text = error.to_string();
-        assert!(text.starts_with("cannot keep sorted lines in /proc/no-such-folder: "), "{text}");
+        assert!(text.contains("/proc/no-such-folder"), "{text}");
     }
 
     proptest! {
