@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::process::Stdio;
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use contend_record::run::{Combine, Command, Group, Merge};
@@ -38,13 +39,28 @@ pub(super) fn run(
     output: File,
 ) -> Result<(), GroupError> {
     let parts = Parts::new(context.launcher, input, &group.cut, &group.guard);
-    let mut sink = Sink::new(output);
+    let sink = Sink::new(output);
+    let reader_left = sink.reader_left();
+    run_into(group, context, &parts, sink)?;
+    if reader_left.load(Ordering::Relaxed) {
+        context.tally.cut_off(group);
+    }
+    Ok(())
+}
+
+/// The same, without a look at what became of its reader.
+fn run_into(
+    group: &Group,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    mut sink: Sink,
+) -> Result<(), GroupError> {
     if context.part_bytes.is_none() {
         let short = parts.short_stream(SHORT)?;
         let is_worth = |bytes| estimate::expect(&group.serial, bytes, context.jobs).is_worth_it();
-        if !short.is_none_or(is_worth) || !pilot::is_worth_it(group, context, &parts)? {
+        if !short.is_none_or(is_worth) || !pilot::is_worth_it(group, context, parts)? {
             context.tally.left_plain(group);
-            return plain(group, context, &parts, sink);
+            return plain(group, context, parts, sink);
         }
     }
     let is_ordered = match &group.combine {
@@ -59,19 +75,19 @@ pub(super) fn run(
     let sorting = sorted::task(group).filter(|_| group.any_order);
     let in_parts = match &group.combine {
         _ if let Some(task) = &sorting => {
-            if sorted::run(task, context, &parts, &mut sink)? {
+            if sorted::run(task, context, parts, &mut sink)? {
                 None
             } else {
                 Some(sink)
             }
         }
-        Combine::Concatenate | Combine::Adjoin { .. } => in_order(group, context, &parts, sink)?,
+        Combine::Concatenate | Combine::Adjoin { .. } => in_order(group, context, parts, sink)?,
         Combine::Through(command) if !group.any_order => {
-            through(group, command, context, &parts, sink)?
+            through(group, command, context, parts, sink)?
         }
         Combine::Totals(_) if !parts.can_be_read_again() => Some(sink),
         _ if !group.any_order && !parts.can_be_read_again() => Some(sink),
-        _ => match gather(group, context, &parts, &mut sink) {
+        _ => match gather(group, context, parts, &mut sink) {
             Ok(true) => None,
             Ok(false) => Some(sink),
             Err(GroupError::Failed(_) | GroupError::Inexact) if parts.can_be_read_again() => {

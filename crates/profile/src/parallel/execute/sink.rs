@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::instance::Take;
 
@@ -13,11 +15,18 @@ pub(super) struct Sink {
     written: u64,
     /// Bytes that are written already and come again.
     skipped: u64,
+    /// Whoever read it has gone.
+    left: Arc<AtomicBool>,
 }
 
 impl Sink {
     pub(super) fn new(file: File) -> Self {
-        Self { file, written: 0, skipped: 0 }
+        Self { file, written: 0, skipped: 0, left: Arc::default() }
+    }
+
+    /// Becomes true when whoever reads it has gone.
+    pub(super) fn reader_left(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.left)
     }
 
     /// Everything comes again from the beginning.
@@ -47,7 +56,10 @@ impl Take for Sink {
                 Ok(true)
             }
             // Its reader has gone, which is the reader's choice.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.left.store(true, Ordering::Relaxed);
+                Ok(false)
+            }
             Err(error) => Err(error),
         }
     }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use contend_record::run::{Command, Group, StatusRule};
+use contend_sys::Signal;
 use contend_sys::child::ExitStatus;
 
 use super::instance::Ended;
@@ -98,6 +99,16 @@ impl Tally {
     /// What a command would have done is done, without it.
     pub(super) fn done_here(&self, command: &Command) {
         self.status(command, ExitStatus::Exited(0));
+    }
+
+    /// Whoever read what the group wrote has gone, which ends the last stage as it would any
+    /// writer to a pipe.
+    pub(super) fn cut_off(&self, group: &Group) {
+        let Some(command) = group.serial.last() else { return };
+        let mut stages = self.lock();
+        let stage = stages.entry(command.stage).or_default();
+        stage.has_ended = true;
+        stage.status = ExitStatus::Signaled(Signal::PIPE.as_raw()).shell_code();
     }
 
     /// The stages of a group will all run once more.
