@@ -10,6 +10,7 @@ mod json;
 mod lab;
 mod lab_pipeline;
 mod rewrites;
+mod run;
 mod run_options;
 mod semantics;
 mod signals;

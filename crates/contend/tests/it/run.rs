@@ -1,0 +1,205 @@
+//! `contend run` does what bash does, and what happens where neither can go on.
+
+mod disk;
+mod ends;
+mod random;
+mod reasons;
+mod same;
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+use fastrand::Rng;
+use tempfile::TempDir;
+
+use crate::support::contend;
+
+/// The file that pipelines read.
+const INPUT: &str = "in";
+/// Another one, in order.
+const OTHER: &str = "other";
+const OTHER_TEXT: &str = "\n-3\n42\n7\nError\na\naa\nb\nend\nfoo\nfoo bar\nthe\nx,y,z\n";
+
+/// What standard input is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Input {
+    File,
+    Pipe,
+    Nothing,
+    Closed,
+}
+
+/// What came of a pipeline.
+#[derive(PartialEq, Eq)]
+struct Done {
+    stdout: Vec<u8>,
+    /// Words in order: stages speak at the same time, some of them piece by piece.
+    stderr: Vec<String>,
+    status: i32,
+}
+
+/// Where and how a pipeline is run.
+struct Place<'a> {
+    folder: &'a Path,
+    input: Input,
+    locale: &'a str,
+}
+
+/// A folder with the files that pipelines read.
+fn folder(input: &[u8]) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join(INPUT), input).expect("room");
+    std::fs::write(folder.path().join(OTHER), OTHER_TEXT).expect("room");
+    folder
+}
+
+/// Bash runs it.
+fn bash(pipeline: &str) -> Command {
+    let mut command = Command::new("bash");
+    command.args(["-c", pipeline]);
+    command
+}
+
+/// contend runs it.
+fn contend_run(options: &[&str], pipeline: &str) -> Command {
+    let mut command = Command::new(contend());
+    command.arg("run").args(options).arg(pipeline);
+    command
+}
+
+impl Place<'_> {
+    /// Runs a command to its end.
+    fn run(&self, command: Command) -> Done {
+        let mut command = if self.input == Input::Closed { closed(&command) } else { command };
+        let file = || File::open(self.folder.join(INPUT)).expect("it is there");
+        command.stdin(match self.input {
+            Input::File => file().into(),
+            Input::Pipe => Stdio::piped(),
+            Input::Nothing | Input::Closed => Stdio::null(),
+        });
+        command.current_dir(self.folder).env("LC_ALL", self.locale);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = child.expect("it starts");
+        let stdin = child.stdin.take();
+        let output = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let Some(mut stdin) = stdin else { return Ok(0) };
+                std::io::copy(&mut file(), &mut stdin) // it need not read it
+            });
+            child.wait_with_output().expect("it ends")
+        });
+        let said = String::from_utf8_lossy(&output.stderr);
+        // What bash says of the processes of a pipeline after one of them was killed.
+        let of_jobs = |line: &str| line.contains(" Killed ") || line.contains(" Done ");
+        let said = said.lines().filter(|line| !of_jobs(line));
+        let mut stderr: Vec<_> = said.flat_map(str::split_whitespace).map(str::to_owned).collect();
+        stderr.sort();
+        Done { stdout: output.stdout, stderr, status: code(output.status) }
+    }
+
+    /// In what contend, with these options, differs from bash, if it does.
+    fn difference(&self, options: &[&str], pipeline: &str) -> Option<String> {
+        let expected = self.run(bash(pipeline));
+        let found = self.run(contend_run(options, pipeline));
+        (expected != found).then(|| {
+            format!(
+                "{pipeline}\n  {options:?}, {:?} in {}\n  bash:    {expected:?}\n  contend: {found:?}",
+                self.input, self.locale
+            )
+        })
+    }
+}
+
+/// The same command without standard input.
+fn closed(command: &Command) -> Command {
+    let mut without = Command::new("sh");
+    without.args(["-c", "exec \"$0\" \"$@\" <&-"]).arg(command.get_program());
+    without.args(command.get_args());
+    without
+}
+
+/// The status as a shell shows it.
+fn code(status: ExitStatus) -> i32 {
+    status.code().or(status.signal().map(|signal| 128 + signal)).expect("it ended")
+}
+
+impl std::fmt::Debug for Done {
+    /// The beginning of its output is enough.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = &self.stdout[..self.stdout.len().min(100)];
+        write!(
+            formatter,
+            "status {}, {} bytes with the sum {:x}: {}, said {}",
+            self.status,
+            self.stdout.len(),
+            self.stdout.iter().fold(7_u64, |sum, &byte| sum.wrapping_mul(31) + u64::from(byte)),
+            shown.escape_ascii(),
+            self.stderr.join(" ")
+        )
+    }
+}
+
+/// Nothing of these is to differ.
+fn none(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+const WORDS: &[&str] = &[
+    "a",
+    "b",
+    "the",
+    "The",
+    "foo",
+    "bar",
+    "foo bar",
+    "x,y,z",
+    "7",
+    "42",
+    "-3",
+    "1.50",
+    "Error",
+    "error",
+    "end",
+    "abc",
+    "aa",
+    "k=v",
+    "a:b:c",
+    "é",
+    "日本語",
+    "",
+];
+
+/// So many bytes of lines of words, some of them equal.
+fn words(bytes: usize) -> Vec<u8> {
+    let mut random = Rng::with_seed(5);
+    let mut text = Vec::with_capacity(bytes + 100);
+    let mut line = String::new();
+    while text.len() < bytes {
+        if random.u8(..3) > 0 {
+            let count = random.usize(..7);
+            let words: Vec<_> = (0..count).map(|_| WORDS[random.usize(..WORDS.len())]).collect();
+            line = words.join(" ");
+        }
+        writeln!(text, "{line}").expect("memory");
+    }
+    text
+}
+
+/// Lines with NUL, CR and what is not UTF-8, a long one and a last one without its end.
+fn awkward(bytes: usize) -> Vec<u8> {
+    let mut random = Rng::with_seed(6);
+    let pieces: [&[u8]; 8] =
+        [b"\0", b"\r\n", b"\xff", b"\xc3", b"\n\n", b"a\x80b", b"\t \t", b"foo"];
+    let mut text = Vec::new();
+    for line in words(bytes).split_inclusive(|&byte| byte == b'\n') {
+        let piece = pieces[random.usize(..pieces.len())];
+        text.extend_from_slice(if random.u8(..4) == 0 { piece } else { b"" });
+        text.extend_from_slice(line);
+    }
+    text.extend_from_slice(&b"long ".repeat(2000));
+    text.extend_from_slice(b"\nfoo and no end");
+    text
+}

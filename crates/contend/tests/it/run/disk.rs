@@ -1,0 +1,181 @@
+//! Sorting where what does not fit into memory has no place on disk either, as an ordinary user,
+//! and with one CPU.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use super::{INPUT, Input, Place, bash, code, contend_run, folder, none, words};
+use crate::support::{Public, as_nobody, contend, has, skip, text};
+
+/// So much input, in bytes, is more than these have memory for.
+const BYTES: usize = 12_000_000;
+const OPTIONS: &str = "run -j 2 --part-size 200k --memory 16M";
+/// What contend sorts itself, and what a `sort` of its own does.
+const SORTS: &[&str] = &["sort", "sort -u -r", "sed 's/a/b/' | sort", "sort -k2", "rev | sort -k2"];
+
+/// Lines that are all different.
+fn numbered(bytes: usize) -> Vec<u8> {
+    let numbers = (0..).flat_map(|number: u64| format!("{} word\n", number * 7919).into_bytes());
+    let mut text: Vec<u8> = numbers.take(bytes).collect();
+    text.push(b'\n');
+    text
+}
+
+/// It says why it cannot go on, tells by its status that it could not, and leaves nothing.
+fn failed_for_want_of_room(pipeline: &str, output: &Output, temporary: &Path, reason: &str) {
+    let error = text(&output.stderr);
+    assert!(error.contains(reason), "{pipeline}: {error}");
+    assert!(error.contains(temporary.to_str().expect("UTF-8")), "where? {pipeline}: {error}");
+    assert!(!output.status.success(), "{pipeline}: {error}");
+    assert!(output.stdout.is_empty(), "{pipeline}: what is sorted is all there or not");
+    let left = std::fs::read_dir(temporary).expect("a folder").count();
+    assert_eq!(left, 0, "{pipeline}");
+}
+
+/// Runs a pipeline with small files alone.
+fn with_small_files(signal: &str, pipeline: &str, stream: bool) -> (Output, tempfile::TempDir) {
+    let folder = folder(&numbered(BYTES));
+    std::fs::create_dir(folder.path().join("tmp")).expect("room");
+    let input = if stream { "cat in |" } else { "<in" };
+    let script = format!("{signal} ulimit -f 64; {input} '{}' {OPTIONS} \"$0\"", contend());
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, pipeline]).env("TMPDIR", folder.path().join("tmp"));
+    let output = command.env("LC_ALL", "C").current_dir(folder.path()).output();
+    (output.expect("sh"), folder)
+}
+
+#[test]
+fn where_files_must_be_small_sorting_fails_with_a_reason() {
+    for pipeline in SORTS {
+        for stream in [false, true] {
+            let (output, folder) = with_small_files("trap '' XFSZ;", pipeline, stream);
+            let temporary = folder.path().join("tmp");
+            failed_for_want_of_room(pipeline, &output, &temporary, "File too large");
+        }
+    }
+}
+
+/// As it ends any program that does not ask otherwise.
+#[test]
+fn the_signal_for_large_files_ends_it() {
+    for pipeline in ["sort", "sort -k2"] {
+        let (output, folder) = with_small_files("", pipeline, false);
+        assert_eq!((code(output.status), output.stdout.len()), (153, 0), "{pipeline}");
+        assert_eq!(folder.path().join("tmp").read_dir().expect("a folder").count(), 0);
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_told() {
+    let folder = folder(&numbered(BYTES));
+    let nowhere = folder.path().join("nowhere");
+    let input = || std::fs::File::open(folder.path().join(INPUT)).expect("there");
+    for pipeline in SORTS {
+        let mut command = contend_run(&["-j", "2", "--memory", "16M"], pipeline);
+        let output = command.env("TMPDIR", &nowhere).stdin(input()).output().expect("it starts");
+        let error = text(&output.stderr);
+        assert!(error.contains(nowhere.to_str().expect("UTF-8")), "{pipeline}: {error}");
+        assert!(!output.status.success() && output.stdout.is_empty(), "{pipeline}: {error}");
+    }
+    // Who needs none does not miss it.
+    let output = contend_run(&["-j", "2", "--part-size", "1k"], "sort | head -n 1")
+        .env("TMPDIR", &nowhere)
+        .stdin(Stdio::null())
+        .output()
+        .expect("it starts");
+    assert_eq!((text(&output.stderr), output.status.code()), (String::new(), Some(0)));
+}
+
+#[test]
+#[ignore = "needs the right to mount; .ci/run runs it where there is that right"]
+fn a_full_disk_is_told_and_nothing_is_left() {
+    let folder = folder(&numbered(BYTES));
+    let temporary = folder.path().join("tmp");
+    std::fs::create_dir(&temporary).expect("room");
+    for pipeline in SORTS {
+        // What is left is looked for where it was mounted.
+        let script = format!(
+            "mount -t tmpfs -o size=1m none tmp && {{ '{}' {OPTIONS} '{}' <in; status=$?; \
+             ls -A tmp; exit $status; }}",
+            contend(),
+            pipeline.replace('\'', "'\\''")
+        );
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &script]).env("TMPDIR", &temporary);
+        let output = command.current_dir(folder.path()).output().expect("util-linux");
+        failed_for_want_of_room(pipeline, &output, &temporary, "No space left on device");
+    }
+}
+
+#[test]
+fn what_is_spilled_is_sorted_all_the_same() {
+    if !has("bash") {
+        return skip("what_is_spilled_is_sorted_all_the_same", "there is no bash");
+    }
+    let folder = folder(&words(BYTES / 2));
+    let mut wrong = Vec::new();
+    for input in [Input::File, Input::Pipe] {
+        let place = Place { folder: folder.path(), input, locale: "C" };
+        for pipeline in ["sort", "sort | uniq -c", "sort -k2", "sort -s -n", "sort | head -n 9"] {
+            let options = ["-j", "3", "--memory", "16M", "--part-size", "300k"];
+            wrong.extend(place.difference(&options, pipeline));
+        }
+    }
+    none(&wrong);
+}
+
+#[test]
+fn an_ordinary_user_gets_the_same() {
+    let test = "an_ordinary_user_gets_the_same";
+    let public = Public::new();
+    let input = words(3_000_000);
+    std::fs::write(public.path().join(INPUT), &input).expect("room");
+    let place = folder(&input);
+    let place = Place { folder: place.path(), input: Input::Nothing, locale: "C" };
+    // One that may be executed but not read has no /proc of its own to use.
+    for (name, mode) in [("contend", 0o755), ("unreadable", 0o711)] {
+        let program = public.install(contend(), name, mode);
+        for pipeline in
+            ["cat in | sort", "sort -k2 in", "grep foo in | sort -k2 | uniq -c", "wc in"]
+        {
+            let Some(mut command) = as_nobody(test, &program) else { return };
+            command.args(["run", "-j", "3", "--part-size", "100k", pipeline]);
+            let command = command.env("LC_ALL", "C").env("TMPDIR", public.path());
+            let output = command.current_dir(public.path()).stdin(Stdio::null()).output();
+            let output = output.expect("it starts");
+            let expected = place.run(bash(pipeline));
+            let error = text(&output.stderr);
+            assert_eq!((error.as_str(), code(output.status)), ("", 0), "{name}: {pipeline}");
+            assert!(output.stdout == expected.stdout, "{name}: {pipeline}");
+        }
+    }
+}
+
+/// The first CPU that this process may use.
+fn some_cpu() -> Option<String> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    Some(list.trim().split(['-', ',']).next()?.to_owned())
+}
+
+#[test]
+fn on_one_cpu_it_runs_plain_unless_parts_are_asked_for() {
+    let test = "on_one_cpu_it_runs_plain_unless_parts_are_asked_for";
+    let (Some(cpu), true) = (some_cpu(), has("taskset")) else {
+        return skip(test, "there is no taskset");
+    };
+    let folder = folder(&words(2_000_000));
+    let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
+    let on_one = |options: &[&str], pipeline: &str| {
+        let mut command = Command::new("taskset");
+        command.args(["-c", &cpu, contend(), "run"]).args(options).arg(pipeline);
+        place.run(command)
+    };
+    let explained = text(&on_one(&["--explain"], "sed s/a/b/ | sort").stdout);
+    assert!(explained.contains("runs plain: there is one CPU to use"), "{explained}");
+    for pipeline in ["sed s/a/b/ | sort", "sort -k2", "sort | uniq -c", "grep foo | head -n 2"] {
+        let expected = place.run(bash(pipeline));
+        assert_eq!(on_one(&[], pipeline), expected, "{pipeline}");
+        assert_eq!(on_one(&["-j", "3", "--part-size", "90k"], pipeline), expected, "{pipeline}");
+    }
+}

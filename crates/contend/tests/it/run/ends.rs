@@ -1,0 +1,260 @@
+//! Ends before the end: signals, readers that have had enough, outputs that take nothing.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use contend_sys::{Pid, Signal};
+use rustix::process::kill_process;
+use tempfile::TempDir;
+
+use super::{Input, Place, bash, code, contend_run, folder, words};
+use crate::support::{has, skip, text};
+
+/// What a test's processes have in their environment, before a text of each run's own.
+const MARK: &str = "CONTEND_TEST_MARK";
+/// Parts of a few thousand lines, and so little memory that a megabyte is too much.
+const SMALL: &[&str] = &["-j", "3", "--part-size", "50k", "--memory", "16M"];
+/// What they are fed with before anything is done to them, in bytes.
+const FED: usize = 24_000_000;
+
+/// Command lines of the processes of a run.
+fn processes(mark: &str) -> Vec<String> {
+    let mark = format!("{MARK}={mark}");
+    let has_mark = |entry: &std::fs::DirEntry| {
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes())
+    };
+    std::fs::read_dir("/proc")
+        .expect("procfs")
+        .flatten()
+        .filter(has_mark)
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .collect()
+}
+
+/// Asks again and again until it is so; it is wrong if it does not become so at all.
+fn becomes(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..6000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what}: not in a minute");
+}
+
+/// What lies in the folder for temporary files.
+fn left_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// A run in the middle of its work, with more input to come.
+struct Running {
+    child: Child,
+    /// Held open: it cannot come to its end by itself.
+    _stdin: ChildStdin,
+    mark: String,
+    temporary: TempDir,
+}
+
+impl Running {
+    /// Starts one and feeds it.
+    fn start(mark: &str, pipeline: &str) -> Self {
+        let temporary = tempfile::tempdir().expect("a folder");
+        let mark = format!("{mark}-{}", std::process::id());
+        let mut child = contend_run(SMALL, pipeline)
+            .env(MARK, &mark)
+            .env("TMPDIR", temporary.path())
+            .env("LC_ALL", "C")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut stdin = child.stdin.take().expect("piped");
+        let text = words(1_000_000);
+        for _ in 0..FED / text.len() {
+            stdin.write_all(&text).expect("it reads");
+        }
+        Self { child, _stdin: stdin, mark, temporary }
+    }
+
+    /// Waits until a worker of this name runs.
+    fn with(mut self, program: &str) -> Self {
+        becomes(&format!("{program} runs in {}", self.mark), || {
+            let ended = self.child.try_wait().expect("it is ours");
+            assert_eq!(ended, None, "{}: {} ended", self.mark, program);
+            processes(&self.mark).iter().any(|line| line.starts_with(program))
+        });
+        self
+    }
+
+    /// Waits until something has been written to a temporary file.
+    fn spilled(self) -> Self {
+        becomes("it spills", || !left_in(self.temporary.path()).is_empty());
+        self
+    }
+
+    /// Sends a signal, and what was printed then; the signal is how it ended.
+    fn end_by(&mut self, signal: Signal) -> String {
+        kill_process(Pid::from_child(&self.child), signal).expect("it runs");
+        let status = self.child.wait().expect("it is ours");
+        assert_eq!(status.signal(), Some(signal.as_raw()), "{status:?}");
+        let mut said = String::new();
+        let mut stderr = self.child.stderr.take().expect("piped");
+        stderr.read_to_string(&mut said).expect("text");
+        said
+    }
+}
+
+/// Pipelines with workers that are not done yet, one of them, and whether it leaves files.
+const WORKING: &[(&str, &str, bool)] = &[
+    ("sed 's/a/b/g' | sort -k2", "sort", true),
+    ("sed 's/a/b/g' | sort -k2 | uniq -c | tail -n 3", "sed", true),
+    ("sed 's/a/b/g' | sort -u", "sed", false),
+    ("grep -v foo | wc -l", "wc", false),
+    ("sort -k2 | sed -n '$p'", "sort", true),
+    ("tr a b | awk '!seen[$0]++' | sort -k2", "awk", false),
+];
+
+#[test]
+fn of_a_killed_one_nothing_survives() {
+    for (number, &(pipeline, worker, spills)) in WORKING.iter().enumerate() {
+        let running = Running::start(&format!("kill{number}"), pipeline).with(worker);
+        let mut running = if spills { running.spilled() } else { running };
+        running.end_by(Signal::KILL);
+        becomes(&format!("{pipeline}: nothing runs"), || processes(&running.mark).is_empty());
+        // Each of them has removed its own.
+        assert_eq!(left_in(running.temporary.path()), [""; 0], "{pipeline}");
+    }
+}
+
+#[test]
+fn a_signal_ends_it_and_everything_with_it() {
+    let signals = [Signal::INT, Signal::TERM, Signal::HUP];
+    for (number, &(pipeline, worker, spills)) in WORKING.iter().enumerate() {
+        let running = Running::start(&format!("end{number}"), pipeline).with(worker);
+        let mut running = if spills { running.spilled() } else { running };
+        let said = running.end_by(signals[number % signals.len()]);
+        assert_eq!(said, "", "{pipeline}");
+        // When it has ended everything has.
+        assert_eq!(processes(&running.mark), [""; 0], "{pipeline}");
+        assert_eq!(left_in(running.temporary.path()), [""; 0], "{pipeline}");
+    }
+}
+
+#[test]
+fn a_signal_ends_what_runs_plain() {
+    for (number, pipeline) in ["sed -n 1p | cat -n", "tac | cat -n"].into_iter().enumerate() {
+        let mut running = Running::start(&format!("plain{number}"), pipeline).with("cat");
+        running.end_by(Signal::TERM);
+        assert_eq!(processes(&running.mark), [""; 0], "{pipeline}");
+    }
+}
+
+/// Endless input in standard input; what it does before it ends by itself.
+fn over_endless(command: &mut Command) -> (Vec<u8>, String, i32) {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    let output = std::thread::scope(|scope| {
+        let block = words(100_000);
+        scope.spawn(move || while stdin.write_all(&block).is_ok() {});
+        child.wait_with_output().expect("it ends")
+    });
+    (output.stdout, text(&output.stderr), code(output.status))
+}
+
+#[test]
+fn whoever_has_had_enough_ends_it() {
+    if !has("bash") {
+        return skip("whoever_has_had_enough_ends_it", "there is no bash");
+    }
+    for pipeline in [
+        "head -n 5",
+        "sed 's/a/b/' | head -n 1",
+        "grep foo | tr a-z A-Z | head -n 3 | sort",
+        "cut -c 1-3 | cat -n | head -n 2",
+        "yes | sed s/y/x/ | head -n 5",
+        "yes | grep y | head -n 100000 | sort -u",
+        "cat | sed 3q",
+        "sed 's/a/b/' | uniq -c | head -n 4",
+        "rev | head -c 100",
+        "awk '{ print $1 }' | grep -m 2 o",
+    ] {
+        let expected = over_endless(&mut bash(pipeline));
+        for options in [&["-j", "3"][..], &["-j", "3", "--part-size", "20k"]] {
+            let found = over_endless(&mut contend_run(options, pipeline));
+            assert_eq!(found, expected, "{pipeline} {options:?}");
+        }
+    }
+}
+
+/// A shell that looks at the status of one whose reader leaves after the first line.
+fn for_a_reader_that_leaves(run: &str) -> String {
+    let script = format!("{{ {run}; echo $? >&2; }} | head -n 1 >first; cat first");
+    let folder = folder(&words(4_000_000));
+    let output = bash(&script).current_dir(folder.path()).output().expect("bash");
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+#[test]
+fn a_reader_that_leaves_ends_it_by_sigpipe() {
+    if !has("bash") {
+        return skip("a_reader_that_leaves_ends_it_by_sigpipe", "there is no bash");
+    }
+    let contend = crate::support::contend();
+    for pipeline in ["sed s/a/b/ in", "cat in | sort", "sort -k2 in", "cat in | sort | uniq -c"] {
+        let expected = for_a_reader_that_leaves(&format!("bash -c '{pipeline}'"));
+        for options in ["-j 3", "-j 3 --part-size 100k"] {
+            let run = format!("{contend} run {options} '{pipeline}'");
+            assert_eq!(for_a_reader_that_leaves(&run), expected, "{run}");
+        }
+    }
+}
+
+#[test]
+fn an_output_that_takes_nothing_is_an_error() {
+    let folder = folder(&words(300_000));
+    for pipeline in ["sed s/a/b/", "sort", "sort -k2", "wc -l", "grep foo | sed -n 2p", "uniq -c"] {
+        for options in [&["-j", "3"][..], &["-j", "3", "--part-size", "20k"]] {
+            let full = File::options().write(true).open("/dev/full").expect("Linux");
+            let mut command = contend_run(options, pipeline);
+            command.stdin(File::open(folder.path().join("in")).expect("there"));
+            let output = command.stdout(full).output().expect("it starts");
+            let error = text(&output.stderr);
+            // GNU's do not always say which error it is.
+            let told = ["No space left on device", "write error"];
+            assert!(told.iter().any(|told| error.contains(told)), "{pipeline}: {error}");
+            assert!(!output.status.success(), "{pipeline} {options:?}");
+        }
+    }
+}
+
+#[test]
+fn closed_descriptors_are_the_pipeline_s_own() {
+    if !has("bash") {
+        return skip("closed_descriptors_are_the_pipeline_s_own", "there is no bash");
+    }
+    let folder = folder(&words(5_000));
+    let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
+    for pipeline in ["sed s/a/b/", "sort", "grep foo | wc -l", "sort missing"] {
+        for redirection in [">&-", "2>&-", "<&-", "<&- >&-", ">&- 2>&-"] {
+            let run =
+                |command: &str| place.run(bash(&format!("{command} '{pipeline}' {redirection}")));
+            let expected = run("bash -c");
+            let contend = crate::support::contend();
+            assert_eq!(
+                run(&format!("{contend} run -j 3 --part-size 300")),
+                expected,
+                "{pipeline} {redirection}"
+            );
+        }
+    }
+}

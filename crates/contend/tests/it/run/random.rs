@@ -1,0 +1,168 @@
+//! Random pipelines and inputs: what differs from bash is shrunk to a small pipeline and input.
+
+use std::process::Command;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
+
+use super::{Done, Input, Place, bash, contend_run, folder};
+use crate::support::{has, skip};
+
+/// Stages, those that are simplest to look at first.
+const STAGES: &[&str] = &[
+    "cat",
+    "wc -l",
+    "sort",
+    "uniq",
+    "rev",
+    "grep a",
+    "grep -v b",
+    "grep -c b",
+    "grep -a -o .",
+    "sed s/a/b/",
+    "sed -n /b/p",
+    "sed -n 2p",
+    "sed '$d'",
+    "sed p",
+    "tr ab ba",
+    "tr -d a",
+    "tr -s 'b\\n'",
+    "tr ' ' '\\n'",
+    "cut -c 2-",
+    "cut -d ' ' -f 1",
+    "awk '{ print $1 }'",
+    "awk '{ s += $1 } END { print s }'",
+    "awk 'NR % 2'",
+    "awk '!seen[$0]++'",
+    "sort -u",
+    "sort -r",
+    "sort -n",
+    "sort -s -k 1,1",
+    "sort -k 2",
+    "sort -u -k 2",
+    "sort -f",
+    "LC_ALL=C sort",
+    "uniq -c",
+    "uniq -d",
+    "uniq -i",
+    "wc",
+    "wc -m",
+    "wc -L",
+    "head -n 3",
+    "tail -n 2",
+    "tail -n +2",
+    "fold -w 2",
+    "expand",
+    "comm -12 - other",
+    "nl",
+    "tac",
+    "paste - -",
+    "cat in -",
+];
+/// What lines are made of.
+const PIECES: &[&[u8]] = &[
+    b"a",
+    b"b",
+    b"\n",
+    b" ",
+    b"1",
+    b"2.5",
+    b"aa",
+    b"B",
+    b"end",
+    b"\n\n",
+    b"\xc3\xa9",
+    b"\t",
+    b"\r\n",
+    b"\0",
+    b"\xff",
+];
+const CASES: u32 = 150;
+
+/// A pipeline, its input and how it is run.
+#[derive(Debug, Clone)]
+struct Case {
+    stages: Vec<&'static str>,
+    pieces: Vec<&'static [u8]>,
+    part: usize,
+    input: Input,
+    locale: &'static str,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    (
+        prop::collection::vec(select(STAGES), 1..5),
+        prop::collection::vec(select(PIECES), 0..120),
+        1_usize..40,
+        select(&[Input::Pipe, Input::File][..]),
+        select(&["C", "C.UTF-8"][..]),
+    )
+        .prop_map(|(stages, pieces, part, input, locale)| Case {
+            stages,
+            pieces,
+            part,
+            input,
+            locale,
+        })
+}
+
+/// In what this command for it differs from bash, if it does.
+fn difference(case: &Case, run: impl Fn(&[&str], &str) -> Command) -> Option<String> {
+    let input = case.pieces.concat();
+    let folder = folder(&input);
+    let place = Place { folder: folder.path(), input: case.input, locale: case.locale };
+    // Every part costs some processes.
+    let part = case.part.max(input.len() / 12).to_string();
+    let pipeline = case.stages.join(" | ");
+    let options = ["-j", "3", "--part-size", &part];
+    let [expected, found] = [bash(&pipeline), run(&options, &pipeline)].map(|it| place.run(it));
+    // How much of its input grep has looked at when it finds that it is no text differs from run
+    // to run.
+    if expected.stderr.iter().any(|line| line.contains("binary file matches")) {
+        return None;
+    }
+    let [expected, found] = [expected, found].map(without_line_numbers);
+    (expected != found).then(|| format!("bash: {expected:?}, contend: {found:?}"))
+}
+
+/// What `rev` says of what is no text names the line, which is another one in a part.
+fn without_line_numbers(mut done: Done) -> Done {
+    done.stderr.retain(|word| word.trim_end_matches(':').parse::<u64>().is_err());
+    done
+}
+
+/// Runs cases until one differs, and makes that one small; they are the same every time.
+fn smallest(
+    cases: u32,
+    run: impl Fn(&[&str], &str) -> Command + Copy,
+) -> Result<(), TestError<Case>> {
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    TestRunner::new_with_rng(config, random).run(&case(), |case| match difference(&case, run) {
+        Some(what) => Err(TestCaseError::fail(what)),
+        None => Ok(()),
+    })
+}
+
+#[test]
+fn random_pipelines_give_what_bash_gives() {
+    if !has("bash") {
+        return skip("random_pipelines_give_what_bash_gives", "there is no bash");
+    }
+    if let Err(error) = smallest(CASES, contend_run) {
+        panic!("{error}");
+    }
+}
+
+/// One that leaves lines as they are where `rev` turns them round.
+#[test]
+fn what_differs_is_made_small() {
+    if !has("bash") {
+        return skip("what_differs_is_made_small", "there is no bash");
+    }
+    let wrong = |_: &[&str], pipeline: &str| bash(&pipeline.replace("rev", "cat"));
+    let Err(TestError::Fail(_, small)) = smallest(CASES, wrong) else { panic!("it differs") };
+    assert_eq!(small.stages, ["rev"], "{small:?}");
+    assert!(small.pieces.len() <= 2, "{small:?}");
+}

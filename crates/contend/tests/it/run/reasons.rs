@@ -1,0 +1,142 @@
+//! Why stages are not parallel, and that they run all the same.
+
+use serde_json::Value;
+
+use super::{Input, Place, contend_run, folder, none, words};
+use crate::support::{has, skip, text};
+
+const BEFORE: &str = "what it makes of a byte depends on all that came before";
+
+/// Stages that need more than parts of their input, or of which too little is known, with the
+/// reason.
+const AWKWARD: &[(&str, &str)] = &[
+    ("sed -n 2p", "`2p` counts lines"),
+    ("sed =", "`=` prints line numbers"),
+    ("sed '$!d'", "`$!d` asks whether the line is the last"),
+    ("sed N", "`N` takes the next line"),
+    ("sed 3q", "`3q` counts lines"),
+    ("sed '/a/,/b/d'", "`/a/,/b/d` is a range of lines"),
+    ("sed x", "`x` keeps text from line to line"),
+    ("awk 'NR%2'", "`NR` counts lines"),
+    ("awk '!seen[$0]++'", "`seen` keeps its value from line to line"),
+    ("awk '/a/,/b/'", "`/a/,/b/` is a range of lines"),
+    ("awk '{ print last; last = $0 }'", "`last` keeps its value from line to line"),
+    ("nl", "it numbers the lines"),
+    ("tac", "it writes the lines of all its input from the last to the first"),
+    ("shuf -n 0", "it puts all its input into a random order"),
+    ("paste - -", "it joins lines, and where it begins a new one depends on all that came before"),
+    ("head -c 5", "it takes the first 5 bytes of all its input"),
+    ("head -n -1", "it leaves out the last 1 lines of all its input"),
+    ("tail -n +3", "it takes all its input from number 3 of the lines on"),
+    ("tail -c 5", "it takes the last 5 bytes of all its input"),
+    ("tee copy", "it writes its input to files"),
+    ("cat -n", "`-n` numbers the lines"),
+    ("sort -R", "`-R` puts all its input into a random order"),
+    ("sort -m", "`-m` merges files that are sorted already"),
+    ("sort -c", "it checks the order of all its input"),
+    ("sort -o copy", "`-o` writes to a file"),
+    ("uniq -d -f 1", "`-f` takes lines for equal that differ"),
+    ("grep -n o", "`-n` numbers the lines"),
+    ("grep -A1 o", "it writes lines around those that match"),
+    ("grep -q o", "`-q` ends at the first match"),
+    ("grep -b o", "`-b` counts the bytes before each line"),
+    ("split -n r/1/2", "it writes its input to files"),
+    ("md5sum", "it makes one sum of all its input"),
+    ("fmt", "it joins lines to paragraphs"),
+    ("xargs", "how many it runs together depends on all its input"),
+    ("jq -s -R length", "`-s` takes all its input for one value"),
+    ("od -c", "it numbers the bytes from the beginning of its input"),
+    ("gzip -n", BEFORE),
+    ("dd status=none", "it counts blocks from the beginning of its input"),
+    ("wc in", "it reads files that it names itself"),
+    ("diff - in", "it looks for the differences between whole files"),
+    ("iconv -f UTF-16 -t UTF-8", "`UTF-16` may depend on what came before"),
+    ("./my-filter", "nothing is known of `./my-filter`"),
+];
+
+/// Pipelines for the shell, with the reason.
+const FOR_SHELL: &[(&str, &str)] = &[
+    (
+        "sort | while read -r line; do echo \"$line\"; done",
+        "`while read -r line; do echo \"$line\"; done` is not a plain command",
+    ),
+    ("sort | read -r line", "`read` is built into the shell"),
+    ("sort | (cat; cat)", "`(cat; cat)` is not a plain command"),
+    ("sort | no-such-program", "`no-such-program` is not found"),
+    ("sort $OTHER", "`sort $OTHER` is not a plain command"),
+    ("sort i*", "`sort i*` is not a plain command"),
+    ("printf 'b\\na\\n' | sort", "`printf` is built into the shell"),
+];
+
+/// What `--explain` prints, as data.
+fn explained(place: &Place<'_>, pipeline: &str) -> Value {
+    let done = place.run(contend_run(&["-j", "2", "--explain", "--json", "-"], pipeline));
+    assert_eq!((done.status, done.stderr.as_slice()), (0, &[][..]), "{pipeline}");
+    serde_json::from_slice(&done.stdout).expect("JSON")
+}
+
+/// A folder with a filter that nobody knows.
+fn folder_with_filter() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder(&words(30_000));
+    let filter = folder.path().join("my-filter");
+    std::fs::write(&filter, "#!/bin/sh\ntr a-c d-f\n").expect("room");
+    std::fs::set_permissions(&filter, PermissionsExt::from_mode(0o755)).expect("own file");
+    folder
+}
+
+#[test]
+fn awkward_stages_are_explained_and_run_as_in_bash() {
+    let test = "awkward_stages_are_explained_and_run_as_in_bash";
+    if let Some(missing) = ["bash", "gawk", "jq"].into_iter().find(|program| !has(program)) {
+        return skip(test, &format!("there is no {missing}"));
+    }
+    let folder = folder_with_filter();
+    let place = Place { folder: folder.path(), input: Input::Pipe, locale: "C.UTF-8" };
+    let mut wrong = Vec::new();
+    for &(stage, why) in AWKWARD {
+        // What comes before it and after it is parallel.
+        let pipeline = format!("tr A-Z a-z | {stage} | cut -c 1-20");
+        let explained = explained(&place, &pipeline);
+        let [before, it, after] = [0, 1, 2].map(|index| &explained["plan"]["stages"][index]);
+        assert_eq!((&it["class"], &it["why"]), (&"opaque".into(), &why.into()), "{stage}");
+        assert_eq!([&before["class"], &after["class"]], ["per-record"; 2], "{stage}");
+        // A random order is the same only once it is sorted.
+        let pipeline = if stage == "sort -R" { pipeline + " | sort" } else { pipeline };
+        wrong.extend(place.difference(&["-j", "3", "--part-size", "3k"], &pipeline));
+        wrong.extend(place.difference(&[], &pipeline));
+    }
+    none(&wrong);
+}
+
+#[test]
+fn what_needs_a_shell_is_explained_and_run_as_in_bash() {
+    if !has("bash") {
+        return skip("what_needs_a_shell_is_explained_and_run_as_in_bash", "there is no bash");
+    }
+    let folder = folder_with_filter();
+    let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
+    let mut wrong = Vec::new();
+    for &(pipeline, why) in FOR_SHELL {
+        let explained = explained(&place, pipeline);
+        assert_eq!(explained["decision"]["why"], why, "{pipeline}");
+        assert_eq!(explained["plan"], Value::Null, "{pipeline}");
+        wrong.extend(place.difference(&["-j", "3", "--part-size", "3k"], pipeline));
+    }
+    none(&wrong);
+}
+
+#[test]
+fn people_are_told_the_same() {
+    let folder = folder_with_filter();
+    let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
+    let done = place.run(contend_run(&["-j", "2", "--explain"], "tr A-Z a-z | sed -n 2p"));
+    let shown = text(&done.stdout);
+    assert!(shown.contains("parallel: it treats every record for itself"), "{shown}");
+    assert!(shown.contains("runs alone: `2p` counts lines"), "{shown}");
+    assert!(shown.contains("runs plain: "), "small as it is: {shown}");
+    // Of what is in parts anyway it says so.
+    let forced = ["-j", "2", "--part-size", "3k", "--explain"];
+    let shown = text(&place.run(contend_run(&forced, "tr A-Z a-z | sed -n 2p")).stdout);
+    assert!(shown.contains("runs parallel: the size of parts is given"), "{shown}");
+}

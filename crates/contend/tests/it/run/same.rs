@@ -1,0 +1,192 @@
+//! Bytes, status and standard error are bash's.
+
+use super::{Input, Place, awkward, folder, none, words};
+use crate::support::{has, skip};
+
+/// Pipelines that read standard input, or the files.
+const PIPELINES: &[&str] = &[
+    "cat in | grep foo | cut -d ' ' -f 2 | sort | uniq -c | sort -rn | head -n 5",
+    "tr A-Z a-z | tr -cs a-z '\\n' | sort | uniq -c | sort -k1,1nr -k2",
+    "grep -v the | sed 's/a/<&>/g' | rev",
+    "grep -c foo",
+    "grep -c nothing-of-this",
+    "grep nothing-of-this",
+    "! grep foo",
+    "! grep nothing-of-this",
+    "cat in other | grep -i error | sort -u",
+    "cat in in | wc",
+    "wc <in",
+    "sed s/a/b/ <in | sort <other | rev",
+    "sort <other | uniq -c",
+    "wc -l in",
+    "wc -m",
+    "sort",
+    "sort -u",
+    "sort -r in",
+    "sort -n",
+    "sort -k2",
+    "sort -k2,2 -k1,1n -s",
+    "sort -t, -k2 -u",
+    "LC_ALL=C sort -f | uniq -i",
+    "sort | uniq -d",
+    "sort | uniq -u | wc -l",
+    "sort | head -n 3",
+    "sort -k2 | head -n 3",
+    "sort -k2 | tail -n 3",
+    "uniq",
+    "uniq -c",
+    "uniq -c | sort -n | tail -n 4",
+    "head -n 7",
+    "head -n 0",
+    "head -n 1 in",
+    "tail -n 7",
+    "sed 's/foo/bar/' | head -n 3",
+    "grep foo | tail -n 2",
+    "awk '{ print $1 }' | sort | uniq -c",
+    "awk -F, 'NF > 1 { print $2 }'",
+    "awk '{ s += $1 } END { print s }'",
+    "awk 'END { print NR }'",
+    "cut -c 1-3 | sort -u | comm -12 - other",
+    "LC_ALL=C sort | LC_ALL=C join - other",
+    "sort -u | comm -23 - other",
+    "iconv -f UTF-8 -t UTF-16LE | wc -c",
+    "iconv -f LATIN1 -t UTF-8 | sort -u",
+    "tr -d '\\000' | fold -w 5 | sort | uniq -c",
+    "cat -A | col -bx | expand",
+    "jq -R . | jq -r .",
+    "xargs -d '\\n' -n 50 printf '%s\\n' | wc -l",
+    "sed -n 2p",
+    "tr A-Z a-z | sed -n 2p",
+    "sed 's/x/y/' | awk '!seen[$0]++' | sort",
+    "nl | tac | sed 's/^ *//' | head -n 2",
+    "cat in - | grep -v foo | md5sum",
+    "cat | cat | cat",
+    "tee copied | sort | cmp - in",
+    "grep foo | grep -v foo | sort",
+    "sort in - | uniq -c",
+    "sort -m other other",
+    "seq 2000 | sed 's/1/x/' | sort -r | head -n 3",
+    "LC_ALL=C grep -a o | LC_ALL=C tr a-z A-Z | LC_ALL=C sort -u",
+];
+
+/// Commands that fail, or say something.
+const FAILING: &[&str] = &[
+    "grep '['",
+    "grep foo | sed 's/x'",
+    "sort -k 0",
+    "sort --no-such-option | uniq",
+    "sed s/a/b/ | cut | sort",
+    "tr a | sort",
+    "sort missing",
+    "cat missing in | sort -u",
+    "cat in missing | grep -c foo",
+    "grep foo missing in",
+    "grep foo in missing | sort",
+    "sed s/a/b/ missing | sort",
+    "sort <missing",
+    "sort <missing | wc -l",
+    "cat in | sort <missing",
+    "cat . | sort",
+    "grep foo . | sort",
+    "sort .",
+    "wc .",
+    "sort | comm - missing",
+    "sort | join - missing",
+    "no-such-command",
+    "no-such-command | sort",
+    "sort | no-such-command",
+    "./in | sort",
+    "sort | ./in",
+    "awk '{ exit 3 }' | sort",
+    "sort | awk '{ exit 3 }'",
+    "awk 'BEGIN {' | sort",
+    "awk '{ print $1 / 0 }' | sort",
+    "jq . | sort",
+    "iconv -f UTF-16 -t UTF-8 | sort",
+    "iconv -f UTF-8 -t ASCII | wc -l",
+    "xargs -n 3 no-such-command",
+    "xargs -d '\\n' -n 9 false",
+    "sed s/a/b/ | head -n x",
+    "head -n 3 missing",
+    "sort -o in/x",
+    "sh -c 'kill -TERM $$' | sort",
+    "sort | sh -c 'cat; kill -KILL $$'",
+    "sort | sh -c 'exit 300'",
+    "uniq missing",
+];
+
+fn all_same(test: &str, pipelines: &[&str], input: &[u8], ways: &[(&[&str], &str, Input)]) {
+    if !has("bash") {
+        return skip(test, "there is no bash");
+    }
+    let folder = folder(input);
+    let folder = folder.path();
+    let mut wrong = Vec::new();
+    for pipeline in pipelines {
+        for &(options, locale, input) in ways {
+            let place = Place { folder, input, locale };
+            wrong.extend(place.difference(options, pipeline));
+        }
+    }
+    none(&wrong);
+}
+
+#[test]
+fn in_parts() {
+    let ways: [(&[&str], _, _); 2] = [
+        (&["-j", "3", "--part-size", "900"], "C.UTF-8", Input::File),
+        (&["-j", "3", "--part-size", "1700"], "C", Input::Pipe),
+    ];
+    all_same("in_parts", PIPELINES, &words(20_000), &ways);
+}
+
+#[test]
+fn awkward_lines_in_parts() {
+    let ways: [(&[&str], _, _); 2] = [
+        (&["-j", "3", "--part-size", "1100"], "C", Input::File),
+        (&["-j", "2", "--part-size", "2k"], "C.UTF-8", Input::Pipe),
+    ];
+    all_same("awkward_lines_in_parts", PIPELINES, &awkward(15_000), &ways);
+}
+
+#[test]
+fn as_contend_decides() {
+    let ways: [(&[&str], _, _); 2] =
+        [(&["-j", "3"], "C", Input::Pipe), (&["-j", "2"], "C.UTF-8", Input::File)];
+    let input = words(3_000_000);
+    all_same("as_contend_decides", PIPELINES, &input, &ways);
+}
+
+#[test]
+fn nothing_to_read() {
+    let forced: &[&str] = &["-j", "3", "--part-size", "100"];
+    let ways = [
+        (forced, "C", Input::Nothing),
+        (&[], "C.UTF-8", Input::Nothing),
+        (forced, "C.UTF-8", Input::Closed),
+        (&[], "C", Input::Closed),
+    ];
+    all_same("nothing_to_read", PIPELINES, b"", &ways);
+}
+
+#[test]
+fn failures() {
+    let forced: &[&str] = &["-j", "3", "--part-size", "700"];
+    let ways = [
+        (forced, "C", Input::File),
+        (forced, "C.UTF-8", Input::Pipe),
+        (&[], "C", Input::Pipe),
+        (forced, "C", Input::Nothing),
+    ];
+    all_same("failures", FAILING, &words(8_000), &ways);
+}
+
+/// What is said of awkward text: once for every part would be too often.
+#[test]
+fn failures_over_awkward_lines() {
+    let ways: [(&[&str], _, _); 2] = [
+        (&["-j", "3", "--part-size", "700"], "C.UTF-8", Input::File),
+        (&["-j", "3", "--part-size", "700"], "C", Input::Pipe),
+    ];
+    all_same("failures_over_awkward_lines", FAILING, &awkward(8_000), &ways);
+}
