@@ -22,14 +22,14 @@ const LONGEST_LINE: usize = 200;
 
 /// The shell runs a pipeline's text.
 pub(super) fn pipeline(text: &str, why: &str, settings: Run) -> Result<Exit> {
-    let rewritten = rewritten(text, &settings)?;
+    let shell = settings.how.shell()?;
+    let rewritten = rewritten(text, &shell, &settings)?;
     if settings.explain {
         return explain(text, &rewritten, Some(why), settings);
     }
     if settings.check {
         output::error(&format!("nothing to compare: a shell runs it, since {why}"));
     }
-    let shell = settings.how.shell()?;
     become_shell(&shell, &settings.how, &rewritten.text, &[])
 }
 
@@ -41,14 +41,14 @@ pub(super) fn script(settings: Run) -> Result<Exit> {
     let text = String::from_utf8(text).map_err(|_| {
         UsageError(format!("{} is not UTF-8: let the shell run it", path.display()))
     })?;
-    let rewritten = rewritten(&text, &settings)?;
-    if settings.explain {
-        return explain(&text, &rewritten, None, settings);
-    }
     let shell = match &settings.how.shell {
         Some(shell) => shell.clone(),
         None => named_shell(&text).map_or_else(|| settings.how.shell(), Ok)?,
     };
+    let rewritten = rewritten(&text, &shell, &settings)?;
+    if settings.explain {
+        return explain(&text, &rewritten, None, settings);
+    }
     if rewritten.text.len() > LONGEST || rewritten.taken.is_empty() {
         return become_shell_of(&shell, &path, &arguments);
     }
@@ -57,7 +57,7 @@ pub(super) fn script(settings: Run) -> Result<Exit> {
     become_shell(&shell, &settings.how, &rewritten.text, &words)
 }
 
-fn rewritten(text: &str, settings: &Run) -> Result<Rewritten> {
+fn rewritten(text: &str, shell: &str, settings: &Run) -> Result<Rewritten> {
     let own = std::env::current_exe().context("cannot find this program's own path")?;
     let own = own.to_str().context("the path of this program is not text")?;
     // Nobody writes this into a script.
@@ -68,6 +68,7 @@ fn rewritten(text: &str, settings: &Run) -> Result<Rewritten> {
         format!("--memory={}", how.memory),
         "--no-progress".to_owned(),
     ];
+    options.push(format!("--shell={shell}"));
     options.extend(how.part_bytes.map(|bytes| format!("--part-size={bytes}")));
     options.extend(settings.stats.then(|| "--stats".to_owned()));
     options.extend(how.pipefail.then(|| "--pipefail".to_owned()));

@@ -9,7 +9,7 @@ use contend_sys::spawn;
 
 use super::direct::Direct;
 use crate::exit::Exit;
-use crate::settings::{Run, Stages, What};
+use crate::settings::{Run, RunHow, Stages, What};
 
 /// The word that says that the next one is the file of a stage's standard input, behind the mark.
 const INPUT: &str = "<";
@@ -20,13 +20,15 @@ pub fn run(settings: Stages) -> Result<Exit> {
     let stages = split(words, mark);
     let simples: Option<Vec<Simple>> = stages.iter().map(simple).collect();
     let Some(simples) = simples.filter(|simples| !simples.is_empty()) else {
-        return by_shell(&stages);
+        return by_shell(&settings.how, &stages);
     };
     let json = settings.records_in.map(|folder| folder.join(std::process::id().to_string()));
     let json = json.as_deref().map(crate::output::ReportFile::prepare).transpose()?;
     let texts: Vec<String> = simples.iter().map(Simple::text).collect();
     let text = texts.join(" | ");
-    let Ok(direct) = Direct::new(&simples, &settings.how) else { return by_shell(&stages) };
+    let Ok(direct) = Direct::new(&simples, &settings.how) else {
+        return by_shell(&settings.how, &stages);
+    };
     let run = Run {
         what: What::Pipeline(text.clone()),
         how: settings.how,
@@ -93,7 +95,7 @@ fn simple(stage: &Stage) -> Option<Simple> {
 }
 
 /// Has a shell run the words as they are.
-fn by_shell(stages: &[Stage]) -> Result<Exit> {
+fn by_shell(how: &RunHow, stages: &[Stage]) -> Result<Exit> {
     if stages.is_empty() {
         bail!("no stage is given");
     }
@@ -118,10 +120,14 @@ fn by_shell(stages: &[Stage]) -> Result<Exit> {
         }
         script.push(texts.join(" "));
     }
-    let mut command = Command::new("sh");
-    command.arg("-c").arg(script.join(" | ")).arg("sh").args(arguments);
+    let shell = how.shell()?;
+    let mut command = Command::new(&shell);
+    if how.pipefail {
+        command.args(["-o", "pipefail"]);
+    }
+    command.arg("-c").arg(script.join(" | ")).arg(&shell).args(arguments);
     let error = spawn::become_command(&mut command);
-    Err(error).context("cannot start the shell sh")
+    Err(error).with_context(|| format!("cannot start the shell {shell}"))
 }
 
 #[cfg(test)]

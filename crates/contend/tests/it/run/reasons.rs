@@ -119,7 +119,8 @@ fn what_needs_a_shell_is_explained_and_run_as_in_bash() {
     let mut wrong = Vec::new();
     for &(pipeline, why) in FOR_SHELL {
         let explained = explained(&place, pipeline);
-        assert_eq!(explained["decision"]["why"], why, "{pipeline}");
+        let said = explained["decision"]["why"].as_str().unwrap_or_default();
+        assert!(said.contains(why), "{pipeline}: {said}");
         assert_eq!(explained["plan"], Value::Null, "{pipeline}");
         wrong.extend(place.difference(&["-j", "3", "--part-size", "3k"], pipeline));
     }
