@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use serde_json::Value;
+
 use crate::support::{contend, run, text};
 
 /// `contend run` with these arguments, over parts whatever they take.
@@ -148,4 +150,40 @@ fn a_check_without_room_for_its_input_says_so() {
     assert_status(&output, 125);
     let error = text(&output.stderr);
     assert!(error.contains("cannot keep standard input in /proc/no-such-folder: "), "{error}");
+}
+
+/// The record of a run over parts, which keeps to its schema.
+fn record(pipeline: &str, input: &str) -> Value {
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("record.json");
+    let mut command = in_parts(&["--json", json.to_str().expect("UTF-8"), pipeline]);
+    run(command.env("LC_ALL", "C"), input);
+    let record = std::fs::read_to_string(json).expect("a record");
+    let record: Value = serde_json::from_str(&record).expect("JSON");
+    let schema = include_str!("../../../../schemas/contend.run-1.json");
+    let schema: Value = serde_json::from_str(schema).expect("JSON");
+    jsonschema::validate(&schema, &record).expect("the record follows its schema");
+    record
+}
+
+#[test]
+fn the_record_says_what_was_read_and_in_how_many_parts() {
+    let input = lines(100_000);
+    let outcome = &record("tr a-z A-Z | sort | uniq -c | cat -n", &input)["outcome"];
+    assert_eq!(outcome["input_bytes"], input.len());
+    assert!(outcome["parts"].as_u64().expect("a count") > 10, "{outcome}");
+    assert_eq!(outcome["in_one_piece"], Value::Array(vec![]));
+    assert!(outcome["stages"][0]["cpu_seconds"].as_f64().expect("a time") > 0.0, "{outcome}");
+    // All is over before a second look, if there is a first.
+    let peak = outcome["peak_memory_bytes"].as_u64();
+    assert!(peak.is_none_or(|peak| peak > 100_000), "{outcome}");
+}
+
+#[test]
+fn the_record_says_why_something_was_done_in_one_piece() {
+    let input = format!("{}\0\n{}", lines(20_000), lines(20_000));
+    let outcome = &record("cat | grep 1 | tr a b", &input)["outcome"];
+    let why = "stages 2 to 3 in one piece: its input holds the byte 0x00, for which it matters";
+    assert_eq!(outcome["in_one_piece"][0], why, "{outcome}");
+    assert_eq!(outcome["input_bytes"], input.len());
 }

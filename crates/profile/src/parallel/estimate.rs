@@ -72,10 +72,9 @@ pub fn decide(plan: &Plan, input_bytes: Option<u64>, jobs: usize) -> Decision {
     let parallel = expected.is_worth_it();
     let verdict = if parallel { "" } else { "not " };
     let why = format!(
-        "{:.0} ms of CPU time are expected, which is {verdict}worth the {:.0} ms that it costs to \
-         work on parts",
-        expected.cpu * 1e3,
-        expected.cost * 1e3
+        "{} of CPU time are expected, which is {verdict}worth the {} that it costs to work on parts",
+        time(expected.cpu),
+        time(expected.cost)
     );
     Decision { parallel, why, input_bytes, expected_cpu_seconds: Some(expected.cpu) }
 }
@@ -134,6 +133,15 @@ pub fn expect(commands: &[Command], bytes: u64, jobs: usize) -> Expectation {
     let cpu = rates.sum::<f64>() * bytes as f64 * 1e-9;
     let cost = OVERHEAD + START * (commands.len() * jobs) as f64;
     Expectation { cpu, gain: cpu * (1.0 - 1.0 / jobs as f64), cost }
+}
+
+/// A time for people, of which no more is known than this.
+fn time(seconds: f64) -> String {
+    match seconds {
+        ..0.001 => "less than 1 ms".to_owned(),
+        ..1.0 => format!("{:.0} ms", seconds * 1e3),
+        _ => format!("{seconds:.1} s"),
+    }
 }
 
 #[cfg(test)]

@@ -58,9 +58,15 @@ pub struct Outcome {
     pub own_max_rss_bytes: u64,
     /// The most memory that one command used at one time, in bytes.
     pub command_max_rss_bytes: u64,
-    /// Bytes of the input that were handed out in parts.
+    /// The most memory that contend and the commands it had started used together at one time, in
+    /// bytes: a page that several share counts once (proportional set size), looked at every
+    /// 200 ms. Null if all was over before the first look, or the kernel does not tell.
+    pub peak_memory_bytes: Option<u64>,
+    /// Bytes that the first group of stages that runs over parts has read of its input.
     pub input_bytes: u64,
-    /// Why something had to be done in one piece after all, if it had.
+    /// How many parts of that input were handed out.
+    pub parts: u64,
+    /// Why groups had to be run in one piece after all, if any had.
     pub in_one_piece: Vec<String>,
     /// The stages, first to last.
     pub stages: Vec<StageOutcome>,

@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 
-use contend_record::run::{Class, Combine, Group, Plan, RunRecord, Source, Step};
+use contend_record::run::{Class, Combine, Group, Outcome, Plan, RunRecord, Source, Step};
 
-use super::layout::{BOLD, NARROWEST, dimmed, paragraph};
+use super::layout::{
+    BOLD, NARROWEST, aligned, cut, dimmed, paragraph, paragraph_after, plain_table, styled_lines,
+    wrapped,
+};
 use super::text::printable;
 use super::units::{bytes, counted, seconds};
 
@@ -17,22 +20,23 @@ pub fn explanation(record: &RunRecord, width: usize) -> String {
         out.push('\n');
         steps(&mut out, plan, record.jobs, width);
     }
-    let runs = if record.decision.parallel { "parallel" } else { "plain" };
-    let _ = write!(out, "{BOLD}runs {runs}:{BOLD:#} ");
-    super::layout::paragraph_after(&mut out, "runs plain: ".len(), &record.decision.why, width);
+    let runs = if record.decision.parallel { "runs parallel:" } else { "runs plain:" };
+    let _ = write!(out, "{BOLD}{runs}{BOLD:#} ");
+    paragraph_after(&mut out, runs.len() + 1, &record.decision.why, width);
     out
 }
 
 fn stages(out: &mut String, plan: &Plan, width: usize) {
     for (index, stage) in plan.stages.iter().enumerate() {
-        let _ = writeln!(out, "{BOLD}{}  {}{BOLD:#}", index + 1, printable(&stage.text));
+        let text = cut(&printable(&stage.text), width.saturating_sub(4));
+        let _ = writeln!(out, "{BOLD}{:<2} {text}{BOLD:#}", index + 1);
         let class = match stage.class {
             Class::PerRecord => "parallel",
             Class::Combinable => "parallel, then combined",
             Class::Opaque => "runs alone",
             Class::LeftOut => "left out",
         };
-        paragraph(out, "   ", &format!("{class}: {}", stage.why), width);
+        hanging(out, "   ", &format!("{class}: {}", stage.why), width);
     }
 }
 
@@ -42,12 +46,12 @@ fn steps(out: &mut String, plan: &Plan, jobs: usize, width: usize) {
         Source::Files(names) => names.join(", "),
         Source::Own => "what the first stage makes or opens".to_owned(),
     };
-    paragraph(out, "reads ", &source, width);
+    hanging(out, "reads ", &source, width);
     for step in &plan.steps {
         match step {
             Step::Serial(commands) => {
                 let texts: Vec<_> = commands.iter().map(|c| shown(c.stage, plan)).collect();
-                paragraph(out, "then  ", &format!("alone: {}", texts.join(" | ")), width);
+                hanging(out, "then  ", &format!("alone: {}", texts.join(" | ")), width);
             }
             Step::Parallel(group) => {
                 let combine = how(group, plan);
@@ -61,9 +65,18 @@ fn steps(out: &mut String, plan: &Plan, jobs: usize, width: usize) {
                     })
                     .collect();
                 let text = format!("{jobs} at a time: {}; {combine}", texts.join(" | "));
-                paragraph(out, "then  ", &text, width);
+                hanging(out, "then  ", &text, width);
             }
         }
+    }
+}
+
+/// Wrapped text after a mark, in a column of its own.
+fn hanging(out: &mut String, mark: &str, text: &str, width: usize) {
+    let indent = " ".repeat(mark.len());
+    let options = textwrap::Options::new(width).initial_indent(mark).subsequent_indent(&indent);
+    for line in wrapped(text, options) {
+        let _ = writeln!(out, "{line}");
     }
 }
 
@@ -89,38 +102,136 @@ pub fn statistics(record: &RunRecord, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
     let Some(outcome) = &record.outcome else { return out };
-    let runs = if record.decision.parallel { "parallel" } else { "plain" };
-    let cpu: f64 = outcome.stages.iter().map(|stage| stage.cpu_seconds).sum();
-    let mut headline = format!(
-        "{runs}, {} in {}; {} of CPU time in the stages, {} in contend",
-        bytes(outcome.input_bytes as f64),
-        seconds(outcome.wall_seconds),
-        seconds(cpu),
-        seconds(outcome.own_cpu_seconds),
-    );
-    if !record.decision.parallel {
-        headline = format!("{headline}; {}", record.decision.why);
-    }
-    paragraph(&mut out, "", &headline, width);
-    let plan = record.plan.iter().flat_map(|plan| &plan.stages);
-    for (stage, figures) in plan.zip(&outcome.stages) {
-        let line = format!(
-            "{}  {}: {} of CPU time, {}",
-            figures.index,
-            printable(&stage.text),
-            seconds(figures.cpu_seconds),
-            counted(figures.starts, "start"),
-        );
-        paragraph(&mut out, "", &line, width);
+    let name = if record.decision.parallel { "parallel:" } else { "plain:" };
+    let _ = write!(out, "{BOLD}{name}{BOLD:#} ");
+    let headline = headline(record, outcome);
+    paragraph_after(&mut out, name.len() + 1, &headline, width);
+    if let Some(plan) = &record.plan {
+        out.push_str(&stage_table(plan, outcome, record.decision.parallel, width));
     }
     for why in &outcome.in_one_piece {
         paragraph(&mut out, "- ", why, width);
     }
-    let memory = format!(
-        "contend used up to {}, a single command up to {}",
+    dimmed(&mut out, &resources(outcome), width);
+    out
+}
+
+fn headline(record: &RunRecord, outcome: &Outcome) -> String {
+    let wall = outcome.wall_seconds;
+    if !record.decision.parallel {
+        return format!("{}; {}", seconds(wall), record.decision.why);
+    }
+    format!(
+        "{} in {}, {}/s; {}, {} at a time",
+        bytes(outcome.input_bytes as f64),
+        seconds(wall),
+        bytes(outcome.input_bytes as f64 / wall.max(1e-6)),
+        counted(outcome.parts, "part"),
+        record.jobs,
+    )
+}
+
+fn resources(outcome: &Outcome) -> String {
+    let cpu: f64 = outcome.stages.iter().map(|stage| stage.cpu_seconds).sum();
+    let together = outcome
+        .peak_memory_bytes
+        .map_or_else(String::new, |peak| format!("up to {} together, ", bytes(peak as f64)));
+    format!(
+        "CPU time: {} in the stages, {} in contend; memory: {together}contend up to {}, one command \
+         up to {}",
+        seconds(cpu),
+        seconds(outcome.own_cpu_seconds),
         bytes(outcome.own_max_rss_bytes as f64),
         bytes(outcome.command_max_rss_bytes as f64),
-    );
-    dimmed(&mut out, &memory, width);
-    out
+    )
+}
+
+/// One line a stage. What was left out, or done by contend, has no figures.
+fn stage_table(plan: &Plan, outcome: &Outcome, parallel: bool, width: usize) -> String {
+    let mut table = plain_table();
+    let heading = ["#", "stage", "status", "CPU", "starts"];
+    let cells = heading.iter().enumerate().map(|(at, text)| aligned(at, (*text).to_owned()));
+    table.set_header(cells);
+    // The other columns with their gaps, and room for what is done elsewhere.
+    let room = width.saturating_sub(34);
+    for (index, stage) in plan.stages.iter().enumerate() {
+        let figures = outcome.stages.get(index).cloned().unwrap_or_default();
+        let [status, cpu, starts] = match stage.class {
+            Class::LeftOut if parallel => ["", "left out", ""].map(str::to_owned),
+            _ if figures.starts == 0 && parallel => ["", "in contend", ""].map(str::to_owned),
+            _ => [
+                figures.exit_code.to_string(),
+                seconds(figures.cpu_seconds),
+                figures.starts.to_string(),
+            ],
+        };
+        let text = cut(&printable(&stage.text), room);
+        let row = [(index + 1).to_string(), text, status, cpu, starts];
+        table.add_row(row.into_iter().enumerate().map(|(at, text)| aligned(at, text)));
+    }
+    styled_lines(table, None, width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contend_record::run::{Decision, Stage, StageOutcome};
+
+    fn stage(text: &str, class: Class) -> Stage {
+        let why = "its reason, which is long enough to need more than one line of a terminal";
+        Stage { text: text.to_owned(), class, why: why.to_owned() }
+    }
+
+    fn record() -> RunRecord {
+        let stages = vec![
+            stage("cat access.log", Class::LeftOut),
+            stage("sed 's/a long expression/that does not fit into 60 columns/'", Class::PerRecord),
+            stage("sort", Class::Combinable),
+        ];
+        let figures = StageOutcome { index: 2, exit_code: 0, cpu_seconds: 1.5, starts: 12 };
+        let outcome = Outcome {
+            wall_seconds: 2.0,
+            own_cpu_seconds: 0.25,
+            own_max_rss_bytes: 20_000_000,
+            command_max_rss_bytes: 3_000_000,
+            peak_memory_bytes: Some(22_000_000),
+            input_bytes: 100_000_000,
+            parts: 12,
+            in_one_piece: vec!["stages 2 to 3 in one piece: its input is not UTF-8".to_owned()],
+            stages: vec![StageOutcome::default(), figures],
+            ..Outcome::default()
+        };
+        let why = "much is expected, which is worth what it costs to work on parts".to_owned();
+        RunRecord {
+            plan: Some(Plan {
+                stages,
+                source: Source::Files(vec!["access.log".into()]),
+                steps: vec![],
+            }),
+            decision: Decision { parallel: true, why, ..Decision::default() },
+            jobs: 2,
+            outcome: Some(outcome),
+            ..RunRecord::default()
+        }
+    }
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    #[test]
+    fn statistics_say_what_was_done_where() {
+        insta::assert_snapshot!(plain(&statistics(&record(), 60)));
+    }
+
+    #[test]
+    fn an_explanation_keeps_within_its_columns() {
+        insta::assert_snapshot!(plain(&explanation(&record(), 60)));
+        for width in [60, 80, 120] {
+            for text in [explanation(&record(), width), statistics(&record(), width)] {
+                let text = plain(&text);
+                assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+            }
+        }
+    }
 }

@@ -134,7 +134,7 @@ impl Check {
 impl Input {
     /// Puts a pipe in the place of standard input, and keeps what goes through it.
     fn keep(stdin: File) -> Result<Self> {
-        let kept = tempfile::tempfile().map_err(cannot_keep)?;
+        let kept = tempfile::tempfile().map_err(|error| cannot_keep(&error))?;
         let (reader, writer) = pipe()?;
         dup2_stdin(&reader).context("cannot redirect standard input")?;
         Ok(Self::Kept(thread::spawn(move || keep(stdin, kept, writer))))
@@ -187,7 +187,7 @@ fn keep(mut from: File, mut kept: File, mut to: File) -> io::Result<Kept> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        kept.write_all(&block[..read]).map_err(cannot_keep)?;
+        kept.write_all(&block[..read]).map_err(|error| cannot_keep(&error))?;
         match to.write_all(&block[..read]) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
             written => written?,
@@ -196,7 +196,7 @@ fn keep(mut from: File, mut kept: File, mut to: File) -> io::Result<Kept> {
     Ok(Kept { file: kept, rest: Some(from) })
 }
 
-fn cannot_keep(error: io::Error) -> io::Error {
+fn cannot_keep(error: &io::Error) -> io::Error {
     let folder = std::env::temp_dir();
     let message = format!("--check cannot keep standard input in {}: {error}", folder.display());
     io::Error::new(error.kind(), message)

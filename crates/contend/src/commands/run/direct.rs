@@ -26,6 +26,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, FileType, access};
 
 use super::check::{Captured, Check};
+use super::watch::Watch;
 use crate::exit::Exit;
 use crate::settings::{Run, RunHow};
 use crate::{host, output};
@@ -189,6 +190,7 @@ fn carry_out(
     let check = check.map(Check::capture).transpose()?;
     let launcher = Arc::new(Launcher::new(signals.mask_before(), sorting(&how, plan)));
     let tally = Arc::new(Tally::default());
+    let mut watch = Watch::new(settings.stats || settings.json.is_some());
     let begun = Instant::now();
     let (sender, done) = mpsc::channel();
     let execution = {
@@ -212,6 +214,7 @@ fn carry_out(
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Err(mpsc::RecvTimeoutError::Disconnected) => break Ok(()),
         }
+        watch.look(&launcher);
         if signals.interrupted().is_some() {
             launcher.end_all();
             if let Ok(result) = done.recv_timeout(GRACE) {
@@ -221,6 +224,7 @@ fn carry_out(
             break done.recv_timeout(GRACE).unwrap_or(Ok(()));
         }
     };
+    let peak_memory_bytes = watch.finish();
     if let Some(signal) = signals.interrupted() {
         return Ok(Exit::Signal(signal));
     }
@@ -230,7 +234,8 @@ fn carry_out(
     let check = check.map(Captured::finish).transpose()?;
     let status = status(plan, &tally, how.pipefail, result)?;
     let status = if inverted { i32::from(status == 0) } else { status };
-    let mut outcome = outcome(&tally, begun.elapsed(), status);
+    let outcome = outcome(&tally, begun.elapsed(), status);
+    let mut outcome = Outcome { peak_memory_bytes, ..outcome };
     let mut exit = Exit::Pipeline(status);
     if let Some(check) = check {
         exit = check.compare(&how, &record, &mut outcome, &signals)?;
@@ -289,6 +294,9 @@ fn outcome(tally: &Tally, wall: Duration, exit_code: i32) -> Outcome {
         own_cpu_seconds: cpu::own_time().as_secs_f64(),
         own_max_rss_bytes: child::own_usage().max_rss,
         command_max_rss_bytes: child::children_usage().max_rss,
+        input_bytes: tally.bytes(),
+        parts: tally.parts(),
+        in_one_piece: tally.notes(),
         stages: stages.collect(),
         ..Outcome::default()
     }

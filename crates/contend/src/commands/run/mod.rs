@@ -4,6 +4,7 @@ mod check;
 mod direct;
 mod shell;
 mod stages;
+mod watch;
 
 use anyhow::Result;
 use contend_profile::parallel::text::{self, Reading};

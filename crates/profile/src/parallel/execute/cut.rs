@@ -128,6 +128,17 @@ pub(super) fn holds(guard: &Guard, records: Records, data: &[u8]) -> bool {
         }
 }
 
+/// What of it is not what its commands want, for people.
+pub(super) fn breach(guard: &Guard, data: &[u8]) -> String {
+    if let Some(byte) = data.iter().find(|&&byte| guard.without.contains(byte)) {
+        return format!("its input holds the byte {byte:#04x}, for which it matters");
+    }
+    if guard.utf8 && std::str::from_utf8(data).is_err() {
+        return "its input is not UTF-8 throughout".to_owned();
+    }
+    "the last record of its input has no end".to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

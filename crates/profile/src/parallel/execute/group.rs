@@ -38,7 +38,10 @@ pub(super) fn run(
     input: Input,
     output: File,
 ) -> Result<(), GroupError> {
-    let parts = Parts::new(context.launcher, input, &group.cut, &group.guard);
+    let mut parts = Parts::new(context.launcher, input, &group.cut, &group.guard);
+    if context.is_first {
+        parts = parts.counted(context.tally.input());
+    }
     let sink = Sink::new(output);
     let reader_left = sink.reader_left();
     run_into(group, context, &parts, sink)?;
@@ -59,7 +62,7 @@ fn run_into(
         let short = parts.short_stream(SHORT)?;
         let is_worth = |bytes| estimate::expect(&group.serial, bytes, context.jobs).is_worth_it();
         if !short.is_none_or(is_worth) || !pilot::is_worth_it(group, context, parts)? {
-            context.tally.left_plain(group);
+            context.tally.in_one_piece(group, "parts would not be faster");
             return plain(group, context, parts, sink);
         }
     }
@@ -70,6 +73,7 @@ fn run_into(
     };
     // Over a stream it has to be known before anything is read whether commands fail.
     if !is_ordered && !parts.can_be_read_again() && !accepts_its_commands(group, context)? {
+        context.tally.in_one_piece(group, "commands fail whatever they read");
         return in_one_piece(&group.serial, context, parts.rest(), &mut sink);
     }
     let sorting = sorted::task(group).filter(|_| group.any_order);
@@ -99,6 +103,7 @@ fn run_into(
     match in_parts {
         None => Ok(()),
         Some(mut sink) => {
+            note(group, context, &parts);
             sink.start_again();
             context.tally.start_again(group);
             in_one_piece(&group.serial, context, parts.rest(), &mut sink)
@@ -138,6 +143,26 @@ fn plain(
         context.tally.status(command, reaped.status);
     }
     Ok(())
+}
+
+/// Notes why what is left of a group is run in one piece.
+fn note(group: &Group, context: &Context<'_>, parts: &Parts<'_>) {
+    let again = parts.can_be_read_again();
+    let why = match (parts.refused(), &group.combine) {
+        (Some(why), _) => why,
+        (None, Combine::Totals(_)) if again => {
+            "commands failed over a part, or totals were rounded"
+        }
+        (None, Combine::Totals(_)) => "totals may be rounded, and its input comes only once",
+        (None, Combine::Merge(_) | Combine::Numbers(_)) if !again && !group.any_order => {
+            "parts have to be in order, and its input comes only once"
+        }
+        (None, _) if parts.size().map_or_else(|| parts.none_was_taken(), |size| size == 0) => {
+            "there was nothing to read"
+        }
+        (None, _) => "commands failed over a part, or remarked something",
+    };
+    context.tally.in_one_piece(group, why);
 }
 
 /// Whether the commands accept their arguments: over nothing they end well.
@@ -195,6 +220,7 @@ fn in_order(
             Ok(Some(seam.output))
         }
         Ending::InOnePiece { seam, passed } => {
+            note(group, context, parts);
             let mut last = LastPart { seam, skipped: passed };
             in_one_piece(&group.serial, context, parts.rest(), &mut last)?;
             last.seam.end()?;
@@ -260,6 +286,7 @@ fn through(
                 Ok(true)
             }
             Ok(Ending::InOnePiece { seam, passed }) => {
+                note(group, context, parts);
                 let mut last = LastPart { seam, skipped: passed };
                 in_one_piece(&group.serial, context, parts.rest(), &mut last).map(|()| false)
             }

@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use contend_record::run::{Cut, Guard};
@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::cut::{self, Scanner};
 use super::instance::Launcher;
+use super::tally::Intake;
 
 /// How long a stream may be silent before what is there is taken.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -90,7 +91,10 @@ pub(super) struct Parts<'a> {
     source: Source,
     state: Mutex<State>,
     stopped: AtomicBool,
-    read: AtomicU64,
+    /// What the guard did not let through, for people.
+    refused: OnceLock<String>,
+    /// Where it is counted what is taken, if it is.
+    counted: Option<&'a Intake>,
 }
 
 #[derive(Debug)]
@@ -137,8 +141,15 @@ impl<'a> Parts<'a> {
             source,
             state: Mutex::new(state),
             stopped: AtomicBool::new(false),
-            read: AtomicU64::new(0),
+            refused: OnceLock::new(),
+            counted: None,
         }
+    }
+
+    /// What is taken is counted here.
+    pub(super) fn counted(self, intake: &'a Intake) -> Self {
+        intake.is_of(self.size());
+        Self { counted: Some(intake), ..self }
     }
 
     /// Whether all of it can be read again.
@@ -211,9 +222,18 @@ impl<'a> Parts<'a> {
         self.lock().unfit
     }
 
-    /// Bytes that have been taken so far.
-    pub(super) fn bytes_taken(&self) -> u64 {
-        self.read.load(Ordering::Relaxed)
+    /// Why the guard did not let something through, if it did not.
+    pub(super) fn refused(&self) -> Option<&str> {
+        self.refused.get().map(String::as_str)
+    }
+
+    /// Whether the guard lets this through.
+    fn fits(&self, guard: &Guard, bytes: &[u8]) -> bool {
+        let fits = cut::holds(guard, self.cut.records, bytes);
+        if !fits {
+            self.refused.get_or_init(|| cut::breach(guard, bytes));
+        }
+        fits
     }
 
     /// Nobody gets anything any more.
@@ -243,7 +263,7 @@ impl<'a> Parts<'a> {
                 state.next += 1;
                 drop(state);
                 let bytes = self.read_range(range)?;
-                if cut::holds(&self.guard, self.cut.records, &bytes) {
+                if self.fits(&self.guard, &bytes) {
                     Taken::Part(Part { index, bytes })
                 } else {
                     Taken::Unfit
@@ -251,8 +271,8 @@ impl<'a> Parts<'a> {
             }
             _ => self.take_in_order(&mut state, wanted)?,
         };
-        if let Taken::Part(part) = &taken {
-            self.read.fetch_add(part.bytes.len() as u64, Ordering::Relaxed);
+        if let (Taken::Part(part), Some(intake)) = (&taken, self.counted) {
+            intake.took_part(part.bytes.len());
         }
         Ok(taken)
     }
@@ -287,11 +307,13 @@ impl<'a> Parts<'a> {
         let end = share.end.min(share.start + wanted as u64);
         let bytes = self.read_range(share.start..end)?;
         share.start = end;
-        self.read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        if let Some(intake) = self.counted {
+            intake.took_part(bytes.len());
+        }
         // A character may be cut in two here, and a record.
         let terminated = self.guard.terminated && Some(share.end) == self.size();
         let guard = Guard { utf8: false, terminated, ..self.guard.clone() };
-        let fit = cut::holds(&guard, self.cut.records, &bytes);
+        let fit = self.fits(&guard, &bytes);
         Ok(if fit { Taken::Part(Part { index: 0, bytes }) } else { Taken::Unfit })
     }
 
@@ -305,8 +327,12 @@ impl<'a> Parts<'a> {
     pub(super) fn rest(&self) -> Rest<'_> {
         let mut state = self.lock();
         let mut waiting: Vec<Vec<u8>> = Vec::new();
-        if !self.can_be_read_again() {
+        if self.can_be_read_again() {
+            self.counted.inspect(|intake| intake.start_again());
+        } else {
             waiting.extend(std::mem::take(&mut state.returned).into_values());
+            let returned = waiting.iter().map(Vec::len).sum();
+            self.counted.inspect(|intake| intake.returned(returned));
             waiting.push(std::mem::take(&mut state.buffer));
         }
         waiting.reverse();
@@ -393,7 +419,7 @@ impl<'a> Parts<'a> {
                 None => enough = state.buffer.len() * 2,
             }
         };
-        if !cut::holds(&self.guard, self.cut.records, &state.buffer[..place]) {
+        if !self.fits(&self.guard, &state.buffer[..place]) {
             state.unfit = true;
             return Ok(Taken::Unfit);
         }
@@ -474,6 +500,14 @@ pub(super) struct Rest<'a> {
 
 impl Read for Rest<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.next(buffer)?;
+        self.parts.counted.inspect(|intake| intake.took(read));
+        Ok(read)
+    }
+}
+
+impl Rest<'_> {
+    fn next(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while let Some(first) = self.waiting.last() {
             let left = &first[self.offset..];
             if left.is_empty() {
@@ -575,6 +609,32 @@ mod tests {
         let parts = Parts::new(&launcher, Input::Files(vec![slice("a\nb\0\n")]), &lines(), &guard);
         assert!(matches!(parts.take(1), Ok(Taken::Part(_))));
         assert!(matches!(parts.take(1), Ok(Taken::Unfit)));
+        assert_eq!(parts.refused(), Some("its input holds the byte 0x00, for which it matters"));
+    }
+
+    #[test]
+    fn what_is_read_is_counted_once() {
+        let launcher = launcher();
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        writer.write_all(b"b\nc\nd").expect("room");
+        drop(writer);
+        let stream = File::from(std::os::fd::OwnedFd::from(reader));
+        for input in
+            [Input::Stream(b"a\n".to_vec(), stream), Input::Files(vec![slice("a\nb\nc\nd")])]
+        {
+            let tally = super::super::Tally::default();
+            let size = input.size();
+            let parts = Parts::new(&launcher, input, &lines(), &Guard::NONE).counted(tally.input());
+            assert_eq!((tally.bytes(), tally.size()), (0, size));
+            let taken = [parts.take(1).expect("readable"), parts.take(1).expect("readable")];
+            let [Taken::Part(first), Taken::Part(second)] = taken else { panic!("two parts") };
+            let taken = (first.bytes.len() + second.bytes.len()) as u64;
+            assert_eq!((tally.bytes(), tally.parts()), (taken, 2));
+            parts.give_back(second);
+            parts.stop();
+            parts.rest().read_to_end(&mut Vec::new()).expect("readable");
+            assert_eq!((tally.bytes(), tally.parts()), (7, 2));
+        }
     }
 
     #[test]

@@ -111,6 +111,11 @@ impl Launcher {
         }
     }
 
+    /// The commands that are running.
+    pub fn pids(&self) -> Vec<Pid> {
+        self.running().clone()
+    }
+
     /// Ends everything that is running; nothing can be started after it.
     pub fn end_all(&self) {
         let running = self.running();

@@ -52,6 +52,7 @@ enum Feed {
 
 impl Executor for Local<'_> {
     fn execute(&self, plan: &Plan) -> Result<(), ExecuteError> {
+        let first = plan.steps.iter().position(|step| matches!(step, Step::Parallel(_)));
         thread::scope(|scope| {
             let mut from = Feed::Source(plan.source.clone());
             let mut running = Vec::new();
@@ -65,7 +66,9 @@ impl Executor for Local<'_> {
                 );
                 running.push(scope.spawn(move || match step {
                     Step::Serial(commands) => self.serial(commands, from, output),
-                    Step::Parallel(group) => self.parallel(group, from, output),
+                    Step::Parallel(group) => {
+                        self.parallel(group, first == Some(index), from, output)
+                    }
                 }));
             }
             let ends = running
@@ -152,6 +155,7 @@ impl Local<'_> {
     fn parallel(
         &self,
         group: &Group,
+        is_first: bool,
         from: Feed,
         output: Option<File>,
     ) -> Result<(), ExecuteError> {
@@ -172,6 +176,7 @@ impl Local<'_> {
         let context = Context {
             launcher: self.launcher,
             tally: self.tally,
+            is_first,
             jobs: self.settings.jobs,
             memory: self.settings.memory,
             part_bytes: self.settings.part_bytes,

@@ -91,6 +91,8 @@ enum GroupError {
 struct Context<'a> {
     launcher: &'a Launcher,
     tally: &'a Tally,
+    /// It is the first group: what is taken of its input counts.
+    is_first: bool,
     /// How many parts are worked on at the same time.
     jobs: usize,
     /// Memory for parts and their outputs, in bytes.

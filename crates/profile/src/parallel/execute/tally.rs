@@ -16,9 +16,46 @@ use super::instance::Ended;
 #[derive(Debug, Default)]
 pub struct Tally {
     stages: Mutex<BTreeMap<usize, StageTally>>,
-    instances: AtomicU64,
     missing: Mutex<Vec<String>>,
-    plain: Mutex<Vec<String>>,
+    input: Intake,
+    notes: Mutex<Vec<String>>,
+}
+
+/// What was taken of an input.
+#[derive(Debug, Default)]
+pub(super) struct Intake {
+    bytes: AtomicU64,
+    parts: AtomicU64,
+    /// The size of all of it, in bytes; 0 if it is not known.
+    size: AtomicU64,
+}
+
+impl Intake {
+    /// The input is of this size.
+    pub(super) fn is_of(&self, size: Option<u64>) {
+        self.size.store(size.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// A part was taken.
+    pub(super) fn took_part(&self, bytes: usize) {
+        self.parts.fetch_add(1, Ordering::Relaxed);
+        self.took(bytes);
+    }
+
+    /// So much was taken.
+    pub(super) fn took(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// So much was given back.
+    pub(super) fn returned(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// All of it will be read again.
+    pub(super) fn start_again(&self) {
+        self.bytes.store(0, Ordering::Relaxed);
+    }
 }
 
 /// Figures of one stage.
@@ -39,9 +76,44 @@ impl Tally {
         self.lock().clone()
     }
 
+    /// Bytes of the input of the first group that have been taken so far.
+    pub fn bytes(&self) -> u64 {
+        self.input.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The size of that input in bytes, if it is known.
+    pub fn size(&self) -> Option<u64> {
+        Some(self.input.size.load(Ordering::Relaxed)).filter(|&size| size > 0)
+    }
+
+    /// How many parts of it have been taken.
+    pub fn parts(&self) -> u64 {
+        self.input.parts.load(Ordering::Relaxed)
+    }
+
+    /// Why groups were run in one piece after all, in sentences for people.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A group is run in one piece, for this reason.
+    pub(super) fn in_one_piece(&self, group: &Group, why: &str) {
+        let stages = || group.serial.iter().map(|command| command.stage + 1);
+        let stages = match (stages().min(), stages().max()) {
+            (Some(first), Some(last)) if first < last => format!("stages {first} to {last}"),
+            (first, _) => format!("stage {}", first.unwrap_or(1)),
+        };
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.push(format!("{stages} in one piece: {why}"));
+    }
+
+    /// What is taken of the input of the first group is counted here.
+    pub(super) fn input(&self) -> &Intake {
+        &self.input
+    }
+
     /// Commands over a part have ended.
     pub(super) fn ended(&self, commands: &[Command], ended: &Ended) {
-        self.instances.fetch_add(1, Ordering::Relaxed);
         for (command, (status, cpu)) in commands.iter().zip(ended.statuses.iter().zip(&ended.cpu)) {
             self.used(command.stage, *cpu);
             self.status(command, *status);
@@ -86,14 +158,6 @@ impl Tally {
     /// Files that were not there, with the reasons.
     pub fn missing_files(&self) -> Vec<String> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// A group runs plain, since parts would not be faster.
-    pub(super) fn left_plain(&self, group: &Group) {
-        let stages: Vec<String> =
-            group.serial.iter().map(|command| (command.stage + 1).to_string()).collect();
-        let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
-        plain.push(format!("stages {}: parts would not be faster", stages.join(", ")));
     }
 
     /// What a command would have done is done, without it.
