@@ -20,7 +20,7 @@ use crate::output;
 const DELAY: Duration = Duration::from_secs(1);
 
 /// Clears what is below the line of the cursor; ESC D makes sure that there is a line.
-const CLEAR_BELOW: &str = "\x1bD\x1b[1A\x1b7\r\n\x1b[J\x1b8";
+pub const CLEAR_BELOW: &str = "\x1bD\x1b[1A\x1b7\r\n\x1b[J\x1b8";
 
 /// The table on the terminal.
 #[derive(Debug)]
@@ -146,14 +146,14 @@ fn terminal_height() -> usize {
 
 /// Whether a program reads key by key or hides what is typed, as pagers, editors and those
 /// do who ask for a password: the screen is theirs.
-fn terminal_is_taken() -> bool {
+pub fn terminal_is_taken() -> bool {
     use rustix::termios::{LocalModes, tcgetattr};
     tcgetattr(std::io::stderr())
         .is_ok_and(|modes| !modes.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO))
 }
 
 /// A process in the background must not draw over what the user does.
-fn in_foreground() -> bool {
+pub fn in_foreground() -> bool {
     rustix::termios::tcgetpgrp(std::io::stderr())
         .is_ok_and(|group| group == rustix::process::getpgrp())
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::support::{contend, run, text};
+use crate::terminal::on_a_terminal;
 
 /// `contend run` with these arguments, over parts whatever they take.
 fn in_parts(arguments: &[&str]) -> Command {
@@ -186,4 +187,32 @@ fn the_record_says_why_something_was_done_in_one_piece() {
     let why = "stages 2 to 3 in one piece: its input holds the byte 0x00, for which it matters";
     assert_eq!(outcome["in_one_piece"][0], why, "{outcome}");
     assert_eq!(outcome["input_bytes"], input.len());
+}
+
+/// A slow run on a terminal: everything that was drawn.
+fn slow_on_a_terminal(test: &str, arguments: &str, behind: &str) -> Option<String> {
+    let input = "{ seq 100000; sleep 2; seq 10; }";
+    let line = format!(
+        "{input} | {} run -j 2 --part-size 64k {arguments} 'tr 1 2 | sort | uniq' {behind}",
+        contend()
+    );
+    on_a_terminal(test, 60, &line)
+}
+
+#[test]
+fn a_terminal_shows_how_far_it_is() {
+    let test = "a_terminal_shows_how_far_it_is";
+    let Some(drawn) = slow_on_a_terminal(test, "", ">/dev/null") else { return };
+    assert!(drawn.contains("kB read, "), "{drawn:?}");
+    assert!(drawn.ends_with("\u{1b}[J\u{1b}8"), "it is taken away: {drawn:?}");
+    // Where the output goes to the terminal too, it is taken away before there is any.
+    let Some(drawn) = slow_on_a_terminal(test, "", "") else { return };
+    let last = drawn.rfind("kB read, ").expect("it was drawn");
+    let output = drawn.find("2\r\n20\r\n").expect("there is output");
+    let cleared = drawn.rfind("\u{1b}[J\u{1b}8").expect("it was taken away");
+    assert!(last < cleared && cleared < output, "{drawn:?}");
+    for (arguments, behind) in [("--no-progress", ">/dev/null"), ("", ">/dev/null 2>/dev/null")] {
+        let Some(drawn) = slow_on_a_terminal(test, arguments, behind) else { return };
+        assert_eq!(drawn, "");
+    }
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::support::{contend, has, run, skip, text};
 
 /// Runs a shell line on a terminal of its own and returns everything that was drawn.
-fn on_a_terminal(test: &str, columns: u16, line: &str) -> Option<String> {
+pub fn on_a_terminal(test: &str, columns: u16, line: &str) -> Option<String> {
     typed_on_a_terminal(test, columns, line, &[])
 }
 

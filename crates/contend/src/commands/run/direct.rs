@@ -26,6 +26,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, FileType, access};
 
 use super::check::{Captured, Check};
+use super::progress::Progress;
 use super::watch::Watch;
 use crate::exit::Exit;
 use crate::settings::{Run, RunHow};
@@ -187,9 +188,12 @@ fn carry_out(
 ) -> Result<Exit> {
     let how = settings.how;
     let signals = Signals::block().context("cannot receive signals")?;
+    // With --check, contend does not notice what is written to a terminal, either.
+    let shows = how.progress && !(check.is_some() && io::stdout().is_terminal());
     let check = check.map(Check::capture).transpose()?;
     let launcher = Arc::new(Launcher::new(signals.mask_before(), sorting(&how, plan)));
     let tally = Arc::new(Tally::default());
+    let mut progress = Progress::new(shows, &plan, &tally);
     let mut watch = Watch::new(settings.stats || settings.json.is_some());
     let begun = Instant::now();
     let (sender, done) = mpsc::channel();
@@ -214,6 +218,7 @@ fn carry_out(
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Err(mpsc::RecvTimeoutError::Disconnected) => break Ok(()),
         }
+        progress.show(&tally);
         watch.look(&launcher);
         if signals.interrupted().is_some() {
             launcher.end_all();
@@ -224,6 +229,7 @@ fn carry_out(
             break done.recv_timeout(GRACE).unwrap_or(Ok(()));
         }
     };
+    drop(progress);
     let peak_memory_bytes = watch.finish();
     if let Some(signal) = signals.interrupted() {
         return Ok(Exit::Signal(signal));

@@ -2,6 +2,7 @@
 
 mod check;
 mod direct;
+mod progress;
 mod shell;
 mod stages;
 mod watch;

@@ -42,7 +42,8 @@ pub(super) fn run(
     if context.is_first {
         parts = parts.counted(context.tally.input());
     }
-    let sink = Sink::new(output);
+    let told = Some(context.tally).filter(|_| context.is_last);
+    let sink = Sink::new(output, told);
     let reader_left = sink.reader_left();
     run_into(group, context, &parts, sink)?;
     if reader_left.load(Ordering::Relaxed) {
@@ -56,7 +57,7 @@ fn run_into(
     group: &Group,
     context: &Context<'_>,
     parts: &Parts<'_>,
-    mut sink: Sink,
+    mut sink: Sink<'_>,
 ) -> Result<(), GroupError> {
     if context.part_bytes.is_none() {
         let short = parts.short_stream(SHORT)?;
@@ -116,7 +117,7 @@ fn plain(
     group: &Group,
     context: &Context<'_>,
     parts: &Parts<'_>,
-    mut sink: Sink,
+    mut sink: Sink<'_>,
 ) -> Result<(), GroupError> {
     let Some(file) = parts.only_file() else {
         return in_one_piece(&group.serial, context, parts.rest(), &mut sink);
@@ -202,12 +203,12 @@ fn in_one_piece(
 }
 
 /// Outputs one behind the other. The sink if all has to be done again.
-fn in_order(
+fn in_order<'a>(
     group: &Group,
     context: &Context<'_>,
     parts: &Parts<'_>,
-    sink: Sink,
-) -> Result<Option<Sink>, GroupError> {
+    sink: Sink<'a>,
+) -> Result<Option<Sink<'a>>, GroupError> {
     let seam = Seam::new(sink, &group.combine);
     match ordered::run(group, context, parts, seam)? {
         Ending::Complete(mut seam) => {
@@ -258,13 +259,13 @@ impl Take for Fed {
 }
 
 /// Outputs one behind the other, through one more command. The sink if all has to be done again.
-fn through(
+fn through<'a>(
     group: &Group,
     command: &Command,
     context: &Context<'_>,
     parts: &Parts<'_>,
-    mut sink: Sink,
-) -> Result<Option<Sink>, GroupError> {
+    mut sink: Sink<'a>,
+) -> Result<Option<Sink<'a>>, GroupError> {
     let (pid, stdin, stdout) = start_between(command, context)?;
     let (in_parts, sink) = thread::scope(|scope| {
         let copied = scope.spawn(move || {
@@ -360,7 +361,7 @@ fn gather(
     group: &Group,
     context: &Context<'_>,
     parts: &Parts<'_>,
-    sink: &mut Sink,
+    sink: &mut Sink<'_>,
 ) -> Result<bool, GroupError> {
     thread::scope(|scope| {
         let outputs = match gathered::run(scope, group, context, parts)? {
@@ -385,7 +386,7 @@ fn merged(
     how: &Merge,
     context: &Context<'_>,
     outputs: Vec<Output>,
-    sink: &mut Sink,
+    sink: &mut Sink<'_>,
 ) -> Result<bool, GroupError> {
     let mut ready = Vec::new();
     for output in outputs {
@@ -423,7 +424,7 @@ fn totals(
     command: &Command,
     context: &Context<'_>,
     outputs: Vec<Output>,
-    sink: &mut Sink,
+    sink: &mut Sink<'_>,
 ) -> Result<bool, GroupError> {
     let mut texts = Vec::new();
     for mut output in outputs {
@@ -443,7 +444,7 @@ fn pass_through<R: io::Read>(
     command: &Command,
     context: &Context<'_>,
     outputs: Vec<R>,
-    sink: &mut Sink,
+    sink: &mut Sink<'_>,
 ) -> Result<bool, GroupError> {
     let (pid, stdin, stdout) = start_between(command, context)?;
     let (fed, wanted) = thread::scope(|scope| {

@@ -169,6 +169,7 @@ impl Local<'_> {
             }
             Feed::Source(Source::Standard | Source::Own) => self.standard_input()?,
         };
+        let is_last = output.is_none();
         let output = match output {
             Some(output) => output,
             None => own(io::stdout().as_fd())?,
@@ -177,6 +178,7 @@ impl Local<'_> {
             launcher: self.launcher,
             tally: self.tally,
             is_first,
+            is_last,
             jobs: self.settings.jobs,
             memory: self.settings.memory,
             part_bytes: self.settings.part_bytes,

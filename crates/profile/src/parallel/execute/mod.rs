@@ -93,6 +93,8 @@ struct Context<'a> {
     tally: &'a Tally,
     /// It is the first group: what is taken of its input counts.
     is_first: bool,
+    /// Its output is standard output.
+    is_last: bool,
     /// How many parts are worked on at the same time.
     jobs: usize,
     /// Memory for parts and their outputs, in bytes.

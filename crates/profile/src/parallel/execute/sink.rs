@@ -5,12 +5,15 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::Tally;
 use super::instance::Take;
 
 /// The output of a step.
 #[derive(Debug)]
-pub(super) struct Sink {
+pub(super) struct Sink<'a> {
     file: File,
+    /// Who wants to know before something is written, if anyone does.
+    told: Option<&'a Tally>,
     /// Bytes that were written.
     written: u64,
     /// Bytes that are written already and come again.
@@ -19,9 +22,10 @@ pub(super) struct Sink {
     left: Arc<AtomicBool>,
 }
 
-impl Sink {
-    pub(super) fn new(file: File) -> Self {
-        Self { file, written: 0, skipped: 0, left: Arc::default() }
+impl<'a> Sink<'a> {
+    /// An output; if it is standard output, with who is told before something is written.
+    pub(super) fn new(file: File, told: Option<&'a Tally>) -> Self {
+        Self { file, told, written: 0, skipped: 0, left: Arc::default() }
     }
 
     /// Becomes true when whoever reads it has gone.
@@ -45,11 +49,12 @@ impl Sink {
     }
 }
 
-impl Take for Sink {
+impl Take for Sink<'_> {
     fn take(&mut self, bytes: &[u8]) -> io::Result<bool> {
         let skipped = usize::try_from(self.skipped).unwrap_or(usize::MAX).min(bytes.len());
         self.skipped -= skipped as u64;
         let bytes = &bytes[skipped..];
+        self.told.inspect(|tally| tally.writes());
         match self.file.write_all(bytes) {
             Ok(()) => {
                 self.written += bytes.len() as u64;

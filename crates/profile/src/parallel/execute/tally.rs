@@ -1,9 +1,10 @@
 //! What is counted while a plan is carried out.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use contend_record::run::{Command, Group, StatusRule};
@@ -18,7 +19,18 @@ pub struct Tally {
     stages: Mutex<BTreeMap<usize, StageTally>>,
     missing: Mutex<Vec<String>>,
     input: Intake,
+    before_output: Hook,
     notes: Mutex<Vec<String>>,
+}
+
+/// What is done once, before anything is written.
+#[derive(Default)]
+struct Hook(OnceLock<Box<dyn Fn() + Send + Sync>>);
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Hook").field(&self.0.get().is_some()).finish()
+    }
 }
 
 /// What was taken of an input.
@@ -74,6 +86,19 @@ impl Tally {
     /// Figures by stage, of those that were run.
     pub fn stages(&self) -> BTreeMap<usize, StageTally> {
         self.lock().clone()
+    }
+
+    /// Does this each time before something is written to standard output here. What commands write
+    /// to it themselves is not noticed.
+    pub fn before_output(&self, hook: impl Fn() + Send + Sync + 'static) {
+        let _ = self.before_output.0.set(Box::new(hook)); // the first one stays
+    }
+
+    /// Something is about to be written to standard output.
+    pub(super) fn writes(&self) {
+        if let Some(hook) = self.before_output.0.get() {
+            hook();
+        }
     }
 
     /// Bytes of the input of the first group that have been taken so far.
