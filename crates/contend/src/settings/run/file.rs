@@ -48,8 +48,10 @@ fn path() -> Option<PathBuf> {
     user_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("contend/run.toml"))
 }
 
+/// Where nothing may be looked at, as in the folder of another user, nothing is said.
 fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
 }
 
 fn read(text: &str, path: &Path) -> Result<Vec<Annotation>, UsageError> {

@@ -228,9 +228,12 @@ impl Work<'_> {
         mut next: impl FnMut() -> io::Result<Taken>,
     ) -> io::Result<Option<(Instance<'_>, Vec<u8>)>> {
         let launcher = self.context.launcher;
-        let start = || match self.is_rest {
-            true => Instance::start_aloud(launcher, &self.group.each),
-            false => Instance::start(launcher, &self.group.each, Life::Long),
+        let start = || {
+            if self.is_rest {
+                Instance::start_aloud(launcher, &self.group.each)
+            } else {
+                Instance::start(launcher, &self.group.each, Life::Long)
+            }
         };
         let mut instance = if self.always { Some(start()?) } else { None };
         let mut early = Vec::new();
