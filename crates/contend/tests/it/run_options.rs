@@ -48,7 +48,10 @@ fn sorting_spills_where_the_user_says() {
     let output = spilling(nowhere, folder.path());
     assert_status(&output, 125);
     let remarks = text(&output.stderr);
-    assert!(remarks.contains("cannot write what is being sorted to /proc/no-such-folder: "), "{remarks}");
+    assert!(
+        remarks.contains("cannot write what is being sorted to /proc/no-such-folder: "),
+        "{remarks}"
+    );
 }
 
 #[test]
