@@ -193,7 +193,7 @@ fn carry_out(
     let check = check.map(Check::capture).transpose()?;
     let launcher = Arc::new(Launcher::new(signals.mask_before(), sorting(&how, plan)));
     let tally = Arc::new(Tally::default());
-    let mut progress = Progress::new(shows, &plan, &tally);
+    let mut progress = Progress::new(shows, plan, &tally);
     let mut watch = Watch::new(settings.stats || settings.json.is_some());
     let begun = Instant::now();
     let (sender, done) = mpsc::channel();

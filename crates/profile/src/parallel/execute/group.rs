@@ -104,7 +104,7 @@ fn run_into(
     match in_parts {
         None => Ok(()),
         Some(mut sink) => {
-            note(group, context, &parts);
+            note(group, context, parts);
             sink.start_again();
             context.tally.start_again(group);
             in_one_piece(&group.serial, context, parts.rest(), &mut sink)
