@@ -16,7 +16,7 @@ use crate::parallel::estimate;
 
 use super::gathered::{self, Failed, Gathered, Output};
 use super::input::{Input, Parts, Rest};
-use super::instance::{BLOCK, Ended, Instance, Life, Take, is_well, wide_pipe};
+use super::instance::{Awaited, BLOCK, Ended, Instance, Life, Take, is_well, wide_pipe};
 use super::joint::Seam;
 use super::numbers;
 use super::ordered::{self, Ending};
@@ -183,6 +183,13 @@ fn in_one_piece(
     let mut instance = Instance::start_aloud(context.launcher, commands)?;
     let mut block = vec![0; BLOCK];
     let wanted = loop {
+        if let Some(source) = rest.source() {
+            match instance.wait_for_source(source, output)? {
+                Awaited::Source => {}
+                Awaited::Gone => break instance.drain(output)?,
+                Awaited::Unwanted => break false,
+            }
+        }
         let read = rest.read(&mut block)?;
         if read == 0 {
             break instance.drain(output)?;
@@ -272,8 +279,13 @@ fn through<'a>(
             let wanted = copy(stdout, &mut sink, None);
             (wanted, sink)
         });
+        let watched = stdin.try_clone();
         let seam = Seam::new(Fed(stdin), &Combine::Concatenate);
-        let ending = ordered::run(group, context, parts, seam);
+        let ending = watched.map_err(GroupError::from).and_then(|watched| {
+            parts.watch(Some(watched));
+            ordered::run(group, context, parts, seam)
+        });
+        parts.watch(None);
         // Whoever holds the seam holds the command's input open: it goes with the match.
         let again = match ending {
             Err(error) => Err(error),

@@ -91,6 +91,8 @@ pub(super) struct Parts<'a> {
     source: Source,
     state: Mutex<State>,
     stopped: AtomicBool,
+    /// Where what comes of the parts goes: if its reader has gone, nobody needs more.
+    watched: Mutex<Option<File>>,
     /// What the guard did not let through, for people.
     refused: OnceLock<String>,
     /// Where it is counted what is taken, if it is.
@@ -141,6 +143,7 @@ impl<'a> Parts<'a> {
             source,
             state: Mutex::new(state),
             stopped: AtomicBool::new(false),
+            watched: Mutex::new(None),
             refused: OnceLock::new(),
             counted: None,
         }
@@ -192,7 +195,9 @@ impl<'a> Parts<'a> {
             }
             Source::Stream(_) => {
                 let mut state = self.lock();
-                self.fill(&mut state, bytes)?;
+                if state.buffer.is_empty() {
+                    self.fill(&mut state, bytes)?;
+                }
                 state.buffer[..bytes.min(state.buffer.len())].to_vec()
             }
         };
@@ -234,6 +239,11 @@ impl<'a> Parts<'a> {
             self.refused.get_or_init(|| cut::breach(guard, bytes));
         }
         fits
+    }
+
+    /// While a stream is waited for, the reader of this pipe is watched.
+    pub(super) fn watch(&self, pipe: Option<File>) {
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = pipe;
     }
 
     /// Nobody gets anything any more.
@@ -464,7 +474,15 @@ impl<'a> Parts<'a> {
             }
             let time = if has_some { PATIENCE } else { ASK };
             let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
-            match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&time)) {
+            let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut polled = vec![PollFd::new(file, PollFlags::IN)];
+            polled.extend(watched.iter().map(|pipe| PollFd::new(pipe, PollFlags::empty())));
+            let happened = poll(&mut polled, Some(&time));
+            if polled.iter().skip(1).any(|pipe| pipe.revents().contains(PollFlags::ERR)) {
+                self.stop();
+                return Ok(false);
+            }
+            match happened {
                 Ok(0) if has_some => return Ok(false),
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) => return Ok(true),
@@ -507,6 +525,17 @@ impl Read for Rest<'_> {
 }
 
 impl Rest<'_> {
+    /// What has to be waited for before more can be read.
+    pub(super) fn source(&self) -> Option<&File> {
+        match &self.parts.source {
+            Source::Stream(file) => {
+                let waiting: usize = self.waiting.iter().map(Vec::len).sum();
+                (waiting == self.offset).then_some(file)
+            }
+            Source::Files { .. } => None,
+        }
+    }
+
     fn next(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while let Some(first) = self.waiting.last() {
             let left = &first[self.offset..];

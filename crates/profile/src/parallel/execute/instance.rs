@@ -260,6 +260,40 @@ impl<'a> Instance<'a> {
         Ok(true)
     }
 
+    /// Waits until the source has something, and passes on what is written meanwhile.
+    ///
+    /// # Errors
+    /// As [`Self::feed`].
+    pub(super) fn wait_for_source(
+        &mut self,
+        source: &File,
+        output: &mut impl Take,
+    ) -> io::Result<Awaited> {
+        let time = Timespec { tv_sec: 0, tv_nsec: ASK.subsec_nanos().into() };
+        loop {
+            let Some(stdin) = &self.stdin else { return Ok(Awaited::Gone) };
+            let mut polled =
+                vec![PollFd::new(source, PollFlags::IN), PollFd::new(stdin, PollFlags::empty())];
+            let stdout = self.stdout.as_ref();
+            polled.extend(stdout.map(|stdout| PollFd::new(stdout, PollFlags::IN)));
+            match poll(&mut polled, Some(&time)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let [is_there, has_left, has_output] =
+                [0, 1, 2].map(|at| polled.get(at).is_some_and(|end| !end.revents().is_empty()));
+            if has_left || self.launcher.is_over() {
+                return Ok(Awaited::Gone);
+            }
+            if has_output && !self.turn(None, output)? {
+                return Ok(Awaited::Unwanted);
+            }
+            if is_there {
+                return Ok(Awaited::Source);
+            }
+        }
+    }
+
     /// Whether it still takes input.
     pub(super) fn is_reading(&self) -> bool {
         self.stdin.is_some()
@@ -412,6 +446,17 @@ impl Drop for Instance<'_> {
             let _ = self.launcher.wait(pid); // there is nobody to tell
         }
     }
+}
+
+/// What was waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Awaited {
+    /// The source has something, or is over.
+    Source,
+    /// The commands read no more.
+    Gone,
+    /// Nobody wants what they write.
+    Unwanted,
 }
 
 /// What can be done with an instance.
