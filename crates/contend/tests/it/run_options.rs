@@ -49,7 +49,7 @@ fn sorting_spills_where_the_user_says() {
     assert_status(&output, 125);
     let remarks = text(&output.stderr);
     assert!(
-        remarks.contains("cannot write what is being sorted to /proc/no-such-folder: "),
+        remarks.contains("cannot write what is being sorted to /proc/no-such-folder "),
         "{remarks}"
     );
 }
