@@ -48,18 +48,12 @@ pub struct Situation<'a> {
 
 /// Makes a plan for these stages.
 pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
-    let found = source::find(stages, situation);
-    let simples = simples(stages, &found);
-    let classes = classified(&simples, situation);
-    let mut reading = classes.iter().filter(|class| **class != Class::Nothing);
-    if !matches!(reading.next(), Some(Class::Opaque(_))) {
-        return draft(stages, &simples, classes, &found, situation);
+    let plan = draft(stages, &source::find(stages, situation), situation);
+    match plan.steps.first() {
+        // It may matter to a command who opens its files, and that a pipe is one.
+        Some(Step::Serial(_)) => draft(stages, &Found::nothing(), situation),
+        _ => plan,
     }
-    // It may matter to it who opens its files, and that a pipe is one.
-    let found = Found::nothing();
-    let simples = self::simples(stages, &found);
-    let classes = classified(&simples, situation);
-    draft(stages, &simples, classes, &found, situation)
 }
 
 /// The stages that are left, without the files that the source has taken.
@@ -99,13 +93,10 @@ fn leave_terminal_to_last(classes: &mut [Class]) {
     }
 }
 
-fn draft(
-    stages: &[Simple],
-    simples: &[(usize, &Simple)],
-    mut classes: Vec<Class>,
-    found: &Found,
-    situation: &Situation<'_>,
-) -> Plan {
+/// The plan of stages with what was found.
+fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
+    let simples = simples(stages, found);
+    let mut classes = classified(&simples, situation);
     let mut drafting = Drafting::new(situation.input_bytes.is_some(), found.source.clone());
     if let Some(why) = found.left_out {
         drafting.say(&stages[0], ClassName::LeftOut, why);
@@ -309,5 +300,26 @@ mod tests {
         assert_eq!(classes(&["grep --color=auto x", "cat"], true), [PerRecord, LeftOut]);
         assert_eq!(classes(&["tr a b", "my-own", "cat"], true), [PerRecord, Opaque, Opaque]);
         assert_eq!(classes(&["tr a b", "my-own", "cat"], false), [PerRecord, Opaque, LeftOut]);
+    }
+
+    #[test]
+    fn what_runs_as_it_is_opens_its_files_itself() {
+        let own = file!();
+        let environment = Environment::for_tests("C");
+        let situation = Situation {
+            environment: &environment,
+            annotations: &[],
+            input_bytes: None,
+            output_is_terminal: false,
+        };
+        for first in ["awk '{ n[$1]++ } END { for (k in n) print k }'", "nl", "paste - -"] {
+            let stages = [simple(&format!("cat {own} {own}")), simple(first), simple("tr a b")];
+            let plan = plan(&stages, &situation);
+            assert_eq!(plan.source, Source::Own, "{first}");
+            let [Step::Serial(commands), Step::Parallel(_)] = plan.steps.as_slice() else {
+                panic!("{first}: {:?}", plan.steps);
+            };
+            assert_eq!(commands.len(), 2, "{first}");
+        }
     }
 }

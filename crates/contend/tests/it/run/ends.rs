@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use contend_sys::{Pid, Signal};
@@ -20,6 +20,8 @@ const MARK: &str = "CONTEND_TEST_MARK";
 const SMALL: &[&str] = &["-j", "3", "--part-size", "50k", "--memory", "16M"];
 /// What they are fed with before anything is done to them, in bytes.
 const FED: usize = 24_000_000;
+/// What comes every few milliseconds from then on, in bytes.
+const LITTLE: usize = 100_000;
 
 /// Command lines of the processes of a run.
 fn processes(mark: &str) -> Vec<String> {
@@ -54,11 +56,10 @@ fn left_in(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// A run in the middle of its work, with more input to come.
+/// A run in the middle of its work, to which more input comes as long as it lives: it cannot end
+/// by itself, and its workers always have something to do.
 struct Running {
     child: Child,
-    /// Held open: it cannot come to its end by itself.
-    _stdin: ChildStdin,
     mark: String,
     temporary: TempDir,
 }
@@ -82,7 +83,12 @@ impl Running {
         for _ in 0..FED / text.len() {
             stdin.write_all(&text).expect("it reads");
         }
-        Self { child, _stdin: stdin, mark, temporary }
+        std::thread::spawn(move || {
+            while stdin.write_all(&text[..LITTLE]).is_ok() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        Self { child, mark, temporary }
     }
 
     /// Waits until a worker of this name runs.

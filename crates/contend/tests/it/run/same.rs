@@ -1,7 +1,7 @@
 //! Bytes, status and standard error are bash's.
 
-use super::{Input, Place, awkward, folder, none, words};
-use crate::support::{has, skip};
+use super::{Input, Place, awkward, bash, folder, none, words};
+use crate::support::{contend, has, skip, text};
 
 /// Pipelines that read standard input, or the files.
 const PIPELINES: &[&str] = &[
@@ -15,6 +15,8 @@ const PIPELINES: &[&str] = &[
     "! grep nothing-of-this",
     "cat in other | grep -i error | sort -u",
     "cat in in | wc",
+    "cat other in | awk '{ n[$1]++ } END { for (k in n) print n[k] }' | tr 1 2 | sort",
+    "cat in other | sed -n '$=' | tr 1 2",
     "wc <in",
     "sed s/a/b/ <in | sort <other | rev",
     "sort <other | uniq -c",
@@ -155,6 +157,26 @@ fn as_contend_decides() {
         [(&["-j", "3"], "C", Input::Pipe), (&["-j", "2"], "C.UTF-8", Input::File)];
     let input = words(3_000_000);
     all_same("as_contend_decides", PIPELINES, &input, &ways);
+}
+
+/// Where commands leave a file that they share with whoever started them.
+#[test]
+fn who_reads_on_begins_where_bash_s_commands_end() {
+    if !has("bash") {
+        return skip("who_reads_on_begins_where_bash_s_commands_end", "there is no bash");
+    }
+    let folder = folder(&words(40_000_000));
+    let left = |run: &str, pipeline: &str| {
+        let script = format!("{{ {run} '{pipeline}' >/dev/null; wc -c; }} <in");
+        let output = bash(&script).current_dir(folder.path()).output().expect("bash");
+        assert!(output.status.success(), "{script}: {output:?}");
+        text(&output.stdout)
+    };
+    let run = format!("{} run -j 2", contend());
+    for pipeline in ["grep -m 1 foo", "head -n 3", "grep foo | wc -l", "sort | uniq -c", "cut -c 1"]
+    {
+        assert_eq!(left(&run, pipeline), left("bash -c", pipeline), "{pipeline}");
+    }
 }
 
 #[test]

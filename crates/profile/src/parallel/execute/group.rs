@@ -23,10 +23,19 @@ use super::ordered::{self, Ending};
 use super::pilot;
 use super::sink::Sink;
 use super::sorted;
-use super::{Context, GroupError};
+use super::{Context, GroupError, Plain};
 
 /// A stream that is over by then may not be worth the trouble, in bytes.
 const SHORT: usize = 1 << 20;
+
+/// Who has read the input of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// Its commands themselves, as far as they needed it.
+    Commands,
+    /// It was read here, and handed to commands.
+    Contend,
+}
 
 /// Runs a group.
 ///
@@ -37,7 +46,7 @@ pub(super) fn run(
     context: &Context<'_>,
     input: Input,
     output: File,
-) -> Result<(), GroupError> {
+) -> Result<Reader, GroupError> {
     let mut parts = Parts::new(context.launcher, input, &group.cut, &group.guard);
     if context.is_first {
         parts = parts.counted(context.tally.input());
@@ -45,28 +54,36 @@ pub(super) fn run(
     let told = Some(context.tally).filter(|_| context.is_last);
     let sink = Sink::new(output, told);
     let reader_left = sink.reader_left();
-    run_into(group, context, &parts, sink)?;
+    let reader = if !is_worth_it(group, context, &parts)? {
+        context.tally.in_one_piece(group, "parts would not be faster");
+        plain(group, context, &parts, sink)?
+    } else {
+        run_into(group, context, &parts, sink)?;
+        Reader::Contend
+    };
     if reader_left.load(Ordering::Relaxed) {
         context.tally.cut_off(group);
     }
-    Ok(())
+    Ok(reader)
 }
 
-/// The same, without a look at what became of its reader.
+/// Whether parts are worth it, by what can be known before.
+fn is_worth_it(group: &Group, context: &Context<'_>, parts: &Parts<'_>) -> io::Result<bool> {
+    if context.part_bytes.is_some() {
+        return Ok(true);
+    }
+    let short = parts.short_stream(SHORT)?;
+    let is_worth = |bytes| estimate::expect(&group.serial, bytes, context.jobs).is_worth_it();
+    Ok(short.is_none_or(is_worth) && pilot::is_worth_it(group, context, parts)?)
+}
+
+/// Runs it over parts, or in one piece if that turns out not to do.
 fn run_into(
     group: &Group,
     context: &Context<'_>,
     parts: &Parts<'_>,
     mut sink: Sink<'_>,
 ) -> Result<(), GroupError> {
-    if context.part_bytes.is_none() {
-        let short = parts.short_stream(SHORT)?;
-        let is_worth = |bytes| estimate::expect(&group.serial, bytes, context.jobs).is_worth_it();
-        if !short.is_none_or(is_worth) || !pilot::is_worth_it(group, context, parts)? {
-            context.tally.in_one_piece(group, "parts would not be faster");
-            return plain(group, context, parts, sink);
-        }
-    }
     let is_ordered = match &group.combine {
         Combine::Concatenate | Combine::Adjoin { .. } => true,
         Combine::Through(_) => !group.any_order,
@@ -118,32 +135,14 @@ fn plain(
     context: &Context<'_>,
     parts: &Parts<'_>,
     mut sink: Sink<'_>,
-) -> Result<(), GroupError> {
+) -> Result<Reader, GroupError> {
     let Some(file) = parts.only_file() else {
-        return in_one_piece(&group.serial, context, parts.rest(), &mut sink);
+        in_one_piece(&group.serial, context, parts.rest(), &mut sink)?;
+        return Ok(Reader::Contend);
     };
-    let mut stdin = Stdio::from(file.try_clone()?);
-    let mut started = Vec::new();
-    for (index, command) in group.serial.iter().enumerate() {
-        let is_last = index + 1 == group.serial.len();
-        let pipe = if is_last { None } else { Some(io::pipe()?) };
-        let (next, writer) = pipe.unzip();
-        let stdout = match writer {
-            Some(writer) => writer.into(),
-            None => sink.file()?.into(),
-        };
-        let life = Life::Long;
-        let pid = context.launcher.start(command, stdin, stdout, Stdio::inherit(), life)?;
-        started.push((pid, command));
-        stdin = next.map_or_else(Stdio::null, Stdio::from);
-    }
-    drop((stdin, sink));
-    for (pid, command) in started {
-        let reaped = context.launcher.wait(pid)?;
-        context.tally.used(command.stage, reaped.usage.cpu());
-        context.tally.status(command, reaped.status);
-    }
-    Ok(())
+    let (stdin, stdout) = (file.try_clone()?.into(), sink.into_file());
+    Plain::start(context.launcher, context.tally, &group.serial, stdin, Some(stdout))?.wait()?;
+    Ok(Reader::Commands)
 }
 
 /// Notes why what is left of a group is run in one piece.

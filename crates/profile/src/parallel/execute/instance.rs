@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use contend_record::run::{Command, StatusRule};
-use contend_sys::child::{self, ExitStatus};
+use contend_sys::child::{self, Change, ExitStatus, Which};
 use contend_sys::signal::Mask;
 use contend_sys::{Pid, Signal, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -102,6 +102,11 @@ impl Launcher {
         let mut running = self.running();
         running.retain(|&other| other != pid);
         child::reap(pid)
+    }
+
+    /// Whether a command that was started here has ended.
+    pub(super) fn has_ended(&self, pid: Pid) -> io::Result<bool> {
+        Ok(matches!(child::peek(Which::One(pid))?, Some((_, Change::Ended))))
     }
 
     /// Sends a signal to these, if they are still there.

@@ -1,7 +1,7 @@
 //! The executor on this machine: threads that feed and drain processes.
 
 use std::fs::File;
-use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read, Seek as _, SeekFrom};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -11,9 +11,10 @@ use std::thread;
 use contend_record::run::{Command, Group, Plan, Source, Step};
 use rustix::fs::FileType;
 
+use super::group::{self, Reader};
 use super::input::{Input, Slice};
-use super::instance::{Launcher, Life, wide_pipe};
-use super::{Context, ExecuteError, Executor, GroupError, Tally, group};
+use super::instance::{Launcher, wide_pipe};
+use super::{Context, ExecuteError, Executor, GroupError, Plain, Tally};
 
 /// How the local executor works.
 #[derive(Debug, Clone)]
@@ -88,46 +89,15 @@ impl Local<'_> {
         from: Feed,
         output: Option<File>,
     ) -> Result<(), ExecuteError> {
-        let mut stdin = match from {
+        let stdin = match from {
             Feed::Step(file) => Stdio::from(file),
-            Feed::Source(Source::Files(names)) => open(&names[0])?.into(),
+            Feed::Source(Source::Files(names)) => {
+                let files = names.iter().map(|name| open(name)).collect::<Result<_, _>>()?;
+                one_after_the_other(files)?
+            }
             Feed::Source(Source::Standard | Source::Own) => self.standard_input_of_command()?,
         };
-        let mut started = Vec::new();
-        for (index, command) in commands.iter().enumerate() {
-            let is_last = index + 1 == commands.len();
-            let pipe = if is_last { None } else { Some(io::pipe()?) };
-            let (next, writer) = pipe.unzip();
-            let stdout = match (writer, &output) {
-                (Some(writer), _) => writer.into(),
-                (None, Some(output)) => output.try_clone()?.into(),
-                (None, None) => Stdio::inherit(),
-            };
-            if let Some(name) = &command.input {
-                match File::open(name) {
-                    Ok(file) => stdin = file.into(),
-                    Err(error) => {
-                        // The command is not run; its reader finds nothing.
-                        self.tally.missing(command, name, &error);
-                        stdin = next.map_or_else(Stdio::null, Stdio::from);
-                        continue;
-                    }
-                }
-            }
-            let pid = self.launcher.start(command, stdin, stdout, Stdio::inherit(), Life::Long);
-            let pid = pid.map_err(|source| ExecuteError::Start {
-                program: command.program.clone(),
-                source,
-            })?;
-            started.push((pid, command));
-            stdin = next.map_or_else(Stdio::null, Stdio::from);
-        }
-        drop((stdin, output));
-        for (pid, command) in started {
-            let reaped = self.launcher.wait(pid)?;
-            self.tally.used(command.stage, reaped.usage.cpu());
-            self.tally.status(command, reaped.status);
-        }
+        Plain::start(self.launcher, self.tally, commands, stdin, output)?.wait()?;
         Ok(())
     }
 
@@ -137,14 +107,7 @@ impl Local<'_> {
         if prefix.is_empty() {
             return Ok(Stdio::inherit());
         }
-        let (reader, mut writer) = wide_pipe()?;
-        let mut rest = own(io::stdin().as_fd())?;
-        // It ends when its reader does, or with this process.
-        thread::spawn(move || {
-            let fed = writer.write_all(&prefix);
-            fed.and_then(|()| io::copy(&mut rest, &mut writer)).is_ok()
-        });
-        Ok(reader.into())
+        fed_with(io::Cursor::new(prefix).chain(own(io::stdin().as_fd())?))
     }
 
     fn take_prefix(&self) -> Vec<u8> {
@@ -184,9 +147,9 @@ impl Local<'_> {
             part_bytes: self.settings.part_bytes,
             folder: &self.settings.folder,
         };
-        group::run(group, &context, input, output)?;
+        let reader = group::run(group, &context, input, output)?;
         // Whoever reads on from the same file finds its end, as behind any other command.
-        if let Some(mut file) = standard {
+        if let (Some(mut file), Reader::Contend) = (standard, reader) {
             let _ = file.seek(SeekFrom::End(0)); // a file that can be seeked
         }
         Ok(())
@@ -203,6 +166,24 @@ impl Local<'_> {
         }
         Ok((Input::Stream(prefix, file), None))
     }
+}
+
+/// An input that is these files, one after the other.
+fn one_after_the_other(files: Vec<File>) -> io::Result<Stdio> {
+    match <[File; 1]>::try_from(files) {
+        Ok([file]) => Ok(file.into()),
+        Err(files) => {
+            let nothing: Box<dyn Read + Send> = Box::new(io::empty());
+            fed_with(files.into_iter().fold(nothing, |all, file| Box::new(all.chain(file))))
+        }
+    }
+}
+
+/// A pipe with all of this. What feeds it ends when its reader does, or with this process.
+fn fed_with(mut all: impl Read + Send + 'static) -> io::Result<Stdio> {
+    let (reader, mut writer) = wide_pipe()?;
+    thread::spawn(move || io::copy(&mut all, &mut writer));
+    Ok(reader.into())
 }
 
 fn own(fd: BorrowedFd<'_>) -> io::Result<File> {
@@ -226,6 +207,7 @@ impl From<io::Error> for ExecuteError {
 impl From<GroupError> for ExecuteError {
     fn from(error: GroupError) -> Self {
         match error {
+            GroupError::Start(error) => Self::Start(error),
             GroupError::Transfer(error) => Self::Transfer(error),
             GroupError::Inexact => Self::Transfer(io::ErrorKind::InvalidData.into()),
             GroupError::Failed(ended) => Self::Failed {

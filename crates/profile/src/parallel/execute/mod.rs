@@ -13,6 +13,7 @@ mod numbers;
 mod order;
 mod ordered;
 mod pilot;
+mod plain;
 mod sequence;
 mod sink;
 mod size;
@@ -27,6 +28,7 @@ use contend_record::run::Plan;
 
 pub use instance::Launcher;
 pub use local::{Local, Settings};
+pub use plain::Plain;
 pub use tally::{StageTally, Tally};
 
 /// Carries out plans. What is known of the plan is all that there is to know: another one may do
@@ -51,13 +53,8 @@ pub enum ExecuteError {
         source: io::Error,
     },
     /// A command could not be started.
-    #[error("cannot start {program}")]
-    Start {
-        /// It.
-        program: String,
-        /// Why.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// Data could not be moved.
     #[error("cannot go on")]
     Transfer(#[source] io::Error),
@@ -72,9 +69,22 @@ pub enum ExecuteError {
     },
 }
 
+/// A command could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start {program}")]
+pub struct StartError {
+    /// It.
+    pub program: String,
+    /// Why.
+    pub source: io::Error,
+}
+
 /// Why a group could not be run.
 #[derive(Debug, thiserror::Error)]
 enum GroupError {
+    /// A command could not be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// Data could not be moved, or a command not be started.
     #[error("cannot go on")]
     Transfer(#[source] io::Error),

@@ -38,9 +38,9 @@ impl<'a> Sink<'a> {
         self.skipped = self.written;
     }
 
-    /// Where it goes.
-    pub(super) fn file(&self) -> io::Result<File> {
-        self.file.try_clone()
+    /// Where it goes: nothing more is written here.
+    pub(super) fn into_file(self) -> File {
+        self.file
     }
 
     /// Bytes that were written.

@@ -1,0 +1,104 @@
+//! Commands that run once, as they are, each reading what the one before it writes.
+
+use std::fs::File;
+use std::io;
+use std::process::Stdio;
+
+use contend_record::run::Command;
+use contend_sys::{Pid, Signal};
+
+use super::instance::{Launcher, Life};
+use super::{StartError, Tally};
+
+/// A pipeline that runs as it is. When it is dropped nothing is left running.
+#[derive(Debug)]
+pub struct Plain<'a> {
+    launcher: &'a Launcher,
+    tally: &'a Tally,
+    running: Vec<(Pid, &'a Command)>,
+}
+
+impl<'a> Plain<'a> {
+    /// Starts the commands. The last one writes to `stdout`, if that is given, else to where this
+    /// process does.
+    ///
+    /// # Errors
+    /// When one of them cannot be started, or a pipe not be made.
+    pub fn start(
+        launcher: &'a Launcher,
+        tally: &'a Tally,
+        commands: &'a [Command],
+        mut stdin: Stdio,
+        mut stdout: Option<File>,
+    ) -> Result<Self, StartError> {
+        let mut plain = Self { launcher, tally, running: Vec::new() };
+        for (index, command) in commands.iter().enumerate() {
+            let failed = |source| StartError { program: command.program.clone(), source };
+            let is_last = index + 1 == commands.len();
+            let pipe = if is_last { None } else { Some(io::pipe().map_err(failed)?) };
+            let (next, writer) = pipe.unzip();
+            let stdout = match writer {
+                Some(writer) => writer.into(),
+                None => stdout.take().map_or_else(Stdio::inherit, Stdio::from),
+            };
+            let next = next.map_or_else(Stdio::null, Stdio::from);
+            let before = std::mem::replace(&mut stdin, next);
+            let input = match command.input.as_ref().map(|name| (name, File::open(name))) {
+                None => before,
+                Some((_, Ok(file))) => file.into(),
+                Some((name, Err(error))) => {
+                    // The command is not run; its reader finds nothing.
+                    tally.missing(command, name, &error);
+                    continue;
+                }
+            };
+            let pid = launcher.start(command, input, stdout, Stdio::inherit(), Life::Long);
+            plain.running.push((pid.map_err(failed)?, command));
+        }
+        Ok(plain)
+    }
+
+    /// Whether all of them have ended.
+    ///
+    /// # Errors
+    /// When they cannot be waited for.
+    pub fn is_over(&mut self) -> io::Result<bool> {
+        while let Some(&(pid, _)) = self.running.first() {
+            if !self.launcher.has_ended(pid)? {
+                return Ok(false);
+            }
+            self.reap()?;
+        }
+        Ok(true)
+    }
+
+    /// Waits until all of them have ended.
+    ///
+    /// # Errors
+    /// When they cannot be waited for.
+    pub fn wait(mut self) -> io::Result<()> {
+        while !self.running.is_empty() {
+            self.reap()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the first one that is left.
+    fn reap(&mut self) -> io::Result<()> {
+        let (pid, command) = self.running.remove(0);
+        let reaped = self.launcher.wait(pid)?;
+        self.tally.used(command.stage, reaped.usage.cpu());
+        self.tally.status(command, reaped.status);
+        Ok(())
+    }
+}
+
+impl Drop for Plain<'_> {
+    fn drop(&mut self) {
+        let pids: Vec<Pid> = self.running.iter().map(|(pid, _)| *pid).collect();
+        self.launcher.signal(&pids, Signal::TERM);
+        for pid in pids {
+            let _ = self.launcher.wait(pid); // there is nobody to tell
+        }
+    }
+}
