@@ -1,12 +1,15 @@
 //! Starting a child as whoever started us would have.
 
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 use crate::inherited;
 use crate::signal::Mask;
@@ -56,6 +59,146 @@ pub fn spawn_quickly(command: &mut Command, mask: Mask, orphaned: Signal) -> io:
         && (0..3).all(inherited::was_open);
     // The standard library forks if anything is to be done between.
     if as_usual { command.spawn() } else { spawn(command, &[0, 1, 2], mask, orphaned) }
+}
+
+/// A program with what it is given, ready to be started in an instant.
+#[derive(Debug)]
+pub struct Prepared {
+    path: CString,
+    /// Its arguments and its environment, as execve(2) wants them.
+    arguments: Strings,
+    environment: Strings,
+    /// What is said on standard error if it cannot be started.
+    complaint: Vec<u8>,
+}
+
+/// Strings of C, and a list of them that ends with a null pointer.
+#[derive(Debug)]
+struct Strings {
+    list: Vec<*const libc::c_char>,
+    _strings: Vec<CString>,
+}
+
+impl Strings {
+    fn new(strings: Vec<CString>) -> Self {
+        let list = strings.iter().map(|string| string.as_ptr());
+        Self { list: list.chain([std::ptr::null()]).collect(), _strings: strings }
+    }
+}
+
+impl Prepared {
+    /// The program that `command` names by its path, called `name`, with the command's arguments
+    /// and environment. `complaint` is what stands on standard error if it cannot be started.
+    ///
+    /// # Errors
+    /// When there is a NUL in one of them.
+    pub fn new(command: &Command, name: &str, complaint: String) -> io::Result<Self> {
+        let arguments = std::iter::once(OsStr::new(name)).chain(command.get_args());
+        let mut variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        for (name, value) in command.get_envs() {
+            let place = variables.iter().position(|(known, _)| known == name);
+            match (place, value) {
+                (Some(place), Some(value)) => value.clone_into(&mut variables[place].1),
+                (Some(place), None) => drop(variables.remove(place)),
+                (None, Some(value)) => variables.push((name.to_owned(), value.to_owned())),
+                (None, None) => {}
+            }
+        }
+        let pairs = variables.into_iter().map(|(mut pair, value)| {
+            pair.push("=");
+            pair.push(value);
+            pair
+        });
+        let arguments: Result<_, _> = arguments.map(|text| CString::new(text.as_bytes())).collect();
+        let pairs: Result<_, _> = pairs.map(|pair| CString::new(pair.into_vec())).collect();
+        Ok(Self {
+            path: CString::new(command.get_program().as_bytes())?,
+            arguments: Strings::new(arguments?),
+            environment: Strings::new(pairs?),
+            complaint: complaint.into_bytes(),
+        })
+    }
+
+    /// Starts it as [`spawn`] does, but does not wait until the new program runs: several that
+    /// are started one after the other begin on several CPUs. If it cannot be started the child
+    /// says so, and ends with 126 or, where there is no such program, with 127, as in a shell.
+    /// Streams that are not given are those of this process.
+    ///
+    /// # Errors
+    /// When there cannot be one more process.
+    pub fn start(
+        &self,
+        stdin: Option<BorrowedFd<'_>>,
+        stdout: Option<BorrowedFd<'_>>,
+        mask: Mask,
+        orphaned: Signal,
+    ) -> io::Result<Pid> {
+        let parent = rustix::process::getpid();
+        let streams = [(stdin, 0), (stdout, 1)];
+        let close = [0, 1, 2].map(|fd| {
+            !inherited::was_open(fd) && !streams.iter().any(|(s, at)| s.is_some() && *at == fd)
+        });
+        // SAFETY: until it becomes another program or ends, the child only makes
+        // async-signal-safe calls, and reads memory that was ready before.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => self.become_it(streams, close, mask, orphaned, parent),
+            pid => Pid::from_raw(pid).ok_or_else(|| io::ErrorKind::Other.into()),
+        }
+    }
+
+    /// What the child does.
+    fn become_it(
+        &self,
+        streams: [(Option<BorrowedFd<'_>>, u8); 2],
+        close: [bool; 3],
+        mask: Mask,
+        orphaned: Signal,
+        parent: Pid,
+    ) -> ! {
+        for (stream, place) in streams {
+            let Some(stream) = stream else { continue };
+            // SAFETY: both numbers are of descriptors; the child has a table of its own.
+            if unsafe { libc::dup2(stream.as_raw_fd(), place.into()) } < 0 {
+                end(126);
+            }
+        }
+        for (fd, _) in (0..).zip(close).filter(|(_, close)| *close) {
+            close_descriptor(fd);
+        }
+        if !inherited::sigpipe_ignored() {
+            // SAFETY: SIG_DFL is a valid disposition, and signal(2) is async-signal-safe.
+            unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        }
+        if inherited::sigchld_ignored() {
+            ignore(libc::SIGCHLD);
+        }
+        mask.restore();
+        let told = rustix::process::set_parent_process_death_signal(Some(orphaned));
+        // Whoever started it may have ended before it could be told.
+        if told.is_err() || rustix::process::getppid() != Some(parent) {
+            end(126);
+        }
+        let (path, arguments) = (self.path.as_ptr(), self.arguments.list.as_ptr());
+        // SAFETY: all of them are strings of C or lists of them that end with a null pointer. A
+        // script without a first line that names its shell is given to sh, as in a shell.
+        unsafe { libc::execvpe(path, arguments, self.environment.list.as_ptr()) };
+        let status = if is_absent() { 127 } else { 126 };
+        // SAFETY: the pointer and the length are those of a slice.
+        unsafe { libc::write(2, self.complaint.as_ptr().cast(), self.complaint.len()) };
+        end(status)
+    }
+}
+
+/// Whether the last call failed because there is no such file.
+fn is_absent() -> bool {
+    io::Error::last_os_error().raw_os_error() == Some(libc::ENOENT)
+}
+
+/// Ends this process without anything that belongs to another one being put in order.
+fn end(status: libc::c_int) -> ! {
+    // SAFETY: _exit(2) has no requirements.
+    unsafe { libc::_exit(status) }
 }
 
 /// Becomes `command`, which finds everything as whoever started this process left it.

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use clap::ValueEnum as _;
 use contend_profile::parallel::planner::Annotation;
 use contend_profile::pipeline::parse::parse;
 use contend_profile::trial::repeatable::check_repeatable;
@@ -40,6 +41,13 @@ pub struct Run {
     pub json: Option<ReportFile>,
 }
 
+impl Run {
+    /// Whether more is wanted than what the pipeline writes.
+    pub fn says_something(&self) -> bool {
+        self.check || self.stats || self.json.is_some()
+    }
+}
+
 /// What is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
@@ -52,10 +60,10 @@ pub enum What {
 /// How pipelines are run.
 #[derive(Debug, Clone)]
 pub struct How {
-    /// How many parts are worked on at the same time.
-    pub jobs: usize,
-    /// Memory for data, in bytes.
-    pub memory: u64,
+    /// How many parts are worked on at the same time, where it is given.
+    jobs: Option<usize>,
+    /// Memory for data, in bytes, where it is given.
+    memory: Option<u64>,
     /// Commands that treat every record for itself.
     pub annotations: Vec<Annotation>,
     /// The shell; none if it was not given.
@@ -66,6 +74,7 @@ pub struct How {
     pub progress: bool,
     /// The size of parts in bytes, where it is given.
     pub part_bytes: Option<usize>,
+    options: Vec<String>,
 }
 
 impl How {
@@ -75,6 +84,21 @@ impl How {
     /// When the one that was asked for cannot be used.
     pub fn shell(&self) -> Result<String, UsageError> {
         shell(self.shell.clone())
+    }
+
+    /// Options with which another contend works as this one, but for shell and progress.
+    pub fn options(&self) -> &[String] {
+        &self.options
+    }
+
+    /// How many parts are worked on at the same time.
+    pub fn jobs(&self) -> usize {
+        self.jobs.unwrap_or_else(usable_cpus)
+    }
+
+    /// Memory for data, in bytes.
+    pub fn memory(&self) -> u64 {
+        self.memory.unwrap_or_else(usable_memory).max(LEAST_MEMORY)
     }
 }
 
@@ -136,17 +160,37 @@ pub fn stages(args: StagesArgs) -> Result<Stages> {
     Ok(Stages { how, stats: args.stats, records_in: args.records_in, words: args.words })
 }
 
+/// Those that were given, to be handed on.
+fn options(args: &HowArgs) -> Vec<String> {
+    let option = |name: &str, value: Option<u64>| value.map(|value| format!("--{name}={value}"));
+    let given = [
+        option("jobs", args.jobs.map(u64::from)),
+        option("memory", args.memory),
+        option("part-size", args.part_size),
+        args.pipefail.then(|| "--pipefail".to_owned()),
+        args.records.to_possible_value().map(|records| format!("--records={}", records.get_name())),
+    ];
+    let maps = args.map.iter().map(|command| format!("--map={command}"));
+    given.into_iter().flatten().chain(maps).collect()
+}
+
 fn how(args: HowArgs) -> Result<How, UsageError> {
+    let options = options(&args);
     let how = How {
-        jobs: args.jobs.map_or_else(usable_cpus, usize::from),
-        memory: args.memory.unwrap_or_else(usable_memory).max(LEAST_MEMORY),
+        jobs: args.jobs.map(usize::from),
+        memory: args.memory,
         annotations: annotations(&args.map, args.records)?,
         shell: args.shell.filter(|shell| !shell.is_empty()),
         pipefail: args.pipefail,
         progress: shows_progress(args.no_progress),
         part_bytes: args.part_size.map(|size| usize::try_from(size).unwrap_or(usize::MAX)),
+        options,
     };
-    how.shell().map(|_| how)
+    // What was asked for may be unfit; where nothing was, a shell need not be looked for yet.
+    if how.shell.is_some() {
+        how.shell()?;
+    }
+    Ok(how)
 }
 
 /// CPUs that can work at the same time: a quota of one and a half is used up by two.

@@ -12,6 +12,7 @@ const UNKNOWN: f64 = 5.0;
 /// Rates of commands: of those with options that change much, the most usual form.
 const RATES: &[(&str, f64)] = &[
     ("awk", 2.0),
+    ("busybox", 10.0),
     ("cat", 0.25),
     ("col", 65.0),
     ("comm", 20.0),
@@ -27,11 +28,14 @@ const RATES: &[(&str, f64)] = &[
     ("join", 20.0),
     ("jq", 100.0),
     ("mawk", 2.0),
+    ("nawk", 5.0),
+    ("original-awk", 5.0),
     ("rev", 38.0),
     ("sed", 2.3),
     ("sort", 12.0),
     ("tail", 0.1),
     ("tr", 2.0),
+    ("unexpand", 2.0),
     ("uniq", 2.0),
     ("wc", 1.0),
     ("xargs", 10_000.0),
@@ -44,18 +48,30 @@ const OVERHEAD: f64 = 0.004;
 
 /// The rate of a command in nanoseconds a byte, with what its arguments tell.
 pub(super) fn rate(program: &str, arguments: &[String]) -> f64 {
+    rate_of(program, arguments).unwrap_or(UNKNOWN)
+}
+
+/// The same; `None` if nothing is known of the command.
+pub(super) fn rate_of(program: &str, arguments: &[String]) -> Option<f64> {
     let name = program.rsplit('/').next().unwrap_or(program);
-    let rate = RATES.iter().find(|(known, _)| *known == name).map_or(UNKNOWN, |(_, rate)| *rate);
+    let (_, rate) = RATES.iter().find(|(known, _)| *known == name)?;
     // A group that is matched again cannot be looked for by an automaton.
     let refers_back = |argument: &String| ["\\1", "\\2"].iter().any(|it| argument.contains(it));
-    if name.ends_with("grep") && arguments.iter().any(refers_back) { 500.0 } else { rate }
+    let is_slow = name.ends_with("grep") && arguments.iter().any(refers_back);
+    Some(if is_slow { 500.0 } else { *rate })
+}
+
+/// What is decided if no stage can work on parts.
+pub(super) fn nothing_is_parallel() -> Decision {
+    let why = "no stage can work on parts of its input".to_owned();
+    Decision { why, ..Decision::default() }
 }
 
 /// Decides for an input of this size, if it is known.
 pub fn decide(plan: &Plan, input_bytes: Option<u64>, jobs: usize) -> Decision {
     let plain = |why: &str| Decision { why: why.to_owned(), input_bytes, ..Decision::default() };
     if !plan.is_parallel() {
-        return plain("no stage can work on parts of its input");
+        return Decision { input_bytes, ..nothing_is_parallel() };
     }
     if jobs < 2 {
         return plain("there is one CPU to use");
@@ -68,15 +84,7 @@ pub fn decide(plan: &Plan, input_bytes: Option<u64>, jobs: usize) -> Decision {
         Step::Serial(_) => None,
         Step::Parallel(group) => Some(group.serial.as_slice()),
     });
-    let expected = expect(&groups.collect::<Vec<_>>().concat(), bytes, jobs);
-    let parallel = expected.is_worth_it();
-    let verdict = if parallel { "" } else { "not " };
-    let why = format!(
-        "{} of CPU time are expected, which is {verdict}worth the {} that it costs to work on parts",
-        time(expected.cpu),
-        time(expected.cost)
-    );
-    Decision { parallel, why, input_bytes, expected_cpu_seconds: Some(expected.cpu) }
+    expect(&groups.collect::<Vec<_>>().concat(), bytes, jobs).decision(bytes)
 }
 
 /// What working on parts is expected to bring and to cost, in seconds.
@@ -91,6 +99,20 @@ impl Expectation {
     /// Whether it brings clearly more than it costs.
     pub fn is_worth_it(&self) -> bool {
         self.gain > 2.0 * self.cost
+    }
+
+    /// What is decided for an input of this size, and why.
+    pub(super) fn decision(&self, bytes: u64) -> Decision {
+        let parallel = self.is_worth_it();
+        let verdict = if parallel { "" } else { "not " };
+        let why = format!(
+            "{} of CPU time are expected, which is {verdict}worth the {} that it costs to work on \
+             parts",
+            time(self.cpu),
+            time(self.cost)
+        );
+        let expected_cpu_seconds = Some(self.cpu);
+        Decision { parallel, why, input_bytes: Some(bytes), expected_cpu_seconds }
     }
 }
 
@@ -130,8 +152,19 @@ pub(super) fn is_faster(flows: &[Flow], jobs: usize, sorts_here: bool) -> bool {
 /// What is to be expected of these commands over so many bytes.
 pub fn expect(commands: &[Command], bytes: u64, jobs: usize) -> Expectation {
     let rates = commands.iter().map(|command| rate(&command.program, &command.arguments));
-    let cpu = rates.sum::<f64>() * bytes as f64 * 1e-9;
-    let cost = OVERHEAD + START * (commands.len() * jobs) as f64;
+    of_rates(&rates.collect::<Vec<_>>(), bytes, jobs)
+}
+
+/// What more than which is not to be expected of commands with these rates, on however many CPUs.
+pub(super) fn at_best(rates: &[f64], bytes: u64) -> Expectation {
+    let expected = of_rates(rates, bytes, 2);
+    Expectation { gain: expected.cpu, ..expected }
+}
+
+/// What is to be expected of commands with these rates.
+fn of_rates(rates: &[f64], bytes: u64, jobs: usize) -> Expectation {
+    let cpu = rates.iter().sum::<f64>() * bytes as f64 * 1e-9;
+    let cost = OVERHEAD + START * (rates.len() * jobs) as f64;
     Expectation { cpu, gain: cpu * (1.0 - 1.0 / jobs as f64), cost }
 }
 

@@ -4,12 +4,14 @@
 //!   can be put together, and why the others cannot.
 //! - [`text`]: plain commands, or something for a shell.
 //! - [`script`]: scripts whose pipelines are given to contend.
+//! - [`glance`]: whether a plan is needed at all.
 //! - [`planner`]: from stages to a plan.
 //! - [`execute`]: carrying out a plan.
 
 pub mod classes;
 pub mod estimate;
 pub mod execute;
+pub mod glance;
 pub mod planner;
 pub mod script;
 pub mod text;

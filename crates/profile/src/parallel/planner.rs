@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn what_runs_as_it_is_opens_its_files_itself() {
-        let own = file!();
+        let own = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         let environment = Environment::for_tests("C");
         let situation = Situation {
             environment: &environment,

@@ -102,8 +102,8 @@ pub fn read(text: &str) -> Reading {
     let mut stages = Vec::new();
     for text in texts {
         match Simple::read(text) {
-            Some(simple) if is_built_in(simple.name()) => {
-                let why = format!("`{}` is built into the shell", simple.name());
+            Some(simple) if is_built_in(&simple.program.text) => {
+                let why = format!("`{}` is built into the shell", simple.program.text);
                 return Reading::Shell(why);
             }
             Some(simple) => stages.push(simple),
@@ -124,6 +124,7 @@ mod tests {
         };
         assert!(inverted);
         assert_eq!(stages.iter().map(Simple::name).collect::<Vec<_>>(), ["sort", "uniq"]);
+        assert!(matches!(read("/bin/echo a"), Reading::Commands { .. }), "a file is none");
         for text in [
             "echo a | sort",
             "sort $x",

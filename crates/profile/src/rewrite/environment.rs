@@ -51,6 +51,9 @@ pub struct Environment {
     pub splits_with_sh: bool,
 }
 
+/// Where programs are, by the names under which `PATH` leads to them.
+pub type Paths = BTreeMap<String, PathBuf>;
+
 /// A program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
@@ -101,15 +104,18 @@ impl Environment {
         Ok(Self::understand(&answer).map(|environment| Self { splits_with_sh, ..environment }))
     }
 
-    /// What commands are if no shell stands between: files that are found in `PATH`, in the
-    /// environment of this process.
-    pub fn of_process<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+    /// What commands are if no shell stands between: these files, in the environment of this
+    /// process.
+    pub fn of_programs(paths: &Paths) -> Self {
         let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
-        let names = names.into_iter().chain(STARTED_BY_OTHERS.iter().copied());
-        let found = names.filter_map(|name| Some((name.to_owned(), in_path(name)?)));
-        let files = found
+        let others = STARTED_BY_OTHERS.iter().filter(|&&name| !paths.contains_key(name));
+        let others: Paths =
+            others.filter_map(|&name| Some((name.to_owned(), in_path(name)?))).collect();
+        let files = paths
+            .iter()
+            .chain(&others)
             .filter(|(_, path)| path.to_str().is_some_and(is_what_it_says))
-            .map(|(name, path)| (name, Program::at(&path)));
+            .map(|(name, path)| (name.clone(), Program::at(path)));
         Self {
             files: files.collect(),
             locale: LOCALE.iter().filter_map(variable).collect(),

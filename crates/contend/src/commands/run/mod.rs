@@ -1,7 +1,9 @@
 //! `contend run`: a pipeline over parts of its input.
 
+mod carry;
 mod check;
 mod direct;
+mod outcome;
 mod progress;
 mod shell;
 mod stages;
@@ -25,12 +27,10 @@ pub use stages::run as stages;
 pub fn run(settings: Run) -> Result<Exit> {
     match settings.what.clone() {
         What::Pipeline(text) => match text::read(&text) {
-            Reading::Commands { stages, inverted } => {
-                match direct::Direct::new(&stages, &settings.how) {
-                    Ok(direct) => direct.run(&text, inverted, settings),
-                    Err(why) => shell::pipeline(&text, &why, settings),
-                }
-            }
+            Reading::Commands { stages, inverted } => match direct::Direct::new(&stages) {
+                Ok(direct) => direct.run(&text, inverted, settings),
+                Err(why) => shell::pipeline(&text, &why, settings),
+            },
             Reading::Shell(why) => shell::pipeline(&text, &why, settings),
         },
         What::Script(..) => shell::script(settings),
@@ -42,8 +42,8 @@ fn empty(text: &str, how: &RunHow) -> RunRecord {
         schema: SCHEMA.to_owned(),
         command: text.to_owned(),
         started_at: super::now(),
-        jobs: how.jobs,
-        memory_bytes: how.memory,
+        jobs: how.jobs(),
+        memory_bytes: how.memory(),
         ..RunRecord::default()
     }
 }

@@ -63,19 +63,9 @@ fn rewritten(text: &str, shell: &str, settings: &Run) -> Result<Rewritten> {
     // Nobody writes this into a script.
     let mark = format!("contend:{:016x}", fastrand::u64(..));
     let how = &settings.how;
-    let mut options = vec![
-        format!("--jobs={}", how.jobs),
-        format!("--memory={}", how.memory),
-        "--no-progress".to_owned(),
-    ];
-    options.push(format!("--shell={shell}"));
-    options.extend(how.part_bytes.map(|bytes| format!("--part-size={bytes}")));
+    let mut options = how.options().to_vec();
+    options.extend(["--no-progress".to_owned(), format!("--shell={shell}")]);
     options.extend(settings.stats.then(|| "--stats".to_owned()));
-    options.extend(how.pipefail.then(|| "--pipefail".to_owned()));
-    for annotation in &how.annotations {
-        let words: Vec<String> = annotation.words.iter().map(|word| quote(word)).collect();
-        options.push(format!("--map={}", words.join(" ")));
-    }
     let options: Vec<String> = options.iter().map(|option| quote(option)).collect();
     let command = format!(
         "{} {STAGES} {} --shell-options \"${{SHELLOPTS-}}\" -- {mark}",

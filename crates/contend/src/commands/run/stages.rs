@@ -26,7 +26,7 @@ pub fn run(settings: Stages) -> Result<Exit> {
     let json = json.as_deref().map(crate::output::ReportFile::prepare).transpose()?;
     let texts: Vec<String> = simples.iter().map(Simple::text).collect();
     let text = texts.join(" | ");
-    let Ok(direct) = Direct::new(&simples, &settings.how) else {
+    let Ok(direct) = Direct::new(&simples) else {
         return by_shell(&settings.how, &stages);
     };
     let run = Run {

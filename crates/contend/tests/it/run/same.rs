@@ -67,6 +67,7 @@ const PIPELINES: &[&str] = &[
     "grep foo | grep -v foo | sort",
     "sort in - | uniq -c",
     "sort -m other other",
+    "PATH=/nowhere sort in | uniq",
     "seq 2000 | sed 's/1/x/' | sort -r | head -n 3",
     "LC_ALL=C grep -a o | LC_ALL=C tr a-z A-Z | LC_ALL=C sort -u",
 ];

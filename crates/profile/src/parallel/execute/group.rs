@@ -54,12 +54,12 @@ pub(super) fn run(
     let told = Some(context.tally).filter(|_| context.is_last);
     let sink = Sink::new(output, told);
     let reader_left = sink.reader_left();
-    let reader = if !is_worth_it(group, context, &parts)? {
-        context.tally.in_one_piece(group, "parts would not be faster");
-        plain(group, context, &parts, sink)?
-    } else {
+    let reader = if is_worth_it(group, context, &parts)? {
         run_into(group, context, &parts, sink)?;
         Reader::Contend
+    } else {
+        context.tally.in_one_piece(group, "parts would not be faster");
+        plain(group, context, &parts, sink)?
     };
     if reader_left.load(Ordering::Relaxed) {
         context.tally.cut_off(group);
@@ -140,8 +140,8 @@ fn plain(
         in_one_piece(&group.serial, context, parts.rest(), &mut sink)?;
         return Ok(Reader::Contend);
     };
-    let (stdin, stdout) = (file.try_clone()?.into(), sink.into_file());
-    Plain::start(context.launcher, context.tally, &group.serial, stdin, Some(stdout))?.wait()?;
+    let (stdin, stdout) = (Some(file.try_clone()?), Some(sink.into_file()));
+    Plain::start(context.launcher, context.tally, &group.serial, stdin, stdout)?.wait()?;
     Ok(Reader::Commands)
 }
 

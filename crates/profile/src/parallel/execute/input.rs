@@ -561,12 +561,13 @@ impl Rest<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rewrite::environment::Paths;
     use contend_record::run::Records;
     use std::io::{Seek as _, Write as _};
 
     fn launcher() -> Launcher {
         let signals = contend_sys::interrupt::Signals::block().expect("signals");
-        Launcher::new(signals.mask_before(), Vec::new())
+        Launcher::new(signals.mask_before(), Paths::new(), Vec::new())
     }
 
     fn slice(text: &str) -> Slice {

@@ -2,21 +2,25 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::FileExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command as Process, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use contend_record::run::{Command, StatusRule};
-use contend_sys::child::{self, Change, ExitStatus, Which};
+use contend_sys::child::{self, ExitStatus};
 use contend_sys::signal::Mask;
+use contend_sys::spawn::Prepared;
 use contend_sys::{Pid, Signal, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::kill_process;
+
+use crate::rewrite::environment::Paths;
 
 const SIGPIPE: i32 = Signal::PIPE.as_raw();
 /// How much a pipe of ours holds, where the kernel allows it.
@@ -33,6 +37,8 @@ const ASK: Duration = Duration::from_millis(100);
 pub struct Launcher {
     /// The signal mask of commands.
     mask: Mask,
+    /// Where programs are.
+    paths: Paths,
     /// Options for commands that sort.
     sorting: Vec<String>,
     running: Mutex<Pids>,
@@ -52,9 +58,10 @@ pub(super) enum Life {
 type Pids = Vec<Pid>;
 
 impl Launcher {
-    /// A launcher whose commands get this signal mask, and those that sort these options.
-    pub fn new(mask: Mask, sorting: Vec<String>) -> Self {
-        Self { mask, sorting, running: Mutex::default(), over: AtomicBool::new(false) }
+    /// A launcher whose commands get this signal mask, and those that sort these options. Programs
+    /// whose paths are not given are looked for.
+    pub fn new(mask: Mask, paths: Paths, sorting: Vec<String>) -> Self {
+        Self { mask, paths, sorting, running: Mutex::default(), over: AtomicBool::new(false) }
     }
 
     /// Whether everything is being ended.
@@ -74,12 +81,8 @@ impl Launcher {
         stderr: Stdio,
         life: Life,
     ) -> io::Result<Pid> {
-        let mut process = Process::new(&command.program);
-        if command.sorts {
-            process.args(&self.sorting);
-        }
-        process.args(&command.arguments);
-        process.envs(command.variables.iter().map(|(name, value)| (name, value)));
+        let mut process = self.process(command);
+        process.arg0(&command.program);
         process.stdin(stdin).stdout(stdout).stderr(stderr);
         let mut running = self.running();
         if self.is_over() {
@@ -95,6 +98,43 @@ impl Launcher {
         Ok(pid)
     }
 
+    /// Starts a command for long, without waiting until its program runs. Streams that are not
+    /// given are those of this process.
+    ///
+    /// # Errors
+    /// As [`Self::start`]. If its program cannot be started the command says so itself.
+    pub(super) fn start_at_once(
+        &self,
+        command: &Command,
+        stdin: Option<&File>,
+        stdout: Option<&File>,
+    ) -> io::Result<Pid> {
+        let name = &command.program;
+        let complaint = format!("contend: cannot start {name}\n");
+        let prepared = Prepared::new(&self.process(command), name, complaint)?;
+        let mut running = self.running();
+        if self.is_over() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let [stdin, stdout] = [stdin, stdout].map(|file| file.map(File::as_fd));
+        let pid = prepared.start(stdin, stdout, self.mask, Signal::TERM)?;
+        running.push(pid);
+        Ok(pid)
+    }
+
+    /// A command's program with its arguments and variables.
+    fn process(&self, command: &Command) -> Process {
+        let path = self.paths.get(&command.program);
+        let mut process =
+            Process::new(path.map_or(command.program.as_ref(), |path| path.as_os_str()));
+        if command.sorts {
+            process.args(&self.sorting);
+        }
+        process.args(&command.arguments);
+        process.envs(command.variables.iter().map(|(name, value)| (name, value)));
+        process
+    }
+
     /// Waits for a command that was started here.
     pub(super) fn wait(&self, pid: Pid) -> io::Result<child::Reaped> {
         // It stays a zombie until nobody can send it a signal any more.
@@ -102,11 +142,6 @@ impl Launcher {
         let mut running = self.running();
         running.retain(|&other| other != pid);
         child::reap(pid)
-    }
-
-    /// Whether a command that was started here has ended.
-    pub(super) fn has_ended(&self, pid: Pid) -> io::Result<bool> {
-        Ok(matches!(child::peek(Which::One(pid))?, Some((_, Change::Ended))))
     }
 
     /// Sends a signal to these, if they are still there.

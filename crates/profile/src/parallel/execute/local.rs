@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -90,10 +89,10 @@ impl Local<'_> {
         output: Option<File>,
     ) -> Result<(), ExecuteError> {
         let stdin = match from {
-            Feed::Step(file) => Stdio::from(file),
+            Feed::Step(file) => Some(file),
             Feed::Source(Source::Files(names)) => {
                 let files = names.iter().map(|name| open(name)).collect::<Result<_, _>>()?;
-                one_after_the_other(files)?
+                Some(one_after_the_other(files)?)
             }
             Feed::Source(Source::Standard | Source::Own) => self.standard_input_of_command()?,
         };
@@ -101,13 +100,14 @@ impl Local<'_> {
         Ok(())
     }
 
-    /// Standard input, with what has been read of it already before it.
-    fn standard_input_of_command(&self) -> io::Result<Stdio> {
+    /// What the first command reads, if that is not standard input as it is: what has been read
+    /// of it already comes first.
+    fn standard_input_of_command(&self) -> io::Result<Option<File>> {
         let prefix = self.take_prefix();
         if prefix.is_empty() {
-            return Ok(Stdio::inherit());
+            return Ok(None);
         }
-        fed_with(io::Cursor::new(prefix).chain(own(io::stdin().as_fd())?))
+        fed_with(io::Cursor::new(prefix).chain(own(io::stdin().as_fd())?)).map(Some)
     }
 
     fn take_prefix(&self) -> Vec<u8> {
@@ -169,9 +169,9 @@ impl Local<'_> {
 }
 
 /// An input that is these files, one after the other.
-fn one_after_the_other(files: Vec<File>) -> io::Result<Stdio> {
+fn one_after_the_other(files: Vec<File>) -> io::Result<File> {
     match <[File; 1]>::try_from(files) {
-        Ok([file]) => Ok(file.into()),
+        Ok([file]) => Ok(file),
         Err(files) => {
             let nothing: Box<dyn Read + Send> = Box::new(io::empty());
             fed_with(files.into_iter().fold(nothing, |all, file| Box::new(all.chain(file))))
@@ -180,10 +180,10 @@ fn one_after_the_other(files: Vec<File>) -> io::Result<Stdio> {
 }
 
 /// A pipe with all of this. What feeds it ends when its reader does, or with this process.
-fn fed_with(mut all: impl Read + Send + 'static) -> io::Result<Stdio> {
+fn fed_with(mut all: impl Read + Send + 'static) -> io::Result<File> {
     let (reader, mut writer) = wide_pipe()?;
     thread::spawn(move || io::copy(&mut all, &mut writer));
-    Ok(reader.into())
+    Ok(reader)
 }
 
 fn own(fd: BorrowedFd<'_>) -> io::Result<File> {

@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io;
-use std::process::Stdio;
+use std::os::fd::OwnedFd;
 
 use contend_record::run::Command;
+use contend_sys::child::{self, Change, Which};
 use contend_sys::{Pid, Signal};
 
-use super::instance::{Launcher, Life};
+use super::instance::Launcher;
 use super::{StartError, Tally};
 
 /// A pipeline that runs as it is. When it is dropped nothing is left running.
@@ -19,8 +20,8 @@ pub struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// Starts the commands. The last one writes to `stdout`, if that is given, else to where this
-    /// process does.
+    /// Starts the commands. The first one reads `stdin` and the last one writes to `stdout`, where
+    /// they are given, else what this process reads and where it writes.
     ///
     /// # Errors
     /// When one of them cannot be started, or a pipe not be made.
@@ -28,7 +29,7 @@ impl<'a> Plain<'a> {
         launcher: &'a Launcher,
         tally: &'a Tally,
         commands: &'a [Command],
-        mut stdin: Stdio,
+        mut stdin: Option<File>,
         mut stdout: Option<File>,
     ) -> Result<Self, StartError> {
         let mut plain = Self { launcher, tally, running: Vec::new() };
@@ -37,22 +38,18 @@ impl<'a> Plain<'a> {
             let is_last = index + 1 == commands.len();
             let pipe = if is_last { None } else { Some(io::pipe().map_err(failed)?) };
             let (next, writer) = pipe.unzip();
-            let stdout = match writer {
-                Some(writer) => writer.into(),
-                None => stdout.take().map_or_else(Stdio::inherit, Stdio::from),
-            };
-            let next = next.map_or_else(Stdio::null, Stdio::from);
-            let before = std::mem::replace(&mut stdin, next);
+            let output = writer.map(|end| File::from(OwnedFd::from(end))).or_else(|| stdout.take());
+            let before = std::mem::replace(&mut stdin, next.map(|end| OwnedFd::from(end).into()));
             let input = match command.input.as_ref().map(|name| (name, File::open(name))) {
                 None => before,
-                Some((_, Ok(file))) => file.into(),
+                Some((_, Ok(file))) => Some(file),
                 Some((name, Err(error))) => {
                     // The command is not run; its reader finds nothing.
                     tally.missing(command, name, &error);
                     continue;
                 }
             };
-            let pid = launcher.start(command, input, stdout, Stdio::inherit(), Life::Long);
+            let pid = launcher.start_at_once(command, input.as_ref(), output.as_ref());
             plain.running.push((pid.map_err(failed)?, command));
         }
         Ok(plain)
@@ -64,9 +61,7 @@ impl<'a> Plain<'a> {
     /// When they cannot be waited for.
     pub fn is_over(&mut self) -> io::Result<bool> {
         while let Some(&(pid, _)) = self.running.first() {
-            if !self.launcher.has_ended(pid)? {
-                return Ok(false);
-            }
+            let Some((_, Change::Ended)) = child::peek(Which::One(pid))? else { return Ok(false) };
             self.reap()?;
         }
         Ok(true)

@@ -1,0 +1,204 @@
+//! Carrying out a plan: signals are heard meanwhile, and what is wanted is said at the end.
+
+use std::io::{self, IsTerminal as _};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use contend_profile::parallel::execute::{
+    ExecuteError, Executor as _, Launcher, Local, Plain, Settings, Tally,
+};
+use contend_profile::rewrite::environment::Paths;
+use contend_record::run::{Command, Outcome, Plan, RunRecord, Source, Step};
+use contend_report::render;
+use contend_sys::interrupt::Signals;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::check::{Captured, Check};
+use super::outcome::{outcome, status};
+use super::progress::Progress;
+use super::watch::Watch;
+use crate::exit::Exit;
+use crate::settings::{Run, RunHow};
+use crate::{host, output};
+
+/// How often it is asked whether a signal has come.
+const ASK: Duration = Duration::from_millis(20);
+/// How long commands get to end when they are asked to, and then when they are killed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What is to be carried out.
+#[derive(Debug)]
+pub(super) struct Task {
+    /// The plan.
+    pub plan: Plan,
+    /// Where its programs are.
+    pub paths: Paths,
+    /// What of standard input has been read already.
+    pub prefix: Vec<u8>,
+    /// The status is inverted.
+    pub inverted: bool,
+}
+
+/// A run that is not over yet.
+enum Running<'a> {
+    /// Commands that need nobody.
+    Plain(Plain<'a>),
+    /// A thread that says how it ended.
+    Thread(mpsc::Receiver<Result<(), ExecuteError>>),
+}
+
+impl<'a> Running<'a> {
+    /// Begins to carry it out.
+    fn begin(
+        plan: &'a Plan,
+        prefix: Vec<u8>,
+        launcher: &'a Arc<Launcher>,
+        tally: &'a Arc<Tally>,
+        how: &RunHow,
+    ) -> Result<Self, ExecuteError> {
+        if let ([Step::Serial(commands)], Source::Own) = (plan.steps.as_slice(), &plan.source) {
+            let plain = Plain::start(launcher, tally, commands, None, None)?;
+            return Ok(Self::Plain(plain));
+        }
+        let (sender, receiver) = mpsc::channel();
+        let (launcher, tally, plan) = (Arc::clone(launcher), Arc::clone(tally), plan.clone());
+        let prefix = Mutex::new(prefix);
+        let settings = Settings {
+            jobs: how.jobs(),
+            memory: how.memory(),
+            part_bytes: how.part_bytes,
+            folder: std::env::temp_dir(),
+        };
+        thread::spawn(move || {
+            let local = Local { settings, launcher: &launcher, tally: &tally, prefix };
+            let _ = sender.send(local.execute(&plan)); // nobody waits after a signal
+        });
+        Ok(Self::Thread(receiver))
+    }
+
+    /// Waits for its end, or until it is time to ask for signals.
+    fn wait(&mut self, signals: &Signals) -> Option<Result<(), ExecuteError>> {
+        match self {
+            Self::Thread(end) => match end.recv_timeout(ASK) {
+                Ok(result) => Some(result),
+                Err(mpsc::RecvTimeoutError::Timeout) => None,
+                Err(mpsc::RecvTimeoutError::Disconnected) => Some(Ok(())),
+            },
+            Self::Plain(plain) => {
+                match plain.is_over() {
+                    Ok(false) => {}
+                    result => return Some(result.map(drop).map_err(ExecuteError::from)),
+                }
+                let time = Timespec { tv_sec: 0, tv_nsec: ASK.subsec_nanos().into() };
+                // The end of a command is a signal, too.
+                let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&time));
+                None
+            }
+        }
+    }
+
+    /// Waits for its end. If a signal comes, everything is ended.
+    fn end(
+        mut self,
+        signals: &Signals,
+        launcher: &Launcher,
+        mut look: impl FnMut(),
+    ) -> Result<(), ExecuteError> {
+        let mut asked: Option<Instant> = None;
+        loop {
+            if let Some(result) = self.wait(signals) {
+                return result;
+            }
+            look();
+            if signals.interrupted().is_none() {
+                continue;
+            }
+            match asked.map(|asked| asked.elapsed()) {
+                None => {
+                    launcher.end_all();
+                    asked = Some(Instant::now());
+                }
+                Some(time) if time > 2 * GRACE => return Ok(()),
+                Some(time) if time > GRACE => launcher.kill_all(),
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+/// Carries it out.
+pub(super) fn carry_out(
+    mut task: Task,
+    mut record: RunRecord,
+    settings: Run,
+    check: Option<Check>,
+) -> Result<Exit> {
+    let how = &settings.how;
+    let signals = Signals::block().context("cannot receive signals")?;
+    // With --check, contend does not notice what is written to a terminal, either.
+    let shows = how.progress && !(check.is_some() && io::stdout().is_terminal());
+    let check = check.map(Check::capture).transpose()?;
+    let sorting = sorting(how, &task.plan);
+    let launcher = Arc::new(Launcher::new(signals.mask_before(), task.paths.clone(), sorting));
+    let tally = Arc::new(Tally::default());
+    let mut progress = Progress::new(shows, &task.plan, &tally);
+    let mut watch = Watch::new(settings.stats || settings.json.is_some());
+    let begun = Instant::now();
+    let prefix = std::mem::take(&mut task.prefix);
+    let result = Running::begin(&task.plan, prefix, &launcher, &tally, how).and_then(|running| {
+        running.end(&signals, &launcher, || {
+            progress.show(&tally);
+            watch.look(&launcher);
+        })
+    });
+    drop(progress);
+    let peak_memory_bytes = watch.finish();
+    if let Some(signal) = signals.interrupted() {
+        return Ok(Exit::Signal(signal));
+    }
+    for missing in tally.missing_files() {
+        output::error(&missing);
+    }
+    let check = check.map(Captured::finish).transpose()?;
+    let status = status(&task.plan, &tally, how.pipefail, result)?;
+    let status = if task.inverted { i32::from(status == 0) } else { status };
+    let outcome = outcome(&tally, begun.elapsed(), status);
+    let mut outcome = Outcome { peak_memory_bytes, ..outcome };
+    let mut exit = Exit::Pipeline(status);
+    if let Some(check) = check {
+        exit = check.compare(how, &record, &mut outcome, &signals)?;
+    }
+    record.outcome = Some(outcome);
+    report(record, settings)?;
+    Ok(exit)
+}
+
+/// Says what was done, as far as that is wanted.
+fn report(mut record: RunRecord, settings: Run) -> Result<()> {
+    if settings.stats {
+        output::stderr(&render::run::statistics(&record, output::width()))?;
+    }
+    if let Some(file) = settings.json {
+        record.host = host::describe();
+        file.write(&render::json::run(&record)?)?;
+    }
+    Ok(())
+}
+
+/// Options for commands that sort parts: memory for each that runs at the same time, and one
+/// thread.
+fn sorting(how: &RunHow, plan: &Plan) -> Vec<String> {
+    let sorts = |step: &&Step| match step {
+        Step::Parallel(group) => group.each.iter().any(|command: &Command| command.sorts),
+        Step::Serial(_) => false,
+    };
+    match plan.steps.iter().filter(sorts).count() {
+        0 => Vec::new(),
+        groups => {
+            let share = how.memory() / (2 * how.jobs() * groups) as u64;
+            vec![format!("--buffer-size={}b", share.max(1 << 20)), "--parallel=1".to_owned()]
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What came of a run.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use contend_profile::parallel::execute::{ExecuteError, Tally};
+use contend_record::run::{Outcome, Plan, StageOutcome};
+use contend_sys::{child, cpu};
+
+use crate::output;
+
+/// The status of all stages together, as the shell gives it.
+pub(super) fn status(
+    plan: &Plan,
+    tally: &Tally,
+    pipefail: bool,
+    result: Result<(), ExecuteError>,
+) -> Result<i32> {
+    match result {
+        Ok(()) => {}
+        Err(ExecuteError::Failed { remarks, status }) => {
+            output::stderr(&String::from_utf8_lossy(&remarks))?;
+            return Ok(status);
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let stages = tally.stages();
+    let of = |stage: usize| stages.get(&stage).map_or(0, |figures| figures.status);
+    let count = plan.stages.len();
+    Ok(if pipefail {
+        (0..count).rev().map(of).find(|&status| status != 0).unwrap_or(0)
+    } else {
+        count.checked_sub(1).map_or(0, of)
+    })
+}
+
+/// The figures of a run that took this time.
+pub(super) fn outcome(tally: &Tally, wall: Duration, exit_code: i32) -> Outcome {
+    let stages = tally.stages();
+    let last = stages.keys().max().map_or(0, |last| last + 1);
+    let stages = (0..last).map(|stage| {
+        let figures = stages.get(&stage).copied().unwrap_or_default();
+        StageOutcome {
+            index: stage + 1,
+            exit_code: figures.status,
+            cpu_seconds: figures.cpu.as_secs_f64(),
+            starts: figures.starts,
+        }
+    });
+    Outcome {
+        exit_code,
+        wall_seconds: wall.as_secs_f64(),
+        own_cpu_seconds: cpu::own_time().as_secs_f64(),
+        own_max_rss_bytes: child::own_usage().max_rss,
+        command_max_rss_bytes: child::children_usage().max_rss,
+        input_bytes: tally.bytes(),
+        parts: tally.parts(),
+        in_one_piece: tally.notes(),
+        stages: stages.collect(),
+        ..Outcome::default()
+    }
+}

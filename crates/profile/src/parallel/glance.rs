@@ -1,0 +1,108 @@
+//! A glance at a pipeline before anything is planned: often its input is so small that it is clear
+//! already that parts are not worth it.
+
+use std::path::Path;
+
+use contend_record::run::Decision;
+
+use super::classes;
+use super::estimate::{self, rate_of};
+use super::planner::Annotation;
+use crate::commands::{Simple, Word, purity};
+
+/// Programs that make much out of little, or out of nothing.
+const UNBOUNDED: &[&str] = &["jq", "xargs"];
+
+/// The decision to run these as they are, if a glance is enough for it. `standard` is the size of
+/// standard input in bytes, where that is known.
+pub fn glance(
+    stages: &[Simple],
+    annotations: &[Annotation],
+    standard: Option<u64>,
+) -> Option<Decision> {
+    let is_known = |stage: &Simple| classes::is_worth_a_try(stage.name());
+    if annotations.is_empty() && !stages.iter().any(is_known) {
+        return Some(estimate::nothing_is_parallel());
+    }
+    let first = stages.first()?;
+    let mut bytes = match purity::named_files(first) {
+        Some(files) => sizes(files)?,
+        None if purity::source(first) == purity::Source::Standard => standard?,
+        None => return None,
+    };
+    let mut rates = Vec::new();
+    for (index, stage) in stages.iter().enumerate() {
+        let begins = |word: &Word| word.text.contains("BEGIN");
+        if UNBOUNDED.contains(&stage.name()) || stage.arguments.iter().any(begins) {
+            return None;
+        }
+        if index > 0 {
+            let named = stage.arguments.iter().chain(&stage.input);
+            bytes += named.filter_map(size).sum::<u64>();
+        }
+        let arguments: Vec<String> = stage.arguments.iter().map(|word| word.text.clone()).collect();
+        rates.push(rate_of(&stage.program.text, &arguments)?);
+    }
+    let expected = estimate::at_best(&rates, bytes);
+    (!expected.is_worth_it()).then(|| expected.decision(bytes))
+}
+
+/// The size of these together; `None` if one is no regular file.
+fn sizes<'a>(files: impl IntoIterator<Item = &'a Word>) -> Option<u64> {
+    files.into_iter().map(size).sum()
+}
+
+fn size(file: &Word) -> Option<u64> {
+    let data = Path::new(&file.text).metadata().ok()?;
+    data.is_file().then_some(data.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::tests::simple;
+    use contend_record::run::Records;
+
+    /// Whether a glance is enough to run this as it is.
+    fn is_clear(pipeline: &str, standard: Option<u64>) -> bool {
+        let stages: Vec<Simple> = pipeline.split(" | ").map(simple).collect();
+        glance(&stages, &[], standard).is_some()
+    }
+
+    #[test]
+    fn small_inputs_need_no_plan() {
+        let own = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        assert!(is_clear("tr a b | sort", Some(100_000)));
+        assert!(!is_clear("tr a b | sort", Some(100_000_000)));
+        assert!(!is_clear("tr a b | sort", None), "a stream may be of any size");
+        assert!(is_clear(&format!("grep foo {own} | sort"), None));
+        assert!(is_clear(&format!("sort <{own} | comm - {own}"), None));
+    }
+
+    #[test]
+    fn unknown_commands_need_no_plan_unless_the_user_knows_them() {
+        assert!(is_clear("my-own | other", None));
+        let annotation = Annotation::read("my-own", Records::Lines).expect("plain words");
+        let stages = [simple("my-own"), simple("other")];
+        assert_eq!(glance(&stages, &[annotation], None), None);
+    }
+
+    #[test]
+    fn what_may_make_much_is_planned() {
+        for pipeline in [
+            "seq 1000000000 | sort",
+            "find / | sort",
+            "awk 'BEGIN { for (;;) print }' | sort",
+            "jq -n 'range(1e9)' | sort",
+            "xargs cat | sort",
+            "grep -r foo . | sort",
+            "cat /dev/zero | tr a b",
+            "cat missing | tr a b",
+            "sort -m --files0-from=- | tr a b",
+            "my-own | sort",
+            "tr a b | my-own | sort",
+        ] {
+            assert!(!is_clear(pipeline, Some(0)), "{pipeline}");
+        }
+    }
+}
