@@ -58,7 +58,10 @@ impl<'a> Running<'a> {
         tally: &'a Arc<Tally>,
         how: &RunHow,
     ) -> Result<Self, ExecuteError> {
-        if let ([Step::Serial(commands)], Source::Own) = (plan.steps.as_slice(), &plan.source) {
+        if let [Step::Serial(commands)] = plan.steps.as_slice()
+            && plan.source == Source::Own
+            && prefix.is_empty()
+        {
             let plain = Plain::start(launcher, tally, commands, None, None)?;
             return Ok(Self::Plain(plain));
         }
