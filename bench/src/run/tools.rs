@@ -120,7 +120,10 @@ impl Tool {
             Kind::Bash => return Some(crate::plain(&case.text)),
             Kind::Contend => {
                 let mut command = Command::new(&paths.contend);
-                command.arg("run").arg("--json").arg(at.stats);
+                command.arg("run");
+                if let Some(stats) = at.stats {
+                    command.arg("--json").arg(stats);
+                }
                 if !case.script {
                     command.arg(&case.text);
                     return Some(command);
@@ -155,8 +158,8 @@ impl Tool {
 pub struct Places<'a> {
     /// A file with the text of the case.
     pub script: &'a Path,
-    /// Where contend writes its statistics.
-    pub stats: &'a Path,
+    /// Where contend writes its statistics, if they are wanted.
+    pub stats: Option<&'a Path>,
     /// A folder for temporary files of forms.
     pub scratch: &'a Path,
     /// CPUs that may be used.

@@ -26,7 +26,7 @@ const RATES: &[(&str, f64)] = &[
     ("head", 0.1),
     ("iconv", 2.0),
     ("join", 20.0),
-    ("jq", 100.0),
+    ("jq", 20.0),
     ("mawk", 2.0),
     ("nawk", 5.0),
     ("original-awk", 5.0),
@@ -43,6 +43,8 @@ const RATES: &[(&str, f64)] = &[
 
 /// Starting one command and waiting for its end, in seconds.
 const START: f64 = 0.0015;
+/// Commands that do much before they read anything, and what that takes, in seconds.
+const SLOW_STARTS: &[(&str, f64)] = &[("jq", 0.02)];
 /// What planning and threads cost, in seconds.
 const OVERHEAD: f64 = 0.004;
 
@@ -65,6 +67,12 @@ pub(super) fn rate_of(program: &str, arguments: &[String]) -> Option<f64> {
 pub(super) fn nothing_is_parallel() -> Decision {
     let why = "no stage can work on parts of its input".to_owned();
     Decision { why, ..Decision::default() }
+}
+
+/// What starting a command takes, in seconds.
+pub(super) fn start_of(program: &str) -> f64 {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    SLOW_STARTS.iter().find(|(known, _)| *known == name).map_or(START, |(_, start)| *start)
 }
 
 /// Decides for an input of this size, if it is known.
@@ -152,19 +160,20 @@ pub(super) fn is_faster(flows: &[Flow], jobs: usize, sorts_here: bool) -> bool {
 /// What is to be expected of these commands over so many bytes.
 pub fn expect(commands: &[Command], bytes: u64, jobs: usize) -> Expectation {
     let rates = commands.iter().map(|command| rate(&command.program, &command.arguments));
-    of_rates(&rates.collect::<Vec<_>>(), bytes, jobs)
+    let starts = commands.iter().map(|command| start_of(&command.program)).sum();
+    of_rates(rates.sum(), starts, bytes, jobs)
 }
 
 /// What more than which is not to be expected of commands with these rates, on however many CPUs.
 pub(super) fn at_best(rates: &[f64], bytes: u64) -> Expectation {
-    let expected = of_rates(rates, bytes, 2);
+    let expected = of_rates(rates.iter().sum(), START * rates.len() as f64, bytes, 2);
     Expectation { gain: expected.cpu, ..expected }
 }
 
-/// What is to be expected of commands with these rates.
-fn of_rates(rates: &[f64], bytes: u64, jobs: usize) -> Expectation {
-    let cpu = rates.iter().sum::<f64>() * bytes as f64 * 1e-9;
-    let cost = OVERHEAD + START * (rates.len() * jobs) as f64;
+/// What is to be expected of commands with this rate together, which takes so long to start once.
+fn of_rates(rate: f64, starts: f64, bytes: u64, jobs: usize) -> Expectation {
+    let cpu = rate * bytes as f64 * 1e-9;
+    let cost = OVERHEAD + starts * jobs as f64;
     Expectation { cpu, gain: cpu * (1.0 - 1.0 / jobs as f64), cost }
 }
 

@@ -116,11 +116,15 @@ fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     drafting.finish()
 }
 
-/// The stages as they are, one after the other.
+/// The stages as they are, one after the other. Only a `cat` is left out whose reader can read the
+/// file itself.
 pub fn plain(stages: &[Simple]) -> Plan {
-    let stages_as_they_are = stages.iter().enumerate();
-    let commands =
-        stages_as_they_are.map(|(index, simple)| command(index, simple, &simple.arguments, None));
+    let reader = source::reader_of_file(stages);
+    let skipped = usize::from(reader.is_some());
+    let left = stages.iter().enumerate().skip(skipped);
+    let left = left
+        .map(|(index, simple)| (index, reader.as_ref().filter(|_| index == 1).unwrap_or(simple)));
+    let commands = left.map(|(index, simple)| command(index, simple, &simple.arguments, None));
     let said = stages.iter().map(|simple| Stage {
         text: simple.text(),
         class: ClassName::Opaque,
@@ -300,6 +304,40 @@ mod tests {
         assert_eq!(classes(&["grep --color=auto x", "cat"], true), [PerRecord, LeftOut]);
         assert_eq!(classes(&["tr a b", "my-own", "cat"], true), [PerRecord, Opaque, Opaque]);
         assert_eq!(classes(&["tr a b", "my-own", "cat"], false), [PerRecord, Opaque, LeftOut]);
+    }
+
+    #[test]
+    fn a_cat_of_one_file_is_left_out_where_that_makes_no_difference() {
+        let own = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let commands = |pipeline: &str| {
+            let stages: Vec<Simple> = pipeline.split(" | ").map(simple).collect();
+            let [Step::Serial(commands)] = &plain(&stages).steps[..] else { panic!("plain") };
+            commands.iter().map(|it| (it.stage, it.input.clone())).collect::<Vec<_>>()
+        };
+        let file = Some(own.to_owned());
+        assert_eq!(commands(&format!("cat {own} | tr a b | wc")), [(1, file.clone()), (2, None)]);
+        assert_eq!(commands(&format!("cat {own} | LC_ALL=C sort")), [(1, file)]);
+        for pipeline in [
+            "cat FILE",
+            "cat -n FILE | tr a b",
+            "cat FILE FILE | tr a b",
+            "cat missing | tr a b",
+            "cat / | tr a b",
+            "cat - | tr a b",
+            "cat FILE | wc",
+            "cat FILE | tail -f",
+            "cat FILE | sort FILE",
+            "cat FILE | sort <FILE",
+            "cat FILE | sed 'w FILE'",
+            "cat FILE | tee FILE",
+            "cat FILE | my-own",
+            "LC_ALL=C cat FILE | tr a b",
+            "tr a b | cat FILE",
+        ] {
+            let pipeline = pipeline.replace("FILE", own);
+            let (first, _) = commands(&pipeline)[0];
+            assert_eq!(first, 0, "{pipeline}");
+        }
     }
 
     #[test]

@@ -12,8 +12,6 @@ use crate::parallel::estimate::{self, Flow};
 
 /// The size of a sample in bytes.
 const SAMPLE: usize = 256 << 10;
-/// Starting a command and ending it takes about so much CPU time, in seconds.
-const START: f64 = 0.0012;
 /// What is measured counts if it is so much more than what is usual.
 const CLEARLY: f64 = 2.0;
 
@@ -49,7 +47,8 @@ pub(super) fn is_worth_it(
                 break;
             }
             let cpu: f64 = ended.cpu.iter().map(std::time::Duration::as_secs_f64).sum();
-            let measured = (cpu - START).max(0.0) * 1e9 / sample.len() as f64;
+            let start = estimate::start_of(&command.program);
+            let measured = (cpu - start).max(0.0) * 1e9 / sample.len() as f64;
             if measured > CLEARLY * usual {
                 rate = measured;
             }

@@ -91,6 +91,45 @@ pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
     }
 }
 
+/// Commands that read a file as they read a pipe with the same in it, and do nothing but read it.
+/// Not `wc`, which knows a file's size, nor `tail`, which may wait for it to grow.
+const READERS: &[&str] = &[
+    "col", "cut", "egrep", "expand", "fgrep", "fold", "grep", "head", "iconv", "rev", "sort", "tr",
+    "unexpand", "uniq",
+];
+
+/// The second stage with the file as its standard input that the first one, a `cat`, only hands
+/// on to it.
+pub(super) fn reader_of_file(stages: &[Simple]) -> Option<Simple> {
+    let [first, second, ..] = stages else { return None };
+    let [file] = first.arguments.as_slice() else { return None };
+    let hands_on =
+        first.program.text == "cat" && first.variables.is_empty() && first.input.is_none();
+    let name = &file.text;
+    let is_operand = !name.starts_with('-');
+    let reads = READERS.contains(&second.program.text.as_str()) && reads_standard_input(second);
+    // A command that finds its output in its input complains.
+    if !hands_on
+        || !is_operand
+        || !reads
+        || second.input.is_some()
+        || !are_plain(std::slice::from_ref(name))
+        || is_standard_output(name)
+    {
+        return None;
+    }
+    Some(Simple { input: Some(file.clone()), ..second.clone() })
+}
+
+/// Whether what is written goes to this file, or that is not known.
+fn is_standard_output(name: &str) -> bool {
+    let [Ok(file), Ok(output)] = [rustix::fs::stat(name), rustix::fs::fstat(std::io::stdout())]
+    else {
+        return true;
+    };
+    (file.st_dev, file.st_ino) == (output.st_dev, output.st_ino)
+}
+
 /// The files that a command names, and the command without them.
 fn named(simple: &Simple) -> Option<(Vec<String>, Simple)> {
     let name = simple.name();
