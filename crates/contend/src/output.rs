@@ -113,6 +113,16 @@ impl ReportFile {
         builder.tempfile_in(folder).map(|file| Target::Replace(file, path))
     }
 
+    /// Gets ready to append to a file that is there.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn append_to(path: &Path) -> anyhow::Result<Self> {
+        let file = OpenOptions::new().append(true).open(path);
+        let file = file.with_context(|| format!("cannot write to {}", path.display()))?;
+        Ok(Self { path: path.to_owned(), target: Target::Direct(file) })
+    }
+
     /// Whether this is standard output by its name `-`.
     pub fn is_stdout(&self) -> bool {
         matches!(self.target, Target::Stdout)

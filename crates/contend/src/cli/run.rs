@@ -101,9 +101,9 @@ pub struct StagesArgs {
     #[arg(long, default_value = "")]
     pub shell_options: String,
 
-    /// A folder for records of what was done.
+    /// A file to which records of what was done are appended.
     #[arg(long)]
-    pub records_in: Option<PathBuf>,
+    pub records_to: Option<PathBuf>,
 
     /// The mark, then for every stage: the mark, the number of its assignments, its words.
     #[arg(last = true)]

@@ -144,8 +144,8 @@ pub struct Stages {
     pub how: How,
     /// Figures are printed at the end.
     pub stats: bool,
-    /// A folder for the record.
-    pub records_in: Option<PathBuf>,
+    /// Where the record is appended.
+    pub records_to: Option<PathBuf>,
     /// The mark, then for every stage: the mark, the number of its assignments, its words.
     pub words: Vec<OsString>,
 }
@@ -157,7 +157,7 @@ pub struct Stages {
 pub fn stages(args: StagesArgs) -> Result<Stages> {
     let mut how = how(args.how)?;
     how.pipefail |= args.shell_options.split(':').any(|option| option == "pipefail");
-    Ok(Stages { how, stats: args.stats, records_in: args.records_in, words: args.words })
+    Ok(Stages { how, stats: args.stats, records_to: args.records_to, words: args.words })
 }
 
 /// Those that were given, to be handed on.

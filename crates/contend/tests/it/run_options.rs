@@ -105,6 +105,22 @@ fn a_check_prints_the_output_once_and_says_that_it_is_the_same() {
 }
 
 #[test]
+fn what_a_shell_runs_is_checked_too() {
+    let input = lines(50_000);
+    for (pipeline, status) in [
+        ("grep 7 | { cut -d' ' -f1; } | sort -n | uniq", 0),
+        ("n=7; grep $n | tr a-z A-Z | sort; exit 3", 3),
+        ("grep 7 | no-such-command | sort", 0),
+    ] {
+        let output = checked(pipeline, &input);
+        assert_status(&output, status);
+        let said = text(&output.stderr);
+        let start = format!("contend: the same: {} bytes, status {status}; ", output.stdout.len());
+        assert!(said.contains(&start), "{pipeline}: {said}");
+    }
+}
+
+#[test]
 fn a_check_reads_a_file_on_standard_input_twice() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("input");
@@ -158,10 +174,15 @@ fn a_check_without_room_for_its_input_says_so() {
 
 /// The record of a run over parts, which keeps to its schema.
 fn record(pipeline: &str, input: &str) -> Value {
+    record_of(&[pipeline], input)
+}
+
+/// The same, with any arguments.
+fn record_of(arguments: &[&str], input: &str) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("record.json");
-    let mut command = in_parts(&["--json", json.to_str().expect("UTF-8"), pipeline]);
-    run(command.env("LC_ALL", "C"), input);
+    let mut command = in_parts(&["--json", json.to_str().expect("UTF-8")]);
+    run(command.args(arguments).env("LC_ALL", "C"), input);
     let record = std::fs::read_to_string(json).expect("a record");
     let record: Value = serde_json::from_str(&record).expect("JSON");
     let schema = include_str!("../../../../schemas/contend.run-1.json");
@@ -181,6 +202,26 @@ fn the_record_says_what_was_read_and_in_how_many_parts() {
     // All is over before a second look, if there is a first.
     let peak = outcome["peak_memory_bytes"].as_u64();
     assert!(peak.is_none_or(|peak| peak > 100_000), "{outcome}");
+}
+
+#[test]
+fn the_record_of_a_script_has_its_pipelines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("script.sh");
+    let lines_of_script = "for word in 1 2; do grep $word | tr a b | sort -u; done\n\
+                           tr x y <\"$0\" | sort | wc -l &\nwait; exit 4\n";
+    std::fs::write(&script, lines_of_script).expect("room");
+    let record = record_of(&["-f", script.to_str().expect("UTF-8")], &lines(20_000));
+    assert_eq!(record["outcome"]["exit_code"], 4, "{record}");
+    let pipelines = record["pipelines"].as_array().expect("a list");
+    let mut commands: Vec<_> =
+        pipelines.iter().map(|one| one["command"].as_str().expect("text").to_owned()).collect();
+    commands.sort();
+    assert_eq!(commands.len(), 3, "{commands:?}");
+    assert_eq!(commands[0], "grep 1 | tr a b | sort -u");
+    assert_eq!(commands[1], "grep 2 | tr a b | sort -u");
+    assert!(pipelines.iter().all(|one| one["plan"]["steps"].is_array()), "{record}");
+    assert!(pipelines[0]["outcome"]["parts"].as_u64().expect("a count") > 0, "{record}");
 }
 
 #[test]

@@ -128,22 +128,27 @@ fn set(text: &str, multibyte: bool) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The first character, escapes resolved, and what follows; `Some(None)` at the end, `None` at
-/// an escape that is not known.
+/// The first character, escapes resolved, and what follows; `Some(None)` at the end, `None` where
+/// `tr` warns.
 #[expect(clippy::option_option, reason = "the end of the text is no failure")]
 fn character(bytes: &[u8]) -> Option<Option<(u8, &[u8])>> {
     let Some((&first, rest)) = bytes.split_first() else { return Some(None) };
     if first != b'\\' {
         return Some(Some((first, rest)));
     }
-    let digits = rest.iter().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
+    escape(rest).map(Some)
+}
+
+/// What an escape stands for, from behind its backslash, and what follows it; `None` where `tr`
+/// warns.
+fn escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
+    let digits = bytes.iter().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
     if digits > 0 {
-        let value = rest[..digits].iter().fold(0_u32, |v, &digit| v * 8 + u32::from(digit - b'0'));
-        return Some(Some((u8::try_from(value).ok()?, &rest[digits..])));
+        let value = bytes[..digits].iter().fold(0_u32, |v, &digit| v * 8 + u32::from(digit - b'0'));
+        return Some((u8::try_from(value).ok()?, &bytes[digits..]));
     }
-    let (&escaped, rest) = rest.split_first()?;
+    let (&escaped, rest) = bytes.split_first()?;
     let byte = match escaped {
-        b'\\' => b'\\',
         b'a' => 7,
         b'b' => 8,
         b'f' => 12,
@@ -151,9 +156,9 @@ fn character(bytes: &[u8]) -> Option<Option<(u8, &[u8])>> {
         b'r' => b'\r',
         b't' => b'\t',
         b'v' => 11,
-        _ => return None,
+        other => other,
     };
-    Some(Some((byte, rest)))
+    Some((byte, rest))
 }
 
 /// Both sets of a translation; runs of at least four bytes on both sides become ranges.

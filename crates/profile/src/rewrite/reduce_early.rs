@@ -33,23 +33,26 @@ struct Mapping {
     completes_last_line: bool,
     /// Lines leave it in another order.
     reorders: bool,
+    /// It may leave nothing of a line. Of a last one without a line break nothing at all is left
+    /// then, which is one line less.
+    may_empty: bool,
 }
 
 fn mapping(simple: &Simple, environment: &Environment) -> Option<Mapping> {
-    let (files, completes_last_line, reorders) = if let Some(sed) = Sed::read(simple) {
+    let (files, completes_last_line, reorders, may_empty) = if let Some(sed) = Sed::read(simple) {
         let fit = sed.is_one_to_one() && !sed.null_data;
-        (fit.then_some(sed.files)?, false, false)
+        (fit.then_some(sed.files)?, false, false, true)
     } else if let Some(cut) = Cut::read(simple) {
-        (cut.files, true, false)
+        (cut.files, true, false, false)
     } else if let Some(sort) = Sort::read(simple) {
         let fit = !sort.drops_equal_lines() && !sort.options.has('z');
-        (fit.then_some(sort.files)?, true, true)
+        (fit.then_some(sort.files)?, true, true, false)
     } else {
         Tr::read(simple, environment.is_multibyte(simple)).filter(Tr::keeps_lines)?;
-        (Vec::new(), false, false)
+        (Vec::new(), false, false, false)
     };
     let (command, input) = simple.clone().without_input(&files)?;
-    Some(Mapping { command, input, completes_last_line, reorders })
+    Some(Mapping { command, input, completes_last_line, reorders, may_empty })
 }
 
 fn moved(index: usize, mapping: &Mapping, reducer: &Simple, count: u64) -> Change {
@@ -62,7 +65,7 @@ fn moved(index: usize, mapping: &Mapping, reducer: &Simple, count: u64) -> Chang
         rewrite: RewriteId::ReduceEarly,
         at: index..index + 2,
         stages,
-        safety: Safety::Always,
+        safety: if mapping.may_empty { Safety::ThisData } else { Safety::Always },
         reason: format!(
             "{} changes lines one by one: only {count} of them need it",
             mapping.command.name()
@@ -100,6 +103,9 @@ mod tests {
         assert_eq!(changed("cut -d: -f1 | tail -1"), ["tail -1 | cut -d: -f1"]);
         assert_eq!(changed("tr a b <f | tail"), ["tail <f | tr a b"]);
         assert_eq!(safety(RewriteId::ReduceEarly, "tr a b <f | tail"), Safety::Always);
+        assert_eq!(safety(RewriteId::ReduceEarly, "cut -c1 <f | tail"), Safety::Always);
+        // Of `a`, without a line break, nothing is left.
+        assert_eq!(safety(RewriteId::ReduceEarly, "sed s/a// <f | tail"), Safety::ThisData);
     }
 
     #[test]

@@ -28,6 +28,10 @@ pub struct RunRecord {
     pub memory_bytes: u64,
     /// What came of it; null if it was not run.
     pub outcome: Option<Outcome>,
+    /// Where a shell runs the text: the pipelines in it that it handed on to contend, in the order
+    /// in which they ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pipelines: Vec<RunRecord>,
     /// The machine.
     pub host: Host,
 }

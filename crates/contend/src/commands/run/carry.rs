@@ -18,6 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::check::{Captured, Check};
 use super::outcome::{outcome, status};
 use super::progress::Progress;
+use super::records::Records;
 use super::watch::Watch;
 use crate::exit::Exit;
 use crate::settings::{Run, RunHow};
@@ -39,6 +40,8 @@ pub(super) struct Task {
     pub prefix: Vec<u8>,
     /// The status is inverted.
     pub inverted: bool,
+    /// Where pipelines leave records that its commands hand on to contend.
+    pub records: Option<Records>,
 }
 
 /// A run that is not over yet.
@@ -174,6 +177,7 @@ pub(super) fn carry_out(
         exit = check.compare(how, &record, &mut outcome, &signals)?;
     }
     record.outcome = Some(outcome);
+    record.pipelines = task.records.map_or(Ok(Vec::new()), Records::read)?;
     report(record, settings)?;
     Ok(exit)
 }

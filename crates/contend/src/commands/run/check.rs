@@ -9,7 +9,7 @@ mod digests;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -24,6 +24,7 @@ use rustix::fs::FileType;
 use rustix::process::kill_process;
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 
+use super::shell;
 use crate::exit::Exit;
 use crate::output;
 use crate::settings::RunHow;
@@ -312,8 +313,8 @@ fn original(how: &RunHow, text: &str, signals: &Signals) -> Result<Result<Origin
     let mut remarks = tempfile::tempfile().context("there is no room for what it remarks")?;
     let begun = Instant::now();
     let pid = {
-        let mut command = shell(how, text)?;
-        command.stdout(writer).stderr(remarks.try_clone()?);
+        let mut command = shell::with_text(&how.shell()?, how, text);
+        command.stdin(Stdio::inherit()).stdout(writer).stderr(remarks.try_clone()?);
         let child = spawn::spawn(&mut command, &[1, 2], signals.mask_before(), Signal::TERM)
             .context("cannot start the shell for --check")?;
         Pid::from_child(&child)
@@ -344,20 +345,6 @@ fn original(how: &RunHow, text: &str, signals: &Signals) -> Result<Result<Origin
     remarks.take(REMARKS).read_to_end(&mut said)?;
     let remarks = String::from_utf8_lossy(&said).trim_end().to_owned();
     Ok(Ok(Original { digests: output.digests, status, wall, remarks }))
-}
-
-/// The shell with the text as it was given.
-fn shell(how: &RunHow, text: &str) -> Result<Command> {
-    let shell = how.shell()?;
-    let mut command = Command::new(&shell);
-    if shell.rsplit('/').next() == Some("busybox") {
-        command.arg("sh");
-    }
-    if how.pipefail {
-        command.args(["-o", "pipefail"]);
-    }
-    command.arg("-c").arg(text).stdin(Stdio::inherit());
-    Ok(command)
 }
 
 fn pipe() -> io::Result<(File, File)> {

@@ -128,7 +128,7 @@ impl<'a> Direct<'a> {
             return super::explain(&record, settings);
         }
         let plan = if parallel { plan } else { planner::plain(self.stages) };
-        carry_out(Task { plan, paths: self.paths, prefix, inverted }, record, settings, check)
+        carry_out(Task { plan, paths: self.paths, prefix, inverted, records: None }, record, settings, check)
     }
 
     fn plan(&self, how: &RunHow) -> Plan {
@@ -174,7 +174,7 @@ impl<'a> Direct<'a> {
         }
         let record = RunRecord { decision, ..RunRecord::default() };
         let plan = planner::plain(self.stages);
-        let task = Task { plan, paths: self.paths, prefix: Vec::new(), inverted };
+        let task = Task { plan, paths: self.paths, prefix: Vec::new(), inverted, records: None };
         carry_out(task, record, settings, None)
     }
 }

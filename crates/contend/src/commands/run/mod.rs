@@ -5,6 +5,7 @@ mod check;
 mod direct;
 mod outcome;
 mod progress;
+mod records;
 mod shell;
 mod stages;
 mod watch;

@@ -1,18 +1,21 @@
 //! What only a shell can run: text of any kind, with the stages in it that contend can take over.
 
-use std::ffi::OsString;
-use std::path::Path;
+use std::ffi::{OsStr, OsString};
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use contend_profile::commands::quote;
+use contend_profile::commands::{Simple, Word, quote};
+use contend_profile::parallel::planner;
 use contend_profile::parallel::script::{Marks, Rewritten, rewrite};
-use contend_record::run::{Decision, RunRecord};
+use contend_profile::rewrite::environment::Paths;
+use contend_record::run::{Decision, RunRecord, Source};
 use contend_sys::spawn;
 
+use super::carry::{Task, carry_out};
+use super::check::Check;
+use super::records::Records;
 use crate::cli::run::STAGES;
 use crate::exit::{Exit, UsageError};
-use crate::output;
 use crate::settings::{Run, RunHow, What};
 
 /// A longer text is no argument of a program any more, in bytes.
@@ -23,14 +26,20 @@ const LONGEST_LINE: usize = 200;
 /// The shell runs a pipeline's text.
 pub(super) fn pipeline(text: &str, why: &str, settings: Run) -> Result<Exit> {
     let shell = settings.how.shell()?;
-    let rewritten = rewritten(text, &shell, &settings)?;
+    let records = records(&settings)?;
+    let rewritten = rewritten(text, &shell, &settings, records.as_ref())?;
     if settings.explain {
         return explain(text, &rewritten, Some(why), settings);
     }
-    if settings.check {
-        output::error(&format!("nothing to compare: a shell runs it, since {why}"));
+    if !settings.check && records.is_none() {
+        return become_shell(&shell, &settings.how, &rewritten.text, &[]);
     }
-    become_shell(&shell, &settings.how, &rewritten.text, &[])
+    let record = RunRecord {
+        decision: decision(&rewritten, Some(why)),
+        ..super::empty(text, &settings.how)
+    };
+    let command = with_text(&shell, &settings.how, &rewritten.text);
+    carry_out_command(&command, record, records, settings)
 }
 
 /// The shell runs a script.
@@ -45,19 +54,58 @@ pub(super) fn script(settings: Run) -> Result<Exit> {
         Some(shell) => shell.clone(),
         None => named_shell(&text).map_or_else(|| settings.how.shell(), Ok)?,
     };
-    let rewritten = rewritten(&text, &shell, &settings)?;
+    let records = records(&settings)?;
+    let rewritten = rewritten(&text, &shell, &settings, records.as_ref())?;
     if settings.explain {
         return explain(&text, &rewritten, None, settings);
     }
-    if rewritten.text.len() > LONGEST || rewritten.taken.is_empty() {
-        return become_shell_of(&shell, &path, &arguments);
+    let mut command = if rewritten.text.len() > LONGEST || rewritten.taken.is_empty() {
+        Command::new(&shell)
+    } else {
+        with_text(&shell, &settings.how, &rewritten.text)
+    };
+    command.arg(path).args(arguments);
+    if records.is_some() {
+        let decision = decision(&rewritten, None);
+        let record = RunRecord { decision, ..super::empty(&text, &settings.how) };
+        return carry_out_command(&command, record, records, settings);
     }
-    let name = path.into_os_string();
-    let words: Vec<OsString> = std::iter::once(name).chain(arguments).collect();
-    become_shell(&shell, &settings.how, &rewritten.text, &words)
+    become_command(&shell, &mut command)
 }
 
-fn rewritten(text: &str, shell: &str, settings: &Run) -> Result<Rewritten> {
+/// Where pipelines leave their records, if anyone wants them.
+fn records(settings: &Run) -> Result<Option<Records>> {
+    (settings.json.is_some() && !settings.explain).then(Records::new).transpose()
+}
+
+/// Runs the shell as a command of its own, since something is to be said of it in the end.
+fn carry_out_command(
+    command: &Command,
+    record: RunRecord,
+    records: Option<Records>,
+    settings: Run,
+) -> Result<Exit> {
+    let word = |text: &OsStr| text.to_str().map(Word::new).context("an argument is not text");
+    let simple = Simple {
+        variables: Vec::new(),
+        program: word(command.get_program())?,
+        arguments: command.get_args().map(word).collect::<Result<_>>()?,
+        input: None,
+    };
+    let check = settings.check.then(|| Check::begin(&Source::Own)).transpose()?;
+    let plan = planner::plain(&[simple]);
+    let (paths, prefix) = (Paths::new(), Vec::new());
+    let task = Task { plan, paths, prefix, inverted: false, records };
+    // Each of the pipelines has printed its own figures.
+    carry_out(task, record, Run { stats: false, ..settings }, check)
+}
+
+fn rewritten(
+    text: &str,
+    shell: &str,
+    settings: &Run,
+    records: Option<&Records>,
+) -> Result<Rewritten> {
     let own = std::env::current_exe().context("cannot find this program's own path")?;
     let own = own.to_str().context("the path of this program is not text")?;
     // Nobody writes this into a script.
@@ -66,6 +114,7 @@ fn rewritten(text: &str, shell: &str, settings: &Run) -> Result<Rewritten> {
     let mut options = how.options().to_vec();
     options.extend(["--no-progress".to_owned(), format!("--shell={shell}")]);
     options.extend(settings.stats.then(|| "--stats".to_owned()));
+    options.extend(records.map(|records| format!("--records-to={}", records.path())));
     let options: Vec<String> = options.iter().map(|option| quote(option)).collect();
     let command = format!(
         "{} {STAGES} {} --shell-options \"${{SHELLOPTS-}}\" -- {mark}",
@@ -77,6 +126,13 @@ fn rewritten(text: &str, shell: &str, settings: &Run) -> Result<Rewritten> {
 
 /// Says what would be given to contend.
 fn explain(text: &str, rewritten: &Rewritten, why: Option<&str>, settings: Run) -> Result<Exit> {
+    let decision = decision(rewritten, why);
+    let record = RunRecord { decision, ..super::empty(text, &settings.how) };
+    super::explain(&record, settings)
+}
+
+/// What contend takes over, and why a shell is needed if it is for a pipeline.
+fn decision(rewritten: &Rewritten, why: Option<&str>) -> Decision {
     let taken = rewritten.taken.iter().map(|(line, text)| match why {
         Some(_) => format!("contend runs `{text}` itself"),
         None => format!("line {line}: contend runs `{text}` itself"),
@@ -84,13 +140,11 @@ fn explain(text: &str, rewritten: &Rewritten, why: Option<&str>, settings: Run) 
     let left = rewritten.left.iter().map(|why| format!("all of it is left to the shell: {why}"));
     let needs = why.map(|why| format!("a shell runs it, since {why}"));
     let sentences: Vec<String> = needs.into_iter().chain(taken).chain(left).collect();
-    let decision = Decision {
+    Decision {
         parallel: !rewritten.taken.is_empty(),
         why: sentences.join("; "),
         ..Decision::default()
-    };
-    let record = RunRecord { decision, ..super::empty(text, &settings.how) };
-    super::explain(&record, settings)
+    }
 }
 
 /// The shell that a script's first line names, if it is one of those that are known.
@@ -105,8 +159,8 @@ fn named_shell(text: &str) -> Option<String> {
     ["sh", "bash", "dash", "ash"].contains(&name).then(|| program.to_owned())
 }
 
-/// Becomes the shell that runs this text, with these words as `$0`, `$1` and so on.
-fn become_shell(shell: &str, how: &RunHow, text: &str, words: &[OsString]) -> Result<Exit> {
+/// The shell with a text to run.
+pub(super) fn with_text(shell: &str, how: &RunHow, text: &str) -> Command {
     let mut command = Command::new(shell);
     if shell.rsplit('/').next() == Some("busybox") {
         command.arg("sh");
@@ -114,15 +168,21 @@ fn become_shell(shell: &str, how: &RunHow, text: &str, words: &[OsString]) -> Re
     if how.pipefail {
         command.args(["-o", "pipefail"]);
     }
-    command.arg("-c").arg(text).args(words);
-    let error = spawn::become_command(&mut command);
-    Err(error).with_context(|| format!("cannot start the shell {shell}"))
+    command.arg("-c").arg(text);
+    command
 }
 
-/// Becomes the shell that runs this script as it is.
-fn become_shell_of(shell: &str, script: &Path, arguments: &[OsString]) -> Result<Exit> {
-    let mut command = Command::new(shell);
-    command.arg(script).args(arguments);
-    let error = spawn::become_command(&mut command);
+/// Becomes the shell that runs this text, with these words as `$0`, `$1` and so on.
+pub(super) fn become_shell(
+    shell: &str,
+    how: &RunHow,
+    text: &str,
+    words: &[OsString],
+) -> Result<Exit> {
+    become_command(shell, with_text(shell, how, text).args(words))
+}
+
+fn become_command(shell: &str, command: &mut Command) -> Result<Exit> {
+    let error = spawn::become_command(command);
     Err(error).with_context(|| format!("cannot start the shell {shell}"))
 }

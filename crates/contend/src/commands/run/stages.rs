@@ -1,14 +1,14 @@
 //! Neighbouring stages of a script, with their words as the shell has expanded them.
 
 use std::ffi::OsString;
-use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 use contend_profile::commands::{Simple, Word};
-use contend_sys::spawn;
 
 use super::direct::Direct;
+use super::shell::become_shell;
 use crate::exit::Exit;
+use crate::output::ReportFile;
 use crate::settings::{Run, RunHow, Stages, What};
 
 /// The word that says that the next one is the file of a stage's standard input, behind the mark.
@@ -22,8 +22,7 @@ pub fn run(settings: Stages) -> Result<Exit> {
     let Some(simples) = simples.filter(|simples| !simples.is_empty()) else {
         return by_shell(&settings.how, &stages);
     };
-    let json = settings.records_in.map(|folder| folder.join(std::process::id().to_string()));
-    let json = json.as_deref().map(crate::output::ReportFile::prepare).transpose()?;
+    let json = settings.records_to.as_deref().map(ReportFile::append_to).transpose()?;
     let texts: Vec<String> = simples.iter().map(Simple::text).collect();
     let text = texts.join(" | ");
     let Ok(direct) = Direct::new(&simples) else {
@@ -121,13 +120,9 @@ fn by_shell(how: &RunHow, stages: &[Stage]) -> Result<Exit> {
         script.push(texts.join(" "));
     }
     let shell = how.shell()?;
-    let mut command = Command::new(&shell);
-    if how.pipefail {
-        command.args(["-o", "pipefail"]);
-    }
-    command.arg("-c").arg(script.join(" | ")).arg(&shell).args(arguments);
-    let error = spawn::become_command(&mut command);
-    Err(error).with_context(|| format!("cannot start the shell {shell}"))
+    let words: Vec<OsString> =
+        std::iter::once(OsString::from(&shell)).chain(arguments.into_iter().cloned()).collect();
+    become_shell(&shell, how, &script.join(" | "), &words)
 }
 
 #[cfg(test)]

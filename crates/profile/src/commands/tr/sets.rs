@@ -223,31 +223,10 @@ fn characters(text: &str) -> Option<Vec<Character>> {
     let mut characters = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
+        let escaped = first == b'\\';
+        let (byte, after) = if escaped { super::escape(after)? } else { (first, after) };
+        characters.push((byte, escaped));
         rest = after;
-        if first != b'\\' {
-            characters.push((first, false));
-            continue;
-        }
-        let digits = rest.iter().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
-        if digits > 0 {
-            let value = rest[..digits].iter().fold(0, |v, &digit| v * 8 + u32::from(digit - b'0'));
-            characters.push((u8::try_from(value).ok()?, true));
-            rest = &rest[digits..];
-            continue;
-        }
-        let (&escaped, after) = rest.split_first()?;
-        rest = after;
-        let byte = match escaped {
-            b'a' => 7,
-            b'b' => 8,
-            b'f' => 12,
-            b'n' => b'\n',
-            b'r' => b'\r',
-            b't' => b'\t',
-            b'v' => 11,
-            other => other,
-        };
-        characters.push((byte, true));
     }
     Some(characters)
 }

@@ -1,6 +1,8 @@
 //! The parts of an input. Of files every worker reads its own parts; what can be read only once,
 //! or has to be read from its beginning to know where it may be cut, is read in order.
 
+mod rest;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,6 +18,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::cut::{self, Scanner};
 use super::instance::Launcher;
 use super::tally::Intake;
+
+pub(super) use rest::Rest;
 
 /// How long a stream may be silent before what is there is taken.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -503,58 +507,6 @@ fn retried(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             result => return result,
         }
-    }
-}
-
-/// What is left of an input, in order.
-#[derive(Debug)]
-pub(super) struct Rest<'a> {
-    parts: &'a Parts<'a>,
-    /// What comes before the stream, last first.
-    waiting: Vec<Vec<u8>>,
-    offset: usize,
-    position: u64,
-}
-
-impl Read for Rest<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.next(buffer)?;
-        self.parts.counted.inspect(|intake| intake.took(read));
-        Ok(read)
-    }
-}
-
-impl Rest<'_> {
-    /// What has to be waited for before more can be read.
-    pub(super) fn source(&self) -> Option<&File> {
-        match &self.parts.source {
-            Source::Stream(file) => {
-                let waiting: usize = self.waiting.iter().map(Vec::len).sum();
-                (waiting == self.offset).then_some(file)
-            }
-            Source::Files { .. } => None,
-        }
-    }
-
-    fn next(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while let Some(first) = self.waiting.last() {
-            let left = &first[self.offset..];
-            if left.is_empty() {
-                self.waiting.pop();
-                self.offset = 0;
-                continue;
-            }
-            let most = left.len().min(buffer.len());
-            buffer[..most].copy_from_slice(&left[..most]);
-            self.offset += most;
-            return Ok(most);
-        }
-        let read = match &self.parts.source {
-            Source::Stream(file) => retried(|| read_from(file, buffer)),
-            Source::Files { .. } => self.parts.read_at(buffer, self.position),
-        }?;
-        self.position += read as u64;
-        Ok(read)
     }
 }
 
