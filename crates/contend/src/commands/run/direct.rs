@@ -128,7 +128,12 @@ impl<'a> Direct<'a> {
             return super::explain(&record, settings);
         }
         let plan = if parallel { plan } else { planner::plain(self.stages) };
-        carry_out(Task { plan, paths: self.paths, prefix, inverted, records: None }, record, settings, check)
+        carry_out(
+            Task { plan, paths: self.paths, prefix, inverted, records: None },
+            record,
+            settings,
+            check,
+        )
     }
 
     fn plan(&self, how: &RunHow) -> Plan {

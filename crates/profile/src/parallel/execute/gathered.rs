@@ -257,6 +257,7 @@ impl Work<'_> {
                 none => none.insert(start()?),
             };
             instance.feed(&part.bytes, &mut keep)?;
+            self.parts.used(part.bytes);
         }
         Ok(instance.map(|instance| (instance, early)))
     }

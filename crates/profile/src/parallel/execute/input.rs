@@ -27,6 +27,8 @@ const PATIENCE: Duration = Duration::from_millis(20);
 const ASK: Duration = Duration::from_millis(100);
 /// How much is read at a time.
 const BLOCK: usize = 256 << 10;
+/// How many parts' memory is kept to be used again.
+const SPARE: usize = 4;
 /// How far a place for a cut is looked for at a time.
 const WINDOW: usize = 64 << 10;
 
@@ -101,6 +103,8 @@ pub(super) struct Parts<'a> {
     refused: OnceLock<String>,
     /// Where it is counted what is taken, if it is.
     counted: Option<&'a Intake>,
+    /// Memory of parts of which nobody needs anything any more.
+    spare: Mutex<Vec<Vec<u8>>>,
 }
 
 #[derive(Debug)]
@@ -150,6 +154,7 @@ impl<'a> Parts<'a> {
             watched: Mutex::new(None),
             refused: OnceLock::new(),
             counted: None,
+            spare: Mutex::default(),
         }
     }
 
@@ -331,6 +336,25 @@ impl<'a> Parts<'a> {
         Ok(if fit { Taken::Part(Part { index: 0, bytes }) } else { Taken::Unfit })
     }
 
+    /// Nobody needs these bytes of a part any more: their memory may be used again.
+    pub(super) fn used(&self, bytes: Vec<u8>) {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.len() < SPARE {
+            spare.push(bytes);
+        }
+    }
+
+    /// So many bytes, whatever is in them.
+    fn space(&self, length: usize) -> Vec<u8> {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        // What is far too large is for others.
+        let fitting = spare.iter().position(|bytes| bytes.capacity() / 4 <= length);
+        let mut bytes = fitting.map(|place| spare.swap_remove(place)).unwrap_or_default();
+        drop(spare);
+        bytes.resize(length, 0);
+        bytes
+    }
+
     /// Gives back a part that was taken.
     pub(super) fn give_back(&self, part: Part) {
         self.lock().returned.insert(part.index, part.bytes);
@@ -391,7 +415,8 @@ impl<'a> Parts<'a> {
 
     /// Bytes of the files as if they were one.
     fn read_range(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap_or(usize::MAX)];
+        let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let mut bytes = self.space(length);
         let mut filled = 0;
         while filled < bytes.len() {
             match self.read_at(&mut bytes[filled..], range.start + filled as u64)? {

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command as Process, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use contend_record::run::{Command, StatusRule};
 use contend_sys::child::{self, ExitStatus};
@@ -17,9 +17,10 @@ use contend_sys::spawn::Prepared;
 use contend_sys::{Pid, Signal, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::pipe::fcntl_setpipe_size;
+use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use rustix::process::kill_process;
 
+use super::pace::Pace;
 use crate::rewrite::environment::Paths;
 
 const SIGPIPE: i32 = Signal::PIPE.as_raw();
@@ -27,6 +28,8 @@ const SIGPIPE: i32 = Signal::PIPE.as_raw();
 const PIPE: usize = 1 << 20;
 /// How much is read or written at a time.
 pub(super) const BLOCK: usize = 256 << 10;
+/// Who reads at least so much at once has not been woken too early, in bytes.
+const MUCH: usize = 128 << 10;
 /// How much of what commands say on standard error is kept.
 const REMARKS: usize = 64 << 10;
 /// How often a command that neither reads nor writes is looked at.
@@ -187,6 +190,8 @@ pub(super) struct Instance<'a> {
     /// What they say on standard error, if it is kept.
     remarks: Option<File>,
     block: Vec<u8>,
+    feeding: Pace,
+    draining: Pace,
 }
 
 /// One command.
@@ -230,6 +235,11 @@ pub(super) fn wide_pipe() -> io::Result<(File, File)> {
     Ok((File::from(OwnedFd::from(reader)), File::from(OwnedFd::from(writer))))
 }
 
+/// How much a pipe holds, in bytes.
+fn capacity(pipe: &File) -> usize {
+    fcntl_getpipe_size(pipe).unwrap_or(0)
+}
+
 impl<'a> Instance<'a> {
     /// Starts the commands, each reading what the one before it writes. What they have to remark
     /// is kept, and counts as a failure.
@@ -264,10 +274,12 @@ impl<'a> Instance<'a> {
         let mut instance = Self {
             launcher,
             commands: Vec::new(),
-            stdin: Some(stdin),
+            stdin: None,
             stdout: None,
             remarks,
             block: Vec::new(),
+            feeding: Pace::of(capacity(&stdin)),
+            draining: Pace::of(0),
         };
         for command in commands {
             let (next, writer) = wide_pipe()?;
@@ -279,7 +291,8 @@ impl<'a> Instance<'a> {
             let pid = launcher.start(command, stdin.into(), writer.into(), stderr, life)?;
             instance.commands.push(Running { pid, rule: command.status, reaped: None });
         }
-        instance.stdout = Some(reader);
+        instance.draining = Pace::of(capacity(&reader));
+        (instance.stdin, instance.stdout) = (Some(stdin), Some(reader));
         for end in [&instance.stdin, &instance.stdout].into_iter().flatten() {
             rustix::io::ioctl_fionbio(end, true)?;
         }
@@ -382,7 +395,13 @@ impl<'a> Instance<'a> {
                 self.stdout = None;
                 Ok(true)
             }
-            Ok(read) => output.take(&block[..read]),
+            Ok(read) => {
+                self.draining.moved(read);
+                if read < MUCH {
+                    self.draining.is_idle(Instant::now());
+                }
+                output.take(&block[..read])
+            }
             Err(error) if is_for_later(&error) => Ok(true),
             Err(error) => Err(error),
         };
@@ -391,9 +410,13 @@ impl<'a> Instance<'a> {
     }
 
     fn wait(&self, writes: bool) -> io::Result<Ready> {
-        let time = Timespec { tv_sec: 0, tv_nsec: ASK.subsec_nanos().into() };
-        let stdin = self.stdin.as_ref().filter(|_| writes);
-        let ends = [(stdin, PollFlags::OUT), (self.stdout.as_ref(), PollFlags::IN)];
+        let now = Instant::now();
+        let [stdin, stdout] = [&self.feeding, &self.draining].map(|pace| pace.rest(now));
+        let time = [stdin.filter(|_| writes), stdout].into_iter().flatten().min().unwrap_or(ASK);
+        let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
+        let stdin = self.stdin.as_ref().filter(|_| writes && stdin.is_none());
+        let stdout = self.stdout.as_ref().filter(|_| stdout.is_none());
+        let ends = [(stdin, PollFlags::OUT), (stdout, PollFlags::IN)];
         let there = ends.iter().filter_map(|(end, flags)| Some(PollFd::new((*end)?, *flags)));
         let mut polled: Vec<PollFd<'_>> = there.collect();
         match poll(&mut polled, Some(&time)) {
@@ -409,7 +432,13 @@ impl<'a> Instance<'a> {
     fn write(&mut self, left: &mut &[u8]) -> io::Result<()> {
         let Some(stdin) = &mut self.stdin else { return Ok(()) };
         match stdin.write(left) {
-            Ok(written) => *left = &left[written..],
+            Ok(written) => {
+                *left = &left[written..];
+                self.feeding.moved(written);
+                if !left.is_empty() {
+                    self.feeding.is_idle(Instant::now());
+                }
+            }
             Err(error) if is_for_later(&error) => {}
             // It wants no more, which its status will explain.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,

@@ -12,6 +12,7 @@ mod merge;
 mod numbers;
 mod order;
 mod ordered;
+mod pace;
 mod pilot;
 mod plain;
 mod sequence;

@@ -92,7 +92,11 @@ fn work<T: Take + Send>(
         };
         let begun = Instant::now();
         let size = part.bytes.len();
-        if !run_part(group, context, part, sequence)? {
+        let (well, part) = run_part(group, context, part, sequence)?;
+        if let Some(part) = part {
+            parts.used(part.bytes);
+        }
+        if !well {
             parts.stop();
             return Ok(());
         }
@@ -100,13 +104,14 @@ fn work<T: Take + Send>(
     }
 }
 
-/// Runs the commands over one part; `false` if that was the last one.
+/// Runs the commands over one part; `false` if that was the last one. It comes back if nobody can
+/// want it again.
 fn run_part<T: Take + Send>(
     group: &Group,
     context: &Context<'_>,
     part: Part,
     sequence: &Sequence<Seam<T>>,
-) -> io::Result<bool> {
+) -> io::Result<(bool, Option<Part>)> {
     let mut slot = sequence.slot(part.index);
     let mut instance = Instance::start(context.launcher, &group.each, Life::Part)?;
     let mut take = |bytes: &[u8]| Ok(slot.take(bytes));
@@ -118,6 +123,5 @@ fn run_part<T: Take + Send>(
     } else {
         false
     };
-    slot.complete(part, !well);
-    Ok(well)
+    Ok((well, slot.complete(part, !well)))
 }

@@ -195,8 +195,8 @@ impl<J: Joint> Slot<'_, J> {
         self.sequence.pass(writer, &waiting)
     }
 
-    /// The part is complete, or its commands failed. It may be wanted again.
-    pub(super) fn complete(mut self, part: Part, failed: bool) {
+    /// The part is complete, or its commands failed; it comes back if nobody can want it again.
+    pub(super) fn complete(mut self, part: Part, failed: bool) -> Option<Part> {
         let mut state = self.sequence.lock();
         let is_turn = state.turn == self.index && state.stopped.is_none();
         if is_turn && !failed {
@@ -205,16 +205,18 @@ impl<J: Joint> Slot<'_, J> {
             if self.pass_waiting(&mut writer) {
                 self.sequence.advance(&mut writer);
             }
-            return;
+            return Some(part);
         }
         if is_turn {
             state.stopped = Some(Stopped::Failed);
         }
         let output = std::mem::take(&mut self.waiting);
-        let part = self.sequence.keeps_parts.then_some(part);
-        state.complete.insert(self.index, Complete { output, part, failed });
+        let (kept, free) =
+            if self.sequence.keeps_parts { (Some(part), None) } else { (None, Some(part)) };
+        state.complete.insert(self.index, Complete { output, part: kept, failed });
         drop(state);
         self.sequence.changed.notify_all();
+        free
     }
 }
 

@@ -94,16 +94,22 @@ pub(super) fn run(
 fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<Sorted, GroupError> {
     let piece = context.part_bytes.unwrap_or(PIECE);
     let start = || Instance::start(context.launcher, task.before, Life::Long);
-    fill(task, context, start, || match parts.take(piece)? {
-        Taken::Unfit => {
-            if parts.can_be_read_again() {
-                parts.stop();
+    fill(
+        task,
+        context,
+        start,
+        |bytes| parts.used(bytes),
+        || match parts.take(piece)? {
+            Taken::Unfit => {
+                if parts.can_be_read_again() {
+                    parts.stop();
+                }
+                Ok(None)
             }
-            Ok(None)
-        }
-        Taken::Part(part) => Ok(Some(part.bytes)),
-        Taken::End => Ok(None),
-    })
+            Taken::Part(part) => Ok(Some(part.bytes)),
+            Taken::End => Ok(None),
+        },
+    )
     .and_then(|(sorted, ended)| match ended {
         Some(ended) if !ended.well => Err(GroupError::Failed(Box::new(ended))),
         _ => Ok(sorted),
@@ -119,7 +125,7 @@ fn gather_rest(
     mut rest: Rest<'_>,
 ) -> Result<Sorted, GroupError> {
     let start = || Instance::start_aloud(context.launcher, task.before);
-    let filled = fill(task, context, start, || {
+    let filled = fill(task, context, start, drop, || {
         let mut bytes = vec![0; BLOCK];
         let read = io::Read::read(&mut rest, &mut bytes)?;
         bytes.truncate(read);
@@ -133,6 +139,7 @@ fn fill<'l>(
     task: &Task<'_>,
     context: &Context<'_>,
     start: impl Fn() -> io::Result<Instance<'l>>,
+    used: impl Fn(Vec<u8>),
     mut next: impl FnMut() -> io::Result<Option<Vec<u8>>>,
 ) -> Result<(Sorted, Option<Ended>), GroupError> {
     let folder = task.folder.map_or(context.folder, Path::new);
@@ -140,6 +147,7 @@ fn fill<'l>(
     if task.before.is_empty() {
         while let Some(bytes) = next()? {
             sorter.push(&bytes)?;
+            used(bytes);
         }
         return Ok((sorter.finish()?, None));
     }
@@ -150,6 +158,7 @@ fn fill<'l>(
             none => none.insert(start()?),
         };
         instance.feed(&bytes, &mut |bytes: &[u8]| sorter.push(bytes).map(|()| true))?;
+        used(bytes);
     }
     let mut ended = None;
     if let Some(mut instance) = instance {
