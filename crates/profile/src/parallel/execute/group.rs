@@ -134,15 +134,20 @@ fn plain(
     group: &Group,
     context: &Context<'_>,
     parts: &Parts<'_>,
-    mut sink: Sink<'_>,
+    sink: Sink<'_>,
 ) -> Result<Reader, GroupError> {
-    let Some(file) = parts.only_file() else {
-        in_one_piece(&group.serial, context, parts.rest(), &mut sink)?;
-        return Ok(Reader::Contend);
+    let start = |stdin, stdout| {
+        Plain::start(context.launcher, context.tally, &group.serial, Some(stdin), Some(stdout))
     };
-    let (stdin, stdout) = (Some(file.try_clone()?), Some(sink.into_file()));
-    Plain::start(context.launcher, context.tally, &group.serial, stdin, stdout)?.wait()?;
-    Ok(Reader::Commands)
+    if let Some(file) = parts.only_file() {
+        start(file.try_clone()?, sink.into_file())?.wait()?;
+        return Ok(Reader::Commands);
+    }
+    let (stdin, writer) = wide_pipe()?;
+    let commands = start(stdin, sink.into_file())?;
+    parts.rest().pour_into(writer)?;
+    commands.wait()?;
+    Ok(Reader::Contend)
 }
 
 /// Notes why what is left of a group is run in one piece.

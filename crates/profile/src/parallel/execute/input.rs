@@ -494,6 +494,25 @@ impl<'a> Parts<'a> {
         Ok(false)
     }
 
+    /// Waits until a stream has something. `false` if nobody reads this pipe any more, or
+    /// everything is being ended.
+    fn wait_for_either(&self, file: &File, pipe: &File) -> io::Result<bool> {
+        let time = Timespec { tv_sec: 0, tv_nsec: ASK.subsec_nanos().into() };
+        while !self.launcher.is_over() {
+            let mut polled =
+                [PollFd::new(file, PollFlags::IN), PollFd::new(pipe, PollFlags::empty())];
+            match poll(&mut polled, Some(&time)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let [is_there, is_left] = polled.map(|end| !end.revents().is_empty());
+            if is_left || is_there {
+                return Ok(!is_left);
+            }
+        }
+        Ok(false)
+    }
+
     /// Waits until a stream has something. `false` if it has nothing for a while though there is
     /// something to go on with, or nobody is to take more.
     fn wait_for(&self, file: &File, has_some: bool) -> io::Result<bool> {

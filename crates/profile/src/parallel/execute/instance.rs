@@ -29,7 +29,7 @@ const PIPE: usize = 1 << 20;
 /// How much is read or written at a time.
 pub(super) const BLOCK: usize = 256 << 10;
 /// Who reads at least so much at once has not been woken too early, in bytes.
-const MUCH: usize = 128 << 10;
+pub(super) const MUCH: usize = 128 << 10;
 /// How much of what commands say on standard error is kept.
 const REMARKS: usize = 64 << 10;
 /// How often a command that neither reads nor writes is looked at.
@@ -236,7 +236,7 @@ pub(super) fn wide_pipe() -> io::Result<(File, File)> {
 }
 
 /// How much a pipe holds, in bytes.
-fn capacity(pipe: &File) -> usize {
+pub(super) fn capacity(pipe: &File) -> usize {
     fcntl_getpipe_size(pipe).unwrap_or(0)
 }
 

@@ -40,6 +40,7 @@ impl<'a> Sink<'a> {
 
     /// Where it goes: nothing more is written here.
     pub(super) fn into_file(self) -> File {
+        self.told.inspect(|tally| tally.writes());
         self.file
     }
 

@@ -1,9 +1,15 @@
 //! What of an input no part is made of any more.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
+use std::thread;
+use std::time::Instant;
 
-use super::{Parts, Source, read_from, retried};
+use rustix::pipe::{SpliceFlags, splice};
+
+use super::super::instance::{MUCH, capacity};
+use super::super::pace::Pace;
+use super::{BLOCK, Parts, Source, read_from, retried};
 
 /// What is left of an input, in order.
 #[derive(Debug)]
@@ -35,6 +41,47 @@ impl Rest<'_> {
         }
     }
 
+    /// Writes all of it into a pipe, until nobody reads that any more.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(in super::super) fn pour_into(mut self, mut pipe: File) -> io::Result<()> {
+        let mut block = vec![0; BLOCK];
+        let mut pace = Pace::of(match &self.parts.source {
+            Source::Stream(stream) => capacity(stream),
+            Source::Files { .. } => 0,
+        });
+        loop {
+            if let Some(rest) = pace.rest(Instant::now()) {
+                thread::sleep(rest);
+            }
+            let moved = match self.source() {
+                None => self.next(&mut block).and_then(|read| {
+                    pipe.write_all(&block[..read])?;
+                    Ok(read)
+                }),
+                Some(source) => {
+                    if !self.parts.wait_for_either(source, &pipe)? {
+                        return Ok(());
+                    }
+                    moved(source, &pipe, &mut block)
+                }
+            };
+            match moved {
+                Ok(0) => return Ok(()),
+                Ok(bytes) => {
+                    self.parts.counted.inspect(|intake| intake.took(bytes));
+                    pace.moved(bytes);
+                    if bytes < MUCH {
+                        pace.is_idle(Instant::now());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     fn next(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while let Some(first) = self.waiting.last() {
             let left = &first[self.offset..];
@@ -54,5 +101,17 @@ impl Rest<'_> {
         }?;
         self.position += read as u64;
         Ok(read)
+    }
+}
+
+/// Moves some of a stream into a pipe: without a copy, where the kernel can.
+fn moved(source: &File, mut pipe: &File, block: &mut [u8]) -> io::Result<usize> {
+    match retried(|| Ok(splice(source, None, pipe, None, 1 << 20, SpliceFlags::MOVE)?)) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            let read = retried(|| read_from(source, block))?;
+            pipe.write_all(&block[..read])?;
+            Ok(read)
+        }
+        result => result,
     }
 }
