@@ -1,6 +1,10 @@
 //! Whose a program is: told from its file, without starting it.
 
 use std::path::Path;
+use std::sync::LazyLock;
+
+use aho_corasick::packed::Searcher;
+use memchr::memmem;
 
 /// A larger file is not looked into, in bytes.
 const LARGEST_PROGRAM: u64 = 16 << 20;
@@ -68,17 +72,16 @@ fn is_grep_script(text: &[u8]) -> bool {
 
 /// Which of the marks a program holds, each as a text of its own or after a sign.
 fn marks_in(text: &[u8]) -> [bool; MARKS.len()] {
-    let mut begins = [false; 256];
-    for mark in MARKS {
-        begins[usize::from(mark[0])] = true;
-    }
+    static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(MARKS));
+    let begins = |place: usize| place > 0 && !text[place - 1].is_ascii_alphanumeric();
     let mut found = [false; MARKS.len()];
-    for (place, &byte) in text.iter().enumerate().skip(1) {
-        if begins[usize::from(byte)] && !text[place - 1].is_ascii_alphanumeric() {
-            for (found, mark) in found.iter_mut().zip(MARKS) {
-                *found |= text[place..].starts_with(mark);
-            }
-        }
+    let Some(searcher) = &*SEARCHER else {
+        // Without the instructions for it each mark is looked for by itself.
+        return MARKS.map(|mark| memmem::find_iter(text, mark).any(begins));
+    };
+    // None of them begins within another one.
+    for place in searcher.find_iter(text).filter(|place| begins(place.start())) {
+        found[place.pattern().as_usize()] = true;
     }
     found
 }
