@@ -42,6 +42,9 @@ struct Args {
     /// Writes all figures to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Writes them as a table in Markdown to this file.
+    #[arg(long, value_name = "FILE")]
+    table: Option<PathBuf>,
     /// Where outputs and temporary files go; a folder of the system's without it.
     #[arg(long, value_name = "FOLDER")]
     outputs: Option<PathBuf>,
@@ -166,7 +169,14 @@ fn one(bench: &Bench<'_>, case: &Case, size: u64, host: &Host) -> Result<Figures
 
 /// Saved after every case, because a later one may fail.
 fn save(args: &Args, host: &Host, tools: &[Tool], all: &[Figures]) -> Result<()> {
-    let Some(path) = &args.json else { return Ok(()) };
-    let text = serde_json::to_string_pretty(&report::json(host, tools, all))?;
-    std::fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))
+    let json = args.json.as_ref().map(|path| {
+        let text = serde_json::to_string_pretty(&report::json(host, tools, all));
+        (path, text.map(|text| text + "\n"))
+    });
+    let table =
+        args.table.as_ref().map(|path| (path, Ok(report::table(host, tools, all, &summary(all)))));
+    for (path, text) in json.into_iter().chain(table) {
+        std::fs::write(path, text?).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
 }

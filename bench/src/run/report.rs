@@ -101,6 +101,43 @@ fn listed(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
 }
 
+/// All cases as a table in Markdown, behind the machine and the versions.
+pub fn table(host: &Host, tools: &[Tool], all: &[Figures], together: &Summary) -> String {
+    let others: Vec<&Tool> =
+        tools.iter().filter(|tool| !["bash", "contend"].contains(&tool.name)).collect();
+    let cells =
+        |texts: Vec<String>| texts.iter().fold(String::new(), |row, text| row + " " + text + " |");
+    let names = cells(others.iter().map(|tool| tool.name.to_owned()).collect());
+    let rules = "---:|".repeat(others.len());
+    let mut text = format!(
+        "```text\n{}```\n\n| case | MB | bash, s | contend | limit/wall |{names}\n|---|---:|---:|---|---:|{rules}\n",
+        head(host, tools)
+    );
+    for one in all {
+        let of = |name: &str| one.tools.iter().find(|of| of.tool == name);
+        let bash = of("bash").map_or(String::new(), |of| format!("{:.3}", of.wall));
+        let limit = one.limit.map_or(String::new(), |limit| format!("{limit:.2}"));
+        let contend = of("contend").map_or(String::new(), |of| speed(of, true));
+        let speed_of = |tool: &&Tool| of(tool.name).map_or(String::new(), |of| speed(of, false));
+        let others = cells(others.iter().map(speed_of).collect());
+        text.push_str(&format!(
+            "| {}/{} | {} | {bash} | {contend} | {limit} |{others}\n",
+            one.theme, one.name, one.size
+        ));
+    }
+    text + "\n```text\n" + &summary(together) + "```\n"
+}
+
+/// How many times as fast as bash it is, perhaps with the interval.
+fn speed(of: &Of, interval: bool) -> String {
+    let Estimate { median, ci95: [low, high], .. } = &of.ratio;
+    match &of.wrong {
+        Some(_) => "wrong".to_owned(),
+        None if interval => format!("{median:.2} [{low:.2}, {high:.2}]"),
+        None => format!("{median:.2}"),
+    }
+}
+
 /// Everything, for programs.
 pub fn json(host: &Host, tools: &[Tool], all: &[Figures]) -> Value {
     json!({

@@ -41,6 +41,9 @@ const RATES: &[(&str, f64)] = &[
     ("xargs", 10_000.0),
 ];
 
+/// What a sort needs for a byte and for a line among a million, in nanoseconds.
+const SORT_BYTE: f64 = 2.0;
+const SORT_LINE: f64 = 600.0;
 /// Starting one command and waiting for its end, in seconds.
 const START: f64 = 0.0015;
 /// Commands that do much before they read anything, and what that takes, in seconds.
@@ -67,6 +70,17 @@ pub(super) fn rate_of(program: &str, arguments: &[String]) -> Option<f64> {
 pub(super) fn nothing_is_parallel() -> Decision {
     let why = "no stage can work on parts of its input".to_owned();
     Decision { why, ..Decision::default() }
+}
+
+/// What is decided if little of the input will be read.
+pub(super) fn ends_early() -> Decision {
+    let why = "a stage has enough after a few lines, which ends those before it".to_owned();
+    Decision { why, ..Decision::default() }
+}
+
+/// The rate of a sort for lines of so many bytes: it is lines that it compares.
+pub(super) fn rate_of_sort(line: f64) -> f64 {
+    SORT_BYTE + SORT_LINE / line.max(1.0)
 }
 
 /// What starting a command takes, in seconds.
@@ -143,8 +157,8 @@ const SORTING_HERE: f64 = 0.4;
 const MARGIN: f64 = 0.9;
 
 /// Whether these commands are faster over parts than in a pipeline, whose stages work at the same
-/// time, too.
-pub(super) fn is_faster(flows: &[Flow], jobs: usize, sorts_here: bool) -> bool {
+/// time, too. `output` is how much comes out for a byte of input.
+pub(super) fn is_faster(flows: &[Flow], output: f64, jobs: usize, sorts_here: bool) -> bool {
     let cpu = |flow: &Flow| flow.rate * flow.volume;
     let jobs = jobs as f64;
     let all: f64 = flows.iter().map(cpu).sum();
@@ -152,7 +166,6 @@ pub(super) fn is_faster(flows: &[Flow], jobs: usize, sorts_here: bool) -> bool {
     let plain = slowest.max(all / jobs);
     let here = |flow: &Flow| if flow.sorts && sorts_here { SORTING_HERE } else { 1.0 };
     let work: f64 = flows.iter().map(|flow| cpu(flow) * here(flow)).sum();
-    let output = flows.last().map_or(0.0, |flow| flow.volume);
     let parts = (work + HANDLING * (1.0 + output)) / jobs;
     parts < MARGIN * plain
 }
@@ -217,13 +230,15 @@ mod tests {
     #[test]
     fn stages_that_keep_up_with_each_other_gain_nothing() {
         let flow = |rate, volume| Flow { rate, volume, sorts: false };
-        assert!(is_faster(&[flow(20.0, 1.0)], 2, false));
-        assert!(is_faster(&[flow(20.0, 1.0), flow(1.0, 1.0)], 2, false));
-        assert!(!is_faster(&[flow(20.0, 1.0), flow(20.0, 1.0)], 2, false));
-        assert!(is_faster(&[flow(20.0, 1.0), flow(20.0, 1.0)], 8, false));
-        assert!(!is_faster(&[flow(0.5, 1.0), flow(12.0, 0.01)], 2, false), "little is left");
+        assert!(is_faster(&[flow(20.0, 1.0)], 1.0, 2, false));
+        assert!(is_faster(&[flow(20.0, 1.0), flow(1.0, 1.0)], 1.0, 2, false));
+        assert!(!is_faster(&[flow(20.0, 1.0), flow(20.0, 1.0)], 1.0, 2, false));
+        assert!(is_faster(&[flow(20.0, 1.0), flow(20.0, 1.0)], 1.0, 8, false));
+        assert!(!is_faster(&[flow(0.5, 1.0), flow(12.0, 0.01)], 0.01, 2, false), "little is left");
+        assert!(is_faster(&[flow(1.5, 1.0)], 0.1, 2, false));
+        assert!(!is_faster(&[flow(1.5, 1.0)], 3.0, 2, false), "much comes out");
         let sort = Flow { sorts: true, ..flow(12.0, 1.0) };
-        assert!(is_faster(&[flow(12.0, 1.0), sort], 2, true), "it is sorted here");
+        assert!(is_faster(&[flow(12.0, 1.0), sort], 1.0, 2, true), "it is sorted here");
     }
 
     #[test]

@@ -8,10 +8,16 @@ use contend_record::run::Decision;
 use super::classes;
 use super::estimate::{self, rate_of};
 use super::planner::Annotation;
-use crate::commands::{Simple, Word, purity};
+use crate::commands::{Simple, Word, head, purity};
 
 /// Programs that make much out of little, or out of nothing.
 const UNBOUNDED: &[&str] = &["jq", "xargs"];
+
+/// Programs that write while they read.
+const STREAMING: &[&str] =
+    &["cat", "col", "cut", "egrep", "expand", "fgrep", "fold", "grep", "iconv", "rev", "tr"];
+/// So many lines are few.
+const FEW: u64 = 1000;
 
 /// The decision to run these as they are, if a glance is enough for it. `standard` is the size of
 /// standard input in bytes, where that is known.
@@ -23,6 +29,9 @@ pub fn glance(
     let is_known = |stage: &Simple| classes::is_worth_a_try(stage.name());
     if annotations.is_empty() && !stages.iter().any(is_known) {
         return Some(estimate::nothing_is_parallel());
+    }
+    if has_soon_enough(stages) {
+        return Some(estimate::ends_early());
     }
     let first = stages.first()?;
     let mut bytes = match purity::named_files(first) {
@@ -45,6 +54,13 @@ pub fn glance(
     }
     let expected = estimate::at_best(&rates, bytes);
     (!expected.is_worth_it()).then(|| expected.decision(bytes))
+}
+
+/// Whether a `head` ends everything after a few lines that come as soon as there is input.
+fn has_soon_enough(stages: &[Simple]) -> bool {
+    let few = |stage: &Simple| head::head(stage).is_some_and(|lines| lines.count <= FEW);
+    let Some(place) = stages.iter().position(few) else { return false };
+    stages[..place].iter().all(|stage| STREAMING.contains(&stage.name()))
 }
 
 /// The size of these together; `None` if one is no regular file.
@@ -85,6 +101,16 @@ mod tests {
         let annotation = Annotation::read("my-own", Records::Lines).expect("plain words");
         let stages = [simple("my-own"), simple("other")];
         assert_eq!(glance(&stages, &[annotation], None), None);
+    }
+
+    #[test]
+    fn what_has_soon_enough_needs_no_plan() {
+        let large = Some(1_000_000_000);
+        assert!(is_clear("grep x | cut -c 1 | head -n 3 | sort", large));
+        assert!(is_clear("head", large));
+        assert!(!is_clear("grep x | sort | head -n 3", large));
+        assert!(!is_clear("grep x | head -n 1000000", large));
+        assert!(!is_clear("grep x | head -n -3", large));
     }
 
     #[test]

@@ -94,7 +94,11 @@ pub fn is_built_in(name: &str) -> bool {
 pub fn read(text: &str) -> Reading {
     let parsed = match parse::parse(text) {
         Ok(parsed) => parsed,
-        Err(error) => return Reading::Shell(error.problem),
+        // Behind it stands what `contend pipe` would need instead.
+        Err(error) => {
+            let (problem, _) = error.problem.split_once(": ").unwrap_or((&error.problem, ""));
+            return Reading::Shell(problem.to_owned());
+        }
     };
     let Some(texts) = parsed.plain_stages() else {
         return Reading::Shell("there is more in it than stages and `|`".to_owned());

@@ -1,19 +1,25 @@
-//! Trying a group's commands on a sample of their input: what each needs, and how much is left for
-//! the next.
+//! Trying a group's commands on a sample of their input: what each needs, and how much comes out.
 
 use std::io;
+use std::time::Duration;
 
-use contend_record::run::Group;
+use contend_record::run::{Command, Group};
 
 use super::Context;
 use super::input::Parts;
 use super::instance::{Instance, Life};
 use crate::parallel::estimate::{self, Flow};
 
-/// The size of a sample in bytes.
-const SAMPLE: usize = 256 << 10;
-/// What is measured counts if it is so much more than what is usual.
-const CLEARLY: f64 = 2.0;
+/// The largest sample in bytes: commands need more time for it than for starting.
+const SAMPLE: usize = 1 << 20;
+/// A sample of a small input is so small.
+const LEAST: usize = 256 << 10;
+/// The part of an input that a sample may be.
+const SHARE: u64 = 100;
+/// Of the time that starting a command takes, its own CPU time.
+const OF_START: f64 = 0.6;
+/// What is expected to take less CPU time than this is not worth a trial, in seconds.
+const SHORT: f64 = 0.1;
 
 /// Whether working on parts is worth it for this group, by what its commands do with a sample.
 ///
@@ -24,38 +30,83 @@ pub(super) fn is_worth_it(
     context: &Context<'_>,
     parts: &Parts<'_>,
 ) -> io::Result<bool> {
-    let mut sample = parts.sample(SAMPLE)?;
-    let whole = sample.len() as f64;
-    let mut flows = Vec::new();
-    for command in &group.serial {
-        let usual = estimate::rate(&command.program, &command.arguments);
-        let volume = sample.len() as f64 / whole.max(1.0);
-        let mut rate = usual;
-        // What comes last, and what little is left, need not be tried.
-        if flows.len() + 1 < group.serial.len() && !command.sorts && sample.len() > SAMPLE / 64 {
-            let mut output = Vec::new();
-            let mut take = |bytes: &[u8]| {
-                output.extend_from_slice(bytes);
-                Ok(true)
-            };
-            let one = std::slice::from_ref(command);
-            let mut instance = Instance::start(context.launcher, one, Life::Part)?;
-            instance.feed(&sample, &mut take)?;
-            instance.drain(&mut take)?;
-            let ended = instance.end()?;
-            if !ended.well {
-                break;
+    let sorts = group.serial.iter().position(|command| command.program.ends_with("sort"));
+    let (first, last) = group.serial.split_at(sorts.unwrap_or(group.serial.len()));
+    let usual = |command: &Command, volume: f64| {
+        let rate = estimate::rate(&command.program, &command.arguments);
+        Flow { rate, volume, sorts: false }
+    };
+    let mut flows: Vec<Flow> = first.iter().map(|command| usual(command, 1.0)).collect();
+    let mut output = Output { bytes: 0, lines: 0 };
+    let mut volume = 1.0;
+    let cpu = flows.iter().map(|flow| flow.rate).sum::<f64>() * 1e-9;
+    let is_short = parts.size().is_some_and(|bytes| cpu * (bytes as f64) < SHORT);
+    if !first.is_empty() && !is_short {
+        let size = parts.size().map_or(SAMPLE, |bytes| {
+            usize::try_from(bytes / SHARE).unwrap_or(SAMPLE).clamp(LEAST, SAMPLE)
+        });
+        let sample = parts.sample(size)?;
+        if let Some(cpus) = tried(first, &sample, context, &mut output)? {
+            let length = sample.len() as f64;
+            for (flow, cpu) in flows.iter_mut().zip(cpus) {
+                flow.rate = cpu * 1e9 / length;
             }
-            let cpu: f64 = ended.cpu.iter().map(std::time::Duration::as_secs_f64).sum();
-            let start = estimate::start_of(&command.program);
-            let measured = (cpu - start).max(0.0) * 1e9 / sample.len() as f64;
-            if measured > CLEARLY * usual {
-                rate = measured;
-            }
-            sample = output;
+            volume = output.bytes as f64 / length;
         }
-        flows.push(Flow { rate, volume, sorts: command.program.ends_with("sort") });
+    } else if sorts.is_some() {
+        output.add(&parts.sample(LEAST)?);
     }
+    flows.extend(last.iter().map(|command| {
+        if command.program.ends_with("sort") {
+            Flow { rate: estimate::rate_of_sort(output.line()), volume, sorts: true }
+        } else {
+            usual(command, volume)
+        }
+    }));
     let sorts_here = super::sorted::task(group).is_some() && group.any_order;
-    Ok(estimate::is_faster(&flows, context.jobs, sorts_here))
+    // The stages before it work at the same time.
+    let jobs = if context.is_first { context.jobs } else { context.jobs.saturating_sub(1).max(1) };
+    Ok(estimate::is_faster(&flows, volume, jobs, sorts_here))
+}
+
+/// What comes out of commands.
+struct Output {
+    bytes: usize,
+    lines: usize,
+}
+
+impl Output {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len();
+        self.lines += memchr::memchr_iter(b'\n', bytes).count();
+    }
+
+    /// The mean length of a line in bytes.
+    fn line(&self) -> f64 {
+        self.bytes as f64 / self.lines.max(1) as f64
+    }
+}
+
+/// The CPU time in seconds that each command needs for a sample; `None` if they fail.
+fn tried(
+    commands: &[Command],
+    sample: &[u8],
+    context: &Context<'_>,
+    output: &mut Output,
+) -> io::Result<Option<Vec<f64>>> {
+    let mut take = |bytes: &[u8]| {
+        output.add(bytes);
+        Ok(true)
+    };
+    let mut instance = Instance::start(context.launcher, commands, Life::Part)?;
+    instance.feed(sample, &mut take)?;
+    instance.drain(&mut take)?;
+    let ended = instance.end()?;
+    if !ended.well || sample.is_empty() {
+        return Ok(None);
+    }
+    let without_start = |(command, cpu): (&Command, &Duration)| {
+        (cpu.as_secs_f64() - OF_START * estimate::start_of(&command.program)).max(0.0)
+    };
+    Ok(Some(commands.iter().zip(&ended.cpu).map(without_start).collect()))
 }
