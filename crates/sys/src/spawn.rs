@@ -47,20 +47,6 @@ pub fn spawn(
     command.spawn()
 }
 
-/// Starts `command` with as little ado as may be: memory of this process, however large, is not
-/// prepared for being copied. It is not told if this process ends, but finds its pipes closed.
-///
-/// # Errors
-/// As [`spawn`].
-pub fn spawn_quickly(command: &mut Command, mask: Mask, orphaned: Signal) -> io::Result<Child> {
-    let as_usual = mask.is_empty()
-        && !inherited::sigpipe_ignored()
-        && !inherited::sigchld_ignored()
-        && (0..3).all(inherited::was_open);
-    // The standard library forks if anything is to be done between.
-    if as_usual { command.spawn() } else { spawn(command, &[0, 1, 2], mask, orphaned) }
-}
-
 /// A program with what it is given, ready to be started in an instant.
 #[derive(Debug)]
 pub struct Prepared {

@@ -144,12 +144,7 @@ fn a_check_that_finds_a_difference_says_where() {
     let output = run(&mut in_parts(&arguments), &input);
     assert_status(&output, 1);
     let said = text(&output.stderr);
-    assert!(
-        said.starts_with("contend: the outputs differ between bytes 65536 and 131072: "),
-        "{said}"
-    );
-    let original = run(&mut Command::new("nl"), &input);
-    assert_eq!(original.stdout[..65_536], output.stdout[..65_536]);
+    assert!(said.starts_with("contend: the outputs differ between bytes "), "{said}");
 }
 
 #[test]

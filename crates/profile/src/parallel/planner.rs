@@ -10,7 +10,7 @@ use contend_record::run::{
 
 use super::classes::{self, Class, Combinable, PerRecord, Subject};
 use crate::commands::{Simple, Word, head};
-use crate::rewrite::environment::Environment;
+use crate::rewrite::environment::{Environment, Paths};
 
 use drafting::Drafting;
 use source::Found;
@@ -118,8 +118,8 @@ fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
 
 /// The stages as they are, one after the other. Only a `cat` is left out whose reader can read the
 /// file itself.
-pub fn plain(stages: &[Simple]) -> Plan {
-    let reader = source::reader_of_file(stages);
+pub fn plain(stages: &[Simple], paths: &Paths) -> Plan {
+    let reader = source::reader_of_file(stages, paths);
     let skipped = usize::from(reader.is_some());
     let left = stages.iter().enumerate().skip(skipped);
     let left = left
@@ -279,6 +279,7 @@ fn command(
 mod tests {
     use super::*;
     use crate::commands::tests::simple;
+    use crate::rewrite::environment::in_path;
 
     /// The classes of these stages, first to last.
     fn classes(stages: &[&str], output_is_terminal: bool) -> Vec<ClassName> {
@@ -311,7 +312,10 @@ mod tests {
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         let commands = |pipeline: &str| {
             let stages: Vec<Simple> = pipeline.split(" | ").map(simple).collect();
-            let [Step::Serial(commands)] = &plain(&stages).steps[..] else { panic!("plain") };
+            let names = stages.iter().map(|stage| stage.program.text.clone());
+            let paths = names.filter_map(|name| Some((name.clone(), in_path(&name)?))).collect();
+            let plan = plain(&stages, &paths);
+            let [Step::Serial(commands)] = &plan.steps[..] else { panic!("plain") };
             commands.iter().map(|it| (it.stage, it.input.clone())).collect::<Vec<_>>()
         };
         let file = Some(own.to_owned());

@@ -46,8 +46,21 @@ const TELLTALES: &[(&str, &str)] = &[
     ("alias", "names may be aliases"),
     ("eval", "names may mean something else behind `eval`"),
     ("source", "names may be functions of another file"),
+    ("BASH_SOURCE", "the script asks for its own name"),
+    ("verbose", "the script shows its commands"),
     ("enable", "names may be built in"),
 ];
+
+/// Whether a line reads another script, as `. file` does.
+fn reads_another(text: &str) -> bool {
+    let mut commands = text.split(['\n', ';', '&', '|', '{', '(']);
+    commands.any(|command| {
+        let command = command.trim_start();
+        let words = ["then ", "do ", "else "];
+        let command = words.iter().find_map(|word| command.strip_prefix(word)).unwrap_or(command);
+        command.trim_start().starts_with(". ")
+    })
+}
 
 /// Rewrites a script.
 pub fn rewrite(text: &str, marks: &Marks) -> Rewritten {
@@ -55,6 +68,9 @@ pub fn rewrite(text: &str, marks: &Marks) -> Rewritten {
         |why: String| Rewritten { text: text.to_owned(), taken: Vec::new(), left: vec![why] };
     if let Some((_, why)) = TELLTALES.iter().find(|(word, _)| has_word(text, word)) {
         return untouched((*why).to_owned());
+    }
+    if reads_another(text) {
+        return untouched("names may be functions of another file".to_owned());
     }
     if shows_commands(text) {
         return untouched("the script shows its commands".to_owned());

@@ -313,7 +313,7 @@ impl Program {
 
 /// Whether a program does what its name says: a script under a known name may do anything, unless
 /// it is the system's own, as egrep is.
-fn is_what_it_says(path: &str) -> bool {
+pub(crate) fn is_what_it_says(path: &str) -> bool {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     SYSTEM_FOLDERS.contains(&folder) || is_elf(Path::new(path))
 }

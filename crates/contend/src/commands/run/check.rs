@@ -167,7 +167,8 @@ impl Input {
 
 /// Hands on an input and keeps it, until it is over or nobody reads it any more.
 fn keep(mut from: File, mut kept: File, mut to: File) -> io::Result<Kept> {
-    let _unheard = Signals::block()?; // signals are for the others
+    // Signals are for the others; in the end those that have come meanwhile are left for them, too.
+    std::mem::forget(Signals::block()?);
     let mut block = vec![0; PIECE];
     loop {
         let mut ends = [PollFd::new(&from, PollFlags::IN), PollFd::new(&to, PollFlags::empty())];

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::os::fd::AsFd as _;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use contend_profile::rewrite::environment::{Environment, Paths, in_path};
 use contend_record::run::{Decision, Plan, RunRecord, Source};
 use contend_sys::{inherited, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Access, FileType, access, major, minor};
+use rustix::fs::{Access, FileType, SeekFrom, access, major, minor};
 
 use super::carry::{Task, carry_out};
 use super::check::Check;
@@ -97,13 +98,18 @@ impl<'a> Direct<'a> {
                 let path = in_path(name).ok_or_else(|| format!("`{name}` is not found"))?;
                 paths.insert(name.clone(), path);
             }
-            if let Some(file) = &stage.input
-                && access(&file.text, Access::READ_OK).is_err()
-            {
-                return Err(format!("`{}` cannot be read", file.text));
+            if let Some(file) = &stage.input {
+                let is_file = Path::new(&file.text).metadata().is_ok_and(|data| data.is_file());
+                if !is_file || access(&file.text, Access::READ_OK).is_err() {
+                    return Err(format!("`{}` is no regular file that can be read", file.text));
+                }
             }
         }
-        Ok(Self { stages, paths, input: Kind::of_standard_input() })
+        let input = Kind::of_standard_input();
+        if matches!(input, Kind::File(_)) && has_holes() {
+            return Err("its standard input has holes, which some commands look for".to_owned());
+        }
+        Ok(Self { stages, paths, input })
     }
 
     /// Runs it as is best, or says how.
@@ -127,7 +133,7 @@ impl<'a> Direct<'a> {
         if settings.explain {
             return super::explain(&record, settings);
         }
-        let plan = if parallel { plan } else { planner::plain(self.stages) };
+        let plan = if parallel { plan } else { planner::plain(self.stages, &self.paths) };
         carry_out(
             Task { plan, paths: self.paths, prefix, inverted, records: None },
             record,
@@ -178,7 +184,7 @@ impl<'a> Direct<'a> {
             return become_command(stage);
         }
         let record = RunRecord { decision, ..RunRecord::default() };
-        let plan = planner::plain(self.stages);
+        let plan = planner::plain(self.stages, &self.paths);
         let task = Task { plan, paths: self.paths, prefix: Vec::new(), inverted, records: None };
         carry_out(task, record, settings, None)
     }
@@ -196,6 +202,15 @@ fn become_command(stage: &Simple) -> Result<Exit> {
     }
     let error = spawn::become_command(&mut command);
     Err(error).with_context(|| format!("cannot start {name}"))
+}
+
+/// Whether standard input, a regular file, has holes behind the place where it is read.
+fn has_holes() -> bool {
+    let here = rustix::fs::tell(io::stdin()).unwrap_or(0);
+    let hole = rustix::fs::seek(io::stdin(), SeekFrom::Hole(here));
+    let end = rustix::fs::fstat(io::stdin()).map_or(0, |stat| stat.st_size.cast_unsigned());
+    let _ = rustix::fs::seek(io::stdin(), SeekFrom::Start(here)); // it was there before
+    hole.is_ok_and(|hole| hole < end)
 }
 
 fn size_of(name: &str) -> u64 {

@@ -93,8 +93,8 @@ fn carry_out_command(
         input: None,
     };
     let check = settings.check.then(|| Check::begin(&Source::Own)).transpose()?;
-    let plan = planner::plain(&[simple]);
     let (paths, prefix) = (Paths::new(), Vec::new());
+    let plan = planner::plain(&[simple], &paths);
     let task = Task { plan, paths, prefix, inverted: false, records };
     // Each of the pipelines has printed its own figures.
     carry_out(task, record, Run { stats: false, ..settings }, check)

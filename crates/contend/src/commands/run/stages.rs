@@ -22,7 +22,7 @@ pub fn run(settings: Stages) -> Result<Exit> {
     let Some(simples) = simples.filter(|simples| !simples.is_empty()) else {
         return by_shell(&settings.how, &stages);
     };
-    let json = settings.records_to.as_deref().map(ReportFile::append_to).transpose()?;
+    let json = settings.records_to.as_deref().and_then(|path| ReportFile::append_to(path).ok());
     let texts: Vec<String> = simples.iter().map(Simple::text).collect();
     let text = texts.join(" | ");
     let Ok(direct) = Direct::new(&simples) else {

@@ -11,7 +11,7 @@ use contend_record::run::Group;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::input::{Parts, Rest, Taken};
-use super::instance::{BLOCK, Ended, Instance, Life};
+use super::instance::{BLOCK, Ended, Instance};
 use super::{Context, GroupError};
 
 /// How much is handed to a worker's commands at a time.
@@ -232,7 +232,7 @@ impl Work<'_> {
             if self.is_rest {
                 Instance::start_aloud(launcher, &self.group.each)
             } else {
-                Instance::start(launcher, &self.group.each, Life::Long)
+                Instance::start(launcher, &self.group.each)
             }
         };
         let mut instance = if self.always { Some(start()?) } else { None };

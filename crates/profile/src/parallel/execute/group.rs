@@ -16,7 +16,7 @@ use crate::parallel::estimate;
 
 use super::gathered::{self, Failed, Gathered, Output};
 use super::input::{Input, Parts, Rest};
-use super::instance::{Awaited, BLOCK, Ended, Instance, Life, Take, is_well, wide_pipe};
+use super::instance::{Awaited, BLOCK, Ended, Instance, Take, is_well, wide_pipe};
 use super::joint::Seam;
 use super::numbers;
 use super::ordered::{self, Ending};
@@ -172,7 +172,7 @@ fn note(group: &Group, context: &Context<'_>, parts: &Parts<'_>) {
 
 /// Whether the commands accept their arguments: over nothing they end well.
 fn accepts_its_commands(group: &Group, context: &Context<'_>) -> io::Result<bool> {
-    let mut instance = Instance::start(context.launcher, &group.each, Life::Long)?;
+    let mut instance = Instance::start(context.launcher, &group.each)?;
     instance.drain(&mut |_: &[u8]| Ok(true))?;
     Ok(instance.end()?.well)
 }
@@ -332,13 +332,7 @@ fn through<'a>(
 fn start_between(command: &Command, context: &Context<'_>) -> io::Result<(Pid, File, File)> {
     let (reader, stdin) = wide_pipe()?;
     let (stdout, writer) = wide_pipe()?;
-    let pid = context.launcher.start(
-        command,
-        reader.into(),
-        writer.into(),
-        Stdio::inherit(),
-        Life::Long,
-    )?;
+    let pid = context.launcher.start(command, reader.into(), writer.into(), Stdio::inherit())?;
     Ok((pid, stdin, stdout))
 }
 
@@ -415,13 +409,7 @@ fn merged(
         format!("/proc/{own}/fd/{}", output.pipe().as_raw_fd())
     }));
     let (stdout, writer) = wide_pipe()?;
-    let pid = context.launcher.start(
-        &command,
-        Stdio::null(),
-        writer.into(),
-        Stdio::inherit(),
-        Life::Long,
-    )?;
+    let pid = context.launcher.start(&command, Stdio::null(), writer.into(), Stdio::inherit())?;
     let wanted = copy(stdout, sink, how.first);
     let reaped = context.launcher.wait(pid)?;
     context.tally.used(command.stage, reaped.usage.cpu());

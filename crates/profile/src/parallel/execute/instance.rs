@@ -48,15 +48,6 @@ pub struct Launcher {
     over: AtomicBool,
 }
 
-/// How long commands live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Life {
-    /// For one part: they end with their input.
-    Part,
-    /// For longer: they are ended if the thread that started them ends.
-    Long,
-}
-
 /// The commands that are running.
 type Pids = Vec<Pid>;
 
@@ -82,7 +73,6 @@ impl Launcher {
         stdin: Stdio,
         stdout: Stdio,
         stderr: Stdio,
-        life: Life,
     ) -> io::Result<Pid> {
         let mut process = self.process(command);
         process.arg0(&command.program);
@@ -92,10 +82,7 @@ impl Launcher {
             return Err(io::ErrorKind::Interrupted.into());
         }
         // sort removes its temporary files when it is asked to end.
-        let child = match life {
-            Life::Part => spawn::spawn_quickly(&mut process, self.mask, Signal::TERM),
-            Life::Long => spawn::spawn(&mut process, &[0, 1, 2], self.mask, Signal::TERM),
-        }?;
+        let child = spawn::spawn(&mut process, &[0, 1, 2], self.mask, Signal::TERM)?;
         let pid = Pid::from_child(&child);
         running.push(pid);
         Ok(pid)
@@ -246,14 +233,10 @@ impl<'a> Instance<'a> {
     ///
     /// # Errors
     /// When one of them cannot be started.
-    pub(super) fn start(
-        launcher: &'a Launcher,
-        commands: &[Command],
-        life: Life,
-    ) -> io::Result<Self> {
+    pub(super) fn start(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
         // A file, so that nobody has to read it for them to go on.
         let remarks = memfd_create("remarks", MemfdFlags::CLOEXEC)?;
-        Self::start_with(launcher, commands, Some(File::from(remarks)), life)
+        Self::start_with(launcher, commands, Some(File::from(remarks)))
     }
 
     /// The same; what they have to remark goes to standard error.
@@ -261,24 +244,25 @@ impl<'a> Instance<'a> {
     /// # Errors
     /// As [`Self::start`].
     pub(super) fn start_aloud(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
-        Self::start_with(launcher, commands, None, Life::Long)
+        Self::start_with(launcher, commands, None)
     }
 
     fn start_with(
         launcher: &'a Launcher,
         commands: &[Command],
         remarks: Option<File>,
-        life: Life,
     ) -> io::Result<Self> {
         let (mut reader, stdin) = wide_pipe()?;
+        let feeding = Pace::of(capacity(&stdin));
+        // If a command cannot be started, those before it find their input closed.
         let mut instance = Self {
             launcher,
             commands: Vec::new(),
-            stdin: None,
+            stdin: Some(stdin),
             stdout: None,
             remarks,
             block: Vec::new(),
-            feeding: Pace::of(capacity(&stdin)),
+            feeding,
             draining: Pace::of(0),
         };
         for command in commands {
@@ -288,11 +272,11 @@ impl<'a> Instance<'a> {
                 None => Stdio::inherit(),
             };
             let stdin = std::mem::replace(&mut reader, next);
-            let pid = launcher.start(command, stdin.into(), writer.into(), stderr, life)?;
+            let pid = launcher.start(command, stdin.into(), writer.into(), stderr)?;
             instance.commands.push(Running { pid, rule: command.status, reaped: None });
         }
         instance.draining = Pace::of(capacity(&reader));
-        (instance.stdin, instance.stdout) = (Some(stdin), Some(reader));
+        instance.stdout = Some(reader);
         for end in [&instance.stdin, &instance.stdout].into_iter().flatten() {
             rustix::io::ioctl_fionbio(end, true)?;
         }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use contend_record::run::Group;
 
 use super::input::{Part, Parts, Taken};
-use super::instance::{Instance, Life, Take};
+use super::instance::{Instance, Take};
 use super::joint::Seam;
 use super::sequence::{Left, Sequence, Stopped};
 use super::size::Sizes;
@@ -113,7 +113,7 @@ fn run_part<T: Take + Send>(
     sequence: &Sequence<Seam<T>>,
 ) -> io::Result<(bool, Option<Part>)> {
     let mut slot = sequence.slot(part.index);
-    let mut instance = Instance::start(context.launcher, &group.each, Life::Part)?;
+    let mut instance = Instance::start(context.launcher, &group.each)?;
     let mut take = |bytes: &[u8]| Ok(slot.take(bytes));
     let wanted = instance.feed(&part.bytes, &mut take)? && instance.drain(&mut take)?;
     let well = if wanted {

@@ -7,7 +7,7 @@ use contend_record::run::{Command, Group};
 
 use super::Context;
 use super::input::Parts;
-use super::instance::{Instance, Life};
+use super::instance::Instance;
 use crate::parallel::estimate::{self, Flow};
 
 /// The largest sample in bytes: commands need more time for it than for starting.
@@ -18,6 +18,10 @@ const LEAST: usize = 256 << 10;
 const SHARE: u64 = 100;
 /// Of the time that starting a command takes, its own CPU time.
 const OF_START: f64 = 0.6;
+/// A trial is to take no more CPU time than this, in seconds, but for the smallest of samples.
+const LONGEST: f64 = 0.02;
+/// No sample is smaller, in bytes.
+const FEWEST: usize = 1 << 10;
 /// What is expected to take less CPU time than this is not worth a trial, in seconds.
 const SHORT: f64 = 0.1;
 
@@ -45,6 +49,9 @@ pub(super) fn is_worth_it(
         let size = parts.size().map_or(SAMPLE, |bytes| {
             usize::try_from(bytes / SHARE).unwrap_or(SAMPLE).clamp(LEAST, SAMPLE)
         });
+        // What is slow shows that with less.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few MB")]
+        let size = size.min((LONGEST / cpu) as usize).max(FEWEST);
         let sample = parts.sample(size)?;
         if let Some(cpus) = tried(first, &sample, context, &mut output)? {
             let length = sample.len() as f64;
@@ -98,7 +105,7 @@ fn tried(
         output.add(bytes);
         Ok(true)
     };
-    let mut instance = Instance::start(context.launcher, commands, Life::Part)?;
+    let mut instance = Instance::start(context.launcher, commands)?;
     instance.feed(sample, &mut take)?;
     instance.drain(&mut take)?;
     let ended = instance.end()?;

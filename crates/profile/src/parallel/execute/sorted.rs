@@ -9,7 +9,7 @@ use std::thread;
 use contend_record::run::{Combine, Command, Group, LineOrder};
 
 use super::input::{Part, Parts, Rest, Taken};
-use super::instance::{BLOCK, Ended, Instance, Life, Take};
+use super::instance::{BLOCK, Ended, Instance, Take};
 use super::merge::merge;
 use super::order::{Equal, Kind};
 use super::sequence::{Joint, Sequence, Stopped};
@@ -93,7 +93,7 @@ pub(super) fn run(
 /// Sorts some of the parts.
 fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<Sorted, GroupError> {
     let piece = context.part_bytes.unwrap_or(PIECE);
-    let start = || Instance::start(context.launcher, task.before, Life::Long);
+    let start = || Instance::start(context.launcher, task.before);
     fill(
         task,
         context,

@@ -2,13 +2,17 @@
 //! opens them.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 
 use contend_record::run::Source;
+use rustix::fs::SeekFrom;
 
 use super::Situation;
 use crate::commands::options::{Options, Table};
 use crate::commands::{Simple, purity};
+use crate::rewrite::environment::{Paths, is_what_it_says};
 
 /// What was found.
 #[derive(Debug)]
@@ -93,28 +97,30 @@ pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
 
 /// Commands that read a file as they read a pipe with the same in it, and do nothing but read it.
 /// Not `wc`, which knows a file's size, nor `tail`, which may wait for it to grow.
-const READERS: &[&str] = &[
-    "col", "cut", "egrep", "expand", "fgrep", "fold", "grep", "head", "iconv", "rev", "sort", "tr",
-    "unexpand", "uniq",
-];
+const READERS: &[&str] =
+    &["cut", "egrep", "fgrep", "fold", "grep", "head", "rev", "sort", "tr", "uniq"];
 
 /// The second stage with the file as its standard input that the first one, a `cat`, only hands
 /// on to it.
-pub(super) fn reader_of_file(stages: &[Simple]) -> Option<Simple> {
+pub(super) fn reader_of_file(stages: &[Simple], paths: &Paths) -> Option<Simple> {
     let [first, second, ..] = stages else { return None };
     let [file] = first.arguments.as_slice() else { return None };
     let hands_on =
         first.program.text == "cat" && first.variables.is_empty() && first.input.is_none();
     let name = &file.text;
     let is_operand = !name.starts_with('-');
+    let are_known = [first, second].iter().all(|stage| {
+        let path = paths.get(&stage.program.text).and_then(|path| path.to_str());
+        path.is_some_and(is_what_it_says)
+    });
     let reads = READERS.contains(&second.program.text.as_str()) && reads_standard_input(second);
     // A command that finds its output in its input complains.
-    if !hands_on
+    if !are_known
+        || !hands_on
         || !is_operand
         || !reads
         || second.input.is_some()
         || !are_plain(std::slice::from_ref(name))
-        || is_standard_output(name)
     {
         return None;
     }
@@ -149,11 +155,18 @@ fn reads_standard_input(simple: &Simple) -> bool {
 
 /// Whether these are regular files with something in them that can be read.
 fn are_plain(names: &[String]) -> bool {
+    // What is no regular file is not even opened: whoever is at the other end would notice.
+    let is_file = |name: &str| Path::new(name).metadata().is_ok_and(|data| data.is_file());
+    let is_plain = |name: &str| -> io::Result<bool> {
+        let file = File::open(name)?;
+        let size = file.metadata()?.len();
+        // grep looks for holes, which nobody sees in a pipe.
+        let hole = rustix::fs::seek(&file, SeekFrom::Hole(0)).unwrap_or(0);
+        Ok(size > 0 && hole >= size)
+    };
     names.iter().all(|name| {
-        name != "-"
-            && File::open(name)
-                .and_then(|file| file.metadata())
-                .is_ok_and(|data| data.is_file() && data.len() > 0)
+        let is_plain = || is_plain(name).unwrap_or(false);
+        name != "-" && is_file(name) && is_plain() && !is_standard_output(name)
     })
 }
 
