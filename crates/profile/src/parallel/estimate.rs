@@ -2,7 +2,7 @@
 //!
 //! The rates are those of common commands on text, in nanoseconds of CPU time a byte, measured on
 //! a server's CPU. They only decide about inputs so small that being wrong costs little: large ones
-//! are judged by what their first parts take.
+//! are judged by what a sample of them takes.
 
 use contend_record::run::{Command, Decision, Plan, Step};
 
@@ -51,6 +51,16 @@ const SLOW_STARTS: &[(&str, f64)] = &[("jq", 0.02)];
 /// What planning and threads cost, in seconds.
 const OVERHEAD: f64 = 0.004;
 
+/// A program's name, without its folder.
+fn name_of(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// Whether it is the program that sorts lines.
+pub(super) fn is_sort(program: &str) -> bool {
+    name_of(program) == "sort"
+}
+
 /// The rate of a command in nanoseconds a byte, with what its arguments tell.
 pub(super) fn rate(program: &str, arguments: &[String]) -> f64 {
     rate_of(program, arguments).unwrap_or(UNKNOWN)
@@ -58,7 +68,7 @@ pub(super) fn rate(program: &str, arguments: &[String]) -> f64 {
 
 /// The same; `None` if nothing is known of the command.
 pub(super) fn rate_of(program: &str, arguments: &[String]) -> Option<f64> {
-    let name = program.rsplit('/').next().unwrap_or(program);
+    let name = name_of(program);
     let (_, rate) = RATES.iter().find(|(known, _)| *known == name)?;
     // A group that is matched again cannot be looked for by an automaton.
     let refers_back = |argument: &String| ["\\1", "\\2"].iter().any(|it| argument.contains(it));
@@ -85,7 +95,7 @@ pub(super) fn rate_of_sort(line: f64) -> f64 {
 
 /// What starting a command takes, in seconds.
 pub(super) fn start_of(program: &str) -> f64 {
-    let name = program.rsplit('/').next().unwrap_or(program);
+    let name = name_of(program);
     SLOW_STARTS.iter().find(|(known, _)| *known == name).map_or(START, |(_, start)| *start)
 }
 

@@ -34,7 +34,7 @@ pub(super) fn is_worth_it(
     context: &Context<'_>,
     parts: &Parts<'_>,
 ) -> io::Result<bool> {
-    let sorts = group.serial.iter().position(|command| command.program.ends_with("sort"));
+    let sorts = group.serial.iter().position(|command| estimate::is_sort(&command.program));
     let (first, last) = group.serial.split_at(sorts.unwrap_or(group.serial.len()));
     let usual = |command: &Command, volume: f64| {
         let rate = estimate::rate(&command.program, &command.arguments);
@@ -64,7 +64,7 @@ pub(super) fn is_worth_it(
         output.add(&parts.sample(LEAST)?);
     }
     flows.extend(last.iter().map(|command| {
-        if command.program.ends_with("sort") {
+        if estimate::is_sort(&command.program) {
             Flow { rate: estimate::rate_of_sort(output.line()), volume, sorts: true }
         } else {
             usual(command, volume)
