@@ -108,22 +108,19 @@ impl Prepared {
     /// Starts it as [`spawn`] does, but does not wait until the new program runs: several that
     /// are started one after the other begin on several CPUs. If it cannot be started the child
     /// says so, and ends with 126 or, where there is no such program, with 127, as in a shell.
-    /// Streams that are not given are those of this process.
+    /// Of its standard input, output and error those that are not given are those of this process.
     ///
     /// # Errors
     /// When there cannot be one more process.
     pub fn start(
         &self,
-        stdin: Option<BorrowedFd<'_>>,
-        stdout: Option<BorrowedFd<'_>>,
+        streams: [Option<BorrowedFd<'_>>; 3],
         mask: Mask,
         orphaned: Signal,
     ) -> io::Result<Pid> {
         let parent = rustix::process::getpid();
-        let streams = [(stdin, 0), (stdout, 1)];
-        let close = [0, 1, 2].map(|fd| {
-            !inherited::was_open(fd) && !streams.iter().any(|(s, at)| s.is_some() && *at == fd)
-        });
+        let close =
+            [0, 1, 2].map(|fd| !inherited::was_open(fd) && streams[usize::from(fd)].is_none());
         // SAFETY: until it becomes another program or ends, the child only makes
         // async-signal-safe calls, and reads memory that was ready before.
         match unsafe { libc::fork() } {
@@ -136,16 +133,16 @@ impl Prepared {
     /// What the child does.
     fn become_it(
         &self,
-        streams: [(Option<BorrowedFd<'_>>, u8); 2],
+        streams: [Option<BorrowedFd<'_>>; 3],
         close: [bool; 3],
         mask: Mask,
         orphaned: Signal,
         parent: Pid,
     ) -> ! {
-        for (stream, place) in streams {
+        for (place, stream) in (0..).zip(streams) {
             let Some(stream) = stream else { continue };
             // SAFETY: both numbers are of descriptors; the child has a table of its own.
-            if unsafe { libc::dup2(stream.as_raw_fd(), place.into()) } < 0 {
+            if unsafe { libc::dup2(stream.as_raw_fd(), place) } < 0 {
                 end(126);
             }
         }

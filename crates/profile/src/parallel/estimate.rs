@@ -22,7 +22,7 @@ const RATES: &[(&str, f64)] = &[
     ("fgrep", 0.5),
     ("fold", 2.2),
     ("gawk", 2.8),
-    ("grep", 0.6),
+    ("grep", 0.5),
     ("head", 0.1),
     ("iconv", 2.0),
     ("join", 20.0),
@@ -159,24 +159,53 @@ pub(super) struct Flow {
     pub sorts: bool,
 }
 
-/// What it costs to hand parts out and to collect their outputs, in nanoseconds of CPU time a byte.
-const HANDLING: f64 = 0.7;
+/// What it costs to hand out parts of files, and of what has to be read here, and to collect their
+/// outputs, in nanoseconds of CPU time a byte.
+const HANDING_OUT: f64 = 0.2;
+const HANDING_OUT_STREAM: f64 = 0.6;
+const COLLECTING: f64 = 0.4;
+/// What commands need more to write to a file than to a pipe.
+const TO_FILE: f64 = 0.3;
+/// How much longer work takes than if it were the same for all workers and they never waited.
+const UNEVEN: f64 = 1.12;
 /// What sorting here costs of what it costs elsewhere.
 const SORTING_HERE: f64 = 0.4;
 /// Parts have to be faster by this, for what is not known.
-const MARGIN: f64 = 0.9;
+const MARGIN: f64 = 0.95;
 
-/// Whether these commands are faster over parts than in a pipeline, whose stages work at the same
-/// time, too. `output` is how much comes out for a byte of input.
-pub(super) fn is_faster(flows: &[Flow], output: f64, jobs: usize, sorts_here: bool) -> bool {
+/// What working on parts brings with it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Handling {
+    /// What is read is no file.
+    pub is_stream: bool,
+    /// How much comes out for a byte of input, and whether to a file.
+    pub output: f64,
+    pub to_file: bool,
+    /// CPU time that starting the commands for a part takes, in nanoseconds for a byte of it.
+    pub starts: f64,
+}
+
+impl Handling {
+    /// Its CPU time in nanoseconds for a byte of input.
+    fn cpu(&self) -> f64 {
+        let handing_out = if self.is_stream { HANDING_OUT_STREAM } else { HANDING_OUT };
+        handing_out + COLLECTING * self.output + self.starts
+    }
+}
+
+/// Whether these commands are faster over parts, with what that brings with it, than in a
+/// pipeline, whose stages work at the same time, too.
+pub(super) fn is_faster(flows: &[Flow], parts: Handling, jobs: usize, sorts_here: bool) -> bool {
     let cpu = |flow: &Flow| flow.rate * flow.volume;
     let jobs = jobs as f64;
-    let all: f64 = flows.iter().map(cpu).sum();
-    let slowest = flows.iter().map(cpu).fold(0.0, f64::max);
+    let writing = if parts.to_file { TO_FILE * parts.output } else { 0.0 };
+    let all: f64 = flows.iter().map(cpu).sum::<f64>() + writing;
+    let last = flows.last().map_or(0.0, |last| cpu(last) + writing);
+    let slowest = flows.iter().map(cpu).fold(last, f64::max);
     let plain = slowest.max(all / jobs);
     let here = |flow: &Flow| if flow.sorts && sorts_here { SORTING_HERE } else { 1.0 };
     let work: f64 = flows.iter().map(|flow| cpu(flow) * here(flow)).sum();
-    let parts = (work + HANDLING * (1.0 + output)) / jobs;
+    let parts = UNEVEN * (work + parts.cpu()) / jobs;
     parts < MARGIN * plain
 }
 
@@ -240,15 +269,23 @@ mod tests {
     #[test]
     fn stages_that_keep_up_with_each_other_gain_nothing() {
         let flow = |rate, volume| Flow { rate, volume, sorts: false };
-        assert!(is_faster(&[flow(20.0, 1.0)], 1.0, 2, false));
-        assert!(is_faster(&[flow(20.0, 1.0), flow(1.0, 1.0)], 1.0, 2, false));
-        assert!(!is_faster(&[flow(20.0, 1.0), flow(20.0, 1.0)], 1.0, 2, false));
-        assert!(is_faster(&[flow(20.0, 1.0), flow(20.0, 1.0)], 1.0, 8, false));
-        assert!(!is_faster(&[flow(0.5, 1.0), flow(12.0, 0.01)], 0.01, 2, false), "little is left");
-        assert!(is_faster(&[flow(1.5, 1.0)], 0.1, 2, false));
-        assert!(!is_faster(&[flow(1.5, 1.0)], 3.0, 2, false), "much comes out");
+        let little = Handling { is_stream: false, output: 0.01, to_file: false, starts: 0.0 };
+        let same = Handling { output: 1.0, ..little };
+        assert!(is_faster(&[flow(20.0, 1.0)], same, 2, false));
+        assert!(is_faster(&[flow(20.0, 1.0), flow(1.0, 1.0)], same, 2, false));
+        assert!(!is_faster(&[flow(20.0, 1.0), flow(20.0, 1.0)], same, 2, false));
+        assert!(is_faster(&[flow(20.0, 1.0), flow(20.0, 1.0)], same, 8, false));
+        assert!(is_faster(&[flow(12.0, 1.0), flow(0.5, 0.01)], little, 2, false));
+        assert!(!is_faster(&[flow(0.2, 1.0), flow(20.0, 0.01)], little, 2, false), "too cheap");
+        assert!(is_faster(&[flow(0.7, 1.0)], little, 2, false));
+        let stream = Handling { is_stream: true, ..little };
+        assert!(!is_faster(&[flow(0.7, 1.0)], stream, 2, false));
+        let small = Handling { starts: 0.4, ..little };
+        assert!(!is_faster(&[flow(0.7, 1.0)], small, 2, false));
+        assert!(!is_faster(&[flow(0.7, 1.0)], same, 2, false), "much comes out");
+        assert!(is_faster(&[flow(0.7, 1.0)], Handling { to_file: true, ..same }, 2, false));
         let sort = Flow { sorts: true, ..flow(12.0, 1.0) };
-        assert!(is_faster(&[flow(12.0, 1.0), sort], 1.0, 2, true), "it is sorted here");
+        assert!(is_faster(&[flow(12.0, 1.0), sort], same, 2, true), "it is sorted here");
     }
 
     #[test]

@@ -118,14 +118,32 @@ impl Scanner {
 /// Whether a part, which ends where a record of this kind does, is what its commands want.
 pub(super) fn holds(guard: &Guard, records: Records, data: &[u8]) -> bool {
     (!guard.terminated || data.last() == Some(&records.separator()))
-        && (!guard.utf8 || std::str::from_utf8(data).is_ok())
-        && match guard.without.iter().take(4).collect::<Vec<_>>().as_slice() {
-            [] => true,
-            &[byte] => memchr(byte, data).is_none(),
-            &[a, b] => memchr::memchr2(a, b, data).is_none(),
-            &[a, b, c] => memchr::memchr3(a, b, c, data).is_none(),
-            _ => !data.iter().any(|&byte| guard.without.contains(byte)),
+        && holds_so_far(guard, data, true).is_some()
+}
+
+/// Whether it is to be looked at what is within a part.
+pub(super) fn looks_within(guard: &Guard) -> bool {
+    guard.utf8 || guard.without.iter().next().is_some()
+}
+
+/// How much of something that begins as a part does is what its commands want, within; all of it,
+/// but for a last character of which the end may be to come. `None` if something is not.
+pub(super) fn holds_so_far(guard: &Guard, data: &[u8], is_last: bool) -> Option<usize> {
+    let lacks = match guard.without.iter().take(4).collect::<Vec<_>>().as_slice() {
+        [] => true,
+        &[byte] => memchr(byte, data).is_none(),
+        &[a, b] => memchr::memchr2(a, b, data).is_none(),
+        &[a, b, c] => memchr::memchr3(a, b, c, data).is_none(),
+        _ => !data.iter().any(|&byte| guard.without.contains(byte)),
+    };
+    let known = match std::str::from_utf8(data) {
+        Err(error) if guard.utf8 => {
+            let goes_on = error.error_len().is_none() && !is_last;
+            goes_on.then_some(error.valid_up_to())
         }
+        _ => Some(data.len()),
+    };
+    known.filter(|_| lacks)
 }
 
 /// What of it is not what its commands want, for people.
@@ -205,7 +223,14 @@ mod tests {
         assert!(!holds(&guard(b"abcde", false), Records::Lines, b"xxe"));
         assert!(holds(&guard(b"abcde", true), Records::Lines, "x\u{e9}".as_bytes()));
         assert!(!holds(&guard(b"", true), Records::Lines, b"\xff"));
+        let utf8 = guard(b"", true);
+        assert_eq!(holds_so_far(&utf8, b"a\xc3", false), Some(1), "the rest is to come");
+        assert_eq!(holds_so_far(&utf8, b"a\xc3", true), None);
+        assert_eq!(holds_so_far(&utf8, b"\xc3a", false), None);
+        assert_eq!(holds_so_far(&guard(b"\0", true), b"a\xc3\0", false), None);
+        assert!(looks_within(&utf8) && looks_within(&guard(b"\0", false)));
         let terminated = Guard { terminated: true, ..Guard::NONE };
+        assert!(!looks_within(&terminated));
         assert!(!holds(&terminated, Records::Lines, b"a\nb"));
         assert!(holds(&terminated, Records::Lines, b"a\nb\n"));
     }

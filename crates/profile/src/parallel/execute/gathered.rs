@@ -10,7 +10,7 @@ use std::thread::Scope;
 use contend_record::run::Group;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::input::{Parts, Rest, Taken};
+use super::input::{Content, Fed, Part, Parts, Rest, Taken};
 use super::instance::{BLOCK, Ended, Instance};
 use super::{Context, GroupError};
 
@@ -177,7 +177,7 @@ impl Work<'_> {
             let mut bytes = vec![0; BLOCK];
             let read = rest.read(&mut bytes)?;
             bytes.truncate(read);
-            let part = super::input::Part { index: 0, bytes };
+            let part = Part { index: 0, content: Content::Bytes(bytes) };
             Ok(if read == 0 { Taken::End } else { Taken::Part(part) })
         };
         self.work(next, handed_over);
@@ -242,22 +242,23 @@ impl Work<'_> {
             Ok(true)
         };
         loop {
-            let part = match next()? {
-                Taken::Part(part) => part,
-                Taken::End => break,
-                Taken::Unfit => {
-                    if self.parts.can_be_read_again() {
-                        self.parts.stop();
-                    }
-                    break;
+            let fed = match next()? {
+                Taken::Part(part) => {
+                    let instance = match &mut instance {
+                        Some(instance) => instance,
+                        none => none.insert(start()?),
+                    };
+                    self.parts.feed(&part.content, instance, &mut keep)?
                 }
+                Taken::End => break,
+                Taken::Unfit => Fed::Unfit,
             };
-            let instance = match &mut instance {
-                Some(instance) => instance,
-                none => none.insert(start()?),
-            };
-            instance.feed(&part.bytes, &mut keep)?;
-            self.parts.used(part.bytes);
+            if fed == Fed::Unfit {
+                if self.parts.can_be_read_again() {
+                    self.parts.stop();
+                }
+                break;
+            }
         }
         Ok(instance.map(|instance| (instance, early)))
     }

@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
-use std::process::Stdio;
 use std::sync::atomic::Ordering;
 use std::thread;
 
@@ -16,11 +15,11 @@ use crate::parallel::estimate;
 
 use super::gathered::{self, Failed, Gathered, Output};
 use super::input::{Input, Parts, Rest};
-use super::instance::{Awaited, BLOCK, Ended, Instance, Take, is_well, wide_pipe};
+use super::instance::{Awaited, BLOCK, Ended, Instance, Left, Take, is_well, wide_pipe};
 use super::joint::Seam;
 use super::numbers;
 use super::ordered::{self, Ending};
-use super::pilot;
+use super::pilot::{self, Trial};
 use super::sink::Sink;
 use super::sorted;
 use super::{Context, GroupError, Plain};
@@ -54,8 +53,10 @@ pub(super) fn run(
     let told = Some(context.tally).filter(|_| context.is_last);
     let sink = Sink::new(output, told);
     let reader_left = sink.reader_left();
-    let reader = if is_worth_it(group, context, &parts)? {
-        run_into(group, context, &parts, sink)?;
+    let trial = judge(group, context, &parts, sink.is_file())?;
+    let reader = if trial.is_worth_it {
+        let context = Context { rate: trial.rate, ..*context };
+        run_into(group, &context, &parts, sink)?;
         Reader::Contend
     } else {
         context.tally.in_one_piece(group, "parts would not be faster");
@@ -68,13 +69,21 @@ pub(super) fn run(
 }
 
 /// Whether parts are worth it, by what can be known before.
-fn is_worth_it(group: &Group, context: &Context<'_>, parts: &Parts<'_>) -> io::Result<bool> {
+fn judge(
+    group: &Group,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    to_file: bool,
+) -> io::Result<Trial> {
     if context.part_bytes.is_some() {
-        return Ok(true);
+        return Ok(Trial { is_worth_it: true, rate: None });
     }
     let short = parts.short_stream(SHORT)?;
     let is_worth = |bytes| estimate::expect(&group.serial, bytes, context.jobs).is_worth_it();
-    Ok(short.is_none_or(is_worth) && pilot::is_worth_it(group, context, parts)?)
+    if !short.is_none_or(is_worth) {
+        return Ok(Trial { is_worth_it: false, rate: None });
+    }
+    pilot::judge(group, context, parts, to_file)
 }
 
 /// Runs it over parts, or in one piece if that turns out not to do.
@@ -198,7 +207,7 @@ fn in_one_piece(
         if read == 0 {
             break instance.drain(output)?;
         }
-        if !instance.feed(&block[..read], output)? {
+        if !instance.feed(&mut Left::Bytes(&block[..read]), output)? {
             break false;
         }
         if !instance.is_reading() {
@@ -332,7 +341,7 @@ fn through<'a>(
 fn start_between(command: &Command, context: &Context<'_>) -> io::Result<(Pid, File, File)> {
     let (reader, stdin) = wide_pipe()?;
     let (stdout, writer) = wide_pipe()?;
-    let pid = context.launcher.start(command, reader.into(), writer.into(), Stdio::inherit())?;
+    let pid = context.launcher.start(command, [Some(&reader), Some(&writer), None])?;
     Ok((pid, stdin, stdout))
 }
 
@@ -409,7 +418,9 @@ fn merged(
         format!("/proc/{own}/fd/{}", output.pipe().as_raw_fd())
     }));
     let (stdout, writer) = wide_pipe()?;
-    let pid = context.launcher.start(&command, Stdio::null(), writer.into(), Stdio::inherit())?;
+    let nothing = File::open("/dev/null")?;
+    let pid = context.launcher.start(&command, [Some(&nothing), Some(&writer), None])?;
+    drop(writer);
     let wanted = copy(stdout, sink, how.first);
     let reaped = context.launcher.wait(pid)?;
     context.tally.used(command.stage, reaped.usage.cpu());

@@ -1,9 +1,11 @@
 //! The parts of an input. Of files every worker reads its own parts; what can be read only once,
 //! or has to be read from its beginning to know where it may be cut, is read in order.
 
+mod feed;
 mod rest;
 #[cfg(test)]
 mod tests;
+mod wait;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,27 +14,23 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
 
 use contend_record::run::{Cut, Guard};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::cut::{self, Scanner};
 use super::instance::Launcher;
 use super::tally::Intake;
 
+pub(super) use feed::Fed;
 pub(super) use rest::Rest;
 
-/// How long a stream may be silent before what is there is taken.
-const PATIENCE: Duration = Duration::from_millis(20);
-/// How often it is asked whether anyone still wants to read.
-const ASK: Duration = Duration::from_millis(100);
 /// How much is read at a time.
 const BLOCK: usize = 256 << 10;
 /// How many parts' memory is kept to be used again.
 const SPARE: usize = 4;
-/// How far a place for a cut is looked for at a time.
-const WINDOW: usize = 64 << 10;
+/// How far a place for a cut is looked for at first, and at most, at a time.
+const GLIMPSE: u64 = 4 << 10;
+const WINDOW: u64 = 64 << 10;
 
 /// What a group reads.
 #[derive(Debug)]
@@ -57,7 +55,26 @@ pub(super) struct Part {
     /// Its number, from 0.
     pub index: usize,
     /// What is in it.
-    pub bytes: Vec<u8>,
+    pub content: Content,
+}
+
+/// What is in a part.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// It was read.
+    Bytes(Vec<u8>),
+    /// It stands there in the files, and has not been looked at.
+    Place(Range<u64>),
+}
+
+impl Content {
+    /// Its size in bytes.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Place(range) => usize::try_from(range.end - range.start).unwrap_or(usize::MAX),
+        }
+    }
 }
 
 /// What was got.
@@ -277,23 +294,19 @@ impl<'a> Parts<'a> {
         }
         let taken = match &self.source {
             Source::Files { size, .. } if self.cut.is_local() => {
-                let Some(range) = self.next_range(&mut state, wanted, *size)? else {
+                let mut left = state.position..*size;
+                let Some(range) = self.first_of(&mut left, wanted)? else {
                     return Ok(Taken::End);
                 };
-                let index = state.next;
+                state.position = left.start;
                 state.next += 1;
-                drop(state);
-                let bytes = self.read_range(range)?;
-                if self.fits(&self.guard, &bytes) {
-                    Taken::Part(Part { index, bytes })
-                } else {
-                    Taken::Unfit
-                }
+                let content = Content::Place(range);
+                Taken::Part(Part { index: state.next - 1, content })
             }
             _ => self.take_in_order(&mut state, wanted)?,
         };
-        if let (Taken::Part(part), Some(intake)) = (&taken, self.counted) {
-            intake.took_part(part.bytes.len());
+        if let (Taken::Part(_), Some(intake)) = (&taken, self.counted) {
+            intake.took_part();
         }
         Ok(taken)
     }
@@ -307,35 +320,27 @@ impl<'a> Parts<'a> {
         if !self.cut.is_local() {
             return Ok(None);
         }
-        let mut state = self.lock();
         let wanted = usize::try_from(size.div_ceil(count as u64)).unwrap_or(usize::MAX);
+        let mut left = 0..*size;
         let mut shares = Vec::new();
-        while let Some(range) = self.next_range(&mut state, wanted, *size)? {
+        while let Some(range) = self.first_of(&mut left, wanted)? {
             shares.push(range);
         }
+        self.lock().position = *size;
         Ok(Some(shares))
     }
 
-    /// So much of a share, from its beginning; the share becomes what is left of it. It need not
-    /// end where a record does.
+    /// About so much of a share, from its beginning; the share becomes what is left of it.
     ///
     /// # Errors
     /// When it cannot be read.
     pub(super) fn take_of(&self, share: &mut Range<u64>, wanted: usize) -> io::Result<Taken> {
-        if share.is_empty() || self.is_stopped() {
+        if self.is_stopped() {
             return Ok(Taken::End);
         }
-        let end = share.end.min(share.start + wanted as u64);
-        let bytes = self.read_range(share.start..end)?;
-        share.start = end;
-        if let Some(intake) = self.counted {
-            intake.took_part(bytes.len());
-        }
-        // A character may be cut in two here, and a record.
-        let terminated = self.guard.terminated && Some(share.end) == self.size();
-        let guard = Guard { utf8: false, terminated, ..self.guard.clone() };
-        let fit = self.fits(&guard, &bytes);
-        Ok(if fit { Taken::Part(Part { index: 0, bytes }) } else { Taken::Unfit })
+        let Some(range) = self.first_of(share, wanted)? else { return Ok(Taken::End) };
+        self.counted.inspect(|intake| intake.took_part());
+        Ok(Taken::Part(Part { index: 0, content: Content::Place(range) }))
     }
 
     /// Nobody needs these bytes of a part any more: their memory may be used again.
@@ -359,7 +364,9 @@ impl<'a> Parts<'a> {
 
     /// Gives back a part that was taken.
     pub(super) fn give_back(&self, part: Part) {
-        self.lock().returned.insert(part.index, part.bytes);
+        if let Content::Bytes(bytes) = part.content {
+            self.lock().returned.insert(part.index, bytes);
+        }
     }
 
     /// Everything that was given back or not taken, in order; of files everything from the
@@ -383,24 +390,21 @@ impl<'a> Parts<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the next part of files begins and ends.
-    fn next_range(
-        &self,
-        state: &mut State,
-        wanted: usize,
-        size: u64,
-    ) -> io::Result<Option<Range<u64>>> {
-        let start = state.position;
-        if start >= size {
+    /// About so many bytes of files from the beginning of what is left of them, up to a place where
+    /// they may be cut.
+    fn first_of(&self, left: &mut Range<u64>, wanted: usize) -> io::Result<Option<Range<u64>>> {
+        if left.is_empty() {
             return Ok(None);
         }
+        let (start, size) = (left.start, left.end);
         // The window begins before the place that is wanted, so that a cut there is seen.
-        let mut from = (start + wanted as u64).saturating_sub(2).max(start);
+        let mut from = start.saturating_add(wanted as u64).saturating_sub(2).max(start);
+        let mut length = GLIMPSE;
         let end = loop {
             if from >= size {
                 break size;
             }
-            let window = self.read_range(from..size.min(from + WINDOW as u64))?;
+            let window = self.read_range(from..size.min(from + length))?;
             if let Some(place) = cut::first(&self.cut, &window) {
                 break from + place as u64;
             }
@@ -410,8 +414,9 @@ impl<'a> Parts<'a> {
                 break size;
             }
             from += step as u64;
+            length = WINDOW.min(2 * length);
         };
-        state.position = end;
+        left.start = end;
         Ok(Some(start..end))
     }
 
@@ -430,17 +435,23 @@ impl<'a> Parts<'a> {
         Ok(bytes)
     }
 
-    fn read_at(&self, buffer: &mut [u8], mut place: u64) -> io::Result<usize> {
-        let Source::Files { slices, .. } = &self.source else { return Ok(0) };
+    fn read_at(&self, buffer: &mut [u8], place: u64) -> io::Result<usize> {
+        let Some((file, range)) = self.file_at(place) else { return Ok(0) };
+        let most = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let most = most.min(buffer.len());
+        retried(|| file.read_at(&mut buffer[..most], range.start))
+    }
+
+    /// The file that this place of all of them is in, and what of it is there from this place on.
+    fn file_at(&self, mut place: u64) -> Option<(&File, Range<u64>)> {
+        let Source::Files { slices, .. } = &self.source else { return None };
         for slice in slices {
             if place < slice.length {
-                let most = usize::try_from(slice.length - place).unwrap_or(usize::MAX);
-                let most = most.min(buffer.len());
-                return retried(|| slice.file.read_at(&mut buffer[..most], slice.start + place));
+                return Some((&slice.file, slice.start + place..slice.start + slice.length));
             }
             place -= slice.length;
         }
-        Ok(0)
+        None
     }
 
     fn take_in_order(&self, state: &mut State, wanted: usize) -> io::Result<Taken> {
@@ -468,7 +479,8 @@ impl<'a> Parts<'a> {
         state.scanner.taken(place);
         let bytes = std::mem::replace(&mut state.buffer, rest);
         state.next += 1;
-        Ok(Taken::Part(Part { index: state.next - 1, bytes }))
+        self.counted.inspect(|intake| intake.took(bytes.len() as u64));
+        Ok(Taken::Part(Part { index: state.next - 1, content: Content::Bytes(bytes) }))
     }
 
     /// Reads until so much is there, or the end is reached, or nothing has come for a while;
@@ -494,51 +506,6 @@ impl<'a> Parts<'a> {
             state.ended = read == 0;
         }
         Ok(false)
-    }
-
-    /// Waits until a stream has something. `false` if nobody reads this pipe any more, or
-    /// everything is being ended.
-    fn wait_for_either(&self, file: &File, pipe: &File) -> io::Result<bool> {
-        let time = Timespec { tv_sec: 0, tv_nsec: ASK.subsec_nanos().into() };
-        while !self.launcher.is_over() {
-            let mut polled =
-                [PollFd::new(file, PollFlags::IN), PollFd::new(pipe, PollFlags::empty())];
-            match poll(&mut polled, Some(&time)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            let [is_there, is_left] = polled.map(|end| !end.revents().is_empty());
-            if is_left || is_there {
-                return Ok(!is_left);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Waits until a stream has something. `false` if it has nothing for a while though there is
-    /// something to go on with, or nobody is to take more.
-    fn wait_for(&self, file: &File, has_some: bool) -> io::Result<bool> {
-        loop {
-            if self.is_stopped() {
-                return Ok(false);
-            }
-            let time = if has_some { PATIENCE } else { ASK };
-            let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
-            let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut polled = vec![PollFd::new(file, PollFlags::IN)];
-            polled.extend(watched.iter().map(|pipe| PollFd::new(pipe, PollFlags::empty())));
-            let happened = poll(&mut polled, Some(&time));
-            if polled.iter().skip(1).any(|pipe| pipe.revents().contains(PollFlags::ERR)) {
-                self.stop();
-                return Ok(false);
-            }
-            match happened {
-                Ok(0) if has_some => return Ok(false),
-                Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                Ok(_) => return Ok(true),
-                Err(error) => return Err(error.into()),
-            }
-        }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
+use std::ops::Range;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::FileExt as _;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command as Process, Stdio};
+use std::process::Command as Process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,10 +14,11 @@ use contend_record::run::{Command, StatusRule};
 use contend_sys::child::{self, ExitStatus};
 use contend_sys::signal::Mask;
 use contend_sys::spawn::Prepared;
-use contend_sys::{Pid, Signal, spawn};
+use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
+use rustix::io::Errno;
+use rustix::pipe::{SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, splice};
 use rustix::process::kill_process;
 
 use super::pace::Pace;
@@ -32,6 +33,8 @@ pub(super) const BLOCK: usize = 256 << 10;
 pub(super) const MUCH: usize = 128 << 10;
 /// How much of what commands say on standard error is kept.
 const REMARKS: usize = 64 << 10;
+/// How much is copied at a time where the kernel cannot do without.
+const LITTLE: usize = 64 << 10;
 /// How often a command that neither reads nor writes is looked at.
 const ASK: Duration = Duration::from_millis(100);
 
@@ -63,42 +66,13 @@ impl Launcher {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Starts a command.
+    /// Starts a command, without waiting until its program runs. Of its standard input, output and
+    /// error those that are not given are those of this process.
     ///
     /// # Errors
-    /// When it cannot be started, or everything is being ended.
-    pub(super) fn start(
-        &self,
-        command: &Command,
-        stdin: Stdio,
-        stdout: Stdio,
-        stderr: Stdio,
-    ) -> io::Result<Pid> {
-        let mut process = self.process(command);
-        process.arg0(&command.program);
-        process.stdin(stdin).stdout(stdout).stderr(stderr);
-        let mut running = self.running();
-        if self.is_over() {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        // sort removes its temporary files when it is asked to end.
-        let child = spawn::spawn(&mut process, &[0, 1, 2], self.mask, Signal::TERM)?;
-        let pid = Pid::from_child(&child);
-        running.push(pid);
-        Ok(pid)
-    }
-
-    /// Starts a command for long, without waiting until its program runs. Streams that are not
-    /// given are those of this process.
-    ///
-    /// # Errors
-    /// As [`Self::start`]. If its program cannot be started the command says so itself.
-    pub(super) fn start_at_once(
-        &self,
-        command: &Command,
-        stdin: Option<&File>,
-        stdout: Option<&File>,
-    ) -> io::Result<Pid> {
+    /// When there cannot be one more process, or everything is being ended. If its program cannot be
+    /// started the command says so itself.
+    pub(super) fn start(&self, command: &Command, streams: [Option<&File>; 3]) -> io::Result<Pid> {
         let name = &command.program;
         let complaint = format!("contend: cannot start {name}\n");
         let prepared = Prepared::new(&self.process(command), name, complaint)?;
@@ -106,8 +80,9 @@ impl Launcher {
         if self.is_over() {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let [stdin, stdout] = [stdin, stdout].map(|file| file.map(File::as_fd));
-        let pid = prepared.start(stdin, stdout, self.mask, Signal::TERM)?;
+        let streams = streams.map(|file| file.map(File::as_fd));
+        // sort removes its temporary files when it is asked to end.
+        let pid = prepared.start(streams, self.mask, Signal::TERM)?;
         running.push(pid);
         Ok(pid)
     }
@@ -164,6 +139,55 @@ impl Launcher {
 
     fn running(&self) -> MutexGuard<'_, Pids> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What commands are still to read.
+#[derive(Debug)]
+pub(super) enum Left<'a> {
+    /// These bytes.
+    Bytes(&'a [u8]),
+    /// What stands there in a file.
+    File(&'a File, Range<u64>),
+}
+
+impl Left<'_> {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Bytes(bytes) => bytes.is_empty(),
+            Self::File(_, range) => range.is_empty(),
+        }
+    }
+
+    /// Writes as much of it as a pipe takes.
+    fn write(&mut self, mut pipe: &File) -> io::Result<usize> {
+        match self {
+            Self::Bytes(bytes) => {
+                let written = pipe.write(bytes)?;
+                *bytes = &bytes[written..];
+                Ok(written)
+            }
+            Self::File(file, range) => {
+                let moved = moved(file, range, pipe)?;
+                // Where nothing comes the file has become shorter.
+                range.start = if moved == 0 { range.end } else { range.start + moved as u64 };
+                Ok(moved)
+            }
+        }
+    }
+}
+
+/// Moves some of a file into a pipe: without a copy, where the kernel can.
+fn moved(file: &File, range: &Range<u64>, mut pipe: &File) -> io::Result<usize> {
+    let most = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+    let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
+    match splice(file, Some(&mut range.start.clone()), pipe, None, most, flags) {
+        Err(Errno::INVAL) => {
+            let mut bytes = vec![0; most.min(LITTLE)];
+            let read = file.read_at(&mut bytes, range.start)?;
+            pipe.write(&bytes[..read])
+        }
+        result => Ok(result?),
     }
 }
 
@@ -267,12 +291,9 @@ impl<'a> Instance<'a> {
         };
         for command in commands {
             let (next, writer) = wide_pipe()?;
-            let stderr = match &instance.remarks {
-                Some(remarks) => remarks.try_clone()?.into(),
-                None => Stdio::inherit(),
-            };
             let stdin = std::mem::replace(&mut reader, next);
-            let pid = launcher.start(command, stdin.into(), writer.into(), stderr)?;
+            let streams = [Some(&stdin), Some(&writer), instance.remarks.as_ref()];
+            let pid = launcher.start(command, streams)?;
             instance.commands.push(Running { pid, rule: command.status, reaped: None });
         }
         instance.draining = Pace::of(capacity(&reader));
@@ -283,14 +304,14 @@ impl<'a> Instance<'a> {
         Ok(instance)
     }
 
-    /// Feeds it and takes what it writes meanwhile, until all is written.
+    /// Feeds it and takes what it writes meanwhile, until all is written. `false` if nobody wants
+    /// that.
     ///
     /// # Errors
     /// When reading or writing fails, or taking does.
-    pub(super) fn feed(&mut self, bytes: &[u8], output: &mut impl Take) -> io::Result<bool> {
-        let mut left = bytes;
+    pub(super) fn feed(&mut self, left: &mut Left<'_>, output: &mut impl Take) -> io::Result<bool> {
         while !left.is_empty() && self.stdin.is_some() {
-            if !self.turn(Some(&mut left), output)? {
+            if !self.turn(Some(left), output)? {
                 return Ok(false);
             }
         }
@@ -314,7 +335,7 @@ impl<'a> Instance<'a> {
             let stdout = self.stdout.as_ref();
             polled.extend(stdout.map(|stdout| PollFd::new(stdout, PollFlags::IN)));
             match poll(&mut polled, Some(&time)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
             let [is_there, has_left, has_output] =
@@ -363,7 +384,7 @@ impl<'a> Instance<'a> {
     }
 
     /// Waits for something to do and does it; `false` if no more output is wanted.
-    fn turn(&mut self, left: Option<&mut &[u8]>, output: &mut impl Take) -> io::Result<bool> {
+    fn turn(&mut self, left: Option<&mut Left<'_>>, output: &mut impl Take) -> io::Result<bool> {
         let ready = self.wait(left.is_some())?;
         if let Some(left) = left.filter(|_| ready.stdin) {
             self.write(left)?;
@@ -404,7 +425,7 @@ impl<'a> Instance<'a> {
         let there = ends.iter().filter_map(|(end, flags)| Some(PollFd::new((*end)?, *flags)));
         let mut polled: Vec<PollFd<'_>> = there.collect();
         match poll(&mut polled, Some(&time)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         let mut happened = polled.iter().map(|end| !end.revents().is_empty());
@@ -413,11 +434,10 @@ impl<'a> Instance<'a> {
         Ok(Ready { stdin, stdout })
     }
 
-    fn write(&mut self, left: &mut &[u8]) -> io::Result<()> {
-        let Some(stdin) = &mut self.stdin else { return Ok(()) };
-        match stdin.write(left) {
+    fn write(&mut self, left: &mut Left<'_>) -> io::Result<()> {
+        let Some(stdin) = &self.stdin else { return Ok(()) };
+        match left.write(stdin) {
             Ok(written) => {
-                *left = &left[written..];
                 self.feeding.moved(written);
                 if !left.is_empty() {
                     self.feeding.is_idle(Instant::now());

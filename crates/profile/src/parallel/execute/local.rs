@@ -146,6 +146,7 @@ impl Local<'_> {
             memory: self.settings.memory,
             part_bytes: self.settings.part_bytes,
             folder: &self.settings.folder,
+            rate: None,
         };
         let reader = group::run(group, &context, input, output)?;
         // Whoever reads on from the same file finds its end, as behind any other command.

@@ -97,8 +97,8 @@ enum GroupError {
     Inexact,
 }
 
-/// What all groups share.
-#[derive(Debug)]
+/// What all groups share, and what is known of one.
+#[derive(Debug, Clone, Copy)]
 struct Context<'a> {
     launcher: &'a Launcher,
     tally: &'a Tally,
@@ -114,6 +114,8 @@ struct Context<'a> {
     part_bytes: Option<usize>,
     /// Where sorting keeps what does not fit into memory.
     folder: &'a Path,
+    /// CPU time that the group's commands need, as far as that is known, in nanoseconds a byte.
+    rate: Option<f64>,
 }
 
 impl Context<'_> {

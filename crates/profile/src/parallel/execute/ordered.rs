@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use contend_record::run::Group;
 
-use super::input::{Part, Parts, Taken};
+use super::input::{Fed, Part, Parts, Taken};
 use super::instance::{Instance, Take};
 use super::joint::Seam;
 use super::sequence::{Left, Sequence, Stopped};
@@ -91,12 +91,8 @@ fn work<T: Take + Send>(
             }
         };
         let begun = Instant::now();
-        let size = part.bytes.len();
-        let (well, part) = run_part(group, context, part, sequence)?;
-        if let Some(part) = part {
-            parts.used(part.bytes);
-        }
-        if !well {
+        let size = part.content.size();
+        if !run_part(group, context, parts, part, sequence)? {
             parts.stop();
             return Ok(());
         }
@@ -104,24 +100,25 @@ fn work<T: Take + Send>(
     }
 }
 
-/// Runs the commands over one part; `false` if that was the last one. It comes back if nobody can
-/// want it again.
+/// Runs the commands over one part; `false` if that was the last one.
 fn run_part<T: Take + Send>(
     group: &Group,
     context: &Context<'_>,
+    parts: &Parts<'_>,
     part: Part,
     sequence: &Sequence<Seam<T>>,
-) -> io::Result<(bool, Option<Part>)> {
+) -> io::Result<bool> {
     let mut slot = sequence.slot(part.index);
     let mut instance = Instance::start(context.launcher, &group.each)?;
     let mut take = |bytes: &[u8]| Ok(slot.take(bytes));
-    let wanted = instance.feed(&part.bytes, &mut take)? && instance.drain(&mut take)?;
-    let well = if wanted {
+    let fed = parts.feed(&part.content, &mut instance, &mut take)?;
+    let well = if fed == Fed::All && instance.drain(&mut take)? {
         let ended = instance.end()?;
         context.tally.ended(&group.each, &ended);
         ended.well
     } else {
         false
     };
-    Ok((well, slot.complete(part, !well)))
+    slot.complete(part, !well);
+    Ok(well)
 }

@@ -3,12 +3,13 @@
 use std::io;
 use std::time::Duration;
 
-use contend_record::run::{Command, Group};
+use contend_record::run::{Combine, Command, Group};
 
 use super::Context;
 use super::input::Parts;
-use super::instance::Instance;
-use crate::parallel::estimate::{self, Flow};
+use super::instance::{Instance, Left};
+use super::size::Sizes;
+use crate::parallel::estimate::{self, Flow, Handling};
 
 /// The largest sample in bytes: commands need more time for it than for starting.
 const SAMPLE: usize = 1 << 20;
@@ -18,47 +19,54 @@ const LEAST: usize = 256 << 10;
 const SHARE: u64 = 100;
 /// Of the time that starting a command takes, its own CPU time.
 const OF_START: f64 = 0.6;
+/// Where a command takes less than so many starts do, its own is measured.
+const FEW_STARTS: f64 = 6.0;
 /// A trial is to take no more CPU time than this, in seconds, but for the smallest of samples.
 const LONGEST: f64 = 0.02;
 /// No sample is smaller, in bytes.
 const FEWEST: usize = 1 << 10;
+/// What takes more CPU time than this for a byte is slow, in seconds.
+const SLOW: f64 = 1.9e-9;
 /// What is expected to take less CPU time than this is not worth a trial, in seconds.
 const SHORT: f64 = 0.1;
 
-/// Whether working on parts is worth it for this group, by what its commands do with a sample.
+/// What is to be expected of a group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Trial {
+    /// Working on parts is worth it.
+    pub is_worth_it: bool,
+    /// CPU time that its commands need before they sort, if that is known, in nanoseconds a byte.
+    pub rate: Option<f64>,
+}
+
+/// Judges by what the commands of a group do with a sample whether working on parts is worth it,
+/// if their output goes into a pipe or `to_file`.
 ///
 /// # Errors
 /// When the sample cannot be read or a command not be started.
-pub(super) fn is_worth_it(
+pub(super) fn judge(
     group: &Group,
     context: &Context<'_>,
     parts: &Parts<'_>,
-) -> io::Result<bool> {
+    to_file: bool,
+) -> io::Result<Trial> {
     let sorts = group.serial.iter().position(|command| estimate::is_sort(&command.program));
     let (first, last) = group.serial.split_at(sorts.unwrap_or(group.serial.len()));
-    let usual = |command: &Command, volume: f64| {
-        let rate = estimate::rate(&command.program, &command.arguments);
-        Flow { rate, volume, sorts: false }
-    };
     let mut flows: Vec<Flow> = first.iter().map(|command| usual(command, 1.0)).collect();
     let mut output = Output { bytes: 0, lines: 0 };
     let mut volume = 1.0;
     let cpu = flows.iter().map(|flow| flow.rate).sum::<f64>() * 1e-9;
     let is_short = parts.size().is_some_and(|bytes| cpu * (bytes as f64) < SHORT);
-    if !first.is_empty() && !is_short {
-        let size = parts.size().map_or(SAMPLE, |bytes| {
-            usize::try_from(bytes / SHARE).unwrap_or(SAMPLE).clamp(LEAST, SAMPLE)
-        });
-        // What is slow shows that with less.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few MB")]
-        let size = size.min((LONGEST / cpu) as usize).max(FEWEST);
-        let sample = parts.sample(size)?;
-        if let Some(cpus) = tried(first, &sample, context, &mut output)? {
-            let length = sample.len() as f64;
-            for (flow, cpu) in flows.iter_mut().zip(cpus) {
-                flow.rate = cpu * 1e9 / length;
+    // One command at whose side no other works, and which is slow enough, gains for sure.
+    let is_sure = parts.can_be_read_again() && group.serial.len() == 1 && cpu > SLOW;
+    let is_tried = !first.is_empty() && !is_short && !is_sure;
+    if is_tried {
+        let sample = parts.sample(sample_size(parts.size(), cpu))?;
+        if let Some(rates) = tried(first, &sample, context, &mut output)? {
+            for (flow, rate) in flows.iter_mut().zip(rates) {
+                flow.rate = rate;
             }
-            volume = output.bytes as f64 / length;
+            volume = output.bytes as f64 / sample.len() as f64;
         }
     } else if sorts.is_some() {
         output.add(&parts.sample(LEAST)?);
@@ -70,10 +78,43 @@ pub(super) fn is_worth_it(
             usual(command, volume)
         }
     }));
-    let sorts_here = super::sorted::task(group).is_some() && group.any_order;
+    let rate = flows.iter().filter(|flow| !flow.sorts).map(|flow| flow.rate * flow.volume).sum();
+    let starts = starts(group, first, &Context { rate: Some(rate), ..*context }, parts);
+    let is_stream = !parts.can_be_read_again();
+    let to_file = to_file && is_tried; // else it is not known how much comes out
+    let handling = Handling { is_stream, output: volume, to_file, starts };
     // The stages before it work at the same time.
     let jobs = if context.is_first { context.jobs } else { context.jobs.saturating_sub(1).max(1) };
-    Ok(estimate::is_faster(&flows, volume, jobs, sorts_here))
+    let sorts_here = super::sorted::task(group).is_some() && group.any_order;
+    let is_worth_it = is_sure || estimate::is_faster(&flows, handling, jobs, sorts_here);
+    Ok(Trial { is_worth_it, rate: Some(rate) })
+}
+
+/// What is usual for a command to which so much of the input comes.
+fn usual(command: &Command, volume: f64) -> Flow {
+    let rate = estimate::rate(&command.program, &command.arguments);
+    Flow { rate, volume, sorts: false }
+}
+
+/// The size of the sample in bytes, of so much, for commands that need about so much CPU time for
+/// a byte of it, in seconds.
+fn sample_size(of: Option<u64>, cpu: f64) -> usize {
+    let size = of.map_or(SAMPLE, |bytes| {
+        usize::try_from(bytes / SHARE).unwrap_or(SAMPLE).clamp(LEAST, SAMPLE)
+    });
+    // What is slow shows that with less.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few MB")]
+    let enough = (LONGEST / cpu) as usize;
+    size.min(enough).max(FEWEST)
+}
+
+/// The CPU time that starting these commands for every part takes, in nanoseconds a byte.
+fn starts(group: &Group, commands: &[Command], context: &Context<'_>, parts: &Parts<'_>) -> f64 {
+    if !matches!(group.combine, Combine::Concatenate | Combine::Adjoin { .. }) {
+        return 0.0; // each worker starts them once
+    }
+    let start: f64 = commands.iter().map(|command| estimate::start_of(&command.program)).sum();
+    OF_START * start * 1e9 / Sizes::new(context, parts).first() as f64
 }
 
 /// What comes out of commands.
@@ -94,8 +135,31 @@ impl Output {
     }
 }
 
-/// The CPU time in seconds that each command needs for a sample; `None` if they fail.
+/// The CPU time that each command needs for a sample, without its start, in nanoseconds a byte;
+/// `None` if they fail, or there is nothing.
 fn tried(
+    commands: &[Command],
+    sample: &[u8],
+    context: &Context<'_>,
+    output: &mut Output,
+) -> io::Result<Option<Vec<f64>>> {
+    if sample.is_empty() {
+        return Ok(None);
+    }
+    let Some(cpus) = cpu_times(commands, sample, context, output)? else { return Ok(None) };
+    let usual = commands.iter().map(|command| OF_START * estimate::start_of(&command.program));
+    let mut starts: Vec<f64> = usual.collect();
+    // Beside what takes so little it matters what starting takes here.
+    if cpus.iter().zip(&starts).any(|(&cpu, start)| cpu < FEW_STARTS * start) {
+        let nothing = &mut Output { bytes: 0, lines: 0 };
+        starts = cpu_times(commands, &[], context, nothing)?.unwrap_or(starts);
+    }
+    let rate = |(cpu, start): (&f64, &f64)| (cpu - start).max(0.0) * 1e9 / sample.len() as f64;
+    Ok(Some(cpus.iter().zip(&starts).map(rate).collect()))
+}
+
+/// The CPU time in seconds that each command takes for a sample; `None` if they fail.
+fn cpu_times(
     commands: &[Command],
     sample: &[u8],
     context: &Context<'_>,
@@ -106,14 +170,8 @@ fn tried(
         Ok(true)
     };
     let mut instance = Instance::start(context.launcher, commands)?;
-    instance.feed(sample, &mut take)?;
+    instance.feed(&mut Left::Bytes(sample), &mut take)?;
     instance.drain(&mut take)?;
     let ended = instance.end()?;
-    if !ended.well || sample.is_empty() {
-        return Ok(None);
-    }
-    let without_start = |(command, cpu): (&Command, &Duration)| {
-        (cpu.as_secs_f64() - OF_START * estimate::start_of(&command.program)).max(0.0)
-    };
-    Ok(Some(commands.iter().zip(&ended.cpu).map(without_start).collect()))
+    Ok(ended.well.then(|| ended.cpu.iter().map(Duration::as_secs_f64).collect()))
 }

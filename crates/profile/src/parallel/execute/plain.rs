@@ -49,7 +49,7 @@ impl<'a> Plain<'a> {
                     continue;
                 }
             };
-            let pid = launcher.start_at_once(command, input.as_ref(), output.as_ref());
+            let pid = launcher.start(command, [input.as_ref(), output.as_ref(), None]);
             plain.running.push((pid.map_err(failed)?, command));
         }
         Ok(plain)

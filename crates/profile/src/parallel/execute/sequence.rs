@@ -195,8 +195,8 @@ impl<J: Joint> Slot<'_, J> {
         self.sequence.pass(writer, &waiting)
     }
 
-    /// The part is complete, or its commands failed; it comes back if nobody can want it again.
-    pub(super) fn complete(mut self, part: Part, failed: bool) -> Option<Part> {
+    /// The part is complete, or its commands failed.
+    pub(super) fn complete(mut self, part: Part, failed: bool) {
         let mut state = self.sequence.lock();
         let is_turn = state.turn == self.index && state.stopped.is_none();
         if is_turn && !failed {
@@ -205,23 +205,22 @@ impl<J: Joint> Slot<'_, J> {
             if self.pass_waiting(&mut writer) {
                 self.sequence.advance(&mut writer);
             }
-            return Some(part);
+            return;
         }
         if is_turn {
             state.stopped = Some(Stopped::Failed);
         }
         let output = std::mem::take(&mut self.waiting);
-        let (kept, free) =
-            if self.sequence.keeps_parts { (Some(part), None) } else { (None, Some(part)) };
-        state.complete.insert(self.index, Complete { output, part: kept, failed });
+        let part = Some(part).filter(|_| self.sequence.keeps_parts);
+        state.complete.insert(self.index, Complete { output, part, failed });
         drop(state);
         self.sequence.changed.notify_all();
-        free
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::input::Content;
     use super::*;
 
     #[derive(Default)]
@@ -240,7 +239,7 @@ mod tests {
     }
 
     fn part(index: usize) -> Part {
-        Part { index, bytes: vec![b'0' + u8::try_from(index).unwrap_or(0)] }
+        Part { index, content: Content::Bytes(vec![b'0' + u8::try_from(index).unwrap_or(0)]) }
     }
 
     #[test]

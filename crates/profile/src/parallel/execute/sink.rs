@@ -44,6 +44,11 @@ impl<'a> Sink<'a> {
         self.file
     }
 
+    /// Whether it is a file on a disk, or like one.
+    pub(super) fn is_file(&self) -> bool {
+        self.file.metadata().is_ok_and(|metadata| metadata.is_file())
+    }
+
     /// Bytes that were written.
     pub(super) fn written(&self) -> u64 {
         self.written

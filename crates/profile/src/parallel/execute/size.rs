@@ -10,10 +10,12 @@ use super::input::Parts;
 const WANTED: Duration = Duration::from_millis(150);
 /// The first parts are so large, to learn from.
 const FIRST: u64 = 256 << 10;
-/// No part is meant to be larger.
-const MOST: u64 = 16 << 20;
-/// The last parts are not smaller.
+/// No part of files is meant to be larger, and none that has to be in memory.
+const MOST: u64 = 64 << 20;
+const MOST_IN_MEMORY: u64 = 16 << 20;
+/// The last parts are not smaller, and not than this share of what is wanted.
 const LEAST: u64 = 64 << 10;
+const SHARE: u64 = 4;
 
 /// Chooses sizes by what parts have taken so far.
 #[derive(Debug)]
@@ -31,16 +33,25 @@ pub(super) struct Sizes {
 impl Sizes {
     pub(super) fn new(context: &Context<'_>, parts: &Parts<'_>) -> Self {
         let jobs = context.jobs as u64;
-        // A part is there twice, before its commands and behind them.
-        let most = (context.memory / (4 * jobs)).clamp(LEAST, MOST);
-        Self {
+        let most = if parts.can_be_read_again() { MOST } else { MOST_IN_MEMORY };
+        let sizes = Self {
             fixed: context.part_bytes,
             jobs,
             total: parts.size(),
-            most,
-            wanted: AtomicU64::new(FIRST.min(most)),
+            // A part may be there twice, before its commands and behind them.
+            most: (context.memory / (4 * jobs)).clamp(LEAST, most),
+            wanted: AtomicU64::new(FIRST),
             given: AtomicU64::new(0),
+        };
+        if let Some(rate) = context.rate {
+            sizes.is_of(1e9 / rate);
         }
+        sizes
+    }
+
+    /// What will be the size of the first part, in bytes.
+    pub(super) fn first(&self) -> usize {
+        self.fixed.unwrap_or_else(|| self.with(0))
     }
 
     /// The size of the next part in bytes.
@@ -48,20 +59,34 @@ impl Sizes {
         if let Some(fixed) = self.fixed {
             return fixed;
         }
-        let given = self.given.load(Ordering::Relaxed);
+        let size = self.with(self.given.load(Ordering::Relaxed));
+        self.given.fetch_add(size as u64, Ordering::Relaxed);
+        size
+    }
+
+    /// The size of the next part if so much has been given.
+    fn with(&self, given: u64) -> usize {
         let wanted = self.wanted.load(Ordering::Relaxed);
-        // Towards the end parts become smaller, so that all workers end together.
-        let left = self.total.map(|total| total.saturating_sub(given) / (2 * self.jobs));
-        let size = left.map_or(wanted, |left| wanted.min(left.max(LEAST)));
-        self.given.fetch_add(size, Ordering::Relaxed);
-        usize::try_from(size).unwrap_or(usize::MAX)
+        let size = self.total.map_or(wanted, |total| {
+            // Towards the end parts become smaller, so that all workers end together; but there
+            // are at least two for each.
+            let least = (wanted / SHARE).min(total.div_ceil(2 * self.jobs)).max(LEAST);
+            let left = total.saturating_sub(given);
+            let size = wanted.min((left / (2 * self.jobs)).max(least));
+            if left < size + least / 2 { left.max(LEAST) } else { size }
+        });
+        usize::try_from(size.min(self.most)).unwrap_or(usize::MAX)
     }
 
     /// A part of so many bytes took so long.
     pub(super) fn took(&self, bytes: usize, time: Duration) {
-        let rate = bytes as f64 / time.as_secs_f64().max(1e-6);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+        self.is_of(bytes as f64 / time.as_secs_f64().max(1e-6));
+    }
+
+    /// So many bytes take a second.
+    fn is_of(&self, rate: f64) {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
         let wanted = (rate * WANTED.as_secs_f64()) as u64;
-        self.wanted.store(wanted.clamp(LEAST, self.most), Ordering::Relaxed);
+        self.wanted.store(wanted.max(LEAST), Ordering::Relaxed);
     }
 }

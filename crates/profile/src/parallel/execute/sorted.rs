@@ -8,7 +8,7 @@ use std::thread;
 
 use contend_record::run::{Combine, Command, Group, LineOrder};
 
-use super::input::{Part, Parts, Rest, Taken};
+use super::input::{Content, Fed, Part, Parts, Rest, Taken};
 use super::instance::{BLOCK, Ended, Instance, Take};
 use super::merge::merge;
 use super::order::{Equal, Kind};
@@ -80,7 +80,7 @@ pub(super) fn run(
         return Ok(false);
     }
     if parts.has_rest() {
-        sorted.push(gather_rest(task, context, parts.rest())?);
+        sorted.push(gather_rest(task, context, parts)?);
     }
     context.tally.done_here(task.sort);
     if sorted.iter().all(|sorted| sorted.spilled.is_empty()) && task.first.is_none() {
@@ -94,22 +94,14 @@ pub(super) fn run(
 fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<Sorted, GroupError> {
     let piece = context.part_bytes.unwrap_or(PIECE);
     let start = || Instance::start(context.launcher, task.before);
-    fill(
-        task,
-        context,
-        start,
-        |bytes| parts.used(bytes),
-        || match parts.take(piece)? {
-            Taken::Unfit => {
-                if parts.can_be_read_again() {
-                    parts.stop();
-                }
-                Ok(None)
-            }
-            Taken::Part(part) => Ok(Some(part.bytes)),
-            Taken::End => Ok(None),
-        },
-    )
+    fill(task, context, parts, start, || match parts.take(piece)? {
+        Taken::Unfit => {
+            is_unfit(parts);
+            Ok(None)
+        }
+        Taken::Part(part) => Ok(Some(part.content)),
+        Taken::End => Ok(None),
+    })
     .and_then(|(sorted, ended)| match ended {
         Some(ended) if !ended.well => Err(GroupError::Failed(Box::new(ended))),
         _ => Ok(sorted),
@@ -117,19 +109,27 @@ fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<S
     .inspect_err(|_| parts.stop())
 }
 
+/// The guard does not let something through: if all can be read again nobody needs more parts.
+fn is_unfit(parts: &Parts<'_>) {
+    if parts.can_be_read_again() {
+        parts.stop();
+    }
+}
+
 /// Sorts all that is left. The commands do what they would do in the plain pipeline: what they
 /// say is said, and if they fail, what they wrote until then is sorted.
 fn gather_rest(
     task: &Task<'_>,
     context: &Context<'_>,
-    mut rest: Rest<'_>,
+    parts: &Parts<'_>,
 ) -> Result<Sorted, GroupError> {
+    let mut rest: Rest<'_> = parts.rest();
     let start = || Instance::start_aloud(context.launcher, task.before);
-    let filled = fill(task, context, start, drop, || {
+    let filled = fill(task, context, parts, start, || {
         let mut bytes = vec![0; BLOCK];
         let read = io::Read::read(&mut rest, &mut bytes)?;
         bytes.truncate(read);
-        Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
+        Ok(Some(bytes).filter(|bytes| !bytes.is_empty()).map(Content::Bytes))
     });
     filled.map(|(sorted, _)| sorted)
 }
@@ -138,27 +138,34 @@ fn gather_rest(
 fn fill<'l>(
     task: &Task<'_>,
     context: &Context<'_>,
+    parts: &Parts<'_>,
     start: impl Fn() -> io::Result<Instance<'l>>,
-    used: impl Fn(Vec<u8>),
-    mut next: impl FnMut() -> io::Result<Option<Vec<u8>>>,
+    mut next: impl FnMut() -> io::Result<Option<Content>>,
 ) -> Result<(Sorted, Option<Ended>), GroupError> {
     let folder = task.folder.map_or(context.folder, Path::new);
     let mut sorter = Sorter::new(task.kind, context.sorting_bytes(), folder);
     if task.before.is_empty() {
-        while let Some(bytes) = next()? {
+        while let Some(content) = next()? {
+            let Some(bytes) = parts.bytes(content)? else {
+                is_unfit(parts);
+                break;
+            };
             sorter.push(&bytes)?;
-            used(bytes);
+            parts.used(bytes);
         }
         return Ok((sorter.finish()?, None));
     }
     let mut instance = None;
-    while let Some(bytes) = next()? {
+    while let Some(content) = next()? {
         let instance = match &mut instance {
             Some(instance) => instance,
             none => none.insert(start()?),
         };
-        instance.feed(&bytes, &mut |bytes: &[u8]| sorter.push(bytes).map(|()| true))?;
-        used(bytes);
+        let mut take = |bytes: &[u8]| sorter.push(bytes).map(|()| true);
+        if parts.feed(&content, instance, &mut take)? == Fed::Unfit {
+            is_unfit(parts);
+            break;
+        }
     }
     let mut ended = None;
     if let Some(mut instance) = instance {
@@ -246,7 +253,7 @@ fn merge_ranges(
             if !slot.take(&merged) {
                 return;
             }
-            slot.complete(Part { index, bytes: Vec::new() }, false);
+            slot.complete(Part { index, content: Content::Bytes(Vec::new()) }, false);
         }
     };
     thread::scope(|scope| {

@@ -49,14 +49,13 @@ impl Intake {
     }
 
     /// A part was taken.
-    pub(super) fn took_part(&self, bytes: usize) {
+    pub(super) fn took_part(&self) {
         self.parts.fetch_add(1, Ordering::Relaxed);
-        self.took(bytes);
     }
 
     /// So much was taken.
-    pub(super) fn took(&self, bytes: usize) {
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    pub(super) fn took(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// So much was given back.

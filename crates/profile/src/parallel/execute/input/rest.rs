@@ -24,7 +24,7 @@ pub(in super::super) struct Rest<'a> {
 impl Read for Rest<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.next(buffer)?;
-        self.parts.counted.inspect(|intake| intake.took(read));
+        self.parts.counted.inspect(|intake| intake.took(read as u64));
         Ok(read)
     }
 }
@@ -70,7 +70,7 @@ impl Rest<'_> {
             match moved {
                 Ok(0) => return Ok(()),
                 Ok(bytes) => {
-                    self.parts.counted.inspect(|intake| intake.took(bytes));
+                    self.parts.counted.inspect(|intake| intake.took(bytes as u64));
                     pace.moved(bytes);
                     if bytes < MUCH {
                         pace.is_idle(Instant::now());

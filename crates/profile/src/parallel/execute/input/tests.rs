@@ -1,8 +1,9 @@
 //! Parts of files and of streams.
 
+use super::super::instance::Instance;
 use super::*;
 use crate::rewrite::environment::Paths;
-use contend_record::run::Records;
+use contend_record::run::{Command, Records, StatusRule};
 use std::io::{Seek as _, Write as _};
 
 fn launcher() -> Launcher {
@@ -17,11 +18,15 @@ fn slice(text: &str) -> Slice {
     Slice::from_here(file).expect("a file")
 }
 
+fn bytes(parts: &Parts<'_>, content: Content) -> Vec<u8> {
+    parts.bytes(content).expect("readable").expect("fit")
+}
+
 fn all(parts: &Parts<'_>, wanted: usize) -> Vec<String> {
     let mut found = Vec::new();
     while let Taken::Part(part) = parts.take(wanted).expect("readable") {
         assert_eq!(part.index, found.len());
-        found.push(String::from_utf8(part.bytes).expect("text"));
+        found.push(String::from_utf8(bytes(parts, part.content)).expect("text"));
     }
     found
 }
@@ -44,13 +49,14 @@ fn files_are_cut_as_if_they_were_one() {
 
 #[test]
 fn a_line_longer_than_a_part_stays_whole() {
-    let long = "x".repeat(3 * WINDOW);
+    let length = 3 * usize::try_from(WINDOW).expect("not much");
+    let long = "x".repeat(length);
     let text = format!("{long}\ny\n{long}");
     let launcher = launcher();
     let parts = Parts::new(&launcher, Input::Files(vec![slice(&text)]), &lines(), &Guard::NONE);
     let found = all(&parts, 10);
     assert_eq!(found.concat(), text);
-    assert!(found.iter().all(|part| part.len() == 2 || part.len() >= 3 * WINDOW));
+    assert!(found.iter().all(|part| part.len() == 2 || part.len() >= length));
 }
 
 #[test]
@@ -67,7 +73,7 @@ fn a_stream_is_cut_and_what_is_given_back_comes_first() {
     parts.give_back(second);
     parts.stop();
     assert!(matches!(parts.take(1), Ok(Taken::End)));
-    let mut rest = first.bytes;
+    let mut rest = bytes(&parts, first.content);
     parts.rest().read_to_end(&mut rest).expect("readable");
     assert_eq!(rest, b"a\nb\nc\nd");
 }
@@ -77,9 +83,61 @@ fn what_the_guard_refuses_is_not_taken() {
     let guard = Guard { without: [0].into_iter().collect(), ..Guard::NONE };
     let launcher = launcher();
     let parts = Parts::new(&launcher, Input::Files(vec![slice("a\nb\0\n")]), &lines(), &guard);
-    assert!(matches!(parts.take(1), Ok(Taken::Part(_))));
-    assert!(matches!(parts.take(1), Ok(Taken::Unfit)));
+    let found = [parts.take(1).expect("readable"), parts.take(1).expect("readable")];
+    let [Taken::Part(first), Taken::Part(second)] = found else { panic!("two parts") };
+    assert_eq!(bytes(&parts, first.content), b"a\n");
+    assert_eq!(parts.bytes(second.content).expect("readable"), None);
     assert_eq!(parts.refused(), Some("its input holds the byte 0x00, for which it matters"));
+}
+
+/// What `cat` is fed with of all of this in one part, and how that ended.
+fn fed(texts: &[&str], guard: &Guard) -> (String, Fed) {
+    let launcher = launcher();
+    let input = Input::Files(texts.iter().map(|text| slice(text)).collect());
+    let size = input.size().expect("files");
+    let parts = Parts::new(&launcher, input, &lines(), guard);
+    let cat = Command {
+        stage: 0,
+        variables: Vec::new(),
+        program: "cat".to_owned(),
+        arguments: Vec::new(),
+        status: StatusRule::Zero,
+        input: None,
+        sorts: false,
+    };
+    let mut instance = Instance::start(&launcher, &[cat]).expect("cat");
+    let mut written = Vec::new();
+    let mut take = |bytes: &[u8]| {
+        written.extend_from_slice(bytes);
+        Ok(true)
+    };
+    let fed = parts.feed(&Content::Place(0..size), &mut instance, &mut take).expect("readable");
+    instance.drain(&mut take).expect("readable");
+    assert!(instance.end().expect("an end").well);
+    (String::from_utf8(written).expect("text"), fed)
+}
+
+#[test]
+fn commands_get_what_stands_in_files() {
+    let long = "a line\n".repeat(300_000);
+    let (text, all) = fed(&[&long, "", "b\n\u{e9}", "\u{e9}\n"], &Guard::NONE);
+    assert_eq!(all, Fed::All);
+    assert_eq!(text, long.clone() + "b\n\u{e9}\u{e9}\n");
+    let utf8 = Guard { utf8: true, ..Guard::NONE };
+    // Characters lie across the borders of what is looked at.
+    let long = format!("x{}\n", "\u{e9}\u{20ac}".repeat(200_000));
+    assert_eq!(fed(&[&long], &utf8), (long, Fed::All));
+}
+
+#[test]
+fn commands_get_nothing_shortly_before_what_they_do_not_want() {
+    let guard = Guard { without: [0].into_iter().collect(), ..Guard::NONE };
+    let long = "a line\n".repeat(300_000);
+    let (text, end) = fed(&[&long, "\0", &long], &guard);
+    assert_eq!(end, Fed::Unfit);
+    let length = text.len();
+    assert!(long.starts_with(&text) && (1 << 20..long.len() - (96 << 10)).contains(&length));
+    assert_eq!(fed(&["a\nb"], &Guard { terminated: true, ..guard }), (String::new(), Fed::Unfit));
 }
 
 #[test]
@@ -96,8 +154,12 @@ fn what_is_read_is_counted_once() {
         assert_eq!((tally.bytes(), tally.size()), (0, size));
         let taken = [parts.take(1).expect("readable"), parts.take(1).expect("readable")];
         let [Taken::Part(first), Taken::Part(second)] = taken else { panic!("two parts") };
-        let taken = (first.bytes.len() + second.bytes.len()) as u64;
-        assert_eq!((tally.bytes(), tally.parts()), (taken, 2));
+        assert_eq!(tally.parts(), 2);
+        let is_stream = !parts.can_be_read_again();
+        let taken = (first.content.size() + second.content.size()) as u64;
+        assert_eq!(tally.bytes(), if is_stream { taken } else { 0 }, "files have not been read");
+        bytes(&parts, first.content);
+        assert_eq!(tally.bytes(), if is_stream { taken } else { 2 });
         parts.give_back(second);
         parts.stop();
         parts.rest().read_to_end(&mut Vec::new()).expect("readable");
@@ -113,6 +175,6 @@ fn shares_are_whole_records() {
     let shares = parts.shares(2).expect("readable").expect("files");
     assert_eq!(shares, [0..6, 6..12]);
     let mut share = shares[1].clone();
-    let Ok(Taken::Part(part)) = parts.take_of(&mut share, 4) else { panic!("a part") };
-    assert_eq!((part.bytes.as_slice(), share), (b"cc\nd".as_slice(), 10..12));
+    let Ok(Taken::Part(part)) = parts.take_of(&mut share, 1) else { panic!("a part") };
+    assert_eq!((bytes(&parts, part.content), share), (b"cc\n".to_vec(), 9..12));
 }

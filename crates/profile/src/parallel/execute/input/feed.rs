@@ -1,0 +1,119 @@
+//! Handing the parts of an input to commands.
+
+use std::io;
+use std::ops::Range;
+
+use contend_record::run::Guard;
+
+use super::super::cut;
+use super::super::instance::{Instance, Left, Take};
+use super::{BLOCK, Content, Parts};
+
+/// How far the guard is known to hold before commands read what comes first, in bytes. What a
+/// command does with what it does not want may begin as far before it as its buffer does, which
+/// is 96 KiB for grep.
+const AHEAD: u64 = 256 << 10;
+
+/// How feeding commands with a part ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Fed {
+    /// They have all of it, or want no more.
+    All,
+    /// Nobody wants what they write.
+    Unwanted,
+    /// The guard does not let all of it through.
+    Unfit,
+}
+
+impl Parts<'_> {
+    /// Feeds commands with a part. What stands in files is not copied on its way.
+    ///
+    /// # Errors
+    /// When it cannot be read, or as [`Instance::feed`].
+    pub(in super::super) fn feed(
+        &self,
+        content: &Content,
+        instance: &mut Instance<'_>,
+        output: &mut impl Take,
+    ) -> io::Result<Fed> {
+        match content {
+            Content::Bytes(bytes) => {
+                let wanted = instance.feed(&mut Left::Bytes(bytes), output)?;
+                Ok(if wanted { Fed::All } else { Fed::Unwanted })
+            }
+            Content::Place(range) => self.feed_from_files(range.clone(), instance, output),
+        }
+    }
+
+    /// The bytes of a part; `None` if the guard does not let them through.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(in super::super) fn bytes(&self, content: Content) -> io::Result<Option<Vec<u8>>> {
+        let range = match content {
+            Content::Bytes(bytes) => return Ok(Some(bytes)),
+            Content::Place(range) => range,
+        };
+        let bytes = self.read_range(range)?;
+        self.counted.inspect(|intake| intake.took(bytes.len() as u64));
+        Ok(Some(bytes).filter(|bytes| self.fits(&self.guard, bytes)))
+    }
+
+    fn feed_from_files(
+        &self,
+        mut range: Range<u64>,
+        instance: &mut Instance<'_>,
+        output: &mut impl Take,
+    ) -> io::Result<Fed> {
+        if !self.ends_well(&range)? {
+            return Ok(Fed::Unfit);
+        }
+        let mut seen = range.start;
+        while !range.is_empty() && instance.is_reading() {
+            let Some((file, there)) = self.file_at(range.start) else { break };
+            let bytes = (range.end - range.start).min(there.end - there.start).min(BLOCK as u64);
+            if !self.holds_until(&mut seen, range.start + bytes + AHEAD)? {
+                return Ok(Fed::Unfit);
+            }
+            let mut left = Left::File(file, there.start..there.start + bytes);
+            if !instance.feed(&mut left, output)? {
+                return Ok(Fed::Unwanted);
+            }
+            self.counted.inspect(|intake| intake.took(bytes));
+            range.start += bytes;
+        }
+        Ok(Fed::All)
+    }
+
+    /// Whether the last record of everything has an end, if this part holds it and that matters.
+    fn ends_well(&self, range: &Range<u64>) -> io::Result<bool> {
+        if !self.guard.terminated || Some(range.end) != self.size() {
+            return Ok(true);
+        }
+        let last = self.read_range(range.end.saturating_sub(1)..range.end)?;
+        let guard = Guard { terminated: true, ..Guard::NONE };
+        Ok(self.fits(&guard, &last))
+    }
+
+    /// Whether the guard lets through what stands in the files from `seen`, which begins a
+    /// character, up to a place; `seen` becomes how far that is known.
+    fn holds_until(&self, seen: &mut u64, place: u64) -> io::Result<bool> {
+        let size = self.size().unwrap_or(0);
+        while cut::looks_within(&self.guard) && *seen < place.min(size) {
+            let end = size.min(*seen + BLOCK as u64);
+            let bytes = self.read_range(*seen..end)?;
+            let is_last = end == size || bytes.len() < BLOCK;
+            let known = cut::holds_so_far(&self.guard, &bytes, is_last);
+            if known.is_none() {
+                self.refused.get_or_init(|| cut::breach(&self.guard, &bytes));
+            }
+            self.used(bytes);
+            match known {
+                None => return Ok(false),
+                Some(0) => break, // the files have become shorter
+                Some(known) => *seen += known as u64,
+            }
+        }
+        Ok(true)
+    }
+}
