@@ -73,8 +73,7 @@ impl Signals {
 
     /// Forgets a request to end that came from the keyboard.
     pub fn forgive_terminal(&self) {
-        let keyboard = [Signal::INT.as_raw(), Signal::QUIT.as_raw()];
-        if self.interrupted.get().is_some_and(|a| !a.from_process && keyboard.contains(&a.signal)) {
+        if self.interrupted.get().is_some_and(Arrived::is_from_keyboard) {
             self.interrupted.set(None);
         }
     }

@@ -15,6 +15,14 @@ pub struct Arrived {
     pub from_process: bool,
 }
 
+impl Arrived {
+    /// Whether somebody typed it, so that all processes in the foreground got it.
+    pub fn is_from_keyboard(self) -> bool {
+        let keyboard = [libc::SIGINT, libc::SIGQUIT];
+        !self.from_process && keyboard.contains(&self.signal)
+    }
+}
+
 /// A set of signals, blocked for this thread and read from a descriptor instead.
 /// Dropping it restores the thread's signal mask.
 #[derive(Debug)]

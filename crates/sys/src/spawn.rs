@@ -163,9 +163,8 @@ impl Prepared {
             end(126);
         }
         let (path, arguments) = (self.path.as_ptr(), self.arguments.list.as_ptr());
-        // SAFETY: all of them are strings of C or lists of them that end with a null pointer. A
-        // script without a first line that names its shell is given to sh, as in a shell.
-        unsafe { libc::execvpe(path, arguments, self.environment.list.as_ptr()) };
+        // SAFETY: all of them are strings of C or lists of them that end with a null pointer.
+        unsafe { libc::execve(path, arguments, self.environment.list.as_ptr()) };
         let status = if is_absent() { 127 } else { 126 };
         // SAFETY: the pointer and the length are those of a slice.
         unsafe { libc::write(2, self.complaint.as_ptr().cast(), self.complaint.len()) };
@@ -250,4 +249,64 @@ fn close_descriptor(fd: libc::c_int) {
     // SAFETY: it runs in the child before exec; the descriptor is a standard one that
     // nothing in the child uses any more.
     unsafe { libc::close(fd) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::{self, ExitStatus};
+    use crate::interrupt::Signals;
+    use std::fs::File;
+    use std::io::{Read as _, Seek as _, Write as _};
+    use std::os::fd::AsFd as _;
+
+    fn file(text: &str) -> File {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(text.as_bytes()).expect("room");
+        file.rewind().expect("a file");
+        file
+    }
+
+    fn read(mut file: File) -> String {
+        file.rewind().expect("a file");
+        let mut text = String::new();
+        file.read_to_string(&mut text).expect("text");
+        text
+    }
+
+    /// What a program makes of some input: its output, what it says, and its status.
+    fn done(command: &Command, input: &str) -> (String, String, ExitStatus) {
+        let signals = Signals::block().expect("signals");
+        let [stdin, stdout, stderr] = [input, "", ""].map(file);
+        let prepared = Prepared::new(command, "name", "no start\n".to_owned()).expect("no NUL");
+        let streams = [&stdin, &stdout, &stderr].map(|file| Some(file.as_fd()));
+        let pid = prepared.start(streams, signals.mask_before(), Signal::TERM).expect("a process");
+        child::wait_for_end(pid).expect("ours");
+        let reaped = child::reap(pid).expect("ours");
+        (read(stdout), read(stderr), reaped.status)
+    }
+
+    #[test]
+    fn what_is_prepared_gets_its_streams_words_and_variables() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "cat; echo $VALUE $HOME $0 $1 >&2; exit 3", "zero", "one"]);
+        command.env("VALUE", "value").env_remove("HOME");
+        let expected = ("in\n".to_owned(), "value zero one\n".to_owned(), ExitStatus::Exited(3));
+        assert_eq!(done(&command, "in\n"), expected);
+        // Its signals are as they were before.
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "kill -TERM $$; echo alive"]);
+        let (out, _, status) = done(&command, "");
+        assert_eq!((out.as_str(), status), ("", ExitStatus::Signaled(libc::SIGTERM)));
+    }
+
+    #[test]
+    fn what_cannot_be_started_says_so_itself() {
+        for (path, status) in [("/no/such/program", 127), ("/dev/null", 126), ("/", 126)] {
+            let said = (String::new(), "no start\n".to_owned(), ExitStatus::Exited(status));
+            assert_eq!(done(&Command::new(path), ""), said, "{path}");
+        }
+        let with_nul = Prepared::new(&Command::new("/bin/true"), "a\0b", String::new());
+        assert!(with_nul.is_err());
+    }
 }

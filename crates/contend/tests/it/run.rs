@@ -5,6 +5,7 @@ mod ends;
 mod random;
 mod reasons;
 mod same;
+mod shell;
 
 use std::fs::File;
 use std::io::Write as _;

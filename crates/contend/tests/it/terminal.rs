@@ -117,6 +117,43 @@ fn an_interrupt_that_no_stage_dies_of_is_theirs() {
 }
 
 #[test]
+fn what_runs_knows_what_to_do_with_an_interrupt() {
+    let test = "what_runs_knows_what_to_do_with_an_interrupt";
+    if !has("bash") {
+        return skip(test, "there is no bash");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let catcher = folder.path().join("catcher");
+    let text = "trap 'echo caught' INT\necho ready\nsleep 1\necho second\nsleep 1\nexit 7\n";
+    std::fs::write(&catcher, text).expect("room");
+    let run = |pipeline: &str, keys: &[(&str, &str)]| {
+        let line = format!("{} run {}; echo code=$?", contend(), quoted(pipeline));
+        typed_on_a_terminal(test, 100, &format!("bash -c {}", quoted(&line)), keys)
+    };
+    let keys = [("ready", "\u{3}"), ("second", "\u{3}")];
+    let pipeline = format!("setsid true | sh {}", catcher.display());
+    let Some(drawn) = run(&pipeline, &keys) else { return };
+    assert!(drawn.matches("caught").count() == 2 && drawn.contains("code=7"), "{drawn}");
+    // One that dies of it takes contend along, as it does a shell: plain, and over parts.
+    let pipeline = "sleep 5 | sh -c 'echo ready; exec sleep 5'";
+    let Some(drawn) = run(pipeline, &[("ready", "\u{3}")]) else { return };
+    assert!(drawn.contains("ready") && !drawn.contains("code="), "{drawn}");
+    let line = format!("yes | {} run --part-size 50k 'grep y | sort'; echo code=$?", contend());
+    let line = format!("bash -c {}", quoted(&format!("echo ready; {line}")));
+    let keys = [("ready", "\u{3}")];
+    let Some(drawn) = typed_on_a_terminal(test, 100, &line, &keys) else { return };
+    assert!(drawn.contains("ready") && !drawn.contains("code="), "{drawn}");
+}
+
+#[test]
+fn the_end_of_what_is_typed_is_typed_once() {
+    let test = "the_end_of_what_is_typed_is_typed_once";
+    let line = format!("echo ready; {} run 'grep x | sort'; echo code=$?", contend());
+    let Some(drawn) = typed_on_a_terminal(test, 100, &line, &[("ready", "\u{4}")]) else { return };
+    assert!(drawn.contains("code=0"), "{drawn}");
+}
+
+#[test]
 fn a_stopped_pipeline_leaves_the_terminal_free_and_goes_on() {
     let test = "a_stopped_pipeline_leaves_the_terminal_free_and_goes_on";
     if !has("bash") {

@@ -255,6 +255,7 @@ mod tests {
         };
         let group = Group {
             serial: vec![command.clone()],
+            opens_files: false,
             cut: Cut::between(Records::Lines),
             guard: Guard::NONE,
             each: vec![command],

@@ -5,7 +5,7 @@ mod drafting;
 mod source;
 
 use contend_record::run::{
-    Class as ClassName, Combine, Command, Plan, Records, Source, Stage, Step,
+    Class as ClassName, Combine, Command, Group, Plan, Records, Source, Stage, Step,
 };
 
 use super::classes::{self, Class, Combinable, PerRecord, Subject};
@@ -48,11 +48,34 @@ pub struct Situation<'a> {
 
 /// Makes a plan for these stages.
 pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
-    let plan = draft(stages, &source::find(stages, situation), situation);
-    match plan.steps.first() {
+    let found = source::find(stages, situation);
+    let mut plan = draft(stages, &found, situation);
+    match plan.steps.first_mut() {
         // It may matter to a command who opens its files, and that a pipe is one.
         Some(Step::Serial(_)) => draft(stages, &Found::nothing(), situation),
+        Some(Step::Parallel(group)) if found.first.is_some() => {
+            name_files(group, &stages[0]);
+            plan
+        }
         _ => plan,
+    }
+}
+
+/// Where all of the input goes through the stages as they are, the first one opens its files.
+fn name_files(group: &mut Group, stage: &Simple) {
+    if let Some(first) = group.serial.first_mut().filter(|first| first.stage == 0) {
+        let named = command(0, stage, &stage.arguments, None);
+        *first = Command { status: first.status, ..named };
+        group.opens_files = true;
+    }
+}
+
+/// Whether what combines outputs in this way may end before their end.
+pub fn ends_early(combine: &Combine) -> bool {
+    match combine {
+        Combine::Through(command) => !command.program.ends_with("tail"),
+        Combine::Merge(merge) => merge.first.is_some(),
+        _ => false,
     }
 }
 
@@ -101,6 +124,13 @@ fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     if let Some(why) = found.left_out {
         drafting.say(&stages[0], ClassName::LeftOut, why);
     }
+    // Whoever reads on finds the place up to which it has read.
+    if let (Some((0, _)), Some(class)) = (simples.first(), classes.first_mut())
+        && let Class::Combinable(Combinable { combine, .. }) = class
+        && ends_early(combine)
+    {
+        *class = Class::Opaque("it reads only as much of its input as it has to".into());
+    }
     // Of a file, `wc` knows how wide its numbers can become.
     if let (Some((0, _)), Some(Class::Combinable(class)), Some(bytes)) =
         (simples.first(), classes.first_mut(), drafting.file_bytes(situation.input_bytes))
@@ -117,9 +147,9 @@ fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
 }
 
 /// The stages as they are, one after the other. Only a `cat` is left out whose reader can read the
-/// file itself.
-pub fn plain(stages: &[Simple], paths: &Paths) -> Plan {
-    let reader = source::reader_of_file(stages, paths);
+/// file itself, unless the status of every stage matters.
+pub fn plain(stages: &[Simple], paths: &Paths, pipefail: bool) -> Plan {
+    let reader = if pipefail { None } else { source::reader_of_file(stages, paths) };
     let skipped = usize::from(reader.is_some());
     let left = stages.iter().enumerate().skip(skipped);
     let left = left
@@ -314,7 +344,7 @@ mod tests {
             let stages: Vec<Simple> = pipeline.split(" | ").map(simple).collect();
             let names = stages.iter().map(|stage| stage.program.text.clone());
             let paths = names.filter_map(|name| Some((name.clone(), in_path(&name)?))).collect();
-            let plan = plain(&stages, &paths);
+            let plan = plain(&stages, &paths, false);
             let [Step::Serial(commands)] = &plan.steps[..] else { panic!("plain") };
             commands.iter().map(|it| (it.stage, it.input.clone())).collect::<Vec<_>>()
         };

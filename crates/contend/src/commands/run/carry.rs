@@ -15,7 +15,7 @@ use contend_report::render;
 use contend_sys::interrupt::Signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::check::{Captured, Check};
+use super::check::Check;
 use super::outcome::{outcome, status};
 use super::progress::Progress;
 use super::records::Records;
@@ -26,8 +26,40 @@ use crate::{host, output};
 
 /// How often it is asked whether a signal has come.
 const ASK: Duration = Duration::from_millis(20);
-/// How long commands get to end when they are asked to, and then when they are killed.
+/// How long everything gets to end before the next measure is taken.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// What is done to end everything, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Measure {
+    /// Nothing more is started. Who typed the signal has sent it to the commands as well.
+    StartNothing,
+    /// Commands are asked to end.
+    Ask,
+    /// They are killed.
+    Kill,
+    /// Nobody waits for them any more.
+    Leave,
+}
+
+impl Measure {
+    fn next(self) -> Self {
+        match self {
+            Self::StartNothing => Self::Ask,
+            Self::Ask => Self::Kill,
+            Self::Kill | Self::Leave => Self::Leave,
+        }
+    }
+
+    fn take(self, launcher: &Launcher) {
+        match self {
+            Self::StartNothing => launcher.start_nothing(),
+            Self::Ask => launcher.end_all(),
+            Self::Kill => launcher.kill_all(),
+            Self::Leave => {}
+        }
+    }
+}
 
 /// What is to be carried out.
 #[derive(Debug)]
@@ -112,24 +144,41 @@ impl<'a> Running<'a> {
         launcher: &Launcher,
         mut look: impl FnMut(),
     ) -> Result<(), ExecuteError> {
-        let mut asked: Option<Instant> = None;
+        let mut taken: Option<(Measure, Instant)> = None;
         loop {
             if let Some(result) = self.wait(signals) {
+                self.forgive(signals);
                 return result;
             }
             look();
-            if signals.interrupted().is_none() {
-                continue;
+            let asked = signals.next_ending();
+            let measure = match (taken, asked) {
+                (_, Some(asked)) if asked.is_from_keyboard() && self.is_plain() => continue,
+                (None, Some(asked)) if asked.is_from_keyboard() => Measure::StartNothing,
+                (None, Some(_)) => Measure::Ask,
+                (Some((measure, _)), Some(_)) => measure.next(),
+                (Some((measure, since)), None) if since.elapsed() > GRACE => measure.next(),
+                _ => continue,
+            };
+            measure.take(launcher);
+            taken = Some((measure, Instant::now()));
+            if measure == Measure::Leave {
+                return Ok(());
             }
-            match asked.map(|asked| asked.elapsed()) {
-                None => {
-                    launcher.end_all();
-                    asked = Some(Instant::now());
-                }
-                Some(time) if time > 2 * GRACE => return Ok(()),
-                Some(time) if time > GRACE => launcher.kill_all(),
-                Some(_) => {}
-            }
+        }
+    }
+
+    fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain(_))
+    }
+
+    /// A Ctrl-C that no command has died of was meant for one that knows what to do with it; a
+    /// shell goes on then, too.
+    fn forgive(&self, signals: &Signals) {
+        if let (Self::Plain(plain), Some(signal)) = (self, signals.interrupted())
+            && !plain.died_of(signal)
+        {
+            signals.forgive_terminal();
         }
     }
 }
@@ -167,7 +216,10 @@ pub(super) fn carry_out(
     for missing in tally.missing_files() {
         output::error(&missing);
     }
-    let check = check.map(Captured::finish).transpose()?;
+    let check = match check.map(|check| check.finish(&signals)).transpose()?.transpose() {
+        Ok(check) => check,
+        Err(signal) => return Ok(Exit::Signal(signal)),
+    };
     let status = status(&task.plan, &tally, how.pipefail, result)?;
     let status = if task.inverted { i32::from(status == 0) } else { status };
     let outcome = outcome(&tally, begun.elapsed(), status);

@@ -34,6 +34,8 @@ use digests::{BLOCK, Digests};
 const PIECE: usize = 256 << 10;
 /// How often it is asked whether a signal has come.
 const ASK: Duration = Duration::from_millis(20);
+/// How often it is asked whether everything was passed on.
+const MOMENT: Duration = Duration::from_millis(1);
 /// How much of what the original remarks is shown, in bytes.
 const REMARKS: u64 = 64 << 10;
 
@@ -227,14 +229,21 @@ fn pass_on(mut from: File, mut to: Option<File>) -> io::Result<Copied> {
 }
 
 impl Captured {
-    /// The run is over: standard output is what it was.
+    /// The run is over: standard output is what it was. All that was written is waited for: what
+    /// runs in the background may have more. A signal that arrived meanwhile if one did.
     ///
     /// # Errors
     /// When what was written could not be passed on.
-    pub(super) fn finish(self) -> Result<Written> {
+    pub(super) fn finish(self, signals: &Signals) -> Result<Result<Written, i32>> {
         dup2_stdout(&self.stdout).context("cannot restore standard output")?;
+        while !self.copy.is_finished() {
+            if let Some(signal) = signals.interrupted() {
+                return Ok(Err(signal));
+            }
+            thread::sleep(MOMENT);
+        }
         let output = joined(self.copy).context("cannot write standard output")?;
-        Ok(Written { input: self.input, output })
+        Ok(Ok(Written { input: self.input, output }))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _};
+use std::ops::Range;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::Command;
@@ -13,20 +14,26 @@ use contend_profile::parallel::estimate;
 use contend_profile::parallel::glance::glance;
 use contend_profile::parallel::planner::{self, Situation};
 use contend_profile::rewrite::environment::{Environment, Paths, in_path};
-use contend_record::run::{Decision, Plan, RunRecord, Source};
+use contend_record::run::{Decision, Plan, RunRecord, Source, Step};
 use contend_sys::{inherited, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, FileType, SeekFrom, access, major, minor};
+use rustix::stdio::dup2_stdin;
 
 use super::carry::{Task, carry_out};
 use super::check::Check;
 use crate::exit::Exit;
+use crate::output;
 use crate::settings::{Run, RunHow};
 
 /// A stream that is over before so much of it was read runs plain, in bytes.
 const FIRST: usize = 1 << 20;
 /// A stream that is silent for so long goes on as it is.
 const PATIENCE: Duration = Duration::from_millis(20);
+/// What files of scripts begin with that the kernel can start.
+const SCRIPT: &[u8] = b"#!";
+/// What of the beginning of other programs says for what kind of machine they are, in bytes.
+const KIND: [Range<usize>; 2] = [0..6, 18..20];
 /// The numbers of /dev/null.
 const NULL: (u32, u32) = (1, 3);
 
@@ -96,6 +103,9 @@ impl<'a> Direct<'a> {
             }
             if !paths.contains_key(name) {
                 let path = in_path(name).ok_or_else(|| format!("`{name}` is not found"))?;
+                if !can_start(&path) {
+                    return Err(format!("`{name}` may be nothing that the kernel can start"));
+                }
                 paths.insert(name.clone(), path);
             }
             if let Some(file) = &stage.input {
@@ -125,6 +135,7 @@ impl<'a> Direct<'a> {
         let plan = self.plan(how);
         let check = settings.check.then(|| Check::begin(&plan.source)).transpose()?;
         let (decision, prefix) = self.decide(&plan, &settings)?;
+        let decision = if how.pipefail && !reads_all(&plan) { cut_off() } else { decision };
         if !decision.parallel && prefix.is_empty() && nothing_is_said {
             return self.run_plain(decision, inverted, settings);
         }
@@ -133,7 +144,8 @@ impl<'a> Direct<'a> {
         if settings.explain {
             return super::explain(&record, settings);
         }
-        let plan = if parallel { plan } else { planner::plain(self.stages, &self.paths) };
+        let plan =
+            if parallel { plan } else { planner::plain(self.stages, &self.paths, how.pipefail) };
         carry_out(
             Task { plan, paths: self.paths, prefix, inverted, records: None },
             record,
@@ -174,6 +186,11 @@ impl<'a> Direct<'a> {
             return Ok((decision, Vec::new()));
         }
         let (prefix, is_over) = beginning().context("cannot read standard input")?;
+        if is_over && prefix.is_empty() && io::stdin().is_terminal() {
+            // A terminal would be asked again.
+            dup2_stdin(File::open("/dev/null").context("cannot open /dev/null")?)
+                .context("cannot end standard input")?;
+        }
         let size = is_over.then_some(prefix.len() as u64);
         Ok((estimate::decide(plan, size, how.jobs()), prefix))
     }
@@ -184,7 +201,7 @@ impl<'a> Direct<'a> {
             return become_command(stage);
         }
         let record = RunRecord { decision, ..RunRecord::default() };
-        let plan = planner::plain(self.stages, &self.paths);
+        let plan = planner::plain(self.stages, &self.paths, settings.how.pipefail);
         let task = Task { plan, paths: self.paths, prefix: Vec::new(), inverted, records: None };
         carry_out(task, record, settings, None)
     }
@@ -201,7 +218,36 @@ fn become_command(stage: &Simple) -> Result<Exit> {
         command.stdin(file);
     }
     let error = spawn::become_command(&mut command);
-    Err(error).with_context(|| format!("cannot start {name}"))
+    output::error(&format!("cannot start {name}: {error}"));
+    Ok(Exit::Shell(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }))
+}
+
+/// Whether this is a file that the kernel can surely start, as it has started this program: what
+/// else may be executed the shell may run itself.
+fn can_start(path: &Path) -> bool {
+    let beginning = |path: &Path| {
+        let mut bytes = [0; 20];
+        File::open(path).and_then(|mut file| file.read(&mut bytes)).map(|_| bytes)
+    };
+    let Ok(bytes) = beginning(path) else { return false };
+    bytes.starts_with(SCRIPT)
+        || beginning(Path::new("/proc/self/exe"))
+            .is_ok_and(|own| KIND.into_iter().all(|kind| own[kind.clone()] == bytes[kind]))
+}
+
+/// Whether no stage of a plan can end before those in front of it, as far as that is known.
+fn reads_all(plan: &Plan) -> bool {
+    let mut steps = plan.steps.iter().skip_while(|step| matches!(step, Step::Serial(_)));
+    steps.all(|step| match step {
+        Step::Serial(_) => false,
+        Step::Parallel(group) => !planner::ends_early(&group.combine),
+    })
+}
+
+/// What is decided if it matters to the status who is cut off by whom.
+fn cut_off() -> Decision {
+    let why = "with pipefail it matters which stages are cut off by those behind them".to_owned();
+    Decision { why, ..Decision::default() }
 }
 
 /// Whether standard input, a regular file, has holes behind the place where it is read.

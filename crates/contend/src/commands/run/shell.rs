@@ -50,20 +50,25 @@ pub(super) fn script(settings: Run) -> Result<Exit> {
     let text = String::from_utf8(text).map_err(|_| {
         UsageError(format!("{} is not UTF-8: let the shell run it", path.display()))
     })?;
-    let shell = match &settings.how.shell {
-        Some(shell) => shell.clone(),
-        None => named_shell(&text).map_or_else(|| settings.how.shell(), Ok)?,
+    let named = named_shell(&text).filter(|_| settings.how.shell.is_none());
+    let (shell, options) = match named {
+        Some((shell, options)) => (shell, options),
+        None => (settings.how.shell()?, None),
     };
     let records = records(&settings)?;
-    let rewritten = rewritten(&text, &shell, &settings, records.as_ref())?;
+    let mut rewritten = rewritten(&text, &shell, &settings, records.as_ref())?;
+    if let Some(options) = options.as_ref().filter(|options| !are_harmless(options)) {
+        rewritten.taken.clear();
+        rewritten.left = vec![format!("its first line gives the shell the options `{options}`")];
+    }
     if settings.explain {
         return explain(&text, &rewritten, None, settings);
     }
-    let mut command = if rewritten.text.len() > LONGEST || rewritten.taken.is_empty() {
-        Command::new(&shell)
-    } else {
-        with_text(&shell, &settings.how, &rewritten.text)
-    };
+    let mut command = without_text(&shell);
+    command.args(&options);
+    if rewritten.text.len() <= LONGEST && !rewritten.taken.is_empty() {
+        add_text(&mut command, &settings.how, &rewritten.text);
+    }
     command.arg(path).args(arguments);
     if records.is_some() {
         let decision = decision(&rewritten, None);
@@ -94,7 +99,7 @@ fn carry_out_command(
     };
     let check = settings.check.then(|| Check::begin(&Source::Own)).transpose()?;
     let (paths, prefix) = (Paths::new(), Vec::new());
-    let plan = planner::plain(&[simple], &paths);
+    let plan = planner::plain(&[simple], &paths, false);
     let task = Task { plan, paths, prefix, inverted: false, records };
     // Each of the pipelines has printed its own figures.
     carry_out(task, record, Run { stats: false, ..settings }, check)
@@ -147,29 +152,54 @@ fn decision(rewritten: &Rewritten, why: Option<&str>) -> Decision {
     }
 }
 
-/// The shell that a script's first line names, if it is one of those that are known.
-fn named_shell(text: &str) -> Option<String> {
+/// The shell that a script's first line names, if it is one of those that are known, and the
+/// options that it gives the shell, which the kernel takes for one word.
+fn named_shell(text: &str) -> Option<(String, Option<String>)> {
     let line = text.lines().next()?.strip_prefix("#!").filter(|line| line.len() < LONGEST_LINE)?;
-    let mut words = line.split_whitespace();
-    let mut program = words.next()?;
+    let (mut program, mut options) = first_word(line);
     if program.ends_with("/env") {
-        program = words.next()?;
+        (program, options) = first_word(options);
     }
     let name = program.rsplit('/').next()?;
-    ["sh", "bash", "dash", "ash"].contains(&name).then(|| program.to_owned())
+    let is_known = ["sh", "bash", "dash", "ash"].contains(&name);
+    // These say only that there are no options.
+    let options = Some(options).filter(|options| !["", "-", "--"].contains(options));
+    is_known.then(|| (program.to_owned(), options.map(str::to_owned)))
+}
+
+/// The first word of a line, and what comes behind it.
+fn first_word(line: &str) -> (&str, &str) {
+    let line = line.trim();
+    line.split_once([' ', '\t']).map_or((line, ""), |(word, rest)| (word, rest.trim()))
+}
+
+/// Whether a shell with these options reads and runs a text as it does without them.
+fn are_harmless(options: &str) -> bool {
+    let letters = options.strip_prefix('-').unwrap_or_default();
+    !letters.is_empty() && letters.chars().all(|letter| "aefuBCE".contains(letter))
 }
 
 /// The shell with a text to run.
 pub(super) fn with_text(shell: &str, how: &RunHow, text: &str) -> Command {
+    let mut command = without_text(shell);
+    add_text(&mut command, how, text);
+    command
+}
+
+fn without_text(shell: &str) -> Command {
     let mut command = Command::new(shell);
     if shell.rsplit('/').next() == Some("busybox") {
         command.arg("sh");
     }
+    command
+}
+
+/// Gives a shell a text to run.
+fn add_text(command: &mut Command, how: &RunHow, text: &str) {
     if how.pipefail {
         command.args(["-o", "pipefail"]);
     }
     command.arg("-c").arg(text);
-    command
 }
 
 /// Becomes the shell that runs this text, with these words as `$0`, `$1` and so on.
@@ -185,4 +215,26 @@ pub(super) fn become_shell(
 fn become_command(shell: &str, command: &mut Command) -> Result<Exit> {
     let error = spawn::become_command(command);
     Err(error).with_context(|| format!("cannot start the shell {shell}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_line_names_a_shell_and_its_options() {
+        let named = |line: &str| named_shell(&format!("{line}\necho"));
+        let shell = |program: &str, options: Option<&str>| {
+            Some((program.to_owned(), options.map(str::to_owned)))
+        };
+        assert_eq!(named("#!/bin/bash"), shell("/bin/bash", None));
+        assert_eq!(named("#! /bin/sh -eu "), shell("/bin/sh", Some("-eu")));
+        assert_eq!(named("#!/bin/sh -"), shell("/bin/sh", None));
+        assert_eq!(named("#!/usr/bin/env bash"), shell("bash", None));
+        assert_eq!(named("#!/bin/bash -e -u"), shell("/bin/bash", Some("-e -u")));
+        assert_eq!(named("#!/usr/bin/python3"), None);
+        assert_eq!(named("echo"), None);
+        assert!(are_harmless("-eu"));
+        assert!(["-x", "-e -u", "-", "-s", "+e"].iter().all(|options| !are_harmless(options)));
+    }
 }

@@ -164,6 +164,21 @@ fn a_signal_ends_what_runs_plain() {
     }
 }
 
+#[test]
+fn a_check_that_waits_for_the_background_can_be_ended() {
+    let mark = format!("background-{}", std::process::id());
+    let mut command = contend_run(&["--check"], "{ sleep 1000 & echo begun; }");
+    command.env(MARK, &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("it starts");
+    let starts_with = |program: &str| processes(&mark).iter().any(|line| line.starts_with(program));
+    becomes("only what is in the background runs", || starts_with("sleep") && !starts_with("bash"));
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+    let status = child.wait().expect("it is ours");
+    assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{status:?}");
+    let killed = Command::new("pkill").args(["-x", "-f", "sleep 1000"]).status();
+    assert!(killed.is_ok_and(|status| status.success()), "it was there still");
+}
+
 /// Endless input in standard input; what it does before it ends by itself.
 fn over_endless(command: &mut Command) -> (Vec<u8>, String, i32) {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::sync::atomic::Ordering;
 use std::thread;
 
@@ -56,8 +56,7 @@ pub(super) fn run(
     let trial = judge(group, context, &parts, sink.is_file())?;
     let reader = if trial.is_worth_it {
         let context = Context { rate: trial.rate, ..*context };
-        run_into(group, &context, &parts, sink)?;
-        Reader::Contend
+        run_into(group, &context, &parts, sink)?
     } else {
         context.tally.in_one_piece(group, "parts would not be faster");
         plain(group, context, &parts, sink)?
@@ -92,7 +91,7 @@ fn run_into(
     context: &Context<'_>,
     parts: &Parts<'_>,
     mut sink: Sink<'_>,
-) -> Result<(), GroupError> {
+) -> Result<Reader, GroupError> {
     let is_ordered = match &group.combine {
         Combine::Concatenate | Combine::Adjoin { .. } => true,
         Combine::Through(_) => !group.any_order,
@@ -101,7 +100,7 @@ fn run_into(
     // Over a stream it has to be known before anything is read whether commands fail.
     if !is_ordered && !parts.can_be_read_again() && !accepts_its_commands(group, context)? {
         context.tally.in_one_piece(group, "commands fail whatever they read");
-        return in_one_piece(&group.serial, context, parts.rest(), &mut sink);
+        return in_one_piece(group, context, parts, &mut sink);
     }
     let sorting = sorted::task(group).filter(|_| group.any_order);
     let in_parts = match &group.combine {
@@ -128,13 +127,24 @@ fn run_into(
         },
     };
     match in_parts {
-        None => Ok(()),
+        None => Ok(Reader::Contend),
         Some(mut sink) => {
             note(group, context, parts);
             sink.start_again();
             context.tally.start_again(group);
-            in_one_piece(&group.serial, context, parts.rest(), &mut sink)
+            in_one_piece(group, context, parts, &mut sink)
         }
+    }
+}
+
+/// The standard input of a group's commands if they are to read all of their input themselves.
+fn own_input(group: &Group, parts: &Parts<'_>) -> io::Result<Option<File>> {
+    if !group.opens_files {
+        return parts.only_file().map(File::try_clone).transpose();
+    }
+    match group.serial.first().and_then(|first| first.input.as_ref()) {
+        Some(name) => File::open(name).map(Some),
+        None => Ok(Some(File::from(io::stdin().as_fd().try_clone_to_owned()?))),
     }
 }
 
@@ -148,8 +158,9 @@ fn plain(
     let start = |stdin, stdout| {
         Plain::start(context.launcher, context.tally, &group.serial, Some(stdin), Some(stdout))
     };
-    if let Some(file) = parts.only_file() {
-        start(file.try_clone()?, sink.into_file())?.wait()?;
+    if let Some(stdin) = own_input(group, parts)? {
+        start(stdin, sink.into_file())?.wait()?;
+        parts.was_read_by_commands();
         return Ok(Reader::Commands);
     }
     let (stdin, writer) = wide_pipe()?;
@@ -186,14 +197,40 @@ fn accepts_its_commands(group: &Group, context: &Context<'_>) -> io::Result<bool
     Ok(instance.end()?.well)
 }
 
-/// Feeds commands with all that is left, in order, and passes on what they write.
+/// Runs the commands once over all that is left, and passes on what they write.
 fn in_one_piece(
-    commands: &[Command],
+    group: &Group,
     context: &Context<'_>,
+    parts: &Parts<'_>,
+    output: &mut impl Take,
+) -> Result<Reader, GroupError> {
+    let commands = &group.serial;
+    // Of a file, a sort would take as much memory as there is.
+    let sorts = group.each.iter().any(|command| command.sorts);
+    let own_input = if sorts { None } else { own_input(group, parts)? };
+    let (instance, wanted, reader) = if let Some(stdin) = own_input {
+        let mut instance = Instance::start_reading(context.launcher, commands, stdin)?;
+        let wanted = instance.drain(output)?;
+        parts.was_read_by_commands();
+        (instance, wanted, Reader::Commands)
+    } else {
+        let mut instance = Instance::start_aloud(context.launcher, commands)?;
+        let wanted = feed(&mut instance, parts.rest(), output)?;
+        (instance, wanted, Reader::Contend)
+    };
+    if wanted {
+        context.tally.ended(commands, &instance.end()?);
+    }
+    Ok(reader)
+}
+
+/// Feeds commands with all that is left, in order, and passes on what they write. `false` if nobody
+/// wants that.
+fn feed(
+    instance: &mut Instance<'_>,
     mut rest: Rest<'_>,
     output: &mut impl Take,
-) -> Result<(), GroupError> {
-    let mut instance = Instance::start_aloud(context.launcher, commands)?;
+) -> Result<bool, GroupError> {
     let mut block = vec![0; BLOCK];
     let wanted = loop {
         if let Some(source) = rest.source() {
@@ -214,12 +251,7 @@ fn in_one_piece(
             break instance.drain(output)?;
         }
     };
-    if !wanted {
-        return Ok(());
-    }
-    let ended = instance.end()?;
-    context.tally.ended(commands, &ended);
-    Ok(())
+    Ok(wanted)
 }
 
 /// Outputs one behind the other. The sink if all has to be done again.
@@ -243,7 +275,7 @@ fn in_order<'a>(
         Ending::InOnePiece { seam, passed } => {
             note(group, context, parts);
             let mut last = LastPart { seam, skipped: passed };
-            in_one_piece(&group.serial, context, parts.rest(), &mut last)?;
+            in_one_piece(group, context, parts, &mut last)?;
             last.seam.end()?;
             Ok(None)
         }
@@ -298,8 +330,6 @@ fn through<'a>(
             parts.watch(Some(watched));
             ordered::run(group, context, parts, seam)
         });
-        parts.watch(None);
-        // Whoever holds the seam holds the command's input open: it goes with the match.
         let again = match ending {
             Err(error) => Err(error),
             Ok(Ending::Enough) => Ok(false),
@@ -314,12 +344,14 @@ fn through<'a>(
             Ok(Ending::InOnePiece { seam, passed }) => {
                 note(group, context, parts);
                 let mut last = LastPart { seam, skipped: passed };
-                in_one_piece(&group.serial, context, parts.rest(), &mut last).map(|()| false)
+                in_one_piece(group, context, parts, &mut last).map(|_| false)
             }
         };
+        // Who watches its input holds it open: it must not take this for its end.
         if !matches!(again, Ok(false)) {
             context.launcher.signal(&[pid], contend_sys::Signal::TERM);
         }
+        parts.watch(None);
         let (wanted, sink) = copied.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         (again.and_then(|again| Ok((again, wanted?))), sink)
     });

@@ -245,6 +245,14 @@ impl<'a> Parts<'a> {
         }
     }
 
+    /// Commands read all of it themselves.
+    pub(super) fn was_read_by_commands(&self) {
+        if let Some(intake) = self.counted {
+            intake.start_again();
+            intake.took(self.size().unwrap_or(0));
+        }
+    }
+
     /// Whether there was nothing to take.
     pub(super) fn none_was_taken(&self) -> bool {
         self.lock().next == 0

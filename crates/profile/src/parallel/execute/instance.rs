@@ -22,7 +22,7 @@ use rustix::pipe::{SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, splice};
 use rustix::process::kill_process;
 
 use super::pace::Pace;
-use crate::rewrite::environment::Paths;
+use crate::rewrite::environment::{Paths, in_path};
 
 const SIGPIPE: i32 = Signal::PIPE.as_raw();
 /// How much a pipe of ours holds, where the kernel allows it.
@@ -89,9 +89,9 @@ impl Launcher {
 
     /// A command's program with its arguments and variables.
     fn process(&self, command: &Command) -> Process {
-        let path = self.paths.get(&command.program);
-        let mut process =
-            Process::new(path.map_or(command.program.as_ref(), |path| path.as_os_str()));
+        let name = &command.program;
+        let path = self.paths.get(name).cloned().or_else(|| in_path(name));
+        let mut process = Process::new(path.unwrap_or_else(|| name.into()));
         if command.sorts {
             process.args(&self.sorting);
         }
@@ -121,10 +121,16 @@ impl Launcher {
         self.running().clone()
     }
 
+    /// Nothing can be started after it.
+    pub fn start_nothing(&self) {
+        let _running = self.running(); // nobody is starting anything now
+        self.over.store(true, Ordering::Relaxed);
+    }
+
     /// Ends everything that is running; nothing can be started after it.
     pub fn end_all(&self) {
+        self.start_nothing();
         let running = self.running();
-        self.over.store(true, Ordering::Relaxed);
         for &pid in running.iter() {
             let _ = kill_process(pid, Signal::TERM); // it may have ended
         }
@@ -260,7 +266,7 @@ impl<'a> Instance<'a> {
     pub(super) fn start(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
         // A file, so that nobody has to read it for them to go on.
         let remarks = memfd_create("remarks", MemfdFlags::CLOEXEC)?;
-        Self::start_with(launcher, commands, Some(File::from(remarks)))
+        Self::start_with(launcher, commands, None, Some(File::from(remarks)))
     }
 
     /// The same; what they have to remark goes to standard error.
@@ -268,21 +274,37 @@ impl<'a> Instance<'a> {
     /// # Errors
     /// As [`Self::start`].
     pub(super) fn start_aloud(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
-        Self::start_with(launcher, commands, None)
+        Self::start_with(launcher, commands, None, None)
+    }
+
+    /// The same; the first of them reads this, and is not fed.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub(super) fn start_reading(
+        launcher: &'a Launcher,
+        commands: &[Command],
+        stdin: File,
+    ) -> io::Result<Self> {
+        Self::start_with(launcher, commands, Some(stdin), None)
     }
 
     fn start_with(
         launcher: &'a Launcher,
         commands: &[Command],
+        stdin: Option<File>,
         remarks: Option<File>,
     ) -> io::Result<Self> {
-        let (mut reader, stdin) = wide_pipe()?;
-        let feeding = Pace::of(capacity(&stdin));
+        let (mut reader, stdin) = match stdin {
+            Some(file) => (file, None),
+            None => wide_pipe().map(|(reader, writer)| (reader, Some(writer)))?,
+        };
+        let feeding = Pace::of(stdin.as_ref().map_or(0, capacity));
         // If a command cannot be started, those before it find their input closed.
         let mut instance = Self {
             launcher,
             commands: Vec::new(),
-            stdin: Some(stdin),
+            stdin,
             stdout: None,
             remarks,
             block: Vec::new(),

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use contend_record::run::Command;
-use contend_sys::child::{self, Change, Which};
+use contend_sys::child::{self, Change, ExitStatus, Which};
 use contend_sys::{Pid, Signal};
 
 use super::instance::Launcher;
@@ -17,6 +17,7 @@ pub struct Plain<'a> {
     launcher: &'a Launcher,
     tally: &'a Tally,
     running: Vec<(Pid, &'a Command)>,
+    ended: Vec<ExitStatus>,
 }
 
 impl<'a> Plain<'a> {
@@ -32,7 +33,7 @@ impl<'a> Plain<'a> {
         mut stdin: Option<File>,
         mut stdout: Option<File>,
     ) -> Result<Self, StartError> {
-        let mut plain = Self { launcher, tally, running: Vec::new() };
+        let mut plain = Self { launcher, tally, running: Vec::new(), ended: Vec::new() };
         for (index, command) in commands.iter().enumerate() {
             let failed = |source| StartError { program: command.program.clone(), source };
             let is_last = index + 1 == commands.len();
@@ -67,6 +68,11 @@ impl<'a> Plain<'a> {
         Ok(true)
     }
 
+    /// Whether one of those that have ended died of this signal.
+    pub fn died_of(&self, signal: i32) -> bool {
+        self.ended.contains(&ExitStatus::Signaled(signal))
+    }
+
     /// Waits until all of them have ended.
     ///
     /// # Errors
@@ -84,6 +90,7 @@ impl<'a> Plain<'a> {
         let reaped = self.launcher.wait(pid)?;
         self.tally.used(command.stage, reaped.usage.cpu());
         self.tally.status(command, reaped.status);
+        self.ended.push(reaped.status);
         Ok(())
     }
 }

@@ -1,0 +1,173 @@
+//! What a shell makes of programs, files and statuses, and `contend run` too.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{Input, Place, bash, code, contend_run, folder, none, words};
+use crate::support::{contend, has, skip, text};
+
+/// Over parts whatever they take.
+const FORCED: &[&str] = &["-j", "2", "--part-size", "50k"];
+
+/// A file that may be executed.
+fn program(folder: &Path, name: &str, content: &[u8]) {
+    let path = folder.join(name);
+    fs::write(&path, content).expect("room");
+    fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
+}
+
+/// What differs when these scripts are run with bash and with contend in the place of `RUN`.
+fn differences(
+    folder: &Path,
+    scripts: &[&str],
+    options: &[&str],
+    bash_options: &str,
+) -> Vec<String> {
+    let done = |script: &str, run: &str| {
+        let place = Place { folder, input: Input::Nothing, locale: "C" };
+        place.run(bash(&script.replace("RUN", run)))
+    };
+    let own = format!("{} run {}", contend(), options.join(" "));
+    let difference = |script: &&str| {
+        let (expected, found) =
+            (done(script, &format!("bash {bash_options} -c")), done(script, &own));
+        let differ = (&expected.stdout, expected.status) != (&found.stdout, found.status);
+        differ.then(|| format!("{script}\n  bash:    {expected:?}\n  contend: {found:?}"))
+    };
+    scripts.iter().filter_map(difference).collect()
+}
+
+#[test]
+fn programs_of_every_kind() {
+    if !has("bash") {
+        return skip("programs_of_every_kind", "there is no bash");
+    }
+    let folder = folder(&words(300_000));
+    let path = folder.path();
+    program(path, "bare", b"echo bare ${BASH_VERSION-no} $#\ncat\n");
+    program(path, "empty", b"");
+    program(path, "lost", b"#!/no/such/program\n");
+    program(path, "broken", b"\x7fELF is all there is");
+    program(path, "slow", b"#!/bin/sh\nsed s/a/b/\nsleep 0.2\necho late\n");
+    program(path, "late", b"#!/bin/sh\nsed s/a/b/\nsleep 0.05\n");
+    fs::write(path.join("text"), "echo no program\n").expect("room");
+    fs::create_dir(path.join("bin")).expect("room");
+    program(&path.join("bin"), "cat", b"#!/bin/sh\necho foreign\nexec /bin/cat \"$@\"\n");
+    let scripts = [
+        "RUN ./bare; echo $?",
+        "RUN './bare <in | wc -c'; echo $?",
+        "RUN 'cat in | ./bare a | sort | tail -n 1'; echo $?",
+        "RUN ./empty; echo $?",
+        "RUN './empty | wc -l'; echo $?",
+        "RUN ./lost; echo $?",
+        "RUN './lost <in | wc -l'; echo $?",
+        "RUN ./broken; echo $?",
+        "RUN 'sort in | ./broken'; echo $?",
+        "RUN ./text; echo $?",
+        "RUN ./missing; echo $?",
+        "RUN 'sort in | ./missing'; echo $?",
+        "RUN './slow <in | tr b c | sort'; echo $?",
+        "PATH=bin:$PATH RUN 'cat in | wc -l'; echo $?",
+        "PATH=bin:$PATH RUN 'cat in | sort | tail -n 1'; echo $?",
+        "PATH=bin:$PATH RUN 'cat in'; echo $?",
+    ];
+    for options in [&[][..], FORCED] {
+        none(&differences(path, &scripts, options, ""));
+    }
+    let mapped = [FORCED, &["--map", "./late"]].concat();
+    none(&differences(path, &["RUN './late <in | uniq -c'; echo $?"], &mapped, ""));
+}
+
+#[test]
+fn files_of_every_kind() {
+    if !has("bash") {
+        return skip("files_of_every_kind", "there is no bash");
+    }
+    let folder = folder(&words(300_000));
+    let path = folder.path();
+    let holes = File::create(path.join("holes")).expect("room");
+    holes.write_all_at(&words(400_000), 0).expect("room");
+    holes.write_all_at(b"foo\n", 2 << 20).expect("room");
+    let mut nul = words(1_000_000);
+    nul.push(0);
+    nul.extend(words(100_000));
+    fs::write(path.join("nul"), nul).expect("room");
+    let scripts = [
+        "mkfifo f; cat in >f & RUN 'sort f | uniq -c'; echo $?; wait; rm f",
+        "mkfifo f; cat in >f & RUN 'cat f | grep foo'; echo $?; wait; rm f",
+        "mkfifo f; cat in >f & RUN 'tr a b <f | wc -l'; echo $?; wait; rm f",
+        "mkfifo f; wc -c <f >o & RUN 'sort in >f'; echo $?; wait; cat o; rm f o",
+        "RUN 'grep foo holes'; echo $?",
+        "RUN 'grep -c foo <holes'; echo $?",
+        "RUN 'cat holes | sort | tail -n 1'; echo $?",
+        "RUN 'cat in holes | tr a b | wc'; echo $?",
+        "RUN 'grep foo nul'; echo $?",
+        "RUN 'grep foo <nul | wc'; echo $?",
+        "RUN 'grep foo nul | tail -n 1'; echo $?",
+        "RUN 'grep foo . | wc -l'; echo $?",
+        "RUN 'cat . | wc -l'; echo $?",
+        "{ RUN 'head -n 20000 | sort | tail -n 1'; wc -c; } <in",
+        "{ RUN 'head -n 10'; RUN 'tail -n 3 | tr a b'; } <in",
+    ];
+    for options in [&[][..], FORCED] {
+        none(&differences(path, &scripts, options, ""));
+    }
+}
+
+#[test]
+fn every_status_matters_with_pipefail() {
+    if !has("bash") {
+        return skip("every_status_matters_with_pipefail", "there is no bash");
+    }
+    let folder = folder(&words(4_000_000));
+    let scripts = [
+        "RUN 'cat in | head -n 1'; echo $?",
+        "RUN 'cat in | grep -m 1 foo'; echo $?",
+        "RUN 'cat in | sed q'; echo $?",
+        "RUN 'sed s/a/b/ in | head -n 1 | cat'; echo $?",
+        "RUN 'cat in | tr a b | sort | head -n 3'; echo $?",
+        "RUN 'sort in | uniq -c | sed 3q'; echo $?",
+        "RUN 'grep nowhere in | sort'; echo $?",
+        "RUN 'cat in missing | sort | uniq'; echo $?",
+        "RUN 'tr a b <in | sort | uniq | wc -l'; echo $?",
+        "RUN '! grep nowhere in | wc -l'; echo $?",
+        "RUN 'grep foo in | sh -c \"exit 3\" | wc -l'; echo $?",
+    ];
+    let forced = [&["--pipefail"], FORCED].concat();
+    for options in [&["--pipefail"][..], &forced] {
+        none(&differences(folder.path(), &scripts, options, "-o pipefail"));
+    }
+}
+
+#[test]
+fn the_first_line_of_a_script_holds() {
+    if !has("bash") {
+        return skip("the_first_line_of_a_script_holds", "there is no bash");
+    }
+    let folder = folder(&words(200_000));
+    let body = "grep -c nowhere in\nsort in | tail -n 1\necho ${UNSET-}end $0 $1\n";
+    for line in [
+        "#!/bin/bash",
+        "#!/bin/bash -e",
+        "#! /bin/bash -eu",
+        "#!/bin/bash -u",
+        "#!/bin/sh -",
+        "#!/bin/sh --",
+        "#!/usr/bin/env bash",
+        "#!/bin/bash -x",
+        "#!/bin/bash -e -u",
+        "#!/bin/bash --posix",
+        "echo none",
+    ] {
+        program(folder.path(), "script", format!("{line}\n{body}").as_bytes());
+        let run = |command: &mut Command| {
+            let command = command.current_dir(folder.path()).stdin(Stdio::null());
+            let output = command.arg("./script").arg("word").output().expect("it starts");
+            (text(&output.stdout), code(output.status))
+        };
+        let expected = run(Command::new("bash").args(["-c", "\"$0\" \"$@\""]));
+        assert_eq!(run(&mut contend_run(FORCED, "-f")), expected, "{line}");
+    }
+}
