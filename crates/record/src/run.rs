@@ -105,9 +105,9 @@ pub enum StatusRule {
 pub struct Group {
     /// The stages as they are, for running all of the input through them.
     pub serial: Vec<Command>,
-    /// The first of these opens the files of the plan's source itself.
+    /// The first of these, opening the files of the plan's source itself, if it named them.
     #[serde(default)]
-    pub opens_files: bool,
+    pub opening: Option<Command>,
     /// Where the input may be cut.
     pub cut: Cut,
     /// What a part must be like, so that its output is what the whole's would be.

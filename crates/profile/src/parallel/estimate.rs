@@ -1,80 +1,11 @@
-//! Whether working on parts is worth what starting it costs.
-//!
-//! The rates are those of common commands on text, in nanoseconds of CPU time a byte, measured on
-//! a server's CPU. They only decide about inputs so small that being wrong costs little: large ones
-//! are judged by what a sample of them takes.
+//! Whether working on parts is worth what it costs.
 
-use contend_record::run::{Command, Decision, Plan, Step};
+use contend_record::run::{Combine, Command, Decision, Group, Plan, Step};
 
-/// A command of which nothing is known, in nanoseconds a byte.
-const UNKNOWN: f64 = 5.0;
+use super::rates::{START, USUAL_LINE, known_rate, rate, start_of};
 
-/// Rates of commands: of those with options that change much, the most usual form.
-const RATES: &[(&str, f64)] = &[
-    ("awk", 2.0),
-    ("busybox", 10.0),
-    ("cat", 0.25),
-    ("col", 65.0),
-    ("comm", 20.0),
-    ("cut", 1.2),
-    ("egrep", 0.8),
-    ("expand", 2.0),
-    ("fgrep", 0.5),
-    ("fold", 2.2),
-    ("gawk", 2.8),
-    ("grep", 0.5),
-    ("head", 0.1),
-    ("iconv", 2.0),
-    ("join", 20.0),
-    ("jq", 20.0),
-    ("mawk", 2.0),
-    ("nawk", 5.0),
-    ("original-awk", 5.0),
-    ("rev", 38.0),
-    ("sed", 2.3),
-    ("sort", 12.0),
-    ("tail", 0.1),
-    ("tr", 2.0),
-    ("unexpand", 2.0),
-    ("uniq", 2.0),
-    ("wc", 1.0),
-    ("xargs", 10_000.0),
-];
-
-/// What a sort needs for a byte and for a line among a million, in nanoseconds.
-const SORT_BYTE: f64 = 2.0;
-const SORT_LINE: f64 = 600.0;
-/// Starting one command and waiting for its end, in seconds.
-const START: f64 = 0.0015;
-/// Commands that do much before they read anything, and what that takes, in seconds.
-const SLOW_STARTS: &[(&str, f64)] = &[("jq", 0.02)];
 /// What planning and threads cost, in seconds.
 const OVERHEAD: f64 = 0.004;
-
-/// A program's name, without its folder.
-fn name_of(program: &str) -> &str {
-    program.rsplit('/').next().unwrap_or(program)
-}
-
-/// Whether it is the program that sorts lines.
-pub(super) fn is_sort(program: &str) -> bool {
-    name_of(program) == "sort"
-}
-
-/// The rate of a command in nanoseconds a byte, with what its arguments tell.
-pub(super) fn rate(program: &str, arguments: &[String]) -> f64 {
-    rate_of(program, arguments).unwrap_or(UNKNOWN)
-}
-
-/// The same; `None` if nothing is known of the command.
-pub(super) fn rate_of(program: &str, arguments: &[String]) -> Option<f64> {
-    let name = name_of(program);
-    let (_, rate) = RATES.iter().find(|(known, _)| *known == name)?;
-    // A group that is matched again cannot be looked for by an automaton.
-    let refers_back = |argument: &String| ["\\1", "\\2"].iter().any(|it| argument.contains(it));
-    let is_slow = name.ends_with("grep") && arguments.iter().any(refers_back);
-    Some(if is_slow { 500.0 } else { *rate })
-}
 
 /// What is decided if no stage can work on parts.
 pub(super) fn nothing_is_parallel() -> Decision {
@@ -86,17 +17,6 @@ pub(super) fn nothing_is_parallel() -> Decision {
 pub(super) fn ends_early() -> Decision {
     let why = "a stage has enough after a few lines, which ends those before it".to_owned();
     Decision { why, ..Decision::default() }
-}
-
-/// The rate of a sort for lines of so many bytes: it is lines that it compares.
-pub(super) fn rate_of_sort(line: f64) -> f64 {
-    SORT_BYTE + SORT_LINE / line.max(1.0)
-}
-
-/// What starting a command takes, in seconds.
-pub(super) fn start_of(program: &str) -> f64 {
-    let name = name_of(program);
-    SLOW_STARTS.iter().find(|(known, _)| *known == name).map_or(START, |(_, start)| *start)
 }
 
 /// Decides for an input of this size, if it is known.
@@ -194,24 +114,67 @@ impl Handling {
 }
 
 /// Whether these commands are faster over parts, with what that brings with it, than in a
-/// pipeline, whose stages work at the same time, too.
-pub(super) fn is_faster(flows: &[Flow], parts: Handling, jobs: usize, sorts_here: bool) -> bool {
+/// pipeline, whose stages work at the same time, too. `beside` is the CPU time of every command that
+/// works in other steps, in nanoseconds for a byte of what these read.
+pub(super) fn is_faster(
+    flows: &[Flow],
+    beside: &[f64],
+    parts: Handling,
+    jobs: usize,
+    sorts_here: bool,
+) -> bool {
+    let others: f64 = beside.iter().sum();
+    let slowest_other = beside.iter().copied().fold(0.0, f64::max);
     let cpu = |flow: &Flow| flow.rate * flow.volume;
     let jobs = jobs as f64;
     let writing = if parts.to_file { TO_FILE * parts.output } else { 0.0 };
     let all: f64 = flows.iter().map(cpu).sum::<f64>() + writing;
     let last = flows.last().map_or(0.0, |last| cpu(last) + writing);
     let slowest = flows.iter().map(cpu).fold(last, f64::max);
-    let plain = slowest.max(all / jobs);
+    let plain = slowest.max(slowest_other).max((all + others) / jobs);
     let here = |flow: &Flow| if flow.sorts && sorts_here { SORTING_HERE } else { 1.0 };
     let work: f64 = flows.iter().map(|flow| cpu(flow) * here(flow)).sum();
-    let parts = UNEVEN * (work + parts.cpu()) / jobs;
-    parts < MARGIN * plain
+    let parts = UNEVEN * (work + parts.cpu() + others) / jobs;
+    parts.max(slowest_other) < MARGIN * plain
+}
+
+/// Whether a step behind others may be faster over parts, by what is usual for the commands that
+/// are known.
+pub(super) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usize) -> bool {
+    let usual = |command: &Command| known_rate(&command.program, &command.arguments, USUAL_LINE);
+    let flow = |command: &Command| {
+        let sorts = super::rates::is_sort(&command.program);
+        Some(Flow { rate: usual(command)?, volume: 1.0, sorts })
+    };
+    let before: Option<Vec<f64>> = steps[..at].iter().flat_map(commands).map(usual).collect();
+    let flows: Option<Vec<Flow>> = group.serial.iter().map(flow).collect();
+    let (Some(before), Some(flows)) = (before, flows) else { return true };
+    let handling = Handling { is_stream: true, output: 0.0, to_file: false, starts: 0.0 };
+    is_faster(&flows, &before, handling, jobs, sorts_here(group))
+}
+
+/// The commands of a step as they are.
+pub(super) fn commands(step: &Step) -> &[Command] {
+    match step {
+        Step::Serial(commands) => commands,
+        Step::Parallel(group) => &group.serial,
+    }
+}
+
+/// Whether a sort at the end of a group may be done here.
+pub(super) fn sorts_here(group: &Group) -> bool {
+    let by_bytes = match &group.combine {
+        Combine::Merge(merge) => merge.lines.is_some(),
+        Combine::Counts { .. } => true,
+        _ => false,
+    };
+    by_bytes && group.any_order
 }
 
 /// What is to be expected of these commands over so many bytes.
 pub fn expect(commands: &[Command], bytes: u64, jobs: usize) -> Expectation {
-    let rates = commands.iter().map(|command| rate(&command.program, &command.arguments));
+    let rates =
+        commands.iter().map(|command| rate(&command.program, &command.arguments, USUAL_LINE));
     let starts = commands.iter().map(|command| start_of(&command.program)).sum();
     of_rates(rates.sum(), starts, bytes, jobs)
 }
@@ -255,7 +218,7 @@ mod tests {
         };
         let group = Group {
             serial: vec![command.clone()],
-            opens_files: false,
+            opening: None,
             cut: Cut::between(Records::Lines),
             guard: Guard::NONE,
             each: vec![command],
@@ -272,21 +235,29 @@ mod tests {
         let flow = |rate, volume| Flow { rate, volume, sorts: false };
         let little = Handling { is_stream: false, output: 0.01, to_file: false, starts: 0.0 };
         let same = Handling { output: 1.0, ..little };
-        assert!(is_faster(&[flow(20.0, 1.0)], same, 2, false));
-        assert!(is_faster(&[flow(20.0, 1.0), flow(1.0, 1.0)], same, 2, false));
-        assert!(!is_faster(&[flow(20.0, 1.0), flow(20.0, 1.0)], same, 2, false));
-        assert!(is_faster(&[flow(20.0, 1.0), flow(20.0, 1.0)], same, 8, false));
-        assert!(is_faster(&[flow(12.0, 1.0), flow(0.5, 0.01)], little, 2, false));
-        assert!(!is_faster(&[flow(0.2, 1.0), flow(20.0, 0.01)], little, 2, false), "too cheap");
-        assert!(is_faster(&[flow(0.7, 1.0)], little, 2, false));
+        assert!(is_faster(&[flow(20.0, 1.0)], &[], same, 2, false));
+        assert!(is_faster(&[flow(20.0, 1.0), flow(1.0, 1.0)], &[], same, 2, false));
+        assert!(!is_faster(&[flow(20.0, 1.0), flow(20.0, 1.0)], &[], same, 2, false));
+        assert!(is_faster(&[flow(20.0, 1.0), flow(20.0, 1.0)], &[], same, 8, false));
+        assert!(is_faster(&[flow(12.0, 1.0), flow(0.5, 0.01)], &[], little, 2, false));
+        assert!(
+            !is_faster(&[flow(0.2, 1.0), flow(20.0, 0.01)], &[], little, 2, false),
+            "too cheap"
+        );
+        assert!(is_faster(&[flow(0.7, 1.0)], &[], little, 2, false));
         let stream = Handling { is_stream: true, ..little };
-        assert!(!is_faster(&[flow(0.7, 1.0)], stream, 2, false));
+        assert!(!is_faster(&[flow(0.7, 1.0)], &[], stream, 2, false));
         let small = Handling { starts: 0.4, ..little };
-        assert!(!is_faster(&[flow(0.7, 1.0)], small, 2, false));
-        assert!(!is_faster(&[flow(0.7, 1.0)], same, 2, false), "much comes out");
-        assert!(is_faster(&[flow(0.7, 1.0)], Handling { to_file: true, ..same }, 2, false));
+        assert!(!is_faster(&[flow(0.7, 1.0)], &[], small, 2, false));
+        assert!(!is_faster(&[flow(0.7, 1.0)], &[], same, 2, false), "much comes out");
+        assert!(is_faster(&[flow(0.7, 1.0)], &[], Handling { to_file: true, ..same }, 2, false));
+        let fast = &[flow(12.0, 1.0)];
+        assert!(is_faster(fast, &[1.0, 2.0], little, 2, false));
+        assert!(!is_faster(fast, &[12.0], little, 2, false), "both CPUs work already");
+        assert!(!is_faster(fast, &[20.0, 1.0], little, 8, false), "it waits for others");
+        assert!(is_faster(fast, &[10.0], little, 8, false));
         let sort = Flow { sorts: true, ..flow(12.0, 1.0) };
-        assert!(is_faster(&[flow(12.0, 1.0), sort], same, 2, true), "it is sorted here");
+        assert!(is_faster(&[flow(12.0, 1.0), sort], &[], same, 2, true), "it is sorted here");
     }
 
     #[test]

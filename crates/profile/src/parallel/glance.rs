@@ -6,8 +6,9 @@ use std::path::Path;
 use contend_record::run::Decision;
 
 use super::classes;
-use super::estimate::{self, rate_of};
+use super::estimate;
 use super::planner::Annotation;
+use super::rates::{USUAL_LINE, known_rate};
 use crate::commands::{Simple, Word, head, purity};
 
 /// Programs that make much out of little, or out of nothing.
@@ -50,7 +51,7 @@ pub fn glance(
             bytes += named.filter_map(size).sum::<u64>();
         }
         let arguments: Vec<String> = stage.arguments.iter().map(|word| word.text.clone()).collect();
-        rates.push(rate_of(&stage.program.text, &arguments)?);
+        rates.push(known_rate(&stage.program.text, &arguments, USUAL_LINE)?);
     }
     let expected = estimate::at_best(&rates, bytes);
     (!expected.is_worth_it()).then(|| expected.decision(bytes))

@@ -63,10 +63,9 @@ pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
 
 /// Where all of the input goes through the stages as they are, the first one opens its files.
 fn name_files(group: &mut Group, stage: &Simple) {
-    if let Some(first) = group.serial.first_mut().filter(|first| first.stage == 0) {
+    if let Some(first) = group.serial.first().filter(|first| first.stage == 0) {
         let named = command(0, stage, &stage.arguments, None);
-        *first = Command { status: first.status, ..named };
-        group.opens_files = true;
+        group.opening = Some(Command { status: first.status, ..named });
     }
 }
 

@@ -137,15 +137,19 @@ fn run_into(
     }
 }
 
-/// The standard input of a group's commands if they are to read all of their input themselves.
-fn own_input(group: &Group, parts: &Parts<'_>) -> io::Result<Option<File>> {
-    if !group.opens_files {
-        return parts.only_file().map(File::try_clone).transpose();
-    }
-    match group.serial.first().and_then(|first| first.input.as_ref()) {
-        Some(name) => File::open(name).map(Some),
-        None => Ok(Some(File::from(io::stdin().as_fd().try_clone_to_owned()?))),
-    }
+/// A group's commands with what the first one's standard input is, if they are to read all of
+/// their input themselves.
+fn reading(group: &Group, parts: &Parts<'_>) -> io::Result<Option<(Vec<Command>, File)>> {
+    let Some(first) = &group.opening else {
+        let file = parts.only_file().map(File::try_clone).transpose()?;
+        return Ok(file.map(|file| (group.serial.clone(), file)));
+    };
+    let stdin = match &first.input {
+        Some(name) => File::open(name)?,
+        None => File::from(io::stdin().as_fd().try_clone_to_owned()?),
+    };
+    let rest = group.serial.iter().skip(1);
+    Ok(Some((std::iter::once(first).chain(rest).cloned().collect(), stdin)))
 }
 
 /// Runs the stages as they are, with as little between as can be.
@@ -155,16 +159,15 @@ fn plain(
     parts: &Parts<'_>,
     sink: Sink<'_>,
 ) -> Result<Reader, GroupError> {
-    let start = |stdin, stdout| {
-        Plain::start(context.launcher, context.tally, &group.serial, Some(stdin), Some(stdout))
-    };
-    if let Some(stdin) = own_input(group, parts)? {
-        start(stdin, sink.into_file())?.wait()?;
+    let (launcher, tally) = (context.launcher, context.tally);
+    if let Some((commands, stdin)) = reading(group, parts)? {
+        Plain::start(launcher, tally, &commands, Some(stdin), Some(sink.into_file()))?.wait()?;
         parts.was_read_by_commands();
         return Ok(Reader::Commands);
     }
     let (stdin, writer) = wide_pipe()?;
-    let commands = start(stdin, sink.into_file())?;
+    let commands =
+        Plain::start(launcher, tally, &group.serial, Some(stdin), Some(sink.into_file()))?;
     parts.rest().pour_into(writer)?;
     commands.wait()?;
     Ok(Reader::Contend)
@@ -207,9 +210,9 @@ fn in_one_piece(
     let commands = &group.serial;
     // Of a file, a sort would take as much memory as there is.
     let sorts = group.each.iter().any(|command| command.sorts);
-    let own_input = if sorts { None } else { own_input(group, parts)? };
-    let (instance, wanted, reader) = if let Some(stdin) = own_input {
-        let mut instance = Instance::start_reading(context.launcher, commands, stdin)?;
+    let reading = if sorts { None } else { reading(group, parts)? };
+    let (instance, wanted, reader) = if let Some((commands, stdin)) = reading {
+        let mut instance = Instance::start_reading(context.launcher, &commands, stdin)?;
         let wanted = instance.drain(output)?;
         parts.was_read_by_commands();
         (instance, wanted, Reader::Commands)

@@ -10,6 +10,8 @@ use std::thread;
 use contend_record::run::{Command, Group, Plan, Source, Step};
 use rustix::fs::FileType;
 
+use crate::parallel::estimate;
+
 use super::group::{self, Reader};
 use super::input::{Input, Slice};
 use super::instance::{Launcher, wide_pipe};
@@ -52,23 +54,23 @@ enum Feed {
 
 impl Executor for Local<'_> {
     fn execute(&self, plan: &Plan) -> Result<(), ExecuteError> {
-        let first = plan.steps.iter().position(|step| matches!(step, Step::Parallel(_)));
+        let steps = self.steps(plan);
+        let first = steps.iter().position(|step| matches!(step, Step::Parallel(_)));
         thread::scope(|scope| {
             let mut from = Feed::Source(plan.source.clone());
             let mut running = Vec::new();
-            for (index, step) in plan.steps.iter().enumerate() {
-                let is_last = index + 1 == plan.steps.len();
+            for (index, step) in steps.iter().enumerate() {
+                let is_last = index + 1 == steps.len();
                 let pipe = if is_last { None } else { Some(wide_pipe()?) };
                 let (next, output) = pipe.unzip();
+                let place = Place { steps: &steps, at: index, is_first: first == Some(index) };
                 let from = std::mem::replace(
                     &mut from,
                     next.map_or(Feed::Source(Source::Own), Feed::Step),
                 );
                 running.push(scope.spawn(move || match step {
                     Step::Serial(commands) => self.serial(commands, from, output),
-                    Step::Parallel(group) => {
-                        self.parallel(group, first == Some(index), from, output)
-                    }
+                    Step::Parallel(group) => self.parallel(group, place, from, output),
                 }));
             }
             let ends = running
@@ -80,7 +82,44 @@ impl Executor for Local<'_> {
     }
 }
 
+/// Where in a plan a step is.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    steps: &'a [Step],
+    at: usize,
+    /// It is the first group.
+    is_first: bool,
+}
+
 impl Local<'_> {
+    /// The steps of a plan; those behind others that cannot be faster over parts run as they are.
+    fn steps(&self, plan: &Plan) -> Vec<Step> {
+        let mut steps: Vec<Step> = Vec::new();
+        for (index, step) in plan.steps.iter().enumerate() {
+            let step = match step {
+                Step::Parallel(group)
+                    if index > 0
+                        && self.settings.part_bytes.is_none()
+                        && !estimate::may_be_faster(
+                            group,
+                            &plan.steps,
+                            index,
+                            self.settings.jobs,
+                        ) =>
+                {
+                    self.tally.in_one_piece(group, "parts would not be faster");
+                    Step::Serial(group.serial.clone())
+                }
+                step => step.clone(),
+            };
+            match (steps.last_mut(), step) {
+                (Some(Step::Serial(commands)), Step::Serial(more)) => commands.extend(more),
+                (_, step) => steps.push(step),
+            }
+        }
+        steps
+    }
+
     /// Runs commands as they are.
     fn serial(
         &self,
@@ -118,7 +157,7 @@ impl Local<'_> {
     fn parallel(
         &self,
         group: &Group,
-        is_first: bool,
+        place: Place<'_>,
         from: Feed,
         output: Option<File>,
     ) -> Result<(), ExecuteError> {
@@ -140,12 +179,14 @@ impl Local<'_> {
         let context = Context {
             launcher: self.launcher,
             tally: self.tally,
-            is_first,
+            is_first: place.is_first,
             is_last,
             jobs: self.settings.jobs,
             memory: self.settings.memory,
             part_bytes: self.settings.part_bytes,
             folder: &self.settings.folder,
+            steps: place.steps,
+            at: place.at,
             rate: None,
         };
         let reader = group::run(group, &context, input, output)?;

@@ -25,7 +25,7 @@ mod tally;
 use std::io;
 use std::path::Path;
 
-use contend_record::run::Plan;
+use contend_record::run::{Plan, Step};
 
 pub use instance::Launcher;
 pub use local::{Local, Settings};
@@ -114,6 +114,9 @@ struct Context<'a> {
     part_bytes: Option<usize>,
     /// Where sorting keeps what does not fit into memory.
     folder: &'a Path,
+    /// The steps of the plan, and which of them the group is.
+    steps: &'a [Step],
+    at: usize,
     /// CPU time that the group's commands need, as far as that is known, in nanoseconds a byte.
     rate: Option<f64>,
 }

@@ -10,6 +10,7 @@ use super::input::Parts;
 use super::instance::{Instance, Left};
 use super::size::Sizes;
 use crate::parallel::estimate::{self, Flow, Handling};
+use crate::parallel::rates::{self, USUAL_LINE};
 
 /// The largest sample in bytes: commands need more time for it than for starting.
 const SAMPLE: usize = 1 << 20;
@@ -50,15 +51,17 @@ pub(super) fn judge(
     parts: &Parts<'_>,
     to_file: bool,
 ) -> io::Result<Trial> {
-    let sorts = group.serial.iter().position(|command| estimate::is_sort(&command.program));
+    let sorts = group.serial.iter().position(|command| rates::is_sort(&command.program));
     let (first, last) = group.serial.split_at(sorts.unwrap_or(group.serial.len()));
-    let mut flows: Vec<Flow> = first.iter().map(|command| usual(command, 1.0)).collect();
+    let mut flows: Vec<Flow> =
+        first.iter().map(|command| usual(command, 1.0, USUAL_LINE)).collect();
     let mut output = Output { bytes: 0, lines: 0 };
     let mut volume = 1.0;
     let cpu = flows.iter().map(|flow| flow.rate).sum::<f64>() * 1e-9;
     let is_short = parts.size().is_some_and(|bytes| cpu * (bytes as f64) < SHORT);
     // One command at whose side no other works, and which is slow enough, gains for sure.
-    let is_sure = parts.can_be_read_again() && group.serial.len() == 1 && cpu > SLOW;
+    let is_alone = group.serial.len() == 1 && context.steps.len() == 1;
+    let is_sure = parts.can_be_read_again() && is_alone && cpu > SLOW;
     let is_tried = !first.is_empty() && !is_short && !is_sure;
     if is_tried {
         let sample = parts.sample(sample_size(parts.size(), cpu))?;
@@ -71,29 +74,39 @@ pub(super) fn judge(
     } else if sorts.is_some() {
         output.add(&parts.sample(LEAST)?);
     }
-    flows.extend(last.iter().map(|command| {
-        if estimate::is_sort(&command.program) {
-            Flow { rate: estimate::rate_of_sort(output.line()), volume, sorts: true }
-        } else {
-            usual(command, volume)
-        }
-    }));
+    let line = if output.lines == 0 { USUAL_LINE } else { output.line() };
+    flows.extend(last.iter().map(|command| usual(command, volume, line)));
     let rate = flows.iter().filter(|flow| !flow.sorts).map(|flow| flow.rate * flow.volume).sum();
     let starts = starts(group, first, &Context { rate: Some(rate), ..*context }, parts);
     let is_stream = !parts.can_be_read_again();
     let to_file = to_file && is_tried; // else it is not known how much comes out
     let handling = Handling { is_stream, output: volume, to_file, starts };
-    // The stages before it work at the same time.
-    let jobs = if context.is_first { context.jobs } else { context.jobs.saturating_sub(1).max(1) };
-    let sorts_here = super::sorted::task(group).is_some() && group.any_order;
-    let is_worth_it = is_sure || estimate::is_faster(&flows, handling, jobs, sorts_here);
+    let beside = beside(context, volume, line);
+    let sorts_here = estimate::sorts_here(group);
+    let is_worth_it =
+        is_sure || estimate::is_faster(&flows, &beside, handling, context.jobs, sorts_here);
     Ok(Trial { is_worth_it, rate: Some(rate) })
 }
 
-/// What is usual for a command to which so much of the input comes.
-fn usual(command: &Command, volume: f64) -> Flow {
-    let rate = estimate::rate(&command.program, &command.arguments);
-    Flow { rate, volume, sorts: false }
+/// What is usual for a command to which so much of the input comes, in lines of so many bytes.
+fn usual(command: &Command, volume: f64, line: f64) -> Flow {
+    let rate = rates::rate(&command.program, &command.arguments, line);
+    Flow { rate, volume, sorts: rates::is_sort(&command.program) }
+}
+
+/// The CPU time of the commands of other steps, in nanoseconds for a byte of the group's input, of
+/// which this comes out.
+fn beside(context: &Context<'_>, volume: f64, line: f64) -> Vec<f64> {
+    let (before, rest) = context.steps.split_at(context.at);
+    // Of what comes before, what is not known is taken for nothing.
+    let before = before
+        .iter()
+        .flat_map(estimate::commands)
+        .filter_map(|command| rates::known_rate(&command.program, &command.arguments, USUAL_LINE));
+    let after = rest.iter().skip(1).flat_map(estimate::commands);
+    let after =
+        after.map(|command| volume * rates::rate(&command.program, &command.arguments, line));
+    before.chain(after).collect()
 }
 
 /// The size of the sample in bytes, of so much, for commands that need about so much CPU time for
@@ -113,7 +126,7 @@ fn starts(group: &Group, commands: &[Command], context: &Context<'_>, parts: &Pa
     if !matches!(group.combine, Combine::Concatenate | Combine::Adjoin { .. }) {
         return 0.0; // each worker starts them once
     }
-    let start: f64 = commands.iter().map(|command| estimate::start_of(&command.program)).sum();
+    let start: f64 = commands.iter().map(|command| rates::start_of(&command.program)).sum();
     OF_START * start * 1e9 / Sizes::new(context, parts).first() as f64
 }
 
@@ -147,7 +160,7 @@ fn tried(
         return Ok(None);
     }
     let Some(cpus) = cpu_times(commands, sample, context, output)? else { return Ok(None) };
-    let usual = commands.iter().map(|command| OF_START * estimate::start_of(&command.program));
+    let usual = commands.iter().map(|command| OF_START * rates::start_of(&command.program));
     let mut starts: Vec<f64> = usual.collect();
     // Beside what takes so little it matters what starting takes here.
     if cpus.iter().zip(&starts).any(|(&cpu, start)| cpu < FEW_STARTS * start) {

@@ -163,7 +163,7 @@ impl Open {
     fn new(class: &PerRecord) -> Self {
         let group = Group {
             serial: Vec::new(),
-            opens_files: false,
+            opening: None,
             cut: class.cut.clone(),
             guard: class.guard.clone(),
             each: Vec::new(),
