@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use crate::signal::{Arrived, Mask, SignalFd, stop_by};
+use crate::signal::{Arrived, Mask, SignalFd, is_pending, stop_by};
 use rustix::process::Signal;
 
 /// Those that ask contend to end.
@@ -41,7 +41,9 @@ impl Signals {
     /// Takes the next signal that has arrived, if any.
     pub fn next(&self) -> Option<Arrived> {
         let arrived = self.fd.next()?;
-        if is_ending(arrived) && self.interrupted.get().is_none() {
+        // What a process asks for holds even where a signal from the keyboard is forgiven.
+        let counts = |before: Arrived| before.is_from_keyboard() && arrived.from_process;
+        if is_ending(arrived) && self.interrupted.get().is_none_or(counts) {
             self.interrupted.set(Some(arrived));
         }
         Some(arrived)
@@ -94,6 +96,11 @@ impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Whether a signal waits to be heard that asks this process to end.
+pub fn is_asked_to_end() -> bool {
+    ENDING.iter().any(|&signal| is_pending(signal.as_raw()))
 }
 
 fn is_ending(arrived: Arrived) -> bool {

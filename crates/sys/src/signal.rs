@@ -51,6 +51,15 @@ impl Mask {
     }
 }
 
+/// Whether this signal has come and is blocked, for this thread or for the process.
+pub(crate) fn is_pending(signal: i32) -> bool {
+    let mut pending = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: the pointer is that of a set, which is filled.
+    let filled = unsafe { libc::sigpending(pending.as_mut_ptr()) } == 0;
+    // SAFETY: all zeros is a valid set, too.
+    filled && unsafe { libc::sigismember(pending.as_ptr(), signal) } == 1
+}
+
 impl SignalFd {
     /// Blocks these signals for the calling thread and its later threads, but not those
     /// that this process was told to ignore (as `nohup` and shells in the background do):

@@ -138,11 +138,17 @@ fn what_runs_knows_what_to_do_with_an_interrupt() {
     let pipeline = "sleep 5 | sh -c 'echo ready; exec sleep 5'";
     let Some(drawn) = run(pipeline, &[("ready", "\u{3}")]) else { return };
     assert!(drawn.contains("ready") && !drawn.contains("code="), "{drawn}");
-    let line = format!("yes | {} run --part-size 50k 'grep y | sort'; echo code=$?", contend());
-    let line = format!("bash -c {}", quoted(&format!("echo ready; {line}")));
-    let keys = [("ready", "\u{3}")];
+    let [input, output] = ["in", "out"].map(|name| folder.path().join(name));
+    std::fs::write(&input, "some words in a line\n".repeat(6_000_000)).expect("room");
+    let slow = format!("rev {} | tr a b", input.display());
+    let line = format!("{} run -j 2 {} >{}", contend(), quoted(&slow), output.display());
+    let line = format!("bash -c {}", quoted(&format!("{line}; echo code=$?")));
+    // It shows how far it is.
+    let keys = [("B/s", "\u{3}")];
     let Some(drawn) = typed_on_a_terminal(test, 100, &line, &keys) else { return };
-    assert!(drawn.contains("ready") && !drawn.contains("code="), "{drawn}");
+    assert!(drawn.contains("B/s") && !drawn.contains("code="), "{drawn}");
+    let [input, output] = [input, output].map(|path| path.metadata().expect("there").len());
+    assert!(output < input, "all of it was written");
 }
 
 #[test]

@@ -245,18 +245,47 @@ fn combinable(
         return 1;
     }
     drafting.say(&stages[index], ClassName::Combinable, how(&class.combine));
+    let mut taken = 1 + selected_before(simples, classes, class, drafting);
     let mut group = drafting.begin_combining(class, index);
     group.each.push(each(index, simple, &class.each));
     group.serial.push(whole(index, simple, &class.each));
-    let mut taken = 1;
-    if let Some(&(next, after)) = simples.get(1)
-        && let Some(why) = group.absorb(next, after, classes.get(1))
+    for (&(filter, simple), class) in simples.iter().zip(classes).take(taken).skip(1) {
+        if let Class::PerRecord(class) = class {
+            group.serial.push(whole(filter, simple, class));
+        }
+        let why = "it only takes lines away: it comes before the sort, which has less to do then";
+        drafting.say(&stages[filter], ClassName::PerRecord, why);
+    }
+    if let Some(&(next, after)) = simples.get(taken)
+        && let Some(why) = group.absorb(next, after, classes.get(taken))
     {
         drafting.say(&stages[next], ClassName::Combinable, why);
-        taken = 2;
+        taken += 1;
     }
     drafting.end_combining(group);
     taken
+}
+
+/// How many commands behind a sort come before it, since all that they do is to take lines away.
+fn selected_before(
+    simples: &[(usize, &Simple)],
+    classes: &[Class],
+    sort: &Combinable,
+    drafting: &mut Drafting,
+) -> usize {
+    let (_, simple) = simples[0];
+    if !matches!(sort.combine, Combine::Merge(_)) || drops_records(simple) {
+        return 0; // what is left of equal lines is less for a filter, too
+    }
+    let selects = |class: &PerRecord| class.selects && class.cut == sort.each.cut;
+    let filters =
+        simples.iter().zip(classes).skip(1).map_while(|(&(index, simple), class)| match class {
+            Class::PerRecord(class) if selects(class) => Some((class, each(index, simple, class))),
+            _ => None,
+        });
+    let filters: Vec<_> = filters.collect();
+    let count = filters.len();
+    if count > 0 && drafting.select_before(filters, &sort.each) { count } else { 0 }
 }
 
 fn how(combine: &Combine) -> &'static str {
@@ -334,6 +363,52 @@ mod tests {
         assert_eq!(classes(&["grep --color=auto x", "cat"], true), [PerRecord, LeftOut]);
         assert_eq!(classes(&["tr a b", "my-own", "cat"], true), [PerRecord, Opaque, Opaque]);
         assert_eq!(classes(&["tr a b", "my-own", "cat"], false), [PerRecord, Opaque, LeftOut]);
+    }
+
+    /// The programs of every group over parts, and as they are.
+    fn groups(pipeline: &str) -> Vec<(Vec<String>, Vec<String>)> {
+        let environment = Environment::for_tests("C");
+        let situation = Situation {
+            environment: &environment,
+            annotations: &[],
+            input_bytes: None,
+            output_is_terminal: false,
+        };
+        let stages: Vec<Simple> = pipeline.split(" | ").map(simple).collect();
+        let programs = |commands: &[Command]| {
+            commands.iter().map(|command| command.program.clone()).collect::<Vec<_>>()
+        };
+        let steps = plan(&stages, &situation).steps;
+        let groups = steps.iter().filter_map(|step| match step {
+            Step::Parallel(group) => Some((programs(&group.each), programs(&group.serial))),
+            Step::Serial(_) => None,
+        });
+        groups.collect()
+    }
+
+    #[test]
+    fn filters_come_before_the_sort_that_they_stand_behind() {
+        let own = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let pipeline = "cat FILE | tr a b | sort -k2 | awk 'length > 2' | grep -v x | tr b c";
+        assert_eq!(
+            groups(&pipeline.replace("FILE", own)),
+            [(words("tr awk grep sort"), words("tr sort awk grep")), (words("tr"), words("tr"))]
+        );
+        let pipeline = "sort FILE | sed -n /x/p | uniq -c";
+        let expected = (words("sed sort uniq"), words("sort sed uniq"));
+        assert_eq!(groups(&pipeline.replace("FILE", own)), [expected]);
+        for stays in [
+            "tr a b | sort | grep x", // a pipe
+            "cat FILE | sort -u | grep x",
+            "cat FILE | sort | grep -o x",
+            "cat FILE | sort | sed s/a/b/",
+            "cat FILE | sort | awk '{ print $1 }'",
+            "cat FILE | sort | grep -z x",
+        ] {
+            let groups = groups(&stays.replace("FILE", own));
+            assert!(groups.iter().all(|(each, serial)| each == serial), "{stays}: {groups:?}");
+        }
     }
 
     #[test]

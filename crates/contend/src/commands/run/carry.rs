@@ -30,7 +30,7 @@ const ASK: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What is done to end everything, one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Measure {
     /// Nothing more is started. Who typed the signal has sent it to the commands as well.
     StartNothing,
@@ -151,6 +151,10 @@ impl<'a> Running<'a> {
                 return result;
             }
             look();
+            // What is left then is contend's own work.
+            if taken.is_some() && !self.is_plain() && launcher.pids().is_empty() {
+                return Ok(());
+            }
             let asked = signals.next_ending();
             let measure = match (taken, asked) {
                 (_, Some(asked)) if asked.is_from_keyboard() && self.is_plain() => continue,

@@ -135,7 +135,6 @@ impl<'a> Direct<'a> {
         let plan = self.plan(how);
         let check = settings.check.then(|| Check::begin(&plan.source)).transpose()?;
         let (decision, prefix) = self.decide(&plan, &settings)?;
-        let decision = if how.pipefail && !reads_all(&plan) { cut_off() } else { decision };
         if !decision.parallel && prefix.is_empty() && nothing_is_said {
             return self.run_plain(decision, inverted, settings);
         }
@@ -171,6 +170,9 @@ impl<'a> Direct<'a> {
     /// Decides; and what of standard input was read for it.
     fn decide(&self, plan: &Plan, settings: &Run) -> Result<(Decision, Vec<u8>)> {
         let how = &settings.how;
+        if how.pipefail && !reads_all(plan) {
+            return Ok((cut_off(), Vec::new()));
+        }
         if how.part_bytes.is_some() && plan.is_parallel() {
             let why = "the size of parts is given".to_owned();
             return Ok((Decision { parallel: true, why, ..Decision::default() }, Vec::new()));

@@ -52,22 +52,23 @@ pub(super) fn script(settings: Run) -> Result<Exit> {
     })?;
     let named = named_shell(&text).filter(|_| settings.how.shell.is_none());
     let (shell, options) = match named {
-        Some((shell, options)) => (shell, options),
-        None => (settings.how.shell()?, None),
+        Some(named) => named,
+        None => (settings.how.shell()?, Vec::new()),
     };
     let records = records(&settings)?;
     let mut rewritten = rewritten(&text, &shell, &settings, records.as_ref())?;
-    if let Some(options) = options.as_ref().filter(|options| !are_harmless(options)) {
+    if !options.iter().all(|option| is_harmless(option)) {
+        let options = options.join(" ");
         rewritten.taken.clear();
         rewritten.left = vec![format!("its first line gives the shell the options `{options}`")];
     }
     if settings.explain {
         return explain(&text, &rewritten, None, settings);
     }
-    let mut command = without_text(&shell);
+    let mut command = without_text(&shell, &settings.how);
     command.args(&options);
     if rewritten.text.len() <= LONGEST && !rewritten.taken.is_empty() {
-        add_text(&mut command, &settings.how, &rewritten.text);
+        command.arg("-c").arg(&rewritten.text);
     }
     command.arg(path).args(arguments);
     if records.is_some() {
@@ -153,18 +154,22 @@ fn decision(rewritten: &Rewritten, why: Option<&str>) -> Decision {
 }
 
 /// The shell that a script's first line names, if it is one of those that are known, and the
-/// options that it gives the shell, which the kernel takes for one word.
-fn named_shell(text: &str) -> Option<(String, Option<String>)> {
+/// options that it gives the shell. The kernel takes what stands behind the program for one word.
+fn named_shell(text: &str) -> Option<(String, Vec<String>)> {
     let line = text.lines().next()?.strip_prefix("#!").filter(|line| line.len() < LONGEST_LINE)?;
     let (mut program, mut options) = first_word(line);
+    let mut is_split = false;
     if program.ends_with("/env") {
-        (program, options) = first_word(options);
+        let split = options.strip_prefix("-S").or(options.strip_prefix("--split-string="));
+        is_split = split.is_some();
+        (program, options) = first_word(split.unwrap_or(options));
     }
     let name = program.rsplit('/').next()?;
     let is_known = ["sh", "bash", "dash", "ash"].contains(&name);
+    let options = if is_split { options.split_whitespace().collect() } else { vec![options] };
     // These say only that there are no options.
-    let options = Some(options).filter(|options| !["", "-", "--"].contains(options));
-    is_known.then(|| (program.to_owned(), options.map(str::to_owned)))
+    let options = options.into_iter().filter(|option| !["", "-", "--"].contains(option));
+    is_known.then(|| (program.to_owned(), options.map(str::to_owned).collect()))
 }
 
 /// The first word of a line, and what comes behind it.
@@ -173,33 +178,28 @@ fn first_word(line: &str) -> (&str, &str) {
     line.split_once([' ', '\t']).map_or((line, ""), |(word, rest)| (word, rest.trim()))
 }
 
-/// Whether a shell with these options reads and runs a text as it does without them.
-fn are_harmless(options: &str) -> bool {
-    let letters = options.strip_prefix('-').unwrap_or_default();
+/// Whether a shell with this option reads and runs a text as it does without it.
+fn is_harmless(option: &str) -> bool {
+    let letters = option.strip_prefix('-').unwrap_or_default();
     !letters.is_empty() && letters.chars().all(|letter| "aefuBCE".contains(letter))
 }
 
 /// The shell with a text to run.
 pub(super) fn with_text(shell: &str, how: &RunHow, text: &str) -> Command {
-    let mut command = without_text(shell);
-    add_text(&mut command, how, text);
+    let mut command = without_text(shell, how);
+    command.arg("-c").arg(text);
     command
 }
 
-fn without_text(shell: &str) -> Command {
+fn without_text(shell: &str, how: &RunHow) -> Command {
     let mut command = Command::new(shell);
     if shell.rsplit('/').next() == Some("busybox") {
         command.arg("sh");
     }
-    command
-}
-
-/// Gives a shell a text to run.
-fn add_text(command: &mut Command, how: &RunHow, text: &str) {
     if how.pipefail {
         command.args(["-o", "pipefail"]);
     }
-    command.arg("-c").arg(text);
+    command
 }
 
 /// Becomes the shell that runs this text, with these words as `$0`, `$1` and so on.
@@ -224,17 +224,18 @@ mod tests {
     #[test]
     fn a_first_line_names_a_shell_and_its_options() {
         let named = |line: &str| named_shell(&format!("{line}\necho"));
-        let shell = |program: &str, options: Option<&str>| {
-            Some((program.to_owned(), options.map(str::to_owned)))
+        let shell = |program: &str, options: &[&str]| {
+            Some((program.to_owned(), options.iter().map(|&option| option.to_owned()).collect()))
         };
-        assert_eq!(named("#!/bin/bash"), shell("/bin/bash", None));
-        assert_eq!(named("#! /bin/sh -eu "), shell("/bin/sh", Some("-eu")));
-        assert_eq!(named("#!/bin/sh -"), shell("/bin/sh", None));
-        assert_eq!(named("#!/usr/bin/env bash"), shell("bash", None));
-        assert_eq!(named("#!/bin/bash -e -u"), shell("/bin/bash", Some("-e -u")));
+        assert_eq!(named("#!/bin/bash"), shell("/bin/bash", &[]));
+        assert_eq!(named("#! /bin/sh -eu "), shell("/bin/sh", &["-eu"]));
+        assert_eq!(named("#!/bin/sh -"), shell("/bin/sh", &[]));
+        assert_eq!(named("#!/usr/bin/env bash"), shell("bash", &[]));
+        assert_eq!(named("#!/usr/bin/env -S bash -e -u"), shell("bash", &["-e", "-u"]));
+        assert_eq!(named("#!/bin/bash -e -u"), shell("/bin/bash", &["-e -u"]));
         assert_eq!(named("#!/usr/bin/python3"), None);
         assert_eq!(named("echo"), None);
-        assert!(are_harmless("-eu"));
-        assert!(["-x", "-e -u", "-", "-s", "+e"].iter().all(|options| !are_harmless(options)));
+        assert!(is_harmless("-eu"));
+        assert!(["-x", "-e -u", "-", "-s", "+e"].iter().all(|option| !is_harmless(option)));
     }
 }

@@ -167,7 +167,9 @@ fn a_signal_ends_what_runs_plain() {
 #[test]
 fn a_check_that_waits_for_the_background_can_be_ended() {
     let mark = format!("background-{}", std::process::id());
-    let mut command = contend_run(&["--check"], "{ sleep 1000 & echo begun; }");
+    let sleep = format!("sleep {}", 1000 + std::process::id());
+    let pipeline = format!("{{ {sleep} & echo begun; }}");
+    let mut command = contend_run(&["--check"], &pipeline);
     command.env(MARK, &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().expect("it starts");
     let starts_with = |program: &str| processes(&mark).iter().any(|line| line.starts_with(program));
@@ -175,7 +177,7 @@ fn a_check_that_waits_for_the_background_can_be_ended() {
     kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
     let status = child.wait().expect("it is ours");
     assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{status:?}");
-    let killed = Command::new("pkill").args(["-x", "-f", "sleep 1000"]).status();
+    let killed = Command::new("pkill").args(["-x", "-f", &sleep]).status();
     assert!(killed.is_ok_and(|status| status.success()), "it was there still");
 }
 

@@ -81,6 +81,39 @@ fn programs_of_every_kind() {
 }
 
 #[test]
+fn what_fails_before_a_sort_ends_as_in_bash() {
+    if !has("bash") {
+        return skip("what_fails_before_a_sort_ends_as_in_bash", "there is no bash");
+    }
+    let folder = folder(&words(5_000_000));
+    program(folder.path(), "warns", b"#!/bin/sh\necho careful >&2\nexec cat\n");
+    program(folder.path(), "fails", b"#!/bin/sh\ncat\nexit 3\n");
+    let scripts = [
+        "RUN './warns <in | sort -k2'; echo $?",
+        "RUN './fails <in | sort -k2'; echo $?",
+        "RUN './fails <in | sort'; echo $?",
+        "cat in | RUN './fails | sort | uniq -c'; echo $?",
+    ];
+    let options = ["-j", "2", "--part-size", "1M", "--map", "./warns", "--map", "./fails"];
+    none(&differences(folder.path(), &scripts, &options, ""));
+}
+
+#[test]
+fn a_nul_far_behind_a_long_line() {
+    if !has("bash") {
+        return skip("a_nul_far_behind_a_long_line", "there is no bash");
+    }
+    let mut text = vec![b'x'; 2_000_000];
+    text.push(b'\n');
+    text.extend(words(3_500_000));
+    text.push(0);
+    text.extend(words(500_000));
+    let folder = folder(&text);
+    let scripts = ["RUN 'grep foo in | tr a b'; echo $?", "RUN 'grep foo <in'; echo $?"];
+    none(&differences(folder.path(), &scripts, &["-j", "2", "--part-size", "400k"], ""));
+}
+
+#[test]
 fn files_of_every_kind() {
     if !has("bash") {
         return skip("files_of_every_kind", "there is no bash");

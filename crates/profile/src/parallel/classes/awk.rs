@@ -30,6 +30,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
             known_fields(file, proof.compares_fields)?;
             return Ok(Class::PerRecord(PerRecord {
                 may_fail: true,
+                selects: proof.prints_at_most_its_line,
                 output: output(&awk, proof),
                 ..PerRecord::new(Records::Lines)
             }));

@@ -82,6 +82,7 @@ fn per_record(subject: &Subject<'_>, grep: &Grep) -> Result<PerRecord, Why> {
         status: StatusRule::Matches,
         heeds_terminal: colours.is_some_and(|when| when.ends_with("to") || when.ends_with("tty")),
         may_fail: grep.syntax == Syntax::Perl || refers_back(grep),
+        selects: grep.is_plain_filter(),
         output: Output { keeps_utf8, ..Output::of(records) },
         ..PerRecord::new(records)
     })

@@ -69,6 +69,8 @@ pub struct PerRecord {
     pub heeds_terminal: bool,
     /// It may fail because of what it reads, even if the guard holds.
     pub may_fail: bool,
+    /// What it writes of a record is that record, unchanged, or nothing.
+    pub selects: bool,
     /// What its output is like.
     pub output: Output,
 }
@@ -131,6 +133,7 @@ impl PerRecord {
             status: StatusRule::Zero,
             heeds_terminal: false,
             may_fail: false,
+            selects: false,
             output: Output::of(records),
         }
     }

@@ -30,7 +30,8 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     let output =
         Output { records: Some(records), keeps_utf8: !proof.may_split_characters, adds, map: None };
     // A script that sed itself does not accept makes it fail at its start.
-    Ok(Class::PerRecord(PerRecord { output, may_fail: true, ..PerRecord::new(records) }))
+    let selects = proof.writes_at_most_its_line;
+    Ok(Class::PerRecord(PerRecord { output, selects, may_fail: true, ..PerRecord::new(records) }))
 }
 
 fn contents(name: &str) -> Option<String> {

@@ -136,14 +136,19 @@ pub(super) fn holds_so_far(guard: &Guard, data: &[u8], is_last: bool) -> Option<
         &[a, b, c] => memchr::memchr3(a, b, c, data).is_none(),
         _ => !data.iter().any(|&byte| guard.without.contains(byte)),
     };
-    let known = match std::str::from_utf8(data) {
-        Err(error) if guard.utf8 => {
+    if !lacks {
+        return None;
+    }
+    if !guard.utf8 {
+        return Some(data.len());
+    }
+    match std::str::from_utf8(data) {
+        Ok(_) => Some(data.len()),
+        Err(error) => {
             let goes_on = error.error_len().is_none() && !is_last;
             goes_on.then_some(error.valid_up_to())
         }
-        _ => Some(data.len()),
-    };
-    known.filter(|_| lacks)
+    }
 }
 
 /// What of it is not what its commands want, for people.

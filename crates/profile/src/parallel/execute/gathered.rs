@@ -192,6 +192,7 @@ impl Work<'_> {
                 // What the last one writes counts only if what it read was all.
                 let well = instance.first_end_well(self.first_commands())?;
                 if !well && !self.is_rest {
+                    drop(stdout); // nobody reads what it writes
                     return Err(io::Error::other(Failed(instance.end()?)));
                 }
                 Ok((instance, Output { stdout, ended, checked: false }))

@@ -15,7 +15,7 @@ use crate::parallel::estimate;
 
 use super::gathered::{self, Failed, Gathered, Output};
 use super::input::{Input, Parts, Rest};
-use super::instance::{Awaited, BLOCK, Ended, Instance, Left, Take, is_well, wide_pipe};
+use super::instance::{Awaited, BLOCK, Ended, Fodder, Instance, Take, is_well, wide_pipe};
 use super::joint::Seam;
 use super::numbers;
 use super::ordered::{self, Ending};
@@ -51,7 +51,7 @@ pub(super) fn run(
         parts = parts.counted(context.tally.input());
     }
     let told = Some(context.tally).filter(|_| context.is_last);
-    let sink = Sink::new(output, told);
+    let sink = Sink::new(output, told, context.launcher);
     let reader_left = sink.reader_left();
     let trial = judge(group, context, &parts, sink.is_file())?;
     let reader = if trial.is_worth_it {
@@ -140,7 +140,7 @@ fn run_into(
 /// A group's commands with what the first one's standard input is, if they are to read all of
 /// their input themselves.
 fn reading(group: &Group, parts: &Parts<'_>) -> io::Result<Option<(Vec<Command>, File)>> {
-    let Some(first) = &group.opening else {
+    let Some(first) = group.opening.as_ref().filter(|_| parts.are_in_place()) else {
         let file = parts.only_file().map(File::try_clone).transpose()?;
         return Ok(file.map(|file| (group.serial.clone(), file)));
     };
@@ -148,8 +148,9 @@ fn reading(group: &Group, parts: &Parts<'_>) -> io::Result<Option<(Vec<Command>,
         Some(name) => File::open(name)?,
         None => File::from(io::stdin().as_fd().try_clone_to_owned()?),
     };
-    let rest = group.serial.iter().skip(1);
-    Ok(Some((std::iter::once(first).chain(rest).cloned().collect(), stdin)))
+    let first = Command { input: None, ..first.clone() };
+    let rest = group.serial.iter().skip(1).cloned();
+    Ok(Some((std::iter::once(first).chain(rest).collect(), stdin)))
 }
 
 /// Runs the stages as they are, with as little between as can be.
@@ -247,7 +248,7 @@ fn feed(
         if read == 0 {
             break instance.drain(output)?;
         }
-        if !instance.feed(&mut Left::Bytes(&block[..read]), output)? {
+        if !instance.feed(&mut Fodder::Bytes(&block[..read]), output)? {
             break false;
         }
         if !instance.is_reading() {

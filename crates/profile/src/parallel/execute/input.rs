@@ -1,5 +1,6 @@
-//! The parts of an input. Of files every worker reads its own parts; what can be read only once,
-//! or has to be read from its beginning to know where it may be cut, is read in order.
+//! The parts of an input. Of files they are places, which commands read without a copy; what can be
+//! read only once, or has to be read from its beginning to know where it may be cut, is read in
+//! order.
 
 mod feed;
 mod rest;
@@ -8,10 +9,10 @@ mod tests;
 mod wait;
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -47,6 +48,8 @@ pub(super) struct Slice {
     file: File,
     start: u64,
     length: u64,
+    /// What it was opened by.
+    name: Option<String>,
 }
 
 /// A part of the input.
@@ -93,7 +96,25 @@ impl Slice {
     pub(super) fn from_here(mut file: File) -> io::Result<Self> {
         let start = io::Seek::stream_position(&mut file)?;
         let length = file.metadata()?.len().saturating_sub(start);
-        Ok(Self { file, start, length })
+        Ok(Self { file, start, length, name: None })
+    }
+
+    /// The same, of a file that was opened by this name.
+    pub(super) fn named(self, name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..self }
+    }
+
+    /// Where it ends.
+    pub(super) fn end(&self) -> u64 {
+        self.start + self.length
+    }
+
+    /// Whether its name still means this file.
+    fn is_in_place(&self) -> bool {
+        let Some(name) = &self.name else { return false };
+        let same =
+            |one: Metadata, other: Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+        std::fs::metadata(name).is_ok_and(|now| self.file.metadata().is_ok_and(|it| same(now, it)))
     }
 }
 
@@ -122,6 +143,8 @@ pub(super) struct Parts<'a> {
     refused: OnceLock<String>,
     /// Where it is counted what is taken, if it is.
     counted: Option<&'a Intake>,
+    /// Whether the guard lets everything through, once that had to be known.
+    throughout: Mutex<Option<bool>>,
     /// Memory of parts of which nobody needs anything any more.
     spare: Mutex<Vec<Vec<u8>>>,
 }
@@ -173,6 +196,7 @@ impl<'a> Parts<'a> {
             watched: Mutex::new(None),
             refused: OnceLock::new(),
             counted: None,
+            throughout: Mutex::default(),
             spare: Mutex::default(),
         }
     }
@@ -232,6 +256,19 @@ impl<'a> Parts<'a> {
         let last = memchr::memrchr(self.cut.records.separator(), &sample);
         sample.truncate(last.map_or(sample.len(), |last| last + 1));
         Ok(sample)
+    }
+
+    /// Whether its parts are in memory before commands read them.
+    pub(super) fn are_read_here(&self) -> bool {
+        !(self.can_be_read_again() && self.cut.is_local())
+    }
+
+    /// Whether all of it is files whose names still mean them.
+    pub(super) fn are_in_place(&self) -> bool {
+        match &self.source {
+            Source::Files { slices, .. } => slices.iter().all(Slice::is_in_place),
+            Source::Stream(_) => false,
+        }
     }
 
     /// The one file that all of it is.

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt as _;
 use std::process::Command as Process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use contend_record::run::{Command, StatusRule};
@@ -25,6 +26,10 @@ use super::pace::Pace;
 use crate::rewrite::environment::{Paths, in_path};
 
 const SIGPIPE: i32 = Signal::PIPE.as_raw();
+/// Signals that terminals send to all processes in the foreground.
+const KEYBOARD: [i32; 3] = [Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::HUP.as_raw()];
+/// In this time a signal that is there has been heard.
+const HEARD: Duration = Duration::from_millis(100);
 /// How much a pipe of ours holds, where the kernel allows it.
 const PIPE: usize = 1 << 20;
 /// How much is read or written at a time.
@@ -91,7 +96,8 @@ impl Launcher {
     fn process(&self, command: &Command) -> Process {
         let name = &command.program;
         let path = self.paths.get(name).cloned().or_else(|| in_path(name));
-        let mut process = Process::new(path.unwrap_or_else(|| name.into()));
+        // Without a path there is nothing to start, whatever lies in the current folder.
+        let mut process = Process::new(path.unwrap_or_default());
         if command.sorts {
             process.args(&self.sorting);
         }
@@ -113,6 +119,14 @@ impl Launcher {
     pub(super) fn signal(&self, pids: &[Pid], signal: Signal) {
         for &pid in self.running().iter().filter(|pid| pids.contains(pid)) {
             let _ = kill_process(pid, signal); // it may have ended
+        }
+    }
+
+    /// Somebody may be ending everything: waits until that is known, or is not so.
+    pub(super) fn let_signals_be_heard(&self) {
+        let begun = Instant::now();
+        while !self.is_over() && begun.elapsed() < HEARD {
+            thread::sleep(HEARD / 50);
         }
     }
 
@@ -150,14 +164,14 @@ impl Launcher {
 
 /// What commands are still to read.
 #[derive(Debug)]
-pub(super) enum Left<'a> {
+pub(super) enum Fodder<'a> {
     /// These bytes.
     Bytes(&'a [u8]),
     /// What stands there in a file.
     File(&'a File, Range<u64>),
 }
 
-impl Left<'_> {
+impl Fodder<'_> {
     fn is_empty(&self) -> bool {
         match self {
             Self::Bytes(bytes) => bytes.is_empty(),
@@ -331,7 +345,11 @@ impl<'a> Instance<'a> {
     ///
     /// # Errors
     /// When reading or writing fails, or taking does.
-    pub(super) fn feed(&mut self, left: &mut Left<'_>, output: &mut impl Take) -> io::Result<bool> {
+    pub(super) fn feed(
+        &mut self,
+        left: &mut Fodder<'_>,
+        output: &mut impl Take,
+    ) -> io::Result<bool> {
         while !left.is_empty() && self.stdin.is_some() {
             if !self.turn(Some(left), output)? {
                 return Ok(false);
@@ -406,7 +424,7 @@ impl<'a> Instance<'a> {
     }
 
     /// Waits for something to do and does it; `false` if no more output is wanted.
-    fn turn(&mut self, left: Option<&mut Left<'_>>, output: &mut impl Take) -> io::Result<bool> {
+    fn turn(&mut self, left: Option<&mut Fodder<'_>>, output: &mut impl Take) -> io::Result<bool> {
         let ready = self.wait(left.is_some())?;
         if let Some(left) = left.filter(|_| ready.stdin) {
             self.write(left)?;
@@ -456,7 +474,7 @@ impl<'a> Instance<'a> {
         Ok(Ready { stdin, stdout })
     }
 
-    fn write(&mut self, left: &mut Left<'_>) -> io::Result<()> {
+    fn write(&mut self, left: &mut Fodder<'_>) -> io::Result<()> {
         let Some(stdin) = &self.stdin else { return Ok(()) };
         match left.write(stdin) {
             Ok(written) => {
@@ -503,6 +521,10 @@ impl<'a> Instance<'a> {
         }
         let reaped = self.launcher.wait(command.pid)?;
         command.reaped = Some(reaped);
+        // Who typed the signal has sent it to contend as well.
+        if KEYBOARD.map(ExitStatus::Signaled).contains(&reaped.status) {
+            self.launcher.let_signals_be_heard();
+        }
         Ok(reaped)
     }
 

@@ -165,7 +165,8 @@ impl Local<'_> {
             Feed::Step(file) => (Input::Stream(Vec::new(), file), None),
             Feed::Source(Source::Files(names)) => {
                 let slices = names.iter().map(|name| {
-                    Slice::from_here(open(name)?).map_err(|source| cannot_open(name, source))
+                    let slice = Slice::from_here(open(name)?);
+                    slice.map(|it| it.named(name)).map_err(|source| cannot_open(name, source))
                 });
                 (Input::Files(slices.collect::<Result<_, _>>()?), None)
             }
@@ -190,21 +191,23 @@ impl Local<'_> {
             rate: None,
         };
         let reader = group::run(group, &context, input, output)?;
-        // Whoever reads on from the same file finds its end, as behind any other command.
-        if let (Some(mut file), Reader::Contend) = (standard, reader) {
-            let _ = file.seek(SeekFrom::End(0)); // a file that can be seeked
+        // Whoever reads on from the same file goes on behind this, as behind any other command.
+        if let (Some((mut file, end)), Reader::Contend) = (standard, reader) {
+            let _ = file.seek(SeekFrom::Start(end)); // a file that can be seeked
         }
         Ok(())
     }
 
-    /// Standard input, and the same again if it is a regular file.
-    fn standard_input(&self) -> io::Result<(Input, Option<File>)> {
+    /// Standard input, and the same again with the place of its end if it is a regular file.
+    fn standard_input(&self) -> io::Result<(Input, Option<(File, u64)>)> {
         let file = own(io::stdin().as_fd())?;
         let prefix = self.take_prefix();
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
         if kind == FileType::RegularFile && prefix.is_empty() {
             let again = file.try_clone()?;
-            return Ok((Input::Files(vec![Slice::from_here(file)?]), Some(again)));
+            let slice = Slice::from_here(file)?;
+            let end = slice.end();
+            return Ok((Input::Files(vec![slice]), Some((again, end))));
         }
         Ok((Input::Stream(prefix, file), None))
     }

@@ -3,11 +3,11 @@
 use std::io;
 use std::time::Duration;
 
-use contend_record::run::{Combine, Command, Group};
+use contend_record::run::{Combine, Command, Group, Step};
 
 use super::Context;
 use super::input::Parts;
-use super::instance::{Instance, Left};
+use super::instance::{Fodder, Instance};
 use super::size::Sizes;
 use crate::parallel::estimate::{self, Flow, Handling};
 use crate::parallel::rates::{self, USUAL_LINE};
@@ -81,7 +81,7 @@ pub(super) fn judge(
     let is_stream = !parts.can_be_read_again();
     let to_file = to_file && is_tried; // else it is not known how much comes out
     let handling = Handling { is_stream, output: volume, to_file, starts };
-    let beside = beside(context, volume, line);
+    let beside = beside(group, context, volume, line);
     let sorts_here = estimate::sorts_here(group);
     let is_worth_it =
         is_sure || estimate::is_faster(&flows, &beside, handling, context.jobs, sorts_here);
@@ -95,15 +95,20 @@ fn usual(command: &Command, volume: f64, line: f64) -> Flow {
 }
 
 /// The CPU time of the commands of other steps, in nanoseconds for a byte of the group's input, of
-/// which this comes out.
-fn beside(context: &Context<'_>, volume: f64, line: f64) -> Vec<f64> {
+/// which this comes out. Behind what combines outputs it is not known how much there is.
+fn beside(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> Vec<f64> {
     let (before, rest) = context.steps.split_at(context.at);
     // Of what comes before, what is not known is taken for nothing.
     let before = before
         .iter()
         .flat_map(estimate::commands)
         .filter_map(|command| rates::known_rate(&command.program, &command.arguments, USUAL_LINE));
-    let after = rest.iter().skip(1).flat_map(estimate::commands);
+    let goes_on = |step: &&Step| match step {
+        Step::Serial(_) => true,
+        Step::Parallel(group) => group.combine == Combine::Concatenate,
+    };
+    let after = if group.combine == Combine::Concatenate { &rest[1..] } else { &[] };
+    let after = after.iter().take_while(goes_on).flat_map(estimate::commands);
     let after =
         after.map(|command| volume * rates::rate(&command.program, &command.arguments, line));
     before.chain(after).collect()
@@ -183,7 +188,7 @@ fn cpu_times(
         Ok(true)
     };
     let mut instance = Instance::start(context.launcher, commands)?;
-    instance.feed(&mut Left::Bytes(sample), &mut take)?;
+    instance.feed(&mut Fodder::Bytes(sample), &mut take)?;
     instance.drain(&mut take)?;
     let ended = instance.end()?;
     Ok(ended.well.then(|| ended.cpu.iter().map(Duration::as_secs_f64).collect()))

@@ -31,7 +31,7 @@ pub(super) struct Sequence<J> {
     changed: Condvar,
     /// Only whose turn it is uses it.
     writer: Mutex<Writer<J>>,
-    /// Bytes that may be held.
+    /// Bytes that may be held, of outputs and of parts that are kept.
     limit: usize,
     /// Parts are kept until their output has been written.
     keeps_parts: bool,
@@ -162,7 +162,9 @@ impl<J: Joint> Sequence<J> {
             if !self.pass(writer, &output) {
                 return;
             }
-            self.lock().complete.remove(&turn);
+            let mut state = self.lock();
+            let passed = state.complete.remove(&turn);
+            state.held -= passed.and_then(|it| it.part).map_or(0, |part| part.content.size());
         }
         self.changed.notify_all();
     }
@@ -197,7 +199,14 @@ impl<J: Joint> Slot<'_, J> {
 
     /// The part is complete, or its commands failed.
     pub(super) fn complete(mut self, part: Part, failed: bool) {
+        let kept = if self.sequence.keeps_parts { part.content.size() } else { 0 };
         let mut state = self.sequence.lock();
+        while state.stopped.is_none()
+            && state.turn != self.index
+            && state.held + kept > self.sequence.limit
+        {
+            state = self.sequence.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
         let is_turn = state.turn == self.index && state.stopped.is_none();
         if is_turn && !failed {
             drop(state);
@@ -212,6 +221,7 @@ impl<J: Joint> Slot<'_, J> {
         }
         let output = std::mem::take(&mut self.waiting);
         let part = Some(part).filter(|_| self.sequence.keeps_parts);
+        state.held += kept;
         state.complete.insert(self.index, Complete { output, part, failed });
         drop(state);
         self.sequence.changed.notify_all();
@@ -281,6 +291,28 @@ mod tests {
         assert_eq!((left.joint.0.as_str(), left.passed), ("a|bx", 2));
         assert!(matches!(left.stopped, Some(Stopped::Failed)));
         assert_eq!(left.parts.iter().map(|part| part.index).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn parts_that_are_kept_count_as_held() {
+        let sequence = Sequence::new(Text::default(), 2, true);
+        let mut first = sequence.slot(0);
+        assert!(first.take(b"a"));
+        for index in [1, 2] {
+            sequence.slot(index).complete(part(index), false);
+        }
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                sequence.slot(3).complete(part(3), false);
+                done.store(true, std::sync::atomic::Ordering::SeqCst);
+            });
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            assert!(!done.load(std::sync::atomic::Ordering::SeqCst), "two are held already");
+            first.complete(part(0), false);
+        });
+        let left = sequence.finish();
+        assert_eq!((left.joint.0.as_str(), left.parts.len()), ("a||||", 0));
     }
 
     #[test]

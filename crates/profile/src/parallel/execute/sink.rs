@@ -5,8 +5,10 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use contend_sys::interrupt;
+
 use super::Tally;
-use super::instance::Take;
+use super::instance::{Launcher, Take};
 
 /// The output of a step.
 #[derive(Debug)]
@@ -14,6 +16,8 @@ pub(super) struct Sink<'a> {
     file: File,
     /// Who wants to know before something is written, if anyone does.
     told: Option<&'a Tally>,
+    /// Who knows whether everything is being ended.
+    launcher: &'a Launcher,
     /// Bytes that were written.
     written: u64,
     /// Bytes that are written already and come again.
@@ -24,8 +28,8 @@ pub(super) struct Sink<'a> {
 
 impl<'a> Sink<'a> {
     /// An output; if it is standard output, with who is told before something is written.
-    pub(super) fn new(file: File, told: Option<&'a Tally>) -> Self {
-        Self { file, told, written: 0, skipped: 0, left: Arc::default() }
+    pub(super) fn new(file: File, told: Option<&'a Tally>, launcher: &'a Launcher) -> Self {
+        Self { file, told, launcher, written: 0, skipped: 0, left: Arc::default() }
     }
 
     /// Becomes true when whoever reads it has gone.
@@ -60,6 +64,13 @@ impl Take for Sink<'_> {
         let skipped = usize::try_from(self.skipped).unwrap_or(usize::MAX).min(bytes.len());
         self.skipped -= skipped as u64;
         let bytes = &bytes[skipped..];
+        // A Ctrl-C ends whoever feeds this, too: the end of the input may be no end.
+        if self.written == 0 && interrupt::is_asked_to_end() {
+            self.launcher.let_signals_be_heard();
+        }
+        if self.launcher.is_over() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         self.told.inspect(|tally| tally.writes());
         match self.file.write_all(bytes) {
             Ok(()) => {

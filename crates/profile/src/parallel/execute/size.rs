@@ -33,7 +33,7 @@ pub(super) struct Sizes {
 impl Sizes {
     pub(super) fn new(context: &Context<'_>, parts: &Parts<'_>) -> Self {
         let jobs = context.jobs as u64;
-        let most = if parts.can_be_read_again() { MOST } else { MOST_IN_MEMORY };
+        let most = if parts.are_read_here() { MOST_IN_MEMORY } else { MOST };
         let sizes = Self {
             fixed: context.part_bytes,
             jobs,

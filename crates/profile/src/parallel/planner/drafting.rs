@@ -21,7 +21,7 @@ pub(super) struct Drafting {
 }
 
 /// A group that may become longer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Open {
     group: Group,
     /// What the output of its commands is like.
@@ -99,6 +99,24 @@ impl Drafting {
         (!class.any_order && !in_order && !shares).then_some(
             "equal lines have to stay in the order of its input, which comes through a pipe",
         )
+    }
+
+    /// Commands that only take records away come before the sort that they stand behind; `false` if
+    /// they cannot. If their input is other than they need it has to be read again.
+    pub(super) fn select_before(
+        &mut self,
+        filters: Vec<(&PerRecord, Command)>,
+        sort: &PerRecord,
+    ) -> bool {
+        let mut classes = filters.iter().map(|(class, _)| *class);
+        let open = self.open.clone().or_else(|| classes.next().map(Open::new));
+        let Some(mut open) = open.filter(|_| self.replayable) else { return false };
+        if !classes.all(|class| open.admit(class)) || !open.clone().admit(sort) {
+            return false;
+        }
+        open.group.each.extend(filters.into_iter().map(|(_, each)| each));
+        self.open = Some(open);
+        true
     }
 
     /// Begins the last command of a group.

@@ -2,17 +2,21 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::{MutexGuard, PoisonError};
 
 use contend_record::run::Guard;
+use memchr::memchr;
 
 use super::super::cut;
-use super::super::instance::{Instance, Left, Take};
+use super::super::instance::{Fodder, Instance, Take};
 use super::{BLOCK, Content, Parts};
 
 /// How far the guard is known to hold before commands read what comes first, in bytes. What a
 /// command does with what it does not want may begin as far before it as its buffer does, which
 /// is 96 KiB for grep.
 const AHEAD: u64 = 256 << 10;
+/// Where so many bytes hold no end of a record such a buffer may become larger, and stay so.
+const LONG: usize = 32 << 10;
 
 /// How feeding commands with a part ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +42,7 @@ impl Parts<'_> {
     ) -> io::Result<Fed> {
         match content {
             Content::Bytes(bytes) => {
-                let wanted = instance.feed(&mut Left::Bytes(bytes), output)?;
+                let wanted = instance.feed(&mut Fodder::Bytes(bytes), output)?;
                 Ok(if wanted { Fed::All } else { Fed::Unwanted })
             }
             Content::Place(range) => self.feed_from_files(range.clone(), instance, output),
@@ -75,7 +79,7 @@ impl Parts<'_> {
             if !self.holds_until(&mut seen, range.start + bytes + AHEAD)? {
                 return Ok(Fed::Unfit);
             }
-            let mut left = Left::File(file, there.start..there.start + bytes);
+            let mut left = Fodder::File(file, there.start..there.start + bytes);
             if !instance.feed(&mut left, output)? {
                 return Ok(Fed::Unwanted);
             }
@@ -96,8 +100,32 @@ impl Parts<'_> {
     }
 
     /// Whether the guard lets through what stands in the files from `seen`, which begins a
-    /// character, up to a place; `seen` becomes how far that is known.
+    /// character, up to a place; `seen` becomes how far that is known. Once there is a long record
+    /// it has to let everything through.
     fn holds_until(&self, seen: &mut u64, place: u64) -> io::Result<bool> {
+        let known = *self.throughout();
+        if let Some(holds) = known {
+            return Ok(holds);
+        }
+        let mut has_long = false;
+        let holds = self.looked_through(seen, place, &mut has_long)?;
+        if !(holds && has_long) {
+            return Ok(holds);
+        }
+        let mut throughout = self.throughout();
+        if let Some(holds) = *throughout {
+            return Ok(holds);
+        }
+        let holds = self.looked_through(&mut 0, u64::MAX, &mut has_long)?;
+        *throughout = Some(holds);
+        Ok(holds)
+    }
+
+    fn throughout(&self) -> MutexGuard<'_, Option<bool>> {
+        self.throughout.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn looked_through(&self, seen: &mut u64, place: u64, has_long: &mut bool) -> io::Result<bool> {
         let size = self.size().unwrap_or(0);
         while cut::looks_within(&self.guard) && *seen < place.min(size) {
             let end = size.min(*seen + BLOCK as u64);
@@ -107,6 +135,8 @@ impl Parts<'_> {
             if known.is_none() {
                 self.refused.get_or_init(|| cut::breach(&self.guard, &bytes));
             }
+            let ends = |bytes: &[u8]| memchr(self.cut.records.separator(), bytes).is_some();
+            *has_long |= !bytes.chunks_exact(LONG).all(ends);
             self.used(bytes);
             match known {
                 None => return Ok(false),
