@@ -47,7 +47,7 @@ pub fn spawn(
     command.spawn()
 }
 
-/// A program with what it is given, ready to be started in an instant.
+/// A program with what it is given, ready to be started.
 #[derive(Debug)]
 pub struct Prepared {
     path: CString,
@@ -105,9 +105,9 @@ impl Prepared {
         })
     }
 
-    /// Starts it as [`spawn`] does, but does not wait until the new program runs: several that
-    /// are started one after the other begin on several CPUs. If it cannot be started the child
-    /// says so, and ends with 126 or, where there is no such program, with 127, as in a shell.
+    /// Starts it as [`spawn`] does, without a copy of this process' memory, however large that is.
+    /// If it cannot be started the child says so, and ends with 126 or, where there is no such
+    /// program, with 127, as in a shell.
     /// Of its standard input, output and error those that are not given are those of this process.
     ///
     /// # Errors
@@ -121,11 +121,18 @@ impl Prepared {
         let parent = rustix::process::getpid();
         let close =
             [0, 1, 2].map(|fd| !inherited::was_open(fd) && streams[usize::from(fd)].is_none());
-        // SAFETY: until it becomes another program or ends, the child only makes
-        // async-signal-safe calls, and reads memory that was ready before.
-        match unsafe { libc::fork() } {
+        let birth = Birth { prepared: self, streams, close, mask, orphaned, parent };
+        let mut stack: Vec<MaybeUninit<u128>> = Vec::with_capacity(STACK);
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        let argument = (&raw const birth).cast_mut().cast();
+        // SAFETY: it is the end of what was reserved, from where the stack grows down.
+        let top = unsafe { stack.as_mut_ptr().add(STACK) }.cast();
+        // SAFETY: this thread sleeps until the child has become another program or has ended, so
+        // that `birth` and the stack outlive it. Until then it only makes async-signal-safe calls,
+        // and changes nothing of the memory that it shares but its stack and this thread's errno.
+        let pid = unsafe { libc::clone(be_born, top, flags, argument) };
+        match pid {
             -1 => Err(io::Error::last_os_error()),
-            0 => self.become_it(streams, close, mask, orphaned, parent),
             pid => Pid::from_raw(pid).ok_or_else(|| io::ErrorKind::Other.into()),
         }
     }
@@ -170,6 +177,26 @@ impl Prepared {
         unsafe { libc::write(2, self.complaint.as_ptr().cast(), self.complaint.len()) };
         end(status)
     }
+}
+
+/// What a child needs to become its program.
+struct Birth<'a> {
+    prepared: &'a Prepared,
+    streams: [Option<BorrowedFd<'a>>; 3],
+    close: [bool; 3],
+    mask: Mask,
+    orphaned: Signal,
+    parent: Pid,
+}
+
+/// How large a child's stack is until it is another program, in units of 16 bytes.
+const STACK: usize = 4096;
+
+extern "C" fn be_born(birth: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: it is the `Birth` of whoever started this, who waits.
+    let birth = unsafe { &*birth.cast::<Birth<'_>>() };
+    let Birth { prepared, streams, close, mask, orphaned, parent } = *birth;
+    prepared.become_it(streams, close, mask, orphaned, parent)
 }
 
 /// Whether the last call failed because there is no such file.
