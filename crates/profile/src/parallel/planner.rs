@@ -339,8 +339,7 @@ mod tests {
     use crate::commands::tests::simple;
     use crate::rewrite::environment::in_path;
 
-    /// The classes of these stages, first to last.
-    fn classes(stages: &[&str], output_is_terminal: bool) -> Vec<ClassName> {
+    fn planned(stages: &[&str], output_is_terminal: bool) -> Plan {
         let environment = Environment::for_tests("C");
         let situation = Situation {
             environment: &environment,
@@ -349,7 +348,13 @@ mod tests {
             output_is_terminal,
         };
         let stages: Vec<Simple> = stages.iter().map(|text| simple(text)).collect();
-        plan(&stages, &situation).stages.into_iter().map(|stage| stage.class).collect()
+        plan(&stages, &situation)
+    }
+
+    /// The classes of these stages, first to last.
+    fn classes(stages: &[&str], output_is_terminal: bool) -> Vec<ClassName> {
+        let plan = planned(stages, output_is_terminal);
+        plan.stages.into_iter().map(|stage| stage.class).collect()
     }
 
     #[test]
@@ -367,18 +372,11 @@ mod tests {
 
     /// The programs of every group over parts, and as they are.
     fn groups(pipeline: &str) -> Vec<(Vec<String>, Vec<String>)> {
-        let environment = Environment::for_tests("C");
-        let situation = Situation {
-            environment: &environment,
-            annotations: &[],
-            input_bytes: None,
-            output_is_terminal: false,
-        };
-        let stages: Vec<Simple> = pipeline.split(" | ").map(simple).collect();
+        let stages: Vec<&str> = pipeline.split(" | ").collect();
         let programs = |commands: &[Command]| {
             commands.iter().map(|command| command.program.clone()).collect::<Vec<_>>()
         };
-        let steps = plan(&stages, &situation).steps;
+        let steps = planned(&stages, false).steps;
         let groups = steps.iter().filter_map(|step| match step {
             Step::Parallel(group) => Some((programs(&group.each), programs(&group.serial))),
             Step::Serial(_) => None,
@@ -451,16 +449,8 @@ mod tests {
     #[test]
     fn what_runs_as_it_is_opens_its_files_itself() {
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-        let environment = Environment::for_tests("C");
-        let situation = Situation {
-            environment: &environment,
-            annotations: &[],
-            input_bytes: None,
-            output_is_terminal: false,
-        };
         for first in ["awk '{ n[$1]++ } END { for (k in n) print k }'", "nl", "paste - -"] {
-            let stages = [simple(&format!("cat {own} {own}")), simple(first), simple("tr a b")];
-            let plan = plan(&stages, &situation);
+            let plan = planned(&[&format!("cat {own} {own}"), first, "tr a b"], false);
             assert_eq!(plan.source, Source::Own, "{first}");
             let [Step::Serial(commands), Step::Parallel(_)] = plan.steps.as_slice() else {
                 panic!("{first}: {:?}", plan.steps);

@@ -71,8 +71,8 @@ impl Launcher {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Starts a command, without waiting until its program runs. Of its standard input, output and
-    /// error those that are not given are those of this process.
+    /// Starts a command. Of its standard input, output and error those that are not given are those
+    /// of this process.
     ///
     /// # Errors
     /// When there cannot be one more process, or everything is being ended. If its program cannot be
