@@ -127,7 +127,8 @@ pub struct Group {
 pub struct Cut {
     /// What records are.
     pub records: Records,
-    /// Bytes that may stand before the separator.
+    /// Bytes that may stand before the separator; before that of an empty first record, a separator
+    /// is taken to stand.
     pub before: ByteSet,
     /// Bytes that a part may begin with.
     pub after: ByteSet,

@@ -2,7 +2,8 @@
 
 use contend_record::run::{Combine, Command, Decision, Group, Plan, Step};
 
-use super::rates::{START, USUAL_LINE, known_rate, rate, start_of};
+use super::flow::{Amount, Flow, Stream, USUAL_LINE};
+use super::rates::{START, start_of};
 
 /// What planning and threads cost, in seconds.
 const OVERHEAD: f64 = 0.004;
@@ -19,8 +20,9 @@ pub(super) fn ends_early() -> Decision {
     Decision { why, ..Decision::default() }
 }
 
-/// Decides for an input of this size, if it is known.
-pub fn decide(plan: &Plan, input_bytes: Option<u64>, jobs: usize) -> Decision {
+/// Decides for this input, if it is known.
+pub fn decide(plan: &Plan, input: Option<Amount>, jobs: usize) -> Decision {
+    let input_bytes = input.map(|input| input.bytes);
     let plain = |why: &str| Decision { why: why.to_owned(), input_bytes, ..Decision::default() };
     if !plan.is_parallel() {
         return Decision { input_bytes, ..nothing_is_parallel() };
@@ -28,15 +30,11 @@ pub fn decide(plan: &Plan, input_bytes: Option<u64>, jobs: usize) -> Decision {
     if jobs < 2 {
         return plain("there is one CPU to use");
     }
-    let Some(bytes) = input_bytes else {
+    let Some(input) = input else {
         let why = "its input is not over after the first part".to_owned();
         return Decision { parallel: true, why, ..Decision::default() };
     };
-    let groups = plan.steps.iter().filter_map(|step| match step {
-        Step::Serial(_) => None,
-        Step::Parallel(group) => Some(group.serial.as_slice()),
-    });
-    expect(&groups.collect::<Vec<_>>().concat(), bytes, jobs).decision(bytes)
+    expect(&plan.steps, input, jobs).decision(input.bytes)
 }
 
 /// What working on parts is expected to bring and to cost, in seconds.
@@ -66,17 +64,6 @@ impl Expectation {
         let expected_cpu_seconds = Some(self.cpu);
         Decision { parallel, why, input_bytes: Some(bytes), expected_cpu_seconds }
     }
-}
-
-/// What goes through a command.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Flow {
-    /// CPU time that it needs, in nanoseconds a byte.
-    pub rate: f64,
-    /// How much of the input comes to it.
-    pub volume: f64,
-    /// It is a sort.
-    pub sorts: bool,
 }
 
 /// What it costs to hand out parts of files, and of what has to be read here, and to collect their
@@ -125,15 +112,14 @@ pub(super) fn is_faster(
 ) -> bool {
     let others: f64 = beside.iter().sum();
     let slowest_other = beside.iter().copied().fold(0.0, f64::max);
-    let cpu = |flow: &Flow| flow.rate * flow.volume;
     let jobs = jobs as f64;
     let writing = if parts.to_file { TO_FILE * parts.output } else { 0.0 };
-    let all: f64 = flows.iter().map(cpu).sum::<f64>() + writing;
-    let last = flows.last().map_or(0.0, |last| cpu(last) + writing);
-    let slowest = flows.iter().map(cpu).fold(last, f64::max);
+    let all: f64 = flows.iter().map(Flow::cpu).sum::<f64>() + writing;
+    let last = flows.last().map_or(0.0, |last| last.cpu() + writing);
+    let slowest = flows.iter().map(Flow::cpu).fold(last, f64::max);
     let plain = slowest.max(slowest_other).max((all + others) / jobs);
     let here = |flow: &Flow| if flow.sorts && sorts_here { SORTING_HERE } else { 1.0 };
-    let work: f64 = flows.iter().map(|flow| cpu(flow) * here(flow)).sum();
+    let work: f64 = flows.iter().map(|flow| flow.cpu() * here(flow)).sum();
     let parts = UNEVEN * (work + parts.cpu() + others) / jobs;
     parts.max(slowest_other) < MARGIN * plain
 }
@@ -141,12 +127,11 @@ pub(super) fn is_faster(
 /// Whether a step behind others may be faster over parts, by what is usual for the commands that
 /// are known.
 pub(super) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usize) -> bool {
-    let usual = |command: &Command| known_rate(&command.program, &command.arguments, USUAL_LINE);
     let flow = |command: &Command| {
-        let sorts = super::rates::is_sort(&command.program);
-        Some(Flow { rate: usual(command)?, volume: 1.0, sorts })
+        Stream::of_lines(USUAL_LINE).known(&command.program, &command.arguments)
     };
-    let before: Option<Vec<f64>> = steps[..at].iter().flat_map(commands).map(usual).collect();
+    let before = steps[..at].iter().flat_map(commands);
+    let before: Option<Vec<f64>> = before.map(|it| flow(it).as_ref().map(Flow::cpu)).collect();
     let flows: Option<Vec<Flow>> = group.serial.iter().map(flow).collect();
     // What is sorted here takes less CPU time at any rate.
     let (Some(before), Some(flows), false) = (before, flows, sorts_here(group)) else {
@@ -174,25 +159,35 @@ pub(super) fn sorts_here(group: &Group) -> bool {
     by_bytes && group.any_order
 }
 
-/// What is to be expected of these commands over so many bytes.
-pub fn expect(commands: &[Command], bytes: u64, jobs: usize) -> Expectation {
-    let rates =
-        commands.iter().map(|command| rate(&command.program, &command.arguments, USUAL_LINE));
-    let starts = commands.iter().map(|command| start_of(&command.program)).sum();
-    of_rates(rates.sum(), starts, bytes, jobs)
+/// What is to be expected of the groups among steps that follow each other, with this input.
+pub(super) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation {
+    let mut stream = Stream::of_lines(input.line);
+    let (mut cpu, mut gain, mut starts) = (0.0, 0.0, 0.0);
+    for step in steps {
+        let commands = commands(step);
+        let flows = commands.iter().map(|command| stream.usual(command)).collect::<Vec<_>>();
+        let Step::Parallel(group) = step else { continue };
+        for flow in flows {
+            let here = if flow.sorts && sorts_here(group) { SORTING_HERE } else { 1.0 };
+            cpu += flow.cpu();
+            gain += flow.cpu() * (1.0 - here / jobs as f64);
+        }
+        starts += commands.iter().map(|command| start_of(&command.program)).sum::<f64>();
+    }
+    let seconds = input.bytes as f64 * 1e-9;
+    Expectation { cpu: cpu * seconds, gain: gain * seconds, cost: cost(starts, jobs) }
 }
 
-/// What more than which is not to be expected of commands with these rates, on however many CPUs.
-pub(super) fn at_best(rates: &[f64], bytes: u64) -> Expectation {
-    let expected = of_rates(rates.iter().sum(), START * rates.len() as f64, bytes, 2);
-    Expectation { gain: expected.cpu, ..expected }
+/// What more than which is not to be expected of so many commands that need so much CPU time
+/// together, in nanoseconds a byte, on however many CPUs.
+pub(super) fn at_best(cpu: f64, commands: usize, bytes: u64) -> Expectation {
+    let cpu = cpu * bytes as f64 * 1e-9;
+    Expectation { cpu, gain: cpu, cost: cost(START * commands as f64, 2) }
 }
 
-/// What is to be expected of commands with this rate together, which takes so long to start once.
-fn of_rates(rate: f64, starts: f64, bytes: u64, jobs: usize) -> Expectation {
-    let cpu = rate * bytes as f64 * 1e-9;
-    let cost = OVERHEAD + starts * jobs as f64;
-    Expectation { cpu, gain: cpu * (1.0 - 1.0 / jobs as f64), cost }
+/// What working on parts costs, if starting the commands once takes so long, in seconds.
+fn cost(starts: f64, jobs: usize) -> f64 {
+    OVERHEAD + starts * jobs as f64
 }
 
 /// A time for people, of which no more is known than this.
@@ -265,12 +260,13 @@ mod tests {
 
     #[test]
     fn small_inputs_run_plain_unless_the_command_is_slow() {
-        assert!(!decide(&plan("grep", "x"), Some(100_000), 2).parallel);
-        assert!(decide(&plan("grep", "x"), Some(100_000_000), 2).parallel);
-        assert!(decide(&plan("grep", "\\(.\\)\\1"), Some(1_000_000), 2).parallel);
+        let input = |bytes| Some(Amount { bytes, line: USUAL_LINE });
+        assert!(!decide(&plan("grep", "x"), input(100_000), 2).parallel);
+        assert!(decide(&plan("grep", "x"), input(100_000_000), 2).parallel);
+        assert!(decide(&plan("grep", "\\(.\\)\\1"), input(1_000_000), 2).parallel);
         assert!(decide(&plan("grep", "x"), None, 2).parallel);
-        assert!(!decide(&plan("grep", "x"), Some(100_000_000), 1).parallel);
+        assert!(!decide(&plan("grep", "x"), input(100_000_000), 1).parallel);
         let serial = Plan { steps: Vec::new(), ..plan("grep", "x") };
-        assert!(!decide(&serial, Some(100_000_000), 2).parallel);
+        assert!(!decide(&serial, input(100_000_000), 2).parallel);
     }
 }

@@ -1,14 +1,12 @@
 //! A glance at a pipeline before anything is planned: often its input is so small that it is clear
 //! already that parts are not worth it.
 
-use std::path::Path;
-
 use contend_record::run::Decision;
 
 use super::classes;
 use super::estimate;
 use super::planner::Annotation;
-use super::rates::{USUAL_LINE, known_rate};
+use super::flow::{Amount, Flow, Stream, size_of};
 use crate::commands::{Simple, Word, head, purity};
 
 /// Programs that make much out of little, or out of nothing.
@@ -20,12 +18,12 @@ const STREAMING: &[&str] =
 /// So many lines are few.
 const FEW: u64 = 1000;
 
-/// The decision to run these as they are, if a glance is enough for it. `standard` is the size of
-/// standard input in bytes, where that is known.
+/// The decision to run these as they are, if a glance is enough for it. `standard` is standard
+/// input, where that is known.
 pub fn glance(
     stages: &[Simple],
     annotations: &[Annotation],
-    standard: Option<u64>,
+    standard: Option<Amount>,
 ) -> Option<Decision> {
     let is_known = |stage: &Simple| classes::is_worth_a_try(stage.name());
     if annotations.is_empty() && !stages.iter().any(is_known) {
@@ -35,12 +33,13 @@ pub fn glance(
         return Some(estimate::ends_early());
     }
     let first = stages.first()?;
-    let mut bytes = match purity::named_files(first) {
-        Some(files) => sizes(files)?,
+    let mut input = match purity::named_files(first) {
+        Some(files) => Amount::of_files(files.into_iter().map(|file| file.text.as_str()))?,
         None if purity::source(first) == purity::Source::Standard => standard?,
         None => return None,
     };
-    let mut rates = Vec::new();
+    let mut stream = Stream::of_lines(input.line);
+    let mut cpu = 0.0;
     for (index, stage) in stages.iter().enumerate() {
         let begins = |word: &Word| word.text.contains("BEGIN");
         if UNBOUNDED.contains(&stage.name()) || stage.arguments.iter().any(begins) {
@@ -48,13 +47,13 @@ pub fn glance(
         }
         if index > 0 {
             let named = stage.arguments.iter().chain(&stage.input);
-            bytes += named.filter_map(size).sum::<u64>();
+            input.bytes += named.filter_map(|file| size_of(&file.text)).sum::<u64>();
         }
         let arguments: Vec<String> = stage.arguments.iter().map(|word| word.text.clone()).collect();
-        rates.push(known_rate(&stage.program.text, &arguments, USUAL_LINE)?);
+        cpu += stream.known(&stage.program.text, &arguments).as_ref().map(Flow::cpu)?;
     }
-    let expected = estimate::at_best(&rates, bytes);
-    (!expected.is_worth_it()).then(|| expected.decision(bytes))
+    let expected = estimate::at_best(cpu, stages.len(), input.bytes);
+    (!expected.is_worth_it()).then(|| expected.decision(input.bytes))
 }
 
 /// Whether a `head` ends everything after a few lines that come as soon as there is input.
@@ -62,16 +61,6 @@ fn has_soon_enough(stages: &[Simple]) -> bool {
     let few = |stage: &Simple| head::head(stage).is_some_and(|lines| lines.count <= FEW);
     let Some(place) = stages.iter().position(few) else { return false };
     stages[..place].iter().all(|stage| STREAMING.contains(&stage.name()))
-}
-
-/// The size of these together; `None` if one is no regular file.
-fn sizes<'a>(files: impl IntoIterator<Item = &'a Word>) -> Option<u64> {
-    files.into_iter().map(size).sum()
-}
-
-fn size(file: &Word) -> Option<u64> {
-    let data = Path::new(&file.text).metadata().ok()?;
-    data.is_file().then_some(data.len())
 }
 
 #[cfg(test)]
@@ -83,7 +72,8 @@ mod tests {
     /// Whether a glance is enough to run this as it is.
     fn is_clear(pipeline: &str, standard: Option<u64>) -> bool {
         let stages: Vec<Simple> = pipeline.split(" | ").map(simple).collect();
-        glance(&stages, &[], standard).is_some()
+        let amount = |bytes| Amount { bytes, line: 50.0 };
+        glance(&stages, &[], standard.map(amount)).is_some()
     }
 
     #[test]

@@ -5,13 +5,14 @@
 //! - [`text`]: plain commands, or something for a shell.
 //! - [`script`]: scripts whose pipelines are given to contend.
 //! - [`glance`]: whether a plan is needed at all.
-//! - [`estimate`] and `rates`: whether parts are worth what they cost.
+//! - [`estimate`], [`flow`] and `rates`: whether parts are worth what they cost.
 //! - [`planner`]: from stages to a plan.
 //! - [`execute`]: carrying out a plan.
 
 pub mod classes;
 pub mod estimate;
 pub mod execute;
+pub mod flow;
 pub mod glance;
 pub mod planner;
 mod rates;

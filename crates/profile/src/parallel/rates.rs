@@ -6,8 +6,6 @@
 
 /// A command of which nothing is known, in nanoseconds a byte.
 const UNKNOWN: f64 = 5.0;
-/// A usual length of lines in bytes.
-pub(super) const USUAL_LINE: f64 = 50.0;
 
 /// CPU time of commands for a byte and for a line, in nanoseconds: of those with options that change
 /// much, the most usual form.
@@ -48,7 +46,7 @@ pub(super) const START: f64 = 0.0015;
 const SLOW_STARTS: &[(&str, f64)] = &[("jq", 0.02)];
 
 /// A program's name, without its folder.
-fn name_of(program: &str) -> &str {
+pub(super) fn name_of(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use contend_profile::commands::Simple;
 use contend_profile::parallel::estimate;
+use contend_profile::parallel::flow::Amount;
 use contend_profile::parallel::glance::glance;
 use contend_profile::parallel::planner::{self, Situation};
 use contend_profile::rewrite::environment::{Environment, Paths, in_path};
@@ -68,11 +69,11 @@ impl Kind {
         }
     }
 
-    /// Its size in bytes, if that is known.
-    fn bytes(self) -> Option<u64> {
+    /// How much it is, if that is known.
+    fn amount(self) -> Option<Amount> {
         match self {
-            Self::File(bytes) => Some(bytes),
-            Self::Nothing => Some(0),
+            Self::File(bytes) => Some(Amount::of_rest(io::stdin(), bytes)),
+            Self::Nothing => Some(Amount::of_bytes(&[])),
             Self::Stream => None,
         }
     }
@@ -128,7 +129,7 @@ impl<'a> Direct<'a> {
         let nothing_is_said = !settings.explain && !settings.says_something();
         if nothing_is_said
             && how.part_bytes.is_none()
-            && let Some(decision) = glance(self.stages, &how.annotations, self.input.bytes())
+            && let Some(decision) = glance(self.stages, &how.annotations, self.input.amount())
         {
             return self.run_plain(decision, inverted, settings);
         }
@@ -177,12 +178,12 @@ impl<'a> Direct<'a> {
             let why = "the size of parts is given".to_owned();
             return Ok((Decision { parallel: true, why, ..Decision::default() }, Vec::new()));
         }
-        let input_bytes = match &plan.source {
-            Source::Files(names) => Some(names.iter().map(|name| size_of(name)).sum()),
-            Source::Standard => self.input.bytes(),
+        let input = match &plan.source {
+            Source::Files(names) => Amount::of_files(names.iter().map(String::as_str)),
+            Source::Standard => self.input.amount(),
             Source::Own => None,
         };
-        let decision = estimate::decide(plan, input_bytes, how.jobs());
+        let decision = estimate::decide(plan, input, how.jobs());
         let reads_stream = plan.source == Source::Standard && self.input == Kind::Stream;
         if !decision.parallel || !reads_stream || settings.explain {
             return Ok((decision, Vec::new()));
@@ -193,8 +194,8 @@ impl<'a> Direct<'a> {
             dup2_stdin(File::open("/dev/null").context("cannot open /dev/null")?)
                 .context("cannot end standard input")?;
         }
-        let size = is_over.then_some(prefix.len() as u64);
-        Ok((estimate::decide(plan, size, how.jobs()), prefix))
+        let all = is_over.then(|| Amount::of_bytes(&prefix));
+        Ok((estimate::decide(plan, all, how.jobs()), prefix))
     }
 
     /// Runs the stages as they are; nothing is said of it.
@@ -259,10 +260,6 @@ fn has_holes() -> bool {
     let end = rustix::fs::fstat(io::stdin()).map_or(0, |stat| stat.st_size.cast_unsigned());
     let _ = rustix::fs::seek(io::stdin(), SeekFrom::Start(here)); // it was there before
     hole.is_ok_and(|hole| hole < end)
-}
-
-fn size_of(name: &str) -> u64 {
-    std::fs::metadata(name).map_or(0, |data| data.len())
 }
 
 /// The beginning of standard input: until there is enough for parts, or it is over, or nothing

@@ -71,6 +71,8 @@ pub struct PerRecord {
     pub may_fail: bool,
     /// What it writes of a record is that record, unchanged, or nothing.
     pub selects: bool,
+    /// Of nothing it makes something: it must not stand behind what may leave nothing of a part.
+    pub acts_on_nothing: bool,
     /// What its output is like.
     pub output: Output,
 }
@@ -134,6 +136,7 @@ impl PerRecord {
             heeds_terminal: false,
             may_fail: false,
             selects: false,
+            acts_on_nothing: false,
             output: Output::of(records),
         }
     }

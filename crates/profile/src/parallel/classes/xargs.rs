@@ -58,12 +58,15 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         return Err("it is not known what the command that it starts does".into());
     }
     let (cut, guard) = items(&options)?;
-    if !(replaces(&options) || options.has('r')) {
-        return Err("without `-r` it runs once even where nothing comes".into());
-    }
     let output = Output::ANYTHING;
-    let class = PerRecord { guard, may_fail: true, output, ..PerRecord::new(cut.records) };
-    Ok(Class::PerRecord(PerRecord { cut, ..class }))
+    let acts_on_nothing = !may_get_nothing(&options);
+    let class = PerRecord { guard, acts_on_nothing, output, ..PerRecord::new(cut.records) };
+    Ok(Class::PerRecord(PerRecord { cut, may_fail: true, ..class }))
+}
+
+/// Whether it does nothing where no item comes.
+fn may_get_nothing(options: &Options) -> bool {
+    replaces(options) || options.has('r')
 }
 
 fn replaces(options: &Options) -> bool {
@@ -91,8 +94,11 @@ fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
             let quotes = ByteSet::from_iter(*b"\"'\\\0");
             // A line that ends with a blank goes on in the next one that is not empty.
             let blanks = ByteSet::from_iter(*b" \t\n\r\x0b\x0c");
-            let before = if per_item { ByteSet::ALL } else { blanks.complement() };
-            let cut = Cut { before, ..Cut::between(Records::Lines) };
+            // Each part has an item then.
+            let may_be_blank = may_get_nothing(options);
+            let within = |anything| if anything { ByteSet::ALL } else { blanks.complement() };
+            let before = within(per_item && may_be_blank);
+            let cut = Cut { before, after: within(may_be_blank), ..Cut::between(Records::Lines) };
             Ok((cut, Guard { without: quotes, ..Guard::NONE }))
         }
         _ => Err("what it parts items by is not understood"),
@@ -117,6 +123,7 @@ mod tests {
     fn one_command_an_item() {
         all_per_record(&[
             "xargs -r -n 1 wc -l",
+            "xargs -n1 wc",
             "xargs -rL1 file",
             "xargs -I{} basename {} .c",
             "xargs -i cat {}",
@@ -128,7 +135,13 @@ mod tests {
         assert!(class.guard.without.contains(b'\\') && !class.cut.before.contains(b' '));
         assert!(!class.cut.before.contains(b'\n'));
         assert!(per_record("xargs -rn1 file").cut.before.is_all());
+        assert!(class.cut.after.is_all());
         assert_eq!(class.output.records, None);
+        for always in ["xargs -n1 file", "xargs -L1 file"] {
+            let cut = per_record(always).cut;
+            assert!(!cut.before.contains(b' ') && !cut.after.contains(b'\n'), "{always}");
+        }
+        assert!(per_record("xargs -0n1 file").cut.after.is_all(), "nothing is an item, too");
         assert_eq!(per_record("xargs -0 -I% file %").cut.records, Records::Nul);
         assert!(!per_record("xargs -d '\\n' -I% file %").guard.without.contains(b'\\'));
     }
@@ -139,7 +152,6 @@ mod tests {
             ("xargs", "runs together"),
             ("xargs -r wc", "runs together"),
             ("xargs -rn 2 wc", "runs together"),
-            ("xargs -n1 wc", "`-r`"),
             ("xargs -n1 -I{} wc {}", "runs together"),
             ("xargs -rn1 -P2 wc", "`-P`"),
             ("xargs -rn1 rm", "not known"),

@@ -78,7 +78,8 @@ fn judge(
         return Ok(Trial { is_worth_it: true, rate: None });
     }
     let short = parts.short_stream(SHORT)?;
-    let is_worth = |bytes| estimate::expect(&group.serial, bytes, context.jobs).is_worth_it();
+    let steps = &context.steps[context.at..=context.at];
+    let is_worth = |input| estimate::expect(steps, input, context.jobs).is_worth_it();
     if !short.is_none_or(is_worth) {
         return Ok(Trial { is_worth_it: false, rate: None });
     }

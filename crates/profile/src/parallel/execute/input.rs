@@ -21,6 +21,7 @@ use contend_record::run::{Cut, Guard};
 use super::cut::{self, Scanner};
 use super::instance::Launcher;
 use super::tally::Intake;
+use crate::parallel::flow::Amount;
 
 pub(super) use feed::Fed;
 pub(super) use rest::Rest;
@@ -224,13 +225,13 @@ impl<'a> Parts<'a> {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(super) fn short_stream(&self, bytes: usize) -> io::Result<Option<u64>> {
+    pub(super) fn short_stream(&self, bytes: usize) -> io::Result<Option<Amount>> {
         if self.can_be_read_again() {
             return Ok(None);
         }
         let mut state = self.lock();
         self.fill(&mut state, bytes)?;
-        Ok(state.ended.then_some(state.buffer.len() as u64))
+        Ok(state.ended.then(|| Amount::of_bytes(&state.buffer)))
     }
 
     /// Some records from the middle of files, or from the beginning of a stream.

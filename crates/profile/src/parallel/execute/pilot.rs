@@ -9,8 +9,9 @@ use super::Context;
 use super::input::Parts;
 use super::instance::{Fodder, Instance};
 use super::size::Sizes;
-use crate::parallel::estimate::{self, Flow, Handling};
-use crate::parallel::rates::{self, USUAL_LINE};
+use crate::parallel::estimate::{self, Handling};
+use crate::parallel::flow::{Amount, Flow, Stream, USUAL_LINE};
+use crate::parallel::rates;
 
 /// The largest sample in bytes: commands need more time for it than for starting.
 const SAMPLE: usize = 1 << 20;
@@ -24,6 +25,8 @@ const OF_START: f64 = 0.6;
 const FEW_STARTS: f64 = 6.0;
 /// A trial is to take no more CPU time than this, in seconds, but for the smallest of samples.
 const LONGEST: f64 = 0.02;
+/// So much shows how long lines are, in bytes.
+const FEW: usize = 16 << 10;
 /// No sample is smaller, in bytes.
 const FEWEST: usize = 1 << 10;
 /// What takes more CPU time than this for a byte is slow, in seconds.
@@ -53,11 +56,10 @@ pub(super) fn judge(
 ) -> io::Result<Trial> {
     let sorts = group.serial.iter().position(|command| rates::is_sort(&command.program));
     let (first, last) = group.serial.split_at(sorts.unwrap_or(group.serial.len()));
-    let mut flows: Vec<Flow> =
-        first.iter().map(|command| usual(command, 1.0, USUAL_LINE)).collect();
+    let mut stream = Stream::of_lines(Amount::of_bytes(&parts.sample(FEW)?).line);
+    let mut flows: Vec<Flow> = first.iter().map(|command| stream.usual(command)).collect();
     let mut output = Output { bytes: 0, lines: 0 };
-    let mut volume = 1.0;
-    let cpu = flows.iter().map(|flow| flow.rate).sum::<f64>() * 1e-9;
+    let cpu = flows.iter().map(Flow::cpu).sum::<f64>() * 1e-9;
     let is_short = parts.size().is_some_and(|bytes| cpu * (bytes as f64) < SHORT);
     // One command at whose side no other works, and which is slow enough, gains for sure.
     let is_alone = group.serial.len() == 1 && context.steps.len() == 1;
@@ -67,16 +69,15 @@ pub(super) fn judge(
         let sample = parts.sample(sample_size(parts.size(), cpu))?;
         if let Some(rates) = tried(first, &sample, context, &mut output)? {
             for (flow, rate) in flows.iter_mut().zip(rates) {
-                flow.rate = rate;
+                *flow = Flow { rate, volume: 1.0, ..*flow };
             }
-            volume = output.bytes as f64 / sample.len() as f64;
+            let volume = output.bytes as f64 / sample.len() as f64;
+            stream = Stream { volume, line: output.line().unwrap_or(stream.line) };
         }
-    } else if sorts.is_some() {
-        output.add(&parts.sample(LEAST)?);
     }
-    let line = if output.lines == 0 { USUAL_LINE } else { output.line() };
-    flows.extend(last.iter().map(|command| usual(command, volume, line)));
-    let rate = flows.iter().filter(|flow| !flow.sorts).map(|flow| flow.rate * flow.volume).sum();
+    let Stream { volume, line } = stream;
+    flows.extend(last.iter().map(|command| stream.usual(command)));
+    let rate = flows.iter().filter(|flow| !flow.sorts).map(Flow::cpu).sum();
     let starts = starts(group, first, &Context { rate: Some(rate), ..*context }, parts);
     let is_stream = !parts.can_be_read_again();
     let to_file = to_file && is_tried; // else it is not known how much comes out
@@ -86,12 +87,6 @@ pub(super) fn judge(
     let is_worth_it =
         is_sure || estimate::is_faster(&flows, &beside, handling, context.jobs, sorts_here);
     Ok(Trial { is_worth_it, rate: Some(rate) })
-}
-
-/// What is usual for a command to which so much of the input comes, in lines of so many bytes.
-fn usual(command: &Command, volume: f64, line: f64) -> Flow {
-    let rate = rates::rate(&command.program, &command.arguments, line);
-    Flow { rate, volume, sorts: rates::is_sort(&command.program) }
 }
 
 /// The CPU time of the commands of other steps, in nanoseconds for a byte of the group's input, of
@@ -147,9 +142,9 @@ impl Output {
         self.lines += memchr::memchr_iter(b'\n', bytes).count();
     }
 
-    /// The mean length of a line in bytes.
-    fn line(&self) -> f64 {
-        self.bytes as f64 / self.lines.max(1) as f64
+    /// The mean length of a line in bytes, if there is one.
+    fn line(&self) -> Option<f64> {
+        (self.lines > 0).then(|| self.bytes as f64 / self.lines as f64)
     }
 }
 

@@ -13,9 +13,9 @@ const FIRST: u64 = 256 << 10;
 /// No part of files is meant to be larger, and none that has to be in memory.
 const MOST: u64 = 64 << 20;
 const MOST_IN_MEMORY: u64 = 16 << 20;
-/// The last parts are not smaller, and not than this share of what is wanted.
-const LEAST: u64 = 64 << 10;
+/// The last parts are not smaller than this share of what is wanted, and none than so much.
 const SHARE: u64 = 4;
+const LEAST: u64 = 4 << 10;
 
 /// Chooses sizes by what parts have taken so far.
 #[derive(Debug)]

@@ -200,6 +200,10 @@ pub(super) const PIECES: &[(Kind, &str)] = &[
 pub(super) const ITEMS: &[(Kind, &str)] = &[
     (Items, "xargs -rn1 echo"),
     (Items, "xargs -r -n 1"),
+    (Items, "xargs -n1 echo"),
+    (Items, "xargs -L1 echo"),
+    (Items, "xargs -d '\\n' -n1 echo"),
+    (Nul, "xargs -0n1 echo"),
     (Items, "xargs -rL1 echo"),
     (Items, "xargs -rL 1"),
     (Items, "xargs -I{} basename {}"),

@@ -52,7 +52,7 @@ fn allows(cut: &Cut, input: &[u8], place: usize) -> bool {
         let (earlier, later) = (key_of(key, earlier), key_of(key, later));
         if cut.ascending { earlier < later } else { earlier != later }
     });
-    before.last().is_none_or(|byte| cut.before.contains(*byte))
+    cut.before.contains(*before.last().unwrap_or(&separator))
         && after.first().is_none_or(|byte| cut.after.contains(*byte))
         && in_order
 }
