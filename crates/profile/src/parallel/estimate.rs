@@ -37,6 +37,9 @@ pub fn decide(plan: &Plan, input: Option<Amount>, jobs: usize) -> Decision {
     expect(&plan.steps, input, jobs).decision(input.bytes)
 }
 
+/// It has to bring so many times what it costs.
+const ENOUGH: f64 = 2.0;
+
 /// What working on parts is expected to bring and to cost, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Expectation {
@@ -48,7 +51,7 @@ pub struct Expectation {
 impl Expectation {
     /// Whether it brings clearly more than it costs.
     pub fn is_worth_it(&self) -> bool {
-        self.gain > 2.0 * self.cost
+        self.gain > ENOUGH * self.cost
     }
 
     /// What is decided for an input of this size, and why.
@@ -176,6 +179,13 @@ pub(super) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation 
     }
     let seconds = input.bytes as f64 * 1e-9;
     Expectation { cpu: cpu * seconds, gain: gain * seconds, cost: cost(starts, jobs) }
+}
+
+/// Of less than so many bytes, in lines of this length, this step is not worth working on parts.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+pub(super) fn enough(step: &Step, line: f64, jobs: usize) -> u64 {
+    let for_a_byte = expect(std::slice::from_ref(step), Amount { bytes: 1, line }, jobs);
+    (ENOUGH * for_a_byte.cost / for_a_byte.gain) as u64
 }
 
 /// What more than which is not to be expected of so many commands that need so much CPU time

@@ -12,10 +12,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::input::{Content, Fed, Part, Parts, Rest, Taken};
 use super::instance::{BLOCK, Ended, Instance};
-use super::{Context, GroupError};
+use super::{Context, GroupError, size};
 
-/// How much is handed to a worker's commands at a time.
-const PIECE: usize = 1 << 20;
 
 /// The output of one worker.
 pub(super) struct Output {
@@ -163,7 +161,7 @@ struct Work<'env> {
 
 impl Work<'_> {
     fn run(self, mut share: Option<Range<u64>>, handed_over: &Sender<HandOver>) {
-        let piece = self.context.part_bytes.unwrap_or(PIECE);
+        let piece = size::piece(self.context, self.parts);
         let next = || match &mut share {
             Some(share) => self.parts.take_of(share, piece),
             None => self.parts.take(piece),

@@ -12,6 +12,7 @@ use contend_sys::Pid;
 
 use crate::commands::awk::sums::Totals;
 use crate::parallel::estimate;
+use crate::parallel::flow::Amount;
 
 use super::gathered::{self, Failed, Gathered, Output};
 use super::input::{Input, Parts, Rest};
@@ -24,7 +25,9 @@ use super::sink::Sink;
 use super::sorted;
 use super::{Context, GroupError, Plain};
 
-/// A stream that is over by then may not be worth the trouble, in bytes.
+/// So much of a stream shows how long its lines are, in bytes.
+const FEW: usize = 2 << 10;
+/// No more of a stream than this is waited for to see whether it is worth the trouble, in bytes.
 const SHORT: usize = 1 << 20;
 
 /// Who has read the input of a group.
@@ -77,11 +80,12 @@ fn judge(
     if context.part_bytes.is_some() {
         return Ok(Trial { is_worth_it: true, rate: None });
     }
-    let short = parts.short_stream(SHORT)?;
-    let steps = &context.steps[context.at..=context.at];
-    let is_worth = |input| estimate::expect(steps, input, context.jobs).is_worth_it();
-    if !short.is_none_or(is_worth) {
-        return Ok(Trial { is_worth_it: false, rate: None });
+    if !parts.can_be_read_again() {
+        let line = Amount::of_bytes(&parts.sample(FEW)?).line;
+        let enough = estimate::enough(&context.steps[context.at], line, context.jobs);
+        if parts.is_over_before(usize::try_from(enough).map_or(SHORT, |it| it.min(SHORT)))? {
+            return Ok(Trial { is_worth_it: false, rate: None });
+        }
     }
     pilot::judge(group, context, parts, to_file)
 }

@@ -21,7 +21,6 @@ use contend_record::run::{Cut, Guard};
 use super::cut::{self, Scanner};
 use super::instance::Launcher;
 use super::tally::Intake;
-use crate::parallel::flow::Amount;
 
 pub(super) use feed::Fed;
 pub(super) use rest::Rest;
@@ -221,17 +220,17 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The size of a stream, if it is over before so many bytes of it have come.
+    /// Whether it is a stream that is over before so many bytes of it have come.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(super) fn short_stream(&self, bytes: usize) -> io::Result<Option<Amount>> {
+    pub(super) fn is_over_before(&self, bytes: usize) -> io::Result<bool> {
         if self.can_be_read_again() {
-            return Ok(None);
+            return Ok(false);
         }
         let mut state = self.lock();
         self.fill(&mut state, bytes)?;
-        Ok(state.ended.then(|| Amount::of_bytes(&state.buffer)))
+        Ok(state.ended && state.buffer.len() < bytes)
     }
 
     /// Some records from the middle of files, or from the beginning of a stream.
@@ -248,9 +247,7 @@ impl<'a> Parts<'a> {
             }
             Source::Stream(_) => {
                 let mut state = self.lock();
-                if state.buffer.is_empty() {
-                    self.fill(&mut state, bytes)?;
-                }
+                self.fill(&mut state, bytes)?;
                 state.buffer[..bytes.min(state.buffer.len())].to_vec()
             }
         };
@@ -507,14 +504,16 @@ impl<'a> Parts<'a> {
             if self.is_stopped() || state.ended && state.buffer.is_empty() {
                 return Ok(Taken::End);
             }
-            if state.ended {
-                break state.buffer.len();
-            }
             let State { scanner, buffer, .. } = state;
-            match scanner.last(buffer) {
+            let window = enough.min(buffer.len());
+            // What little is left belongs to it.
+            if state.ended && buffer.len() <= window + window / 4 {
+                break buffer.len();
+            }
+            match scanner.last(&buffer[..window]) {
                 Some(place) => break place,
-                None if hurry => enough = state.buffer.len() + 1,
-                None => enough = state.buffer.len() * 2,
+                None if hurry && window == buffer.len() => enough = window + 1,
+                None => enough = window * 2,
             }
         };
         if !self.fits(&self.guard, &state.buffer[..place]) {

@@ -24,9 +24,9 @@ const OF_START: f64 = 0.6;
 /// Where a command takes less than so many starts do, its own is measured.
 const FEW_STARTS: f64 = 6.0;
 /// A trial is to take no more CPU time than this, in seconds, but for the smallest of samples.
-const LONGEST: f64 = 0.02;
+const LONGEST: f64 = 0.01;
 /// So much shows how long lines are, in bytes.
-const FEW: usize = 16 << 10;
+const FEW: usize = 2 << 10;
 /// No sample is smaller, in bytes.
 const FEWEST: usize = 1 << 10;
 /// What takes more CPU time than this for a byte is slow, in seconds.
@@ -127,7 +127,7 @@ fn starts(group: &Group, commands: &[Command], context: &Context<'_>, parts: &Pa
         return 0.0; // each worker starts them once
     }
     let start: f64 = commands.iter().map(|command| rates::start_of(&command.program)).sum();
-    OF_START * start * 1e9 / Sizes::new(context, parts).first() as f64
+    OF_START * start * 1e9 / Sizes::new(context, parts).usual() as f64
 }
 
 /// What comes out of commands.

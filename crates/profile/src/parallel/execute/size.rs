@@ -1,5 +1,6 @@
 //! How large parts are.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -10,12 +11,27 @@ use super::input::Parts;
 const WANTED: Duration = Duration::from_millis(150);
 /// The first parts are so large, to learn from.
 const FIRST: u64 = 256 << 10;
+/// The first parts of a stream are this share of what is wanted.
+const EARLY: u64 = 8;
 /// No part of files is meant to be larger, and none that has to be in memory.
 const MOST: u64 = 64 << 20;
 const MOST_IN_MEMORY: u64 = 16 << 20;
 /// The last parts are not smaller than this share of what is wanted, and none than so much.
 const SHARE: u64 = 4;
-const LEAST: u64 = 4 << 10;
+const LEAST: u64 = 512;
+
+/// A worker whose commands read one piece after the other takes no more than this at a time, and
+/// no less than that.
+const PIECES: RangeInclusive<u64> = (64 << 10)..=(1 << 20);
+/// So many pieces are meant for each worker.
+const PIECES_EACH: u64 = 4;
+
+/// How much a worker takes at a time whose commands read one piece after the other, in bytes.
+pub(super) fn piece(context: &Context<'_>, parts: &Parts<'_>) -> usize {
+    let share = |all: u64| all / (PIECES_EACH * context.jobs as u64);
+    let piece = parts.size().map_or(FIRST, share).clamp(*PIECES.start(), *PIECES.end());
+    context.part_bytes.unwrap_or(usize::try_from(piece).unwrap_or(usize::MAX))
+}
 
 /// Chooses sizes by what parts have taken so far.
 #[derive(Debug)]
@@ -49,9 +65,9 @@ impl Sizes {
         sizes
     }
 
-    /// What will be the size of the first part, in bytes.
-    pub(super) fn first(&self) -> usize {
-        self.fixed.unwrap_or_else(|| self.with(0))
+    /// What is the size of most parts, in bytes.
+    pub(super) fn usual(&self) -> usize {
+        self.fixed.unwrap_or_else(|| self.with(self.total.map_or(u64::MAX, |_| 0)))
     }
 
     /// The size of the next part in bytes.
@@ -67,7 +83,9 @@ impl Sizes {
     /// The size of the next part if so much has been given.
     fn with(&self, given: u64) -> usize {
         let wanted = self.wanted.load(Ordering::Relaxed);
-        let size = self.total.map_or(wanted, |total| {
+        // A stream may soon be over: until much has come its parts are smaller.
+        let soon = || wanted.min((given / self.jobs).max(wanted / EARLY));
+        let size = self.total.map_or_else(soon, |total| {
             // Towards the end parts become smaller, so that all workers end together; but there
             // are at least two for each.
             let least = (wanted / SHARE).min(total.div_ceil(2 * self.jobs)).max(LEAST);

@@ -14,10 +14,8 @@ use super::merge::merge;
 use super::order::{Equal, Kind};
 use super::sequence::{Joint, Sequence, Stopped};
 use super::sorter::{Entry, Sorted, Sorter, write};
-use super::{Context, GroupError};
+use super::{Context, GroupError, size};
 
-/// How much is handed to a worker at a time, in bytes.
-const PIECE: usize = 1 << 20;
 /// About so much is merged at a time, in bytes.
 const RANGE: usize = 1 << 20;
 
@@ -92,7 +90,7 @@ pub(super) fn run(
 
 /// Sorts some of the parts.
 fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<Sorted, GroupError> {
-    let piece = context.part_bytes.unwrap_or(PIECE);
+    let piece = size::piece(context, parts);
     let start = || Instance::start(context.launcher, task.before);
     fill(task, context, parts, start, || match parts.take(piece)? {
         Taken::Unfit => {
