@@ -83,6 +83,9 @@ const SORTING_HERE: f64 = 0.4;
 /// Parts have to be faster by this, for what is not known.
 const MARGIN: f64 = 0.95;
 
+/// Commands beside others may need as little as this part of what is usual for them.
+const UNSURE: f64 = 2.0;
+
 /// What working on parts brings with it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Handling {
@@ -130,18 +133,32 @@ pub(super) fn is_faster(
 /// Whether a step behind others may be faster over parts, by what is usual for the commands that
 /// are known.
 pub(super) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usize) -> bool {
-    let flow = |command: &Command| {
-        Stream::of_lines(USUAL_LINE).known(&command.program, &command.arguments)
-    };
-    let before = steps[..at].iter().flat_map(commands);
-    let before: Option<Vec<f64>> = before.map(|it| flow(it).as_ref().map(Flow::cpu)).collect();
-    let flows: Option<Vec<Flow>> = group.serial.iter().map(flow).collect();
+    let (before, mut stream) = before(&steps[..at]);
+    let before: Vec<f64> = before.iter().map(|rate| rate / UNSURE).collect();
+    let known = |command: &Command| stream.known(&command.program, &command.arguments);
+    let flows: Option<Vec<Flow>> = group.serial.iter().map(known).collect();
     // What is sorted here takes less CPU time at any rate.
-    let (Some(before), Some(flows), false) = (before, flows, sorts_here(group)) else {
+    let (Some(flows), false) = (flows, sorts_here(group)) else {
         return true;
     };
     let handling = Handling { is_stream: true, output: 0.0, to_file: false, starts: 0.0 };
     is_faster(&flows, &before, handling, jobs, false)
+}
+
+/// The CPU time of each command that still works when what these steps make is read, in nanoseconds
+/// for a byte of that; and what it is that they make.
+pub(super) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
+    let mut stream = Stream::of_lines(USUAL_LINE);
+    let mut rates = Vec::new();
+    for command in steps.iter().flat_map(commands) {
+        let flow = stream.usual(command);
+        if flow.sorts {
+            rates.clear(); // all before it have ended
+        } else {
+            rates.push(flow.rate);
+        }
+    }
+    (rates, Stream { volume: 1.0, ..stream })
 }
 
 /// The commands of a step as they are.

@@ -14,6 +14,8 @@ pub(super) const USUAL_LINE: f64 = 50.0;
 const WORD: f64 = 6.0;
 /// How much of sorted lines is left where each is kept once.
 const DISTINCT: f64 = 0.2;
+/// How much of an input `grep` finds in it, if that begins with a certain letter.
+const FOUND: f64 = 0.2;
 /// How much of a file is looked at to know its lines, in bytes.
 const BEGINNING: usize = 16 << 10;
 
@@ -86,10 +88,16 @@ impl Stream {
         if makes_words {
             self.line = self.line.min(WORD);
         }
+        let is_grep = ["grep", "egrep", "fgrep"].contains(&name);
+        let is_plain = |word: &String| {
+            word.trim_start_matches('^').starts_with(|c: char| c.is_ascii_alphanumeric())
+        };
+        if is_grep && !has('v') && arguments.iter().any(is_plain) {
+            self.volume *= FOUND;
+        }
         let counts = match name {
             "wc" | "head" | "tail" => true,
-            "grep" | "egrep" | "fgrep" => has('c'),
-            _ => false,
+            _ => is_grep && has('c'),
         };
         if counts {
             self.volume = 0.0;

@@ -5,8 +5,8 @@ use contend_record::run::Decision;
 
 use super::classes;
 use super::estimate;
-use super::planner::Annotation;
 use super::flow::{Amount, Flow, Stream, size_of};
+use super::planner::Annotation;
 use crate::commands::{Simple, Word, head, purity};
 
 /// Programs that make much out of little, or out of nothing.

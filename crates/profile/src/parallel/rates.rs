@@ -25,7 +25,7 @@ const RATES: &[(&str, f64, f64)] = &[
     ("head", 0.1, 0.0),
     ("iconv", 2.0, 0.0),
     ("join", 2.0, 300.0),
-    ("jq", 20.0, 0.0),
+    ("jq", 35.0, 0.0),
     ("mawk", 0.5, 75.0),
     ("nawk", 2.0, 150.0),
     ("original-awk", 2.0, 150.0),
@@ -65,10 +65,14 @@ pub(super) fn rate(program: &str, arguments: &[String], line: f64) -> f64 {
 pub(super) fn known_rate(program: &str, arguments: &[String], line: f64) -> Option<f64> {
     let name = name_of(program);
     let (_, for_byte, for_line) = RATES.iter().find(|(known, ..)| *known == name)?;
-    // A group that is matched again cannot be looked for by an automaton.
+    // A group that is matched again, or used, cannot be looked for by an automaton.
     let refers_back = |argument: &String| ["\\1", "\\2"].iter().any(|it| argument.contains(it));
-    let is_slow = name.ends_with("grep") && arguments.iter().any(refers_back);
-    Some(if is_slow { 500.0 } else { for_byte + for_line / line.max(1.0) })
+    let refers = arguments.iter().any(refers_back);
+    Some(match name {
+        "grep" | "egrep" if refers => 500.0,
+        "sed" if refers => 100.0,
+        _ => for_byte + for_line / line.max(1.0),
+    })
 }
 
 /// What starting a command takes, in seconds.

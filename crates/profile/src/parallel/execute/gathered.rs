@@ -14,7 +14,6 @@ use super::input::{Content, Fed, Part, Parts, Rest, Taken};
 use super::instance::{BLOCK, Ended, Instance};
 use super::{Context, GroupError, size};
 
-
 /// The output of one worker.
 pub(super) struct Output {
     stdout: io::Chain<Cursor<Vec<u8>>, File>,
@@ -231,7 +230,8 @@ impl Work<'_> {
             if self.is_rest {
                 Instance::start_aloud(launcher, &self.group.each)
             } else {
-                Instance::start(launcher, &self.group.each)
+                let piece = size::piece(self.context, self.parts);
+                Ok(Instance::start(launcher, &self.group.each)?.in_pieces(piece))
             }
         };
         let mut instance = if self.always { Some(start()?) } else { None };

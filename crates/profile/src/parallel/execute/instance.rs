@@ -340,6 +340,16 @@ impl<'a> Instance<'a> {
         Ok(instance)
     }
 
+    /// It is fed with pieces of this size: no more than one waits in its pipe, as others may have
+    /// nothing to do by then.
+    pub(super) fn in_pieces(mut self, piece: usize) -> Self {
+        if let Some(stdin) = &self.stdin {
+            let _ = fcntl_setpipe_size(stdin, piece.min(PIPE)); // else more than one does
+            self.feeding = Pace::of(capacity(stdin));
+        }
+        self
+    }
+
     /// Feeds it and takes what it writes meanwhile, until all is written. `false` if nobody wants
     /// that.
     ///

@@ -10,7 +10,7 @@ use super::input::Parts;
 use super::instance::{Fodder, Instance};
 use super::size::Sizes;
 use crate::parallel::estimate::{self, Handling};
-use crate::parallel::flow::{Amount, Flow, Stream, USUAL_LINE};
+use crate::parallel::flow::{Amount, Flow, Stream};
 use crate::parallel::rates;
 
 /// The largest sample in bytes: commands need more time for it than for starting.
@@ -93,11 +93,7 @@ pub(super) fn judge(
 /// which this comes out. Behind what combines outputs it is not known how much there is.
 fn beside(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> Vec<f64> {
     let (before, rest) = context.steps.split_at(context.at);
-    // Of what comes before, what is not known is taken for nothing.
-    let before = before
-        .iter()
-        .flat_map(estimate::commands)
-        .filter_map(|command| rates::known_rate(&command.program, &command.arguments, USUAL_LINE));
+    let (before, _) = estimate::before(before);
     let goes_on = |step: &&Step| match step {
         Step::Serial(_) => true,
         Step::Parallel(group) => group.combine == Combine::Concatenate,
@@ -106,7 +102,7 @@ fn beside(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> Vec<f
     let after = after.iter().take_while(goes_on).flat_map(estimate::commands);
     let after =
         after.map(|command| volume * rates::rate(&command.program, &command.arguments, line));
-    before.chain(after).collect()
+    before.into_iter().chain(after).collect()
 }
 
 /// The size of the sample in bytes, of so much, for commands that need about so much CPU time for

@@ -91,7 +91,7 @@ pub(super) fn run(
 /// Sorts some of the parts.
 fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<Sorted, GroupError> {
     let piece = size::piece(context, parts);
-    let start = || Instance::start(context.launcher, task.before);
+    let start = || Ok(Instance::start(context.launcher, task.before)?.in_pieces(piece));
     fill(task, context, parts, start, || match parts.take(piece)? {
         Taken::Unfit => {
             is_unfit(parts);
