@@ -242,6 +242,9 @@ impl Combining {
     ) -> Option<&'static str> {
         let Some(Class::Combinable(class)) = class else { return None };
         let Combine::Merge(merge) = &mut self.combine else { return None };
+        if self.open.output.records != Some(class.each.cut.records) {
+            return None;
+        }
         let command = super::whole(stage, simple, &class.each);
         match (&class.combine, merge.lines) {
             (
