@@ -40,6 +40,8 @@ const PIPELINES: &[&str] = &[
     "uniq -c | sort -n | tail -n 4",
     "head -n 7",
     "head -n 0",
+    "uniq -d | wc -lc",
+    "uniq -d | sort -r",
     "sort -z | head -n 3",
     "tr ' ' '\\000' | sort -z | uniq | head -n 2",
     "sort -z | uniq -z | tr '\\000' '\\n'",

@@ -114,7 +114,7 @@ fn run_part<T: Take + Send>(
     let fed = parts.feed(&part.content, &mut instance, &mut take)?;
     let well = if fed == Fed::All && instance.drain(&mut take)? {
         let ended = instance.end()?;
-        context.tally.ended(&group.each, &ended);
+        context.tally.ended_over_part(&group.each, &ended);
         ended.well
     } else {
         false

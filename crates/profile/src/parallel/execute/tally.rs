@@ -136,11 +136,23 @@ impl Tally {
         &self.input
     }
 
-    /// Commands over a part have ended.
+    /// Commands have ended.
     pub(super) fn ended(&self, commands: &[Command], ended: &Ended) {
         for (command, (status, cpu)) in commands.iter().zip(ended.statuses.iter().zip(&ended.cpu)) {
             self.used(command.stage, *cpu);
             self.status(command, *status);
+        }
+    }
+
+    /// Commands over a part have ended. If not well they run over it again, and how they end then
+    /// counts.
+    pub(super) fn ended_over_part(&self, commands: &[Command], ended: &Ended) {
+        if ended.well {
+            self.ended(commands, ended);
+        } else {
+            for (command, cpu) in commands.iter().zip(&ended.cpu) {
+                self.used(command.stage, *cpu);
+            }
         }
     }
 

@@ -88,7 +88,8 @@ impl Drafting {
 
     /// Why the outputs of such a command cannot be combined here, if they cannot.
     pub(super) fn obstacle(&self, class: &Combinable) -> Option<&'static str> {
-        if matches!(class.combine, Combine::Totals(_)) && !self.replayable {
+        let is_cut_off = self.open.as_ref().is_some_and(|open| open.needs_neighbours(class));
+        if matches!(class.combine, Combine::Totals(_)) && (!self.replayable || is_cut_off) {
             return Some("if totals were rounded its input would be needed again, which is a pipe");
         }
         let in_order = matches!(class.combine, Combine::Concatenate | Combine::Adjoin { .. })
@@ -122,7 +123,8 @@ impl Drafting {
     /// Begins the last command of a group.
     pub(super) fn begin_combining(&mut self, class: &Combinable, stage: usize) -> Combining {
         // What fails over a part that cannot be read again must fail before anything is combined.
-        if !self.replayable && self.open.as_ref().is_some_and(|open| open.group.may_fail) {
+        let may_fail = |open: &Open| !self.replayable && open.group.may_fail;
+        if self.open.as_ref().is_some_and(|open| may_fail(open) || open.needs_neighbours(class)) {
             self.close();
         }
         let mut open = self.open_for(&class.each);
@@ -190,6 +192,14 @@ impl Open {
             may_fail: class.may_fail,
         };
         Self { group, output: class.output }
+    }
+
+    /// A worker must not run it over parts that are no neighbours, one behind the other, as it may
+    /// with this command at the end: lines that are the same are not where they differ from their
+    /// neighbours.
+    fn needs_neighbours(&self, class: &Combinable) -> bool {
+        let cut = &self.group.cut;
+        class.any_order && cut.differ.is_some() && !cut.ascending
     }
 
     /// Takes over what a command needs of its input, as far as it follows from the group's input;
