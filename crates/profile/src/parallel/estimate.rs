@@ -7,6 +7,8 @@ use super::rates::{START, start_of};
 
 /// What planning and threads cost, in seconds.
 const OVERHEAD: f64 = 0.004;
+/// Parts have to bring so many times what they cost.
+const WORTH: f64 = 2.0;
 
 /// What is decided if no stage can work on parts.
 pub(super) fn nothing_is_parallel() -> Decision {
@@ -37,9 +39,6 @@ pub fn decide(plan: &Plan, input: Option<Amount>, jobs: usize) -> Decision {
     expect(&plan.steps, input, jobs).decision(input.bytes)
 }
 
-/// It has to bring so many times what it costs.
-const ENOUGH: f64 = 2.0;
-
 /// What working on parts is expected to bring and to cost, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Expectation {
@@ -51,7 +50,7 @@ pub struct Expectation {
 impl Expectation {
     /// Whether it brings clearly more than it costs.
     pub fn is_worth_it(&self) -> bool {
-        self.gain > ENOUGH * self.cost
+        self.gain > WORTH * self.cost
     }
 
     /// What is decided for an input of this size, and why.
@@ -83,7 +82,9 @@ const SORTING_HERE: f64 = 0.4;
 /// Parts have to be faster by this, for what is not known.
 const MARGIN: f64 = 0.95;
 
-/// Commands beside others may need as little as this part of what is usual for them.
+/// As much comes out of commands at least for a byte that goes in, where something is made of it.
+const LITTLE: f64 = 0.01;
+/// Commands beside others may need as little as what is usual for them, divided by this.
 const UNSURE: f64 = 2.0;
 
 /// What working on parts brings with it.
@@ -133,8 +134,8 @@ pub(super) fn is_faster(
 /// Whether a step behind others may be faster over parts, by what is usual for the commands that
 /// are known.
 pub(super) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usize) -> bool {
-    let (before, mut stream) = before(&steps[..at]);
-    let before: Vec<f64> = before.iter().map(|rate| rate / UNSURE).collect();
+    let (usual, mut stream) = before(&steps[..at]);
+    let least: Vec<f64> = usual.iter().map(|rate| rate / UNSURE).collect();
     let known = |command: &Command| stream.known(&command.program, &command.arguments);
     let flows: Option<Vec<Flow>> = group.serial.iter().map(known).collect();
     // What is sorted here takes less CPU time at any rate.
@@ -142,7 +143,7 @@ pub(super) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usiz
         return true;
     };
     let handling = Handling { is_stream: true, output: 0.0, to_file: false, starts: 0.0 };
-    is_faster(&flows, &before, handling, jobs, false)
+    is_faster(&flows, &least, handling, jobs, false)
 }
 
 /// The CPU time of each command that still works when what these steps make is read, in nanoseconds
@@ -155,9 +156,11 @@ pub(super) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
         if flow.sorts {
             rates.clear(); // all before it have ended
         } else {
-            rates.push(flow.rate);
+            rates.push(flow.cpu());
         }
     }
+    let made = stream.volume.max(LITTLE);
+    let rates = rates.iter().map(|rate| rate / made).collect();
     (rates, Stream { volume: 1.0, ..stream })
 }
 
@@ -202,7 +205,7 @@ pub(super) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
 pub(super) fn enough(step: &Step, line: f64, jobs: usize) -> u64 {
     let for_a_byte = expect(std::slice::from_ref(step), Amount { bytes: 1, line }, jobs);
-    (ENOUGH * for_a_byte.cost / for_a_byte.gain) as u64
+    (WORTH * for_a_byte.cost / for_a_byte.gain) as u64
 }
 
 /// What more than which is not to be expected of so many commands that need so much CPU time

@@ -7,10 +7,12 @@ use std::path::Path;
 use contend_record::run::Command;
 
 use super::rates::{is_sort, known_rate, name_of, rate};
+use crate::commands::options::Options;
+use crate::commands::{Word, grep, head, sort, tr};
 
 /// A usual length of lines in bytes.
 pub(super) const USUAL_LINE: f64 = 50.0;
-/// A usual length of words, each on a line.
+/// A usual length of words, each on a line, in bytes.
 const WORD: f64 = 6.0;
 /// How much of sorted lines is left where each is kept once.
 const DISTINCT: f64 = 0.2;
@@ -24,7 +26,7 @@ const BEGINNING: usize = 16 << 10;
 pub(super) struct Flow {
     /// CPU time that it needs, in nanoseconds a byte.
     pub rate: f64,
-    /// How much of the input comes to it.
+    /// How much of the input comes to it: bytes for a byte of that.
     pub volume: f64,
     /// It is a sort.
     pub sorts: bool,
@@ -40,7 +42,7 @@ impl Flow {
 /// What goes from one command to the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Stream {
-    /// How much of the input it is.
+    /// How much of the input it is: bytes for a byte of that.
     pub volume: f64,
     /// The mean length of its lines in bytes.
     pub line: f64,
@@ -71,41 +73,72 @@ impl Stream {
     }
 
     fn go_through(&mut self, name: &str, arguments: &[String]) {
+        let words: Vec<Word> = arguments.iter().map(Word::new).collect();
+        let read = |table| Options::read(&words, table);
         let any = |texts: &[&str]| {
             arguments.iter().any(|argument| texts.iter().any(|text| argument.contains(text)))
         };
-        let has = |letter| {
-            let short = |word: &&String| word.starts_with('-') && !word.starts_with("--");
-            arguments.iter().filter(short).any(|word| word.contains(letter))
-        };
-        let makes_words = match name {
-            "tr" => !has('d') && arguments.last().is_some_and(|set| is_line_break(set)),
-            "grep" | "egrep" => has('o'),
-            "sed" => any(&["/\\n/"]),
-            "awk" | "mawk" | "gawk" | "nawk" | "original-awk" => any(&["NF; i++", "NF;i++"]),
-            _ => false,
-        };
-        if makes_words {
-            self.line = self.line.min(WORD);
-        }
-        let is_grep = ["grep", "egrep", "fgrep"].contains(&name);
-        let is_plain = |word: &String| {
-            word.trim_start_matches('^').starts_with(|c: char| c.is_ascii_alphanumeric())
-        };
-        if is_grep && !has('v') && arguments.iter().any(is_plain) {
-            self.volume *= FOUND;
-        }
-        let counts = match name {
-            "wc" | "head" | "tail" => true,
-            _ => is_grep && has('c'),
-        };
-        if counts {
-            self.volume = 0.0;
-        }
-        if name == "uniq" || name == "sort" && has('u') {
-            self.volume *= DISTINCT;
+        match name {
+            "tr" => {
+                let deletes = read(&tr::TABLE).is_none_or(|options| options.has('d'));
+                if !deletes && arguments.last().is_some_and(|set| is_line_break(set)) {
+                    self.becomes_words();
+                }
+            }
+            "sed" if any(&["/\\n/"]) => self.becomes_words(),
+            "awk" | "mawk" | "gawk" | "nawk" | "original-awk" if any(&["NF; i++", "NF;i++"]) => {
+                self.becomes_words();
+            }
+            "grep" | "egrep" | "fgrep" => {
+                if let Some(options) = read(&grep::TABLE) {
+                    self.is_searched(&options, &words);
+                }
+            }
+            "wc" => self.volume = 0.0,
+            "head" | "tail" if is_short(&words) => self.volume = 0.0,
+            "sort" if read(&sort::TABLE).is_some_and(|options| options.has('u')) => {
+                self.volume *= DISTINCT;
+            }
+            "uniq" => self.volume *= DISTINCT,
+            _ => {}
         }
     }
+
+    /// Its words come each on a line.
+    fn becomes_words(&mut self) {
+        self.line = self.line.min(WORD);
+    }
+
+    /// It goes through `grep` with these options.
+    fn is_searched(&mut self, options: &Options, words: &[Word]) {
+        if ['c', 'l', 'L', 'q'].into_iter().any(|letter| options.has(letter)) {
+            self.volume = 0.0;
+        }
+        if options.has('o') {
+            self.becomes_words();
+        }
+        let first = || options.operands.first().map(|&place| words[place].text.as_str());
+        let pattern = options.value('e').or_else(first).unwrap_or_default();
+        let letters = pattern.trim_start_matches('^');
+        if !options.has('v') && letters.starts_with(|letter: char| letter.is_ascii_alphanumeric()) {
+            self.volume *= FOUND;
+        }
+    }
+}
+
+/// Whether `head` or `tail` with these arguments leaves few lines.
+fn is_short(words: &[Word]) -> bool {
+    match words {
+        [] => true,
+        [count] if count.text.starts_with('-') && is_few(&count.text[1..]) => true,
+        _ => Options::read(words, &head::TABLE)
+            .is_some_and(|options| options.value('n').or(options.value('c')).is_none_or(is_few)),
+    }
+}
+
+/// Whether this is a number of a few digits.
+fn is_few(count: &str) -> bool {
+    (1..=3).contains(&count.len()) && count.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether `tr` makes line breaks with this as its last set.
@@ -131,7 +164,7 @@ impl Amount {
             if all.bytes == 0 && bytes > 0 {
                 all.line = File::open(name).map_or(USUAL_LINE, |file| line_at(file, 0));
             }
-            all.bytes += bytes;
+            all.bytes = all.bytes.saturating_add(bytes);
         }
         Some(all)
     }
@@ -154,15 +187,76 @@ pub(super) fn size_of(name: &str) -> Option<u64> {
     data.is_file().then_some(data.len())
 }
 
-/// The mean length of these lines.
+/// The mean length of these lines in bytes, of which each ends with a line break or a NUL byte.
 fn line_of(bytes: &[u8]) -> f64 {
-    let lines = memchr::memchr_iter(b'\n', bytes).count();
+    let lines = memchr::memchr2_iter(b'\n', 0, bytes).count();
     if bytes.is_empty() { USUAL_LINE } else { bytes.len() as f64 / lines.max(1) as f64 }
 }
 
-/// The mean length of lines behind this place of a file, which is read without moving in it.
+/// The mean length in bytes of lines behind this place of a file, which is read without moving in it.
 fn line_at(file: impl AsFd, place: u64) -> f64 {
     let mut bytes = [0; BEGINNING];
     let read = rustix::io::pread(file, &mut bytes, place).unwrap_or(0);
     line_of(&bytes[..read])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left of lines of 100 bytes behind this.
+    fn behind(command: &str) -> Stream {
+        let mut words = command.split(' ').map(str::to_owned);
+        let program = words.next().expect("a program");
+        let mut stream = Stream::of_lines(100.0);
+        stream.known(&program, &words.collect::<Vec<_>>()).expect("it is known");
+        stream
+    }
+
+    /// Whether so much of the input is left, in bytes for a byte.
+    fn leaves(command: &str, volume: f64) -> bool {
+        behind(command) == Stream { volume, ..behind(command) }
+    }
+
+    #[test]
+    fn words_come_each_on_a_line() {
+        for command in ["tr -cs A-Za-z \\n", "grep -ao [a-z]*", "sed s/x/\\n/g", "tr -s x \\012"] {
+            assert_eq!(behind(command), Stream::of_lines(WORD), "{command}");
+        }
+        for command in ["tr -d \\n", "tr a-z A-Z", "grep -e[ocv]", "sed s/x/y/", "cut -c 3"] {
+            assert_eq!(behind(command), Stream::of_lines(100.0), "{command}");
+        }
+    }
+
+    #[test]
+    fn what_counts_leaves_next_to_nothing() {
+        for command in ["wc -l", "grep --count x", "head", "head -5", "tail -n 3", "head -c 9"] {
+            assert!(leaves(command, 0.0), "{command}");
+        }
+        for command in ["tail -n +2", "head -n -1", "head -n 1000000", "tail -c +5", "rev"] {
+            assert!(leaves(command, 1.0), "{command}");
+        }
+    }
+
+    #[test]
+    fn what_is_looked_for_is_rare_if_it_begins_with_a_letter() {
+        assert!(leaves("grep ^From: words", FOUND));
+        assert!(leaves("grep -e x", FOUND));
+        for command in ["grep -v x", "grep --invert-match x", "grep [xy] words", "grep -A 3 [x]"] {
+            assert!(leaves(command, 1.0), "{command}");
+        }
+        assert!(leaves("sort --unique", DISTINCT));
+        assert!(leaves("sort -T/usr", 1.0));
+    }
+
+    #[test]
+    fn an_input_is_as_large_as_what_is_left_of_it() {
+        let mut file = tempfile::tempfile().expect("a file");
+        std::io::Write::write_all(&mut file, b"1234567\n123\n123\n").expect("room");
+        std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(8)).expect("it is there");
+        assert_eq!(Amount::of_rest(&file, 16), Amount { bytes: 8, line: 4.0 });
+        assert_eq!(Amount::of_bytes(b"ab\0ab\0"), Amount { bytes: 6, line: 3.0 });
+        assert_eq!(Amount::of_bytes(b""), Amount { bytes: 0, line: USUAL_LINE });
+        assert_eq!(Amount::of_files(["/nonexistent"]), None);
+    }
 }

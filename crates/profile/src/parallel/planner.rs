@@ -285,7 +285,7 @@ fn selected_before(
         });
     let filters: Vec<_> = filters.collect();
     let count = filters.len();
-    if count > 0 && drafting.select_before(filters, &sort.each) { count } else { 0 }
+    if count > 0 && drafting.select_before(filters, sort) { count } else { 0 }
 }
 
 fn how(combine: &Combine) -> &'static str {
@@ -398,6 +398,7 @@ mod tests {
         assert_eq!(groups(&pipeline.replace("FILE", own)), [expected]);
         for stays in [
             "tr a b | sort | grep x", // a pipe
+            "cat FILE | uniq -d | sort | grep x",
             "cat FILE | sort -u | grep x",
             "cat FILE | sort | grep -o x",
             "cat FILE | sort | sed s/a/b/",

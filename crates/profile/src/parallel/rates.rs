@@ -4,6 +4,8 @@
 //! little, and about stages of which no sample can be had; others are judged by what a sample of
 //! their input takes.
 
+use super::classes;
+
 /// A command of which nothing is known, in nanoseconds a byte.
 const UNKNOWN: f64 = 5.0;
 
@@ -37,9 +39,11 @@ const RATES: &[(&str, f64, f64)] = &[
     ("unexpand", 2.0, 0.0),
     ("uniq", 1.0, 50.0),
     ("wc", 0.5, 5.0),
-    ("xargs", 10_000.0, 0.0),
+    ("xargs", 1_000.0, 0.0),
 ];
 
+/// What `xargs` takes to start a command, and that to run, in nanoseconds.
+const ONE_PROCESS: f64 = 1e6;
 /// Starting one command and waiting for its end, in seconds.
 pub(super) const START: f64 = 0.0015;
 /// Commands that do much before they read anything, and what that takes, in seconds.
@@ -71,6 +75,7 @@ pub(super) fn known_rate(program: &str, arguments: &[String], line: f64) -> Opti
     Some(match name {
         "grep" | "egrep" if refers => 500.0,
         "sed" if refers => 100.0,
+        "xargs" if classes::starts_one_each(arguments) => ONE_PROCESS / line.max(1.0),
         _ => for_byte + for_line / line.max(1.0),
     })
 }

@@ -27,7 +27,7 @@ use crate::exit::Exit;
 use crate::output;
 use crate::settings::{Run, RunHow};
 
-/// A stream that is over before so much of it was read runs plain, in bytes.
+/// No more of a stream than this is read before it is decided how it runs, in bytes.
 const FIRST: usize = 1 << 20;
 /// A stream that is silent for so long goes on as it is.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -179,7 +179,9 @@ impl<'a> Direct<'a> {
             return Ok((Decision { parallel: true, why, ..Decision::default() }, Vec::new()));
         }
         let input = match &plan.source {
-            Source::Files(names) => Amount::of_files(names.iter().map(String::as_str)),
+            // What has gone meanwhile cannot be opened, as in a shell.
+            Source::Files(names) => Amount::of_files(names.iter().map(String::as_str))
+                .or_else(|| Some(Amount::of_bytes(&[]))),
             Source::Standard => self.input.amount(),
             Source::Own => None,
         };

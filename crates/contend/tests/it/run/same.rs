@@ -42,6 +42,7 @@ const PIPELINES: &[&str] = &[
     "head -n 0",
     "uniq -d | wc -lc",
     "uniq -d | sort -r",
+    "uniq -d | sort | grep -v o",
     "sort -z | head -n 3",
     "tr ' ' '\\000' | sort -z | uniq | head -n 2",
     "sort -z | uniq -z | tr '\\000' '\\n'",

@@ -23,6 +23,8 @@ mod uniq;
 mod wc;
 mod xargs;
 
+pub(super) use xargs::starts_one_each;
+
 use std::borrow::Cow;
 
 use contend_record::run::{ByteSet, Combine, Command, Cut, Guard, Records, StatusRule};

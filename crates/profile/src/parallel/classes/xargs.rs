@@ -41,6 +41,8 @@ const REFUSED: &[(char, &str)] = &[
 /// list of [`is_pure`].
 const HARMLESS: &[&str] =
     &["basename", "dirname", "echo", "file", "ls", "printf", "readlink", "realpath", "stat"];
+/// Commands that write something else to a terminal.
+const HEEDING: &[&str] = &["egrep", "fgrep", "grep", "jq", "ls"];
 /// Commands that do more with some arguments than with others: what comes may be one of those.
 const FICKLE: &[&str] = &["awk", "busybox", "gawk", "mawk", "nawk", "original-awk", "sed", "sort"];
 
@@ -60,13 +62,25 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     let (cut, guard) = items(&options)?;
     let output = Output::ANYTHING;
     let acts_on_nothing = !may_get_nothing(&options);
+    let heeds_terminal = command.first().is_some_and(|it| HEEDING.contains(&it.text.as_str()));
     let class = PerRecord { guard, acts_on_nothing, output, ..PerRecord::new(cut.records) };
-    Ok(Class::PerRecord(PerRecord { cut, may_fail: true, ..class }))
+    Ok(Class::PerRecord(PerRecord { cut, may_fail: true, heeds_terminal, ..class }))
 }
 
 /// Whether it does nothing where no item comes.
 fn may_get_nothing(options: &Options) -> bool {
     replaces(options) || options.has('r')
+}
+
+/// Whether it starts a command for every item, or for every line.
+pub(in crate::parallel) fn starts_one_each(arguments: &[String]) -> bool {
+    let words: Vec<Word> = arguments.iter().map(Word::new).collect();
+    Options::read_leading(&words, &TABLE)
+        .is_some_and(|(options, _)| replaces(&options) || is_one_each(&options))
+}
+
+fn is_one_each(options: &Options) -> bool {
+    options.value('n') == Some("1") || options.value('L') == Some("1")
 }
 
 fn replaces(options: &Options) -> bool {
@@ -77,9 +91,8 @@ fn replaces(options: &Options) -> bool {
 /// or for each line.
 fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
     let per_item = options.value('n') == Some("1");
-    let per_line = options.value('L') == Some("1");
     let ways = [replaces(options), options.has('n'), options.has('L'), options.has('l')];
-    if !(per_item || per_line || replaces(options))
+    if !(is_one_each(options) || replaces(options))
         || ways.into_iter().filter(|given| *given).count() > 1
     {
         return Err("how many it runs together depends on all its input");
@@ -94,11 +107,13 @@ fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
             let quotes = ByteSet::from_iter(*b"\"'\\\0");
             // A line that ends with a blank goes on in the next one that is not empty.
             let blanks = ByteSet::from_iter(*b" \t\n\r\x0b\x0c");
-            // Each part has an item then.
-            let may_be_blank = may_get_nothing(options);
-            let within = |anything| if anything { ByteSet::ALL } else { blanks.complement() };
-            let before = within(per_item && may_be_blank);
-            let cut = Cut { before, after: within(may_be_blank), ..Cut::between(Records::Lines) };
+            let torn = if per_item { ByteSet::EMPTY } else { blanks };
+            let mut cut = Cut { before: torn.complement(), ..Cut::between(Records::Lines) };
+            if !may_get_nothing(options) {
+                // Each part has an item, and so has what is left where one is not as it should be.
+                cut.before = blanks.complement();
+                cut.after = blanks.union(quotes).complement();
+            }
             Ok((cut, Guard { without: quotes, ..Guard::NONE }))
         }
         _ => Err("what it parts items by is not understood"),
@@ -140,6 +155,7 @@ mod tests {
         for always in ["xargs -n1 file", "xargs -L1 file"] {
             let cut = per_record(always).cut;
             assert!(!cut.before.contains(b' ') && !cut.after.contains(b'\n'), "{always}");
+            assert!(!cut.after.contains(b'\\'), "nothing may be behind it");
         }
         assert!(per_record("xargs -0n1 file").cut.after.is_all(), "nothing is an item, too");
         assert_eq!(per_record("xargs -0 -I% file %").cut.records, Records::Nul);

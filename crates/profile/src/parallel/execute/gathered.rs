@@ -106,6 +106,7 @@ pub(super) fn run<'scope, 'env>(
     context: &'env Context<'env>,
     parts: &'env Parts<'env>,
 ) -> Result<Gathered, GroupError> {
+    let piece = size::piece(context, parts);
     let shares = if group.any_order { None } else { parts.shares(context.jobs)? };
     let shares: Vec<Option<Range<u64>>> = match shares {
         Some(shares) if !shares.is_empty() => shares.into_iter().map(Some).collect(),
@@ -116,7 +117,8 @@ pub(super) fn run<'scope, 'env>(
         .enumerate()
         .map(|(index, share)| {
             let (sender, receiver) = mpsc::channel();
-            let work = Work { group, context, parts, always: index == 0, is_rest: false };
+            let always = index == 0;
+            let work = Work { group, context, parts, piece, always, is_rest: false };
             scope.spawn(move || work.run(share, &sender));
             receiver
         })
@@ -137,7 +139,7 @@ pub(super) fn run<'scope, 'env>(
     }
     if parts.has_rest() {
         let (sender, receiver) = mpsc::channel();
-        let work = Work { group, context, parts, always: true, is_rest: true };
+        let work = Work { group, context, parts, piece, always: true, is_rest: true };
         scope.spawn(move || work.run_rest(parts.rest(), &sender));
         let rest = receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
         outputs.extend(rest?);
@@ -151,6 +153,8 @@ struct Work<'env> {
     group: &'env Group,
     context: &'env Context<'env>,
     parts: &'env Parts<'env>,
+    /// How much it takes at a time, in bytes.
+    piece: usize,
     /// It starts its commands even if there is nothing to read.
     always: bool,
     /// It reads all that is left, as the plain pipeline would: what its commands say is said, and
@@ -160,7 +164,7 @@ struct Work<'env> {
 
 impl Work<'_> {
     fn run(self, mut share: Option<Range<u64>>, handed_over: &Sender<HandOver>) {
-        let piece = size::piece(self.context, self.parts);
+        let piece = self.piece;
         let next = || match &mut share {
             Some(share) => self.parts.take_of(share, piece),
             None => self.parts.take(piece),
@@ -230,8 +234,7 @@ impl Work<'_> {
             if self.is_rest {
                 Instance::start_aloud(launcher, &self.group.each)
             } else {
-                let piece = size::piece(self.context, self.parts);
-                Ok(Instance::start(launcher, &self.group.each)?.in_pieces(piece))
+                Ok(Instance::start(launcher, &self.group.each)?.in_pieces(self.piece))
             }
         };
         let mut instance = if self.always { Some(start()?) } else { None };

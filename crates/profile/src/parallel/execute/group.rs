@@ -12,21 +12,19 @@ use contend_sys::Pid;
 
 use crate::commands::awk::sums::Totals;
 use crate::parallel::estimate;
-use crate::parallel::flow::Amount;
 
 use super::gathered::{self, Failed, Gathered, Output};
 use super::input::{Input, Parts, Rest};
-use super::instance::{Awaited, BLOCK, Ended, Fodder, Instance, Take, is_well, wide_pipe};
+use super::instance::{Awaited, BLOCK, Ended, Fodder, Instance, Take, is_well};
 use super::joint::Seam;
 use super::numbers;
 use super::ordered::{self, Ending};
 use super::pilot::{self, Trial};
+use super::pipe;
 use super::sink::Sink;
 use super::sorted;
 use super::{Context, GroupError, Plain};
 
-/// So much of a stream shows how long its lines are, in bytes.
-const FEW: usize = 2 << 10;
 /// No more of a stream than this is waited for to see whether it is worth the trouble, in bytes.
 const SHORT: usize = 1 << 20;
 
@@ -81,8 +79,7 @@ fn judge(
         return Ok(Trial { is_worth_it: true, rate: None });
     }
     if !parts.can_be_read_again() {
-        let line = Amount::of_bytes(&parts.sample(FEW)?).line;
-        let enough = estimate::enough(&context.steps[context.at], line, context.jobs);
+        let enough = estimate::enough(&context.steps[context.at], parts.line()?, context.jobs);
         if parts.is_over_before(usize::try_from(enough).map_or(SHORT, |it| it.min(SHORT)))? {
             return Ok(Trial { is_worth_it: false, rate: None });
         }
@@ -171,7 +168,7 @@ fn plain(
         parts.was_read_by_commands();
         return Ok(Reader::Commands);
     }
-    let (stdin, writer) = wide_pipe()?;
+    let (stdin, writer) = pipe::wide()?;
     let commands =
         Plain::start(launcher, tally, &group.serial, Some(stdin), Some(sink.into_file()))?;
     parts.rest().pour_into(writer)?;
@@ -380,8 +377,8 @@ fn through<'a>(
 
 /// Starts a command between two pipes.
 fn start_between(command: &Command, context: &Context<'_>) -> io::Result<(Pid, File, File)> {
-    let (reader, stdin) = wide_pipe()?;
-    let (stdout, writer) = wide_pipe()?;
+    let (reader, stdin) = pipe::wide()?;
+    let (stdout, writer) = pipe::wide()?;
     let pid = context.launcher.start(command, [Some(&reader), Some(&writer), None])?;
     Ok((pid, stdin, stdout))
 }
@@ -458,7 +455,7 @@ fn merged(
         // Opened anew through this link, the pipe need not be inherited by anyone.
         format!("/proc/{own}/fd/{}", output.pipe().as_raw_fd())
     }));
-    let (stdout, writer) = wide_pipe()?;
+    let (stdout, writer) = pipe::wide()?;
     let nothing = File::open("/dev/null")?;
     let pid = context.launcher.start(&command, [Some(&nothing), Some(&writer), None])?;
     drop(writer);

@@ -21,6 +21,7 @@ use contend_record::run::{Cut, Guard};
 use super::cut::{self, Scanner};
 use super::instance::Launcher;
 use super::tally::Intake;
+use crate::parallel::flow::Amount;
 
 pub(super) use feed::Fed;
 pub(super) use rest::Rest;
@@ -29,6 +30,8 @@ pub(super) use rest::Rest;
 const BLOCK: usize = 256 << 10;
 /// How many parts' memory is kept to be used again.
 const SPARE: usize = 4;
+/// So much shows how long lines are, in bytes.
+const FEW: usize = 2 << 10;
 /// How far a place for a cut is looked for at first, and at most, at a time.
 const GLIMPSE: u64 = 4 << 10;
 const WINDOW: u64 = 64 << 10;
@@ -231,6 +234,14 @@ impl<'a> Parts<'a> {
         let mut state = self.lock();
         self.fill(&mut state, bytes)?;
         Ok(state.ended && state.buffer.len() < bytes)
+    }
+
+    /// The mean length of its first lines, in bytes.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(super) fn line(&self) -> io::Result<f64> {
+        Ok(Amount::of_bytes(&self.sample(FEW)?).line)
     }
 
     /// Some records from the middle of files, or from the beginning of a stream.

@@ -19,10 +19,11 @@ use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
-use rustix::pipe::{SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, splice};
+use rustix::pipe::{SpliceFlags, splice};
 use rustix::process::kill_process;
 
 use super::pace::Pace;
+use super::pipe;
 use crate::rewrite::environment::{Paths, in_path};
 
 const SIGPIPE: i32 = Signal::PIPE.as_raw();
@@ -30,8 +31,6 @@ const SIGPIPE: i32 = Signal::PIPE.as_raw();
 const KEYBOARD: [i32; 3] = [Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::HUP.as_raw()];
 /// In this time a signal that is there has been heard.
 const HEARD: Duration = Duration::from_millis(100);
-/// How much a pipe of ours holds, where the kernel allows it.
-const PIPE: usize = 1 << 20;
 /// How much is read or written at a time.
 pub(super) const BLOCK: usize = 256 << 10;
 /// Who reads at least so much at once has not been woken too early, in bytes.
@@ -259,18 +258,6 @@ impl<F: FnMut(&[u8]) -> io::Result<bool>> Take for F {
     }
 }
 
-/// A pipe that holds much.
-pub(super) fn wide_pipe() -> io::Result<(File, File)> {
-    let (reader, writer) = io::pipe()?;
-    let _ = fcntl_setpipe_size(&writer, PIPE); // a user's pipes may be many already
-    Ok((File::from(OwnedFd::from(reader)), File::from(OwnedFd::from(writer))))
-}
-
-/// How much a pipe holds, in bytes.
-pub(super) fn capacity(pipe: &File) -> usize {
-    fcntl_getpipe_size(pipe).unwrap_or(0)
-}
-
 impl<'a> Instance<'a> {
     /// Starts the commands, each reading what the one before it writes. What they have to remark
     /// is kept, and counts as a failure.
@@ -311,9 +298,9 @@ impl<'a> Instance<'a> {
     ) -> io::Result<Self> {
         let (mut reader, stdin) = match stdin {
             Some(file) => (file, None),
-            None => wide_pipe().map(|(reader, writer)| (reader, Some(writer)))?,
+            None => pipe::wide().map(|(reader, writer)| (reader, Some(writer)))?,
         };
-        let feeding = Pace::of(stdin.as_ref().map_or(0, capacity));
+        let feeding = Pace::of(stdin.as_ref().map_or(0, pipe::capacity));
         // If a command cannot be started, those before it find their input closed.
         let mut instance = Self {
             launcher,
@@ -326,13 +313,13 @@ impl<'a> Instance<'a> {
             draining: Pace::of(0),
         };
         for command in commands {
-            let (next, writer) = wide_pipe()?;
+            let (next, writer) = pipe::wide()?;
             let stdin = std::mem::replace(&mut reader, next);
             let streams = [Some(&stdin), Some(&writer), instance.remarks.as_ref()];
             let pid = launcher.start(command, streams)?;
             instance.commands.push(Running { pid, rule: command.status, reaped: None });
         }
-        instance.draining = Pace::of(capacity(&reader));
+        instance.draining = Pace::of(pipe::capacity(&reader));
         instance.stdout = Some(reader);
         for end in [&instance.stdin, &instance.stdout].into_iter().flatten() {
             rustix::io::ioctl_fionbio(end, true)?;
@@ -340,12 +327,11 @@ impl<'a> Instance<'a> {
         Ok(instance)
     }
 
-    /// It is fed with pieces of this size: no more than one waits in its pipe, as others may have
+    /// It is fed with pieces of so many bytes: no more than one waits in its pipe, as others may have
     /// nothing to do by then.
     pub(super) fn in_pieces(mut self, piece: usize) -> Self {
         if let Some(stdin) = &self.stdin {
-            let _ = fcntl_setpipe_size(stdin, piece.min(PIPE)); // else more than one does
-            self.feeding = Pace::of(capacity(stdin));
+            self.feeding = Pace::of(pipe::narrow(stdin, piece));
         }
         self
     }

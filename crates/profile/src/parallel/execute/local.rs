@@ -14,7 +14,8 @@ use crate::parallel::estimate;
 
 use super::group::{self, Reader};
 use super::input::{Input, Slice};
-use super::instance::{Launcher, wide_pipe};
+use super::instance::Launcher;
+use super::pipe;
 use super::{Context, ExecuteError, Executor, GroupError, Plain, Tally};
 
 /// How the local executor works.
@@ -61,7 +62,7 @@ impl Executor for Local<'_> {
             let mut running = Vec::new();
             for (index, step) in steps.iter().enumerate() {
                 let is_last = index + 1 == steps.len();
-                let pipe = if is_last { None } else { Some(wide_pipe()?) };
+                let pipe = if is_last { None } else { Some(pipe::wide()?) };
                 let (next, output) = pipe.unzip();
                 let place = Place { steps: &steps, at: index, is_first: first == Some(index) };
                 let from = std::mem::replace(
@@ -226,7 +227,7 @@ fn one_after_the_other(files: Vec<File>) -> io::Result<File> {
 
 /// A pipe with all of this. What feeds it ends when its reader does, or with this process.
 fn fed_with(mut all: impl Read + Send + 'static) -> io::Result<File> {
-    let (reader, mut writer) = wide_pipe()?;
+    let (reader, mut writer) = pipe::wide()?;
     thread::spawn(move || io::copy(&mut all, &mut writer));
     Ok(reader)
 }

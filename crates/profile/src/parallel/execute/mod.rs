@@ -14,6 +14,7 @@ mod order;
 mod ordered;
 mod pace;
 mod pilot;
+mod pipe;
 mod plain;
 mod sequence;
 mod sink;

@@ -10,7 +10,7 @@ use super::input::Parts;
 use super::instance::{Fodder, Instance};
 use super::size::Sizes;
 use crate::parallel::estimate::{self, Handling};
-use crate::parallel::flow::{Amount, Flow, Stream};
+use crate::parallel::flow::{Flow, Stream};
 use crate::parallel::rates;
 
 /// The largest sample in bytes: commands need more time for it than for starting.
@@ -25,8 +25,6 @@ const OF_START: f64 = 0.6;
 const FEW_STARTS: f64 = 6.0;
 /// A trial is to take no more CPU time than this, in seconds, but for the smallest of samples.
 const LONGEST: f64 = 0.01;
-/// So much shows how long lines are, in bytes.
-const FEW: usize = 2 << 10;
 /// No sample is smaller, in bytes.
 const FEWEST: usize = 1 << 10;
 /// What takes more CPU time than this for a byte is slow, in seconds.
@@ -56,7 +54,7 @@ pub(super) fn judge(
 ) -> io::Result<Trial> {
     let sorts = group.serial.iter().position(|command| rates::is_sort(&command.program));
     let (first, last) = group.serial.split_at(sorts.unwrap_or(group.serial.len()));
-    let mut stream = Stream::of_lines(Amount::of_bytes(&parts.sample(FEW)?).line);
+    let mut stream = Stream::of_lines(parts.line()?);
     let mut flows: Vec<Flow> = first.iter().map(|command| stream.usual(command)).collect();
     let mut output = Output { bytes: 0, lines: 0 };
     let cpu = flows.iter().map(Flow::cpu).sum::<f64>() * 1e-9;
@@ -64,7 +62,9 @@ pub(super) fn judge(
     // One command at whose side no other works, and which is slow enough, gains for sure.
     let is_alone = group.serial.len() == 1 && context.steps.len() == 1;
     let is_sure = parts.can_be_read_again() && is_alone && cpu > SLOW;
-    let is_tried = !first.is_empty() && !is_short && !is_sure;
+    // What xargs starts is not known, and does not do what it does for nobody to see it.
+    let runs_others = first.iter().any(|command| rates::name_of(&command.program) == "xargs");
+    let is_tried = !(first.is_empty() || is_short || is_sure || runs_others);
     if is_tried {
         let sample = parts.sample(sample_size(parts.size(), cpu))?;
         if let Some(rates) = tried(first, &sample, context, &mut output)? {
@@ -100,8 +100,8 @@ fn beside(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> Vec<f
     };
     let after = if group.combine == Combine::Concatenate { &rest[1..] } else { &[] };
     let after = after.iter().take_while(goes_on).flat_map(estimate::commands);
-    let after =
-        after.map(|command| volume * rates::rate(&command.program, &command.arguments, line));
+    let mut stream = Stream { volume, line };
+    let after = after.map(|command| stream.usual(command).cpu());
     before.into_iter().chain(after).collect()
 }
 

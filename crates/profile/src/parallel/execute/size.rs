@@ -9,7 +9,7 @@ use super::input::Parts;
 
 /// What a part should take: starting commands for it takes a hundredth of that.
 const WANTED: Duration = Duration::from_millis(150);
-/// The first parts are so large, to learn from.
+/// Until it is known what they take, parts are so large, in bytes.
 const FIRST: u64 = 256 << 10;
 /// The first parts of a stream are this share of what is wanted.
 const EARLY: u64 = 8;
@@ -20,8 +20,8 @@ const MOST_IN_MEMORY: u64 = 16 << 20;
 const SHARE: u64 = 4;
 const LEAST: u64 = 512;
 
-/// A worker whose commands read one piece after the other takes no more than this at a time, and
-/// no less than that.
+/// A worker whose commands read one piece after the other takes at least and at most so much at a
+/// time, in bytes.
 const PIECES: RangeInclusive<u64> = (64 << 10)..=(1 << 20);
 /// So many pieces are meant for each worker.
 const PIECES_EACH: u64 = 4;
@@ -65,7 +65,7 @@ impl Sizes {
         sizes
     }
 
-    /// What is the size of most parts, in bytes.
+    /// The size of the first part of files, or of most parts of a stream, in bytes.
     pub(super) fn usual(&self) -> usize {
         self.fixed.unwrap_or_else(|| self.with(self.total.map_or(u64::MAX, |_| 0)))
     }
@@ -84,7 +84,7 @@ impl Sizes {
     fn with(&self, given: u64) -> usize {
         let wanted = self.wanted.load(Ordering::Relaxed);
         // A stream may soon be over: until much has come its parts are smaller.
-        let soon = || wanted.min((given / self.jobs).max(wanted / EARLY));
+        let soon = || wanted.min((given / self.jobs).max(wanted / EARLY).max(LEAST));
         let size = self.total.map_or_else(soon, |total| {
             // Towards the end parts become smaller, so that all workers end together; but there
             // are at least two for each.

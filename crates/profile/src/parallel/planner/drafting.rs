@@ -88,8 +88,8 @@ impl Drafting {
 
     /// Why the outputs of such a command cannot be combined here, if they cannot.
     pub(super) fn obstacle(&self, class: &Combinable) -> Option<&'static str> {
-        let is_cut_off = self.open.as_ref().is_some_and(|open| open.needs_neighbours(class));
-        if matches!(class.combine, Combine::Totals(_)) && (!self.replayable || is_cut_off) {
+        let is_parted = self.open.as_ref().is_some_and(|open| open.needs_neighbours(class));
+        if matches!(class.combine, Combine::Totals(_)) && (!self.replayable || is_parted) {
             return Some("if totals were rounded its input would be needed again, which is a pipe");
         }
         let in_order = matches!(class.combine, Combine::Concatenate | Combine::Adjoin { .. })
@@ -107,12 +107,13 @@ impl Drafting {
     pub(super) fn select_before(
         &mut self,
         filters: Vec<(&PerRecord, Command)>,
-        sort: &PerRecord,
+        sort: &Combinable,
     ) -> bool {
         let mut classes = filters.iter().map(|(class, _)| *class);
         let open = self.open.clone().or_else(|| classes.next().map(Open::new));
         let Some(mut open) = open.filter(|_| self.replayable) else { return false };
-        if !classes.all(|class| open.admit(class)) || !open.clone().admit(sort) {
+        let is_admitted = classes.all(|class| open.admit(class)) && open.clone().admit(&sort.each);
+        if !is_admitted || open.needs_neighbours(sort) {
             return false;
         }
         open.group.each.extend(filters.into_iter().map(|(_, each)| each));
@@ -194,9 +195,8 @@ impl Open {
         Self { group, output: class.output }
     }
 
-    /// A worker must not run it over parts that are no neighbours, one behind the other, as it may
-    /// with this command at the end: lines that are the same are not where they differ from their
-    /// neighbours.
+    /// With this command at its end a worker would run it over parts that are no neighbours, one
+    /// behind the other: equal lines could meet there.
     fn needs_neighbours(&self, class: &Combinable) -> bool {
         let cut = &self.group.cut;
         class.any_order && cut.differ.is_some() && !cut.ascending
