@@ -76,11 +76,13 @@ const COLLECTING: f64 = 0.4;
 /// What commands need more to write to a file than to a pipe.
 const TO_FILE: f64 = 0.3;
 /// How much longer work takes than if it were the same for all workers and they never waited.
-const UNEVEN: f64 = 1.12;
+const UNEVEN: f64 = 1.08;
+/// How much longer a pipeline takes than its CPU time on all CPUs for each of its pipes, up to so many:
+/// commands wait for each other.
+const STALLED: f64 = 0.05;
+const MOST_PIPES: usize = 4;
 /// What sorting here costs of what it costs elsewhere.
 const SORTING_HERE: f64 = 0.4;
-/// Parts have to be faster by this, for what is not known.
-const MARGIN: f64 = 0.95;
 
 /// As much comes out of commands at least for a byte that goes in, where something is made of it.
 const LITTLE: f64 = 0.01;
@@ -107,28 +109,37 @@ impl Handling {
     }
 }
 
-/// Whether these commands are faster over parts, with what that brings with it, than in a
-/// pipeline, whose stages work at the same time, too. `beside` is the CPU time of every command that
-/// works in other steps, in nanoseconds for a byte of what these read.
-pub(super) fn is_faster(
+/// What these commands gain over parts, with what that brings with it, against a pipeline, whose
+/// stages work at the same time, too: wall time in nanoseconds for a byte of their input. `beside` is the
+/// CPU time of every command that works in other steps, in nanoseconds for a byte of what these read.
+pub(super) fn gain(
     flows: &[Flow],
     beside: &[f64],
     parts: Handling,
     jobs: usize,
     sorts_here: bool,
-) -> bool {
+) -> f64 {
+    let cpu = |flows: &[Flow]| flows.iter().map(Flow::cpu).sum::<f64>();
     let others: f64 = beside.iter().sum();
     let slowest_other = beside.iter().copied().fold(0.0, f64::max);
+    let pipes = (flows.len() + beside.len()).saturating_sub(1).min(MOST_PIPES);
     let jobs = jobs as f64;
     let writing = if parts.to_file { TO_FILE * parts.output } else { 0.0 };
-    let all: f64 = flows.iter().map(Flow::cpu).sum::<f64>() + writing;
-    let last = flows.last().map_or(0.0, |last| last.cpu() + writing);
-    let slowest = flows.iter().map(Flow::cpu).fold(last, f64::max);
-    let plain = slowest.max(slowest_other).max((all + others) / jobs);
+    // A sort works when all that comes before it is done, and has threads of its own.
+    let (first, sorting) =
+        flows.split_at(flows.iter().position(|it| it.sorts).unwrap_or(flows.len()));
+    let (mut at_once, mut slowest) = (cpu(first) + others, slowest_other);
+    slowest = first.iter().map(Flow::cpu).fold(slowest, f64::max);
+    if sorting.is_empty() {
+        at_once += writing;
+        slowest = first.last().map_or(slowest, |last| slowest.max(last.cpu() + writing));
+    }
+    let plain = slowest.max((1.0 + STALLED * pipes as f64) * at_once / jobs)
+        + if sorting.is_empty() { 0.0 } else { (cpu(sorting) + writing) / jobs };
     let here = |flow: &Flow| if flow.sorts && sorts_here { SORTING_HERE } else { 1.0 };
     let work: f64 = flows.iter().map(|flow| flow.cpu() * here(flow)).sum();
     let parts = UNEVEN * (work + parts.cpu() + others) / jobs;
-    parts.max(slowest_other) < MARGIN * plain
+    plain - parts.max(slowest_other)
 }
 
 /// Whether a step behind others may be faster over parts, by what is usual for the commands that
@@ -143,7 +154,7 @@ pub(super) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usiz
         return true;
     };
     let handling = Handling { is_stream: true, output: 0.0, to_file: false, starts: 0.0 };
-    is_faster(&flows, &least, handling, jobs, false)
+    gain(&flows, &least, handling, jobs, false) > 0.0
 }
 
 /// The CPU time of each command that still works when what these steps make is read, in nanoseconds
@@ -261,6 +272,9 @@ mod tests {
     #[test]
     fn stages_that_keep_up_with_each_other_gain_nothing() {
         let flow = |rate, volume| Flow { rate, volume, sorts: false };
+        let is_faster = |flows: &[Flow], beside: &[f64], parts, jobs, here| {
+            gain(flows, beside, parts, jobs, here) > 0.0
+        };
         let little = Handling { is_stream: false, output: 0.01, to_file: false, starts: 0.0 };
         let same = Handling { output: 1.0, ..little };
         assert!(is_faster(&[flow(20.0, 1.0)], &[], same, 2, false));
@@ -286,6 +300,13 @@ mod tests {
         assert!(is_faster(fast, &[10.0], little, 8, false));
         let sort = Flow { sorts: true, ..flow(12.0, 1.0) };
         assert!(is_faster(&[flow(12.0, 1.0), sort], &[], same, 2, true), "it is sorted here");
+        assert!(
+            is_faster(&[flow(12.0, 1.0), sort], &[], same, 2, false),
+            "that waits for the first"
+        );
+        assert!(!is_faster(&[sort], &[], same, 2, false), "a sort has threads");
+        let many = [flow(5.0, 1.0); 6];
+        assert!(is_faster(&many, &[], same, 2, false), "they wait for each other");
     }
 
     #[test]

@@ -29,6 +29,8 @@ const LONGEST: f64 = 0.01;
 const FEWEST: usize = 1 << 10;
 /// What takes more CPU time than this for a byte is slow, in seconds.
 const SLOW: f64 = 1.9e-9;
+/// A gain of less than this is lost to what does not depend on how much there is, in seconds.
+const LEAST_GAIN: f64 = 0.01;
 /// What is expected to take less CPU time than this is not worth a trial, in seconds.
 const SHORT: f64 = 0.1;
 
@@ -84,8 +86,9 @@ pub(super) fn judge(
     let handling = Handling { is_stream, output: volume, to_file, starts };
     let beside = beside(group, context, volume, line);
     let sorts_here = estimate::sorts_here(group);
-    let is_worth_it =
-        is_sure || estimate::is_faster(&flows, &beside, handling, context.jobs, sorts_here);
+    let gain = estimate::gain(&flows, &beside, handling, context.jobs, sorts_here);
+    let seconds = parts.size().map(|bytes| gain * bytes as f64 * 1e-9);
+    let is_worth_it = is_sure || gain > 0.0 && seconds.is_none_or(|seconds| seconds > LEAST_GAIN);
     Ok(Trial { is_worth_it, rate: Some(rate) })
 }
 
