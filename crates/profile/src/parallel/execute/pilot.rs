@@ -29,6 +29,8 @@ const LONGEST: f64 = 0.01;
 const FEWEST: usize = 1 << 10;
 /// What takes more CPU time than this for a byte is slow, in seconds.
 const SLOW: f64 = 1.9e-9;
+/// So many times as much memory a sort takes for what it reads.
+const SORTED: u64 = 4;
 /// A gain of less than this is lost to what does not depend on how much there is, in seconds.
 const LEAST_GAIN: f64 = 0.01;
 /// What is expected to take less CPU time than this is not worth a trial, in seconds.
@@ -88,7 +90,12 @@ pub(super) fn judge(
     let sorts_here = estimate::sorts_here(group);
     let gain = estimate::gain(&flows, &beside, handling, context.jobs, sorts_here);
     let seconds = parts.size().map(|bytes| gain * bytes as f64 * 1e-9);
-    let is_worth_it = is_sure || gain > 0.0 && seconds.is_none_or(|seconds| seconds > LEAST_GAIN);
+    // Left alone a sort takes as much memory as it likes.
+    let has_room = |bytes: u64| bytes.saturating_mul(SORTED) < context.memory;
+    let must_be_bounded = sorts.is_some() && !parts.size().is_some_and(has_room);
+    let is_worth_it = is_sure
+        || must_be_bounded
+        || gain > 0.0 && seconds.is_none_or(|seconds| seconds > LEAST_GAIN);
     Ok(Trial { is_worth_it, rate: Some(rate) })
 }
 
