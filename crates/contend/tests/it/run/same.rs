@@ -60,6 +60,7 @@ const PIPELINES: &[&str] = &[
     "cut -c 1-3 | sort -u | comm -12 - other",
     "LC_ALL=C sort | LC_ALL=C join - other",
     "sort -u | comm -23 - other",
+    "cat other | awk '{ print $NF }' | comm -23 - other",
     "iconv -f UTF-8 -t UTF-16LE | wc -c",
     "iconv -f LATIN1 -t UTF-8 | sort -u",
     "tr -d '\\000' | fold -w 5 | sort | uniq -c",
