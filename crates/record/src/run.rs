@@ -222,17 +222,47 @@ pub struct Merge {
     pub folder: Option<String>,
 }
 
-/// An order of whole records: by their bytes, which are compared as numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// An order of records: by parts of them, and by all their bytes where these are the same. Bytes
+/// are compared as numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LineOrder {
-    /// First by the number at the beginning, as `sort -n` reads it.
-    pub numeric: bool,
-    /// From the greatest to the smallest.
+    /// The parts that are compared, each where those before it are the same.
+    pub keys: Vec<SortKey>,
+    /// What stands between fields; `null` if a field begins with blanks.
+    pub field_separator: Option<u8>,
+    /// All bytes: from the greatest to the smallest.
     pub reverse: bool,
     /// Of equal ones only the first is kept.
     pub unique: bool,
     /// What ends a record.
     pub separator: u8,
+}
+
+/// A part of records that is compared, as `sort -k` finds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SortKey {
+    /// The first field, and how many bytes of it are passed over.
+    pub from: FieldPlace,
+    /// The last field, and how many bytes of it belong to the part, all if there are 0; the part
+    /// goes to the end of the record if nothing is said.
+    pub to: Option<FieldPlace>,
+    /// By the number at its beginning, as `sort -n` reads it.
+    pub numeric: bool,
+    /// As if small letters of ASCII were capitals.
+    pub fold: bool,
+    /// From the greatest to the smallest.
+    pub reverse: bool,
+}
+
+/// A place in a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FieldPlace {
+    /// The field, from 0.
+    pub field: usize,
+    /// Bytes of it.
+    pub bytes: usize,
+    /// Bytes are counted behind the blanks with which the field begins.
+    pub skips_blanks: bool,
 }
 
 /// Columns of numbers on one line.

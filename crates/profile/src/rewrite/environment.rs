@@ -2,7 +2,7 @@
 
 mod maker;
 
-pub use maker::Maker;
+pub use maker::{Maker, Marks};
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -63,8 +63,8 @@ pub struct Program {
     pub gnu: bool,
     /// Where it is.
     path: PathBuf,
-    /// Whose it is, once somebody has asked.
-    maker: OnceLock<Maker>,
+    /// What the file tells, once somebody has asked.
+    marks: OnceLock<Marks>,
 }
 
 /// How the bytes of text are characters.
@@ -166,10 +166,16 @@ impl Environment {
     /// Whose program stands behind the name: the file is looked into, at most once.
     pub fn maker(&self, name: &str) -> Maker {
         let Some(program) = self.files.get(name) else { return Maker::Other };
-        match program.maker() {
+        match program.marks().maker {
             Maker::GrepScript if self.maker("grep") == Maker::Gnu => Maker::Gnu,
             maker => maker,
         }
+    }
+
+    /// Whether the program behind the name can tell capitals of characters, not only of bytes: some
+    /// systems teach that to their programs.
+    pub fn knows_characters(&self, name: &str) -> bool {
+        self.files.get(name).is_none_or(|program| program.marks().knows_characters)
     }
 
     /// How the bytes of text are characters to this command; `None` if that is not known.
@@ -253,13 +259,14 @@ impl Environment {
                      rev split perl lz4 python3 zstd nl col iconv jq fold expand unexpand comm join xargs";
         let program = |name: &str| {
             let file_name = if name == "awk" { "mawk" } else { name }.to_owned();
-            let maker = OnceLock::from(match name {
+            let maker = match name {
                 "rev" | "col" => Maker::UtilLinux,
                 "iconv" => Maker::Glibc,
                 "jq" => Maker::Jq,
                 _ => Maker::Gnu,
-            });
-            (name.to_owned(), Program { file_name, gnu: true, path: PathBuf::new(), maker })
+            };
+            let marks = OnceLock::from(Marks { maker, knows_characters: false });
+            (name.to_owned(), Program { file_name, gnu: true, path: PathBuf::new(), marks })
         };
         Self {
             files: names.split_whitespace().map(program).collect(),
@@ -306,8 +313,8 @@ impl Program {
         Self { file_name, path: real, ..Self::default() }
     }
 
-    fn maker(&self) -> Maker {
-        *self.maker.get_or_init(|| Maker::of_file(&self.path))
+    fn marks(&self) -> Marks {
+        *self.marks.get_or_init(|| Marks::of_file(&self.path))
     }
 }
 

@@ -42,6 +42,8 @@ const STAGES: &[&str] = &[
     "sort -k 2",
     "sort -u -k 2",
     "sort -f",
+    "sort -k 2,2nr -k 1,1",
+    "sort -t , -k 2b,2.3 -k 1r",
     "LC_ALL=C sort",
     "uniq -c",
     "uniq -d",

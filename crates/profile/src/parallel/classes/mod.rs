@@ -275,6 +275,13 @@ impl Subject<'_> {
         Err("in the order of a language, lines may be equal that differ".into())
     }
 
+    /// Whether a character of several bytes may be a blank or have a capital to it.
+    fn knows_characters(&self) -> bool {
+        let environment = self.environment;
+        environment.is_multibyte(self.simple)
+            && environment.knows_characters(&self.simple.program.text)
+    }
+
     /// Reads its options; those of the list are refused for its reasons.
     fn options(&self, table: &Table, refused: &[(char, &'static str)]) -> Result<Options, Why> {
         let unknown = "not all of its options are known";

@@ -1,6 +1,6 @@
 //! `sort`: sorted parts are merged in the same order.
 
-use contend_record::run::{Combine, Cut, LineOrder, Merge, Records};
+use contend_record::run::{Combine, Cut, FieldPlace, LineOrder, Merge, Records, SortKey};
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, is_number};
 use crate::commands::options::Options;
@@ -37,9 +37,6 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     }
     let by_bytes = subject.orders_by_bytes().is_ok();
     let whole = sort.compares_whole_lines();
-    let numeric = options.has('n');
-    let plain_number = options.has_only("nrSTz\u{1}\u{2}\u{4}") && subject.has_plain_numbers();
-    let whole_order = whole || numeric && plain_number;
     // Lines that compare equal are then equal: the bytes decide where keys do not.
     let total = by_bytes && (whole || !(options.has('s') || options.has('u')));
     let records = if options.has('z') { Records::Nul } else { Records::Lines };
@@ -52,17 +49,96 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     };
     let merge = Merge {
         command: subject.command(&subject.simple.program.text, merging(&options)),
-        lines: (whole_order && by_bytes).then(|| LineOrder {
-            numeric,
-            reverse: options.has('r'),
-            unique: options.has('u'),
-            separator: records.separator(),
-        }),
+        lines: if by_bytes { order(subject, &options, whole, records) } else { None },
         first: None,
         folder: folder(subject, &options),
     };
     let class = Combinable::ordered(each, Combine::Merge(merge));
     Ok(Class::Combinable(Combinable { any_order: total, ignores_order: total, ..class }))
+}
+
+/// The order, if it needs no command.
+fn order(
+    subject: &Subject<'_>,
+    options: &Options,
+    whole: bool,
+    records: Records,
+) -> Option<LineOrder> {
+    let reverse = options.has('r');
+    let mut keys = if whole { Vec::new() } else { keys(subject, options)? };
+    if keys == [SortKey { reverse, ..key("1", "")? }] {
+        keys.clear(); // it is the whole line
+    }
+    let field_separator = match options.value('t') {
+        Some("\\0") => Some(0),
+        text => text.and_then(|text| text.bytes().next()),
+    };
+    Some(LineOrder {
+        keys,
+        field_separator,
+        reverse,
+        unique: options.has('u'),
+        separator: records.separator(),
+    })
+}
+
+/// The parts of a line that are compared, if it is known how. Of lines with the same parts, the
+/// bytes have to decide: nothing here keeps the order in which they came.
+fn keys(subject: &Subject<'_>, options: &Options) -> Option<Vec<SortKey>> {
+    if !options.has_only("bfknrtSTz\u{1}\u{2}\u{4}") || subject.knows_characters() {
+        return None;
+    }
+    let general: String = "bfnr".chars().filter(|&letter| options.has(letter)).collect();
+    let mut keys: Vec<SortKey> =
+        options.values('k').map(|text| key(text, &general)).collect::<Option<_>>()?;
+    if keys.is_empty() {
+        keys.push(key("1", &general)?);
+    }
+    let numbers = !keys.iter().any(|key| key.numeric) || subject.has_plain_numbers();
+    let letters = subject.environment.has_plain_letters(subject.simple)
+        || subject.encoding().is_ok() && !keys.iter().any(|key| key.fold);
+    (numbers && letters).then_some(keys)
+}
+
+/// Reads a key; `general` are the letters of one that has none of its own.
+fn key(text: &str, general: &str) -> Option<SortKey> {
+    let (from, to) = text.split_once(',').map_or((text, None), |(from, to)| (from, Some(to)));
+    let (field, from_bytes, from_letters) = place(from)?;
+    let end = to.map(place);
+    let (to, to_letters) = match end {
+        Some(end) => {
+            let (field, bytes, letters) = end?;
+            (Some((field, bytes)), letters)
+        }
+        None => (None, ""),
+    };
+    let inherits = from_letters.is_empty() && to_letters.is_empty();
+    let letters = if inherits { [general, general] } else { [from_letters, to_letters] };
+    let has = |letter| letters.iter().any(|letters| letters.contains(letter));
+    let place = |field, bytes, letters: &str| FieldPlace {
+        field,
+        bytes,
+        skips_blanks: letters.contains('b'),
+    };
+    let known = letters.iter().all(|letters| letters.chars().all(|c| "bfnr".contains(c)));
+    known.then_some(SortKey {
+        from: place(field, from_bytes.unwrap_or(1).checked_sub(1)?, letters[0]),
+        to: to.map(|(field, bytes)| place(field, bytes.unwrap_or(0), letters[1])),
+        numeric: has('n'),
+        fold: has('f'),
+        reverse: has('r'),
+    })
+}
+
+/// `F[.C][OPTIONS]`: the field, from 0, the bytes if there are any, and the letters.
+fn place(text: &str) -> Option<(usize, Option<usize>, &str)> {
+    let end = text.find(|c| KEY_OPTIONS.contains(c)).unwrap_or(text.len());
+    let (place, letters) = text.split_at(end);
+    let (field, bytes) = match place.split_once('.') {
+        Some((field, bytes)) => (field, Some(bytes.parse().ok()?)),
+        None => (place, None),
+    };
+    Some((field.parse::<usize>().ok()?.checked_sub(1)?, bytes, letters))
 }
 
 /// The arguments of a merge by the same order. How much memory and how many threads the sorting
@@ -127,22 +203,76 @@ mod tests {
     #[test]
     fn whole_lines_are_in_the_order_of_their_bytes() {
         let order = |text: &str| merge(text).lines;
-        let plain = LineOrder { numeric: false, reverse: false, unique: false, separator: b'\n' };
-        assert_eq!(order("sort"), Some(plain));
-        assert_eq!(order("sort -s"), Some(plain));
+        let plain = LineOrder { separator: b'\n', ..LineOrder::default() };
+        for text in ["sort", "sort -s", "sort -k1"] {
+            assert_eq!(order(text), Some(plain.clone()), "{text}");
+        }
+        let separated = LineOrder { field_separator: Some(b':'), ..plain.clone() };
+        assert_eq!(order("sort -t :"), Some(separated));
         assert_eq!(
             order("sort -ruz"),
-            Some(LineOrder { numeric: false, reverse: true, unique: true, separator: 0 })
+            Some(LineOrder { reverse: true, unique: true, separator: 0, ..plain.clone() })
         );
-        assert_eq!(order("sort -n"), Some(LineOrder { numeric: true, ..plain }));
-        for text in ["sort -nu", "sort -ns", "sort -nb", "LC_NUMERIC=de_DE.UTF-8 sort -n"] {
-            assert_eq!(order(text), None, "{text}");
-        }
-        assert_eq!(order("sort -k1"), None);
+        assert_eq!(order("sort -rk1"), Some(LineOrder { reverse: true, ..plain }));
         let german = class_in("sort", "de_DE.UTF-8");
         let Class::Combinable(german) = german else { panic!("{german:?}") };
         let Combine::Merge(merge) = &german.combine else { panic!("{german:?}") };
         assert!(merge.lines.is_none() && !german.any_order && german.each.may_fail);
+    }
+
+    /// The keys of an order in short: field and bytes at which it begins and ends, `b` behind that
+    /// if blanks are skipped, and what it is compared by.
+    fn keys_of(text: &str) -> Option<String> {
+        let place = |place: &FieldPlace| {
+            let blanks = if place.skips_blanks { "b" } else { "" };
+            format!("{}.{}{blanks}", place.field, place.bytes)
+        };
+        let by = |key: &SortKey| {
+            let letters = [(key.numeric, 'n'), (key.fold, 'f'), (key.reverse, 'r')];
+            letters.iter().filter(|(is, _)| *is).map(|(_, letter)| *letter).collect::<String>()
+        };
+        let key = |key: &SortKey| {
+            let to = key.to.as_ref().map_or(String::new(), place);
+            format!("{}-{to}{}", place(&key.from), by(key))
+        };
+        let order = merge(text).lines?;
+        Some(order.keys.iter().map(key).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn keys_are_what_sort_makes_of_them() {
+        for (text, wanted) in [
+            ("sort -n", "0.0-n"),
+            ("sort -bf", "0.0b-f"),
+            ("sort -rn", "0.0-nr"),
+            ("sort -k2,2n -k1,1", "1.0-1.0n 0.0-0.0"),
+            ("sort -k1.2,3.4", "0.1-2.4"),
+            ("sort -k1,1.0", "0.0-0.0"),
+            ("sort -rk2", "1.0-r"),
+            ("sort -n -k2r -k3", "1.0-r 2.0-n"),
+            ("sort -k2b,3", "1.0b-2.0"),
+            ("sort -k2,3b", "1.0-2.0b"),
+            ("sort -b -k2,3", "1.0b-2.0b"),
+            ("sort -k1r", "0.0-r"),
+        ] {
+            assert_eq!(keys_of(text).as_deref(), Some(wanted), "{text}");
+        }
+        for text in [
+            "sort -nu",
+            "sort -ns",
+            "sort -k1,1 -s",
+            "sort -d",
+            "sort -k1,1i",
+            "sort -k1g",
+            "sort -M",
+            "sort -k1.0",
+            "sort -k99999999999999999999",
+            "LC_NUMERIC=de_DE.UTF-8 sort -n",
+            "LC_NUMERIC=de_DE.UTF-8 sort -k1n",
+            "LC_CTYPE=tr_TR.UTF-8 sort -f",
+        ] {
+            assert_eq!(keys_of(text), None, "{text}");
+        }
     }
 
     #[test]

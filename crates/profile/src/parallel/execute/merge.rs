@@ -90,7 +90,7 @@ impl<R: Read> Run<R> {
 /// When an output cannot be read or is not what it should be, or taking fails.
 pub(super) fn merge<R: Read>(
     inputs: Vec<R>,
-    kind: Kind,
+    kind: Kind<'_>,
     first: Option<u64>,
     output: &mut impl Take,
 ) -> io::Result<bool> {
@@ -125,7 +125,7 @@ pub(super) fn merge<R: Read>(
 }
 
 /// Puts a run where it belongs by its line; of equal ones the earlier run comes first.
-fn insert<R: Read>(runs: &[Run<R>], waiting: &mut Vec<usize>, index: usize, kind: Kind) {
+fn insert<R: Read>(runs: &[Run<R>], waiting: &mut Vec<usize>, index: usize, kind: Kind<'_>) {
     let key = runs[index].key();
     let place = waiting.iter().rposition(|&other| {
         let order = kind.compare(runs[other].key(), key);
@@ -191,10 +191,9 @@ mod tests {
     use contend_record::run::LineOrder;
     use proptest::prelude::*;
 
-    const ORDER: LineOrder =
-        LineOrder { numeric: false, reverse: false, unique: false, separator: b'\n' };
+    use super::super::order::BYTES;
 
-    fn merged(inputs: &[&str], order: LineOrder, equal: Equal, first: Option<u64>) -> String {
+    fn merged(inputs: &[&str], order: &LineOrder, equal: Equal, first: Option<u64>) -> String {
         let mut text = Vec::new();
         let inputs: Vec<_> = inputs.iter().map(|input| input.as_bytes()).collect();
         let mut take = |bytes: &[u8]| {
@@ -208,14 +207,14 @@ mod tests {
     #[test]
     fn equal_lines_are_kept_or_one_or_counted() {
         let inputs = ["a\nb\n", "", "\nb\nc\n"];
-        assert_eq!(merged(&inputs, ORDER, Equal::Kept, None), "\na\nb\nb\nc\n");
-        assert_eq!(merged(&inputs, ORDER, Equal::One, None), "\na\nb\nc\n");
-        assert_eq!(merged(&inputs, ORDER, Equal::Kept, Some(2)), "\na\n");
+        assert_eq!(merged(&inputs, &BYTES, Equal::Kept, None), "\na\nb\nb\nc\n");
+        assert_eq!(merged(&inputs, &BYTES, Equal::One, None), "\na\nb\nc\n");
+        assert_eq!(merged(&inputs, &BYTES, Equal::Kept, Some(2)), "\na\n");
         let counted = ["      2 a\n      1 b\n", "      3 a\n"];
-        assert_eq!(merged(&counted, ORDER, Equal::Counted, None), "      5 a\n      1 b\n");
-        assert_eq!(merged(&counted, ORDER, Equal::Counted, Some(1)), "      5 a\n");
-        let reverse = LineOrder { reverse: true, ..ORDER };
-        assert_eq!(merged(&["c\na\n", "b\n"], reverse, Equal::Kept, None), "c\nb\na\n");
+        assert_eq!(merged(&counted, &BYTES, Equal::Counted, None), "      5 a\n      1 b\n");
+        assert_eq!(merged(&counted, &BYTES, Equal::Counted, Some(1)), "      5 a\n");
+        let reverse = LineOrder { reverse: true, ..BYTES };
+        assert_eq!(merged(&["c\na\n", "b\n"], &reverse, Equal::Kept, None), "c\nb\na\n");
     }
 
     /// A short line, or one that is longer than what is read at a time.
@@ -243,7 +242,7 @@ mod tests {
                 .collect();
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let wanted = text_of(&all);
-            prop_assert_eq!(merged(&texts, ORDER, Equal::Kept, None), wanted);
+            prop_assert_eq!(merged(&texts, &BYTES, Equal::Kept, None), wanted);
         }
     }
 }

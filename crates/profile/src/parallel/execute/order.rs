@@ -1,12 +1,14 @@
-//! Orders of whole lines, as GNU `sort` has them where the locale is C.
+//! Orders of lines, as GNU `sort` has them where the locale is C.
 
 use std::cmp::Ordering;
 
-use contend_record::run::LineOrder;
+use contend_record::run::{LineOrder, SortKey};
+
+use super::key::{self, is_blank};
 
 /// What is done with equal lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Equal {
+pub(in crate::parallel) enum Equal {
     /// All are kept.
     Kept,
     /// One is kept.
@@ -17,57 +19,116 @@ pub(super) enum Equal {
 
 /// What is made of lines.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kind {
-    pub order: LineOrder,
+pub(in crate::parallel) struct Kind<'o> {
+    pub order: &'o LineOrder,
     pub equal: Equal,
 }
+
+/// The order of bytes.
+pub(super) const BYTES: LineOrder = LineOrder {
+    keys: Vec::new(),
+    field_separator: None,
+    reverse: false,
+    unique: false,
+    separator: b'\n',
+};
 
 /// Integers up to this are told by a prefix.
 const GREATEST: u64 = 1 << 61;
 /// The prefix of zero.
 const ZERO: u64 = 1 << 63;
 
-impl Kind {
-    /// What decides most comparisons of lines: that of prefixes that differ is theirs.
+impl Kind<'_> {
+    /// What decides most comparisons of lines: if prefixes differ, [`Self::directed`] tells from
+    /// their order that of the lines.
     pub(super) fn prefix(self, line: &[u8]) -> u64 {
-        if self.order.numeric {
-            return Number::read(line).prefix();
+        match self.order.keys.first() {
+            None => first_bytes(line),
+            Some(key) => prefix(key, self.part(key, line)),
         }
-        let mut first = [0; 8];
-        let known = line.len().min(8);
-        first[..known].copy_from_slice(&line[..known]);
-        u64::from_be_bytes(first)
+    }
+
+    /// The order of prefixes in the direction that is wanted.
+    pub(super) fn directed(self, order: Ordering) -> Ordering {
+        let first = self.order.keys.first();
+        towards(first.map_or(self.order.reverse, |key| key.reverse), order)
     }
 
     /// Which of two lines with the same prefix comes first.
     pub(super) fn behind_prefix(self, prefix: u64, one: &[u8], other: &[u8]) -> Ordering {
-        let order = if self.order.numeric {
-            // Even ones are exact.
-            let numbers = match prefix % 2 {
-                0 => Ordering::Equal,
-                _ => Number::read(one).cmp(&Number::read(other)),
-            };
-            numbers.then_with(|| one.cmp(other))
-        } else {
-            one.cmp(other)
-        };
-        self.directed(order)
+        let mut known = Some(prefix);
+        for key in &self.order.keys {
+            let (one, other) = (self.part(key, one), self.part(key, other));
+            let order = behind_prefix(key, known.take(), one, other);
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        self.by_bytes(one, other)
+    }
+
+    /// Which of two lines comes first that are the same in all keys.
+    pub(super) fn by_bytes(self, one: &[u8], other: &[u8]) -> Ordering {
+        towards(self.order.reverse, one.cmp(other))
     }
 
     /// Which of two lines comes first.
-    pub(super) fn compare(self, one: &[u8], other: &[u8]) -> Ordering {
-        if !self.order.numeric {
-            return self.directed(one.cmp(other));
-        }
+    pub(in crate::parallel) fn compare(self, one: &[u8], other: &[u8]) -> Ordering {
         let prefix = self.prefix(one);
         let order = self.directed(prefix.cmp(&self.prefix(other)));
         order.then_with(|| self.behind_prefix(prefix, one, other))
     }
 
-    /// The order in the direction that is wanted.
-    pub(super) fn directed(self, order: Ordering) -> Ordering {
-        if self.order.reverse { order.reverse() } else { order }
+    fn part<'l>(self, key: &SortKey, line: &'l [u8]) -> &'l [u8] {
+        &line[key::range(key, self.order.field_separator, line)]
     }
+}
+
+/// What decides most comparisons of parts by this key.
+pub(super) fn prefix(key: &SortKey, part: &[u8]) -> u64 {
+    match key {
+        SortKey { numeric: true, .. } => Number::read(part).prefix(),
+        SortKey { fold: true, .. } => capitals(first_bytes(part)),
+        _ => first_bytes(part),
+    }
+}
+
+/// Which of two parts comes first that have the same prefix, if that is known.
+pub(super) fn behind_prefix(
+    key: &SortKey,
+    prefix: Option<u64>,
+    one: &[u8],
+    other: &[u8],
+) -> Ordering {
+    let order = if key.numeric {
+        match prefix {
+            Some(prefix) if prefix.is_multiple_of(2) => Ordering::Equal, // it is exact
+            _ => Number::read(one).cmp(&Number::read(other)),
+        }
+    } else if key.fold {
+        one.iter().map(u8::to_ascii_uppercase).cmp(other.iter().map(u8::to_ascii_uppercase))
+    } else {
+        one.cmp(other)
+    };
+    towards(key.reverse, order)
+}
+
+/// An order, or the other way round.
+pub(super) fn towards(reverse: bool, order: Ordering) -> Ordering {
+    if reverse { order.reverse() } else { order }
+}
+
+/// The first eight bytes, the first one most significant; zeros where there are less.
+fn first_bytes(text: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    let known = text.len().min(8);
+    first[..known].copy_from_slice(&text[..known]);
+    u64::from_be_bytes(first)
+}
+
+/// Bytes with small letters of ASCII as capitals.
+fn capitals(bytes: u64) -> u64 {
+    u64::from_be_bytes(bytes.to_be_bytes().map(|byte| byte.to_ascii_uppercase()))
 }
 
 /// The number at the beginning of a line.
@@ -82,8 +143,7 @@ struct Number<'a> {
 
 impl<'a> Number<'a> {
     fn read(line: &'a [u8]) -> Self {
-        let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n');
-        let rest = skip(line, blank);
+        let rest = skip(line, |byte| is_blank(*byte));
         let (negative, rest) = rest.strip_prefix(b"-").map_or((false, rest), |rest| (true, rest));
         let (integer, rest) = digits(skip(rest, |byte| *byte == b'0'));
         let fraction = rest.strip_prefix(b".").map_or(&[][..], |rest| digits(rest).0);
@@ -143,12 +203,40 @@ fn digits(text: &[u8]) -> (&[u8], &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use contend_record::run::FieldPlace;
+
     use super::*;
 
-    const NUMERIC: Kind = Kind {
-        order: LineOrder { numeric: true, reverse: false, unique: false, separator: b'\n' },
-        equal: Equal::Kept,
-    };
+    const START: FieldPlace = FieldPlace { field: 0, bytes: 0, skips_blanks: false };
+    const WHOLE: SortKey =
+        SortKey { from: START, to: None, numeric: false, fold: false, reverse: false };
+
+    fn compare(keys: &[SortKey], reverse: bool, one: &str, other: &str) -> Ordering {
+        let order = LineOrder { keys: keys.to_vec(), reverse, ..BYTES };
+        Kind { order: &order, equal: Equal::Kept }.compare(one.as_bytes(), other.as_bytes())
+    }
+
+    #[test]
+    fn keys_are_compared_in_turn_and_then_all_bytes() {
+        let field = |field| SortKey {
+            from: FieldPlace { field, ..START },
+            to: Some(FieldPlace { field, ..START }),
+            ..WHOLE
+        };
+        let numeric = SortKey { numeric: true, ..field(1) };
+        let keys = [numeric.clone(), field(0)];
+        assert_eq!(compare(&keys, false, "b 9", "a 10"), Ordering::Less);
+        assert_eq!(compare(&keys, false, "b 9", "a 9"), Ordering::Greater);
+        assert_eq!(compare(&keys, true, "b 9", "a 9"), Ordering::Greater, "of bytes alone");
+        assert_eq!(compare(&keys, true, "a 9 x", "a 9 y"), Ordering::Greater);
+        let keys = [SortKey { reverse: true, ..numeric }, field(0)];
+        assert_eq!(compare(&keys, false, "b 9", "a 10"), Ordering::Greater);
+        assert_eq!(compare(&keys, false, "b 9.5", "a 9.50"), Ordering::Greater);
+        let fold = [SortKey { fold: true, ..WHOLE }];
+        assert_eq!(compare(&fold, false, "abcdefghij", "ABCDEFGHIk"), Ordering::Less);
+        assert_eq!(compare(&fold, false, "abc", "ABC"), Ordering::Greater);
+        assert_eq!(compare(&fold, false, "a", "A\0"), Ordering::Less);
+    }
 
     #[test]
     fn numbers_come_before_the_bytes() {
@@ -181,11 +269,14 @@ mod tests {
         ];
         for pair in lines.windows(2) {
             let [one, other] = [pair[0].as_bytes(), pair[1].as_bytes()];
-            let known = NUMERIC.compare(one, other);
+            let numeric = [SortKey { numeric: true, ..WHOLE }];
+            let order = LineOrder { keys: numeric.to_vec(), ..BYTES };
+            let kind = Kind { order: &order, equal: Equal::Kept };
+            let known = kind.compare(one, other);
             let bytes_decide = Number::read(one) == Number::read(other);
             let wanted = if bytes_decide { one.cmp(other) } else { Ordering::Less };
             assert_eq!(known, wanted, "{pair:?}");
-            assert_eq!(NUMERIC.compare(other, one), wanted.reverse(), "{pair:?}");
+            assert_eq!(kind.compare(other, one), wanted.reverse(), "{pair:?}");
         }
     }
 }

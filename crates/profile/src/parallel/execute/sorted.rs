@@ -1,4 +1,4 @@
-//! A group that ends with a sort by bytes, which is done here.
+//! A group that ends with a sort whose order is known here.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use contend_record::run::{Combine, Command, Group, LineOrder};
 use super::input::{Content, Fed, Part, Parts, Rest, Taken};
 use super::instance::{BLOCK, Ended, Instance, Take};
 use super::merge::merge;
-use super::order::{Equal, Kind};
+use super::order::{BYTES, Equal, Kind};
 use super::sequence::{Joint, Sequence, Stopped};
 use super::sorter::{Entry, Sorted, Sorter, write};
 use super::{Context, GroupError, size};
@@ -20,36 +20,42 @@ use super::{Context, GroupError, size};
 const RANGE: usize = 1 << 20;
 
 /// What is to be done.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Task<'g> {
     /// What comes before the sort.
     before: &'g [Command],
     sort: &'g Command,
-    kind: Kind,
+    order: LineOrder,
+    equal: Equal,
     /// Only so many lines of the beginning are wanted.
     first: Option<u64>,
     /// Where lines go that do not fit into memory, if the pipeline says.
     folder: Option<&'g str>,
 }
 
-/// What a group is to do, if it ends with a sort by bytes.
+/// What a group is to do, if it ends with a sort that is done here.
 pub(super) fn task(group: &Group) -> Option<Task<'_>> {
-    let (kind, first, folder) = match &group.combine {
+    let (order, equal, first, folder) = match &group.combine {
         Combine::Merge(merge) => {
-            let order = merge.lines?;
+            let order = merge.lines.clone()?;
             let equal = if order.unique { Equal::One } else { Equal::Kept };
-            (Kind { order, equal }, merge.first, &merge.folder)
+            (order, equal, merge.first, &merge.folder)
         }
         Combine::Counts { reverse, folder } => {
-            let order =
-                LineOrder { numeric: false, reverse: *reverse, unique: false, separator: b'\n' };
-            (Kind { order, equal: Equal::Counted }, None, folder)
+            let order = LineOrder { reverse: *reverse, ..BYTES };
+            (order, Equal::Counted, None, folder)
         }
         _ => return None,
     };
     let at = group.each.iter().rposition(|command| command.sorts)?;
     let (before, sort) = (&group.each[..at], &group.each[at]);
-    Some(Task { before, sort, kind, first, folder: folder.as_deref() })
+    Some(Task { before, sort, order, equal, first, folder: folder.as_deref() })
+}
+
+impl Task<'_> {
+    fn kind(&self) -> Kind<'_> {
+        Kind { order: &self.order, equal: self.equal }
+    }
 }
 
 /// Sorts what the commands before the sort make of the input. `false` if all has to be done again.
@@ -82,7 +88,7 @@ pub(super) fn run(
     }
     context.tally.done_here(task.sort);
     if sorted.iter().all(|sorted| sorted.spilled.is_empty()) && task.first.is_none() {
-        merge_ranges(task.kind, context, &sorted, output)
+        merge_ranges(task.kind(), context, &sorted, output)
     } else {
         merge_runs(task, sorted, output)
     }
@@ -141,7 +147,7 @@ fn fill<'l>(
     mut next: impl FnMut() -> io::Result<Option<Content>>,
 ) -> Result<(Sorted, Option<Ended>), GroupError> {
     let folder = task.folder.map_or(context.folder, Path::new);
-    let mut sorter = Sorter::new(task.kind, context.sorting_bytes(), folder);
+    let mut sorter = Sorter::new(task.kind(), context.sorting_bytes(), folder);
     if task.before.is_empty() {
         while let Some(content) = next()? {
             let Some(bytes) = parts.bytes(content)? else {
@@ -180,25 +186,26 @@ fn merge_runs(
     sorted: Vec<Sorted>,
     output: &mut impl Take,
 ) -> Result<bool, GroupError> {
-    let mut runs: Vec<Run> = Vec::new();
+    let kind = task.kind();
+    let mut runs: Vec<Run<'_>> = Vec::new();
     for Sorted { text, entries, spilled } in sorted {
         runs.extend(spilled.into_iter().map(Run::Disk));
         if !entries.is_empty() {
             let unread = Vec::new();
-            runs.push(Run::Memory { kind: task.kind, text, entries: entries.into_iter(), unread });
+            runs.push(Run::Memory { kind, text, entries: entries.into_iter(), unread });
         }
     }
-    merge(runs, task.kind, task.first, output)?;
+    merge(runs, kind, task.first, output)?;
     Ok(true)
 }
 
 /// Sorted lines, as bytes.
-enum Run {
+enum Run<'o> {
     Disk(File),
-    Memory { kind: Kind, text: Vec<u8>, entries: std::vec::IntoIter<Entry>, unread: Vec<u8> },
+    Memory { kind: Kind<'o>, text: Vec<u8>, entries: std::vec::IntoIter<Entry>, unread: Vec<u8> },
 }
 
-impl io::Read for Run {
+impl io::Read for Run<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Disk(file) => file.read(buffer),
@@ -231,7 +238,7 @@ impl<T: Take + Send> Joint for Merged<'_, T> {
 
 /// Merges what is in memory, in ranges on all CPUs.
 fn merge_ranges(
-    kind: Kind,
+    kind: Kind<'_>,
     context: &Context<'_>,
     sorted: &[Sorted],
     output: &mut (impl Take + Send),
@@ -268,7 +275,7 @@ fn merge_ranges(
 
 /// Places in every run between which lines are that come after those before and before those
 /// after: about as many bytes in each.
-fn ranges(kind: Kind, sorted: &[Sorted], jobs: usize) -> Vec<Vec<(usize, usize)>> {
+fn ranges(kind: Kind<'_>, sorted: &[Sorted], jobs: usize) -> Vec<Vec<(usize, usize)>> {
     let bytes: usize = sorted.iter().map(|run| run.text.len() + run.entries.len()).sum();
     let count = (bytes / RANGE).max(jobs);
     let Some(longest) = sorted.iter().max_by_key(|run| run.entries.len()) else {
@@ -291,7 +298,7 @@ fn ranges(kind: Kind, sorted: &[Sorted], jobs: usize) -> Vec<Vec<(usize, usize)>
 }
 
 /// Merges lines of some runs.
-fn merge_range(kind: Kind, mut runs: Vec<(&[Entry], &[u8])>) -> Vec<u8> {
+fn merge_range(kind: Kind<'_>, mut runs: Vec<(&[Entry], &[u8])>) -> Vec<u8> {
     let mut merged = Vec::with_capacity(RANGE + RANGE / 4);
     // The line that was there last, and how often, where equal ones become one.
     let mut last: Option<(&[u8], u64)> = None;

@@ -1,8 +1,8 @@
-//! Sorting lines by their bytes, in memory as far as it goes.
+//! Sorting lines, in memory as far as it goes.
 //!
 //! An external `sort` would get its input through one pipe and give its output through another,
 //! and moves lines that are equal like all others. Here they stay where they were read; what is
-//! moved is where a line stands and its first eight bytes, which decide most comparisons. Where
+//! moved is where a line stands and the first eight bytes of what is compared, which decide most. Where
 //! only one of equal lines is wanted, or how many there are, each is kept once, found by its hash.
 
 use std::cmp::Ordering;
@@ -15,8 +15,8 @@ use hashbrown::hash_table::Entry as Place;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use memchr::{memchr, memchr_iter};
 
-use super::counted;
 use super::order::{Equal, Kind};
+use super::{counted, keyed};
 
 /// No more text than this is kept, so that places have 32 bits.
 const MOST_TEXT: usize = 1 << 31;
@@ -26,7 +26,7 @@ const COUNT: usize = size_of::<u64>();
 /// Where a line stands.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
-    /// Its first eight bytes, the first one most significant; zeros where there are less.
+    /// What decides most comparisons.
     prefix: u64,
     start: u32,
     length: u32,
@@ -35,7 +35,7 @@ pub(super) struct Entry {
 /// Lines that are being gathered.
 #[derive(Debug)]
 pub(super) struct Sorter<'a> {
-    kind: Kind,
+    kind: Kind<'a>,
     /// Memory for lines, in bytes.
     limit: usize,
     folder: &'a Path,
@@ -68,9 +68,14 @@ pub(super) struct Sorted {
 }
 
 impl Entry {
-    fn new(kind: Kind, line: &[u8], start: usize) -> io::Result<Self> {
+    fn new(kind: Kind<'_>, line: &[u8], start: usize) -> io::Result<Self> {
         let place = |number: usize| u32::try_from(number).map_err(io::Error::other);
         Ok(Self { prefix: kind.prefix(line), start: place(start)?, length: place(line.len())? })
+    }
+
+    /// Where the line begins.
+    pub(super) fn start(&self) -> usize {
+        self.start as usize
     }
 
     /// The line without its end.
@@ -99,10 +104,12 @@ impl Entry {
         text: &[u8],
         other: &Self,
         other_text: &[u8],
-        kind: Kind,
+        kind: Kind<'_>,
     ) -> Ordering {
         match self.prefix.cmp(&other.prefix) {
-            Ordering::Equal if !kind.order.numeric && self.length <= 8 && other.length <= 8 => {
+            Ordering::Equal
+                if kind.order.keys.is_empty() && self.length <= 8 && other.length <= 8 =>
+            {
                 kind.directed(self.length.cmp(&other.length))
             }
             Ordering::Equal => {
@@ -114,7 +121,7 @@ impl Entry {
 }
 
 impl<'a> Sorter<'a> {
-    pub(super) fn new(kind: Kind, limit: usize, folder: &'a Path) -> Self {
+    pub(super) fn new(kind: Kind<'a>, limit: usize, folder: &'a Path) -> Self {
         Self {
             kind,
             limit,
@@ -198,14 +205,20 @@ impl<'a> Sorter<'a> {
     /// Memory in use, in bytes.
     fn used(&self) -> usize {
         // A place in the table has a byte of the hash beside it.
+        let beside = if self.kind.order.keys.is_empty() { 0 } else { keyed::BESIDE };
         self.text.capacity()
             + self.entries.capacity() * size_of::<Entry>()
+            + self.entries.len() * beside
             + self.table.capacity() * (size_of::<u32>() + 1)
     }
 
     fn sort(&mut self) {
         let Self { kind, entries, text, .. } = self;
-        entries.sort_unstable_by(|one, other| one.compare(text, other, text, *kind));
+        if kind.order.keys.is_empty() {
+            entries.sort_unstable_by(|one, other| one.compare(text, other, text, *kind));
+        } else {
+            keyed::sort(*kind, text, entries, 0);
+        }
     }
 
     fn spill(&mut self) -> io::Result<()> {
@@ -255,7 +268,7 @@ impl<'a> Sorter<'a> {
 }
 
 /// Appends a line as it is wanted.
-pub(super) fn write(out: &mut Vec<u8>, kind: Kind, line: &[u8], count: impl Fn() -> u64) {
+pub(super) fn write(out: &mut Vec<u8>, kind: Kind<'_>, line: &[u8], count: impl Fn() -> u64) {
     if kind.equal == Equal::Counted {
         counted::write(out, count(), line);
     } else {
@@ -267,13 +280,12 @@ pub(super) fn write(out: &mut Vec<u8>, kind: Kind, line: &[u8], count: impl Fn()
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contend_record::run::LineOrder;
+    use contend_record::run::{FieldPlace, LineOrder, SortKey};
     use proptest::prelude::*;
 
-    const ORDER: LineOrder =
-        LineOrder { numeric: false, reverse: false, unique: false, separator: b'\n' };
+    use super::super::order::BYTES;
 
-    fn sorted(pieces: &[Vec<u8>], kind: Kind, limit: usize) -> (Vec<u8>, usize) {
+    fn sorted(pieces: &[Vec<u8>], kind: Kind<'_>, limit: usize) -> (Vec<u8>, usize) {
         let folder = std::env::temp_dir();
         let mut sorter = Sorter::new(kind, limit, &folder);
         for piece in pieces {
@@ -291,7 +303,7 @@ mod tests {
     #[test]
     fn counted_lines_are_kept_once() {
         let pieces = [b"b\na".to_vec(), b"\nb\n\n".to_vec(), b"abcdefghij\nb".to_vec()];
-        let kind = Kind { order: ORDER, equal: Equal::Counted };
+        let kind = Kind { order: &BYTES, equal: Equal::Counted };
         let (text, spilled) = sorted(&pieces, kind, 1 << 20);
         let wanted = "      1 \n      1 a\n      1 abcdefghij\n      3 b\n";
         assert_eq!((String::from_utf8_lossy(&text).as_ref(), spilled), (wanted, 0));
@@ -300,7 +312,7 @@ mod tests {
     #[test]
     fn what_is_too_much_goes_to_disk() {
         let lines: Vec<u8> = (0..2000).flat_map(|n| format!("{n}\n").into_bytes()).collect();
-        let kind = Kind { order: ORDER, equal: Equal::Kept };
+        let kind = Kind { order: &BYTES, equal: Equal::Kept };
         let (text, spilled) = sorted(&[lines], kind, 16 << 10);
         assert!(text.is_empty() && (2..10).contains(&spilled), "{spilled}");
     }
@@ -312,14 +324,37 @@ mod tests {
     #[test]
     fn a_folder_that_takes_nothing_is_named() {
         let folder = Path::new("/proc/no-such-folder");
-        let kind = Kind { order: ORDER, equal: Equal::Kept };
+        let kind = Kind { order: &BYTES, equal: Equal::Kept };
         let mut sorter = Sorter::new(kind, 1, folder);
         let error = sorter.push(b"a\nb\n").expect_err("there is no such folder");
         let text = error.to_string();
         assert!(text.contains("/proc/no-such-folder"), "{text}");
     }
 
+    fn key(field: usize) -> impl Strategy<Value = SortKey> {
+        let place = move |bytes| FieldPlace { field, bytes, skips_blanks: bytes == 2 };
+        (0_usize..3, any::<(bool, bool, bool)>()).prop_map(move |(to, (numeric, fold, reverse))| {
+            SortKey { from: place(0), to: Some(place(to)), numeric, fold, reverse }
+        })
+    }
+
     proptest! {
+        #[test]
+        fn keys_one_after_the_other_are_the_same_as_for_each_comparison(
+            mut lines in prop::collection::vec("[ab, ]{0,3}[ ,][aAb]{0,9}[ ,]-?[01.]{0,3}", 0..30),
+            keys in (key(0), key(2)),
+            separator in prop::option::of(Just(b',')),
+            reverse: bool,
+        ) {
+            let text = text_of(&lines);
+            let keys = vec![keys.1, keys.0];
+            let order = LineOrder { keys, field_separator: separator, reverse, ..BYTES };
+            let kind = Kind { order: &order, equal: Equal::Kept };
+            lines.sort_by(|one, other| kind.compare(one.as_bytes(), other.as_bytes()));
+            let wanted = text_of(&lines).into_bytes();
+            prop_assert_eq!(sorted(&[text.into_bytes()], kind, 1 << 20).0, wanted);
+        }
+
         #[test]
         fn lines_come_in_the_order_of_their_bytes(
             mut lines in prop::collection::vec("[a\\x00\\x7fé]{0,11}", 0..20),
@@ -328,7 +363,8 @@ mod tests {
         ) {
             let text: Vec<u8> = lines.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect();
             let pieces: Vec<Vec<u8>> = text.chunks(cut).map(<[u8]>::to_vec).collect();
-            let kind = |equal| Kind { order: LineOrder { reverse, ..ORDER }, equal };
+            let order = LineOrder { reverse, ..BYTES };
+            let kind = |equal| Kind { order: &order, equal };
             lines.sort();
             if reverse {
                 lines.reverse();

@@ -256,19 +256,18 @@ impl Combining {
             return None;
         }
         let command = super::whole(stage, simple, &class.each);
-        match (&class.combine, merge.lines) {
-            (
-                Combine::Adjoin { counted: false },
-                Some(LineOrder { separator: b'\n', numeric: false, .. }),
-            ) => {
+        let whole_lines =
+            merge.lines.as_mut().filter(|order| order.separator == b'\n' && order.keys.is_empty());
+        match (&class.combine, whole_lines) {
+            (Combine::Adjoin { counted: false }, Some(order)) => {
                 self.each.last_mut()?.arguments.insert(0, "-u".to_owned());
-                merge.lines = merge.lines.map(|order| LineOrder { unique: true, ..order });
+                order.unique = true;
                 self.serial.push(command);
                 Some("equal lines become one while sorting and merging")
             }
             (
                 Combine::Adjoin { counted: true },
-                Some(LineOrder { separator: b'\n', unique: false, numeric: false, reverse }),
+                Some(&mut LineOrder { unique: false, reverse, .. }),
             ) => {
                 self.each.push(command.clone());
                 self.serial.push(command);

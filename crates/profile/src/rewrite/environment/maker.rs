@@ -26,8 +26,18 @@ pub enum Maker {
     Other,
 }
 
-/// Names and addresses that programs hold, since their help and their messages need them.
-const MARKS: [&[u8]; 7] = [
+/// What a program's file tells of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marks {
+    /// Whose it is.
+    pub maker: Maker,
+    /// It calls `towupper`, and so may know capitals of characters of several bytes, and blanks.
+    pub knows_characters: bool,
+}
+
+/// Names and addresses that programs hold, since their help and their messages need them, or the
+/// linker does.
+const MARKS: [&[u8]; 8] = [
     // Rewrites in other languages may quote the originals' manuals.
     b"uutils",
     b"BusyBox",
@@ -36,28 +46,36 @@ const MARKS: [&[u8]; 7] = [
     b"util-linux",
     b"JQ_COLORS\0",
     b"GLIBC_PRIVATE\0",
+    b"towupper\0",
 ];
 
-impl Maker {
+impl Marks {
+    /// Nothing is known of it.
+    const NONE: Self = Self { maker: Maker::Other, knows_characters: true };
+
     /// Looks into a file; one that cannot be read is anybody else's.
     pub(super) fn of_file(path: &Path) -> Self {
         let is_small = std::fs::metadata(path).is_ok_and(|data| data.len() <= LARGEST_PROGRAM);
         let text = is_small.then(|| std::fs::read(path).ok()).flatten();
-        text.map_or(Self::Other, |text| Self::of(&text))
+        text.map_or(Self::NONE, |text| Self::of(&text))
     }
 
     fn of(text: &[u8]) -> Self {
         if !text.starts_with(b"\x7fELF") {
-            return if is_grep_script(text) { Self::GrepScript } else { Self::Other };
+            let maker = if is_grep_script(text) { Maker::GrepScript } else { Maker::Other };
+            return Self { maker, ..Self::NONE };
         }
-        match marks_in(text) {
-            [true, ..] | [_, true, ..] | [_, _, true, ..] => Self::Other,
-            [.., true, _, _, _] => Self::Gnu,
-            [.., true, _, _] => Self::UtilLinux,
-            [.., true, _] => Self::Jq,
-            [.., true] => Self::Glibc,
-            _ => Self::Other,
-        }
+        let marks = marks_in(text);
+        let [.., knows_characters] = marks;
+        let maker = match marks {
+            [true, ..] | [_, true, ..] | [_, _, true, ..] => Maker::Other,
+            [.., true, _, _, _, _] => Maker::Gnu,
+            [.., true, _, _, _] => Maker::UtilLinux,
+            [.., true, _, _] => Maker::Jq,
+            [.., true, _] => Maker::Glibc,
+            _ => Maker::Other,
+        };
+        Self { maker, knows_characters }
     }
 }
 
@@ -92,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_program_is_known_by_what_it_holds() {
-        let of = |text: &[u8]| Maker::of(text);
+        let of = |text: &[u8]| Marks::of(text).maker;
         assert_eq!(of(b"\x7fELF <https://www.gnu.org/software/coreutils/>\0"), Maker::Gnu);
         assert_eq!(of(b"\x7fELF uutils www.gnu.org/software/coreutils"), Maker::Other);
         assert_eq!(of(b"\x7fELF BusyBox v1"), Maker::Other);
@@ -102,5 +120,8 @@ mod tests {
         assert_eq!(of(b"#!/bin/sh\ncmd=${0##*/}\nexec grep -E \"$@\"\n"), Maker::GrepScript);
         assert_eq!(of(b"#!/bin/sh\necho old >&2\nexec grep -E \"$@\"\n"), Maker::Other);
         assert_eq!(of(b"#!/bin/sh\n# www.gnu.org/software/\n"), Maker::Other);
+        let knows_characters = |text: &[u8]| Marks::of(text).knows_characters;
+        assert!(knows_characters(b"\x7fELF www.gnu.org/software/\0towupper\0"));
+        assert!(!knows_characters(b"\x7fELF www.gnu.org/software/\0toupper\0"));
     }
 }

@@ -246,11 +246,16 @@ pub(super) const SORTED: &[(Kind, &str)] = &[
     (Lines, "sort -k1,1 -s"),
     (Lines, "sort -k2b,2bf -r"),
     (Lines, "sort -k1,1nr -k2"),
+    (Lines, "sort -t, -k2,2rn -k1,1f"),
+    (Lines, "sort -k1.2b,2.3b"),
+    (Lines, "sort -bn -k2r -k1"),
+    (Lines, "sort -fr -k1,1 -k2,2.2"),
     (Lines, "sort -S 1M --parallel=2"),
     (Nul, "sort -z"),
     (Nul, "sort -zu"),
     (Nul, "sort -zrn"),
     (Nul, "sort -t '\\0' -k1"),
+    (Nul, "sort -zk2,2 -k1n"),
 ];
 
 /// Counts, first and last lines, neighbours.

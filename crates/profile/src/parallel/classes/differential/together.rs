@@ -2,6 +2,8 @@
 
 use contend_record::run::{Column, Combine, Command, LineOrder, Merge, Numbers};
 
+use crate::parallel::execute::order::{Equal, Kind};
+
 use super::Subjected;
 use super::programs::{Program, Ran};
 use crate::commands::awk::sums::Totals;
@@ -65,23 +67,21 @@ fn merged(subject: &Subjected, merge: &Merge, outputs: &[&[u8]]) -> Vec<u8> {
     let arguments = merge.command.arguments.iter().chain(&files).map(String::as_str);
     let ran = Program::new(&merge.command.program, arguments, subject.locale).run(b"");
     assert!(ran.status == 0 && ran.errors.is_empty(), "{}: {ran:?}", subject.text);
-    if let Some(order) = merge.lines.filter(|order| !order.numeric) {
-        assert_eq!(by_bytes(order, outputs), ran.output, "{}", subject.text);
+    if let Some(order) = &merge.lines {
+        assert_eq!(in_order(order, outputs), ran.output, "{}", subject.text);
     }
     ran.output
 }
 
-fn by_bytes(order: LineOrder, outputs: &[&[u8]]) -> Vec<u8> {
+fn in_order(order: &LineOrder, outputs: &[&[u8]]) -> Vec<u8> {
     let records = outputs.iter().flat_map(|output| {
         output
             .split_inclusive(|byte| *byte == order.separator)
             .map(|record| record.strip_suffix(&[order.separator]).unwrap_or(record))
     });
     let mut records: Vec<&[u8]> = records.collect();
-    records.sort_unstable();
-    if order.reverse {
-        records.reverse();
-    }
+    let kind = Kind { order, equal: Equal::Kept };
+    records.sort_unstable_by(|one, other| kind.compare(one, other));
     if order.unique {
         records.dedup();
     }

@@ -1,0 +1,63 @@
+//! Sorting lines by keys: by one after the other, so that where a key stands in a line is looked up
+//! once, not for each comparison.
+
+use std::cmp::Ordering;
+
+use super::key;
+use super::order::{self, Kind};
+use super::sorter::Entry;
+
+/// A line whose key is known.
+struct Keyed {
+    /// What decides most comparisons.
+    prefix: u64,
+    /// Where the key stands in the line.
+    start: u32,
+    length: u32,
+    entry: Entry,
+}
+
+/// Memory that sorting by keys takes for a line beside its place, in bytes.
+pub(super) const BESIDE: usize = size_of::<Keyed>();
+
+/// Sorts lines of a text that are the same in all keys before this one.
+pub(super) fn sort(kind: Kind<'_>, text: &[u8], entries: &mut [Entry], from: usize) {
+    if entries.len() < 2 {
+        return;
+    }
+    let Some(key) = kind.order.keys.get(from) else {
+        let line = |entry: &Entry| entry.line(text);
+        return entries.sort_unstable_by(|one, other| kind.by_bytes(line(one), line(other)));
+    };
+    let keyed = |entry: &Entry| {
+        let (line, start) = (entry.line(text), entry.start());
+        let range = key::range(key, kind.order.field_separator, line);
+        // No line is longer than its text, whose places have 32 bits.
+        #[expect(clippy::cast_possible_truncation, reason = "as the line says")]
+        Keyed {
+            prefix: order::prefix(key, &line[range.clone()]),
+            start: (start + range.start) as u32,
+            length: range.len() as u32,
+            entry: *entry,
+        }
+    };
+    let part = |it: &Keyed| &text[it.start as usize..][..it.length as usize];
+    let compare = |one: &Keyed, other: &Keyed| match one.prefix.cmp(&other.prefix) {
+        Ordering::Equal => order::behind_prefix(key, Some(one.prefix), part(one), part(other)),
+        order => order::towards(key.reverse, order),
+    };
+    let mut lines: Vec<Keyed> = entries.iter().map(keyed).collect();
+    lines.sort_unstable_by(compare);
+    let same = lines.chunk_by(|one, other| compare(one, other).is_eq());
+    let lengths: Vec<usize> = same.map(<[Keyed]>::len).collect();
+    for (entry, line) in entries.iter_mut().zip(&lines) {
+        *entry = line.entry;
+    }
+    drop(lines);
+    let mut rest = entries;
+    for length in lengths {
+        let (same, others) = rest.split_at_mut(length);
+        sort(kind, text, same, from + 1);
+        rest = others;
+    }
+}
