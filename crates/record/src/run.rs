@@ -88,6 +88,8 @@ pub struct Command {
     pub input: Option<String>,
     /// It is GNU's `sort`, whose memory, threads and folder are for whoever runs it to choose.
     pub sorts: bool,
+    /// If the group's input is ASCII it writes the same in the C locale, and is faster there.
+    pub ascii_in_c: bool,
 }
 
 /// Which statuses of a command are no failures.

@@ -254,6 +254,7 @@ mod tests {
             status: StatusRule::Zero,
             input: None,
             sorts: false,
+            ascii_in_c: false,
         };
         let group = Group {
             serial: vec![command.clone()],

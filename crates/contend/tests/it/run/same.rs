@@ -162,6 +162,30 @@ fn awkward_lines_in_parts() {
     all_same("awkward_lines_in_parts", PIPELINES, &awkward(15_000), &ways);
 }
 
+/// Commands that treat ASCII in the C locale meet other text in between.
+#[test]
+fn parts_in_ascii_between_others() {
+    let pipelines = [
+        "sed 's/./<&>/3'",
+        "sed 's/[^ ]*/\\U&/2' | sed 's/^...//'",
+        "grep -o '[a-z]*.$'",
+        "grep -ow 'n.e'",
+        "sed 's/\\(.\\)\\(.\\)/\\2\\1/' | sort",
+        "sed 's/.$//;s/^\\(.\\).*/\\1&/' | grep -v '[x-z]' | sort -k2,2nr",
+        "tr a '\\351' | sed 's/^./x/' | LC_ALL=C sort",
+        "sed 'y/ab/ba/;s/^.//' | sort | uniq -c",
+    ];
+    let ascii = "zone 3 alpha\nnine 1 beta\n\nxa ba 7 gamma\n".repeat(40);
+    let other = "z\u{f6}ne 2 \u{e9}tude\nn\u{e9}e 5 na\u{ef}ve\n\u{df}a \u{101} 4\n".repeat(25);
+    let mut input = [ascii.as_str(), &other, &ascii, &ascii, &other].concat().into_bytes();
+    input.extend_from_slice(b"ab\xffcd 8\nlast of all");
+    let ways: [(&[&str], _, _); 2] = [
+        (&["-j", "3", "--part-size", "600"], "C.UTF-8", Input::File),
+        (&["-j", "2", "--part-size", "900"], "C.UTF-8", Input::Pipe),
+    ];
+    all_same("parts_in_ascii_between_others", &pipelines, &input, &ways);
+}
+
 #[test]
 fn as_contend_decides() {
     let ways: [(&[&str], _, _); 2] =

@@ -74,6 +74,7 @@ fn output(awk: &Awk, proof: state::PerRecord) -> Output {
         records: proof.ends_lines.then_some(Records::Lines),
         keeps_utf8: !proof.may_split_characters && awk.assignments.is_empty(),
         adds,
+        ascii_of_ascii: false,
         map: None,
     }
 }

@@ -56,6 +56,7 @@ fn output(jq: &Jq) -> Output {
         },
         keeps_utf8: true,
         adds: if raw { ByteSet::ALL } else { escaped },
+        ascii_of_ascii: false,
         map: None,
     }
 }

@@ -75,6 +75,8 @@ pub struct PerRecord {
     pub selects: bool,
     /// Of nothing it makes something: it must not stand behind what may leave nothing of a part.
     pub acts_on_nothing: bool,
+    /// Of ASCII it makes the same in the C locale, and is faster there.
+    pub ascii_in_c: bool,
     /// What its output is like.
     pub output: Output,
 }
@@ -104,14 +106,26 @@ pub struct Output {
     pub keeps_utf8: bool,
     /// Bytes that the output may contain though the input does not.
     pub adds: ByteSet,
+    /// If the input is ASCII, so is the output, whatever it adds to other input.
+    pub ascii_of_ascii: bool,
     /// What becomes of each byte, where the output is that and nothing else.
     pub map: Option<[u8; 256]>,
 }
 
 impl Output {
     /// Lines that hold nothing but pieces of the input's lines, cut between characters.
-    pub const LINES: Self =
-        Self { records: Some(Records::Lines), keeps_utf8: true, adds: ByteSet::EMPTY, map: None };
+    pub const LINES: Self = Self {
+        records: Some(Records::Lines),
+        keeps_utf8: true,
+        adds: ByteSet::EMPTY,
+        ascii_of_ascii: false,
+        map: None,
+    };
+
+    /// Whether the output is ASCII if the input is.
+    pub fn keeps_ascii(&self) -> bool {
+        self.ascii_of_ascii || self.adds.iter().all(|byte| byte.is_ascii())
+    }
 }
 
 impl Output {
@@ -124,7 +138,7 @@ impl Output {
 
     /// Nothing is known of it.
     pub const ANYTHING: Self =
-        Self { records: None, keeps_utf8: false, adds: ByteSet::ALL, map: None };
+        Self { records: None, adds: ByteSet::ALL, keeps_utf8: false, ..Self::LINES };
 }
 
 impl PerRecord {
@@ -139,6 +153,7 @@ impl PerRecord {
             may_fail: false,
             selects: false,
             acts_on_nothing: false,
+            ascii_in_c: false,
             output: Output::of(records),
         }
     }
@@ -282,6 +297,21 @@ impl Subject<'_> {
             && environment.knows_characters(&self.simple.program.text)
     }
 
+    /// Whether to it, which is told these expressions, ASCII is the same in the C locale. Where
+    /// orders are those of a language, ranges may be, too.
+    fn treats_ascii_as_in_c(&self, expressions: &[&str]) -> bool {
+        let names_others = |text: &str| {
+            !text.is_ascii() || ["\\d", "\\o", "\\x"].iter().any(|escape| text.contains(escape))
+        };
+        let has_ranges = |text: &str| {
+            text.contains('[') && ["-", "[.", "[="].iter().any(|sign| text.contains(sign))
+        };
+        self.encoding() == Ok(Encoding::Utf8)
+            && self.environment.has_plain_letters(self.simple)
+            && !expressions.iter().any(|text| names_others(text))
+            && (self.orders_by_bytes().is_ok() || !expressions.iter().any(|text| has_ranges(text)))
+    }
+
     /// Reads its options; those of the list are refused for its reasons.
     fn options(&self, table: &Table, refused: &[(char, &'static str)]) -> Result<Options, Why> {
         let unknown = "not all of its options are known";
@@ -315,6 +345,7 @@ impl Subject<'_> {
             status: StatusRule::Zero,
             input: None,
             sorts: false,
+            ascii_in_c: false,
         }
     }
 }

@@ -17,9 +17,10 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     let proof = state::of_command(subject.simple, multibyte, contents);
     let proof = proof.map_err(|Why(why)| why)?;
     let options = Options::read(&subject.simple.arguments, &TABLE).unwrap_or_default();
-    let files = given(subject.simple, &options, contents).map(|(_, files)| files);
-    if files.is_none_or(|files| files.iter().any(|file| file.text != "-") || files.len() > 1) {
-        return Err("it reads files that it names itself".into());
+    let names_files = "it reads files that it names itself";
+    let (script, files) = given(subject.simple, &options, contents).ok_or(names_files)?;
+    if files.iter().any(|file| file.text != "-") || files.len() > 1 {
+        return Err(names_files.into());
     }
     let records = if options.has('z') { Records::Nul } else { Records::Lines };
     let adds = if proof.writes_at_most_its_line {
@@ -27,11 +28,22 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     } else {
         ByteSet::of(|byte| byte != 0 || proof.may_write_nul || records == Records::Nul)
     };
-    let output =
-        Output { records: Some(records), keeps_utf8: !proof.may_split_characters, adds, map: None };
-    // A script that sed itself does not accept makes it fail at its start.
-    let selects = proof.writes_at_most_its_line;
-    Ok(Class::PerRecord(PerRecord { output, selects, may_fail: true, ..PerRecord::new(records) }))
+    let ascii_in_c = subject.treats_ascii_as_in_c(&[&script]);
+    let output = Output {
+        records: Some(records),
+        keeps_utf8: !proof.may_split_characters,
+        adds,
+        ascii_of_ascii: ascii_in_c,
+        map: None,
+    };
+    Ok(Class::PerRecord(PerRecord {
+        output,
+        selects: proof.writes_at_most_its_line,
+        ascii_in_c,
+        // A script that sed itself does not accept makes it fail at its start.
+        may_fail: true,
+        ..PerRecord::new(records)
+    }))
 }
 
 fn contents(name: &str) -> Option<String> {
@@ -42,7 +54,33 @@ fn contents(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{all_opaque, all_per_record};
+    use super::super::Class;
+    use super::super::tests::{all_opaque, all_per_record, class_in};
+
+    fn treats_ascii_in_c(text: &str, locale: &str) -> bool {
+        let Class::PerRecord(class) = class_in(text, locale) else { panic!("{text}") };
+        assert_eq!(class.ascii_in_c, class.output.keeps_ascii(), "{text}");
+        class.ascii_in_c
+    }
+
+    #[test]
+    fn ascii_is_the_same_in_c_where_that_is_certain() {
+        for text in ["sed s/a.*b/c/", "sed 's/[a-z]/\\U&/'", "sed -E 's/\\w+//I'"] {
+            assert!(treats_ascii_in_c(text, "C.UTF-8"), "{text}");
+        }
+        assert!(treats_ascii_in_c("sed 's/[^\"]*//'", "en_GB.UTF-8"));
+        for (text, locale) in [
+            ("sed s/a/b/", "C"),
+            ("sed s/a/b/", "tr_TR.UTF-8"),
+            ("sed s/a/\u{e9}/", "C.UTF-8"),
+            ("sed 's/a/\\xe9/'", "C.UTF-8"),
+            ("sed 's/[a-z]//'", "en_GB.UTF-8"),
+            ("sed 's/[[=a=]]//'", "en_GB.UTF-8"),
+        ] {
+            let Class::PerRecord(class) = class_in(text, locale) else { panic!("{text}") };
+            assert!(!class.ascii_in_c, "{text} in {locale}");
+        }
+    }
 
     #[test]
     fn only_lines_for_themselves() {

@@ -53,6 +53,7 @@ fn output(effect: &Effect) -> Output {
         },
         keeps_utf8: whole && (stay || vanish),
         adds: images().filter(|(byte, image)| byte != image).map(|(_, image)| image).collect(),
+        ascii_of_ascii: false,
         map,
     }
 }

@@ -2,6 +2,7 @@
 
 mod counted;
 mod cut;
+mod each;
 mod gathered;
 mod group;
 mod input;

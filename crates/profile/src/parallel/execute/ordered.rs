@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use contend_record::run::Group;
 
+use super::each::Each;
 use super::input::{Fed, Part, Parts, Taken};
 use super::instance::{Instance, Take};
 use super::joint::Seam;
@@ -41,9 +42,10 @@ pub(super) fn run<T: Take + Send>(
     let keeps_parts = !parts.can_be_read_again();
     let sequence = Sequence::new(seam, context.held_bytes(), keeps_parts);
     let sizes = Sizes::new(context, parts);
+    let each = Each::new(&group.each);
     std::thread::scope(|scope| {
         let work = || {
-            if let Err(error) = work(group, context, parts, &sequence, &sizes) {
+            if let Err(error) = work(&each, context, parts, &sequence, &sizes) {
                 sequence.stop(Stopped::Broken(error));
             }
             parts.is_stopped()
@@ -71,7 +73,7 @@ pub(super) fn run<T: Take + Send>(
 }
 
 fn work<T: Take + Send>(
-    group: &Group,
+    each: &Each<'_>,
     context: &Context<'_>,
     parts: &Parts<'_>,
     sequence: &Sequence<Seam<T>>,
@@ -92,7 +94,7 @@ fn work<T: Take + Send>(
         };
         let begun = Instant::now();
         let size = part.content.size();
-        if !run_part(group, context, parts, part, sequence)? {
+        if !run_part(each, context, parts, part, sequence)? {
             parts.stop();
             return Ok(());
         }
@@ -102,19 +104,20 @@ fn work<T: Take + Send>(
 
 /// Runs the commands over one part; `false` if that was the last one.
 fn run_part<T: Take + Send>(
-    group: &Group,
+    each: &Each<'_>,
     context: &Context<'_>,
     parts: &Parts<'_>,
     part: Part,
     sequence: &Sequence<Seam<T>>,
 ) -> io::Result<bool> {
     let mut slot = sequence.slot(part.index);
-    let mut instance = Instance::start(context.launcher, &group.each)?;
+    let commands = each.commands(each.is_for_c(parts, &part.content)?);
+    let mut instance = Instance::start(context.launcher, commands)?;
     let mut take = |bytes: &[u8]| Ok(slot.take(bytes));
     let fed = parts.feed(&part.content, &mut instance, &mut take)?;
     let well = if fed == Fed::All && instance.drain(&mut take)? {
         let ended = instance.end()?;
-        context.tally.ended_over_part(&group.each, &ended);
+        context.tally.ended_over_part(commands, &ended);
         ended.well
     } else {
         false

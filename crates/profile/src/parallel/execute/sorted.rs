@@ -8,6 +8,7 @@ use std::thread;
 
 use contend_record::run::{Combine, Command, Group, LineOrder};
 
+use super::each::Each;
 use super::input::{Content, Fed, Part, Parts, Rest, Taken};
 use super::instance::{BLOCK, Ended, Instance, Take};
 use super::merge::merge;
@@ -97,8 +98,9 @@ pub(super) fn run(
 /// Sorts some of the parts.
 fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<Sorted, GroupError> {
     let piece = size::piece(context, parts);
-    let start = || Ok(Instance::start(context.launcher, task.before)?.in_pieces(piece));
-    fill(task, context, parts, start, || match parts.take(piece)? {
+    let each = Each::new(task.before);
+    let start = |commands: &_| Ok(Instance::start(context.launcher, commands)?.in_pieces(piece));
+    fill(task, context, parts, (&each, start), || match parts.take(piece)? {
         Taken::Unfit => {
             is_unfit(parts);
             Ok(None)
@@ -128,8 +130,9 @@ fn gather_rest(
     parts: &Parts<'_>,
 ) -> Result<Sorted, GroupError> {
     let mut rest: Rest<'_> = parts.rest();
-    let start = || Instance::start_aloud(context.launcher, task.before);
-    let filled = fill(task, context, parts, start, || {
+    let each = Each::as_they_are(task.before);
+    let start = |commands: &_| Instance::start_aloud(context.launcher, commands);
+    let filled = fill(task, context, parts, (&each, start), || {
         let mut bytes = vec![0; BLOCK];
         let read = io::Read::read(&mut rest, &mut bytes)?;
         bytes.truncate(read);
@@ -143,7 +146,7 @@ fn fill<'l>(
     task: &Task<'_>,
     context: &Context<'_>,
     parts: &Parts<'_>,
-    start: impl Fn() -> io::Result<Instance<'l>>,
+    (each, start): (&Each<'_>, impl Fn(&[Command]) -> io::Result<Instance<'l>>),
     mut next: impl FnMut() -> io::Result<Option<Content>>,
 ) -> Result<(Sorted, Option<Ended>), GroupError> {
     let folder = task.folder.map_or(context.folder, Path::new);
@@ -159,23 +162,37 @@ fn fill<'l>(
         }
         return Ok((sorter.finish()?, None));
     }
-    let mut instance = None;
+    let finish = |mut instance: Instance<'_>, sorter: &mut Sorter<'_>| {
+        instance.drain(&mut |bytes: &[u8]| sorter.push(bytes).map(|()| true))?;
+        let ended = instance.end()?;
+        context.tally.ended(task.before, &ended);
+        io::Result::Ok(ended)
+    };
+    let (mut running, mut ended) = (None, None);
+    let mut for_c = true;
     while let Some(content) = next()? {
-        let instance = match &mut instance {
-            Some(instance) => instance,
-            none => none.insert(start()?),
+        for_c = for_c && each.is_for_c(parts, &content)?; // what was no ASCII once may be so again
+        let instance = match running.take() {
+            Some((instance, was_for_c)) if was_for_c == for_c => instance,
+            Some((instance, _)) => {
+                let before = finish(instance, &mut sorter)?;
+                if !before.well {
+                    ended = Some(before);
+                    break;
+                }
+                start(each.commands(for_c))?
+            }
+            None => start(each.commands(for_c))?,
         };
+        let (instance, _) = running.insert((instance, for_c));
         let mut take = |bytes: &[u8]| sorter.push(bytes).map(|()| true);
         if parts.feed(&content, instance, &mut take)? == Fed::Unfit {
             is_unfit(parts);
             break;
         }
     }
-    let mut ended = None;
-    if let Some(mut instance) = instance {
-        instance.drain(&mut |bytes: &[u8]| sorter.push(bytes).map(|()| true))?;
-        let ended = ended.insert(instance.end()?);
-        context.tally.ended(task.before, ended);
+    if let Some((instance, _)) = running {
+        ended = Some(finish(instance, &mut sorter)?);
     }
     Ok((sorter.finish()?, ended))
 }

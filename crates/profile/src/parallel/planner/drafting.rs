@@ -74,16 +74,19 @@ impl Drafting {
         self.replayable = false;
     }
 
-    /// A command that treats every record for itself.
-    pub(super) fn per_record(&mut self, class: &PerRecord, each: Command, whole: Command) {
+    /// A command that treats every record for itself. Whether it is to treat ASCII in the C locale.
+    pub(super) fn per_record(&mut self, class: &PerRecord, each: Command, whole: Command) -> bool {
+        let is_ascii = self.open.as_ref().is_none_or(|open| open.output.keeps_ascii());
         let mut open = self.open_for(class);
-        open.group.each.push(each);
+        let ascii_in_c = class.ascii_in_c && (is_ascii || open.group.each.is_empty());
+        open.group.each.push(Command { ascii_in_c, ..each });
         open.group.serial.push(whole);
         let ends = open.output.records.is_none();
         self.open = Some(open);
         if ends {
             self.close();
         }
+        ascii_in_c
     }
 
     /// Why the outputs of such a command cannot be combined here, if they cannot.
@@ -237,6 +240,7 @@ fn composed(first: &Output, second: &Output) -> Output {
         records: second.records,
         keeps_utf8: first.keeps_utf8 && second.keeps_utf8,
         adds: first.adds.union(second.adds),
+        ascii_of_ascii: first.keeps_ascii() && second.keeps_ascii(),
         map,
     }
 }

@@ -63,6 +63,27 @@ impl Parts<'_> {
         Ok(Some(bytes).filter(|bytes| self.fits(&self.guard, bytes)))
     }
 
+    /// Whether all of a part is ASCII.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(in super::super) fn is_ascii(&self, content: &Content) -> io::Result<bool> {
+        let mut range = match content {
+            Content::Bytes(bytes) => return Ok(bytes.is_ascii()),
+            Content::Place(range) => range.clone(),
+        };
+        while !range.is_empty() {
+            let bytes = self.read_range(range.start..range.end.min(range.start + BLOCK as u64))?;
+            let (is_ascii, length) = (bytes.is_ascii(), bytes.len());
+            self.used(bytes);
+            if !is_ascii || length == 0 {
+                return Ok(is_ascii);
+            }
+            range.start += length as u64;
+        }
+        Ok(true)
+    }
+
     fn feed_from_files(
         &self,
         mut range: Range<u64>,

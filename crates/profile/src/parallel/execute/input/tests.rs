@@ -104,6 +104,7 @@ fn fed(texts: &[&str], guard: &Guard) -> (String, Fed) {
         status: StatusRule::Zero,
         input: None,
         sorts: false,
+        ascii_in_c: false,
     };
     let mut instance = Instance::start(&launcher, &[cat]).expect("cat");
     let mut written = Vec::new();
