@@ -180,7 +180,9 @@ impl Subjected {
     }
 
     fn run_part(&self, part: &[u8]) -> Ran {
-        Program::of(&self.simple, self.each().arguments.as_deref(), self.locale).run(part)
+        let each = self.each();
+        let locale = if each.ascii_in_c && part.is_ascii() { "C" } else { self.locale };
+        Program::of(&self.simple, each.arguments.as_deref(), locale).run(part)
     }
 
     /// A filter before it may leave nothing of a part.

@@ -127,6 +127,9 @@ pub(super) fn look_at_outputs(
         {
             return wrong("the output is not UTF-8");
         }
+        if said.keeps_ascii() && part.is_ascii() && !ran.output.is_ascii() {
+            return wrong("the output is not ASCII");
+        }
         if ran.output.iter().any(|byte| !said.adds.contains(*byte) && !part.contains(byte)) {
             return wrong("a byte is new");
         }
