@@ -332,6 +332,8 @@ pub enum FindingId {
     CannotMatter,
     /// Bytes that moved without read or write calls, so they were not counted.
     BytesUnseen,
+    /// Stages could work on parts of the input at the same time.
+    DataParallel,
 }
 
 /// Something worth knowing.

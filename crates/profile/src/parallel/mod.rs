@@ -8,7 +8,9 @@
 //! - [`estimate`], [`flow`] and `rates`: whether parts are worth what they cost.
 //! - [`planner`]: from stages to a plan.
 //! - [`execute`]: carrying out a plan.
+//! - [`advice`]: what a profile says for all that.
 
+pub mod advice;
 pub mod classes;
 pub mod estimate;
 pub mod execute;

@@ -3,10 +3,12 @@
 pub mod input;
 mod machine;
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use contend_profile::commands::Simple;
+use contend_profile::parallel::{self, planner::Situation};
 use contend_profile::pipeline::known::sorts;
 use contend_profile::predict::advise::{Adviser, Prepared};
 use contend_profile::predict::calibration::Calibration;
@@ -121,6 +123,7 @@ fn look(
     let Some((environment, draft)) = understand(record, settings, signals)? else {
         return Ok(());
     };
+    add_finding_on_parts(record, settings, &environment)?;
     let how = &settings.how;
     let runner =
         Runner { shell: &how.shell, setup: how.setup.as_deref(), pipefail: how.pipefail, signals };
@@ -149,6 +152,28 @@ fn look(
     {
         record.warnings.push(Warning::new(WarningId::NotRepeatable, format!("--try {why}")));
     }
+    Ok(())
+}
+
+/// Adds that `contend run` could be faster, if so.
+fn add_finding_on_parts(
+    record: &mut PipeRecord,
+    settings: &PipeRun,
+    environment: &Environment,
+) -> Result<()> {
+    let parsed = &settings.parsed;
+    let stages: Option<Vec<Simple>> =
+        parsed.stages.iter().map(|stage| Simple::read(&parsed.text[stage.span.clone()])).collect();
+    // What was set up is set up for the profile alone.
+    let Some(stages) = stages.filter(|_| settings.how.setup.is_none()) else { return Ok(()) };
+    let input = settings.how.open_stdin()?.and_then(|file| file.metadata().ok());
+    let situation = Situation {
+        environment,
+        annotations: &[],
+        input_bytes: input.filter(Metadata::is_file).map(|input| input.len()),
+        output_is_terminal: false,
+    };
+    record.findings.extend(parallel::advice::find(record, &stages, &situation));
     Ok(())
 }
 

@@ -1,0 +1,91 @@
+//! What a profile says of a pipeline over parts of its input.
+
+use contend_record::pipe::{Finding, FindingId, PipeRecord, Stage};
+use contend_record::run::Class;
+
+use super::planner::{self, Situation};
+use crate::commands::Simple;
+use crate::pipeline::verdict::time;
+
+/// More than this part of the time that it takes now is no gain worth naming.
+const WORTH_NAMING: f64 = 0.8;
+
+/// Finds that a pipeline could be faster over parts: in as long as its CPU time takes on all CPUs, and
+/// no less than each of its stages that run alone.
+pub fn find(record: &PipeRecord, stages: &[Simple], situation: &Situation<'_>) -> Option<Finding> {
+    let cpus = record.host.cpus_allowed;
+    if cpus < 2 || stages.len() != record.stages.len() {
+        return None;
+    }
+    let plan = planner::plan(stages, situation);
+    let is_parallel = |class| matches!(class, Class::PerRecord | Class::Combinable);
+    let planned = || record.stages.iter().zip(&plan.stages);
+    let parallel: Vec<usize> = planned()
+        .filter(|(_, planned)| is_parallel(planned.class))
+        .map(|(stage, _)| stage.index)
+        .collect();
+    let alone = planned().filter(|(_, planned)| planned.class == Class::Opaque);
+    let slowest_alone = alone.map(|(stage, _)| stage.service_seconds()).fold(0.0, f64::max);
+    let cpu: f64 = record.stages.iter().map(Stage::cpu_seconds).sum();
+    let at_best = slowest_alone.max(cpu / cpus as f64);
+    if at_best > WORTH_NAMING * record.wall_seconds {
+        return None;
+    }
+    let subject = match parallel.as_slice() {
+        [] => return None,
+        [one] => format!("Stage {one}"),
+        [first, .., last] if last - first + 1 == parallel.len() => {
+            format!("Stages {first} to {last}")
+        }
+        [others @ .., last] => {
+            let others: Vec<String> = others.iter().map(ToString::to_string).collect();
+            format!("Stages {} and {last}", others.join(", "))
+        }
+    };
+    let message = format!(
+        "{subject} can work on parts of the input at the same time, with the same output: `contend \
+         run` does that. What they all do now could be done in {} on {cpus} CPUs, not in {}.",
+        time(at_best),
+        time(record.wall_seconds),
+    );
+    Some(Finding { id: FindingId::DataParallel, stages: parallel, message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rewrite::environment::Environment;
+
+    /// What is found of stages with this CPU time, on 4 CPUs, in a second.
+    fn found(stages: &[(&str, f64)]) -> Option<Vec<usize>> {
+        let simples: Vec<Simple> =
+            stages.iter().map(|(text, _)| Simple::read(text).expect("a simple command")).collect();
+        let profiled = stages.iter().zip(1..).map(|((text, cpu), index)| Stage {
+            index,
+            command: (*text).to_owned(),
+            user_seconds: *cpu,
+            on_cpu_seconds: *cpu,
+            ..Stage::default()
+        });
+        let mut record = PipeRecord { wall_seconds: 1.0, ..PipeRecord::default() };
+        record.stages = profiled.collect();
+        record.host.cpus_allowed = 4;
+        let environment = Environment::for_tests("C");
+        let situation = Situation {
+            environment: &environment,
+            annotations: &[],
+            input_bytes: None,
+            output_is_terminal: false,
+        };
+        find(&record, &simples, &situation).map(|finding| finding.stages)
+    }
+
+    #[test]
+    fn stages_that_use_one_cpu_of_many_could_use_more() {
+        assert_eq!(found(&[("cat f", 0.01), ("sed s/a/b/", 1.0)]), Some(vec![2]));
+        assert_eq!(found(&[("grep a", 0.1), ("sort", 1.0)]), Some(vec![1, 2]));
+        assert_eq!(found(&[("sed s/a/b/", 1.0), ("tac", 0.9)]), None, "tac takes as long");
+        assert_eq!(found(&[("nl", 1.0), ("tac", 0.1)]), None);
+        assert_eq!(found(&[("tr a b", 0.9), ("cut -c 1", 0.9), ("rev", 0.9), ("rev", 0.9)]), None);
+    }
+}
