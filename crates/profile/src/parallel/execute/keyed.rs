@@ -2,6 +2,7 @@
 //! once, not for each comparison.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use super::key;
 use super::order::{self, Kind};
@@ -17,8 +18,9 @@ struct Keyed {
     entry: Entry,
 }
 
-/// Memory that sorting by keys takes for a line beside its place, in bytes.
-pub(super) const BESIDE: usize = size_of::<Keyed>();
+/// Memory that sorting by keys takes for a line beside its place, in bytes: of two or more that are the
+/// same it is kept where they stand.
+pub(super) const BESIDE: usize = size_of::<Keyed>() + size_of::<Range<usize>>() / 2;
 
 /// Sorts lines of a text that are the same in all keys before this one.
 pub(super) fn sort(kind: Kind<'_>, text: &[u8], entries: &mut [Entry], from: usize) {
@@ -48,16 +50,16 @@ pub(super) fn sort(kind: Kind<'_>, text: &[u8], entries: &mut [Entry], from: usi
     };
     let mut lines: Vec<Keyed> = entries.iter().map(keyed).collect();
     lines.sort_unstable_by(compare);
-    let same = lines.chunk_by(|one, other| compare(one, other).is_eq());
-    let lengths: Vec<usize> = same.map(<[Keyed]>::len).collect();
+    let runs = lines.chunk_by(|one, other| compare(one, other).is_eq()).scan(0, |end, same| {
+        *end += same.len();
+        Some(*end - same.len()..*end)
+    });
+    let same: Vec<Range<usize>> = runs.filter(|same| same.len() > 1).collect();
     for (entry, line) in entries.iter_mut().zip(&lines) {
         *entry = line.entry;
     }
     drop(lines);
-    let mut rest = entries;
-    for length in lengths {
-        let (same, others) = rest.split_at_mut(length);
-        sort(kind, text, same, from + 1);
-        rest = others;
+    for same in same {
+        sort(kind, text, &mut entries[same], from + 1);
     }
 }
