@@ -11,6 +11,7 @@ pub mod head;
 pub mod jq;
 pub mod options;
 pub mod purity;
+pub(crate) mod regex;
 pub mod sed;
 pub mod sort;
 pub mod tr;

@@ -6,6 +6,7 @@ use super::{
     Class, Combinable, Finding, Output, PerRecord, Subject, Why, is_number, is_regular_file, refuse,
 };
 use crate::commands::grep::{Grep, Syntax};
+use crate::commands::regex;
 use crate::rewrite::environment::{Encoding, Maker};
 
 const CONTEXT: &str = "it writes lines around those that match";
@@ -76,7 +77,6 @@ fn per_record(subject: &Subject<'_>, grep: &Grep) -> Result<PerRecord, Why> {
     let utf8 = encoding == Encoding::Utf8 && (!as_text || grep.syntax == Syntax::Perl);
     // Within characters only bytes can be cut.
     let keeps_utf8 = !options.has('o') || encoding == Encoding::Utf8 && grep.syntax != Syntax::Perl;
-    let patterns: Vec<&str> = grep.patterns.iter().map(|pattern| pattern.text.as_str()).collect();
     Ok(PerRecord {
         cut: Cut::between(records),
         guard: Guard { without, utf8, ..Guard::NONE },
@@ -84,18 +84,26 @@ fn per_record(subject: &Subject<'_>, grep: &Grep) -> Result<PerRecord, Why> {
         heeds_terminal: colours.is_some_and(|when| when.ends_with("to") || when.ends_with("tty")),
         may_fail: grep.syntax == Syntax::Perl || refers_back(grep),
         selects: grep.is_plain_filter(),
-        ascii_in_c: is_faster_in_c(grep) && subject.treats_ascii_as_in_c(&patterns),
+        ascii_in_c: is_faster_in_c(subject, grep),
         output: Output { keeps_utf8, ..Output::of(records) },
         ..PerRecord::new(records)
     })
 }
 
-/// Whether it has more to do where characters may have several bytes, and it is known what.
-fn is_faster_in_c(grep: &Grep) -> bool {
+/// Whether ASCII is the same to it in the C locale, but takes less time.
+fn is_faster_in_c(subject: &Subject<'_>, grep: &Grep) -> bool {
+    let extended = match grep.syntax {
+        Syntax::Basic => false,
+        Syntax::Extended => true,
+        Syntax::Fixed | Syntax::Perl => return false,
+    };
     let options = &grep.options;
-    let has_sets = grep.patterns.iter().any(|pattern| pattern.text.contains('['));
-    let is_known = grep.syntax != Syntax::Perl && !options.has('f');
-    is_known && (options.has('o') || options.has('w') || has_sets || refers_back(grep))
+    let texts = || grep.patterns.iter().map(|pattern| pattern.text.as_str());
+    let has_more_to_do = options.has('o')
+        || texts().any(|text| regex::plain(text, extended).is_some_and(|it| it.sets));
+    options.has_only("EGevhaocm")
+        && has_more_to_do
+        && subject.treats_ascii_as_in_c(texts(), extended)
 }
 
 /// Whether a pattern may need memory or time without a bound.

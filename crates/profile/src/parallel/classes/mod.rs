@@ -30,7 +30,7 @@ use std::borrow::Cow;
 use contend_record::run::{ByteSet, Combine, Command, Cut, Guard, Records, StatusRule};
 
 use crate::commands::options::{Options, Table};
-use crate::commands::{Simple, Word};
+use crate::commands::{Simple, Word, regex};
 use crate::rewrite::environment::{Encoding, Environment, Maker};
 
 /// A command as it stands in the pipeline.
@@ -297,19 +297,21 @@ impl Subject<'_> {
             && environment.knows_characters(&self.simple.program.text)
     }
 
-    /// Whether to it, which is told these expressions, ASCII is the same in the C locale. Where
-    /// orders are those of a language, ranges may be, too.
-    fn treats_ascii_as_in_c(&self, expressions: &[&str]) -> bool {
-        let names_others = |text: &str| {
-            !text.is_ascii() || ["\\d", "\\o", "\\x"].iter().any(|escape| text.contains(escape))
-        };
-        let has_ranges = |text: &str| {
-            text.contains('[') && ["-", "[.", "[="].iter().any(|sign| text.contains(sign))
+    /// Whether to it, which matches these expressions, ASCII is the same in the C locale, but
+    /// takes less time.
+    fn treats_ascii_as_in_c<'e>(
+        &self,
+        mut expressions: impl Iterator<Item = &'e str>,
+        extended: bool,
+    ) -> bool {
+        let orders_by_bytes = self.orders_by_bytes().is_ok();
+        let is_plain = |text| {
+            let plain = regex::plain(text, extended);
+            plain.is_some_and(|plain| orders_by_bytes || !plain.ranges)
         };
         self.encoding() == Ok(Encoding::Utf8)
             && self.environment.has_plain_letters(self.simple)
-            && !expressions.iter().any(|text| names_others(text))
-            && (self.orders_by_bytes().is_ok() || !expressions.iter().any(|text| has_ranges(text)))
+            && expressions.all(is_plain)
     }
 
     /// Reads its options; those of the list are refused for its reasons.

@@ -4,6 +4,7 @@ use contend_record::run::{ByteSet, Records};
 
 use super::{Class, Finding, Output, PerRecord, Subject};
 use crate::commands::options::Options;
+use crate::commands::sed::script::{Delimiters, Function, Regex, Script};
 use crate::commands::sed::state::{self, Why};
 use crate::commands::sed::{TABLE, given};
 use crate::rewrite::environment::{Encoding, Maker};
@@ -28,7 +29,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     } else {
         ByteSet::of(|byte| byte != 0 || proof.may_write_nul || records == Records::Nul)
     };
-    let ascii_in_c = subject.treats_ascii_as_in_c(&[&script]);
+    let ascii_in_c = options.has_only("nErefsu") && is_same_in_c(subject, &script, &options);
     let output = Output {
         records: Some(records),
         keeps_utf8: !proof.may_split_characters,
@@ -44,6 +45,45 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         may_fail: true,
         ..PerRecord::new(records)
     }))
+}
+
+/// Whether all that a script does to ASCII it does in the C locale, too.
+fn is_same_in_c(subject: &Subject<'_>, script: &str, options: &Options) -> bool {
+    let Ok(script) = Script::read(script, Delimiters::Certain) else { return false };
+    let are_known = script.commands.iter().all(|command| match &command.function {
+        Function::Substitute(it) => is_plain(&it.replacement) && !it.execute && it.file.is_none(),
+        Function::Transliterate(from, to) => is_plain(from) && is_plain(to),
+        Function::Open | Function::Close | Function::Label(_) | Function::Branch(..) => true,
+        Function::Plain(letter) => ['d', 'p'].contains(letter),
+        _ => false,
+    });
+    let is_certain = |it: &Regex| {
+        !it.ignores_case
+            && !it.multiline
+            && !it.has_odd_brackets
+            && it.delimiter.is_ascii_punctuation()
+            && (it.delimiter == '/' || !it.text.contains(['\\', it.delimiter]))
+    };
+    are_known
+        && script.expressions().all(is_certain)
+        && subject.treats_ascii_as_in_c(
+            script.expressions().map(|it| it.text.as_str()),
+            options.has('E') || options.has('r'),
+        )
+}
+
+/// Whether it is ASCII without letters that mean something else, but for the ends of lines and tabs.
+fn is_plain(text: &str) -> bool {
+    let mut signs = text.bytes();
+    while let Some(sign) = signs.next() {
+        let quoted = if sign == b'\\' { signs.next() } else { None };
+        let means_more =
+            quoted.is_some_and(|sign| sign.is_ascii_alphabetic() && !b"nt".contains(&sign));
+        if !sign.is_ascii() || means_more {
+            return false;
+        }
+    }
+    true
 }
 
 fn contents(name: &str) -> Option<String> {
@@ -65,7 +105,12 @@ mod tests {
 
     #[test]
     fn ascii_is_the_same_in_c_where_that_is_certain() {
-        for text in ["sed 's/a.*b/c/'", "sed 's/[a-z]/\\U&/'", "sed -E 's/\\w+//I'"] {
+        for text in [
+            "sed 's/a.*b/c/'",
+            "sed -E 's/^([a-z]+) x/\\1\\n&/g;/^$/d'",
+            "sed -n 'y/abc/xyz/;/[[:digit:]]/p'",
+            "sed 's|a[^ ]*|/|'",
+        ] {
             assert!(treats_ascii_in_c(text, "C.UTF-8"), "{text}");
         }
         assert!(treats_ascii_in_c("sed 's/[^\"]*//'", "en_GB.UTF-8"));
@@ -74,8 +119,14 @@ mod tests {
             ("sed s/a/b/", "tr_TR.UTF-8"),
             ("sed s/a/\u{e9}/", "C.UTF-8"),
             ("sed 's/a/\\xe9/'", "C.UTF-8"),
+            ("sed 's/a/\\U&/'", "C.UTF-8"),
+            ("sed 's/a/b/I'", "C.UTF-8"),
+            ("sed 's/[A-z]/b/'", "C.UTF-8"),
+            ("sed 's/\\w//'", "C.UTF-8"),
+            ("sed 's|a\\|b|c|'", "C.UTF-8"),
+            ("sed -z s/a/b/", "C.UTF-8"),
+            ("sed l", "C.UTF-8"),
             ("sed 's/[a-z]//'", "en_GB.UTF-8"),
-            ("sed 's/[[=a=]]//'", "en_GB.UTF-8"),
         ] {
             let Class::PerRecord(class) = class_in(text, locale) else { panic!("{text}") };
             assert!(!class.ascii_in_c, "{text} in {locale}");

@@ -4,9 +4,8 @@ use super::inputs::Kind::{self, Items, Json, Keyed, Lines, Nul, Sorted, Text};
 
 /// Whole lines or none.
 pub(super) const FILTERS: &[(Kind, &str)] = &[
-    (Text, "sed 's/[^a-c]/\\U&/2'"),
-    (Text, "sed -E 's/(\\w+).(\\w)/\\2\\1/;s/\\W*$//'"),
-    (Text, "sed -n 's/.b*/<&>/Ip;l'"),
+    (Text, "sed 's/[^a-c]/<&>/2'"),
+    (Text, "sed -E 's/([a-z]+).([^ab])/\\2\\1/;s/ *$//'"),
     (Lines, "sed 'y/ab/ba/;s/./&&/4'"),
     (Text, "grep -ow '[a-z]*'"),
     (Text, "grep -i '^[^b]*\\(.\\)\\1'"),

@@ -4,6 +4,7 @@
 //! `PROPTEST_CASES` says how many inputs each command gets in each locale.
 
 mod commands;
+mod expressions;
 mod inputs;
 mod neighbours;
 mod parts;
@@ -181,7 +182,8 @@ impl Subjected {
 
     fn run_part(&self, part: &[u8]) -> Ran {
         let each = self.each();
-        let locale = if each.ascii_in_c && part.is_ascii() { "C" } else { self.locale };
+        let in_c = each.ascii_in_c && part.is_ascii() && !part.contains(&0);
+        let locale = if in_c { "C" } else { self.locale };
         Program::of(&self.simple, each.arguments.as_deref(), locale).run(part)
     }
 

@@ -63,18 +63,18 @@ impl Parts<'_> {
         Ok(Some(bytes).filter(|bytes| self.fits(&self.guard, bytes)))
     }
 
-    /// Whether all of a part is ASCII.
+    /// Whether all of a part is ASCII, without NUL, which ends some texts in UTF-8.
     ///
     /// # Errors
     /// When it cannot be read.
     pub(in super::super) fn is_ascii(&self, content: &Content) -> io::Result<bool> {
         let mut range = match content {
-            Content::Bytes(bytes) => return Ok(bytes.is_ascii()),
+            Content::Bytes(bytes) => return Ok(is_ascii(bytes)),
             Content::Place(range) => range.clone(),
         };
         while !range.is_empty() {
             let bytes = self.read_range(range.start..range.end.min(range.start + BLOCK as u64))?;
-            let (is_ascii, length) = (bytes.is_ascii(), bytes.len());
+            let (is_ascii, length) = (is_ascii(&bytes), bytes.len());
             self.used(bytes);
             if !is_ascii || length == 0 {
                 return Ok(is_ascii);
@@ -167,4 +167,8 @@ impl Parts<'_> {
         }
         Ok(true)
     }
+}
+
+fn is_ascii(bytes: &[u8]) -> bool {
+    bytes.is_ascii() && memchr(0, bytes).is_none()
 }

@@ -1,0 +1,263 @@
+//! Regular expressions of `grep` and `sed` that match the same ASCII in every locale.
+//!
+//! That ASCII is ASCII everywhere does not make it so: GNU's programs match with their own automaton
+//! in the C locale, and leave to the C library what that does not do in UTF-8. Both disagree on ranges
+//! where case is ignored, on words that can be empty and on anchors that are repeated. So this is no
+//! list of what is different, but of what is not.
+
+/// Classes of characters, as `[[:alpha:]]` names them.
+const CLASSES: &[&str] = &[
+    "alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
+    "upper", "xdigit",
+];
+
+/// What a plain expression has in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Plain {
+    /// A set of characters in brackets.
+    pub sets: bool,
+    /// A range in it. In the order of a language it may hold more than in that of bytes.
+    pub ranges: bool,
+}
+
+/// Reads an expression, which is no part of a longer one; `None` if it is not plain.
+pub(crate) fn plain(text: &str, extended: bool) -> Option<Plain> {
+    let mut reader = Reader { rest: text.as_bytes(), extended, depth: 0, plain: Plain::default() };
+    let anchored = reader.take(b"^");
+    let is_parted = reader.alternatives(anchored)?;
+    let at_end = reader.take(b"$");
+    let is_whole = reader.rest.is_empty() && reader.depth == 0;
+    (is_whole && !(is_parted && (anchored || at_end))).then_some(reader.plain)
+}
+
+struct Reader<'t> {
+    rest: &'t [u8],
+    extended: bool,
+    depth: usize,
+    plain: Plain,
+}
+
+/// Deeper groups are not read.
+const DEEPEST: usize = 20;
+
+impl Reader<'_> {
+    fn take(&mut self, sign: &[u8]) -> bool {
+        match self.rest.strip_prefix(sign) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// An operator that is written with a backslash in basic expressions.
+    fn operator(&mut self, sign: u8) -> bool {
+        if self.extended { self.take(&[sign]) } else { self.take(&[b'\\', sign]) }
+    }
+
+    /// Alternatives, up to the end of the group; whether there are several. None is empty, but a
+    /// lone one behind an anchor.
+    fn alternatives(&mut self, may_be_empty: bool) -> Option<bool> {
+        let mut count = 0;
+        loop {
+            let mut atoms = 0;
+            while self.atom()? {
+                self.repetition()?;
+                atoms += 1;
+            }
+            count += 1;
+            if atoms == 0 && !(may_be_empty && count == 1) {
+                return None;
+            }
+            if !self.operator(b'|') {
+                return Some(count > 1);
+            }
+        }
+    }
+
+    /// What matches characters, if something does here.
+    fn atom(&mut self) -> Option<bool> {
+        if self.operator(b'(') {
+            self.depth += 1;
+            if self.depth > DEEPEST {
+                return None;
+            }
+            self.alternatives(false)?;
+            if !self.operator(b')') {
+                return None;
+            }
+            self.depth -= 1;
+            return Some(true);
+        }
+        let [first, rest @ ..] = self.rest else { return Some(false) };
+        match first {
+            b'[' => {
+                self.rest = rest;
+                self.set()?;
+            }
+            b'\\' => match rest.first()? {
+                // The end of a group or an alternative.
+                b')' | b'|' if !self.extended => return Some(false),
+                b't' | b'n' => self.rest = &rest[1..],
+                b'(' | b')' | b'{' | b'}' | b'|' | b'+' | b'?' if !self.extended => return None,
+                // A quoted sign stands for itself, but for those that are anchors.
+                sign if sign.is_ascii_punctuation() && !b"<>`'".contains(sign) => {
+                    self.rest = &rest[1..];
+                }
+                _ => return None,
+            },
+            b')' | b'|' if self.extended => return Some(false),
+            b'$' => return Some(false),
+            b'*' | b'^' => return None,
+            b'+' | b'?' | b'{' | b'}' if self.extended => return None,
+            sign if (b' '..=b'~').contains(sign) || *sign == b'\t' => self.rest = rest,
+            _ => return None,
+        }
+        Some(true)
+    }
+
+    /// How often the atom may come, once.
+    fn repetition(&mut self) -> Option<()> {
+        if self.take(b"*") || self.operator(b'+') || self.operator(b'?') {
+            return Some(());
+        }
+        if self.operator(b'{') {
+            let digits = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            self.rest = &self.rest[digits..];
+            let mut most = 0;
+            if self.take(b",") {
+                most = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                self.rest = &self.rest[most..];
+            }
+            // More than 255 is not possible everywhere.
+            if !(1..=2).contains(&digits) || most > 2 || !self.operator(b'}') {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// A set of characters, behind its bracket.
+    fn set(&mut self) -> Option<()> {
+        self.plain.sets = true;
+        self.take(b"^");
+        let mut is_first = true;
+        loop {
+            if !is_first && self.take(b"]") {
+                return Some(());
+            }
+            is_first = false;
+            if self.take(b"[:") {
+                let name = CLASSES.iter().find(|name| self.rest.starts_with(name.as_bytes()))?;
+                self.rest = &self.rest[name.len()..];
+                if !self.take(b":]") {
+                    return None;
+                }
+                continue;
+            }
+            let [first, rest @ ..] = self.rest else { return None };
+            self.rest = rest;
+            match rest {
+                [b'-', b']', ..] => {} // it stands for itself
+                [b'-', last, after @ ..] => {
+                    let is_range = |kind: fn(&u8) -> bool| kind(first) && kind(last);
+                    let known = is_range(u8::is_ascii_lowercase)
+                        || is_range(u8::is_ascii_uppercase)
+                        || is_range(u8::is_ascii_digit);
+                    if !known || first > last {
+                        return None;
+                    }
+                    self.plain.ranges = true;
+                    self.rest = after;
+                    continue;
+                }
+                _ => {}
+            }
+            let is_sign = (b' '..=b'~').contains(first) || *first == b'\t';
+            if !is_sign || *first == b'[' || *first == b'\\' {
+                return None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_the_same_everywhere_is_plain() {
+        for text in [
+            "abc",
+            "^a.*b$",
+            "^$",
+            "^",
+            "\"[^\"]*\"$",
+            "\\(.\\)\\(..*\\)x",
+            ".*duration=\\([0-9]*\\).*",
+            "[]a-c]",
+            "[-+]",
+            "[a-]",
+            "[[:alpha:]_][[:alnum:]_]\\{0,3\\}",
+            "a\\.b\\/c",
+            "a\\|bc",
+            "a+(b|c",
+        ] {
+            assert!(plain(text, false).is_some(), "{text}");
+        }
+        for text in [
+            "^([0-9.]+) - [^ ]+ \\[([^]]+)\\] \"([A-Z]+) ([^ ]+).*\" ([0-9]+) .*",
+            "(a|b)c?",
+            "a{2,3}",
+            "x(y(z)*)+",
+        ] {
+            assert!(plain(text, true).is_some(), "{text}");
+        }
+        for text in [
+            "",
+            "*a",
+            "a**",
+            "^*a",
+            "a^b",
+            "a$b",
+            "a\\b",
+            "\\<a",
+            "\\w",
+            "\\s*",
+            "\\'",
+            "\\`",
+            "\\1",
+            "[A-z]",
+            "[ -~]",
+            "[b-a]",
+            "[[.a.]]",
+            "[[=a=]]",
+            "[\\n]",
+            "[a",
+            "[[:word:]]",
+            "a\\{300\\}",
+            "a\\{,3\\}",
+            "^a\\|b",
+            "a\\|",
+            "\\(\\)",
+            "\\(^a\\)",
+            "\\(a",
+            "a\\)",
+            "\u{e9}",
+            "a\nb",
+        ] {
+            assert_eq!(plain(text, false), None, "{text}");
+        }
+        for text in ["a|", "(a$|b)", "a+*", "a{", "()", "(a", "a)", "^(a|b)|c", "(|a)"] {
+            assert_eq!(plain(text, true), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn sets_and_ranges_are_told() {
+        assert_eq!(plain("ab", false), Some(Plain { sets: false, ranges: false }));
+        assert_eq!(plain("[^b]", false), Some(Plain { sets: true, ranges: false }));
+        assert_eq!(plain("[a-c-]", false), Some(Plain { sets: true, ranges: true }));
+    }
+}
