@@ -245,8 +245,8 @@ pub struct LineOrder {
 pub struct SortKey {
     /// The first field, and how many bytes of it are passed over.
     pub from: FieldPlace,
-    /// The last field, and how many bytes of it belong to the part, all if there are 0; the part
-    /// goes to the end of the record if nothing is said.
+    /// The last field, and how many bytes of it belong to the part, the whole field if they are 0; the
+    /// part goes to the end of the record if nothing is said.
     pub to: Option<FieldPlace>,
     /// By the number at its beginning, as `sort -n` reads it.
     pub numeric: bool,

@@ -37,7 +37,7 @@ const CHANGING_ARGUMENTS: &[&str] = &["POSIXLY_CORRECT", "_POSIX2_VERSION", "GRE
 pub struct Environment {
     /// Names that stand for files, as the shell finds them, and the file.
     pub files: BTreeMap<String, Program>,
-    /// `LC_ALL`, `LC_CTYPE`, `LC_COLLATE` and `LANG`, those that are set.
+    /// `LC_ALL`, `LC_CTYPE`, `LC_COLLATE`, `LC_NUMERIC` and `LANG`, those that are set.
     pub locale: BTreeMap<String, String>,
     /// Memory that a program can reasonably use, in bytes.
     pub memory_bytes: u64,

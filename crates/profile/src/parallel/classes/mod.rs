@@ -126,9 +126,7 @@ impl Output {
     pub fn keeps_ascii(&self) -> bool {
         self.ascii_of_ascii || self.adds.iter().all(|byte| byte.is_ascii())
     }
-}
 
-impl Output {
     /// Records that hold nothing but pieces of the input's, cut between characters.
     pub fn of(records: Records) -> Self {
         // The last one may lack its separator in the input.

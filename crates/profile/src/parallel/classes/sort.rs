@@ -20,6 +20,9 @@ const REFUSED: &[(char, &str)] = &[
     ('\u{6}', "`--random-source` puts all its input into a random order"),
 ];
 
+/// What may stand behind an amount of memory.
+const SUFFIXES: &[&str] = &["%", "b", "k", "K", "m", "M", "g", "G", "t", "T", "P", "E"];
+
 /// What a key is compared by, as letters after its places.
 const KEY_OPTIONS: &str = "bdfgiMhnr";
 
@@ -31,9 +34,8 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     if options.values('k').any(|key| key.contains(['R', 'V'])) {
         return Err("the order of a key is not one by which parts can be merged".into());
     }
-    let separators = options.values('t').all(|text| text.len() == 1 || text == "\\0");
-    if !separators || !options.values('k').all(is_key) {
-        return Err("its keys are not understood".into());
+    if let Some(why) = objection(&options) {
+        return Err(why.into());
     }
     let by_bytes = subject.orders_by_bytes().is_ok();
     let whole = sort.compares_whole_lines();
@@ -100,45 +102,53 @@ fn keys(subject: &Subject<'_>, options: &Options) -> Option<Vec<SortKey>> {
     (numbers && letters).then_some(keys)
 }
 
-/// Reads a key; `general` are the letters of one that has none of its own.
+/// Reads a key. If neither of its ends has letters, those of the whole command count.
 fn key(text: &str, general: &str) -> Option<SortKey> {
-    let (from, to) = text.split_once(',').map_or((text, None), |(from, to)| (from, Some(to)));
-    let (field, from_bytes, from_letters) = place(from)?;
-    let end = to.map(place);
-    let (to, to_letters) = match end {
-        Some(end) => {
-            let (field, bytes, letters) = end?;
-            (Some((field, bytes)), letters)
-        }
-        None => (None, ""),
+    let mut ends = text.splitn(2, ',').map(place);
+    let from = ends.next()??;
+    let to = match ends.next() {
+        Some(to) => Some(to?),
+        None => None,
     };
-    let inherits = from_letters.is_empty() && to_letters.is_empty();
-    let letters = if inherits { [general, general] } else { [from_letters, to_letters] };
+    let own = [from.letters, to.as_ref().map_or("", |to| to.letters)];
+    let letters = if own == ["", ""] { [general; 2] } else { own };
     let has = |letter| letters.iter().any(|letters| letters.contains(letter));
-    let place = |field, bytes, letters: &str| FieldPlace {
-        field,
+    let field_place = |place: &Place<'_>, bytes, letters: &str| FieldPlace {
+        field: place.field,
         bytes,
         skips_blanks: letters.contains('b'),
     };
     let known = letters.iter().all(|letters| letters.chars().all(|c| "bfnr".contains(c)));
     known.then_some(SortKey {
-        from: place(field, from_bytes.unwrap_or(1).checked_sub(1)?, letters[0]),
-        to: to.map(|(field, bytes)| place(field, bytes.unwrap_or(0), letters[1])),
+        from: field_place(&from, from.bytes.unwrap_or(1).checked_sub(1)?, letters[0]),
+        to: to.map(|to| field_place(&to, to.bytes.unwrap_or(0), letters[1])),
         numeric: has('n'),
         fold: has('f'),
         reverse: has('r'),
     })
 }
 
-/// `F[.C][OPTIONS]`: the field, from 0, the bytes if there are any, and the letters.
-fn place(text: &str) -> Option<(usize, Option<usize>, &str)> {
-    let end = text.find(|c| KEY_OPTIONS.contains(c)).unwrap_or(text.len());
+/// `F[.C][OPTIONS]`.
+struct Place<'t> {
+    /// From 0.
+    field: usize,
+    bytes: Option<usize>,
+    letters: &'t str,
+}
+
+fn place(text: &str) -> Option<Place<'_>> {
+    let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (place, letters) = text.split_at(end);
+    // What is longer than any memory has no end that could be told.
+    let number = |text: &str| {
+        let number = text.parse::<usize>().ok().filter(|number| isize::try_from(*number).is_ok());
+        number.filter(|_| is_number(text))
+    };
     let (field, bytes) = match place.split_once('.') {
-        Some((field, bytes)) => (field, Some(bytes.parse().ok()?)),
+        Some((field, bytes)) => (field, Some(number(bytes)?)),
         None => (place, None),
     };
-    Some((field.parse::<usize>().ok()?.checked_sub(1)?, bytes, letters))
+    Some(Place { field: number(field)?.checked_sub(1)?, bytes, letters })
 }
 
 /// The arguments of a merge by the same order. How much memory and how many threads the sorting
@@ -168,14 +178,31 @@ fn folder(subject: &Subject<'_>, options: &Options) -> Option<String> {
     options.values('T').next().or_else(variable).map(str::to_owned)
 }
 
-/// Whether it is `F[.C][OPTIONS][,F[.C][OPTIONS]]`.
-fn is_key(text: &str) -> bool {
-    let is_place = |place: &str| {
-        let place = place.trim_end_matches(|c| KEY_OPTIONS.contains(c));
-        let (field, character) = place.split_once('.').unwrap_or((place, "1"));
-        is_number(field) && is_number(character) && !field.starts_with('0')
+/// Why GNU's `sort` would not accept what it is told, or what that means is not known.
+fn objection(options: &Options) -> Option<&'static str> {
+    let mut separators = options.values('t');
+    let first = separators.next();
+    let one = first.is_none_or(|text| text.len() == 1 || text == "\\0");
+    if !one || !options.values('k').all(is_key) || separators.any(|other| Some(other) != first) {
+        return Some("its keys are not understood");
+    }
+    let is_size = |text: &str| {
+        let suffix = text.trim_start_matches(|c: char| c.is_ascii_digit());
+        suffix.len() < text.len() && (suffix.is_empty() || SUFFIXES.contains(&suffix))
     };
-    text.splitn(2, ',').all(is_place)
+    let at_least =
+        |text: &str, least| is_number(text) && text.parse().is_ok_and(|it: u32| it >= least);
+    let accepted = options.values('S').all(is_size)
+        && options.values(PARALLEL).all(|text| at_least(text, 1))
+        && options.values('\u{4}').all(|text| at_least(text, 2));
+    (!accepted).then_some("it is not known whether it accepts its options")
+}
+
+/// Whether it is a key that is understood.
+fn is_key(text: &str) -> bool {
+    text.splitn(2, ',').all(|text| {
+        place(text).is_some_and(|place| place.letters.chars().all(|c| KEY_OPTIONS.contains(c)))
+    })
 }
 
 #[cfg(test)]
@@ -266,7 +293,6 @@ mod tests {
             "sort -k1g",
             "sort -M",
             "sort -k1.0",
-            "sort -k99999999999999999999",
             "LC_NUMERIC=de_DE.UTF-8 sort -n",
             "LC_NUMERIC=de_DE.UTF-8 sort -k1n",
             "LC_CTYPE=tr_TR.UTF-8 sort -f",
@@ -307,6 +333,12 @@ mod tests {
             ("sort -k0", "keys"),
             ("sort -kx", "keys"),
             ("sort -tab", "keys"),
+            ("sort -t a -t b", "keys"),
+            ("sort -k99999999999999999999", "keys"),
+            ("sort -S x", "accepts"),
+            ("sort -S 1Q", "accepts"),
+            ("sort --parallel=0", "accepts"),
+            ("sort --batch-size=1", "accepts"),
             ("sort --debug", "remarks"),
             ("sort --files0-from=f", "finds itself"),
             ("sort a b", "names itself"),

@@ -394,22 +394,25 @@ fn copy(mut from: impl io::Read, to: &mut impl Take, lines: Option<u64>) -> io::
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        let mut end = read;
-        if let Some(left) = &mut left {
-            let ends = memchr::memchr_iter(b'\n', &block[..read]);
-            for at in ends {
-                *left -= 1;
-                if *left == 0 {
-                    end = at + 1;
-                    break;
-                }
-            }
-        }
-        if !to.take(&block[..end])? {
+        if !to.take(first_lines(&block[..read], &mut left))? {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// What of these bytes belongs to so many lines, if there is a limit, of which it is then less.
+pub(super) fn first_lines<'b>(bytes: &'b [u8], left: &mut Option<u64>) -> &'b [u8] {
+    let Some(left) = left else { return bytes };
+    let mut end = 0;
+    for at in memchr::memchr_iter(b'\n', bytes) {
+        if *left == 0 {
+            return &bytes[..end];
+        }
+        *left -= 1;
+        end = at + 1;
+    }
+    if *left == 0 { &bytes[..end] } else { bytes }
 }
 
 /// Runs the commands over parts in any order, or over shares, and puts together what they wrote in

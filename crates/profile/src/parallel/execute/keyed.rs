@@ -37,7 +37,7 @@ pub(super) fn sort(kind: Kind<'_>, text: &[u8], entries: &mut [Entry], from: usi
         // No line is longer than its text, whose places have 32 bits.
         #[expect(clippy::cast_possible_truncation, reason = "as the line says")]
         Keyed {
-            prefix: order::prefix(key, &line[range.clone()]),
+            prefix: order::key_prefix(key, &line[range.clone()]),
             start: (start + range.start) as u32,
             length: range.len() as u32,
             entry: *entry,
@@ -45,7 +45,7 @@ pub(super) fn sort(kind: Kind<'_>, text: &[u8], entries: &mut [Entry], from: usi
     };
     let part = |it: &Keyed| &text[it.start as usize..][..it.length as usize];
     let compare = |one: &Keyed, other: &Keyed| match one.prefix.cmp(&other.prefix) {
-        Ordering::Equal => order::behind_prefix(key, Some(one.prefix), part(one), part(other)),
+        Ordering::Equal => order::behind_key_prefix(key, Some(one.prefix), part(one), part(other)),
         order => order::towards(key.reverse, order),
     };
     let mut lines: Vec<Keyed> = entries.iter().map(keyed).collect();

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use contend_record::run::{LineOrder, SortKey};
+use memchr::memchr2;
 
 use super::key::{self, is_blank};
 
@@ -44,8 +45,17 @@ impl Kind<'_> {
     pub(super) fn prefix(self, line: &[u8]) -> u64 {
         match self.order.keys.first() {
             None => first_bytes(line),
-            Some(key) => prefix(key, self.part(key, line)),
+            Some(key) => key_prefix(key, self.part(key, line)),
         }
+    }
+
+    /// Whether a number in a line may be one that versions of `sort` read in different ways: within it
+    /// they pass over the byte by which they mean that there is no sign between thousands, 0x80 or 0xff.
+    /// In UTF-8 that is never behind a digit.
+    pub(super) fn has_doubtful_numbers(self, line: &[u8]) -> bool {
+        self.order.keys.iter().any(|key| key.numeric)
+            && memchr2(0x80, 0xff, line).is_some()
+            && std::str::from_utf8(line).is_err()
     }
 
     /// The order of prefixes in the direction that is wanted.
@@ -59,7 +69,7 @@ impl Kind<'_> {
         let mut known = Some(prefix);
         for key in &self.order.keys {
             let (one, other) = (self.part(key, one), self.part(key, other));
-            let order = behind_prefix(key, known.take(), one, other);
+            let order = behind_key_prefix(key, known.take(), one, other);
             if order != Ordering::Equal {
                 return order;
             }
@@ -85,7 +95,7 @@ impl Kind<'_> {
 }
 
 /// What decides most comparisons of parts by this key.
-pub(super) fn prefix(key: &SortKey, part: &[u8]) -> u64 {
+pub(super) fn key_prefix(key: &SortKey, part: &[u8]) -> u64 {
     match key {
         SortKey { numeric: true, .. } => Number::read(part).prefix(),
         SortKey { fold: true, .. } => capitals(first_bytes(part)),
@@ -94,7 +104,7 @@ pub(super) fn prefix(key: &SortKey, part: &[u8]) -> u64 {
 }
 
 /// Which of two parts comes first that have the same prefix, if that is known.
-pub(super) fn behind_prefix(
+pub(super) fn behind_key_prefix(
     key: &SortKey,
     prefix: Option<u64>,
     one: &[u8],

@@ -10,12 +10,12 @@ use contend_record::run::{Combine, Command, Group, LineOrder};
 
 use super::each::Each;
 use super::input::{Content, Fed, Part, Parts, Rest, Taken};
-use super::instance::{BLOCK, Ended, Instance, Take};
+use super::instance::{BLOCK, Ended, Fodder, Instance, Take};
 use super::merge::merge;
 use super::order::{BYTES, Equal, Kind};
 use super::sequence::{Joint, Sequence, Stopped};
 use super::sorter::{Entry, Sorted, Sorter, write};
-use super::{Context, GroupError, size};
+use super::{Context, GroupError, group, size};
 
 /// About so much is merged at a time, in bytes.
 const RANGE: usize = 1 << 20;
@@ -81,11 +81,19 @@ pub(super) fn run(
         Err(GroupError::Failed(_)) if parts.can_be_read_again() => return Ok(false),
         sorted => sorted?,
     };
-    if parts.is_stopped() {
+    // Without a part no command has run at all.
+    if parts.is_stopped() || parts.none_was_taken() && !parts.has_rest() {
         return Ok(false);
     }
     if parts.has_rest() {
         sorted.push(gather_rest(task, context, parts)?);
+    }
+    if sorted.iter().any(|sorted| sorted.has_doubtful_numbers) {
+        return if parts.can_be_read_again() {
+            Ok(false)
+        } else {
+            sort_elsewhere(task, context, sorted, output)
+        };
     }
     context.tally.done_here(task.sort);
     if sorted.iter().all(|sorted| sorted.spilled.is_empty()) && task.first.is_none() {
@@ -171,7 +179,7 @@ fn fill<'l>(
     let (mut running, mut ended) = (None, None);
     let mut for_c = true;
     while let Some(content) = next()? {
-        for_c = for_c && each.is_for_c(parts, &content)?; // what was no ASCII once may be so again
+        for_c = for_c && each.is_for_c(parts, &content)?; // one change is enough
         let instance = match running.take() {
             Some((instance, was_for_c)) if was_for_c == for_c => instance,
             Some((instance, _)) => {
@@ -197,23 +205,48 @@ fn fill<'l>(
     Ok((sorter.finish()?, ended))
 }
 
+/// Has the command itself sort lines that have been read already.
+fn sort_elsewhere(
+    task: &Task<'_>,
+    context: &Context<'_>,
+    sorted: Vec<Sorted>,
+    output: &mut impl Take,
+) -> Result<bool, GroupError> {
+    let commands = std::slice::from_ref(task.sort);
+    let mut instance = Instance::start_aloud(context.launcher, commands)?;
+    let mut left = task.first;
+    let mut take = |bytes: &[u8]| {
+        let wanted = output.take(group::first_lines(bytes, &mut left))?;
+        Ok(wanted && left != Some(0))
+    };
+    let mut feed = |bytes: &[u8]| instance.feed(&mut Fodder::Bytes(bytes), &mut take);
+    if merge(runs(task, sorted), task.kind(), None, &mut feed)? && instance.drain(&mut take)? {
+        context.tally.ended(commands, &instance.end()?);
+    }
+    Ok(true)
+}
+
 /// Merges what is on disk, or of which only the beginning is wanted.
 fn merge_runs(
     task: &Task<'_>,
     sorted: Vec<Sorted>,
     output: &mut impl Take,
 ) -> Result<bool, GroupError> {
+    merge(runs(task, sorted), task.kind(), task.first, output)?;
+    Ok(true)
+}
+
+fn runs<'o>(task: &'o Task<'_>, sorted: Vec<Sorted>) -> Vec<Run<'o>> {
     let kind = task.kind();
     let mut runs: Vec<Run<'_>> = Vec::new();
-    for Sorted { text, entries, spilled } in sorted {
+    for Sorted { text, entries, spilled, .. } in sorted {
         runs.extend(spilled.into_iter().map(Run::Disk));
         if !entries.is_empty() {
             let unread = Vec::new();
             runs.push(Run::Memory { kind, text, entries: entries.into_iter(), unread });
         }
     }
-    merge(runs, kind, task.first, output)?;
-    Ok(true)
+    runs
 }
 
 /// Sorted lines, as bytes.

@@ -48,6 +48,7 @@ pub(super) struct Sorter<'a> {
     unfinished: Vec<u8>,
     /// Sorted lines that were too many, on disk.
     spilled: Vec<File>,
+    has_doubtful_numbers: bool,
 }
 
 /// What does not fit into memory has no place on disk either.
@@ -65,6 +66,8 @@ pub(super) struct Sorted {
     pub entries: Vec<Entry>,
     /// Runs on disk, if they were too many; then there are none in memory.
     pub spilled: Vec<File>,
+    /// Versions of `sort` may read its numbers in different ways.
+    pub has_doubtful_numbers: bool,
 }
 
 impl Entry {
@@ -132,6 +135,7 @@ impl<'a> Sorter<'a> {
             hasher: DefaultHashBuilder::default(),
             unfinished: Vec::new(),
             spilled: Vec::new(),
+            has_doubtful_numbers: false,
         }
     }
 
@@ -161,6 +165,7 @@ impl<'a> Sorter<'a> {
     }
 
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        self.has_doubtful_numbers |= self.kind.has_doubtful_numbers(line);
         if self.kind.equal == Equal::Kept {
             let start = self.add(line, 0);
             self.entries.push(Entry::new(self.kind, line, start)?);
@@ -263,7 +268,12 @@ impl<'a> Sorter<'a> {
         } else if !self.entries.is_empty() {
             self.spill()?;
         }
-        Ok(Sorted { text: self.text, entries: self.entries, spilled: self.spilled })
+        Ok(Sorted {
+            text: self.text,
+            entries: self.entries,
+            spilled: self.spilled,
+            has_doubtful_numbers: self.has_doubtful_numbers,
+        })
     }
 }
 

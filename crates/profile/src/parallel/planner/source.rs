@@ -85,7 +85,7 @@ pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
         return Found { source: Source::Files(names), first: Some(without), left_out: None };
     }
     match named(first) {
-        Some((names, without)) if are_plain(&names) && ends_are_whole(&names) => {
+        Some((names, without)) if are_plain(&names) && ends_are_whole(&names, first) => {
             Found { source: Source::Files(names), first: Some(without), left_out: None }
         }
         None if reads_standard_input(first) => {
@@ -170,14 +170,17 @@ fn are_plain(names: &[String]) -> bool {
     })
 }
 
-/// Whether all files but the last end with a line break: then they are what one file with all of
-/// it would be.
-fn ends_are_whole(names: &[String]) -> bool {
+/// Whether all files but the last end with a line break, or with NUL where the command may end records
+/// with that: then they are what one file with all of it would be.
+fn ends_are_whole(names: &[String], command: &Simple) -> bool {
+    let mut options = command.arguments.iter().filter(|word| word.text.starts_with('-'));
+    let may_be_null = options.any(|word| word.text.contains('z') || word.text.contains("null"));
+    let end = if may_be_null { 0 } else { b'\n' };
     let ends_well = |name: &String| -> std::io::Result<bool> {
         let file = File::open(name)?;
         let mut last = [0];
         file.read_exact_at(&mut last, file.metadata()?.len().saturating_sub(1))?;
-        Ok(last == *b"\n")
+        Ok(last == [end])
     };
     names
         .split_last()
