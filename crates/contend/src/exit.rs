@@ -67,21 +67,23 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Whether words follow the pipeline, as when its text was not quoted: options cannot be told
+/// The verb, if words follow the pipeline, as when its text was not quoted: options cannot be told
 /// from those of its commands.
-fn unquoted(error: &clap::Error) -> bool {
+fn unquoted(error: &clap::Error) -> Option<&'static str> {
     let word = error.get(ContextKind::InvalidArg);
-    error.kind() == ErrorKind::UnknownArgument
-        && std::env::args_os().nth(1).is_some_and(|verb| verb == "pipe")
-        && std::env::args_os().nth(2).is_some_and(|first| !first.to_string_lossy().starts_with('-'))
-        && matches!(word, Some(ContextValue::String(_)))
+    let [verb, first] = [1, 2].map(|place| std::env::args_os().nth(place));
+    let begins = first.is_some_and(|first| !first.to_string_lossy().starts_with('-'));
+    let is_word = matches!(word, Some(ContextValue::String(_)));
+    let verb =
+        ["pipe", "run"].into_iter().find(|known| verb.as_ref().is_some_and(|it| it == known));
+    verb.filter(|_| error.kind() == ErrorKind::UnknownArgument && begins && is_word)
 }
 
 /// Prints what clap has to say: help and version to standard output with status 0,
 /// mistakes to standard error with status 2. A reader that has gone is no failure.
 pub fn of_usage(mut error: clap::Error) -> ExitCode {
-    if unquoted(&error) {
-        let advice = "quote the whole pipeline: contend pipe 'A | B | C'";
+    if let Some(verb) = unquoted(&error) {
+        let advice = format!("quote the whole pipeline: contend {verb} 'A | B | C'");
         let advice = ContextValue::StyledStrs(vec![advice.into()]);
         error.insert(ContextKind::Suggested, advice);
     } else if error.kind() == ErrorKind::UnknownArgument {

@@ -200,4 +200,7 @@ fn words_after_the_pipeline_are_told_to_be_quoted() {
     assert_eq!(status, Some(2));
     assert!(error.contains("quote the whole pipeline"), "{error}");
     assert!(!refusal(&["--no-such-flag"]).1.contains("tip"));
+    let output = run(Command::new(contend()).args(["run", "cat", "file"]), "");
+    let error = text(&output.stderr);
+    assert!(error.contains("quote the whole pipeline: contend run 'A"), "{error}");
 }

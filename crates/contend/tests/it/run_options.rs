@@ -144,7 +144,7 @@ fn a_check_that_finds_a_difference_says_where() {
     let output = run(&mut in_parts(&arguments), &input);
     assert_status(&output, 1);
     let said = text(&output.stderr);
-    assert!(said.starts_with("contend: the outputs differ between bytes "), "{said}");
+    assert!(said.starts_with("contend: the outputs differ, first between bytes "), "{said}");
 }
 
 #[test]

@@ -173,15 +173,19 @@ fn classify(subject: &Subject<'_>, situation: &Situation<'_>) -> Class {
             format!("it reads `{}`, not what comes before it", input.text).into(),
         );
     }
-    let texts = std::iter::once(&simple.program).chain(&simple.arguments).map(|word| &word.text);
-    let begins = |annotation: &&Annotation| {
-        annotation.words.len() <= simple.arguments.len() + 1
-            && annotation.words.iter().zip(texts.clone()).all(|(said, is)| said == is)
-    };
-    match situation.annotations.iter().find(begins) {
+    match annotation(simple, situation) {
         Some(annotation) => classes::annotated(annotation.records),
         None => classes::classify(subject),
     }
+}
+
+/// What the user says of a command, if anything.
+fn annotation<'a>(simple: &Simple, situation: &Situation<'a>) -> Option<&'a Annotation> {
+    let texts = std::iter::once(&simple.program).chain(&simple.arguments).map(|word| &word.text);
+    situation.annotations.iter().find(|annotation| {
+        annotation.words.len() <= simple.arguments.len() + 1
+            && annotation.words.iter().zip(texts.clone()).all(|(said, is)| said == is)
+    })
 }
 
 /// Takes the next stage into the plan, or several that make one step; returns how many.

@@ -51,15 +51,36 @@ const TELLTALES: &[(&str, &str)] = &[
     ("enable", "names may be built in"),
 ];
 
+/// What may be commands of a script, from their first words on.
+fn commands_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(['\n', ';', '&', '|', '{', '(', '`', '!']).map(|command| {
+        let command = command.trim_start();
+        let words = ["then ", "do ", "else ", "if ", "while ", "until "];
+        words.iter().find_map(|word| command.strip_prefix(word)).unwrap_or(command).trim_start()
+    })
+}
+
 /// Whether a line reads another script, as `. file` does.
 fn reads_another(text: &str) -> bool {
-    let mut commands = text.split(['\n', ';', '&', '|', '{', '(']);
-    commands.any(|command| {
-        let command = command.trim_start();
-        let words = ["then ", "do ", "else "];
-        let command = words.iter().find_map(|word| command.strip_prefix(word)).unwrap_or(command);
-        command.trim_start().starts_with(". ")
-    })
+    commands_of(text).any(|command| command.starts_with(". "))
+}
+
+/// Whether a command prints what functions are, or gives them to other programs.
+fn shows_functions(command: &str) -> bool {
+    let mut words = command.split([' ', '\t', ')', '"', '}']).filter(|word| !word.is_empty());
+    let first = words.next().unwrap_or("").trim_start_matches(['"', '$']);
+    let option = |letter| {
+        let begins = |word: &&str| word.starts_with('-');
+        words.clone().take_while(begins).any(|word| word.contains(letter))
+    };
+    match first {
+        "declare" | "typeset" => option('f') || words.next().is_none(),
+        "export" | "readonly" | "local" => option('f'),
+        "type" => !(option('t') || option('p') || option('P')),
+        "command" => option('V'),
+        "set" => words.next().is_none(),
+        _ => false,
+    }
 }
 
 /// Rewrites a script.
@@ -74,6 +95,9 @@ pub fn rewrite(text: &str, marks: &Marks) -> Rewritten {
     }
     if shows_commands(text) {
         return untouched("the script shows its commands".to_owned());
+    }
+    if commands_of(text).any(shows_functions) {
+        return untouched("the script shows its functions, or hands them on".to_owned());
     }
     let parsed = brush_parser::Parser::new(text.as_bytes(), &ParserOptions::default());
     let program = { parsed }.parse_program();
@@ -417,12 +441,25 @@ mod tests {
             "sort a | uniq; echo ${PIPESTATUS[0]}",
             "set -x\nsort a",
             "alias sort=x\nsort a",
+            "f() { sort a; }\ndeclare -f f",
+            "f() { sort a; }\nssh host \"$(typeset -f f); f\"",
+            "f() { sort a; }; export -f f",
+            "f() { sort a; }; if type f; then f; fi",
+            "f() { sort a; }; set",
             "echo a",
             "cat a",
             "sort <<E\nx\nE\n",
         ] {
             let result = rewritten(text);
             assert!(result.text == text || !result.text.contains("C @ 0 sort"), "{}", result.text);
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_showing_functions_is_none() {
+        for text in ["declare -A f=1", "find . -type f", "type -P sort", "set -e", "export f=1"] {
+            let result = rewritten(&format!("{text}\nsort a"));
+            assert_eq!(result.taken.len(), 1, "{text}: {:?}", result.left);
         }
     }
 

@@ -311,8 +311,8 @@ fn said(check: &Record, outcome: &Outcome, name: &str) -> String {
     };
     let end = check.bytes.max(check.original_bytes).min(start + BLOCK as u64);
     format!(
-        "the outputs differ between bytes {start} and {end}: {name} {} bytes, status {status}; \
-         original {} bytes, status {other}",
+        "the outputs differ, first between bytes {start} and {end}: {name} {} bytes, status {status}; \
+         original {} bytes, status {other} (what prints the time or random numbers is never the same)",
         check.bytes, check.original_bytes
     )
 }

@@ -18,7 +18,7 @@ use contend_profile::rewrite::environment::{Environment, Paths, in_path};
 use contend_record::run::{Decision, Plan, RunRecord, Source, Step};
 use contend_sys::{inherited, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Access, FileType, SeekFrom, access, major, minor};
+use rustix::fs::{Access, FileType, SeekFrom, Stat, access, major, minor};
 use rustix::stdio::dup2_stdin;
 
 use super::carry::{Task, carry_out};
@@ -62,9 +62,7 @@ impl Kind {
         let Ok(stat) = rustix::fs::fstat(io::stdin()) else { return Self::Stream };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Self::File(u64::try_from(stat.st_size).unwrap_or(0)),
-            FileType::CharacterDevice if (major(stat.st_rdev), minor(stat.st_rdev)) == NULL => {
-                Self::Nothing
-            }
+            _ if is_null(&stat) => Self::Nothing,
             _ => Self::Stream,
         }
     }
@@ -77,6 +75,19 @@ impl Kind {
             Self::Stream => None,
         }
     }
+}
+
+/// Whether it is /dev/null.
+fn is_null(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
+        && (major(stat.st_rdev), minor(stat.st_rdev)) == NULL
+}
+
+/// Whether the last stage is a `grep` that ends at the first match, as nobody sees what it writes.
+fn ends_at_first_match(stages: &[Simple]) -> bool {
+    let is_grep = |stage: &Simple| ["grep", "egrep", "fgrep"].contains(&stage.name());
+    stages.last().is_some_and(is_grep)
+        && rustix::fs::fstat(io::stdout()).is_ok_and(|it| is_null(&it))
 }
 
 impl<'a> Direct<'a> {
@@ -127,11 +138,15 @@ impl<'a> Direct<'a> {
     pub(super) fn run(self, text: &str, inverted: bool, settings: Run) -> Result<Exit> {
         let how = &settings.how;
         let nothing_is_said = !settings.explain && !settings.says_something();
-        if nothing_is_said
-            && how.part_bytes.is_none()
-            && let Some(decision) = glance(self.stages, &how.annotations, self.input.amount())
-        {
-            return self.run_plain(decision, inverted, settings);
+        if nothing_is_said && how.part_bytes.is_none() {
+            let decision = if ends_at_first_match(self.stages) {
+                Some(at_first_match())
+            } else {
+                glance(self.stages, &how.annotations, self.input.amount())
+            };
+            if let Some(decision) = decision {
+                return self.run_plain(decision, inverted, settings);
+            }
         }
         let plan = self.plan(how);
         let check = settings.check.then(|| Check::begin(&plan.source)).transpose()?;
@@ -178,6 +193,9 @@ impl<'a> Direct<'a> {
             let why = "the size of parts is given".to_owned();
             return Ok((Decision { parallel: true, why, ..Decision::default() }, Vec::new()));
         }
+        if ends_at_first_match(self.stages) {
+            return Ok((at_first_match(), Vec::new()));
+        }
         let input = match &plan.source {
             // What has gone meanwhile cannot be opened, as in a shell.
             Source::Files(names) => Amount::of_files(names.iter().map(String::as_str))
@@ -187,6 +205,10 @@ impl<'a> Direct<'a> {
         };
         let decision = estimate::decide(plan, input, how.jobs());
         let reads_stream = plan.source == Source::Standard && self.input == Kind::Stream;
+        if settings.explain && input.is_none() && decision.parallel {
+            let why = "unless its input is over too soon for that".to_owned();
+            return Ok((Decision { why, ..decision }, Vec::new()));
+        }
         if !decision.parallel || !reads_stream || settings.explain {
             return Ok((decision, Vec::new()));
         }
@@ -247,6 +269,12 @@ fn reads_all(plan: &Plan) -> bool {
         Step::Serial(_) => false,
         Step::Parallel(group) => !planner::ends_early(&group.combine),
     })
+}
+
+/// What is decided for a `grep` whose output is /dev/null.
+fn at_first_match() -> Decision {
+    let why = "grep ends at the first match, since its output is /dev/null".to_owned();
+    Decision { why, ..Decision::default() }
 }
 
 /// What is decided if it matters to the status who is cut off by whom.

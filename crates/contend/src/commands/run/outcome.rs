@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use contend_profile::parallel::execute::{ExecuteError, Tally};
-use contend_record::run::{Outcome, Plan, StageOutcome};
+use contend_record::run::{Group, Outcome, Plan, StageOutcome, Step};
 use contend_sys::{child, cpu};
 
 use crate::output;
@@ -22,6 +22,11 @@ pub(super) fn status(
             output::stderr(&String::from_utf8_lossy(&remarks))?;
             return Ok(status);
         }
+        // The last command would have met it.
+        Err(ExecuteError::Output(error)) => {
+            output::error(&format!("cannot write to standard output: {error}"));
+            return Ok(plan.steps.last().map_or(1, status_of_failed_write));
+        }
         Err(error) => return Err(error.into()),
     }
     let stages = tally.stages();
@@ -32,6 +37,22 @@ pub(super) fn status(
     } else {
         count.checked_sub(1).map_or(0, of)
     })
+}
+
+/// With what commands end that cannot write, where it is not 1.
+const FAILED_WRITES: &[(&[&str], i32)] = &[
+    (&["sort", "grep", "egrep", "fgrep", "jq"], 2),
+    (&["awk", "mawk", "gawk", "nawk", "original-awk"], 2),
+    (&["sed"], 4),
+    (&["xargs"], 123),
+];
+
+/// The status of a step whose last command cannot write.
+fn status_of_failed_write(step: &Step) -> i32 {
+    let (Step::Serial(commands) | Step::Parallel(Group { serial: commands, .. })) = step;
+    let name = commands.last().and_then(|last| last.program.rsplit('/').next()).unwrap_or("");
+    let known = FAILED_WRITES.iter().find(|(names, _)| names.contains(&name));
+    known.map_or(1, |(_, status)| *status)
 }
 
 /// The figures of a run that took this time.

@@ -45,11 +45,9 @@ pub(super) fn pipeline(text: &str, why: &str, settings: Run) -> Result<Exit> {
 /// The shell runs a script.
 pub(super) fn script(settings: Run) -> Result<Exit> {
     let What::Script(path, arguments) = settings.what.clone() else { return Ok(Exit::Usage) };
-    let text = std::fs::read(&path)
+    let bytes = std::fs::read(&path)
         .map_err(|source| UsageError(format!("cannot read {}: {source}", path.display())))?;
-    let text = String::from_utf8(text).map_err(|_| {
-        UsageError(format!("{} is not UTF-8: let the shell run it", path.display()))
-    })?;
+    let text = String::from_utf8_lossy(&bytes);
     let named = named_shell(&text).filter(|_| settings.how.shell.is_none());
     let (shell, options) = match named {
         Some(named) => named,
@@ -61,6 +59,10 @@ pub(super) fn script(settings: Run) -> Result<Exit> {
         let options = options.join(" ");
         rewritten.taken.clear();
         rewritten.left = vec![format!("its first line gives the shell the options `{options}`")];
+    }
+    if text.as_bytes() != bytes {
+        rewritten.taken.clear();
+        rewritten.left = vec!["it is not UTF-8".to_owned()];
     }
     if settings.explain {
         return explain(&text, &rewritten, None, settings);

@@ -11,7 +11,8 @@ use crate::support::{Public, as_nobody, contend, has, skip, text};
 const BYTES: usize = 12_000_000;
 const OPTIONS: &str = "run -j 2 --part-size 200k --memory 16M";
 /// What contend sorts itself, and what a `sort` of its own does.
-const SORTS: &[&str] = &["sort", "sort -u -r", "sed 's/a/b/' | sort", "sort -k2", "rev | sort -k2"];
+const SORTS: &[&str] =
+    &["sort", "sort -u -r", "sed 's/a/b/' | sort", "sort -k2", "sort -s -k2", "rev | sort -s -k2"];
 
 /// Lines that are all different.
 fn numbered(bytes: usize) -> Vec<u8> {

@@ -81,6 +81,25 @@ fn programs_of_every_kind() {
 }
 
 #[test]
+fn scripts_that_show_functions_or_are_no_utf8() {
+    if !has("bash") {
+        return skip("scripts_that_show_functions_or_are_no_utf8", "there is no bash");
+    }
+    let folder = folder(&words(20_000));
+    let path = folder.path();
+    fs::write(path.join("latin1"), b"# caf\xe9\nsort in | uniq | wc -l\nexit 3\n").expect("room");
+    let scripts = [
+        "RUN 'f() { sort in | uniq; }; declare -f f'",
+        "RUN 'f() { sort in | uniq; }; bash -c \"$(declare -f f); f\"' | md5sum",
+        "RUN 'f() { sort in | uniq | wc -l; }; export -f f; bash -c f'",
+    ];
+    none(&differences(path, &scripts, FORCED, ""));
+    let place = Place { folder: path, input: Input::Nothing, locale: "C" };
+    let found = place.run(bash(&format!("{} run -f latin1", contend())));
+    assert_eq!(found, place.run(bash("bash latin1")));
+}
+
+#[test]
 fn what_fails_before_a_sort_ends_as_in_bash() {
     if !has("bash") {
         return skip("what_fails_before_a_sort_ends_as_in_bash", "there is no bash");

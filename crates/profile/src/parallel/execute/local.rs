@@ -16,6 +16,7 @@ use super::group::{self, Reader};
 use super::input::{Input, Slice};
 use super::instance::Launcher;
 use super::pipe;
+use super::sink::NotWritten;
 use super::{Context, ExecuteError, Executor, GroupError, Plain, Tally};
 
 /// How the local executor works.
@@ -246,7 +247,10 @@ fn cannot_open(name: &str, source: io::Error) -> ExecuteError {
 
 impl From<io::Error> for ExecuteError {
     fn from(error: io::Error) -> Self {
-        Self::Transfer(error)
+        match error.downcast::<NotWritten>() {
+            Ok(NotWritten(error)) => Self::Output(error),
+            Err(error) => Self::Transfer(error),
+        }
     }
 }
 
@@ -254,7 +258,7 @@ impl From<GroupError> for ExecuteError {
     fn from(error: GroupError) -> Self {
         match error {
             GroupError::Start(error) => Self::Start(error),
-            GroupError::Transfer(error) => Self::Transfer(error),
+            GroupError::Transfer(error) => error.into(),
             GroupError::Inexact => Self::Transfer(io::ErrorKind::InvalidData.into()),
             GroupError::Failed(ended) => Self::Failed {
                 status: ended

@@ -60,6 +60,9 @@ pub enum ExecuteError {
     /// A command could not be started.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// Standard output takes no more.
+    #[error("cannot write to standard output")]
+    Output(#[source] io::Error),
     /// Data could not be moved.
     #[error("cannot go on")]
     Transfer(#[source] io::Error),

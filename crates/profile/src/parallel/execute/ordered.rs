@@ -41,7 +41,7 @@ pub(super) fn run<T: Take + Send>(
 ) -> Result<Ending<Seam<T>>, GroupError> {
     let keeps_parts = !parts.can_be_read_again();
     let sequence = Sequence::new(seam, context.held_bytes(), keeps_parts);
-    let sizes = Sizes::new(context, parts);
+    let sizes = Sizes::new(context, parts, &group.each);
     let each = Each::new(&group.each);
     std::thread::scope(|scope| {
         let work = || {

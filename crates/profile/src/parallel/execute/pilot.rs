@@ -133,7 +133,7 @@ fn starts(group: &Group, commands: &[Command], context: &Context<'_>, parts: &Pa
         return 0.0; // each worker starts them once
     }
     let start: f64 = commands.iter().map(|command| rates::start_of(&command.program)).sum();
-    OF_START * start * 1e9 / Sizes::new(context, parts).usual() as f64
+    OF_START * start * 1e9 / Sizes::new(context, parts, commands).usual() as f64
 }
 
 /// What comes out of commands.

@@ -82,7 +82,13 @@ impl Take for Sink<'_> {
                 self.left.store(true, Ordering::Relaxed);
                 Ok(false)
             }
+            Err(error) if self.told.is_some() => Err(io::Error::other(NotWritten(error))),
             Err(error) => Err(error),
         }
     }
 }
+
+/// Standard output takes no more.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to standard output")]
+pub(super) struct NotWritten(#[source] pub io::Error);

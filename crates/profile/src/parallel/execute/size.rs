@@ -4,11 +4,16 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use contend_record::run::Command;
+
 use super::Context;
 use super::input::Parts;
+use crate::parallel::rates;
 
-/// What a part should take: starting commands for it takes a hundredth of that.
+/// What a part should take: starting commands for it takes a hundredth of that, and no more than a
+/// twentieth where they are slow to start.
 const WANTED: Duration = Duration::from_millis(150);
+const STARTS: f64 = 20.0;
 /// Until it is known what they take, parts are so large, in bytes.
 const FIRST: u64 = 256 << 10;
 /// The first parts of a stream are this share of what is wanted.
@@ -42,13 +47,18 @@ pub(super) struct Sizes {
     /// Bytes in all, if that is known.
     total: Option<u64>,
     most: u64,
+    /// What a part should take, in seconds.
+    seconds: f64,
     wanted: AtomicU64,
     given: AtomicU64,
 }
 
 impl Sizes {
-    pub(super) fn new(context: &Context<'_>, parts: &Parts<'_>) -> Self {
+    /// Sizes of parts that these commands are started for.
+    pub(super) fn new(context: &Context<'_>, parts: &Parts<'_>, commands: &[Command]) -> Self {
         let jobs = context.jobs as u64;
+        let starts = commands.iter().map(|command| rates::start_of(&command.program));
+        let slowest = starts.fold(0.0, f64::max);
         let most = if parts.are_read_here() { MOST_IN_MEMORY } else { MOST };
         let sizes = Self {
             fixed: context.part_bytes,
@@ -56,6 +66,7 @@ impl Sizes {
             total: parts.size(),
             // A part may be there twice, before its commands and behind them.
             most: (context.memory / (4 * jobs)).clamp(LEAST, most),
+            seconds: WANTED.as_secs_f64().max(STARTS * slowest),
             wanted: AtomicU64::new(FIRST),
             given: AtomicU64::new(0),
         };
@@ -104,7 +115,7 @@ impl Sizes {
     /// So many bytes take a second.
     fn is_of(&self, rate: f64) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-        let wanted = (rate * WANTED.as_secs_f64()) as u64;
+        let wanted = (rate * self.seconds) as u64;
         self.wanted.store(wanted.max(LEAST), Ordering::Relaxed);
     }
 }

@@ -56,7 +56,8 @@ const NAMELESS_ALONE: &[&str] = &["grep", "egrep", "fgrep", "head", "tail", "ico
 
 pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
     let Some(first) = stages.first() else { return Found::nothing() };
-    if !situation.environment.is_file(&first.program.text) {
+    let is_known = situation.environment.is_file(&first.program.text);
+    if !is_known && super::annotation(first, situation).is_none() {
         return Found::nothing();
     }
     if first.name() == "cat" {
@@ -68,7 +69,7 @@ pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
                     .map(|&at| first.arguments[at].text.clone())
                     .collect::<Vec<_>>()
             });
-        let why = "its reader reads the files itself";
+        let why = "its files are read in its place";
         match (only_files, &first.input) {
             (Some(names), None) if !names.is_empty() && are_plain(&names) => {
                 return Found { source: Source::Files(names), first: None, left_out: Some(why) };
