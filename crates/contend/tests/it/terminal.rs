@@ -107,8 +107,8 @@ fn an_interrupt_that_no_stage_dies_of_is_theirs() {
     let Some(drawn) = typed_on_a_terminal(test, 100, &line, &keys) else { return };
     assert!(drawn.contains("caught") && drawn.contains("code=7"), "{drawn}");
     assert!(!drawn.contains("told to end"), "{drawn}");
-    // One that dies of it takes contend along, as it does a shell.
-    let pipeline = "sleep 5 | { echo ready; cat; }";
+    // If the last one dies of it, it takes contend along, as it does a shell.
+    let pipeline = "sleep 5 | sh -c \"echo ready; exec sleep 5\"";
     let line = format!("{} pipe '{pipeline}'; echo code=$?", contend());
     let line = format!("bash -c {}", quoted(&line));
     let keys = [("ready", "\u{3}")];
@@ -134,7 +134,11 @@ fn what_runs_knows_what_to_do_with_an_interrupt() {
     let pipeline = format!("setsid true | sh {}", catcher.display());
     let Some(drawn) = run(&pipeline, &keys) else { return };
     assert!(drawn.matches("caught").count() == 2 && drawn.contains("code=7"), "{drawn}");
-    // One that dies of it takes contend along, as it does a shell: plain, and over parts.
+    // What comes before it may die.
+    let pipeline = format!("sleep 5 | sh {}", catcher.display());
+    let Some(drawn) = run(&pipeline, &keys) else { return };
+    assert!(drawn.matches("caught").count() == 2 && drawn.contains("code=7"), "{drawn}");
+    // If it dies it takes contend along, as it does a shell: plain, and over parts.
     let pipeline = "sleep 5 | sh -c 'echo ready; exec sleep 5'";
     let Some(drawn) = run(pipeline, &[("ready", "\u{3}")]) else { return };
     assert!(drawn.contains("ready") && !drawn.contains("code="), "{drawn}");

@@ -68,9 +68,9 @@ impl<'a> Plain<'a> {
         Ok(true)
     }
 
-    /// Whether one of those that have ended died of this signal.
+    /// Whether the last command died of this signal: what the others do then does not matter to a shell.
     pub fn died_of(&self, signal: i32) -> bool {
-        self.ended.contains(&ExitStatus::Signaled(signal))
+        self.ended.last() == Some(&ExitStatus::Signaled(signal))
     }
 
     /// Waits until all of them have ended.
