@@ -42,6 +42,8 @@ const RATES: &[(&str, f64, f64)] = &[
     ("xargs", 1_000.0, 0.0),
 ];
 
+/// So many times as much time takes awk that adds up by keys.
+const BY_KEYS: f64 = 3.0;
 /// What `xargs` takes to start a command, and that to run, in nanoseconds.
 const ONE_PROCESS: f64 = 1e6;
 /// Starting one command and waiting for its end, in seconds.
@@ -75,9 +77,17 @@ pub(super) fn known_rate(program: &str, arguments: &[String], line: f64) -> Opti
     Some(match name {
         "grep" | "egrep" if refers => 500.0,
         "sed" if refers => 100.0,
+        "awk" | "gawk" | "mawk" | "nawk" | "original-awk" if keeps_by_keys(arguments) => {
+            BY_KEYS * (for_byte + for_line / line.max(1.0))
+        }
         "xargs" if classes::starts_one_each(arguments) => ONE_PROCESS / line.max(1.0),
         _ => for_byte + for_line / line.max(1.0),
     })
+}
+
+/// Whether a program of awk has arrays, which take more time than fields.
+fn keeps_by_keys(arguments: &[String]) -> bool {
+    arguments.iter().any(|argument| argument.contains("] +=") || argument.contains("]++"))
 }
 
 /// What starting a command takes, in seconds.
