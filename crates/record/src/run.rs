@@ -88,7 +88,8 @@ pub struct Command {
     pub input: Option<String>,
     /// It is GNU's `sort`, whose memory, threads and folder are for whoever runs it to choose.
     pub sorts: bool,
-    /// If the group's input is ASCII it writes the same in the C locale, and is faster there.
+    /// If the group's input is ASCII without NUL it writes the same in the C locale, and is faster
+    /// there.
     pub ascii_in_c: bool,
 }
 

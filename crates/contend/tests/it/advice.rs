@@ -136,6 +136,21 @@ fn what_comes_through_a_pipe_is_kept() {
 }
 
 #[test]
+fn a_pipe_with_a_name_is_opened_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("named");
+    assert!(Command::new("mkfifo").arg(&path).status().expect("coreutils").success());
+    let to = path.clone();
+    let writer = std::thread::spawn(move || fs::write(to, "a\nb\n"));
+    let mut command = Command::new("timeout");
+    command.args(["30", contend(), "pipe", "--discard", "--stdin"]).arg(&path);
+    // Long enough for changes to be looked for.
+    let output = run(command.arg("sed s/a/b/ | sh -c 'cat; sleep 0.2'"), "");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    writer.join().expect("it ends").expect("there is a reader");
+}
+
+#[test]
 fn only_the_beginning_of_an_endless_input_is_kept_and_said_so() {
     let line = format!(
         "yes 'some words to fill a line with' | {} pipe --try --discard --budget 0.1 'cat | wc -l'",

@@ -85,9 +85,12 @@ pub(super) fn known_rate(program: &str, arguments: &[String], line: f64) -> Opti
     })
 }
 
-/// Whether a program of awk has arrays, which take more time than fields.
+/// Whether a program of awk adds up in arrays, which take more time than fields.
 fn keeps_by_keys(arguments: &[String]) -> bool {
-    arguments.iter().any(|argument| argument.contains("] +=") || argument.contains("]++"))
+    arguments.iter().any(|argument| {
+        let mut behind = argument.split(']').skip(1).map(str::trim_start);
+        behind.any(|text| text.starts_with("+=") || text.starts_with("++"))
+    })
 }
 
 /// What starting a command takes, in seconds.

@@ -198,8 +198,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// A Ctrl-C that no stage has died of was meant for a stage that knows what to do with
-    /// it, as a pager does; the shell goes on then, and so do we.
+    /// A Ctrl-C that the last stage has not died of was meant for a stage that knows what to do
+    /// with it, as a pager does; the shell goes on then, and so do we.
     fn forgive(&self) {
         let died = |signal| self.stages.last().is_some_and(|last| last.died_of(signal));
         if !self.signals.interrupted().is_some_and(died) {

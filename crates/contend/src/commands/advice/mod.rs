@@ -123,7 +123,7 @@ fn look(
     let Some((environment, draft)) = understand(record, settings, signals)? else {
         return Ok(());
     };
-    add_finding_on_parts(record, settings, &environment)?;
+    add_finding_on_parts(record, settings, &environment);
     let how = &settings.how;
     let runner =
         Runner { shell: &how.shell, setup: how.setup.as_deref(), pipefail: how.pipefail, signals };
@@ -156,17 +156,14 @@ fn look(
 }
 
 /// Adds that `contend run` could be faster, if so.
-fn add_finding_on_parts(
-    record: &mut PipeRecord,
-    settings: &PipeRun,
-    environment: &Environment,
-) -> Result<()> {
+fn add_finding_on_parts(record: &mut PipeRecord, settings: &PipeRun, environment: &Environment) {
     let parsed = &settings.parsed;
     let stages: Option<Vec<Simple>> =
         parsed.stages.iter().map(|stage| Simple::read(&parsed.text[stage.span.clone()])).collect();
     // What was set up is set up for the profile alone.
-    let Some(stages) = stages.filter(|_| settings.how.setup.is_none()) else { return Ok(()) };
-    let input = settings.how.open_stdin()?.and_then(|file| file.metadata().ok());
+    let Some(stages) = stages.filter(|_| settings.how.setup.is_none()) else { return };
+    // It may be a pipe with a name, which would be waited for if it were opened.
+    let input = settings.how.stdin.as_ref().and_then(|path| path.metadata().ok());
     let situation = Situation {
         environment,
         annotations: &[],
@@ -174,7 +171,6 @@ fn add_finding_on_parts(
         output_is_terminal: false,
     };
     record.findings.extend(parallel::advice::find(record, &stages, &situation));
-    Ok(())
 }
 
 /// What the pipeline's commands are here, and the pipeline as it can be changed; none, with a

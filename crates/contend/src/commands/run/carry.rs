@@ -176,8 +176,8 @@ impl<'a> Running<'a> {
         matches!(self, Self::Plain(_))
     }
 
-    /// A Ctrl-C that no command has died of was meant for one that knows what to do with it; a
-    /// shell goes on then, too.
+    /// A Ctrl-C that the last command has not died of was meant for one that knows what to do with
+    /// it; a shell goes on then, too.
     fn forgive(&self, signals: &Signals) {
         if let (Self::Plain(plain), Some(signal)) = (self, signals.interrupted())
             && !plain.died_of(signal)

@@ -23,8 +23,8 @@ pub(super) fn status(
             return Ok(status);
         }
         // The last command would have met it.
-        Err(ExecuteError::Output(error)) => {
-            output::error(&format!("cannot write to standard output: {error}"));
+        Err(error @ ExecuteError::Output(_)) => {
+            output::error(&format!("{:#}", anyhow::Error::new(error)));
             return Ok(plan.steps.last().map_or(1, status_of_failed_write));
         }
         Err(error) => return Err(error.into()),

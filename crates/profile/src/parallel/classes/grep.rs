@@ -6,7 +6,6 @@ use super::{
     Class, Combinable, Finding, Output, PerRecord, Subject, Why, is_number, is_regular_file, refuse,
 };
 use crate::commands::grep::{Grep, Syntax};
-use crate::commands::regex;
 use crate::rewrite::environment::{Encoding, Maker};
 
 const CONTEXT: &str = "it writes lines around those that match";
@@ -98,12 +97,9 @@ fn is_faster_in_c(subject: &Subject<'_>, grep: &Grep) -> bool {
         Syntax::Fixed | Syntax::Perl => return false,
     };
     let options = &grep.options;
-    let texts = || grep.patterns.iter().map(|pattern| pattern.text.as_str());
-    let has_more_to_do = options.has('o')
-        || texts().any(|text| regex::plain(text, extended).is_some_and(|it| it.sets));
+    let patterns = grep.patterns.iter().map(|pattern| pattern.text.as_str());
     options.has_only("EGevhaocm")
-        && has_more_to_do
-        && subject.treats_ascii_as_in_c(texts(), extended)
+        && subject.same_in_c(patterns, extended).is_some_and(|it| options.has('o') || it.sets)
 }
 
 /// Whether a pattern may need memory or time without a bound.

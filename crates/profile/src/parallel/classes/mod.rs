@@ -30,7 +30,8 @@ use std::borrow::Cow;
 use contend_record::run::{ByteSet, Combine, Command, Cut, Guard, Records, StatusRule};
 
 use crate::commands::options::{Options, Table};
-use crate::commands::{Simple, Word, regex};
+use crate::commands::regex::{self, Plain};
+use crate::commands::{Simple, Word};
 use crate::rewrite::environment::{Encoding, Environment, Maker};
 
 /// A command as it stands in the pipeline.
@@ -295,21 +296,22 @@ impl Subject<'_> {
             && environment.knows_characters(&self.simple.program.text)
     }
 
-    /// Whether to it, which matches these expressions, ASCII is the same in the C locale, but
-    /// takes less time.
-    fn treats_ascii_as_in_c<'e>(
+    /// What these expressions have in them, if they match the same ASCII in the C locale and that is
+    /// another one.
+    fn same_in_c<'e>(
         &self,
         mut expressions: impl Iterator<Item = &'e str>,
         extended: bool,
-    ) -> bool {
-        let orders_by_bytes = self.orders_by_bytes().is_ok();
-        let is_plain = |text| {
-            let plain = regex::plain(text, extended);
-            plain.is_some_and(|plain| orders_by_bytes || !plain.ranges)
-        };
-        self.encoding() == Ok(Encoding::Utf8)
-            && self.environment.has_plain_letters(self.simple)
-            && expressions.all(is_plain)
+    ) -> Option<Plain> {
+        let is_other = self.encoding() == Ok(Encoding::Utf8);
+        let all = expressions.try_fold(Plain::default(), |all, text| {
+            let Plain { sets, ranges } = regex::plain(text, extended)?;
+            Some(Plain { sets: all.sets || sets, ranges: all.ranges || ranges })
+        });
+        let has_plain_letters = self.environment.has_plain_letters(self.simple);
+        all.filter(|all| {
+            is_other && has_plain_letters && (!all.ranges || self.orders_by_bytes().is_ok())
+        })
     }
 
     /// Reads its options; those of the list are refused for its reasons.

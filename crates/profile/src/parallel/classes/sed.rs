@@ -66,10 +66,12 @@ fn is_same_in_c(subject: &Subject<'_>, script: &str, options: &Options) -> bool 
     };
     are_known
         && script.expressions().all(is_certain)
-        && subject.treats_ascii_as_in_c(
-            script.expressions().map(|it| it.text.as_str()),
-            options.has('E') || options.has('r'),
-        )
+        && subject
+            .same_in_c(
+                script.expressions().map(|it| it.text.as_str()),
+                options.has('E') || options.has('r'),
+            )
+            .is_some()
 }
 
 /// Whether it is ASCII without letters that mean something else, but for the ends of lines and tabs.

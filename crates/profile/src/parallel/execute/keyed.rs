@@ -37,7 +37,10 @@ pub(super) fn sort(kind: Kind<'_>, text: &[u8], entries: &mut [Entry], from: usi
         // No line is longer than its text, whose places have 32 bits.
         #[expect(clippy::cast_possible_truncation, reason = "as the line says")]
         Keyed {
-            prefix: order::key_prefix(key, &line[range.clone()]),
+            prefix: match from {
+                0 => entry.prefix(),
+                _ => order::key_prefix(key, &line[range.clone()]),
+            },
             start: (start + range.start) as u32,
             length: range.len() as u32,
             entry: *entry,

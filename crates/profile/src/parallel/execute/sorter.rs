@@ -76,6 +76,11 @@ impl Entry {
         Ok(Self { prefix: kind.prefix(line), start: place(start)?, length: place(line.len())? })
     }
 
+    /// What decides most comparisons.
+    pub(super) fn prefix(&self) -> u64 {
+        self.prefix
+    }
+
     /// Where the line begins.
     pub(super) fn start(&self) -> usize {
         self.start as usize
