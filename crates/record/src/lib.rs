@@ -9,6 +9,7 @@ pub mod lab;
 pub mod parameters;
 pub mod pipe;
 pub mod run;
+pub mod shell;
 pub mod signal;
 pub mod stats;
 pub mod warning;

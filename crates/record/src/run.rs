@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 mod bytes;
 mod outcome;
 pub use bytes::ByteSet;
-pub use outcome::{Check, Decision, Outcome, RunRecord, SCHEMA, StageOutcome};
+pub use outcome::{Check, Decision, Outcome, RunRecord, SCHEMA, StageOutcome, TakenOver};
 
 /// What is decided for a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

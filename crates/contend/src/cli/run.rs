@@ -45,7 +45,7 @@ Environment:
                          input.")]
 pub struct RunArgs {
     /// The pipeline, as one argument: quote it.
-    #[arg(value_name = "PIPELINE", required_unless_present = "file")]
+    #[arg(value_name = "PIPELINE", required_unless_present_any = ["file", "json"])]
     pub pipeline: Option<String>,
 
     /// Run this script with the shell, its pipelines parallel where they can be.
@@ -77,11 +77,11 @@ pub struct RunArgs {
     #[arg(long)]
     pub stats: bool,
 
-    /// Write the plan and the figures as JSON (schema contend.run/1) to this file, `-` for
-    /// standard output with --explain.
+    /// Write the plan and the figures as JSON (schema contend.run/1) to this file; with --explain
+    /// no file, or `-`, is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(num_args = 0..=1, default_missing_value = "-", require_equals = false)]
-    pub json: Option<PathBuf>,
+    pub json: Option<OsString>,
 }
 
 /// The name of the hidden verb for stages of a script.
@@ -132,7 +132,7 @@ pub struct HowArgs {
     pub map: Vec<String>,
 
     /// What the records of --map commands are.
-    #[arg(long, value_name = "KIND", value_enum, default_value_t)]
+    #[arg(long, value_name = "KIND", value_enum, default_value_t, requires = "map")]
     pub records: RecordsArg,
 
     /// The shell for what is not parallel: bash, dash, or another like these.

@@ -3,7 +3,7 @@
 mod file;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::ValueEnum as _;
@@ -19,6 +19,8 @@ use crate::cli::run::{HowArgs, RecordsArg, RunArgs, StagesArgs};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
 
+/// The name of standard output.
+const STANDARD: &str = "-";
 /// The part of the machine's memory that is used.
 const SHARE: u64 = 4;
 /// Less is not enough for anything, in bytes.
@@ -107,14 +109,7 @@ impl How {
 /// # Errors
 /// A [`UsageError`] that says what is wrong and where.
 pub fn run(args: RunArgs) -> Result<Run> {
-    let what = match args.file {
-        Some(words) => {
-            let mut words = words.into_iter();
-            let script = words.next().unwrap_or_default();
-            What::Script(script.into(), words.collect())
-        }
-        None => What::Pipeline(args.pipeline.unwrap_or_default()),
-    };
+    let (what, json) = what(args.file, args.pipeline, args.json)?;
     if let What::Pipeline(text) = &what {
         super::pipe::check_text("the pipeline", text)?;
     }
@@ -122,7 +117,7 @@ pub fn run(args: RunArgs) -> Result<Run> {
         let parsed = parse(text).map_err(|error| UsageError(error.to_string()))?;
         check_repeatable(&parsed, None).map_err(|why| UsageError(format!("--check {why}")))?;
     }
-    let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
+    let json = json.as_deref().map(Path::new).map(ReportFile::prepare).transpose()?;
     if json.as_ref().is_some_and(ReportFile::is_stdout) && !args.explain {
         let message = "--json without a file is for --explain: the pipeline's output goes there";
         return Err(UsageError(message.to_owned()).into());
@@ -135,6 +130,28 @@ pub fn run(args: RunArgs) -> Result<Run> {
         stats: args.stats,
         json,
     })
+}
+
+/// What is run, and where the record goes. A pipeline right behind --json is no file of its.
+fn what(
+    script: Option<Vec<OsString>>,
+    pipeline: Option<String>,
+    json: Option<OsString>,
+) -> Result<(What, Option<OsString>), UsageError> {
+    if let Some(words) = script {
+        let mut words = words.into_iter();
+        let path = words.next().unwrap_or_default();
+        return Ok((What::Script(path.into(), words.collect()), json));
+    }
+    match (pipeline, json) {
+        (Some(text), json) => Ok((What::Pipeline(text), json)),
+        (None, Some(word)) if word != STANDARD => {
+            let text = word.into_string();
+            let text = text.map_err(|_| UsageError("the pipeline is not UTF-8".to_owned()))?;
+            Ok((What::Pipeline(text), Some(STANDARD.into())))
+        }
+        (None, _) => Err(UsageError("there is no pipeline: give it as one argument".to_owned())),
+    }
 }
 
 /// Stages of a script.
@@ -163,12 +180,14 @@ pub fn stages(args: StagesArgs) -> Result<Stages> {
 /// Those that were given, to be handed on.
 fn options(args: &HowArgs) -> Vec<String> {
     let option = |name: &str, value: Option<u64>| value.map(|value| format!("--{name}={value}"));
+    // It says what the records of these commands are.
+    let records = args.records.to_possible_value().filter(|_| !args.map.is_empty());
     let given = [
         option("jobs", args.jobs.map(u64::from)),
         option("memory", args.memory),
         option("part-size", args.part_size),
         args.pipefail.then(|| "--pipefail".to_owned()),
-        args.records.to_possible_value().map(|records| format!("--records={}", records.get_name())),
+        records.map(|records| format!("--records={}", records.get_name())),
     ];
     let maps = args.map.iter().map(|command| format!("--map={command}"));
     given.into_iter().flatten().chain(maps).collect()

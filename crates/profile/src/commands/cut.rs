@@ -60,7 +60,7 @@ impl Cut {
     /// The arguments of a `cut` that does this.
     pub fn arguments(&self) -> Vec<Word> {
         let delimiter = (self.delimiter != "\t").then(|| Word {
-            raw: format!("-d{}", super::words::quote(&self.delimiter)),
+            raw: format!("-d{}", super::quote(&self.delimiter)),
             text: format!("-d{}", self.delimiter),
         });
         let list = Word::new(format!("-{}{}", self.unit, self.list.written()));

@@ -20,7 +20,7 @@ pub mod wc;
 mod words;
 pub mod writing;
 
-pub use words::quote;
+pub use contend_record::shell::quote;
 
 use brush_parser::ast::{
     AssignmentValue, Command, CommandPrefixOrSuffixItem, IoFileRedirectKind, IoFileRedirectTarget,

@@ -55,25 +55,10 @@ fn push_escaped(text: &mut String, escaped: &str, within_quotes: bool) -> Option
     Some(())
 }
 
-/// Writes a word so that the shell gives just this text to the command.
-pub fn quote(text: &str) -> String {
-    // Behind a name `=` would make an assignment of it, behind an option it does not.
-    let special = if text.starts_with('-') { "-_./,:+@%^=" } else { "-_./,:+@%^" };
-    let plain = |c: char| c.is_ascii_alphanumeric() || special.contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    quote_always(text)
-}
-
-/// The same with quotes even where the shell needs none, as scripts are usually written.
-pub(super) fn quote_always(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use contend_record::shell::quote;
     use proptest::prelude::*;
 
     fn text(raw: &str) -> Option<String> {

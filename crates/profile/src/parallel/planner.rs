@@ -52,7 +52,7 @@ pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     let mut plan = draft(stages, &found, situation);
     match plan.steps.first_mut() {
         // It may matter to a command who opens its files, and that a pipe is one.
-        Some(Step::Serial(_)) => draft(stages, &Found::nothing(), situation),
+        Some(Step::Serial(_)) => draft(stages, &found.left_alone(), situation),
         Some(Step::Parallel(group)) if found.first.is_some() => {
             name_files(group, &stages[0]);
             plan
@@ -122,6 +122,9 @@ fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     let mut drafting = Drafting::new(situation.input_bytes.is_some(), found.source.clone());
     if let Some(why) = found.left_out {
         drafting.say(&stages[0], ClassName::LeftOut, why);
+    }
+    if let (Some(why), Some(class @ Class::Opaque(_))) = (&found.obstacle, classes.first_mut()) {
+        *class = Class::Opaque(why.clone().into());
     }
     // Whoever reads on finds the place up to which it has read.
     if let (Some((0, _)), Some(class)) = (simples.first(), classes.first_mut())

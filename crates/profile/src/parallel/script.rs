@@ -13,6 +13,7 @@ use brush_parser::ast::{
     IoFileRedirectTarget, IoRedirect, Pipeline, SimpleCommand, SourceLocation,
 };
 use brush_parser::{ParserOptions, Token};
+use contend_record::run::TakenOver;
 
 use super::classes;
 use super::text::is_built_in;
@@ -31,8 +32,8 @@ pub struct Marks {
 pub struct Rewritten {
     /// Its text.
     pub text: String,
-    /// Stages that are given to contend: where they begin, in lines from 1, and what they are.
-    pub taken: Vec<(usize, String)>,
+    /// Stages that are given to contend.
+    pub taken: Vec<TakenOver>,
     /// Why nothing, or something, is left to the shell.
     pub left: Vec<String>,
 }
@@ -116,7 +117,7 @@ pub fn rewrite(text: &str, marks: &Marks) -> Rewritten {
                 let start = found.first().map_or(0, |(span, _)| span.start);
                 let line = text[..start].matches('\n').count() + 1;
                 let texts: Vec<_> = commands.iter().map(ToString::to_string).collect();
-                taken.push((line, texts.join(" | ")));
+                taken.push(TakenOver { line, text: texts.join(" | ") });
                 edits.append(&mut found);
             }
         }
@@ -468,6 +469,7 @@ mod tests {
         let text = "a\nsort x |\n\n  tr a b |\n  cut -f1\nb\n";
         let result = rewritten(text);
         assert_eq!(result.text.matches('\n').count(), text.matches('\n').count());
-        assert_eq!(result.taken, [(2, "sort x | tr a b | cut -f1".to_owned())]);
+        let text = "sort x | tr a b | cut -f1".to_owned();
+        assert_eq!(result.taken, [TakenOver { line: 2, text }]);
     }
 }

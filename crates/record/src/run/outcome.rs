@@ -20,6 +20,9 @@ pub struct RunRecord {
     pub started_at: String,
     /// The plan; null where only a shell can run the text.
     pub plan: Option<Plan>,
+    /// Where a shell runs the text: stages in it that are given to contend.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken: Vec<TakenOver>,
     /// Whether the plan is carried out.
     pub decision: Decision,
     /// How many parts are worked on at the same time.
@@ -34,6 +37,15 @@ pub struct RunRecord {
     pub pipelines: Vec<RunRecord>,
     /// The machine.
     pub host: Host,
+}
+
+/// Neighbouring stages of a text that a shell runs, which it gives to contend.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TakenOver {
+    /// The line in which they begin, from 1.
+    pub line: usize,
+    /// What they are.
+    pub text: String,
 }
 
 /// Whether a plan is carried out, or the pipeline runs plain.

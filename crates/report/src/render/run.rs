@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use contend_record::run::{Class, Combine, Group, Outcome, Plan, RunRecord, Source, Step};
+use contend_record::run::{
+    Class, Combine, Command, Group, Outcome, Plan, RunRecord, Source, Step, TakenOver,
+};
+use contend_record::shell::quote;
 
 use super::layout::{
     BOLD, NARROWEST, aligned, cut, dimmed, paragraph, paragraph_after, plain_table, styled_lines,
@@ -19,6 +22,10 @@ pub fn explanation(record: &RunRecord, width: usize) -> String {
         stages(&mut out, plan, width);
         out.push('\n');
         steps(&mut out, plan, record.jobs, width);
+    }
+    if !record.taken.is_empty() {
+        taken(&mut out, &record.taken, width);
+        out.push('\n');
     }
     let runs = if record.decision.parallel { "runs parallel:" } else { "runs plain:" };
     let _ = write!(out, "{BOLD}{runs}{BOLD:#} ");
@@ -40,6 +47,17 @@ fn stages(out: &mut String, plan: &Plan, width: usize) {
     }
 }
 
+/// The stages that contend takes over from a shell, under the lines in which they are.
+fn taken(out: &mut String, all: &[TakenOver], width: usize) {
+    let last = all.iter().map(|taken| taken.line).max().unwrap_or(1);
+    let digits = last.to_string().len();
+    for TakenOver { line, text } in all {
+        let mark = format!("line {line:>digits$}  ");
+        let text = cut(&printable(text), width.saturating_sub(mark.len()));
+        let _ = writeln!(out, "{BOLD}{mark}{BOLD:#}{text}");
+    }
+}
+
 fn steps(out: &mut String, plan: &Plan, jobs: usize, width: usize) {
     let source = match &plan.source {
         Source::Standard => "standard input".to_owned(),
@@ -55,20 +73,18 @@ fn steps(out: &mut String, plan: &Plan, jobs: usize, width: usize) {
             }
             Step::Parallel(group) => {
                 let combine = how(group, plan);
-                let texts: Vec<_> = group
-                    .each
-                    .iter()
-                    .map(|c| {
-                        printable(&format!("{} {}", c.program, c.arguments.join(" ")))
-                            .trim()
-                            .to_owned()
-                    })
-                    .collect();
+                let texts: Vec<_> = group.each.iter().map(command).collect();
                 let text = format!("{jobs} at a time: {}; {combine}", texts.join(" | "));
                 hanging(out, "then  ", &text, width);
             }
         }
     }
+}
+
+/// A command as a shell would read it.
+fn command(command: &Command) -> String {
+    let words = std::iter::once(&command.program).chain(&command.arguments);
+    printable(&words.map(|word| quote(word)).collect::<Vec<_>>().join(" "))
 }
 
 /// Wrapped text after a mark, in a column of its own.
@@ -102,7 +118,11 @@ pub fn statistics(record: &RunRecord, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
     let Some(outcome) = &record.outcome else { return out };
-    let name = if record.decision.parallel { "parallel:" } else { "plain:" };
+    let name = match (record.decision.parallel, outcome.parts) {
+        (true, 0) => "in one piece:",
+        (true, _) => "parallel:",
+        (false, _) => "plain:",
+    };
     let _ = write!(out, "{BOLD}{name}{BOLD:#} ");
     let headline = headline(record, outcome);
     paragraph_after(&mut out, name.len() + 1, &headline, width);
@@ -121,14 +141,13 @@ fn headline(record: &RunRecord, outcome: &Outcome) -> String {
     if !record.decision.parallel {
         return format!("{}; {}", seconds(wall), record.decision.why);
     }
-    format!(
-        "{} in {}, {}/s; {}, {} at a time",
-        bytes(outcome.input_bytes as f64),
-        seconds(wall),
-        bytes(outcome.input_bytes as f64 / wall.max(1e-6)),
-        counted(outcome.parts, "part"),
-        record.jobs,
-    )
+    let rate = outcome.input_bytes as f64 / wall.max(1e-6);
+    let all =
+        format!("{} in {}, {}/s", bytes(outcome.input_bytes as f64), seconds(wall), bytes(rate));
+    match outcome.parts {
+        0 => all,
+        parts => format!("{all}; {}, {} at a time", counted(parts, "part"), record.jobs),
+    }
 }
 
 fn resources(outcome: &Outcome) -> String {

@@ -34,10 +34,7 @@ pub(super) fn pipeline(text: &str, why: &str, settings: Run) -> Result<Exit> {
     if !settings.check && records.is_none() {
         return become_shell(&shell, &settings.how, &rewritten.text, &[]);
     }
-    let record = RunRecord {
-        decision: decision(&rewritten, Some(why)),
-        ..super::empty(text, &settings.how)
-    };
+    let record = record(text, &rewritten, Some(why), &settings);
     let command = with_text(&shell, &settings.how, &rewritten.text);
     carry_out_command(&command, record, records, settings)
 }
@@ -74,8 +71,7 @@ pub(super) fn script(settings: Run) -> Result<Exit> {
     }
     command.arg(path).args(arguments);
     if records.is_some() {
-        let decision = decision(&rewritten, None);
-        let record = RunRecord { decision, ..super::empty(&text, &settings.how) };
+        let record = record(&text, &rewritten, None, &settings);
         return carry_out_command(&command, record, records, settings);
     }
     become_command(&shell, &mut command)
@@ -134,24 +130,21 @@ fn rewritten(
 
 /// Says what would be given to contend.
 fn explain(text: &str, rewritten: &Rewritten, why: Option<&str>, settings: Run) -> Result<Exit> {
-    let decision = decision(rewritten, why);
-    let record = RunRecord { decision, ..super::empty(text, &settings.how) };
-    super::explain(&record, settings)
+    super::explain(&record(text, rewritten, why, &settings), settings)
 }
 
 /// What contend takes over, and why a shell is needed if it is for a pipeline.
-fn decision(rewritten: &Rewritten, why: Option<&str>) -> Decision {
-    let taken = rewritten.taken.iter().map(|(line, text)| match why {
-        Some(_) => format!("contend runs `{text}` itself"),
-        None => format!("line {line}: contend runs `{text}` itself"),
-    });
+fn record(text: &str, rewritten: &Rewritten, why: Option<&str>, settings: &Run) -> RunRecord {
+    let parallel = !rewritten.taken.is_empty();
+    let takes = "contend takes these stages over where that is worth it; all else is the shell's";
+    let takes = parallel.then(|| takes.to_owned());
     let left = rewritten.left.iter().map(|why| format!("all of it is left to the shell: {why}"));
     let needs = why.map(|why| format!("a shell runs it, since {why}"));
-    let sentences: Vec<String> = needs.into_iter().chain(taken).chain(left).collect();
-    Decision {
-        parallel: !rewritten.taken.is_empty(),
-        why: sentences.join("; "),
-        ..Decision::default()
+    let sentences: Vec<String> = needs.into_iter().chain(takes).chain(left).collect();
+    RunRecord {
+        taken: rewritten.taken.clone(),
+        decision: Decision { parallel, why: sentences.join("; "), ..Decision::default() },
+        ..super::empty(text, &settings.how)
     }
 }
 

@@ -1,9 +1,11 @@
 //! Why stages are not parallel, and that they run all the same.
 
+use std::process::Command;
+
 use serde_json::Value;
 
 use super::{Input, Place, contend_run, folder, none, words};
-use crate::support::{has, skip, text};
+use crate::support::{contend, has, run, skip, text};
 
 const BEFORE: &str = "what it makes of a byte depends on all that came before";
 
@@ -140,4 +142,63 @@ fn people_are_told_the_same() {
     let forced = ["-j", "2", "--part-size", "3k", "--explain"];
     let shown = text(&place.run(contend_run(&forced, "tr A-Z a-z | sed -n 2p")).stdout);
     assert!(shown.contains("runs parallel: the size of parts is given"), "{shown}");
+}
+
+#[test]
+fn why_files_are_left_to_the_first_stage_is_explained() {
+    let folder = folder(b"some\nlines\n");
+    std::fs::write(folder.path().join("open"), "no line break").expect("room");
+    std::fs::write(folder.path().join("empty"), "").expect("room");
+    let place = Place { folder: folder.path(), input: Input::Pipe, locale: "C" };
+    let cases = [
+        ("sort nowhere | uniq", "`nowhere` cannot be read: No such file or directory"),
+        ("cat in nowhere | sort", "`nowhere` cannot be read: No such file or directory"),
+        ("cut -f1 open in | sort", "`open` ends in the middle of a record"),
+        ("sort empty | uniq", "`empty` is empty"),
+        ("sort /dev/null | uniq", "`/dev/null` is no regular file"),
+    ];
+    let mut wrong = Vec::new();
+    for (pipeline, why) in cases {
+        let first = &explained(&place, pipeline)["plan"]["stages"][0];
+        let said = first["why"].as_str().unwrap_or_default();
+        assert!(said.starts_with(why), "{pipeline}: {first}");
+        wrong.extend(place.difference(&["-j", "3", "--part-size", "3k"], pipeline));
+    }
+    none(&wrong);
+}
+
+#[test]
+fn stages_of_a_script_are_shown_under_their_lines() {
+    let folder = folder(b"");
+    let script = "x=1\nfor i in 1 2; do\n  sort in | uniq -c\ndone\ntr a b <in | rev | head -n 1\n";
+    std::fs::write(folder.path().join("script.sh"), script).expect("room");
+    let mut command = Command::new(contend());
+    let output =
+        command.current_dir(&folder).args(["run", "--explain", "-f", "script.sh"]).output();
+    let shown = text(&output.expect("it runs").stdout);
+    let expected = "line 3  sort in | uniq -c\nline 5  tr a b < in | rev | head -n 1\n\n";
+    assert!(shown.starts_with(expected), "{shown}");
+    assert!(shown.contains("runs parallel: "), "{shown}");
+}
+
+#[test]
+fn a_pipeline_behind_json_is_no_file() {
+    let folder = folder(b"some\nlines\n");
+    let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
+    let plan = explained(&place, "sort in")["plan"].clone();
+    assert!(plan["stages"].is_array(), "{plan}");
+    let behind = place.run(contend_run(&["-j", "2", "--explain", "--json"], "sort in"));
+    let record: Value = serde_json::from_slice(&behind.stdout).expect("JSON");
+    assert_eq!(record["plan"], plan);
+    let refused = place.run(contend_run(&["--json"], "sort in"));
+    assert_eq!((refused.status, refused.stdout.len()), (2, 0));
+    assert!(refused.stderr.iter().any(|word| word == "--explain:"), "{:?}", refused.stderr);
+    assert!(!folder.path().join("sort in").exists());
+}
+
+#[test]
+fn records_are_those_of_map_commands() {
+    let refused = run(Command::new(contend()).args(["run", "--records", "csv", "cat"]), "");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("--map"), "{}", text(&refused.stderr));
 }

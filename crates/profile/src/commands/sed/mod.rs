@@ -157,7 +157,7 @@ impl Sed {
         [option(quiet, "-n"), option(extended, "-E"), option(null_data, "-z")]
             .into_iter()
             .flatten()
-            .chain([Word { raw: super::words::quote_always(&script), text: script }])
+            .chain([Word { raw: contend_record::shell::quote_always(&script), text: script }])
             .collect()
     }
 }

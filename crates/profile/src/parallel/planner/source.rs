@@ -23,12 +23,29 @@ pub(super) struct Found {
     pub first: Option<Simple>,
     /// It has nothing else to do, and why.
     pub left_out: Option<&'static str>,
+    /// Why the files that it names are left to it, where that is known.
+    pub obstacle: Option<String>,
 }
 
 impl Found {
     /// Nothing is taken from the first stage.
-    pub(super) fn nothing() -> Self {
-        Self { source: Source::Own, first: None, left_out: None }
+    fn nothing() -> Self {
+        Self { source: Source::Own, first: None, left_out: None, obstacle: None }
+    }
+
+    /// Nothing is taken after all.
+    pub(super) fn left_alone(self) -> Self {
+        Self { obstacle: self.obstacle, ..Self::nothing() }
+    }
+
+    /// Files are taken from the first stage.
+    fn files(names: Vec<String>) -> Self {
+        Self { source: Source::Files(names), ..Self::nothing() }
+    }
+
+    /// Nothing is taken, for this reason.
+    fn left_for(obstacle: String) -> Self {
+        Self { obstacle: Some(obstacle), ..Self::nothing() }
     }
 }
 
@@ -71,28 +88,30 @@ pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
             });
         let why = "its files are read in its place";
         match (only_files, &first.input) {
-            (Some(names), None) if !names.is_empty() && are_plain(&names) => {
-                return Found { source: Source::Files(names), first: None, left_out: Some(why) };
-            }
+            (Some(names), None) if !names.is_empty() => match objection(&names) {
+                Some(obstacle) => return Found::left_for(obstacle),
+                None => return Found { left_out: Some(why), ..Found::files(names) },
+            },
             _ => {}
         }
     }
     if let Some(file) = &first.input {
         let names = vec![file.text.clone()];
-        if !are_plain(&names) {
-            return Found::nothing();
+        if let Some(obstacle) = objection(&names) {
+            return Found::left_for(obstacle);
         }
         let without = Simple { input: None, ..first.clone() };
-        return Found { source: Source::Files(names), first: Some(without), left_out: None };
+        return Found { first: Some(without), ..Found::files(names) };
     }
     match named(first) {
-        Some((names, without)) if are_plain(&names) && ends_are_whole(&names, first) => {
-            Found { source: Source::Files(names), first: Some(without), left_out: None }
-        }
+        Some((names, without)) => match objection(&names).or_else(|| open_end(&names, first)) {
+            Some(obstacle) => Found::left_for(obstacle),
+            None => Found { first: Some(without), ..Found::files(names) },
+        },
         None if reads_standard_input(first) => {
-            Found { source: Source::Standard, first: None, left_out: None }
+            Found { source: Source::Standard, ..Found::nothing() }
         }
-        _ => Found::nothing(),
+        None => Found::nothing(),
     }
 }
 
@@ -121,7 +140,7 @@ pub(super) fn reader_of_file(stages: &[Simple], paths: &Paths) -> Option<Simple>
         || !is_operand
         || !reads
         || second.input.is_some()
-        || !are_plain(std::slice::from_ref(name))
+        || objection(std::slice::from_ref(name)).is_some()
     {
         return None;
     }
@@ -154,26 +173,36 @@ fn reads_standard_input(simple: &Simple) -> bool {
     matches!(purity::source(simple), purity::Source::Standard)
 }
 
-/// Whether these are regular files with something in them that can be read.
-fn are_plain(names: &[String]) -> bool {
-    // What is no regular file is not even opened: whoever is at the other end would notice.
-    let is_file = |name: &str| Path::new(name).metadata().is_ok_and(|data| data.is_file());
-    let is_plain = |name: &str| -> io::Result<bool> {
+/// Why these are not all regular files with something in them that anyone may read, if so.
+fn objection(names: &[String]) -> Option<String> {
+    let objection = |name: &String| -> io::Result<Option<&str>> {
+        if name == "-" {
+            return Ok(Some("is its standard input"));
+        }
+        // What is no regular file is not even opened: whoever is at the other end would notice.
+        if !Path::new(name).metadata()?.is_file() {
+            return Ok(Some("is no regular file"));
+        }
         let file = File::open(name)?;
         let size = file.metadata()?.len();
+        if size == 0 {
+            return Ok(Some("is empty, or does not say how much is in it"));
+        }
         // grep looks for holes, which nobody sees in a pipe.
-        let hole = rustix::fs::seek(&file, SeekFrom::Hole(0)).unwrap_or(0);
-        Ok(size > 0 && hole >= size)
+        if rustix::fs::seek(&file, SeekFrom::Hole(0)).unwrap_or(0) < size {
+            return Ok(Some("has holes"));
+        }
+        Ok(is_standard_output(name).then_some("is also what is written to"))
     };
-    names.iter().all(|name| {
-        let is_plain = || is_plain(name).unwrap_or(false);
-        name != "-" && is_file(name) && is_plain() && !is_standard_output(name)
+    names.iter().find_map(|name| match objection(name) {
+        Ok(why) => why.map(|why| format!("`{name}` {why}")),
+        Err(error) => Some(format!("`{name}` cannot be read: {error}")),
     })
 }
 
-/// Whether all files but the last end with a line break, or with NUL where the command may end records
-/// with that: then they are what one file with all of it would be.
-fn ends_are_whole(names: &[String], command: &Simple) -> bool {
+/// The first file but for the last that does not end with a line break, or with NUL where the command
+/// may end records with that: otherwise they are what one file with all of it would be.
+fn open_end(names: &[String], command: &Simple) -> Option<String> {
     let mut options = command.arguments.iter().filter(|word| word.text.starts_with('-'));
     let may_be_null = options.any(|word| word.text.contains('z') || word.text.contains("null"));
     let end = if may_be_null { 0 } else { b'\n' };
@@ -183,7 +212,7 @@ fn ends_are_whole(names: &[String], command: &Simple) -> bool {
         file.read_exact_at(&mut last, file.metadata()?.len().saturating_sub(1))?;
         Ok(last == [end])
     };
-    names
-        .split_last()
-        .is_none_or(|(_, others)| others.iter().all(|name| ends_well(name).unwrap_or(false)))
+    let (_, others) = names.split_last()?;
+    let open = others.iter().find(|name| !ends_well(name).unwrap_or(false))?;
+    Some(format!("`{open}` ends in the middle of a record"))
 }
