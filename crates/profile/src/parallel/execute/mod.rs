@@ -19,6 +19,7 @@ mod pace;
 mod pilot;
 mod pipe;
 mod plain;
+mod seen;
 mod sequence;
 mod sink;
 mod size;

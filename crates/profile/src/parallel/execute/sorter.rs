@@ -3,19 +3,18 @@
 //! An external `sort` would get its input through one pipe and give its output through another,
 //! and moves lines that are equal like all others. Here they stay where they were read; what is
 //! moved is where a line stands and the first eight bytes of what is compared, which decide most. Where
-//! only one of equal lines is wanted, or how many there are, each is kept once, found by its hash.
+//! only one of equal lines is wanted, or how many there are, most are kept once, found by their hashes,
+//! and the others put together once they stand side by side.
 
 use std::cmp::Ordering;
 use std::fs::File;
-use std::hash::BuildHasher as _;
 use std::io::{self, BufWriter, Seek as _, Write};
 use std::path::Path;
 
-use hashbrown::hash_table::Entry as Place;
-use hashbrown::{DefaultHashBuilder, HashTable};
 use memchr::{memchr, memchr_iter};
 
 use super::order::{Equal, Kind};
+use super::seen::Seen;
 use super::{counted, keyed};
 
 /// No more text than this is kept, so that places have 32 bits.
@@ -42,8 +41,7 @@ pub(super) struct Sorter<'a> {
     text: Vec<u8>,
     entries: Vec<Entry>,
     /// Places among the entries, where equal lines are kept once.
-    table: HashTable<u32>,
-    hasher: DefaultHashBuilder,
+    seen: Seen,
     /// The beginning of a line that has not ended.
     unfinished: Vec<u8>,
     /// Sorted lines that were too many, on disk.
@@ -100,8 +98,8 @@ impl Entry {
         u64::from_le_bytes(count)
     }
 
-    fn count_once_more(&self, text: &mut [u8]) {
-        let count = self.count(text) + 1;
+    fn count_more(&self, text: &mut [u8], times: u64) {
+        let count = self.count(text) + times;
         let start = self.start as usize;
         text[start - COUNT..start].copy_from_slice(&count.to_le_bytes());
     }
@@ -136,8 +134,7 @@ impl<'a> Sorter<'a> {
             folder,
             text: Vec::new(),
             entries: Vec::new(),
-            table: HashTable::new(),
-            hasher: DefaultHashBuilder::default(),
+            seen: Seen::new(),
             unfinished: Vec::new(),
             spilled: Vec::new(),
             has_doubtful_numbers: false,
@@ -184,21 +181,14 @@ impl<'a> Sorter<'a> {
     }
 
     fn line_once(&mut self, line: &[u8]) -> io::Result<()> {
-        let Self { table, hasher, entries, text, .. } = self;
-        let hash = hasher.hash_one(line);
-        let is_it = |&place: &u32| entries[place as usize].line(text) == line;
-        let again = |&place: &u32| hasher.hash_one(entries[place as usize].line(text));
-        match table.entry(hash, is_it, again) {
-            Place::Occupied(found) => {
-                let place = *found.get() as usize;
-                entries[place].count_once_more(text);
-            }
-            Place::Vacant(vacant) => {
-                vacant.insert(u32::try_from(entries.len()).map_err(io::Error::other)?);
-                let start = self.add(line, 1);
-                self.entries.push(Entry::new(self.kind, line, start)?);
-            }
+        let Self { seen, entries, text, .. } = self;
+        let next = u32::try_from(entries.len()).map_err(io::Error::other)?;
+        if let Some(place) = seen.place(line, next, |place| entries[place as usize].line(text)) {
+            entries[place as usize].count_more(text, 1);
+            return Ok(());
         }
+        let start = self.add(line, 1);
+        self.entries.push(Entry::new(self.kind, line, start)?);
         Ok(())
     }
 
@@ -214,12 +204,11 @@ impl<'a> Sorter<'a> {
 
     /// Memory in use, in bytes.
     fn used(&self) -> usize {
-        // A place in the table has a byte of the hash beside it.
         let beside = if self.kind.order.keys.is_empty() { 0 } else { keyed::BESIDE };
         self.text.capacity()
             + self.entries.capacity() * size_of::<Entry>()
             + self.entries.len() * beside
-            + self.table.capacity() * (size_of::<u32>() + 1)
+            + self.seen.used()
     }
 
     fn sort(&mut self) {
@@ -229,6 +218,22 @@ impl<'a> Sorter<'a> {
         } else {
             keyed::sort(*kind, text, entries, 0);
         }
+        if self.seen.has_missed() {
+            self.put_together();
+        }
+    }
+
+    /// Keeps one of the equal lines that stand side by side.
+    fn put_together(&mut self) {
+        let Self { entries, text, .. } = self;
+        entries.dedup_by(|again, first| {
+            let is_equal = again.prefix == first.prefix && again.line(text) == first.line(text);
+            if is_equal {
+                let times = again.count(text);
+                first.count_more(text, times);
+            }
+            is_equal
+        });
     }
 
     fn spill(&mut self) -> io::Result<()> {
@@ -240,7 +245,7 @@ impl<'a> Sorter<'a> {
         // Cleared, they would keep all their memory, and the next line would be too much.
         self.text = Vec::new();
         self.entries = Vec::new();
-        self.table = HashTable::new();
+        self.seen.clear();
         Ok(())
     }
 
@@ -351,6 +356,21 @@ mod tests {
         (0_usize..3, any::<(bool, bool, bool)>()).prop_map(move |(to, (numeric, fold, reverse))| {
             SortKey { from: place(0), to: Some(place(to)), numeric, fold, reverse }
         })
+    }
+
+    #[test]
+    fn what_was_missed_is_put_together() {
+        // At first few lines come again.
+        let numbers = || (0..200_000).chain((0..3).flat_map(|_| 150_000..200_000));
+        let text: Vec<u8> = numbers().flat_map(|n| format!("{n}\n").into_bytes()).collect();
+        let mut lines: Vec<(String, u64)> =
+            (0..200_000).map(|n| (n.to_string(), if n < 150_000 { 1 } else { 4 })).collect();
+        lines.sort();
+        let counted = lines.iter().map(|(line, count)| format!("{count:7} {line}\n"));
+        let kind = Kind { order: &BYTES, equal: Equal::Counted };
+        let (all, spilled) = sorted(&[text], kind, 1 << 30);
+        assert_eq!(spilled, 0);
+        assert!(all == counted.collect::<String>().into_bytes(), "other lines or counts");
     }
 
     proptest! {
