@@ -30,9 +30,10 @@ struct Args {
     /// Only inputs of these sizes, as in 1MB,100MB,1GB.
     #[arg(long, value_name = "SIZES")]
     sizes: Option<String>,
-    /// Only cases with this text in their theme and name, as in unix/chess.
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    cases: String,
+    /// Only cases with this text in their theme and name, as in unix/; a whole name is that case
+    /// alone. Several with commas.
+    #[arg(long, value_name = "TEXTS", value_delimiter = ',')]
+    cases: Vec<String>,
     /// How often each tool runs each case.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -75,8 +76,7 @@ fn main() -> Result<()> {
     if let Some(count) = args.pairs {
         return run_pairs(&args, &contend, count);
     }
-    let mut cases = listing()?;
-    cases.retain(|case| format!("{}/{}", case.theme, case.name).contains(&args.cases));
+    let mut cases = chosen(listing()?, &args.cases);
     if let Some(sizes) = args.sizes.as_deref().map(cases::sizes).transpose()? {
         for case in &mut cases {
             case.sizes.retain(|size| sizes.contains(size));
@@ -86,7 +86,7 @@ fn main() -> Result<()> {
     ensure!(
         !cases.is_empty(),
         "no case is named like {} and has these sizes: see --list",
-        args.cases
+        args.cases.join(",")
     );
     match &args.inputs {
         Some(inputs) if !args.list => compare(&args, inputs, contend, &cases),
@@ -112,6 +112,17 @@ fn run_pairs(args: &Args, contend: &Path, count: usize) -> Result<()> {
     }
     ensure!(differ == 0, "contend run does not do what bash does");
     Ok(())
+}
+
+/// The cases that these texts choose; all without any.
+fn chosen(mut cases: Vec<Case>, texts: &[String]) -> Vec<Case> {
+    let name = |case: &Case| format!("{}/{}", case.theme, case.name);
+    let names: Vec<String> = cases.iter().map(name).collect();
+    let is_meant = |name: &String, text: &String| {
+        if names.contains(text) { name == text } else { name.contains(text.as_str()) }
+    };
+    cases.retain(|case| texts.is_empty() || texts.iter().any(|text| is_meant(&name(case), text)));
+    cases
 }
 
 fn compare(args: &Args, inputs: &Path, contend: PathBuf, cases: &[Case]) -> Result<()> {
