@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)] // the one crate in which it is allowed; every block says why it is sound
 
+pub mod allocation;
 pub mod cgroup;
 pub mod child;
 pub mod cpu;

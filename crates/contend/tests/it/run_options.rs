@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -52,6 +52,31 @@ fn sorting_spills_where_the_user_says() {
         remarks.contains("cannot write what is being sorted to /proc/no-such-folder "),
         "{remarks}"
     );
+}
+
+#[test]
+fn sorting_keeps_to_its_memory() {
+    const MEMORY: u64 = 16 << 20;
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("full"), lines(3_000_000)).expect("room");
+    std::fs::write(folder.path().join("short"), lines(10)).expect("room");
+    let resident = |pipeline: &str| {
+        // To a process that this one starts, the kernel would count the memory of this one.
+        let mut command = Command::new("sh");
+        command.args(["-c", "\"$@\"; exit $?", "sh", contend(), "run", "-j", "2"]);
+        command.args(["--part-size", "1M", "--memory", "16M", "--json=record", pipeline]);
+        let command = command.current_dir(&folder).env("LC_ALL", "C").stdout(Stdio::null());
+        assert!(command.status().expect("there is a sh").success(), "{pipeline}");
+        let record = std::fs::read_to_string(folder.path().join("record")).expect("a record");
+        let record: Value = serde_json::from_str(&record).expect("JSON");
+        record["outcome"]["own_max_rss_bytes"].as_u64().expect("bytes")
+    };
+    // What contend needs in any case is no data.
+    let short = resident("sort short | uniq -c");
+    for pipeline in ["sort full | uniq -c", "sort full"] {
+        let full = resident(pipeline);
+        assert!(full - short < MEMORY, "{pipeline}: {short} bytes without data, {full} with it");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use contend_profile::parallel::execute::{
 use contend_profile::rewrite::environment::Paths;
 use contend_record::run::{Command, Outcome, Plan, RunRecord, Source, Step};
 use contend_report::render;
+use contend_sys::allocation::give_back_from;
 use contend_sys::interrupt::Signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -24,6 +25,8 @@ use crate::exit::Exit;
 use crate::settings::{Run, RunHow};
 use crate::{host, output};
 
+/// Pieces of memory of this size or more go back to the system when they are freed, in bytes.
+const LARGE: u32 = 1 << 20;
 /// How often it is asked whether a signal has come.
 const ASK: Duration = Duration::from_millis(20);
 /// How long everything gets to end before the next measure is taken.
@@ -195,6 +198,8 @@ pub(super) fn carry_out(
     check: Option<Check>,
 ) -> Result<Exit> {
     let how = &settings.how;
+    // Lines that are sorted, and tables of them, are dropped when they have been written to disk.
+    give_back_from(LARGE);
     let signals = Signals::block().context("cannot receive signals")?;
     // With --check, contend does not notice what is written to a terminal, either.
     let shows = how.progress && !(check.is_some() && io::stdout().is_terminal());
