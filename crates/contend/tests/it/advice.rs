@@ -1,35 +1,18 @@
 //! Changes: suggested, predicted, tried, and left alone where they would do harm.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{contend, pipe, record_of, run, text};
-
-/// A file of numbered lines in which every seventh one says `keep`.
-fn input(folder: &Path, lines: u32) -> String {
-    let mut content = String::new();
-    for n in 0..lines {
-        let word = if n % 7 == 0 { "keep" } else { "drop" };
-        let _ =
-            writeln!(content, "{} {word} a{}:b{}:c{}", (n % 1000) * 7919 % 1000, n % 10, n % 3, n);
-    }
-    let path = folder.join("input.txt");
-    fs::write(&path, content).expect("room");
-    path.to_str().expect("UTF-8").to_owned()
-}
+use crate::support::{
+    candidates, contend, numbered_lines, pipe, record_of, run, shell_output, text,
+};
 
 fn tried(arguments: &[&str]) -> Value {
     record_of(pipe(&["--try", "--discard", "--budget", "4", "--seed", "1"]).args(arguments), "")
-}
-
-fn candidates(record: &Value) -> &Vec<Value> {
-    record["candidates"].as_array().expect("a list")
 }
 
 fn of_rewrite<'a>(record: &'a Value, rewrite: &str) -> &'a Value {
@@ -37,37 +20,11 @@ fn of_rewrite<'a>(record: &'a Value, rewrite: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("{rewrite} in {:#}", record["candidates"]))
 }
 
-fn shell_output(command: &str) -> (Vec<u8>, Option<i32>) {
-    let output = Command::new("bash").args(["-c", command]).stdin(Stdio::null()).output();
-    let output = output.expect("bash starts");
-    (output.stdout, output.status.code())
-}
-
-#[test]
-fn the_winner_pasted_into_a_shell_gives_the_same_bytes() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = input(folder.path(), 200_000);
-    let pipeline = format!("cat {file} | sed 's/a/A/g' | sort | uniq | grep keep");
-    let record = tried(&[&pipeline]);
-    let winner = record["trial"]["winner"].as_u64().expect("a winner");
-    let winner = &candidates(&record)[usize::try_from(winner).expect("small")];
-    assert_eq!(winner["output_equal"], true);
-    assert!(["faster", "cheaper"].contains(&winner["verdict"].as_str().expect("text")));
-    let command = winner["command"].as_str().expect("text");
-    assert_ne!(command, pipeline);
-    assert_eq!(shell_output(command), shell_output(&pipeline));
-    let measured = winner["measured_wall_seconds"].as_f64().expect("measured");
-    let [low, high] = [0, 1].map(|i| winner["measured_interval"][i].as_f64().expect("a number"));
-    assert!(low <= measured && measured <= high);
-    let predicted = |one: &Value| one["predicted_wall_seconds"].as_f64().is_some();
-    assert!(candidates(&record).iter().any(predicted));
-}
-
 #[test]
 fn a_change_with_another_output_is_wrong_and_never_recommended() {
     let folder = tempfile::tempdir().expect("a folder");
     // Where a line has two fields, the second cut prints what the first one left.
-    let file = input(folder.path(), 60_000);
+    let file = numbered_lines(folder.path(), 60_000);
     fs::write(&file, fs::read_to_string(&file).expect("text") + "one:two\n").expect("room");
     let record = tried(&[&format!("cut -d: -f1,3 {file} | cut -d: -f2 | sort")]);
     let cut = of_rewrite(&record, "fuse-cut");
@@ -85,7 +42,7 @@ fn a_change_with_another_output_is_wrong_and_never_recommended() {
 #[test]
 fn another_status_is_another_result() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = input(folder.path(), 60_000);
+    let file = numbered_lines(folder.path(), 60_000);
     let record = tried(&[&format!("grep nowhere {file} | wc -l")]);
     let count = of_rewrite(&record, "count-in-grep");
     assert_eq!(count["verdict"], "wrong");
@@ -95,7 +52,7 @@ fn another_status_is_another_result() {
 #[test]
 fn functions_and_aliases_are_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = input(folder.path(), 100_000);
+    let file = numbered_lines(folder.path(), 100_000);
     let pipeline = format!("cat {file} | sort | uniq");
     for setup in [
         "cat() { command cat \"$@\" | rev; }; sort() { command sort -r; }; uniq() { tail -n 3; }",
@@ -113,7 +70,7 @@ fn functions_and_aliases_are_left_alone() {
 #[test]
 fn a_large_input_is_sampled_and_the_winner_checked_on_all_of_it() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = input(folder.path(), 300_000);
+    let file = numbered_lines(folder.path(), 300_000);
     let pipeline = format!("sed 's/a/A/g' {file} | grep keep");
     let record = tried(&["--sample", "1M", &pipeline]);
     let used = &record["trial"]["input"];
@@ -164,7 +121,7 @@ fn only_the_beginning_of_an_endless_input_is_kept_and_said_so() {
 #[test]
 fn the_pipeline_s_output_appears_once() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = input(folder.path(), 1000);
+    let file = numbered_lines(folder.path(), 1000);
     let pipeline = format!("cat {file} | sort | uniq");
     let output = pipe(&["--try", "--budget", "1", &pipeline]).output().expect("it starts");
     assert_eq!((output.stdout, output.status.code()), shell_output(&pipeline));
@@ -173,7 +130,7 @@ fn the_pipeline_s_output_appears_once() {
 #[test]
 fn text_that_would_change_something_each_time_is_not_tried() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = input(folder.path(), 10);
+    let file = numbered_lines(folder.path(), 10);
     let out = folder.path().join("out");
     for stage in [
         "sort >OUT",
@@ -279,7 +236,7 @@ fn the_study_s_own_pipeline_can_be_tried() {
 #[test]
 fn a_set_up_that_writes_is_executed_once() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = input(folder.path(), 900_000);
+    let file = numbered_lines(folder.path(), 900_000);
     let log = folder.path().join("log");
     let setup = format!("echo once >>{}", log.display());
     let pipeline = format!("cat {file} | sed s/a/b/ | sort | uniq | wc -l");
@@ -293,7 +250,7 @@ fn a_set_up_that_writes_is_executed_once() {
 #[test]
 fn what_only_has_the_name_of_a_filter_is_not_run_again() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = input(folder.path(), 900_000);
+    let file = numbered_lines(folder.path(), 900_000);
     let (script, log) = (folder.path().join("fold"), folder.path().join("log"));
     fs::write(&script, format!("#!/bin/sh\necho once >>{}\ncat\n", log.display())).expect("room");
     let executable = fs::Permissions::from_mode(0o755);
@@ -314,7 +271,7 @@ fn the_trial_of_a_failed_stage_warns() {
 #[test]
 fn copies_are_compared_with_one_alone() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = input(folder.path(), 30_000);
+    let file = numbered_lines(folder.path(), 30_000);
     let pipeline = format!("cat {file} | sed s/a/b/ | sed s/c/d/");
     let record = tried(&["--sweep-copies", "1,3", &pipeline]);
     let load = record["trial"]["load"].as_array().expect("a list");
@@ -333,7 +290,7 @@ fn copies_are_compared_with_one_alone() {
 #[test]
 fn an_interrupt_ends_a_trial_and_leaves_the_profile() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = input(folder.path(), 200_000);
+    let file = numbered_lines(folder.path(), 200_000);
     let pipeline = format!("cat {file} | sort | uniq | wc -l");
     let mut command = pipe(&["--try", "--budget", "60", "--discard", &pipeline]);
     let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
@@ -344,18 +301,4 @@ fn an_interrupt_ends_a_trial_and_leaves_the_profile() {
     assert_eq!(status.signal(), Some(15));
     let left = run(Command::new("pgrep").args(["-f", &file]), "");
     assert_eq!(text(&left.stdout), "", "nothing is left running");
-}
-
-#[test]
-fn advice_keeps_within_60_columns_but_for_commands() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = input(folder.path(), 900_000);
-    let pipeline = format!("cat {file} | sed 's/a/A/g' | sort | uniq -c | sort -rn | grep keep");
-    let mut command = Command::new(contend());
-    let output = run(command.args(["pipe", "--discard", &pipeline]).env("COLUMNS", "60"), "");
-    let report = text(&output.stderr);
-    for line in report.lines().filter(|line| !line.contains(&file)) {
-        assert!(line.chars().count() <= 60, "{line:?}");
-    }
-    assert!(report.contains("Worth trying"), "{report}");
 }

@@ -99,22 +99,3 @@ fn a_full_standard_output_is_told() {
     assert_eq!(output.status.code(), Some(125));
     assert!(text(&output.stderr).contains("No space left"));
 }
-
-#[test]
-fn the_demonstration_names_the_slow_stage() {
-    // Other tests may be at work meanwhile, and the CPUs then set the pace.
-    let paced = |shown: &str| {
-        [6, 3].iter().all(|n| shown.contains(&format!("Stage {n} sets the pace, by its CPU time")))
-    };
-    let mut shown = String::new();
-    for _ in 0..5 {
-        let (status, text, error) = output(&["demo", "--lines", "150000"]);
-        assert_eq!(status, Some(0), "{error}");
-        shown = text;
-        if paced(&shown) {
-            break;
-        }
-    }
-    assert!(paced(&shown), "{shown}");
-    assert!(shown.contains("What this shows"));
-}

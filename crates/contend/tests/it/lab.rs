@@ -1,41 +1,14 @@
 //! The lab on the real executable.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Public, as_nobody, contend, has, is_root, skip, text};
-
-/// `contend lab` that keeps nothing.
-pub fn lab(arguments: &[&str]) -> Command {
-    let mut command = Command::new(contend());
-    command.arg("lab").args(arguments).stdin(Stdio::null());
-    command
-}
-
-pub fn output(command: &mut Command) -> Output {
-    command.output().expect("it starts")
-}
-
-/// Runs experiments and reads the record.
-fn record(arguments: &[&str]) -> Value {
-    let mut all = vec!["run", "--no-store", "--json", "-"];
-    all.extend(arguments);
-    let output = output(&mut lab(&all));
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
-}
-
-pub fn cases(record: &Value) -> &Vec<Value> {
-    record["cases"].as_array().expect("a list")
-}
-
-/// The metric's median.
-fn metric(case: &Value, name: &str) -> f64 {
-    case["metrics"][name]["median"].as_f64().unwrap_or_else(|| panic!("no {name} in {case}"))
-}
+use crate::support::{
+    Public, as_nobody, cases, contend, has, is_root, lab, lab_record, metric, output, skip, text,
+};
 
 /// Every experiment, in its smallest form: it has a row in the list and the docs, and every
 /// case is measured or says why not.
@@ -47,7 +20,7 @@ fn every_experiment_conforms() {
     let names: Vec<&str> = docs.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     let names: Vec<&str> = names.into_iter().filter(|name| name.contains('/')).collect();
     assert!(names.len() >= 9, "{names:?}");
-    let record = record(&["*", "--smallest", "--budget", "20", "--step-seconds", "0"]);
+    let record = lab_record(&["*", "--smallest", "--budget", "20", "--step-seconds", "0"]);
     let schema = include_str!("../../../../schemas/contend.lab-1.json");
     let schema: Value = serde_json::from_str(schema).expect("JSON");
     jsonschema::validate(&schema, &record).expect("the record follows its schema");
@@ -77,7 +50,7 @@ fn every_experiment_conforms() {
 
 #[test]
 fn a_forked_child_has_a_copy_and_a_thread_has_not() {
-    let record = record(&["sharing/*", "--step-seconds", "0"]);
+    let record = lab_record(&["sharing/*", "--step-seconds", "0"]);
     let [process, thread] = cases(&record).as_slice() else { panic!("{record}") };
     assert_eq!(process["median"], 4096.0, "one page was copied: {process}");
     assert!(metric(process, "page_faults") >= 1.0);
@@ -97,53 +70,6 @@ fn a_forked_child_has_a_copy_and_a_thread_has_not() {
     let [main, other] = [0, 1].map(|i| thread["timeline"][1]["tasks"][i].clone());
     assert_eq!(other["pid"], main["pid"]);
     assert_ne!(other["tid"], main["tid"]);
-}
-
-#[test]
-fn creation_is_measured_on_both_sides() {
-    let record = record(&["units/create", "--quick", "--only", "n=100", "--budget", "8"]);
-    let kind = |name: &str| {
-        let found = cases(&record).iter().find(|case| case["parameters"]["kind"] == name);
-        found.unwrap_or_else(|| panic!("no {name}")).clone()
-    };
-    for (name, children) in [("fork", true), ("posix_spawn", true), ("thread", false)] {
-        let case = kind(name);
-        assert!(case["median"].as_f64().is_some_and(|median| median > 1000.0), "{case}");
-        assert!(metric(&case, "cpu_self") > 0.0, "{case}");
-        assert_eq!(metric(&case, "cpu_children") > 0.0, children, "{case}");
-        assert!(case["facts"]["parent_rss_bytes"].as_u64().is_some_and(|rss| rss > 100_000));
-    }
-    let median = |name: &str| kind(name)["median"].as_f64().expect("measured");
-    assert!(median("thread-pool") < median("thread") && median("thread") < median("fork"));
-}
-
-/// What the lab says of a parked process and thread agrees with what the kernel shows of the
-/// same: the line through n against the kernel's own figures for one.
-#[test]
-fn memory_of_a_unit_is_what_the_kernel_shows() {
-    let record = record(&["units/memory", "--quick", "--budget", "12"]);
-    let fit = |kind: &str, metric: &str| {
-        let is_it = |fit: &&Value| {
-            fit["metric"] == metric
-                && fit["parameters"]["kind"] == kind
-                && fit["parameters"].get("parent_mib").is_none()
-        };
-        let fits = record["fits"].as_array().expect("a list");
-        let found = fits.iter().find(is_it).unwrap_or_else(|| panic!("no {kind} {metric}"));
-        found["line"]["slope"].as_f64().expect("a number")
-    };
-    // A kernel stack is 16 KiB on these architectures; the kernel counts them in batches.
-    for kind in ["process", "thread"] {
-        let stack = fit(kind, "kernel_stacks");
-        assert!((stack - 16_384.0).abs() < 0.05 * 16_384.0, "{kind}: {stack}");
-    }
-    // A process has pages of its own, and shares the rest: RSS counts all of them.
-    let (own, naive) = (fit("process", "user"), fit("process", "rss_sum"));
-    assert!(own > 10_000.0 && naive > 3.0 * own, "{own} {naive}");
-    // A thread has touched a page or two of its stack and its control block.
-    let own = fit("thread", "user");
-    assert!((4_096.0..40_000.0).contains(&own), "{own}");
-    assert!(fit("thread", "value") < fit("process", "value"));
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::lab::{cases, descendants, group_lives, groups_of, lab, output};
-use crate::support::{contend, has, skip, text};
+use crate::lab::{descendants, group_lives, groups_of};
+use crate::support::{cases, contend, has, lab, output, skip, text};
 
 /// The smallest form of a suite: its record and its report.
 #[test]

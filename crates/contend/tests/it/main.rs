@@ -14,6 +14,7 @@ mod run;
 mod run_options;
 mod semantics;
 mod signals;
+#[path = "../support/mod.rs"]
 mod support;
 mod terminal;
 mod users;

@@ -1,5 +1,6 @@
 //! Running contend and its rivals.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -84,18 +85,6 @@ fn read_record(json: &Path, output: &Output) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// The same when nothing else is at work, if a few tries can find such a moment: where others
-/// use the CPUs, it is true that they set the pace.
-pub fn record_in_quiet(arguments: &[&str]) -> Value {
-    let mut tries = (0..8).map(|_| record(arguments));
-    let disturbed = |record: &Value| {
-        let warnings = record["warnings"].as_array().expect("a list");
-        warnings.iter().any(|warning| warning["id"] == "other-load")
-    };
-    let first = tries.next().expect("some");
-    if disturbed(&first) { tries.find(|record| !disturbed(record)).unwrap_or(first) } else { first }
-}
-
 /// The findings' ids.
 pub fn finding_ids(record: &Value) -> Vec<String> {
     record["findings"]
@@ -163,4 +152,65 @@ pub fn processes_with(text: &str) -> Vec<String> {
         .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
         .filter(|line| line.contains(text))
         .collect()
+}
+
+/// A field that must be a number.
+pub fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// A file of numbered lines in which every seventh one says `keep`.
+pub fn numbered_lines(folder: &Path, lines: u32) -> String {
+    let mut content = String::new();
+    for n in 0..lines {
+        let word = if n % 7 == 0 { "keep" } else { "drop" };
+        let _ =
+            writeln!(content, "{} {word} a{}:b{}:c{}", (n % 1000) * 7919 % 1000, n % 10, n % 3, n);
+    }
+    let path = folder.join("input.txt");
+    std::fs::write(&path, content).expect("room");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+/// The changes in a record.
+pub fn candidates(record: &Value) -> &Vec<Value> {
+    record["candidates"].as_array().expect("a list")
+}
+
+/// What bash prints, and its status.
+pub fn shell_output(command: &str) -> (Vec<u8>, Option<i32>) {
+    let output = Command::new("bash").args(["-c", command]).stdin(Stdio::null()).output();
+    let output = output.expect("bash starts");
+    (output.stdout, output.status.code())
+}
+
+/// `contend lab` that keeps nothing.
+pub fn lab(arguments: &[&str]) -> Command {
+    let mut command = Command::new(contend());
+    command.arg("lab").args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// What it prints.
+pub fn output(command: &mut Command) -> Output {
+    command.output().expect("it starts")
+}
+
+/// Runs experiments and reads the record.
+pub fn lab_record(arguments: &[&str]) -> Value {
+    let mut all = vec!["run", "--no-store", "--json", "-"];
+    all.extend(arguments);
+    let output = output(&mut lab(&all));
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// The cases of a record of the lab.
+pub fn cases(record: &Value) -> &Vec<Value> {
+    record["cases"].as_array().expect("a list")
+}
+
+/// The metric's median.
+pub fn metric(case: &Value, name: &str) -> f64 {
+    case["metrics"][name]["median"].as_f64().unwrap_or_else(|| panic!("no {name} in {case}"))
 }

@@ -1,0 +1,57 @@
+//! Figures of the lab that other programs' processes would change.
+
+use serde_json::Value;
+
+use crate::in_quiet;
+use crate::support::{cases, lab_record, metric};
+
+#[test]
+fn creation_is_measured_on_both_sides() {
+    in_quiet(|| {
+        let record = lab_record(&["units/create", "--quick", "--only", "n=100", "--budget", "8"]);
+        let kind = |name: &str| {
+            let found = cases(&record).iter().find(|case| case["parameters"]["kind"] == name);
+            found.unwrap_or_else(|| panic!("no {name}")).clone()
+        };
+        for (name, children) in [("fork", true), ("posix_spawn", true), ("thread", false)] {
+            let case = kind(name);
+            assert!(case["median"].as_f64().is_some_and(|median| median > 1000.0), "{case}");
+            assert!(metric(&case, "cpu_self") > 0.0, "{case}");
+            assert_eq!(metric(&case, "cpu_children") > 0.0, children, "{case}");
+            assert!(case["facts"]["parent_rss_bytes"].as_u64().is_some_and(|rss| rss > 100_000));
+        }
+        let median = |name: &str| kind(name)["median"].as_f64().expect("measured");
+        assert!(median("thread-pool") < median("thread") && median("thread") < median("fork"));
+    });
+}
+
+/// What the lab says of a parked process and thread agrees with what the kernel shows of the
+/// same: the line through n against the kernel's own figures for one.
+#[test]
+fn memory_of_a_unit_is_what_the_kernel_shows() {
+    in_quiet(|| {
+        let record = lab_record(&["units/memory", "--quick", "--budget", "12"]);
+        let fit = |kind: &str, metric: &str| {
+            let is_it = |fit: &&Value| {
+                fit["metric"] == metric
+                    && fit["parameters"]["kind"] == kind
+                    && fit["parameters"].get("parent_mib").is_none()
+            };
+            let fits = record["fits"].as_array().expect("a list");
+            let found = fits.iter().find(is_it).unwrap_or_else(|| panic!("no {kind} {metric}"));
+            found["line"]["slope"].as_f64().expect("a number")
+        };
+        // A kernel stack is 16 KiB on these architectures; the kernel counts them in batches.
+        for kind in ["process", "thread"] {
+            let stack = fit(kind, "kernel_stacks");
+            assert!((stack - 16_384.0).abs() < 0.05 * 16_384.0, "{kind}: {stack}");
+        }
+        // A process has pages of its own, and shares the rest: RSS counts all of them.
+        let (own, naive) = (fit("process", "user"), fit("process", "rss_sum"));
+        assert!(own > 10_000.0 && naive > 3.0 * own, "{own} {naive}");
+        // A thread has touched a page or two of its stack and its control block.
+        let own = fit("thread", "user");
+        assert!((4_096.0..40_000.0).contains(&own), "{own}");
+        assert!(fit("thread", "value") < fit("process", "value"));
+    });
+}
