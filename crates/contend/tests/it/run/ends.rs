@@ -23,6 +23,14 @@ const FED: usize = 24_000_000;
 /// What comes every few milliseconds from then on, in bytes.
 const LITTLE: usize = 100_000;
 
+/// Whether this process ignores a signal, and so all that it starts.
+fn ignores(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    ignored.expect("a set of signals") >> (signal.as_raw() - 1) & 1 == 1
+}
+
 /// Command lines of the processes of a run.
 fn processes(mark: &str) -> Vec<String> {
     let mark = format!("{MARK}={mark}");
@@ -143,7 +151,9 @@ fn of_a_killed_one_nothing_survives() {
 
 #[test]
 fn a_signal_ends_it_and_everything_with_it() {
-    let signals = [Signal::INT, Signal::TERM, Signal::HUP];
+    // Who is started with nohup goes on when the terminal does not.
+    let last = if ignores(Signal::HUP) { Signal::TERM } else { Signal::HUP };
+    let signals = [Signal::INT, Signal::TERM, last];
     for (number, &(pipeline, worker, spills)) in WORKING.iter().enumerate() {
         let running = Running::start(&format!("end{number}"), pipeline).with(worker);
         let mut running = if spills { running.spilled() } else { running };
