@@ -18,6 +18,7 @@ pub mod pages;
 pub mod pipe;
 pub mod process;
 pub mod procfs;
+pub mod reserve;
 pub mod signal;
 pub mod spawn;
 pub mod syscall;

@@ -1,0 +1,135 @@
+//! A million callback threads that wait at the same time: what they cost, and what is left of
+//! them.
+//!
+//! ```text
+//! cargo run --release -p contend-callback --example million [UNITS]
+//! ```
+
+#![allow(clippy::print_stdout, reason = "it is a program")]
+
+use std::error::Error;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use contend_callback::{Context, Receptor, SpawnError};
+
+/// The first one is due after so long, in nanoseconds, …
+const FIRST: u64 = 2_000_000_000;
+/// … and the last one so much later.
+const SPREAD: u64 = 3_000_000_000;
+
+static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// How many were late by up to 1, 2, 4 … microseconds.
+static LATE: [AtomicU64; 40] = [const { AtomicU64::new(0) }; 40];
+static EARLY: AtomicU64 = AtomicU64::new(0);
+
+fn now() -> u64 {
+    u64::try_from(BEGUN.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What each of them does when its time has come.
+fn note(due: u64) {
+    match now().checked_sub(due) {
+        Some(late) => {
+            let bucket = 64 - (late / 1000).leading_zeros() as usize;
+            LATE[bucket.min(LATE.len() - 1)].fetch_add(1, Ordering::Relaxed);
+        }
+        None => drop(EARLY.fetch_add(1, Ordering::Relaxed)),
+    }
+}
+
+/// Starts so many on this Worker, that are due one after the other, but not in this order.
+fn spawn_all(context: &mut Context<'_>, units: u64) -> Result<Duration, SpawnError> {
+    let begun = Instant::now();
+    let mut place = 0;
+    for _ in 0..units {
+        place = (place + 7_919) % units.max(1);
+        let delay = FIRST + SPREAD / units.max(1) * place;
+        let due = now() + delay;
+        context.spawn_after(Duration::from_nanos(delay), move |context| {
+            note(due);
+            context.end()
+        })?;
+    }
+    Ok(begun.elapsed())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let units: u64 = std::env::args().nth(1).map_or(Ok(1_000_000), |units| units.parse())?;
+    let receptor = Receptor::start()?;
+    let workers = receptor.workers() as u64;
+    LazyLock::force(&BEGUN);
+    std::thread::sleep(Duration::from_millis(50));
+
+    let before = memory()?;
+    let (sender, spawned) = mpsc::channel();
+    for worker in 0..receptor.workers() {
+        let sender = sender.clone();
+        let share = units / workers + u64::from((worker as u64) < units % workers);
+        receptor.spawn_on(worker, move |context: &mut Context<'_>| {
+            let _ = sender.send(spawn_all(context, share));
+            context.end()
+        })?;
+    }
+    drop(sender);
+    let mut took = Duration::ZERO;
+    for each in spawned {
+        took = took.max(each?);
+    }
+    let (during, waiting, fired) = (memory()?, receptor.alive(), fired());
+    receptor.wait();
+    let ended = Instant::now();
+    while receptor.bytes() > 0 && ended.elapsed() < Duration::from_secs(1) {
+        std::thread::sleep(Duration::from_millis(10)); // Workers give memory back when they rest
+    }
+    let after = memory()?;
+
+    let each = |bytes: u64| bytes.saturating_sub(before) as f64 / units as f64;
+    println!("{units} callback threads on {workers} Workers");
+    println!("PSS before   {:>12.1} kB", before as f64 / 1e3);
+    println!(
+        "    waiting  {:>12.1} kB  {:8.3} B each; {waiting} waited when {fired} had run",
+        during as f64 / 1e3,
+        each(during)
+    );
+    println!("    after    {:>12.1} kB  {:8.3} B each", after as f64 / 1e3, each(after));
+    let nanoseconds = took.as_nanos() as f64 * workers as f64 / units as f64;
+    println!(
+        "spawned in {took:.1?}, {nanoseconds:.1} ns each on its Worker, with a look at the clock"
+    );
+    println!(
+        "{} ran, {} of them early; half of them at most {} µs late, 99 of 100 at most {} µs",
+        crate::fired(),
+        EARLY.load(Ordering::Relaxed),
+        late(0.5),
+        late(0.99)
+    );
+    Ok(())
+}
+
+fn fired() -> u64 {
+    LATE.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>()
+        + EARLY.load(Ordering::Relaxed)
+}
+
+/// Microseconds by which this part of them was late at most, as a power of two.
+fn late(part: f64) -> u64 {
+    let counts: Vec<u64> = LATE.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+    let all: u64 = counts.iter().sum();
+    let mut sum = 0;
+    let bucket = counts.iter().position(|count| {
+        sum += count;
+        sum as f64 >= part * all as f64
+    });
+    1 << bucket.unwrap_or(0)
+}
+
+/// This process's own share of memory, in bytes.
+fn memory() -> Result<u64, Box<dyn Error>> {
+    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup")?;
+    let pss = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let kilobytes: u64 = pss.ok_or("no PSS")?.trim().trim_end_matches(" kB").parse()?;
+    Ok(kilobytes * 1024)
+}

@@ -1,0 +1,220 @@
+//! What a unit runs next: a closure in its slot, and the code that knows its type.
+
+use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, MaybeUninit};
+
+use crate::context::{Context, Next};
+use crate::core::Core;
+use crate::message;
+
+/// Why a unit runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wake {
+    /// It has just been spawned.
+    Start,
+    /// Its time has come.
+    Due,
+    /// A message of its type begins here, which it takes over.
+    Message(*mut u8),
+}
+
+/// What is known of closures of one type: one constant for each.
+#[derive(Debug)]
+pub(crate) struct Code {
+    /// Runs the closure in a slot; see [`Handler::call`].
+    pub run: unsafe fn(*mut u8, &mut Core, Wake) -> Next,
+    /// Drops the closure in a slot.
+    pub drop: unsafe fn(*mut u8),
+    /// Bytes that it takes in the slot.
+    pub bytes: usize,
+    /// It is in its slot while it runs, and afterwards.
+    pub stays: bool,
+    /// It takes messages.
+    pub receives: bool,
+    /// It may also run because its time has come.
+    pub timed: bool,
+}
+
+/// A closure with what it is called for.
+///
+/// # Safety
+/// `call` leaves a value in place if and only if `STAYS`.
+pub(crate) unsafe trait Handler: Send + 'static {
+    const STAYS: bool;
+    const RECEIVES: bool;
+    const TIMED: bool;
+
+    /// Runs it.
+    ///
+    /// # Safety
+    /// A value is there, which nobody else uses; unless `STAYS`, it is moved out. A message in
+    /// `wake` is of the type that the handler takes, and is moved out.
+    unsafe fn call(at: *mut Self, core: &mut Core, wake: Wake) -> Next;
+}
+
+/// The largest closure that stands in a slot; larger ones are boxed.
+pub(crate) const LARGEST: usize = 64;
+/// What all slots are aligned to.
+const ALIGNMENT: usize = 8;
+
+/// Whether a closure of this type can stand in a slot with so many bytes.
+pub(crate) const fn fits<H>(bytes: usize) -> bool {
+    size_of::<H>() <= bytes && align_of::<H>() <= ALIGNMENT
+}
+
+/// The code of a handler.
+pub(crate) fn code_of<H: Handler>() -> &'static Code {
+    struct Of<H>(PhantomData<H>);
+    impl<H: Handler> Of<H> {
+        const CODE: &'static Code = &Code {
+            run: run::<H>,
+            drop: drop_in_place::<H>,
+            bytes: size_of::<H>(),
+            stays: H::STAYS,
+            receives: H::RECEIVES,
+            timed: H::TIMED,
+        };
+    }
+    Of::<H>::CODE
+}
+
+/// # Safety
+/// See [`Handler::call`].
+unsafe fn run<H: Handler>(at: *mut u8, core: &mut Core, wake: Wake) -> Next {
+    // SAFETY: the caller has found this code in the slot's page or slot, so it is what was
+    // written there.
+    unsafe { H::call(at.cast(), core, wake) }
+}
+
+/// # Safety
+/// A value is there, which nobody uses afterwards.
+unsafe fn drop_in_place<H>(at: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { at.cast::<H>().drop_in_place() };
+}
+
+/// Runs once, when spawned or when its time has come.
+pub(crate) struct Once<F, M>(F, PhantomData<fn(M)>);
+
+impl<F, M> Once<F, M> {
+    pub fn new(closure: F) -> Self {
+        Self(closure, PhantomData)
+    }
+}
+
+// SAFETY: the value is always moved out.
+unsafe impl<F, M> Handler for Once<F, M>
+where
+    F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
+    M: Send + 'static,
+{
+    const STAYS: bool = false;
+    const RECEIVES: bool = false;
+    const TIMED: bool = true;
+
+    unsafe fn call(at: *mut Self, core: &mut Core, _: Wake) -> Next {
+        // SAFETY: the caller has a value there and gives it up.
+        let Self(closure, _) = unsafe { at.read() };
+        closure(&mut Context::new(core))
+    }
+}
+
+/// Runs for every message.
+pub(crate) struct Receive<F, M>(F, PhantomData<fn(M)>);
+
+impl<F, M> Receive<F, M> {
+    pub fn new(closure: F) -> Self {
+        Self(closure, PhantomData)
+    }
+}
+
+// SAFETY: the value is never moved out.
+unsafe impl<F, M> Handler for Receive<F, M>
+where
+    F: FnMut(&mut Context<'_, M>, M) -> Next + Send + 'static,
+    M: Send + 'static,
+{
+    const STAYS: bool = true;
+    const RECEIVES: bool = true;
+    const TIMED: bool = false;
+
+    unsafe fn call(at: *mut Self, core: &mut Core, wake: Wake) -> Next {
+        let Wake::Message(message) = wake else { return Next::again() };
+        // SAFETY: the message is of this type and given up by the caller.
+        let message = unsafe { message::take::<M>(message, &mut core.pool) };
+        // SAFETY: a value is there, and the core does not touch it while its unit runs.
+        let Self(closure, _) = unsafe { &mut *at };
+        closure(&mut Context::new(core), message)
+    }
+}
+
+/// Runs for one message or when its time has come.
+pub(crate) struct ReceiveWithin<F, M>(F, PhantomData<fn(M)>);
+
+impl<F, M> ReceiveWithin<F, M> {
+    pub fn new(closure: F) -> Self {
+        Self(closure, PhantomData)
+    }
+}
+
+// SAFETY: the value is always moved out.
+unsafe impl<F, M> Handler for ReceiveWithin<F, M>
+where
+    F: FnOnce(&mut Context<'_, M>, Option<M>) -> Next + Send + 'static,
+    M: Send + 'static,
+{
+    const STAYS: bool = false;
+    const RECEIVES: bool = true;
+    const TIMED: bool = true;
+
+    unsafe fn call(at: *mut Self, core: &mut Core, wake: Wake) -> Next {
+        // SAFETY: the caller has a value there and gives it up.
+        let Self(closure, _) = unsafe { at.read() };
+        let message = match wake {
+            // SAFETY: the message is of this type and given up by the caller.
+            Wake::Message(message) => Some(unsafe { message::take::<M>(message, &mut core.pool) }),
+            _ => None,
+        };
+        closure(&mut Context::new(core), message)
+    }
+}
+
+/// One that is too large for a slot.
+pub(crate) struct Boxed<H>(Box<MaybeUninit<H>>);
+
+impl<H> Boxed<H> {
+    pub fn new(handler: H) -> Self {
+        Self(Box::new(MaybeUninit::new(handler)))
+    }
+}
+
+impl<H> Drop for Boxed<H> {
+    fn drop(&mut self) {
+        // SAFETY: a box that is dropped as such has not been run, or runs from where it is: its
+        // value is there. One that was moved out of is wrapped in `ManuallyDrop` before.
+        unsafe { self.0.assume_init_drop() };
+    }
+}
+
+// SAFETY: as that of the handler in the box.
+unsafe impl<H: Handler> Handler for Boxed<H> {
+    const STAYS: bool = H::STAYS;
+    const RECEIVES: bool = H::RECEIVES;
+    const TIMED: bool = H::TIMED;
+
+    unsafe fn call(at: *mut Self, core: &mut Core, wake: Wake) -> Next {
+        if H::STAYS {
+            // SAFETY: a value is there, which nobody else uses.
+            let inner = unsafe { (*at).0.as_mut_ptr() };
+            // SAFETY: so is the one in the box; it stays there.
+            return unsafe { H::call(inner, core, wake) };
+        }
+        // SAFETY: the caller has a value there and gives it up.
+        let moved = ManuallyDrop::new(unsafe { at.read() });
+        // The memory is freed also if the closure panics; the value has been moved out by then.
+        // SAFETY: `moved` is neither used nor dropped.
+        let mut memory = unsafe { std::ptr::read(&raw const moved.0) };
+        // SAFETY: a value is in the box and is moved out by this.
+        unsafe { H::call(memory.as_mut_ptr(), core, wake) }
+    }
+}

@@ -1,0 +1,321 @@
+//! What a callback can do while it runs.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::nanoseconds;
+use crate::code::{Handler, Once, Receive, ReceiveWithin};
+use crate::core::{Core, Until};
+use crate::key::{Address, Id};
+use crate::message::Envelope;
+use crate::reason::{Down, Reason};
+use crate::receptor::Handle;
+use crate::watch::{Relation, Token};
+
+/// What a callback wants to happen next. [`Context`] makes it.
+#[derive(Debug)]
+#[must_use = "a callback returns what happens next"]
+pub struct Next(Wanted);
+
+/// What can be wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    End,
+    Again,
+    Planned,
+}
+
+impl Next {
+    pub(crate) fn again() -> Self {
+        Self(Wanted::Again)
+    }
+
+    pub(crate) fn wanted(&self) -> Wanted {
+        self.0
+    }
+}
+
+/// The type of messages to those who receive none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nothing {}
+
+/// A callback thread could not be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// The Worker's memory, as set by [`Builder::memory`](crate::Builder::memory), is used up.
+    #[error("there is no memory for one more callback thread")]
+    NoRoom,
+    /// The Worker's inbox is full. Whoever can wait does so with `spawn` instead of `try_spawn`.
+    #[error("the inbox is full")]
+    Full,
+    /// The runtime has been shut down.
+    #[error("the runtime has been shut down")]
+    ShutDown,
+}
+
+/// A message could not be sent; it is handed back.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError<M> {
+    /// The receiver has ended.
+    #[error("the receiver has ended")]
+    Ended(M),
+    /// The inbox of the receiver's Worker is full.
+    #[error("the inbox is full")]
+    Full(M),
+    /// The runtime has been shut down.
+    #[error("the runtime has been shut down")]
+    ShutDown(M),
+}
+
+impl<M> SendError<M> {
+    /// The message.
+    pub fn into_message(self) -> M {
+        match self {
+            Self::Ended(message) | Self::Full(message) | Self::ShutDown(message) => message,
+        }
+    }
+}
+
+impl<M> fmt::Debug for SendError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ended(_) => "Ended",
+            Self::Full(_) => "Full",
+            Self::ShutDown(_) => "ShutDown",
+        })
+    }
+}
+
+/// Who is told of an end; for [`Context::demonitor`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Monitor {
+    whom: Id,
+    token: Token,
+}
+
+/// What a callback that runs can do. `M` is the type of messages that its thread receives.
+pub struct Context<'a, M = Nothing> {
+    core: &'a mut Core,
+    message: PhantomData<fn(M)>,
+}
+
+impl<M> fmt::Debug for Context<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("id", &Id(self.core.current())).finish_non_exhaustive()
+    }
+}
+
+impl<'a, M: Send + 'static> Context<'a, M> {
+    pub(crate) fn new(core: &'a mut Core) -> Self {
+        Self { core, message: PhantomData }
+    }
+
+    /// The callback thread that runs.
+    pub fn id(&self) -> Id {
+        Id(self.core.current())
+    }
+
+    /// Where messages to it go.
+    pub fn address(&self) -> Address<M> {
+        Address::new(self.core.current())
+    }
+
+    /// The Worker that runs it, counted from 0.
+    pub fn worker(&self) -> usize {
+        self.core.worker.into()
+    }
+
+    /// Ends the callback thread.
+    pub fn end(&self) -> Next {
+        Next(Wanted::End)
+    }
+
+    /// Runs `callback` when the delay is over, never earlier: it counts from a moment between
+    /// this call and the end of the callback. Messages that come meanwhile are kept.
+    pub fn after<F>(&mut self, delay: Duration, callback: F) -> Next
+    where
+        F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
+    {
+        self.plan(Once::new(callback), Until::Delay(nanoseconds(delay)))
+    }
+
+    /// Runs `callback` for the next message, and for each one after that if it says
+    /// [`again`](Self::again).
+    pub fn receive<F>(&mut self, callback: F) -> Next
+    where
+        F: FnMut(&mut Context<'_, M>, M) -> Next + Send + 'static,
+    {
+        self.plan(Receive::new(callback), Until::Message)
+    }
+
+    /// Runs `callback` for the next message, or without one when the delay is over.
+    pub fn receive_within<F>(&mut self, delay: Duration, callback: F) -> Next
+    where
+        F: FnOnce(&mut Context<'_, M>, Option<M>) -> Next + Send + 'static,
+    {
+        self.plan(ReceiveWithin::new(callback), Until::Delay(nanoseconds(delay)))
+    }
+
+    /// Runs `callback` when all messages to other Workers have found room in their inboxes. So who
+    /// is told [`SendError::Full`] waits without holding up anybody.
+    pub fn when_room<F>(&mut self, callback: F) -> Next
+    where
+        F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
+    {
+        self.plan(Once::new(callback), Until::Room)
+    }
+
+    /// Reaches the runtime, also from other threads. What waits for room there must not be called
+    /// from a callback: the Worker would wait for itself.
+    ///
+    /// # Panics
+    /// Never in a callback that a Worker runs.
+    pub fn handle(&self) -> Handle {
+        let shared = self.core.shared().expect("a Worker runs this");
+        Handle::new(Arc::clone(shared))
+    }
+
+    /// Runs the callback that runs now for the next message, too. In one that does not run for
+    /// messages, or for one alone, it ends the callback thread as a panic does.
+    pub fn again(&self) -> Next {
+        Next::again()
+    }
+
+    fn plan<H: Handler>(&mut self, handler: H, until: Until) -> Next {
+        self.core.plan(handler, until);
+        Next(Wanted::Planned)
+    }
+
+    /// Starts a callback thread on this Worker. It runs when this callback has returned.
+    ///
+    /// # Errors
+    /// [`SpawnError::NoRoom`].
+    pub fn spawn<F>(&mut self, callback: F) -> Result<Id, SpawnError>
+    where
+        F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
+    {
+        self.spawn_receiving::<Nothing, F>(callback).map(Address::id)
+    }
+
+    /// Starts one that receives messages of type `N`.
+    ///
+    /// # Errors
+    /// [`SpawnError::NoRoom`].
+    pub fn spawn_receiving<N, F>(&mut self, callback: F) -> Result<Address<N>, SpawnError>
+    where
+        N: Send + 'static,
+        F: FnOnce(&mut Context<'_, N>) -> Next + Send + 'static,
+    {
+        let key = self.insert(Once::new(callback))?;
+        self.core.enqueue(Envelope::start(key));
+        Ok(Address::new(key))
+    }
+
+    /// Starts one that waits at once: `callback` runs when the delay is over.
+    ///
+    /// # Errors
+    /// [`SpawnError::NoRoom`].
+    pub fn spawn_after<F>(&mut self, delay: Duration, callback: F) -> Result<Id, SpawnError>
+    where
+        F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
+    {
+        let key = self.insert(Once::<F, Nothing>::new(callback))?;
+        self.core.delay(key, nanoseconds(delay));
+        Ok(Id(key))
+    }
+
+    /// Starts one that waits for messages at once, as if by [`receive`](Self::receive).
+    ///
+    /// # Errors
+    /// [`SpawnError::NoRoom`].
+    pub fn spawn_handler<N, F>(&mut self, callback: F) -> Result<Address<N>, SpawnError>
+    where
+        N: Send + 'static,
+        F: FnMut(&mut Context<'_, N>, N) -> Next + Send + 'static,
+    {
+        Ok(Address::new(self.insert(Receive::new(callback))?))
+    }
+
+    fn insert<H: Handler>(&mut self, handler: H) -> Result<crate::key::Key, SpawnError> {
+        self.core.insert(handler).map_err(|crate::slab::NoRoom| SpawnError::NoRoom)
+    }
+
+    /// Sends a message. Those from one callback thread to another arrive in order.
+    ///
+    /// # Errors
+    /// [`SendError::Ended`] if the receiver lived on this Worker; on another one it cannot be known
+    /// yet, and a message that comes too late is counted in [`Counts::undeliverable`](
+    /// crate::Counts::undeliverable). [`SendError::Full`] if the other Worker's inbox is.
+    pub fn send<N: Send + 'static>(
+        &mut self,
+        to: Address<N>,
+        message: N,
+    ) -> Result<(), SendError<N>> {
+        if to.key.worker() != self.core.worker {
+            if self.core.is_full(to.key.worker()) {
+                return Err(SendError::Full(message));
+            }
+        } else if self.core.slab.find(to.key).is_none() {
+            return Err(SendError::Ended(message));
+        }
+        let envelope = Envelope::message(to.key, message, &mut self.core.pool);
+        self.core.post(envelope);
+        Ok(())
+    }
+
+    /// Ends a callback thread; if it is this one, when its callback returns. Nothing happens if
+    /// it has ended.
+    pub fn cancel(&mut self, id: Id) {
+        if id.0.worker() == self.core.worker {
+            self.core.cancel(id.0, &Reason::Cancelled);
+        } else {
+            self.core.post(Envelope::cancel(id.0));
+        }
+    }
+
+    /// Sends this callback thread a message when another one ends, or at once if it has.
+    pub fn monitor<F>(&mut self, id: Id, message: F) -> Monitor
+    where
+        F: FnOnce(Down) -> M + Send + 'static,
+    {
+        let (by, whom) = (self.core.current(), id.0);
+        let token = self.relate(by, Relation::Monitors { whom });
+        let tell = Box::new(move |down| {
+            Envelope::message(by, message(down), &mut crate::message::Pool::default())
+        });
+        self.core.post(Envelope::control(whom.worker(), move |core| {
+            core.relate(whom, token, Relation::Monitored { by, tell });
+        }));
+        Monitor { whom: id, token }
+    }
+
+    /// Asks not to be told any more. What has been sent already still comes.
+    pub fn demonitor(&mut self, monitor: Monitor) {
+        let Monitor { whom, token } = monitor;
+        let by = self.core.current();
+        self.core.watchers.forget(by, token);
+        self.core.post(Envelope::control(whom.0.worker(), move |core| {
+            core.watchers.forget(whom.0, token);
+        }));
+    }
+
+    /// Links this callback thread to another one: if one of them does not end as it should, the
+    /// other one ends, too. One that has ended already is one that has failed.
+    pub fn link(&mut self, id: Id) {
+        let (me, other) = (self.core.current(), id.0);
+        let token = self.relate(me, Relation::Linked { to: other });
+        self.core.post(Envelope::control(other.worker(), move |core| {
+            core.relate(other, token, Relation::Linked { to: me });
+        }));
+    }
+
+    fn relate(&mut self, unit: crate::key::Key, relation: Relation) -> Token {
+        let token = self.core.watchers.token(self.core.worker);
+        self.core.relate(unit, token, relation);
+        token
+    }
+}

@@ -1,0 +1,376 @@
+//! A core beside a simple model of it: what was run, in which order, and that each closure was
+//! dropped once.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::clock::tick_after;
+use crate::context::{Context, Nothing};
+use crate::key::Address;
+
+/// What is seen of a unit, by its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Seen {
+    Fired(usize),
+    Got(usize, u64),
+    TimedOut(usize),
+    Ended(usize, Reason),
+}
+
+type Log = Arc<Mutex<Vec<Seen>>>;
+
+/// In a closure: tells that it was dropped.
+struct Guard(Arc<AtomicU64>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// This message ends who gets it, …
+const END: u64 = 0;
+/// … and this one makes him panic.
+const PANIC: u64 = 1;
+
+/// What is done from outside.
+#[derive(Debug, Clone)]
+enum Step {
+    /// A unit that ends after so long; by panicking, if that is wanted.
+    After(u64, bool),
+    /// One that receives.
+    Receive,
+    /// One that receives one message, or gives up after so long.
+    ReceiveWithin(u64),
+    /// One that receives only after so long.
+    Deaf(u64),
+    /// A message to one that has been spawned.
+    Send(usize, u64),
+    Cancel(usize),
+    /// Time goes by.
+    Pass(u64),
+}
+
+/// Nanoseconds from nothing to two hours. What is further away than timers look ahead may come in
+/// another order than it should, when it is late.
+fn time() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        0..100_000_u64,
+        0..20_000_000_u64,
+        0..3_000_000_000_u64,
+        0..8_000_000_000_000_u64,
+        prop::sample::select(vec![16_384, 1 << 20, 1 << 26, 1 << 40]),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let unit = || any::<prop::sample::Index>().prop_map(|index| index.index(1 << 20));
+    prop_oneof![
+        3 => (time(), prop::bool::weighted(0.1)).prop_map(|(after, panic)| Step::After(after, panic)),
+        2 => Just(Step::Receive),
+        2 => time().prop_map(Step::ReceiveWithin),
+        2 => time().prop_map(Step::Deaf),
+        6 => (unit(), 0..12_u64).prop_map(|(unit, message)| Step::Send(unit, message)),
+        1 => unit().prop_map(Step::Cancel),
+        4 => time().prop_map(Step::Pass),
+    ]
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Asleep { panics: bool },
+    Listening,
+    Waiting,
+    Deaf { kept: VecDeque<u64> },
+    Ended,
+}
+
+/// What should happen.
+#[derive(Default)]
+struct Model {
+    now: u64,
+    units: Vec<State>,
+    /// When units are due, in which turn, and which unit.
+    timers: Vec<(u64, usize, usize)>,
+    turns: usize,
+    seen: Vec<Seen>,
+}
+
+impl Model {
+    fn add(&mut self, state: State, after: Option<u64>) {
+        let unit = self.units.len();
+        self.units.push(state);
+        if let Some(after) = after {
+            let tick = tick_after(self.now + after);
+            // One tick is used to say that there is none; it gives way to the next.
+            let tick = if short(tick) == 0 { tick + 1 } else { tick };
+            self.timers.push((tick, self.turns, unit));
+            self.turns += 1;
+        }
+    }
+
+    fn end(&mut self, unit: usize, reason: Reason) {
+        self.timers.retain(|timer| timer.2 != unit);
+        self.units[unit] = State::Ended;
+        self.seen.push(Seen::Ended(unit, reason));
+    }
+
+    fn message(&mut self, unit: usize, message: u64) {
+        match &mut self.units[unit] {
+            State::Ended | State::Asleep { .. } => {}
+            State::Deaf { kept } => kept.push_back(message),
+            State::Listening => {
+                self.seen.push(Seen::Got(unit, message));
+                match message {
+                    END => self.end(unit, Reason::Done),
+                    PANIC => self.end(unit, Reason::panicked("as asked")),
+                    _ => {}
+                }
+            }
+            State::Waiting => {
+                self.seen.push(Seen::Got(unit, message));
+                self.end(unit, Reason::Done);
+            }
+        }
+    }
+
+    fn pass(&mut self, time: u64) {
+        self.now += time;
+        self.timers.sort_unstable();
+        let due = self.timers.iter().take_while(|timer| timer.0 <= tick_at(self.now)).count();
+        for (_, _, unit) in self.timers.drain(..due).collect::<Vec<_>>() {
+            match std::mem::replace(&mut self.units[unit], State::Listening) {
+                State::Asleep { panics } => {
+                    self.seen.push(Seen::Fired(unit));
+                    let panicked = Reason::panicked("as asked");
+                    self.end(unit, if panics { panicked } else { Reason::Done });
+                }
+                State::Waiting => {
+                    self.seen.push(Seen::TimedOut(unit));
+                    self.end(unit, Reason::Done);
+                }
+                State::Deaf { kept } => {
+                    self.seen.push(Seen::Fired(unit));
+                    for message in kept {
+                        self.message(unit, message);
+                    }
+                }
+                state => panic!("{state:?} has no timer"),
+            }
+        }
+    }
+}
+
+/// The core, with what the model is compared with.
+struct Machine {
+    core: Core,
+    now: Arc<AtomicU64>,
+    log: Log,
+    units: Vec<Key>,
+    dropped: Vec<Arc<AtomicU64>>,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let now = Arc::new(AtomicU64::new(0));
+        let clock = Clock::Manual(Arc::clone(&now));
+        let core = Core::new(0, 16 << 20, 100, clock, None).expect("address space");
+        let log = Log::default();
+        Self { core, now, log, units: Vec::new(), dropped: Vec::new() }
+    }
+
+    /// A new unit's number, a guard for its closure, and the log.
+    fn unit(&mut self) -> (usize, Guard, Log) {
+        let dropped = Arc::new(AtomicU64::new(0));
+        self.dropped.push(Arc::clone(&dropped));
+        (self.units.len(), Guard(dropped), Arc::clone(&self.log))
+    }
+
+    fn add(&mut self, key: Key) {
+        let (unit, log) = (self.units.len(), Arc::clone(&self.log));
+        self.units.push(key);
+        // Whoever watches: told at once, by an envelope that does nothing but note it.
+        let token = self.core.watchers.token(0);
+        let tell = Box::new(move |down: crate::reason::Down| {
+            crate::sync::lock(&log).push(Seen::Ended(unit, down.reason));
+            Envelope::control(0, |_| ())
+        });
+        self.core.relate(key, token, Relation::Monitored { by: Key::NOBODY, tell });
+    }
+
+    fn spawn(&mut self, step: &Step) {
+        let (unit, guard, log) = self.unit();
+        let mut context = Context::<Nothing>::new(&mut self.core);
+        let note = move |log: &Log, seen| crate::sync::lock(log).push(seen);
+        let receive = move |guard: Guard, log: Log| {
+            move |context: &mut Context<'_, u64>, message: u64| {
+                let _ = &guard;
+                note(&log, Seen::Got(unit, message));
+                assert!(message != PANIC, "as asked");
+                if message == END { context.end() } else { context.again() }
+            }
+        };
+        let key = match *step {
+            Step::After(after, panics) => {
+                let callback = move |context: &mut Context<'_>| {
+                    let _ = &guard;
+                    note(&log, Seen::Fired(unit));
+                    assert!(!panics, "as asked");
+                    context.end()
+                };
+                context.spawn_after(Duration::from_nanos(after), callback).expect("room").0
+            }
+            Step::Receive => context.spawn_handler(receive(guard, log)).expect("room").key,
+            Step::ReceiveWithin(within) => {
+                let callback = move |context: &mut Context<'_, u64>| {
+                    context.receive_within(Duration::from_nanos(within), move |context, got| {
+                        let _ = &guard;
+                        let timed_out = Seen::TimedOut(unit);
+                        note(&log, got.map_or(timed_out, |message| Seen::Got(unit, message)));
+                        context.end()
+                    })
+                };
+                context.spawn_receiving::<u64, _>(callback).expect("room").key
+            }
+            Step::Deaf(after) => {
+                let callback = move |context: &mut Context<'_, u64>| {
+                    context.after(Duration::from_nanos(after), move |context| {
+                        note(&log, Seen::Fired(unit));
+                        context.receive(receive(guard, log))
+                    })
+                };
+                context.spawn_receiving::<u64, _>(callback).expect("room").key
+            }
+            _ => unreachable!("these are spawned"),
+        };
+        self.add(key);
+    }
+
+    /// Works until there is nothing to do.
+    fn turn(&mut self) {
+        loop {
+            let core = AssertUnwindSafe(&mut self.core);
+            let busy = catch_unwind(|| {
+                let core = core;
+                let mut busy = core.0.work(1000);
+                core.0.stamp();
+                // What one of them sends is done before the next one.
+                busy |= core.0.fire(1);
+                busy
+            });
+            match busy {
+                Ok(false) => break,
+                Ok(true) => {}
+                Err(panic) => self.core.after_panic(panic),
+            }
+        }
+    }
+
+    fn dropped(&self) -> Vec<u64> {
+        self.dropped.iter().map(|dropped| dropped.load(Ordering::Relaxed)).collect()
+    }
+}
+
+fn compare(steps: &[Step]) {
+    let (mut model, mut machine) = (Model::default(), Machine::new());
+    for step in steps {
+        match *step {
+            Step::After(after, panics) => model.add(State::Asleep { panics }, Some(after)),
+            Step::Receive => model.add(State::Listening, None),
+            Step::ReceiveWithin(within) => model.add(State::Waiting, Some(within)),
+            Step::Deaf(after) => model.add(State::Deaf { kept: VecDeque::new() }, Some(after)),
+            Step::Send(..) | Step::Cancel(_) if model.units.is_empty() => continue,
+            Step::Send(unit, message) => {
+                let unit = unit % model.units.len();
+                if matches!(model.units[unit], State::Asleep { .. }) {
+                    continue; // it takes no messages at all
+                }
+                let ended = model.units[unit] == State::Ended;
+                let mut context = Context::<Nothing>::new(&mut machine.core);
+                let sent = context.send(Address::<u64>::new(machine.units[unit]), message);
+                assert_eq!(sent.is_err(), ended, "unit {unit}");
+                model.message(unit, message);
+            }
+            Step::Cancel(unit) => {
+                let unit = unit % model.units.len();
+                Context::<Nothing>::new(&mut machine.core).cancel(Id(machine.units[unit]));
+                if model.units[unit] != State::Ended {
+                    model.end(unit, Reason::Cancelled);
+                }
+            }
+            Step::Pass(time) => {
+                machine.now.fetch_add(time, Ordering::Relaxed);
+                model.pass(time);
+            }
+        }
+        if let Step::After(..) | Step::Receive | Step::ReceiveWithin(_) | Step::Deaf(_) = step {
+            machine.spawn(step);
+        }
+        machine.turn();
+        model.pass(0);
+        assert_eq!(*crate::sync::lock(&machine.log), model.seen, "after {step:?}");
+        let living = model.units.iter().filter(|state| **state != State::Ended).count();
+        assert_eq!(machine.core.units(), living as u64);
+        let ended = model.units.iter().map(|state| u64::from(*state == State::Ended));
+        assert_eq!(machine.dropped(), ended.collect::<Vec<_>>(), "closures dropped");
+    }
+    machine.core.clear();
+    assert_eq!(machine.dropped(), vec![1; model.units.len()], "closures dropped in the end");
+    assert_eq!(machine.core.units(), 0);
+}
+
+proptest! {
+    #[test]
+    fn as_a_simple_model(steps in prop::collection::vec(step(), 1..120)) {
+        compare(&steps);
+    }
+}
+
+#[test]
+fn who_waits_for_days_is_looked_at_again_on_the_way() {
+    let days = 60 * 60 * 24 * 1_000_000_000;
+    compare(&[
+        Step::After(3 * days, false),
+        Step::ReceiveWithin(days),
+        Step::Pass(days - 1),
+        Step::Pass(16_384),
+        Step::Pass(2 * days - 40_000),
+        Step::Pass(60_000),
+    ]);
+}
+
+/// A chain of closures of different sizes in one slot, the last of which does not fit.
+#[test]
+fn a_closure_may_be_followed_by_one_of_any_size() {
+    let mut machine = Machine::new();
+    let (_, guard, log) = machine.unit();
+    let key = Context::<Nothing>::new(&mut machine.core)
+        .spawn(move |context| {
+            context.after(Duration::ZERO, move |context| {
+                let large = [7_u64; 40];
+                context.after(Duration::ZERO, move |context| {
+                    let (guard, sum) = (guard, large.iter().sum::<u64>());
+                    context.after(Duration::ZERO, move |context| {
+                        crate::sync::lock(&log).push(Seen::Got(0, sum));
+                        drop(guard);
+                        context.end()
+                    })
+                })
+            })
+        })
+        .expect("room");
+    machine.add(key.0);
+    for _ in 0..8 {
+        machine.turn();
+        machine.now.fetch_add(20_000, Ordering::Relaxed);
+    }
+    let seen = crate::sync::lock(&machine.log).clone();
+    assert_eq!(seen, [Seen::Got(0, 280), Seen::Ended(0, Reason::Done)]);
+    assert_eq!(machine.dropped(), [1]);
+}

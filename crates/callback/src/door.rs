@@ -1,0 +1,195 @@
+//! What others see of a Worker.
+
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use rustix::thread::futex;
+
+use crate::core::Counts;
+use crate::inbox::Inbox;
+use crate::key::Key;
+use crate::message::Envelope;
+use crate::parker::{Bed, Parker};
+use crate::sync::lock;
+
+/// A futex: one if somebody has called.
+#[derive(Debug, Default)]
+pub(crate) struct FutexBed(AtomicU32);
+
+impl Bed for FutexBed {
+    fn sleep(&self, most: Option<Duration>) {
+        if self.0.swap(0, Ordering::Acquire) == 0 {
+            let most = most.and_then(|most| most.try_into().ok());
+            // Woken, late, interrupted or called meanwhile: whoever sleeps looks what there is.
+            let _ = futex::wait(&self.0, futex::Flags::PRIVATE, 0, most.as_ref());
+            self.0.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn wake(&self) {
+        self.0.store(1, Ordering::Release);
+        let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1); // that nobody sleeps is no failure
+    }
+}
+
+/// What others see of a Worker.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub inbox: Inbox<Envelope>,
+    parker: Parker<FutexBed>,
+    /// Places that are kept for units from elsewhere: whoever takes one may send a unit there.
+    places: Mutex<Vec<Key>>,
+    /// Somebody waits for a place or for room in the inbox.
+    wanted: AtomicU32,
+    room: Condvar,
+    pub published: Published,
+}
+
+/// Figures of a Worker, as of when it last had nothing to do or some turns ago.
+#[derive(Debug, Default)]
+pub(crate) struct Published {
+    /// Those of [`Counts`], one after the other.
+    counts: [AtomicU64; 4],
+    pub bytes: AtomicU64,
+    /// Turns of its loop so far, or [`Self::IDLE`] when it has nothing to do.
+    pub turns: AtomicU64,
+}
+
+impl Published {
+    pub const IDLE: u64 = 0;
+
+    pub fn set(&self, counts: Counts, bytes: usize) {
+        let Counts { callbacks, panics, undeliverable, refused } = counts;
+        for (to, from) in self.counts.iter().zip([callbacks, panics, undeliverable, refused]) {
+            to.store(from, Ordering::Relaxed);
+        }
+        self.bytes.store(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub fn counts(&self) -> Counts {
+        let [callbacks, panics, undeliverable, refused] =
+            [0, 1, 2, 3].map(|n| self.counts[n].load(Ordering::Relaxed));
+        Counts { callbacks, panics, undeliverable, refused }
+    }
+}
+
+impl Door {
+    pub fn new(capacity: usize, unbounded: bool) -> Self {
+        Self {
+            inbox: Inbox::new(capacity, unbounded),
+            parker: Parker::new(FutexBed::default()),
+            places: Mutex::new(Vec::new()),
+            wanted: AtomicU32::new(0),
+            room: Condvar::new(),
+            published: Published::default(),
+        }
+    }
+
+    /// Leaves something, unless there is no room.
+    pub fn push(&self, envelope: Envelope) -> Result<(), Envelope> {
+        self.inbox.push(envelope)?;
+        self.parker.unpark();
+        Ok(())
+    }
+
+    /// Leaves something that must not be refused.
+    pub fn push_always(&self, envelope: Envelope) {
+        self.inbox.push_always(envelope);
+        self.parker.unpark();
+    }
+
+    /// Wakes the Worker to look around.
+    pub fn call(&self) {
+        self.parker.unpark();
+    }
+
+    /// The Worker's: sleeps until there is something.
+    pub fn wait(&self, most: Option<Duration>, or: impl FnOnce() -> bool) {
+        self.parker.park(most, || !self.inbox.is_empty() || or());
+    }
+
+    /// A place for a unit, if there is one.
+    pub fn take_place(&self) -> Option<Key> {
+        lock_std(&self.places).pop()
+    }
+
+    /// The Worker's: fills up with places up to so many.
+    pub fn fill(&self, most: usize, mut place: impl FnMut() -> Option<Key>) {
+        let mut places = lock_std(&self.places);
+        while places.len() < most
+            && let Some(key) = place()
+        {
+            places.push(key);
+        }
+        drop(places);
+        self.tell();
+    }
+
+    /// The Worker's: says that there is room again.
+    pub fn tell(&self) {
+        if self.wanted.load(Ordering::SeqCst) > 0 {
+            drop(lock_std(&self.places));
+            self.room.notify_all();
+        }
+    }
+
+    /// Tries again whenever there is room, until it works.
+    pub fn when_room<T, R>(&self, mut value: T, mut attempt: impl FnMut(T) -> Result<R, T>) -> R {
+        loop {
+            value = match attempt(value) {
+                Ok(done) => return done,
+                Err(value) => value,
+            };
+            self.wanted.fetch_add(1, Ordering::SeqCst);
+            let places = lock_std(&self.places);
+            // Told or not, it looks again: what is waited for may come between looking and waiting.
+            let waited = self.room.wait_timeout(places, Duration::from_millis(1));
+            drop(waited);
+            self.wanted.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// How many units there are in all Workers, and whoever waits for there to be none.
+#[derive(Debug, Default)]
+pub(crate) struct Alive {
+    units: AtomicI64,
+    none: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Alive {
+    pub fn count(&self) -> u64 {
+        self.units.load(Ordering::SeqCst).try_into().unwrap_or(0)
+    }
+
+    pub fn add(&self, more: i64) {
+        if more != 0 && self.units.fetch_add(more, Ordering::SeqCst) + more == 0 {
+            drop(lock_std(&self.none));
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until there are none.
+    pub fn wait(&self, over: impl Fn() -> bool) {
+        let mut none = lock_std(&self.none);
+        while self.units.load(Ordering::SeqCst) != 0 && !over() {
+            none = self.changed.wait(none).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+
+    /// Has those that wait look again.
+    pub fn tell(&self) {
+        drop(lock_std(&self.none));
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(not(loom))]
+use lock as lock_std;
+
+#[cfg(loom)]
+fn lock_std<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

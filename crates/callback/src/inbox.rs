@@ -1,0 +1,182 @@
+//! Where other threads leave things for a Worker: a bounded queue for many writers and one
+//! reader.
+//!
+//! # Protocol
+//! A ring of cells (after Dmitry Vyukov's bounded queue). Each cell has a turn: that of the
+//! position that may write to it next, or one more when it has been written and may be read. A
+//! writer takes a position by moving `tail` from it, writes its cell, and says so by the turn; the
+//! reader empties the cell and gives its turn to the position one round later. So a cell is
+//! written to by the one writer that took its position, then read by the reader, and whoever
+//! comes next has seen, through the turn, that the one before is done.
+//!
+//! What must not be refused, because nobody could be told (an end, a reply), goes into a second
+//! queue when the ring is full. As long as there is something in it nothing else is taken, so that
+//! nobody overtakes himself: a sender whose envelope stands there is refused or stands behind it.
+
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, UnsafeCell, lock};
+
+/// A cell has a cache line of its own: its turn and content then travel together.
+#[repr(align(64))]
+#[derive(Debug)]
+struct Cell<T> {
+    turn: AtomicUsize,
+    content: UnsafeCell<MaybeUninit<T>>,
+}
+
+/// A line of its own.
+#[repr(align(128))]
+#[derive(Debug)]
+struct Apart<T>(T);
+
+/// The queue; see the module.
+#[derive(Debug)]
+pub(crate) struct Inbox<T> {
+    /// The next position to be written.
+    tail: Apart<AtomicUsize>,
+    /// The next position to be read; the reader's alone, others may look at it.
+    head: Apart<AtomicUsize>,
+    cells: Box<[Cell<T>]>,
+    /// There is something in `more`.
+    has_more: AtomicBool,
+    more: Mutex<VecDeque<T>>,
+    /// Nothing is refused.
+    unbounded: bool,
+}
+
+// SAFETY: values are moved from thread to thread by the protocol above, never shared.
+unsafe impl<T: Send> Send for Inbox<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Inbox<T> {}
+
+impl<T> Inbox<T> {
+    /// With room for `capacity`, rounded up to a power of two, or for as much as comes.
+    pub fn new(capacity: usize, unbounded: bool) -> Self {
+        let cell = |turn| Cell {
+            turn: AtomicUsize::new(turn),
+            content: UnsafeCell::new(MaybeUninit::uninit()),
+        };
+        Self {
+            tail: Apart(AtomicUsize::new(0)),
+            head: Apart(AtomicUsize::new(0)),
+            cells: (0..capacity.max(2).next_power_of_two()).map(cell).collect(),
+            has_more: AtomicBool::new(false),
+            more: Mutex::new(VecDeque::new()),
+            unbounded,
+        }
+    }
+
+    /// Puts something in, unless it is full.
+    pub fn push(&self, value: T) -> Result<(), T> {
+        if self.has_more.load(Ordering::Acquire) {
+            return self.push_more(value);
+        }
+        match self.push_ring(value) {
+            Err(value) => self.push_more(value),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn push_more(&self, value: T) -> Result<(), T> {
+        if !self.unbounded {
+            return Err(value);
+        }
+        self.push_always(value);
+        Ok(())
+    }
+
+    /// Puts something in also if it is full.
+    pub fn push_always(&self, value: T) {
+        let value = if self.has_more.load(Ordering::Acquire) {
+            value
+        } else {
+            match self.push_ring(value) {
+                Ok(()) => return,
+                Err(value) => value,
+            }
+        };
+        let mut more = lock(&self.more);
+        more.push_back(value);
+        self.has_more.store(true, Ordering::Release);
+    }
+
+    fn push_ring(&self, value: T) -> Result<(), T> {
+        let mut position = self.tail.0.load(Ordering::Relaxed);
+        loop {
+            let cell = &self.cells[position & (self.cells.len() - 1)];
+            let turn = cell.turn.load(Ordering::Acquire);
+            if turn != position {
+                if turn.wrapping_sub(position).cast_signed() < 0 {
+                    return Err(value); // not emptied since the round before
+                }
+                position = self.tail.0.load(Ordering::Relaxed);
+                continue;
+            }
+            let next = position.wrapping_add(1);
+            let taken = self.tail.0.compare_exchange_weak(
+                position,
+                next,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            match taken {
+                Ok(_) => {
+                    // SAFETY: the turn is this position's, which only this writer has taken, and
+                    // the reader waits for the next turn.
+                    cell.content.with_mut(|content| unsafe { content.cast::<T>().write(value) });
+                    cell.turn.store(next, Ordering::Release);
+                    return Ok(());
+                }
+                Err(now) => position = now,
+            }
+        }
+    }
+
+    /// Takes something out. Only one thread may do so at a time.
+    pub fn pop(&self) -> Option<T> {
+        let position = self.head.0.load(Ordering::Relaxed);
+        let cell = &self.cells[position & (self.cells.len() - 1)];
+        if cell.turn.load(Ordering::Acquire) != position.wrapping_add(1) {
+            return self.pop_more();
+        }
+        // SAFETY: the turn says that it has been written; its writer is done, and the next one
+        // waits for its turn.
+        let value = cell.content.with_mut(|content| unsafe { content.cast::<T>().read() });
+        cell.turn.store(position.wrapping_add(self.cells.len()), Ordering::Release);
+        self.head.0.store(position.wrapping_add(1), Ordering::Relaxed);
+        Some(value)
+    }
+
+    fn pop_more(&self) -> Option<T> {
+        if !self.has_more.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut more = lock(&self.more);
+        // A writer that has taken a position before may not have written yet; what stands here
+        // came later.
+        let head = self.head.0.load(Ordering::Relaxed);
+        if self.tail.0.load(Ordering::Acquire) != head {
+            return None;
+        }
+        let value = more.pop_front();
+        if more.is_empty() {
+            self.has_more.store(false, Ordering::Release);
+        }
+        value
+    }
+
+    /// Whether there was nothing in it. The reader's own look is exact as far as writers that are
+    /// done are concerned.
+    pub fn is_empty(&self) -> bool {
+        let head = self.head.0.load(Ordering::Relaxed);
+        self.tail.0.load(Ordering::SeqCst) == head && !self.has_more.load(Ordering::SeqCst)
+    }
+}
+
+impl<T> Drop for Inbox<T> {
+    fn drop(&mut self) {
+        while self.pop().is_some() {}
+    }
+}

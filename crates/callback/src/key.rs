@@ -1,0 +1,128 @@
+//! What names a unit.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+
+/// Bits of a key: `worker:8 page:32 slot:8 generation:16`.
+const SLOT: u32 = 16;
+const PAGE: u32 = 24;
+const WORKER: u32 = 56;
+
+/// Where a unit is kept, and which one of those that were kept there it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key(u64);
+
+impl Key {
+    /// A key of no unit, as generations begin at one.
+    pub const NOBODY: Self = Self(0);
+
+    pub fn new(worker: u8, page: u32, slot: u8, generation: u16) -> Self {
+        let place = u64::from(page) << PAGE | u64::from(slot) << SLOT;
+        Self(u64::from(worker) << WORKER | place | u64::from(generation))
+    }
+
+    pub fn worker(self) -> u8 {
+        self.0.to_be_bytes()[0]
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the field's bits alone")]
+    pub fn page(self) -> u32 {
+        (self.0 >> PAGE) as u32
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the field's bits alone")]
+    pub fn slot(self) -> u8 {
+        (self.0 >> SLOT) as u8
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the field's bits alone")]
+    pub fn generation(self) -> u16 {
+        self.0 as u16
+    }
+}
+
+/// Names a callback thread of one runtime. Whoever comes to the same place later has another
+/// generation, so that an id of one that has ended names nobody.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(pub(crate) Key);
+
+impl Id {
+    /// The Worker that it lives on, counted from 0.
+    pub fn worker(self) -> usize {
+        self.0.worker().into()
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Id {
+    /// Worker, page, slot and generation, as in `0.17.3#1`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = self.0;
+        write!(f, "{}.{}.{}#{}", key.worker(), key.page(), key.slot(), key.generation())
+    }
+}
+
+/// Names a callback thread that receives messages of type `M`.
+pub struct Address<M> {
+    pub(crate) key: Key,
+    message: PhantomData<fn(M)>,
+}
+
+impl<M> Address<M> {
+    /// Only for the key of a unit whose handlers all take `M`.
+    pub(crate) fn new(key: Key) -> Self {
+        Self { key, message: PhantomData }
+    }
+
+    /// The same without the type of its messages.
+    pub fn id(self) -> Id {
+        Id(self.key)
+    }
+}
+
+impl<M> Clone for Address<M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Address<M> {}
+
+impl<M> PartialEq for Address<M> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl<M> Eq for Address<M> {}
+
+impl<M> Hash for Address<M> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+    }
+}
+
+impl<M> fmt::Debug for Address<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.id(), f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_come_back() {
+        let key = Key::new(255, u32::MAX - 1, 222, 65_535);
+        assert_eq!((key.worker(), key.page()), (255, u32::MAX - 1));
+        assert_eq!((key.slot(), key.generation()), (222, 65_535));
+        assert_eq!(Id(Key::new(1, 2, 3, 4)).to_string(), "1.2.3#4");
+    }
+}

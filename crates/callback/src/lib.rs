@@ -1,0 +1,25 @@
+//! Units of concurrency without a stack.
+
+#![allow(unsafe_code)] // closures of all types stand in pages; every block says why it is sound
+
+mod clock;
+mod code;
+mod context;
+mod core;
+mod door;
+mod inbox;
+mod key;
+mod message;
+mod parker;
+mod reason;
+mod receptor;
+mod slab;
+mod sync;
+mod watch;
+mod worker;
+
+pub use context::{Context, Monitor, Next, Nothing, SendError, SpawnError};
+pub use core::Counts;
+pub use key::{Address, Id};
+pub use reason::{Down, Reason};
+pub use receptor::{Builder, Handle, Receptor};

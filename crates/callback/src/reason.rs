@@ -1,0 +1,54 @@
+//! Why callback threads end.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::key::Id;
+
+/// Why a callback thread has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// It was done: its last callback said `end`.
+    Done,
+    /// Somebody cancelled it.
+    Cancelled,
+    /// Its callback panicked, with these words.
+    Panicked(Arc<str>),
+    /// It was linked to this one, which has not ended as it should.
+    Linked(Id),
+    /// It had ended before anybody asked, or never lived.
+    Unknown,
+}
+
+impl Reason {
+    pub(crate) fn panicked(words: impl Into<Arc<str>>) -> Self {
+        Self::Panicked(words.into())
+    }
+
+    /// Whether it has ended as it should. Whoever is linked to it lives on.
+    pub fn is_done(&self) -> bool {
+        matches!(self, Self::Done)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::Panicked(words) => write!(f, "panicked: {words}"),
+            Self::Linked(id) => write!(f, "linked to {id}, which has failed"),
+            Self::Unknown => f.write_str("no such callback thread"),
+        }
+    }
+}
+
+/// One that was monitored has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Down {
+    /// Which one.
+    pub id: Id,
+    /// Why.
+    pub reason: Reason,
+}

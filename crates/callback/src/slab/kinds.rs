@@ -1,0 +1,75 @@
+//! Which pages have room for which code.
+
+use std::collections::HashMap;
+
+use crate::code::Code;
+
+/// Steps in which pages are told apart by how full they are.
+pub(super) const LEVELS: usize = 8;
+
+/// Pages of one code.
+#[derive(Debug)]
+struct Kind {
+    code: &'static Code,
+    /// The page from which slots are taken; 0 for none.
+    current: u32,
+    /// The first page of those that are partly full, by how full they are; 0 for none.
+    partial: [u32; LEVELS],
+}
+
+/// All kinds there are. Codes are constants, so that there are only so many.
+#[derive(Debug, Default)]
+pub(super) struct Kinds {
+    all: Vec<Kind>,
+    /// By the address of their code.
+    known: HashMap<usize, u16>,
+    /// Kinds by a few bits of their code's address, the last one that was asked for; the first
+    /// step of looking it up.
+    recent: [u16; 16],
+}
+
+impl Kinds {
+    /// The kind of this code.
+    pub fn of(&mut self, code: &'static Code) -> u16 {
+        let address = std::ptr::from_ref(code).addr();
+        let bits = (address >> 4) % self.recent.len();
+        let recent = self.recent[bits];
+        if self.all.get(usize::from(recent)).is_some_and(|kind| std::ptr::eq(kind.code, code)) {
+            return recent;
+        }
+        let kind = *self.known.entry(address).or_insert_with(|| {
+            self.all.push(Kind { code, current: 0, partial: [0; LEVELS] });
+            u16::try_from(self.all.len() - 1).expect("a program has fewer closures than that")
+        });
+        self.recent[bits] = kind;
+        kind
+    }
+
+    pub fn current(&self, kind: u16) -> u32 {
+        self.all[usize::from(kind)].current
+    }
+
+    pub fn set_current(&mut self, kind: u16, page: u32) {
+        self.all[usize::from(kind)].current = page;
+    }
+
+    pub fn first(&self, kind: u16, level: usize) -> u32 {
+        self.all[usize::from(kind)].partial[level]
+    }
+
+    pub fn set_first(&mut self, kind: u16, level: usize, page: u32) {
+        self.all[usize::from(kind)].partial[level] = page;
+    }
+
+    /// A page among the fullest that have room; 0 for none.
+    pub fn fullest(&self, kind: u16) -> u32 {
+        let partial = &self.all[usize::from(kind)].partial;
+        partial.iter().rev().copied().find(|&page| page != 0).unwrap_or(0)
+    }
+
+    /// Current pages without any unit, which are current no more.
+    pub fn take_empty_currents(&mut self, used: impl Fn(u32) -> u16) -> Vec<u32> {
+        let empty = |kind: &&mut Kind| kind.current != 0 && used(kind.current) == 0;
+        self.all.iter_mut().filter(empty).map(|kind| std::mem::take(&mut kind.current)).collect()
+    }
+}

@@ -1,0 +1,449 @@
+//! Where units wait: pages of slots, which come and go one by one.
+//!
+//! # Protocol
+//! A slab belongs to one Worker, and only the thread that runs this Worker's callbacks uses it.
+//! What other threads know of a unit is its [`Key`]; only the Worker resolves it.
+//!
+//! - A page holds units of one *kind*: those that were given the same code first. So the code and
+//!   all else that does not differ is said once a page.
+//! - `insert` takes a slot of the fullest page that has one, so that pages that are nearly empty
+//!   become empty. An empty page is given back to the kernel: a few are kept, which are hot, until
+//!   [`Slab::trim`].
+//! - A key is valid while the generation in its slot is its own. It is raised when the unit ends.
+//!   Memory that was given back reads as zeros, which is no generation, so that a key need not be
+//!   looked up anywhere; when the page is used again, its generations go on where they were
+//!   (`floors`). A slot that has used up its generations is never used again, nor is a page whose
+//!   floor is the last one.
+//!
+//! # Safety
+//! - Addresses stay valid as long as the slab: pages are given back to the kernel by content only,
+//!   never by address.
+//! - A payload is initialised exactly while its slot is taken and its unit is not running by
+//!   value; `code.drop` is called for it, or its value moved out, once. The slab never touches
+//!   payloads; `core.rs` does, and says why.
+//! - References to headers are made and ended within methods of this module; no callback runs
+//!   meanwhile.
+
+mod kinds;
+mod page;
+#[cfg(test)]
+mod tests;
+mod wheel;
+
+use std::io;
+
+use contend_sys::reserve::{PAGE, Reserved};
+
+use crate::code::Code;
+use crate::key::Key;
+use kinds::Kinds;
+use page::class_for;
+pub(crate) use page::{NEVER, Page};
+use wheel::Wheel;
+pub(crate) use wheel::is_before;
+
+/// Empty pages that are kept for the next ones.
+const HOT: usize = 16;
+/// A generation of no unit, below the first one.
+const NONE: u16 = 0;
+/// Of the pages in use, this part is asked of the kernel at once, and at most that many.
+const AHEAD: (u32, u32) = (256, 64);
+
+/// Where a unit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub page: Page,
+    pub number: u32,
+    pub slot: u8,
+}
+
+impl Place {
+    /// Makes its unit due at no time.
+    pub fn set_never_due(self) {
+        self.page.set_due(self.slot.into(), NEVER, 0);
+    }
+
+    /// Whether it still waits for that.
+    pub fn is_due(self, due: &Due) -> bool {
+        self.page.due(self.slot.into()) == (due.tick, due.turn)
+    }
+}
+
+/// The memory of one Worker's units.
+#[derive(Debug)]
+pub(crate) struct Slab {
+    worker: u8,
+    pages: Pages,
+    wheel: Wheel,
+    /// The next turn among units that are due at the same tick.
+    turn: u32,
+    /// Pages below this number have memory.
+    populated: u32,
+    /// Of each page that is not in use the generation it goes on from; [`NONE`] if it is.
+    floors: Vec<u16>,
+    /// Numbers of pages that are not in use and have been.
+    vacant: Vacant,
+    /// Those of them that still have their memory, the last one given up last.
+    hot: Vec<u32>,
+    kinds: Kinds,
+    units: u64,
+}
+
+/// Memory in which there are pages.
+#[derive(Debug)]
+struct Pages {
+    memory: Reserved,
+    /// Pages from this number on have never been used. Number 0 is nobody's.
+    fresh: u32,
+}
+
+impl Pages {
+    /// The page of this number, which is in use or has been.
+    fn page(&self, number: u32) -> Page {
+        debug_assert!(number > 0 && number < self.fresh);
+        // SAFETY: pages below `fresh` lie within the reservation.
+        let start = unsafe { self.memory.start().add(number as usize * PAGE) };
+        // SAFETY: the reservation stays until the slab is dropped, is a multiple of pages, and is
+        // used by the slab's thread alone. Memory that was given back is zeros, which is a header
+        // of no code.
+        unsafe { Page::at(start) }
+    }
+}
+
+/// Somebody whose tick has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// When and in which turn, as it stands in the slot for as long as it waits.
+    pub tick: u32,
+    pub turn: u32,
+    pub key: Key,
+}
+
+/// No more units can be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoRoom;
+
+impl Slab {
+    /// With room for at most so many bytes.
+    ///
+    /// # Errors
+    /// `ENOMEM` where not even a little address space is to be had.
+    pub fn new(worker: u8, bytes: usize, now: u32) -> io::Result<Self> {
+        let bytes = bytes.clamp(16 * PAGE, (u32::MAX as usize) * PAGE / 2) / PAGE * PAGE;
+        Ok(Self {
+            worker,
+            pages: Pages { memory: Reserved::at_most(bytes, 16 * PAGE)?, fresh: 1 },
+            wheel: Wheel::new(now),
+            turn: 0,
+            populated: 1,
+            floors: vec![NONE],
+            vacant: Vacant::default(),
+            hot: Vec::new(),
+            kinds: Kinds::default(),
+            units: 0,
+        })
+    }
+
+    /// Units that are kept.
+    pub fn units(&self) -> u64 {
+        self.units
+    }
+
+    /// Bytes of the pages in use and of those kept hot.
+    pub fn bytes(&self) -> usize {
+        let unused = self.vacant.count - self.hot.len();
+        (self.pages.fresh as usize - 1 - unused) * PAGE
+    }
+
+    /// Takes a slot with room for the payload of `code`. The caller writes the payload at once.
+    pub fn insert(&mut self, code: &'static Code) -> Result<(Place, Key), NoRoom> {
+        let kind = self.kinds.of(code);
+        let mut number = self.kinds.current(kind);
+        if number == 0 {
+            number = match self.kinds.fullest(kind) {
+                0 => self.new_page(kind, code)?,
+                fullest => {
+                    self.unlist(fullest);
+                    fullest
+                }
+            };
+            self.kinds.set_current(kind, number);
+        }
+        let page = self.page(number);
+        let slot = page.take().expect("a current page has room");
+        if page.is_full() {
+            self.kinds.set_current(kind, 0);
+        }
+        self.units += 1;
+        let key = Key::new(self.worker, number, slot, page.generation(slot.into()));
+        Ok((Place { page, number, slot }, key))
+    }
+
+    /// Where the unit is, if it lives.
+    pub fn find(&self, key: Key) -> Option<Place> {
+        let (number, slot) = (key.page(), key.slot());
+        if number == 0 || number >= self.pages.fresh || key.worker() != self.worker {
+            return None;
+        }
+        let page = self.page(number);
+        let lives = usize::from(slot) < page.layout().slots
+            && page.generation(slot.into()) == key.generation();
+        lives.then_some(Place { page, number, slot })
+    }
+
+    /// Ends what lives in a place; its payload is not touched. Gives the page back if nobody is
+    /// left in it, and says so: it is no page any more then.
+    pub fn remove(&mut self, place: Place) -> bool {
+        let Place { page, number, slot } = place;
+        let kind = page.header().kind;
+        let was_full = page.is_full();
+        page.vacate(slot);
+        self.units -= 1;
+        let used = page.header().used;
+        if number == self.kinds.current(kind) {
+            return false; // a few slots at most would be asked for again at once
+        }
+        if used == 0 {
+            if !was_full {
+                let listed = level_of(1, page.layout().slots);
+                self.unlink(page.header().list, kind, listed);
+            }
+            self.retire(number);
+            return true;
+        }
+        if !page.is_full() {
+            self.relist(number, was_full);
+        }
+        false
+    }
+
+    /// The page of this number, which is in use.
+    pub fn page(&self, number: u32) -> Page {
+        self.pages.page(number)
+    }
+
+    /// Numbers of all pages in use.
+    pub fn pages(&self) -> impl Iterator<Item = u32> + '_ {
+        (1..self.pages.fresh).filter(|&number| self.floors[number as usize] == NONE)
+    }
+
+    /// Gives memory back that is only kept for the next units: pages without any, and what lists
+    /// have room for.
+    pub fn trim(&mut self) {
+        let pages = &self.pages;
+        for number in self.kinds.take_empty_currents(|number| pages.page(number).header().used) {
+            self.retire(number);
+        }
+        self.cool(0);
+        self.hot.shrink_to(HOT);
+    }
+
+    /// Makes a unit due at a tick, behind all that were made due at the same one before.
+    pub fn set_due(&mut self, place: Place, tick: u32) {
+        let tick = if tick == NEVER { NEVER + 1 } else { tick };
+        place.page.set_due(place.slot.into(), tick, self.turn);
+        self.turn = self.turn.wrapping_add(1);
+        self.wheel.note(&self.pages, place.number, tick);
+    }
+
+    /// Whether nobody waits for a time, as far as is known without looking.
+    pub fn nobody_is_due(&self) -> bool {
+        self.wheel.is_empty()
+    }
+
+    /// Comes to a tick while nobody is due.
+    pub fn begin_at(&mut self, now: u32) {
+        self.wheel.begin_at(now);
+    }
+
+    /// A tick before which nobody is due.
+    pub fn next_tick(&self) -> Option<u32> {
+        self.wheel.next()
+    }
+
+    /// Adds those whose tick has come, page by page, until there are `enough`, and puts all in
+    /// order. Whoever is added waits on until he is given something else to do.
+    pub fn add_due(&mut self, now: u32, all: &mut Vec<Due>, enough: usize) {
+        self.wheel.advance(&self.pages, now);
+        while all.len() < enough
+            && let Some(number) = self.wheel.expired(&self.pages)
+        {
+            if let Some(next) = self.add_due_of(number, now, all) {
+                self.wheel.note(&self.pages, number, next);
+            }
+        }
+        let turn = self.turn;
+        let order = move |due: &Due| {
+            (due.tick.wrapping_sub(now).cast_signed(), due.turn.wrapping_sub(turn))
+        };
+        if !all.is_sorted_by_key(order) {
+            all.sort_unstable_by_key(order);
+        }
+    }
+
+    /// Adds those of one page, and returns when the next one of it is due.
+    fn add_due_of(&self, number: u32, now: u32, all: &mut Vec<Due>) -> Option<u32> {
+        let page = self.pages.page(number);
+        let mut next = None;
+        for (slot, &tick) in (0..=u8::MAX).zip(page.ticks()).filter(|(_, tick)| **tick != NEVER) {
+            if is_before(now, tick) {
+                next =
+                    Some(next.map_or(tick, |next| if is_before(tick, next) { tick } else { next }));
+            } else {
+                let generation = page.generation(slot.into());
+                let turn = page.due(slot.into()).1;
+                let key = Key::new(self.worker, number, slot, generation);
+                all.push(Due { tick, turn, key });
+            }
+        }
+        next
+    }
+
+    fn new_page(&mut self, kind: u16, code: &'static Code) -> Result<u32, NoRoom> {
+        let number = match self.hot.pop() {
+            Some(number) => {
+                self.vacant.take(number);
+                number
+            }
+            None => match self.vacant.lowest() {
+                Some(number) => number,
+                None => self.fresh_page()?,
+            },
+        };
+        let floor = std::mem::replace(&mut self.floors[number as usize], NONE);
+        let class = class_for(code.bytes).expect("larger closures are boxed");
+        self.page(number).prepare(class, kind, code, floor.max(1));
+        Ok(number)
+    }
+
+    fn fresh_page(&mut self) -> Result<u32, NoRoom> {
+        let Pages { memory, fresh } = &mut self.pages;
+        let number = *fresh;
+        if (number as usize + 1) * PAGE > memory.length() {
+            return Err(NoRoom);
+        }
+        if number >= self.populated {
+            let pages = u32::try_from(memory.length() / PAGE).unwrap_or(u32::MAX);
+            let ahead = (number / AHEAD.0).clamp(1, AHEAD.1).min(pages - number);
+            memory.populate(number as usize * PAGE, ahead as usize * PAGE);
+            self.populated = number + ahead;
+        }
+        *fresh += 1;
+        self.floors.push(NONE);
+        Ok(number)
+    }
+
+    /// Takes a page out of use.
+    fn retire(&mut self, number: u32) {
+        self.wheel.forget(&self.pages, number);
+        let floor = self.page(number).clear();
+        self.floors[number as usize] = floor;
+        if floor == u16::MAX {
+            self.give_back(number, 1); // its generations are used up
+            return;
+        }
+        self.vacant.add(number);
+        self.hot.push(number);
+        if self.hot.len() > 2 * HOT {
+            self.cool(HOT);
+        }
+    }
+
+    /// Gives back the memory of hot pages until so many are left: those that were emptied first.
+    fn cool(&mut self, left: usize) {
+        let mut cold: Vec<u32> = self.hot.drain(..self.hot.len().saturating_sub(left)).collect();
+        cold.sort_unstable();
+        for run in cold.chunk_by(|one, next| one + 1 == *next) {
+            self.give_back(run[0], run.len());
+        }
+    }
+
+    fn give_back(&self, number: u32, pages: usize) {
+        // SAFETY: nobody lives in these pages, and their headers own nothing any more.
+        unsafe { self.pages.memory.give_back(number as usize * PAGE, pages * PAGE) };
+    }
+
+    /// Takes a page out of the list in which it stands.
+    fn unlist(&mut self, number: u32) {
+        let page = self.page(number);
+        let header = page.header();
+        self.unlink(header.list, header.kind, level(page));
+    }
+
+    fn unlink(&mut self, links: page::Links, kind: u16, level: usize) {
+        if links.before == 0 {
+            self.kinds.set_first(kind, level, links.after);
+        } else {
+            self.page(links.before).header_mut().list.after = links.after;
+        }
+        if links.after != 0 {
+            self.page(links.after).header_mut().list.before = links.before;
+        }
+    }
+
+    /// Puts a page that has one unit less among those that are as full.
+    fn relist(&mut self, number: u32, was_full: bool) {
+        let mut page = self.page(number);
+        let (links, kind, now) = (page.header().list, page.header().kind, level(page));
+        if !was_full {
+            let before = level_of(page.header().used + 1, page.layout().slots);
+            if before == now {
+                return;
+            }
+            self.unlink(links, kind, before);
+        }
+        let first = self.kinds.first(kind, now);
+        page.header_mut().list = page::Links { before: 0, after: first };
+        if first != 0 {
+            self.page(first).header_mut().list.before = number;
+        }
+        self.kinds.set_first(kind, now, number);
+    }
+}
+
+/// How full a page is, from 0 on.
+fn level(page: Page) -> usize {
+    level_of(page.header().used, page.layout().slots)
+}
+
+fn level_of(used: u16, slots: usize) -> usize {
+    usize::from(used) * kinds::LEVELS / (slots + 1)
+}
+
+/// Numbers of pages that are not in use: a bit each.
+#[derive(Debug, Default)]
+struct Vacant {
+    words: Vec<u64>,
+    /// No word before this one has a bit.
+    first: usize,
+    count: usize,
+}
+
+impl Vacant {
+    fn add(&mut self, number: u32) {
+        let word = number as usize / 64;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= 1 << (number % 64);
+        self.first = self.first.min(word);
+        self.count += 1;
+    }
+
+    fn take(&mut self, number: u32) {
+        self.words[number as usize / 64] &= !(1 << (number % 64));
+        self.count -= 1;
+    }
+
+    /// Takes the lowest one.
+    fn lowest(&mut self) -> Option<u32> {
+        if self.count == 0 {
+            return None;
+        }
+        let word = (self.first..self.words.len()).find(|&word| self.words[word] != 0)?;
+        self.first = word;
+        let number = u32::try_from(word * 64).ok()? + self.words[word].trailing_zeros();
+        self.take(number);
+        Some(number)
+    }
+}

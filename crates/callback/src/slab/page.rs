@@ -1,0 +1,293 @@
+//! One page: a header and, for each of its slots, a payload, a due tick, a turn among equal ticks
+//! and a generation.
+//!
+//! ```text
+//! header 80 B │ payload × n │ tick u32 × n │ turn u32 × n │ generation u16 × n
+//! ```
+//!
+//! What is common to the units of a page, above all the code that they run next, stands once in
+//! the header. A unit costs its payload and 10 bytes.
+
+use std::ptr::NonNull;
+
+use contend_sys::reserve::PAGE;
+
+use crate::code::Code;
+
+/// Bytes that a payload can have.
+const PAYLOADS: [usize; 4] = [8, 16, 32, 64];
+/// Payload sizes there are.
+pub(crate) const CLASSES: usize = PAYLOADS.len();
+/// Words of the map of free slots.
+const WORDS: usize = 4;
+/// The last generation. A slot that has had it is not used again.
+const LAST: u16 = u16::MAX;
+/// No due time.
+pub(crate) const NEVER: u32 = 0;
+
+/// Where things are in a page of one payload size.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layout {
+    /// Bytes of a payload.
+    pub payload: usize,
+    /// Slots there are.
+    pub slots: usize,
+    ticks: usize,
+    turns: usize,
+    generations: usize,
+}
+
+/// By class.
+pub(crate) const LAYOUTS: [Layout; CLASSES] = {
+    let mut all = [layout(8); CLASSES];
+    let mut class = 0;
+    while class < CLASSES {
+        all[class] = layout(PAYLOADS[class]);
+        class += 1;
+    }
+    all
+};
+
+const fn layout(payload: usize) -> Layout {
+    let header = size_of::<Header>();
+    let slots = (PAGE - header) / (payload + 4 + 4 + 2);
+    assert!(slots <= WORDS * 64 && slots <= u8::MAX as usize + 1);
+    let ticks = header + slots * payload;
+    let turns = ticks + slots * 4;
+    Layout { payload, slots, ticks, turns, generations: turns + slots * 4 }
+}
+
+/// The smallest class with room for so many bytes.
+pub(crate) fn class_for(bytes: usize) -> Option<u8> {
+    let class = PAYLOADS.iter().position(|&payload| bytes <= payload)?;
+    u8::try_from(class).ok()
+}
+
+/// Codes of units that do not run what their page says, by slot.
+pub(crate) type Others = Vec<Option<&'static Code>>;
+
+/// What a page says of all its units.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Header {
+    /// Bits of slots that are free.
+    free: [u64; WORDS],
+    /// What units run that have no code of their own.
+    pub code: Option<&'static Code>,
+    /// Codes of those that have; nothing while there is none.
+    others: Option<Box<Others>>,
+    /// The earliest tick at which one of them may be due, [`NEVER`] for none. It may be too
+    /// early, when that one waits no more, and is never too late.
+    pub due: u32,
+    /// Neighbours among the pages that are due together; 0 for none.
+    pub wheel: Links,
+    /// Neighbours among the pages of this kind that are about as full.
+    pub list: Links,
+    /// Slots that are in use.
+    pub used: u16,
+    /// The kind that it belongs to.
+    pub kind: u16,
+    /// The bucket of the wheel that it stands in.
+    pub bucket: u16,
+    pub class: u8,
+    /// One of its units is watched by somebody.
+    pub watched: bool,
+}
+
+const _: () = assert!(size_of::<Header>() == 80);
+
+/// Neighbours in a list of pages, by number; 0 for none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Links {
+    pub before: u32,
+    pub after: u32,
+}
+
+/// The address of a page whose memory is there for as long as the slab that gave it, and which
+/// has been prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Page(NonNull<u8>);
+
+impl Page {
+    /// # Safety
+    /// A page's worth of readable and writable memory begins there, aligned to a page, for as long
+    /// as any copy of the result is used, and only the owner of the slab uses it.
+    pub unsafe fn at(start: NonNull<u8>) -> Self {
+        Self(start)
+    }
+
+    /// Makes a page of what has been one before, or never been used and is zeros: nobody lives
+    /// there, and generations go on from `floor` at least.
+    pub fn prepare(self, class: u8, kind: u16, code: &'static Code, floor: u16) {
+        let layout = LAYOUTS[usize::from(class)];
+        let mut header = Header {
+            free: [0; WORDS],
+            code: Some(code),
+            others: None,
+            due: NEVER,
+            wheel: Links::default(),
+            list: Links::default(),
+            used: 0,
+            kind,
+            bucket: 0,
+            class,
+            watched: false,
+        };
+        for slot in 0..layout.slots {
+            header.free[slot / 64] |= 1 << (slot % 64);
+        }
+        // SAFETY: the page begins with room for a header, aligned; an earlier one owned nothing
+        // any more (see `clear`).
+        unsafe { self.0.cast::<Header>().write(header) };
+        for slot in 0..layout.slots {
+            self.set_due(slot, NEVER, 0);
+            self.set_generation(slot, floor);
+        }
+    }
+
+    /// Ends being a page: drops what the header owns, and returns the generation that all slots
+    /// can go on from.
+    pub fn clear(mut self) -> u16 {
+        self.header_mut().others = None;
+        let slots = self.layout().slots;
+        (0..slots).map(|slot| self.generation(slot)).max().unwrap_or(LAST)
+    }
+
+    pub fn header(&self) -> &Header {
+        // SAFETY: a header was written when the page was prepared; the owner of the slab alone
+        // uses it, and no mutable borrow of it outlives a method of this module or the slab.
+        unsafe { self.0.cast().as_ref() }
+    }
+
+    pub fn header_mut(&mut self) -> &mut Header {
+        // SAFETY: as above.
+        unsafe { self.0.cast().as_mut() }
+    }
+
+    pub fn layout(self) -> Layout {
+        LAYOUTS[usize::from(self.header().class)]
+    }
+
+    /// Takes a free slot, if there is one.
+    pub fn take(mut self) -> Option<u8> {
+        let header = self.header_mut();
+        let word = header.free.iter().position(|&word| word != 0)?;
+        let bit = header.free[word].trailing_zeros();
+        header.free[word] &= header.free[word] - 1;
+        header.used += 1;
+        u8::try_from(word * 64 + bit as usize).ok()
+    }
+
+    /// Ends the life of whoever is in a slot, so that its key names nobody.
+    pub fn vacate(mut self, slot: u8) {
+        let generation = self.generation(slot.into()) + 1;
+        self.set_generation(slot.into(), generation);
+        self.set_due(slot.into(), NEVER, 0);
+        self.set_code(slot, None);
+        let header = self.header_mut();
+        header.used -= 1;
+        if generation != LAST {
+            header.free[usize::from(slot / 64)] |= 1 << (slot % 64);
+        }
+    }
+
+    /// Whether no slot is left to be taken.
+    pub fn is_full(self) -> bool {
+        self.header().free == [0; WORDS]
+    }
+
+    /// Slots in which somebody lives.
+    pub fn lives(self) -> impl Iterator<Item = u8> {
+        let header = self.header();
+        let free = header.free;
+        let slots = LAYOUTS[usize::from(header.class)].slots;
+        (0..slots)
+            .filter(move |slot| free[slot / 64] >> (slot % 64) & 1 == 0)
+            .filter(move |&slot| self.generation(slot) != LAST)
+            .filter_map(|slot| u8::try_from(slot).ok())
+    }
+
+    /// What the unit in a slot runs next.
+    pub fn code(self, slot: u8) -> &'static Code {
+        let header = self.header();
+        let own = header.others.as_ref().and_then(|others| others[usize::from(slot)]);
+        own.or(header.code).expect("a page has a code from when it is prepared")
+    }
+
+    /// Says what it runs next; `None` for what its page says.
+    pub fn set_code(mut self, slot: u8, code: Option<&'static Code>) {
+        let slots = self.layout().slots;
+        let header = self.header_mut();
+        let page_code = header.code;
+        let code = code.filter(|code| page_code.is_none_or(|own| !std::ptr::eq(*code, own)));
+        if code.is_none() && header.others.is_none() {
+            return;
+        }
+        header.others.get_or_insert_with(|| Box::new(vec![None; slots]))[usize::from(slot)] = code;
+    }
+
+    /// Where its payload is.
+    pub fn payload(self, slot: u8) -> NonNull<u8> {
+        let offset = size_of::<Header>() + usize::from(slot) * self.layout().payload;
+        debug_assert!(usize::from(slot) < self.layout().slots);
+        // SAFETY: slots come from keys that were found or from `take`, so they are below the
+        // layout's number, and the payload is within the page.
+        unsafe { self.0.add(offset) }
+    }
+
+    pub fn generation(self, slot: usize) -> u16 {
+        // SAFETY: see `generation_at`; generations are initialised in `prepare`.
+        unsafe { self.generation_at(slot).read() }
+    }
+
+    fn set_generation(self, slot: usize, generation: u16) {
+        // SAFETY: as above.
+        unsafe { self.generation_at(slot).write(generation) };
+    }
+
+    fn generation_at(self, slot: usize) -> NonNull<u16> {
+        let layout = self.layout();
+        assert!(slot < layout.slots);
+        // SAFETY: the slot is one of the layout's, as checked, so this is within the page; all
+        // sizes before it are even, so it is aligned.
+        unsafe { self.0.add(layout.generations + slot * 2) }.cast()
+    }
+
+    /// When the unit in a slot is due, and its turn among those of that tick.
+    pub fn due(self, slot: usize) -> (u32, u32) {
+        let [tick, turn] = self.due_at(slot);
+        // SAFETY: both are in the page and initialised in `prepare`.
+        let tick = unsafe { tick.read() };
+        // SAFETY: as above.
+        (tick, unsafe { turn.read() })
+    }
+
+    pub fn set_due(self, slot: usize, tick: u32, turn: u32) {
+        let at = self.due_at(slot);
+        // SAFETY: as above.
+        unsafe { at[0].write(tick) };
+        // SAFETY: as above.
+        unsafe { at[1].write(turn) };
+    }
+
+    fn due_at(self, slot: usize) -> [NonNull<u32>; 2] {
+        let layout = self.layout();
+        assert!(slot < layout.slots);
+        [layout.ticks, layout.turns].map(|array| {
+            // SAFETY: the slot is one of the layout's, as checked; header and payloads are
+            // multiples of 8 bytes, so it is aligned.
+            unsafe { self.0.add(array + slot * 4) }.cast()
+        })
+    }
+
+    /// The due ticks of all slots.
+    pub fn ticks(&self) -> &[u32] {
+        let layout = self.layout();
+        // SAFETY: the array is within the page.
+        let first = unsafe { self.0.add(layout.ticks) }.cast();
+        // SAFETY: it was initialised in `prepare`, and nothing writes to it while it is borrowed:
+        // whoever has a `Page` is on the thread that owns the slab and runs no callback meanwhile.
+        unsafe { std::slice::from_raw_parts(first.as_ptr(), layout.slots) }
+    }
+}

@@ -1,0 +1,174 @@
+//! A hierarchical timer wheel of pages: which page has somebody who is due.
+//!
+//! Six levels of 64 buckets, of 1, 64, 64² … ticks each, and a map of buckets in use for each
+//! level (Varghese and Lauck 1987, scheme 7). What stands in a bucket is a page, by the earliest
+//! tick of its units; a page is looked through when that has come. So a unit that waits for a
+//! time needs no place in a list, giving up waiting is to forget its tick, and what has to be moved
+//! from one level to the next is a few pages, never a million units at once.
+//!
+//! Ticks are 32 bits that wrap around: what is compared lies within half of that.
+
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "buckets and levels are small numbers, as their constants say"
+)]
+
+use super::Pages;
+use super::page::{Links, NEVER};
+
+const LEVELS: usize = 6;
+const BITS: u32 = 6;
+const BUCKETS: usize = 1 << BITS;
+/// The bucket of those whose tick has come.
+const EXPIRED: u16 = (LEVELS * BUCKETS) as u16;
+
+/// Whether tick `a` comes before `b`.
+pub(crate) fn is_before(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b).cast_signed() < 0
+}
+
+/// The wheel of one slab.
+#[derive(Debug)]
+pub(crate) struct Wheel {
+    /// Ticks until and with this one have been treated.
+    at: u32,
+    used: [u64; LEVELS],
+    /// First and last page of each bucket; 0 for none.
+    buckets: Box<[(u32, u32); LEVELS * BUCKETS + 1]>,
+}
+
+impl Wheel {
+    pub fn new(now: u32) -> Self {
+        let buckets = Box::new([(0, 0); LEVELS * BUCKETS + 1]);
+        Self { at: now, used: [0; LEVELS], buckets }
+    }
+
+    /// Whether no page waits for a time.
+    pub fn is_empty(&self) -> bool {
+        self.used == [0; LEVELS] && self.buckets[usize::from(EXPIRED)].0 == 0
+    }
+
+    /// Comes to a tick while no page waits for a time.
+    pub fn begin_at(&mut self, now: u32) {
+        debug_assert!(self.is_empty());
+        self.at = now;
+    }
+
+    /// Notes that somebody on this page is due at `tick`.
+    pub fn note(&mut self, pages: &Pages, number: u32, tick: u32) {
+        let due = pages.page(number).header().due;
+        if due != NEVER {
+            if !is_before(tick, due) || pages.page(number).header().bucket == EXPIRED {
+                return; // it is looked through earlier, or soon, anyway
+            }
+            self.forget(pages, number);
+        }
+        pages.page(number).header_mut().due = tick;
+        let bucket = self.bucket_for(tick);
+        self.append(pages, number, bucket);
+    }
+
+    /// Takes a page out, if it is in.
+    pub fn forget(&mut self, pages: &Pages, number: u32) {
+        let mut page = pages.page(number);
+        let header = page.header_mut();
+        if header.due == NEVER {
+            return;
+        }
+        header.due = NEVER;
+        let (Links { before, after }, bucket) = (header.wheel, header.bucket);
+        if before == 0 {
+            self.buckets[usize::from(bucket)].0 = after;
+        } else {
+            pages.page(before).header_mut().wheel.after = after;
+        }
+        if after == 0 {
+            self.buckets[usize::from(bucket)].1 = before;
+        } else {
+            pages.page(after).header_mut().wheel.before = before;
+        }
+        if self.buckets[usize::from(bucket)].0 == 0 && bucket != EXPIRED {
+            self.used[usize::from(bucket) / BUCKETS] &= !(1 << (usize::from(bucket) % BUCKETS));
+        }
+    }
+
+    /// Comes to `now`: pages whose tick has come are given out by [`Wheel::expired`] after that.
+    pub fn advance(&mut self, pages: &Pages, now: u32) {
+        while let Some((bucket, start)) = self.next_bucket()
+            && !is_before(now, start)
+        {
+            if is_before(self.at, start) {
+                self.at = start;
+            }
+            let mut number = self.buckets[usize::from(bucket)].0;
+            while number != 0 {
+                let page = pages.page(number);
+                let (after, due) = (page.header().wheel.after, page.header().due);
+                self.forget(pages, number);
+                pages.page(number).header_mut().due = due;
+                let to = if is_before(now, due) { self.bucket_for(due) } else { EXPIRED };
+                self.append(pages, number, to);
+                number = after;
+            }
+        }
+        if is_before(self.at, now) {
+            self.at = now;
+        }
+    }
+
+    /// Takes out a page whose tick has come.
+    pub fn expired(&mut self, pages: &Pages) -> Option<u32> {
+        let number = self.buckets[usize::from(EXPIRED)].0;
+        (number != 0).then(|| {
+            self.forget(pages, number);
+            number
+        })
+    }
+
+    /// A tick before which nobody is due; the earliest one of anybody if that is near.
+    pub fn next(&self) -> Option<u32> {
+        if self.buckets[usize::from(EXPIRED)].0 != 0 {
+            return Some(self.at);
+        }
+        self.next_bucket().map(|(_, start)| start)
+    }
+
+    /// The first bucket in use and the tick at which it begins.
+    fn next_bucket(&self) -> Option<(u16, u32)> {
+        let level = self.used.iter().position(|&used| used != 0)?;
+        let shift = BITS * level as u32;
+        let current = (self.at >> shift) % BUCKETS as u32;
+        // On the last level ticks wrap around, on the others later buckets alone are in use.
+        let ahead = self.used[level].rotate_right(current).trailing_zeros();
+        let index = (current + ahead) % BUCKETS as u32;
+        let begun = self.at >> shift << shift;
+        let start = begun.wrapping_add((ahead % (1 << (32 - shift).min(BITS))) << shift);
+        let start = if is_before(start, self.at) { self.at } else { start };
+        Some(((level * BUCKETS) as u16 + index as u16, start))
+    }
+
+    fn bucket_for(&self, tick: u32) -> u16 {
+        if !is_before(self.at, tick) {
+            return (self.at % BUCKETS as u32) as u16;
+        }
+        let level = (self.at ^ tick).ilog2() / BITS;
+        let index = (tick >> (BITS * level)) % BUCKETS as u32;
+        (level * BUCKETS as u32 + index) as u16
+    }
+
+    fn append(&mut self, pages: &Pages, number: u32, bucket: u16) {
+        let (first, last) = &mut self.buckets[usize::from(bucket)];
+        let before = std::mem::replace(last, number);
+        if before == 0 {
+            *first = number;
+        } else {
+            pages.page(before).header_mut().wheel.after = number;
+        }
+        let mut page = pages.page(number);
+        let header = page.header_mut();
+        (header.wheel, header.bucket) = (Links { before, after: 0 }, bucket);
+        if bucket != EXPIRED {
+            self.used[usize::from(bucket) / BUCKETS] |= 1 << (usize::from(bucket) % BUCKETS);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The thread that drives a core: what comes from others, what is due, and sleeping in between.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::core::Core;
+use crate::door::{Door, Published};
+use crate::receptor::Shared;
+
+/// Things done one after the other before it is looked what else there is.
+const BATCH: usize = 256;
+/// Looks at the inbox between two at the clock, when there is nothing to do.
+const LOOKS: usize = 64;
+/// Having had nothing to do for so long, a Worker gives back memory it may need again.
+const REST: Duration = Duration::from_millis(10);
+
+pub(crate) struct Worker {
+    core: Core,
+    shared: Arc<Shared>,
+    /// Units that have been told to [`Alive`].
+    told: u64,
+    turns: u64,
+    rested: bool,
+}
+
+impl Worker {
+    pub fn new(core: Core, shared: Arc<Shared>) -> Self {
+        Self { core, shared, told: 0, turns: Published::IDLE, rested: false }
+    }
+
+    fn door(&self) -> &Door {
+        &self.shared.doors[usize::from(self.core.worker)]
+    }
+
+    /// Works until the runtime is shut down, and drops all units.
+    pub fn run(mut self) {
+        // What a callback does, and what dropping its values does, may panic. This thread goes on.
+        while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.turns())) {
+            self.core.after_panic(panic);
+        }
+        let alive = &self.shared.alive;
+        alive.add(-i64::try_from(self.told).unwrap_or(i64::MAX));
+        drop(self.core);
+    }
+
+    fn turns(&mut self) {
+        self.fill();
+        loop {
+            self.turns += 1;
+            self.door().published.turns.store(self.turns, Ordering::Relaxed);
+            let mut busy = self.core.work(BATCH);
+            busy |= self.accept();
+            self.core.stamp();
+            busy |= self.core.fire(BATCH);
+            busy |= self.core.send_outgoing();
+            self.tell();
+            if self.shared.is_down() {
+                return;
+            }
+            if busy {
+                self.rested = false;
+            } else {
+                self.idle();
+            }
+        }
+    }
+
+    /// Does what others have left. Returns whether there was something.
+    fn accept(&mut self) -> bool {
+        let shared = Arc::clone(&self.shared);
+        let door = &shared.doors[usize::from(self.core.worker)];
+        let mut accepted = 0;
+        while accepted < BATCH
+            && let Some(envelope) = door.inbox.pop()
+        {
+            self.core.accept(envelope);
+            accepted += 1;
+        }
+        if self.core.settled > 0 {
+            self.told += self.core.settled; // whoever sent them has told
+            self.fill();
+        } else if accepted > 0 {
+            door.tell();
+        }
+        accepted > 0
+    }
+
+    /// Keeps places for units from elsewhere.
+    fn fill(&mut self) {
+        self.core.settled = 0;
+        let shared = Arc::clone(&self.shared);
+        let door = &shared.doors[usize::from(self.core.worker)];
+        door.fill(shared.capacity, || self.core.reserve());
+    }
+
+    /// Publishes what others may want to know.
+    fn tell(&mut self) {
+        let units = self.core.units();
+        if units != self.told {
+            let more = i128::from(units) - i128::from(self.told);
+            self.told = units;
+            self.shared.alive.add(i64::try_from(more).unwrap_or_default());
+        }
+    }
+
+    /// Waits until there is something to do.
+    fn idle(&mut self) {
+        self.core.publish(&self.door().published);
+        if self.spin() {
+            return;
+        }
+        let next = self.core.next_due().map(Duration::from_nanos);
+        let most = match next {
+            Some(Duration::ZERO) => return,
+            Some(next) if self.rested || next <= REST => Some(next),
+            None if self.rested => None,
+            _ => Some(REST),
+        };
+        self.door().published.turns.store(Published::IDLE, Ordering::Relaxed);
+        let begun = Instant::now();
+        let blocked = self.core.is_blocked();
+        // Others have no way to say that there is room for what waits to be sent.
+        let most = if blocked { Some(Duration::from_micros(50)) } else { most };
+        self.door().wait(most, || self.shared.is_down());
+        if !self.rested && !blocked && begun.elapsed() >= REST && self.door().inbox.is_empty() {
+            self.core.trim();
+            self.core.publish(&self.door().published);
+            self.rested = true;
+        }
+    }
+
+    /// Looks for something to do for a while without sleeping.
+    fn spin(&self) -> bool {
+        let Some(most) = self.shared.spin else { return false };
+        let begun = Instant::now();
+        let most = match self.core.next_due() {
+            Some(next) => most.min(Duration::from_nanos(next)),
+            None => most,
+        };
+        loop {
+            for _ in 0..LOOKS {
+                if !self.door().inbox.is_empty() || self.shared.is_down() {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if begun.elapsed() >= most {
+                return false;
+            }
+        }
+    }
+}

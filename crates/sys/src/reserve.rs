@@ -1,0 +1,120 @@
+//! Address space in which single pages come and go.
+
+use std::io;
+use std::ptr::NonNull;
+
+/// Bytes of a page here. Memory is given back in these; where the kernel's pages are larger, in
+/// multiples of them.
+pub const PAGE: usize = 4096;
+
+/// Private anonymous memory that is there as far as it has been written to. Unmapped when
+/// dropped.
+#[derive(Debug)]
+pub struct Reserved {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the mapping belongs to whoever owns this value, and the value only hands out addresses.
+unsafe impl Send for Reserved {}
+// SAFETY: as above; `give_back` leaves it to its caller that nobody uses the range.
+unsafe impl Sync for Reserved {}
+
+impl Reserved {
+    /// Reserves at most `length` bytes and at least `least`, both multiples of [`PAGE`]: half as
+    /// much, and half of that, where limits (`RLIMIT_AS`, strict overcommit) do not allow more.
+    ///
+    /// # Errors
+    /// `ENOMEM` where not even `least` is to be had.
+    pub fn at_most(length: usize, least: usize) -> io::Result<Self> {
+        let mut length = length.max(least);
+        loop {
+            match Self::exactly(length) {
+                Err(_) if length > least => length = (length / 2 / PAGE * PAGE).max(least),
+                done => return done,
+            }
+        }
+    }
+
+    fn exactly(length: usize) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing there is.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start: NonNull<u8> = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        // One page at a time is to come and go, also where huge pages are the rule.
+        // SAFETY: the range is the new mapping. Where the kernel knows no huge pages it refuses.
+        unsafe { libc::madvise(start.as_ptr().cast(), length, libc::MADV_NOHUGEPAGE) };
+        Ok(Self { start, length })
+    }
+
+    /// Where it begins.
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// How many bytes there are addresses for.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Makes the kernel find memory for a range at once, which takes a fraction of the time of a
+    /// fault for each page. Older kernels refuse, and the pages come one by one.
+    ///
+    /// # Panics
+    /// If it is not within the reservation.
+    pub fn populate(&self, offset: usize, length: usize) {
+        assert!(offset.checked_add(length).is_some_and(|end| end <= self.length));
+        // SAFETY: the range lies in the mapping, as checked.
+        let at = unsafe { self.start.as_ptr().add(offset) };
+        // SAFETY: populating changes no content.
+        unsafe { libc::madvise(at.cast(), length, libc::MADV_POPULATE_WRITE) };
+    }
+
+    /// Gives a range back to the kernel; read again, it is zeros.
+    ///
+    /// # Safety
+    /// Nothing of the range is borrowed or needed any more.
+    ///
+    /// # Panics
+    /// If it is not within the reservation.
+    pub unsafe fn give_back(&self, offset: usize, length: usize) {
+        assert!(offset.checked_add(length).is_some_and(|end| end <= self.length));
+        // SAFETY: the range lies in the mapping, as checked.
+        let at = unsafe { self.start.as_ptr().add(offset) };
+        // SAFETY: the caller needs nothing of it. It can only fail for memory that is locked,
+        // which then stays.
+        unsafe { libc::madvise(at.cast(), length, libc::MADV_DONTNEED) };
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's, and nobody can have an address of it by right.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_back_is_zeros() {
+        let reserved = Reserved::at_most(1 << 40, PAGE).expect("some");
+        assert!(reserved.length() >= PAGE && reserved.length() % PAGE == 0);
+        let first = reserved.start();
+        // SAFETY: the first byte is mapped, and nobody else has it.
+        unsafe { first.write(7) };
+        reserved.populate(0, PAGE);
+        // SAFETY: as above.
+        assert_eq!(unsafe { first.read() }, 7);
+        // SAFETY: nothing of it is borrowed.
+        unsafe { reserved.give_back(0, PAGE) };
+        // SAFETY: as above.
+        assert_eq!(unsafe { first.read() }, 0);
+    }
+}
