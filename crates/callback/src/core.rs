@@ -18,8 +18,9 @@
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::clock::{Clock, HORIZON, short, tick_after, tick_at, until};
@@ -28,6 +29,7 @@ use crate::context::{Next, Wanted};
 use crate::door::Published;
 use crate::key::{Id, Key};
 use crate::message::{Envelope, Pool, Purpose};
+use crate::queue::Queue;
 use crate::reason::Reason;
 use crate::receptor::Shared;
 use crate::slab::{Due, NoRoom, Place, Slab};
@@ -42,12 +44,9 @@ const KEPT: usize = 1024;
 
 /// The unit that runs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Current {
-    pub place: Place,
-    pub key: Key,
+struct Current {
+    place: Place,
     code: &'static Code,
-    /// It was cancelled while it ran.
-    cancelled: bool,
 }
 
 /// What the running unit wants to run next.
@@ -89,7 +88,7 @@ pub(crate) struct Core {
     pub counts: Counts,
     pub watchers: Watchers,
     /// What is to be done, by this core's callbacks' wish.
-    queue: VecDeque<Envelope>,
+    queue: Queue,
     /// What goes to each other Worker, as soon as it has room.
     outgoing: Vec<VecDeque<Envelope>>,
     /// Units that wait until all of that has gone.
@@ -100,6 +99,10 @@ pub(crate) struct Core {
     pub settled: u64,
     shared: Option<Arc<Shared>>,
     current: Option<Current>,
+    /// Its key; [`Key::NOBODY`] if there is none.
+    current_key: Key,
+    /// It was cancelled while it ran.
+    cancelled: bool,
     planned: Planned,
     /// Units that wait from now on, for so many nanoseconds.
     stamps: Vec<(Key, u64)>,
@@ -148,13 +151,15 @@ impl Core {
             pool,
             counts: Counts::default(),
             watchers: Watchers::default(),
-            queue: VecDeque::new(),
+            queue: Queue::new(),
             outgoing: (0..workers).map(|_| VecDeque::new()).collect(),
             for_room: Vec::new(),
             reserved: 0,
             settled: 0,
             shared,
             current: None,
+            current_key: Key::NOBODY,
+            cancelled: false,
             planned: Planned { code: None, until: Until::Message, closure: MaybeUninit::uninit() },
             stamps: Vec::with_capacity(STAMPED_AT_ONCE),
             looked,
@@ -176,7 +181,7 @@ impl Core {
 
     fn insert_inline<H: Handler>(&mut self, handler: H) -> Result<Key, NoRoom> {
         let (place, key) = self.slab.insert(code_of::<H>())?;
-        let payload = place.page.payload(place.slot).cast::<H>();
+        let payload = place.payload().cast::<H>();
         // SAFETY: the slot was chosen for this code, so it has room; slots are aligned for all
         // handlers that fit; nobody was in it.
         unsafe { payload.write(handler) };
@@ -185,12 +190,12 @@ impl Core {
 
     /// The unit that runs.
     pub fn current(&self) -> Key {
-        self.current.map_or(Key::NOBODY, |current| current.key)
+        self.current_key
     }
 
     /// Notes what the running unit runs next, instead of what it wanted before.
     pub fn plan<H: Handler>(&mut self, handler: H, until: Until) {
-        let room = self.current.map_or(0, |current| current.place.page.layout().payload);
+        let room = self.current.map_or(0, |current| current.place.page().payload_bytes());
         if fits::<H>(room) {
             self.plan_inline(handler, until);
         } else {
@@ -250,7 +255,7 @@ impl Core {
 
     /// Something to do for this core, after all that is queued.
     pub fn enqueue(&mut self, envelope: Envelope) {
-        self.queue.push_back(envelope);
+        self.queue.push(envelope);
     }
 
     /// Hands an envelope to whichever core it is for.
@@ -298,8 +303,9 @@ impl Core {
             }
         }
         if !self.for_room.is_empty() && !self.is_blocked() {
-            let started = self.for_room.drain(..).map(Envelope::start);
-            self.queue.extend(started);
+            for key in self.for_room.drain(..) {
+                self.queue.push(Envelope::start(key));
+            }
             sent = true;
         }
         sent
@@ -332,7 +338,7 @@ impl Core {
         } else {
             settle_inline(place, Boxed::new(handler));
         }
-        self.run(place, key, place.page.code(place.slot), Wake::Start);
+        self.run(place, key, place.code(), Wake::Start);
     }
 
     /// Tells others how it stands.
@@ -343,54 +349,79 @@ impl Core {
     /// Does up to so many things that are queued. Returns whether there was something to do.
     pub fn work(&mut self, most: usize) -> bool {
         for done in 0..most {
-            let Some(envelope) = self.queue.pop_front() else { return done > 0 };
-            self.deliver(envelope);
+            let Some(envelope) = self.queue.pop() else { return done > 0 };
+            // SAFETY: it was taken out, and nothing has been put in since.
+            unsafe { self.deliver(envelope) };
         }
         true
     }
 
     /// Does what another Worker or thread has sent: at once, unless something is before it.
     pub fn accept(&mut self, envelope: Envelope) {
-        if self.queue.is_empty() { self.deliver(envelope) } else { self.enqueue(envelope) }
+        if self.queue.is_empty() {
+            let mut envelope = ManuallyDrop::new(envelope);
+            // SAFETY: it is given up here.
+            unsafe { self.deliver(NonNull::from(&mut *envelope)) };
+        } else {
+            self.enqueue(envelope);
+        }
     }
 
     /// Does what an envelope is for.
-    pub fn deliver(&mut self, envelope: Envelope) {
-        match envelope.form.purpose {
-            Purpose::Message => self.hand_over(envelope),
+    ///
+    /// # Safety
+    /// An envelope is there until something is put into the queue, and given up by the caller.
+    unsafe fn deliver(&mut self, envelope: NonNull<Envelope>) {
+        // SAFETY: the caller's promise; the borrow ends here.
+        let (key, purpose) = unsafe { envelope.as_ref() }.label();
+        if purpose != Purpose::Message {
+            // SAFETY: it is moved out, as the caller gives it up.
+            self.act(purpose, unsafe { envelope.read() });
+            return;
+        }
+        let receiver = self.slab.find(key).map(|place| (place, place.code()));
+        let Some((place, code)) = receiver.filter(|(_, code)| code.receives) else {
+            // SAFETY: as above.
+            self.keep(unsafe { envelope.read() }, receiver.is_some());
+            return;
+        };
+        if code.timed {
+            place.set_never_due();
+        }
+        // SAFETY: as above; the content is moved out by the code that is run, before anything else.
+        let message = unsafe { Envelope::content(envelope) };
+        self.run(place, key, code, Wake::Message(message));
+    }
+
+    /// Does what an envelope is for that has no message.
+    fn act(&mut self, purpose: Purpose, envelope: Envelope) {
+        let key = envelope.to;
+        match purpose {
+            Purpose::Message => {}
             Purpose::Start => {
-                let key = envelope.to;
                 if let Some(place) = self.slab.find(key) {
-                    self.run(place, key, place.page.code(place.slot), Wake::Start);
+                    self.run(place, key, place.code(), Wake::Start);
                 }
             }
             Purpose::Cancel => {
-                self.cancel(envelope.to, &Reason::Cancelled);
+                self.cancel(key, &Reason::Cancelled);
             }
             Purpose::Control => envelope.into_control()(self),
         }
     }
 
-    fn hand_over(&mut self, envelope: Envelope) {
-        let key = envelope.to;
-        let Some(place) = self.slab.find(key) else {
+    /// Keeps a message for a unit that does not receive at present, if it lives.
+    fn keep(&mut self, envelope: Envelope, lives: bool) {
+        if !lives {
             self.counts.undeliverable += 1;
             return;
-        };
-        let code = place.page.code(place.slot);
-        if !code.receives {
-            let kept = self.kept.entry(key).or_default();
-            if kept.len() < self.most_kept {
-                kept.push_back(envelope);
-            } else {
-                self.counts.refused += 1;
-            }
-            return;
         }
-        if code.timed {
-            place.set_never_due();
+        let kept = self.kept.entry(envelope.to).or_default();
+        if kept.len() < self.most_kept {
+            kept.push_back(envelope);
+        } else {
+            self.counts.refused += 1;
         }
-        envelope.open(|message| self.run(place, key, code, Wake::Message(message)));
     }
 
     /// Runs up to so many of those whose time has come. Returns whether there were any.
@@ -401,7 +432,9 @@ impl Core {
         for _ in 0..most {
             let Some(&due) = self.due.0.get(self.due.1) else { break };
             self.due.1 += 1;
-            let Some(place) = self.slab.find(due.key).filter(|&place| place.is_due(&due)) else {
+            let Some(place) =
+                self.slab.find(due.key).filter(|&place| place.is_due(due.tick, due.turn))
+            else {
                 continue;
             };
             place.set_never_due();
@@ -412,7 +445,7 @@ impl Core {
                 self.wait_until(place, due.key, moment);
                 continue;
             }
-            self.run(place, due.key, place.page.code(place.slot), Wake::Due);
+            self.run(place, due.key, place.code(), Wake::Due);
         }
         true
     }
@@ -442,22 +475,24 @@ impl Core {
     /// Runs a waiting unit. Whoever calls has checked that its code takes this.
     fn run(&mut self, place: Place, key: Key, code: &'static Code, wake: Wake) {
         self.counts.callbacks += 1;
-        self.current = Some(Current { place, key, code, cancelled: false });
-        let payload = place.page.payload(place.slot).as_ptr();
+        self.current = Some(Current { place, code });
+        self.current_key = key;
+        let payload = place.payload().as_ptr();
         // SAFETY: a waiting unit's slot has a closure of its code; it is the current one now,
         // and nobody else touches it. The message, if any, is of the type that all handlers of a
         // unit take, as its `Address` has that type.
         let next = unsafe { (code.run)(payload, self, wake) };
-        self.carry_on(&next);
+        self.carry_on(place, key, code, &next);
     }
 
     /// Does what the unit that has run wants.
-    fn carry_on(&mut self, next: &Next) {
-        let Some(Current { place, key, code, cancelled }) = self.current else { return };
+    fn carry_on(&mut self, place: Place, key: Key, code: &'static Code, next: &Next) {
+        self.current = None;
+        self.current_key = Key::NOBODY;
         match next.wanted() {
-            Wanted::Planned if !cancelled && self.planned.code.is_some() => {
+            Wanted::Again if code.stays && !self.cancelled => self.drop_planned(),
+            Wanted::Planned if self.planned.code.is_some() && !self.cancelled => {
                 self.install(place, code);
-                self.current = None;
                 match self.planned.until {
                     Until::Message => {}
                     Until::Delay(delay) => self.delay(key, delay),
@@ -465,18 +500,16 @@ impl Core {
                 }
                 self.hand_over_kept(place, key);
             }
-            Wanted::Again if !cancelled && code.stays => self.current = None,
             wanted => {
                 if code.stays {
                     drop_payload(place, code);
                 }
                 self.drop_planned();
-                self.current = None;
                 let reason = match wanted {
-                    _ if cancelled => Reason::Cancelled,
+                    _ if std::mem::take(&mut self.cancelled) => Reason::Cancelled,
                     Wanted::End => Reason::Done,
                     Wanted::Again => Reason::panicked("`again` in a callback that runs once"),
-                    Wanted::Planned => Reason::panicked("what to wait for was planned twice"),
+                    Wanted::Planned => Reason::panicked("it wants what it wanted before"),
                 };
                 self.end(place, key, &reason);
             }
@@ -490,7 +523,7 @@ impl Core {
         }
         let Some(code) = self.planned.code.take() else { return };
         let from = self.planned.closure.as_ptr().cast::<MaybeUninit<u64>>();
-        let to = place.page.payload(place.slot).cast::<MaybeUninit<u64>>().as_ptr();
+        let to = place.payload().cast::<MaybeUninit<u64>>().as_ptr();
         for word in 0..code.bytes.div_ceil(8) {
             // SAFETY: it was planned with room for it in this slot, and slots are whole words.
             let to = unsafe { to.add(word) };
@@ -500,17 +533,17 @@ impl Core {
             unsafe { from.copy_to_nonoverlapping(to, 1) };
         }
         if !std::ptr::eq(before, code) {
-            place.page.set_code(place.slot, Some(code));
+            place.page().set_code(place.slot(), Some(code));
         }
     }
 
     /// Gives a unit that receives now what has come before, ahead of what comes later.
     fn hand_over_kept(&mut self, place: Place, key: Key) {
-        if self.kept.is_empty() || !place.page.code(place.slot).receives {
+        if self.kept.is_empty() || !place.code().receives {
             return;
         }
         for envelope in self.kept.remove(&key).into_iter().flatten().rev() {
-            self.queue.push_front(envelope);
+            self.queue.push_first(envelope);
         }
     }
 
@@ -522,7 +555,7 @@ impl Core {
         if !self.far.is_empty() {
             self.far.remove(&key);
         }
-        let watched = place.page.header().watched;
+        let watched = place.page().header().watched;
         self.slab.remove(place);
         if watched {
             self.tell(key, reason);
@@ -539,7 +572,7 @@ impl Core {
     pub fn relate(&mut self, unit: Key, token: Token, relation: Relation) {
         self.watchers.add(unit, token, relation);
         match self.slab.find(unit) {
-            Some(mut place) => place.page.header_mut().watched = true,
+            Some(place) => place.page().header_mut().watched = true,
             None => self.tell(unit, &Reason::Unknown),
         }
     }
@@ -547,12 +580,12 @@ impl Core {
     /// Ends a unit, now if it waits, and when it returns if it is the one that runs. Returns
     /// whether it lived.
     pub fn cancel(&mut self, key: Key, reason: &Reason) -> bool {
-        if let Some(current) = self.current.as_mut().filter(|current| current.key == key) {
-            current.cancelled = true;
+        if self.current_key == key && key != Key::NOBODY {
+            self.cancelled = true;
             return true;
         }
         let Some(place) = self.slab.find(key) else { return false };
-        let code = place.page.code(place.slot);
+        let code = place.code();
         // A closure whose values panic when they are dropped has ended all the same.
         let dropped = catch_unwind(AssertUnwindSafe(|| drop_payload(place, code)));
         self.end(place, key, reason);
@@ -566,10 +599,12 @@ impl Core {
     /// Ends the unit whose callback has panicked.
     pub fn after_panic(&mut self, panic: Box<dyn Any + Send>) {
         self.counts.panics += 1;
-        let Some(Current { place, key, code, .. }) = self.current.take() else {
+        let Some(Current { place, code }) = self.current.take() else {
             drop_panic(panic);
             return;
         };
+        let key = std::mem::replace(&mut self.current_key, Key::NOBODY);
+        self.cancelled = false;
         let ended = catch_unwind(AssertUnwindSafe(|| {
             self.drop_planned();
             if code.stays {
@@ -602,8 +637,7 @@ impl Core {
         for number in numbers {
             for slot in self.slab.page(number).lives() {
                 let page = self.slab.page(number);
-                let place = Place { page, number, slot };
-                let code = page.code(slot);
+                let (place, code) = (Place::new(page, slot), page.code(slot));
                 let dropped = catch_unwind(AssertUnwindSafe(|| drop_payload(place, code)));
                 if let Err(panic) = dropped {
                     drop_panic(panic);
@@ -629,13 +663,13 @@ impl Drop for Core {
 /// Puts a closure into a place that was kept.
 fn settle_inline<H: Handler>(place: Place, handler: H) {
     // SAFETY: what kept the place needs not be dropped; the slot has room, as checked.
-    unsafe { place.page.payload(place.slot).cast::<H>().write(handler) };
-    place.page.set_code(place.slot, Some(code_of::<H>()));
+    unsafe { place.payload().cast::<H>().write(handler) };
+    place.page().set_code(place.slot(), Some(code_of::<H>()));
 }
 
 /// Drops the closure of a unit that waits, or has returned.
 fn drop_payload(place: Place, code: &'static Code) {
-    let payload = place.page.payload(place.slot).as_ptr();
+    let payload = place.payload().as_ptr();
     // SAFETY: its slot has a closure of its code, which is not used any more: the unit ends, or
     // is given another one.
     unsafe { (code.drop)(payload) };

@@ -162,6 +162,7 @@ impl<T> Inbox<T> {
         }
         let value = more.pop_front();
         if more.is_empty() {
+            more.shrink_to(self.cells.len());
             self.has_more.store(false, Ordering::Release);
         }
         value

@@ -11,6 +11,7 @@ mod inbox;
 mod key;
 mod message;
 mod parker;
+mod queue;
 mod reason;
 mod receptor;
 mod slab;

@@ -61,6 +61,7 @@ const fn is_inline<T>() -> bool {
 
 impl Envelope {
     /// A message for a unit that takes this type.
+    #[inline]
     pub fn message<M: Send + 'static>(to: Key, message: M, pool: &mut Pool) -> Self {
         struct Of<M>(PhantomData<M>);
         impl<M> Of<M> {
@@ -102,6 +103,22 @@ impl Envelope {
         // SAFETY: the content has room for a fat pointer and is aligned.
         unsafe { content.as_mut_ptr().cast::<Control>().write(action) };
         Self { to: Key::new(worker, 0, 0, 0), form: FORM, content }
+    }
+
+    /// For whom it is and what for.
+    #[inline]
+    pub fn label(&self) -> (Key, Purpose) {
+        (self.to, self.form.purpose)
+    }
+
+    /// Where its content is, which is for whoever takes it from there to move out.
+    ///
+    /// # Safety
+    /// An envelope is there, and is not used as one any more.
+    #[inline]
+    pub unsafe fn content(envelope: NonNull<Self>) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        unsafe { (&raw mut (*envelope.as_ptr()).content).cast() }
     }
 
     /// Gives up what is in it to `taken`, who moves it out of there.

@@ -143,11 +143,6 @@ impl Shared {
         self.down.load(Ordering::SeqCst)
     }
 
-    /// Hands over what must not be refused.
-    pub fn post(&self, envelope: Envelope) {
-        self.doors[usize::from(envelope.to.worker())].push_always(envelope);
-    }
-
     fn shut_down(&self) {
         self.down.store(true, Ordering::SeqCst);
         for door in &self.doors {
@@ -306,11 +301,12 @@ impl Handle {
         })
     }
 
-    /// Ends a callback thread; nothing happens if it has ended.
+    /// Ends a callback thread, waiting for room in the inbox; nothing happens if it has ended.
     pub fn cancel(&self, id: Id) {
-        if !self.shared.is_down() {
-            self.shared.post(Envelope::cancel(id.0));
-        }
+        let door = self.door(id);
+        door.when_room(Envelope::cancel(id.0), |cancel| {
+            if self.shared.is_down() { Ok(()) } else { door.push(cancel) }
+        });
     }
 
     /// Waits until all callback threads have ended, or the runtime is shut down. Not from within

@@ -37,8 +37,8 @@ use contend_sys::reserve::{PAGE, Reserved};
 use crate::code::Code;
 use crate::key::Key;
 use kinds::Kinds;
-use page::class_for;
-pub(crate) use page::{NEVER, Page};
+use page::{CLASSES, class_for};
+pub(crate) use page::{NEVER, Page, Place};
 use wheel::Wheel;
 pub(crate) use wheel::is_before;
 
@@ -48,26 +48,6 @@ const HOT: usize = 16;
 const NONE: u16 = 0;
 /// Of the pages in use, this part is asked of the kernel at once, and at most that many.
 const AHEAD: (u32, u32) = (256, 64);
-
-/// Where a unit is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub page: Page,
-    pub number: u32,
-    pub slot: u8,
-}
-
-impl Place {
-    /// Makes its unit due at no time.
-    pub fn set_never_due(self) {
-        self.page.set_due(self.slot.into(), NEVER, 0);
-    }
-
-    /// Whether it still waits for that.
-    pub fn is_due(self, due: &Due) -> bool {
-        self.page.due(self.slot.into()) == (due.tick, due.turn)
-    }
-}
 
 /// The memory of one Worker's units.
 #[derive(Debug)]
@@ -81,12 +61,12 @@ pub(crate) struct Slab {
     populated: u32,
     /// Of each page that is not in use the generation it goes on from; [`NONE`] if it is.
     floors: Vec<u16>,
-    /// Numbers of pages that are not in use and have been.
-    vacant: Vacant,
-    /// Those of them that still have their memory, the last one given up last.
-    hot: Vec<u32>,
+    /// Pages that are not in use and have been, by class: a page remains in its own.
+    unused: [Unused; CLASSES],
     kinds: Kinds,
     units: u64,
+    /// Pages that are never used again.
+    worn_out: usize,
 }
 
 /// Memory in which there are pages.
@@ -98,7 +78,14 @@ struct Pages {
 }
 
 impl Pages {
+    /// The number of a page.
+    fn number(&self, page: Page) -> u32 {
+        let bytes = page.address() - self.memory.start().addr().get();
+        u32::try_from(bytes / PAGE).expect("pages have numbers of 32 bits")
+    }
+
     /// The page of this number, which is in use or has been.
+    #[inline]
     fn page(&self, number: u32) -> Page {
         debug_assert!(number > 0 && number < self.fresh);
         // SAFETY: pages below `fresh` lie within the reservation.
@@ -137,10 +124,10 @@ impl Slab {
             turn: 0,
             populated: 1,
             floors: vec![NONE],
-            vacant: Vacant::default(),
-            hot: Vec::new(),
+            unused: Default::default(),
             kinds: Kinds::default(),
             units: 0,
+            worn_out: 0,
         })
     }
 
@@ -151,8 +138,8 @@ impl Slab {
 
     /// Bytes of the pages in use and of those kept hot.
     pub fn bytes(&self) -> usize {
-        let unused = self.vacant.count - self.hot.len();
-        (self.pages.fresh as usize - 1 - unused) * PAGE
+        let cold: usize = self.unused.iter().map(|unused| unused.count - unused.hot.len()).sum();
+        (self.pages.fresh as usize - 1 - cold - self.worn_out) * PAGE
     }
 
     /// Takes a slot with room for the payload of `code`. The caller writes the payload at once.
@@ -175,29 +162,28 @@ impl Slab {
             self.kinds.set_current(kind, 0);
         }
         self.units += 1;
-        let key = Key::new(self.worker, number, slot, page.generation(slot.into()));
-        Ok((Place { page, number, slot }, key))
+        let key = Key::new(self.worker, number, slot, page.generation(slot));
+        Ok((Place::new(page, slot), key))
     }
 
     /// Where the unit is, if it lives.
+    #[inline]
     pub fn find(&self, key: Key) -> Option<Place> {
         let (number, slot) = (key.page(), key.slot());
         if number == 0 || number >= self.pages.fresh || key.worker() != self.worker {
             return None;
         }
         let page = self.page(number);
-        let lives = usize::from(slot) < page.layout().slots
-            && page.generation(slot.into()) == key.generation();
-        lives.then_some(Place { page, number, slot })
+        (page.generation(slot) == key.generation()).then(|| Place::new(page, slot))
     }
 
     /// Ends what lives in a place; its payload is not touched. Gives the page back if nobody is
     /// left in it, and says so: it is no page any more then.
     pub fn remove(&mut self, place: Place) -> bool {
-        let Place { page, number, slot } = place;
-        let kind = page.header().kind;
-        let was_full = page.is_full();
-        page.vacate(slot);
+        let page = place.page();
+        let (number, kind, was_full) =
+            (self.pages.number(page), page.header().kind, page.is_full());
+        page.vacate(place.slot());
         self.units -= 1;
         let used = page.header().used;
         if number == self.kinds.current(kind) {
@@ -205,7 +191,7 @@ impl Slab {
         }
         if used == 0 {
             if !was_full {
-                let listed = level_of(1, page.layout().slots);
+                let listed = level_of(1, page.slots());
                 self.unlink(page.header().list, kind, listed);
             }
             self.retire(number);
@@ -218,6 +204,7 @@ impl Slab {
     }
 
     /// The page of this number, which is in use.
+    #[inline]
     pub fn page(&self, number: u32) -> Page {
         self.pages.page(number)
     }
@@ -234,16 +221,17 @@ impl Slab {
         for number in self.kinds.take_empty_currents(|number| pages.page(number).header().used) {
             self.retire(number);
         }
-        self.cool(0);
-        self.hot.shrink_to(HOT);
+        for class in 0..CLASSES {
+            self.cool(class, 0);
+        }
     }
 
     /// Makes a unit due at a tick, behind all that were made due at the same one before.
     pub fn set_due(&mut self, place: Place, tick: u32) {
         let tick = if tick == NEVER { NEVER + 1 } else { tick };
-        place.page.set_due(place.slot.into(), tick, self.turn);
+        place.page().set_due(place.slot(), tick, self.turn);
         self.turn = self.turn.wrapping_add(1);
-        self.wheel.note(&self.pages, place.number, tick);
+        self.wheel.note(&self.pages, self.pages.number(place.page()), tick);
     }
 
     /// Whether nobody waits for a time, as far as is known without looking.
@@ -290,8 +278,8 @@ impl Slab {
                 next =
                     Some(next.map_or(tick, |next| if is_before(tick, next) { tick } else { next }));
             } else {
-                let generation = page.generation(slot.into());
-                let turn = page.due(slot.into()).1;
+                let generation = page.generation(slot);
+                let turn = page.due(slot).1;
                 let key = Key::new(self.worker, number, slot, generation);
                 all.push(Due { tick, turn, key });
             }
@@ -300,18 +288,12 @@ impl Slab {
     }
 
     fn new_page(&mut self, kind: u16, code: &'static Code) -> Result<u32, NoRoom> {
-        let number = match self.hot.pop() {
-            Some(number) => {
-                self.vacant.take(number);
-                number
-            }
-            None => match self.vacant.lowest() {
-                Some(number) => number,
-                None => self.fresh_page()?,
-            },
+        let class = class_for(code.bytes).expect("larger closures are boxed");
+        let number = match self.unused[usize::from(class)].take() {
+            Some(number) => number,
+            None => self.fresh_page()?,
         };
         let floor = std::mem::replace(&mut self.floors[number as usize], NONE);
-        let class = class_for(code.bytes).expect("larger closures are boxed");
         self.page(number).prepare(class, kind, code, floor.max(1));
         Ok(number)
     }
@@ -336,22 +318,24 @@ impl Slab {
     /// Takes a page out of use.
     fn retire(&mut self, number: u32) {
         self.wheel.forget(&self.pages, number);
+        let class = usize::from(self.page(number).header().class);
         let floor = self.page(number).clear();
         self.floors[number as usize] = floor;
         if floor == u16::MAX {
-            self.give_back(number, 1); // its generations are used up
+            self.worn_out += 1;
+            self.give_back(number, 1);
             return;
         }
-        self.vacant.add(number);
-        self.hot.push(number);
-        if self.hot.len() > 2 * HOT {
-            self.cool(HOT);
+        self.unused[class].add(number);
+        if self.unused[class].hot.len() > 2 * HOT {
+            self.cool(class, HOT);
         }
     }
 
     /// Gives back the memory of hot pages until so many are left: those that were emptied first.
-    fn cool(&mut self, left: usize) {
-        let mut cold: Vec<u32> = self.hot.drain(..self.hot.len().saturating_sub(left)).collect();
+    fn cool(&mut self, class: usize, left: usize) {
+        let hot = &mut self.unused[class].hot;
+        let mut cold: Vec<u32> = hot.drain(..hot.len().saturating_sub(left)).collect();
         cold.sort_unstable();
         for run in cold.chunk_by(|one, next| one + 1 == *next) {
             self.give_back(run[0], run.len());
@@ -386,7 +370,7 @@ impl Slab {
         let mut page = self.page(number);
         let (links, kind, now) = (page.header().list, page.header().kind, level(page));
         if !was_full {
-            let before = level_of(page.header().used + 1, page.layout().slots);
+            let before = level_of(page.header().used + 1, page.slots());
             if before == now {
                 return;
             }
@@ -403,23 +387,26 @@ impl Slab {
 
 /// How full a page is, from 0 on.
 fn level(page: Page) -> usize {
-    level_of(page.header().used, page.layout().slots)
+    level_of(page.header().used, page.slots())
 }
 
 fn level_of(used: u16, slots: usize) -> usize {
     usize::from(used) * kinds::LEVELS / (slots + 1)
 }
 
-/// Numbers of pages that are not in use: a bit each.
+/// Pages of one class that are not in use.
 #[derive(Debug, Default)]
-struct Vacant {
+struct Unused {
+    /// A bit for each number.
     words: Vec<u64>,
     /// No word before this one has a bit.
     first: usize,
     count: usize,
+    /// Those of them that still have their memory, the one emptied last in the end.
+    hot: Vec<u32>,
 }
 
-impl Vacant {
+impl Unused {
     fn add(&mut self, number: u32) {
         let word = number as usize / 64;
         if word >= self.words.len() {
@@ -428,22 +415,21 @@ impl Vacant {
         self.words[word] |= 1 << (number % 64);
         self.first = self.first.min(word);
         self.count += 1;
+        self.hot.push(number);
     }
 
-    fn take(&mut self, number: u32) {
+    /// Takes one that has its memory, or else the lowest one.
+    fn take(&mut self) -> Option<u32> {
+        let number = self.hot.pop().or_else(|| self.lowest())?;
         self.words[number as usize / 64] &= !(1 << (number % 64));
         self.count -= 1;
+        Some(number)
     }
 
-    /// Takes the lowest one.
     fn lowest(&mut self) -> Option<u32> {
-        if self.count == 0 {
-            return None;
-        }
-        let word = (self.first..self.words.len()).find(|&word| self.words[word] != 0)?;
-        self.first = word;
-        let number = u32::try_from(word * 64).ok()? + self.words[word].trailing_zeros();
-        self.take(number);
-        Some(number)
+        let ahead = self.words.get(self.first..)?.iter().position(|&word| word != 0)?;
+        self.first += ahead;
+        let bit = self.words[self.first].trailing_zeros();
+        u32::try_from(self.first * 64).ok().map(|word| word + bit)
     }
 }

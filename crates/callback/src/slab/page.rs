@@ -2,8 +2,11 @@
 //! and a generation.
 //!
 //! ```text
-//! header 80 B │ payload × n │ tick u32 × n │ turn u32 × n │ generation u16 × n
+//! header 80 B │ generation u16 × n │ tick u32 × n │ turn u32 × n │ … │ payload × n
 //! ```
+//!
+//! Generations begin and payloads end at the same place in all pages, so that a unit is found and
+//! run without knowing the rest. Payloads stand the wrong way round: slot 0 is the last one.
 //!
 //! What is common to the units of a page, above all the code that they run next, stands once in
 //! the header. A unit costs its payload and 10 bytes.
@@ -14,7 +17,9 @@ use contend_sys::reserve::PAGE;
 
 use crate::code::Code;
 
-/// Bytes that a payload can have.
+/// Where the generations begin.
+const GENERATIONS: usize = size_of::<Header>();
+/// Bytes that a payload can have, by class: each twice as many as the one before.
 const PAYLOADS: [usize; 4] = [8, 16, 32, 64];
 /// Payload sizes there are.
 pub(crate) const CLASSES: usize = PAYLOADS.len();
@@ -27,19 +32,16 @@ pub(crate) const NEVER: u32 = 0;
 
 /// Where things are in a page of one payload size.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Layout {
-    /// Bytes of a payload.
-    pub payload: usize,
+struct Layout {
     /// Slots there are.
-    pub slots: usize,
+    slots: usize,
     ticks: usize,
     turns: usize,
-    generations: usize,
 }
 
 /// By class.
-pub(crate) const LAYOUTS: [Layout; CLASSES] = {
-    let mut all = [layout(8); CLASSES];
+const LAYOUTS: [Layout; CLASSES] = {
+    let mut all = [layout(PAYLOADS[0]); CLASSES];
     let mut class = 0;
     while class < CLASSES {
         all[class] = layout(PAYLOADS[class]);
@@ -49,12 +51,14 @@ pub(crate) const LAYOUTS: [Layout; CLASSES] = {
 };
 
 const fn layout(payload: usize) -> Layout {
-    let header = size_of::<Header>();
-    let slots = (PAGE - header) / (payload + 4 + 4 + 2);
+    let mut slots = (PAGE - GENERATIONS) / (payload + 4 + 4 + 2);
+    // Ticks begin at a multiple of their size.
+    while GENERATIONS + (slots * 2).next_multiple_of(4) + slots * (8 + payload) > PAGE {
+        slots -= 1;
+    }
     assert!(slots <= WORDS * 64 && slots <= u8::MAX as usize + 1);
-    let ticks = header + slots * payload;
-    let turns = ticks + slots * 4;
-    Layout { payload, slots, ticks, turns, generations: turns + slots * 4 }
+    let ticks = GENERATIONS + (slots * 2).next_multiple_of(4);
+    Layout { slots, ticks, turns: ticks + slots * 4 }
 }
 
 /// The smallest class with room for so many bytes.
@@ -117,6 +121,11 @@ impl Page {
         Self(start)
     }
 
+    /// Where it begins.
+    pub fn address(self) -> usize {
+        self.0.addr().get()
+    }
+
     /// Makes a page of what has been one before, or never been used and is zeros: nobody lives
     /// there, and generations go on from `floor` at least.
     pub fn prepare(self, class: u8, kind: u16, code: &'static Code, floor: u16) {
@@ -140,7 +149,7 @@ impl Page {
         // SAFETY: the page begins with room for a header, aligned; an earlier one owned nothing
         // any more (see `clear`).
         unsafe { self.0.cast::<Header>().write(header) };
-        for slot in 0..layout.slots {
+        for slot in (0..=u8::MAX).take(layout.slots) {
             self.set_due(slot, NEVER, 0);
             self.set_generation(slot, floor);
         }
@@ -150,23 +159,36 @@ impl Page {
     /// can go on from.
     pub fn clear(mut self) -> u16 {
         self.header_mut().others = None;
-        let slots = self.layout().slots;
-        (0..slots).map(|slot| self.generation(slot)).max().unwrap_or(LAST)
+        let slots = (0..=u8::MAX).take(self.slots());
+        slots.map(|slot| self.generation(slot)).max().unwrap_or(LAST)
     }
 
+    #[inline]
     pub fn header(&self) -> &Header {
         // SAFETY: a header was written when the page was prepared; the owner of the slab alone
         // uses it, and no mutable borrow of it outlives a method of this module or the slab.
         unsafe { self.0.cast().as_ref() }
     }
 
+    #[inline]
     pub fn header_mut(&mut self) -> &mut Header {
         // SAFETY: as above.
         unsafe { self.0.cast().as_mut() }
     }
 
-    pub fn layout(self) -> Layout {
+    fn layout(self) -> Layout {
         LAYOUTS[usize::from(self.header().class)]
+    }
+
+    /// Slots there are.
+    pub fn slots(self) -> usize {
+        self.layout().slots
+    }
+
+    /// Bytes of a payload.
+    #[inline]
+    pub fn payload_bytes(self) -> usize {
+        PAYLOADS[0] << self.header().class
     }
 
     /// Takes a free slot, if there is one.
@@ -181,9 +203,9 @@ impl Page {
 
     /// Ends the life of whoever is in a slot, so that its key names nobody.
     pub fn vacate(mut self, slot: u8) {
-        let generation = self.generation(slot.into()) + 1;
-        self.set_generation(slot.into(), generation);
-        self.set_due(slot.into(), NEVER, 0);
+        let generation = self.generation(slot) + 1;
+        self.set_generation(slot, generation);
+        self.set_due(slot, NEVER, 0);
         self.set_code(slot, None);
         let header = self.header_mut();
         header.used -= 1;
@@ -199,16 +221,15 @@ impl Page {
 
     /// Slots in which somebody lives.
     pub fn lives(self) -> impl Iterator<Item = u8> {
-        let header = self.header();
-        let free = header.free;
-        let slots = LAYOUTS[usize::from(header.class)].slots;
-        (0..slots)
-            .filter(move |slot| free[slot / 64] >> (slot % 64) & 1 == 0)
+        let free = self.header().free;
+        let slots = (0..=u8::MAX).take(self.slots());
+        slots
+            .filter(move |slot| free[usize::from(slot / 64)] >> (slot % 64) & 1 == 0)
             .filter(move |&slot| self.generation(slot) != LAST)
-            .filter_map(|slot| u8::try_from(slot).ok())
     }
 
     /// What the unit in a slot runs next.
+    #[inline]
     pub fn code(self, slot: u8) -> &'static Code {
         let header = self.header();
         let own = header.others.as_ref().and_then(|others| others[usize::from(slot)]);
@@ -217,7 +238,7 @@ impl Page {
 
     /// Says what it runs next; `None` for what its page says.
     pub fn set_code(mut self, slot: u8, code: Option<&'static Code>) {
-        let slots = self.layout().slots;
+        let slots = self.slots();
         let header = self.header_mut();
         let page_code = header.code;
         let code = code.filter(|code| page_code.is_none_or(|own| !std::ptr::eq(*code, own)));
@@ -228,34 +249,36 @@ impl Page {
     }
 
     /// Where its payload is.
+    #[inline]
     pub fn payload(self, slot: u8) -> NonNull<u8> {
-        let offset = size_of::<Header>() + usize::from(slot) * self.layout().payload;
-        debug_assert!(usize::from(slot) < self.layout().slots);
+        debug_assert!(usize::from(slot) < self.slots());
+        let offset = PAGE - (usize::from(slot) + 1) * self.payload_bytes();
         // SAFETY: slots come from keys that were found or from `take`, so they are below the
         // layout's number, and the payload is within the page.
         unsafe { self.0.add(offset) }
     }
 
-    pub fn generation(self, slot: usize) -> u16 {
-        // SAFETY: see `generation_at`; generations are initialised in `prepare`.
+    #[inline]
+    pub fn generation(self, slot: u8) -> u16 {
+        // SAFETY: in the page. It is a generation, initialised in `prepare`, if the slot is one of
+        // the layout's; other memory of the page is initialised, too.
         unsafe { self.generation_at(slot).read() }
     }
 
-    fn set_generation(self, slot: usize, generation: u16) {
-        // SAFETY: as above.
+    fn set_generation(self, slot: u8, generation: u16) {
+        debug_assert!(usize::from(slot) < self.slots());
+        // SAFETY: as above, and slots come from where they do for payloads.
         unsafe { self.generation_at(slot).write(generation) };
     }
 
-    fn generation_at(self, slot: usize) -> NonNull<u16> {
-        let layout = self.layout();
-        assert!(slot < layout.slots);
-        // SAFETY: the slot is one of the layout's, as checked, so this is within the page; all
-        // sizes before it are even, so it is aligned.
-        unsafe { self.0.add(layout.generations + slot * 2) }.cast()
+    #[inline]
+    fn generation_at(self, slot: u8) -> NonNull<u16> {
+        // SAFETY: 256 generations after the header are within a page.
+        unsafe { self.0.add(GENERATIONS + usize::from(slot) * 2) }.cast()
     }
 
     /// When the unit in a slot is due, and its turn among those of that tick.
-    pub fn due(self, slot: usize) -> (u32, u32) {
+    pub fn due(self, slot: u8) -> (u32, u32) {
         let [tick, turn] = self.due_at(slot);
         // SAFETY: both are in the page and initialised in `prepare`.
         let tick = unsafe { tick.read() };
@@ -263,7 +286,7 @@ impl Page {
         (tick, unsafe { turn.read() })
     }
 
-    pub fn set_due(self, slot: usize, tick: u32, turn: u32) {
+    pub fn set_due(self, slot: u8, tick: u32, turn: u32) {
         let at = self.due_at(slot);
         // SAFETY: as above.
         unsafe { at[0].write(tick) };
@@ -271,13 +294,13 @@ impl Page {
         unsafe { at[1].write(turn) };
     }
 
-    fn due_at(self, slot: usize) -> [NonNull<u32>; 2] {
+    fn due_at(self, slot: u8) -> [NonNull<u32>; 2] {
         let layout = self.layout();
-        assert!(slot < layout.slots);
+        debug_assert!(usize::from(slot) < layout.slots);
         [layout.ticks, layout.turns].map(|array| {
-            // SAFETY: the slot is one of the layout's, as checked; header and payloads are
-            // multiples of 8 bytes, so it is aligned.
-            unsafe { self.0.add(array + slot * 4) }.cast()
+            // SAFETY: the slot is one of the layout's, as those that payloads have; the arrays
+            // begin at multiples of 4.
+            unsafe { self.0.add(array + usize::from(slot) * 4) }.cast()
         })
     }
 
@@ -289,5 +312,50 @@ impl Page {
         // SAFETY: it was initialised in `prepare`, and nothing writes to it while it is borrowed:
         // whoever has a `Page` is on the thread that owns the slab and runs no callback meanwhile.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), layout.slots) }
+    }
+}
+
+/// Where a unit is: its page, and in the bits in which addresses of pages are zero, its slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place(NonNull<u8>);
+
+impl Place {
+    #[inline]
+    pub fn new(page: Page, slot: u8) -> Self {
+        // SAFETY: within the page.
+        Self(unsafe { page.0.add(slot.into()) })
+    }
+
+    #[inline]
+    pub fn page(self) -> Page {
+        // SAFETY: the beginning of the page that this was made of, which is not at address zero.
+        Page(unsafe { self.0.sub(self.0.addr().get() % PAGE) })
+    }
+
+    #[inline]
+    pub fn slot(self) -> u8 {
+        self.0.addr().get().to_le_bytes()[0]
+    }
+
+    /// What its unit runs next.
+    #[inline]
+    pub fn code(self) -> &'static Code {
+        self.page().code(self.slot())
+    }
+
+    /// Where its payload is.
+    #[inline]
+    pub fn payload(self) -> NonNull<u8> {
+        self.page().payload(self.slot())
+    }
+
+    /// Makes its unit due at no time.
+    pub fn set_never_due(self) {
+        self.page().set_due(self.slot(), NEVER, 0);
+    }
+
+    /// Whether its unit is due at this tick and turn.
+    pub fn is_due(self, tick: u32, turn: u32) -> bool {
+        self.page().due(self.slot()) == (tick, turn)
     }
 }

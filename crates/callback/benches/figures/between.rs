@@ -1,0 +1,128 @@
+//! What passes between two Workers, beside what the machine needs for it.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use contend_callback::{Address, Context, Receptor};
+use rustix::thread::futex;
+
+use super::{each, on_worker, row, runtime};
+
+type Ping = (Address<u64>, u64);
+
+/// Nanoseconds of a round trip between Workers 0 and 1.
+fn round_trip(receptor: &Receptor, trips: u64) -> f64 {
+    let pong = on_worker(receptor, 1, |context, sender| {
+        let callback = |context: &mut Context<'_, Ping>, (from, left): Ping| {
+            context.send(from, left).unwrap();
+            if left == 0 { context.end() } else { context.again() }
+        };
+        sender.send(context.spawn_handler(callback).unwrap()).unwrap();
+        context.end()
+    });
+    let took = on_worker(receptor, 0, move |context, sender| {
+        let begun = Instant::now();
+        let callback = move |context: &mut Context<'_, u64>, left| {
+            if left == 0 {
+                sender.send(begun.elapsed()).unwrap();
+                return context.end();
+            }
+            let back = context.address();
+            context.send(pong, (back, left - 1)).unwrap();
+            context.again()
+        };
+        let ping = context.spawn_handler(callback).unwrap();
+        context.send(ping, trips).unwrap();
+        context.end()
+    });
+    each(took, trips)
+}
+
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+/// A number that two threads raise in turns, and nothing else.
+fn cache_line(trips: u64) -> f64 {
+    let line = Line(AtomicU64::new(0));
+    let play = |own: u64| {
+        for trip in 0..trips {
+            while line.0.load(Ordering::Acquire) != 2 * trip + own {
+                std::hint::spin_loop();
+            }
+            line.0.store(2 * trip + own + 1, Ordering::Release);
+        }
+    };
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| play(1));
+        play(0);
+    });
+    each(begun.elapsed(), trips)
+}
+
+/// Two threads that wake each other by a futex each.
+fn futexes(trips: u64) -> f64 {
+    let words = [AtomicU32::new(0), AtomicU32::new(0)];
+    let wake = |word: &AtomicU32| {
+        word.store(1, Ordering::Release);
+        let _ = futex::wake(word, futex::Flags::PRIVATE, 1);
+    };
+    let wait = |word: &AtomicU32| {
+        while word.swap(0, Ordering::Acquire) == 0 {
+            let _ = futex::wait(word, futex::Flags::PRIVATE, 0, None);
+        }
+    };
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..trips {
+                wait(&words[1]);
+                wake(&words[0]);
+            }
+        });
+        for _ in 0..trips {
+            wake(&words[1]);
+            wait(&words[0]);
+        }
+    });
+    each(begun.elapsed(), trips)
+}
+
+/// Beside another figure of the same rounds, and how many times it.
+fn compare(
+    rounds: usize,
+    names: [&str; 2],
+    mut bare: impl FnMut() -> f64,
+    mut ours: impl FnMut() -> f64,
+) {
+    let (mut all_bare, mut all_ours, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let (bare, ours) = (bare(), ours());
+        all_bare.push(bare);
+        all_ours.push(ours);
+        ratios.push(ours / bare);
+    }
+    row(names[0], "ns", &mut all_bare);
+    row(names[1], "ns", &mut all_ours);
+    row("  times that", "×", &mut ratios);
+}
+
+pub fn spinning(rounds: usize) {
+    let receptor = runtime(2, Duration::from_millis(10));
+    compare(
+        rounds,
+        ["cache line to another CPU and back", "round trip between Workers that spin"],
+        || cache_line(200_000),
+        || round_trip(&receptor, 200_000),
+    );
+}
+
+pub fn parked(rounds: usize) {
+    let receptor = runtime(2, Duration::ZERO);
+    compare(
+        rounds,
+        ["futex wake-up of another thread and back", "round trip between Workers that sleep"],
+        || futexes(10_000),
+        || round_trip(&receptor, 10_000),
+    );
+}

@@ -1,0 +1,83 @@
+//! What callback threads cost here: memory, time, lateness, and what is left of them.
+//!
+//! ```text
+//! cargo bench -p contend-callback [-- TEXT]
+//! ```
+//!
+//! Each figure is the median of several rounds, with the least and the most of them; what it is
+//! compared with was measured in the same round. With a text, only figures whose names have it.
+
+#![allow(clippy::print_stdout, reason = "it prints what it measures")]
+#![allow(clippy::unwrap_used, reason = "a benchmark that fails ends")]
+#![allow(missing_docs, reason = "a program")]
+
+mod between;
+mod late;
+mod memory;
+mod one;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use contend_callback::{Context, Next, Receptor};
+
+/// A group of figures that are measured together.
+struct Figure {
+    name: &'static str,
+    rounds: usize,
+    /// Prints its rows.
+    measure: fn(rounds: usize),
+}
+
+const TABLE: &[Figure] = &[
+    Figure { name: "bytes", rounds: 3, measure: memory::waiting },
+    Figure { name: "left", rounds: 3, measure: memory::left },
+    Figure { name: "cycles", rounds: 1, measure: memory::cycles },
+    Figure { name: "spawn", rounds: 9, measure: one::spawn },
+    Figure { name: "round-trip", rounds: 9, measure: one::round_trip },
+    Figure { name: "one-way", rounds: 9, measure: one::one_way },
+    Figure { name: "between-spinning", rounds: 9, measure: between::spinning },
+    Figure { name: "between-parked", rounds: 9, measure: between::parked },
+    Figure { name: "late", rounds: 3, measure: late::timers },
+];
+
+fn main() {
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    println!("{:<44} {:>10} {:>22}", "", "median", "least … most");
+    for figure in TABLE {
+        if wanted.is_empty() || wanted.iter().any(|text| figure.name.contains(text.as_str())) {
+            (figure.measure)(figure.rounds);
+        }
+    }
+}
+
+/// Prints one row.
+fn row(name: &str, unit: &str, samples: &mut [f64]) -> f64 {
+    samples.sort_unstable_by(f64::total_cmp);
+    let median = samples[samples.len() / 2];
+    let (least, most) = (samples[0], samples[samples.len() - 1]);
+    println!("{name:<44} {median:>10.2} {least:>10.2} …{most:>10.2} {unit}");
+    median
+}
+
+/// A runtime with so many Workers.
+fn runtime(workers: usize, spin: Duration) -> Receptor {
+    Receptor::builder().workers(workers).spin(spin).start().unwrap()
+}
+
+/// Runs this in a callback on a Worker and returns what it sends.
+fn on_worker<T: Send + 'static>(
+    receptor: &Receptor,
+    worker: usize,
+    body: impl FnOnce(&mut Context<'_>, mpsc::Sender<T>) -> Next + Send + 'static,
+) -> T {
+    let (sender, receiver) = mpsc::channel();
+    receptor.spawn_on(worker, |context: &mut Context<'_>| body(context, sender)).unwrap();
+    receiver.recv().unwrap()
+}
+
+/// Nanoseconds for each of so many.
+fn each(time: Duration, count: u64) -> f64 {
+    time.as_secs_f64() * 1e9 / count as f64
+}

@@ -1,0 +1,115 @@
+//! What happens on one Worker.
+
+use std::time::{Duration, Instant};
+
+use contend_callback::{Address, Context};
+
+use super::{each, on_worker, row, runtime};
+
+const MILLION: u64 = 1_000_000;
+
+/// Units that wait for a time, spawned one after the other.
+pub fn spawn(rounds: usize) {
+    let mut samples = Vec::new();
+    for _ in 0..rounds {
+        let receptor = runtime(1, Duration::ZERO);
+        let took = on_worker(&receptor, 0, |context, sender| {
+            let begun = Instant::now();
+            for unit in 0..MILLION {
+                let callback = move |context: &mut Context<'_>| {
+                    std::hint::black_box(unit);
+                    context.end()
+                };
+                context.spawn_after(Duration::from_hours(1), callback).unwrap();
+            }
+            sender.send(begun.elapsed()).unwrap();
+            context.end()
+        });
+        samples.push(each(took, MILLION));
+    }
+    row("spawn, of 1,000,000 that wait for a time", "ns", &mut samples);
+}
+
+type Ping = (Address<u64>, u64);
+
+/// A message to another unit and back.
+pub fn round_trip(rounds: usize) {
+    let trips = 2 * MILLION;
+    let receptor = runtime(1, Duration::ZERO);
+    let mut samples = Vec::new();
+    for _ in 0..rounds {
+        let took = on_worker(&receptor, 0, move |context, sender| {
+            let pong = context
+                .spawn_handler(|context, (from, left): Ping| {
+                    context.send(from, left).unwrap();
+                    context.again()
+                })
+                .unwrap();
+            let begun = Instant::now();
+            let ping = context
+                .spawn_handler(move |context: &mut Context<'_, u64>, left| {
+                    if left == 0 {
+                        sender.send(begun.elapsed()).unwrap();
+                        context.cancel(pong.id());
+                        return context.end();
+                    }
+                    let back = context.address();
+                    context.send(pong, (back, left - 1)).unwrap();
+                    context.again()
+                })
+                .unwrap();
+            context.send(ping, trips).unwrap();
+            context.end()
+        });
+        samples.push(each(took, trips));
+    }
+    row("round trip on one Worker", "ns", &mut samples);
+}
+
+/// Messages to units chosen at random.
+pub fn one_way(rounds: usize) {
+    let receptor = runtime(1, Duration::ZERO);
+    let mut samples = Vec::new();
+    let all = on_worker(&receptor, 0, |context, sender| {
+        let unit = |_| {
+            let mut sum = 0_u64;
+            let callback = move |context: &mut Context<'_, u64>, more| {
+                sum = std::hint::black_box(sum + more);
+                context.again()
+            };
+            context.spawn_handler(callback).unwrap()
+        };
+        let all: Vec<Address<u64>> = (0..MILLION).map(unit).collect();
+        sender.send(all).unwrap();
+        context.end()
+    });
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..rounds {
+        let all = all.clone();
+        let mut order: Vec<u32> = (0..MILLION as u32).collect();
+        random.shuffle(&mut order);
+        let took = on_worker(&receptor, 0, move |context, sender| {
+            let begun = Instant::now();
+            let mut next = order.into_iter();
+            // A few hundred at a time, as from a socket, and all of them handled in between.
+            let feeder = context
+                .spawn_handler(move |context: &mut Context<'_, ()>, ()| {
+                    for unit in next.by_ref().take(200) {
+                        context.send(all[unit as usize], 1).unwrap();
+                    }
+                    if next.len() == 0 {
+                        sender.send(begun.elapsed()).unwrap();
+                        return context.end();
+                    }
+                    let me = context.address();
+                    context.send(me, ()).unwrap();
+                    context.again()
+                })
+                .unwrap();
+            context.send(feeder, ()).unwrap();
+            context.end()
+        });
+        samples.push(each(took, MILLION));
+    }
+    row("one way to a random one of 1,000,000", "ns", &mut samples);
+}

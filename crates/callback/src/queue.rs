@@ -1,0 +1,139 @@
+//! What a core is to do next: a ring of envelopes that are opened where they are.
+//!
+//! Envelopes are a few words that are written shortly before they are read, and are handed on by
+//! address: to copy one in larger pieces than it was written in would cost more than all else that
+//! is done with it.
+
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+
+use crate::message::Envelope;
+
+/// Room at first.
+const LEAST: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    /// A power of two of places; those from `head` to `tail`, wrapped around, have an envelope.
+    places: Box<[MaybeUninit<Envelope>]>,
+    head: usize,
+    tail: usize,
+}
+
+impl Queue {
+    pub fn new() -> Self {
+        Self { places: Box::new_uninit_slice(LEAST), head: 0, tail: 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.tail.wrapping_sub(self.head)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    #[inline]
+    pub fn push(&mut self, envelope: Envelope) {
+        if self.len() == self.places.len() {
+            self.resize(2 * self.places.len());
+        }
+        let mask = self.places.len() - 1;
+        self.places[self.tail & mask].write(envelope);
+        self.tail = self.tail.wrapping_add(1);
+    }
+
+    /// Puts one before all others.
+    pub fn push_first(&mut self, envelope: Envelope) {
+        if self.len() == self.places.len() {
+            self.resize(2 * self.places.len());
+        }
+        self.head = self.head.wrapping_sub(1);
+        let mask = self.places.len() - 1;
+        self.places[self.head & mask].write(envelope);
+    }
+
+    /// Takes out the first one. It is where the address says until something is put in; whoever
+    /// takes it has to move it out of there, or drop it.
+    #[inline]
+    pub fn pop(&mut self) -> Option<NonNull<Envelope>> {
+        if self.is_empty() {
+            return None;
+        }
+        let mask = self.places.len() - 1;
+        let place = &mut self.places[self.head & mask];
+        self.head = self.head.wrapping_add(1);
+        NonNull::new(place.as_mut_ptr())
+    }
+
+    pub fn clear(&mut self) {
+        while let Some(envelope) = self.pop() {
+            // SAFETY: it has just been taken out, and nothing is put in meanwhile: what is dropped
+            // with it has no way to this queue.
+            unsafe { envelope.drop_in_place() };
+        }
+    }
+
+    /// Frees what is not needed, but for so many places.
+    pub fn shrink_to(&mut self, least: usize) {
+        let places = self.len().max(least).max(LEAST).next_power_of_two();
+        if places < self.places.len() {
+            self.resize(places);
+        }
+    }
+
+    fn resize(&mut self, places: usize) {
+        let mut larger: Box<[MaybeUninit<Envelope>]> = Box::new_uninit_slice(places);
+        let (count, mask) = (self.len(), self.places.len() - 1);
+        for (n, place) in larger.iter_mut().enumerate().take(count) {
+            // Moved: the old places are not dropped, as `MaybeUninit`s are not.
+            std::mem::swap(place, &mut self.places[self.head.wrapping_add(n) & mask]);
+        }
+        self.places = larger;
+        (self.head, self.tail) = (0, count);
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::key::Key;
+    use crate::message::Pool;
+
+    #[test]
+    fn as_a_deque_of_the_standard_library() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let (mut queue, mut model) = (Queue::new(), VecDeque::new());
+        let mut pool = Pool::default();
+        for n in 0..200_000_u64 {
+            let key = Key::new(0, u32::try_from(n % 1000).expect("small"), 0, 1);
+            let grows = n / 3000 % 2 == 0;
+            match random.u32(0..100) {
+                0..10 => {
+                    queue.push_first(Envelope::message(key, Box::new(n), &mut pool));
+                    model.push_front(key);
+                }
+                10..50 => {
+                    queue.push(Envelope::message(key, Box::new(n), &mut pool));
+                    model.push_back(key);
+                }
+                50..52 => queue.shrink_to(0),
+                _ if grows => {}
+                _ => {
+                    // SAFETY: it is moved out at once.
+                    let popped = queue.pop().map(|envelope| unsafe { envelope.read() });
+                    assert_eq!(popped.map(|envelope| envelope.to), model.pop_front());
+                }
+            }
+            assert_eq!(queue.len(), model.len());
+        }
+    }
+}
