@@ -224,6 +224,7 @@ impl Slab {
         for class in 0..CLASSES {
             self.cool(class, 0);
         }
+        self.wheel.trim();
     }
 
     /// Makes a unit due at a tick, behind all that were made due at the same one before.
@@ -231,7 +232,7 @@ impl Slab {
         let tick = if tick == NEVER { NEVER + 1 } else { tick };
         place.page().set_due(place.slot(), tick, self.turn);
         self.turn = self.turn.wrapping_add(1);
-        self.wheel.note(&self.pages, self.pages.number(place.page()), tick);
+        self.wheel.note(self.pages.number(place.page()), tick);
     }
 
     /// Whether nobody waits for a time, as far as is known without looking.
@@ -252,12 +253,12 @@ impl Slab {
     /// Adds those whose tick has come, page by page, until there are `enough`, and puts all in
     /// order. Whoever is added waits on until he is given something else to do.
     pub fn add_due(&mut self, now: u32, all: &mut Vec<Due>, enough: usize) {
-        self.wheel.advance(&self.pages, now);
+        self.wheel.advance(now);
         while all.len() < enough
-            && let Some(number) = self.wheel.expired(&self.pages)
+            && let Some(number) = self.wheel.expired()
         {
             if let Some(next) = self.add_due_of(number, now, all) {
-                self.wheel.note(&self.pages, number, next);
+                self.wheel.note(number, next);
             }
         }
         let turn = self.turn;
@@ -317,7 +318,7 @@ impl Slab {
 
     /// Takes a page out of use.
     fn retire(&mut self, number: u32) {
-        self.wheel.forget(&self.pages, number);
+        self.wheel.forget(number);
         let class = usize::from(self.page(number).header().class);
         let floor = self.page(number).clear();
         self.floors[number as usize] = floor;

@@ -2,7 +2,7 @@
 //! and a generation.
 //!
 //! ```text
-//! header 80 B │ generation u16 × n │ tick u32 × n │ turn u32 × n │ … │ payload × n
+//! header 64 B │ generation u16 × n │ tick u32 × n │ turn u32 × n │ … │ payload × n
 //! ```
 //!
 //! Generations begin and payloads end at the same place in all pages, so that a unit is found and
@@ -80,25 +80,18 @@ pub(crate) struct Header {
     pub code: Option<&'static Code>,
     /// Codes of those that have; nothing while there is none.
     others: Option<Box<Others>>,
-    /// The earliest tick at which one of them may be due, [`NEVER`] for none. It may be too
-    /// early, when that one waits no more, and is never too late.
-    pub due: u32,
-    /// Neighbours among the pages that are due together; 0 for none.
-    pub wheel: Links,
     /// Neighbours among the pages of this kind that are about as full.
     pub list: Links,
     /// Slots that are in use.
     pub used: u16,
     /// The kind that it belongs to.
     pub kind: u16,
-    /// The bucket of the wheel that it stands in.
-    pub bucket: u16,
     pub class: u8,
     /// One of its units is watched by somebody.
     pub watched: bool,
 }
 
-const _: () = assert!(size_of::<Header>() == 80);
+const _: () = assert!(size_of::<Header>() == 64);
 
 /// Neighbours in a list of pages, by number; 0 for none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -134,12 +127,9 @@ impl Page {
             free: [0; WORDS],
             code: Some(code),
             others: None,
-            due: NEVER,
-            wheel: Links::default(),
             list: Links::default(),
             used: 0,
             kind,
-            bucket: 0,
             class,
             watched: false,
         };

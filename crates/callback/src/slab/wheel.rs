@@ -4,7 +4,8 @@
 //! level (Varghese and Lauck 1987, scheme 7). What stands in a bucket is a page, by the earliest
 //! tick of its units; a page is looked through when that has come. So a unit that waits for a
 //! time needs no place in a list, giving up waiting is to forget its tick, and what has to be moved
-//! from one level to the next is a few pages, never a million units at once.
+//! from one level to the next is a few pages, never a million units at once. What is known of a
+//! page stands in a list here, not on the page: to move thousands of them touches little memory.
 //!
 //! Ticks are 32 bits that wrap around: what is compared lies within half of that.
 
@@ -13,8 +14,7 @@
     reason = "buckets and levels are small numbers, as their constants say"
 )]
 
-use super::Pages;
-use super::page::{Links, NEVER};
+use super::page::NEVER;
 
 const LEVELS: usize = 6;
 const BITS: u32 = 6;
@@ -27,9 +27,23 @@ pub(crate) fn is_before(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() < 0
 }
 
+/// A page as the wheel knows it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry {
+    /// The earliest tick at which one of its units may be due, [`NEVER`] for none. It may be too
+    /// early, when that one waits no more, and is never too late.
+    due: u32,
+    /// Neighbours in the bucket, by number; 0 for none.
+    before: u32,
+    after: u32,
+    bucket: u16,
+}
+
 /// The wheel of one slab.
 #[derive(Debug)]
 pub(crate) struct Wheel {
+    /// By number; those that are not there are due at no time.
+    entries: Vec<Entry>,
     /// Ticks until and with this one have been treated.
     at: u32,
     used: [u64; LEVELS],
@@ -40,7 +54,7 @@ pub(crate) struct Wheel {
 impl Wheel {
     pub fn new(now: u32) -> Self {
         let buckets = Box::new([(0, 0); LEVELS * BUCKETS + 1]);
-        Self { at: now, used: [0; LEVELS], buckets }
+        Self { entries: Vec::new(), at: now, used: [0; LEVELS], buckets }
     }
 
     /// Whether no page waits for a time.
@@ -55,59 +69,64 @@ impl Wheel {
     }
 
     /// Notes that somebody on this page is due at `tick`.
-    pub fn note(&mut self, pages: &Pages, number: u32, tick: u32) {
-        let due = pages.page(number).header().due;
+    pub fn note(&mut self, number: u32, tick: u32) {
+        if number as usize >= self.entries.len() {
+            self.entries.resize(number as usize + 1, Entry::default());
+        }
+        let Entry { due, bucket, .. } = self.entries[number as usize];
         if due != NEVER {
-            if !is_before(tick, due) || pages.page(number).header().bucket == EXPIRED {
+            if !is_before(tick, due) || bucket == EXPIRED {
                 return; // it is looked through earlier, or soon, anyway
             }
-            self.forget(pages, number);
+            self.forget(number);
         }
-        pages.page(number).header_mut().due = tick;
-        let bucket = self.bucket_for(tick);
-        self.append(pages, number, bucket);
+        self.append(number, tick, self.bucket_for(tick));
     }
 
     /// Takes a page out, if it is in.
-    pub fn forget(&mut self, pages: &Pages, number: u32) {
-        let mut page = pages.page(number);
-        let header = page.header_mut();
-        if header.due == NEVER {
+    pub fn forget(&mut self, number: u32) {
+        let Some(entry) = self.entries.get_mut(number as usize) else { return };
+        let Entry { due, before, after, bucket } = std::mem::take(entry);
+        if due == NEVER {
             return;
         }
-        header.due = NEVER;
-        let (Links { before, after }, bucket) = (header.wheel, header.bucket);
+        let bucket = usize::from(bucket);
         if before == 0 {
-            self.buckets[usize::from(bucket)].0 = after;
+            self.buckets[bucket].0 = after;
         } else {
-            pages.page(before).header_mut().wheel.after = after;
+            self.entries[before as usize].after = after;
         }
         if after == 0 {
-            self.buckets[usize::from(bucket)].1 = before;
+            self.buckets[bucket].1 = before;
         } else {
-            pages.page(after).header_mut().wheel.before = before;
+            self.entries[after as usize].before = before;
         }
-        if self.buckets[usize::from(bucket)].0 == 0 && bucket != EXPIRED {
-            self.used[usize::from(bucket) / BUCKETS] &= !(1 << (usize::from(bucket) % BUCKETS));
+        if self.buckets[bucket].0 == 0 && bucket != usize::from(EXPIRED) {
+            self.used[bucket / BUCKETS] &= !(1 << (bucket % BUCKETS));
         }
     }
 
+    /// Gives back memory for pages that are due at no time.
+    pub fn trim(&mut self) {
+        let used = self.entries.iter().rposition(|entry| entry.due != NEVER);
+        self.entries.truncate(used.map_or(0, |last| last + 1));
+        self.entries.shrink_to_fit();
+    }
+
     /// Comes to `now`: pages whose tick has come are given out by [`Wheel::expired`] after that.
-    pub fn advance(&mut self, pages: &Pages, now: u32) {
+    pub fn advance(&mut self, now: u32) {
         while let Some((bucket, start)) = self.next_bucket()
             && !is_before(now, start)
         {
             if is_before(self.at, start) {
                 self.at = start;
             }
-            let mut number = self.buckets[usize::from(bucket)].0;
+            let (mut number, _) = std::mem::take(&mut self.buckets[usize::from(bucket)]);
+            self.used[usize::from(bucket) / BUCKETS] &= !(1 << (usize::from(bucket) % BUCKETS));
             while number != 0 {
-                let page = pages.page(number);
-                let (after, due) = (page.header().wheel.after, page.header().due);
-                self.forget(pages, number);
-                pages.page(number).header_mut().due = due;
+                let Entry { due, after, .. } = self.entries[number as usize];
                 let to = if is_before(now, due) { self.bucket_for(due) } else { EXPIRED };
-                self.append(pages, number, to);
+                self.append(number, due, to);
                 number = after;
             }
         }
@@ -117,10 +136,10 @@ impl Wheel {
     }
 
     /// Takes out a page whose tick has come.
-    pub fn expired(&mut self, pages: &Pages) -> Option<u32> {
+    pub fn expired(&mut self) -> Option<u32> {
         let number = self.buckets[usize::from(EXPIRED)].0;
         (number != 0).then(|| {
-            self.forget(pages, number);
+            self.forget(number);
             number
         })
     }
@@ -156,17 +175,15 @@ impl Wheel {
         (level * BUCKETS as u32 + index) as u16
     }
 
-    fn append(&mut self, pages: &Pages, number: u32, bucket: u16) {
+    fn append(&mut self, number: u32, due: u32, bucket: u16) {
         let (first, last) = &mut self.buckets[usize::from(bucket)];
         let before = std::mem::replace(last, number);
         if before == 0 {
             *first = number;
         } else {
-            pages.page(before).header_mut().wheel.after = number;
+            self.entries[before as usize].after = number;
         }
-        let mut page = pages.page(number);
-        let header = page.header_mut();
-        (header.wheel, header.bucket) = (Links { before, after: 0 }, bucket);
+        self.entries[number as usize] = Entry { due, before, after: 0, bucket };
         if bucket != EXPIRED {
             self.used[usize::from(bucket) / BUCKETS] |= 1 << (usize::from(bucket) % BUCKETS);
         }
