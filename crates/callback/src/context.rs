@@ -255,15 +255,21 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         to: Address<N>,
         message: N,
     ) -> Result<(), SendError<N>> {
-        if to.key.worker() != self.core.worker {
-            if self.core.is_full(to.key.worker()) {
+        let core = &mut *self.core;
+        if to.key.worker() == core.worker {
+            let Some(place) = core.slab.find(to.key) else {
+                return Err(SendError::Ended(message));
+            };
+            place.fetch_header();
+            let envelope = Envelope::message(to.key, message, &mut core.pool);
+            core.enqueue(envelope);
+        } else {
+            if core.is_full(to.key.worker()) {
                 return Err(SendError::Full(message));
             }
-        } else if self.core.slab.find(to.key).is_none() {
-            return Err(SendError::Ended(message));
+            let envelope = Envelope::message(to.key, message, &mut core.pool);
+            core.post(envelope);
         }
-        let envelope = Envelope::message(to.key, message, &mut self.core.pool);
-        self.core.post(envelope);
         Ok(())
     }
 

@@ -39,6 +39,8 @@ use crate::watch::{Relation, Token, Watchers};
 const STAMPED_AT_ONCE: usize = 64;
 /// Units that are put in order of their due times at once.
 const DUE_AT_ONCE: usize = 1 << 18;
+/// Envelopes between the one that is opened and the one whose unit is fetched into the cache.
+const AHEAD: usize = 6;
 /// Room that queues keep when there is nothing to do.
 const KEPT: usize = 1024;
 
@@ -254,6 +256,7 @@ impl Core {
     }
 
     /// Something to do for this core, after all that is queued.
+    #[inline]
     pub fn enqueue(&mut self, envelope: Envelope) {
         self.queue.push(envelope);
     }
@@ -349,6 +352,9 @@ impl Core {
     /// Does up to so many things that are queued. Returns whether there was something to do.
     pub fn work(&mut self, most: usize) -> bool {
         for done in 0..most {
+            if let Some(place) = self.queue.ahead(AHEAD).and_then(|key| self.slab.find(key)) {
+                place.fetch_payload();
+            }
             let Some(envelope) = self.queue.pop() else { return done > 0 };
             // SAFETY: it was taken out, and nothing has been put in since.
             unsafe { self.deliver(envelope) };

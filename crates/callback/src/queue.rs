@@ -7,6 +7,7 @@
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
+use crate::key::Key;
 use crate::message::Envelope;
 
 /// Room at first.
@@ -66,6 +67,17 @@ impl Queue {
         NonNull::new(place.as_mut_ptr())
     }
 
+    /// For whom the one is that stands so many behind the first, if there is one.
+    #[inline]
+    pub fn ahead(&self, by: usize) -> Option<Key> {
+        let mask = self.places.len() - 1;
+        (by < self.len()).then(|| {
+            let place = &self.places[self.head.wrapping_add(by) & mask];
+            // SAFETY: places from head to tail have an envelope.
+            unsafe { place.assume_init_ref() }.to
+        })
+    }
+
     pub fn clear(&mut self) {
         while let Some(envelope) = self.pop() {
             // SAFETY: it has just been taken out, and nothing is put in meanwhile: what is dropped
@@ -105,7 +117,6 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
-    use crate::key::Key;
     use crate::message::Pool;
 
     #[test]

@@ -339,6 +339,18 @@ impl Place {
         self.page().payload(self.slot())
     }
 
+    /// Has the processor fetch what all units of its page have in common.
+    #[inline]
+    pub fn fetch_header(self) {
+        fetch(self.page().0);
+    }
+
+    /// Has the processor fetch its payload.
+    #[inline]
+    pub fn fetch_payload(self) {
+        fetch(self.payload());
+    }
+
     /// Makes its unit due at no time.
     pub fn set_never_due(self) {
         self.page().set_due(self.slot(), NEVER, 0);
@@ -348,4 +360,17 @@ impl Place {
     pub fn is_due(self, tick: u32, turn: u32) -> bool {
         self.page().due(self.slot()) == (tick, turn)
     }
+}
+
+/// Asks the processor for a cache line, where there is a way to.
+#[inline]
+fn fetch(at: NonNull<u8>) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint, which does nothing where there is no memory.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
