@@ -84,6 +84,8 @@ pub(crate) struct Header {
     pub list: Links,
     /// Slots that are in use.
     pub used: u16,
+    /// Slots that are free: all others, but for those that are worn out.
+    left: u16,
     /// The kind that it belongs to.
     pub kind: u16,
     pub class: u8,
@@ -129,6 +131,7 @@ impl Page {
             others: None,
             list: Links::default(),
             used: 0,
+            left: layout.slots as u16,
             kind,
             class,
             watched: false,
@@ -188,6 +191,7 @@ impl Page {
         let bit = header.free[word].trailing_zeros();
         header.free[word] &= header.free[word] - 1;
         header.used += 1;
+        header.left -= 1;
         u8::try_from(word * 64 + bit as usize).ok()
     }
 
@@ -201,12 +205,14 @@ impl Page {
         header.used -= 1;
         if generation != LAST {
             header.free[usize::from(slot / 64)] |= 1 << (slot % 64);
+            header.left += 1;
         }
     }
 
     /// Whether no slot is left to be taken.
+    #[inline]
     pub fn is_full(self) -> bool {
-        self.header().free == [0; WORDS]
+        self.header().left == 0
     }
 
     /// Slots in which somebody lives.
