@@ -15,10 +15,11 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Context, Receptor, SpawnError};
 
-/// The first one is due after so long, in nanoseconds, …
-const FIRST: u64 = 2_000_000_000;
-/// … and the last one so much later.
-const SPREAD: u64 = 3_000_000_000;
+/// When the first one is due and how much later the last one, in nanoseconds: when all have been
+/// spawned, and not faster than they can run.
+fn plan(units: u64) -> (u64, u64) {
+    (2_000_000_000 + 150 * units, 3_000_000_000 + 150 * units)
+}
 
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// How many were late by up to 1, 2, 4 … microseconds.
@@ -43,10 +44,11 @@ fn note(due: u64) {
 /// Starts so many on this Worker, that are due one after the other, but not in this order.
 fn spawn_all(context: &mut Context<'_>, units: u64) -> Result<Duration, SpawnError> {
     let begun = Instant::now();
+    let (first, spread) = plan(units);
     let mut place = 0;
     for _ in 0..units {
         place = (place + 7_919) % units.max(1);
-        let delay = FIRST + SPREAD / units.max(1) * place;
+        let delay = first + spread / units.max(1) * place;
         let due = now() + delay;
         context.spawn_after(Duration::from_nanos(delay), move |context| {
             note(due);
@@ -78,6 +80,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     for each in spawned {
         took = took.max(each?);
     }
+    while receptor.alive() < units && fired() == 0 {
+        std::thread::sleep(Duration::from_millis(1)); // Workers tell how many there are
+    }
     let (during, waiting, fired) = (memory()?, receptor.alive(), fired());
     receptor.wait();
     let ended = Instant::now();
@@ -96,12 +101,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     println!("    after    {:>12.1} kB  {:8.3} B each", after as f64 / 1e3, each(after));
     let nanoseconds = took.as_nanos() as f64 * workers as f64 / units as f64;
-    println!(
-        "spawned in {took:.1?}, {nanoseconds:.1} ns each on its Worker, with a look at the clock"
-    );
+    println!("spawned in {took:.1?}, {nanoseconds:.1} ns each, with a look at the clock");
     println!(
         "{} ran, {} of them early; half of them at most {} µs late, 99 of 100 at most {} µs",
-        crate::fired(),
+        self::fired(),
         EARLY.load(Ordering::Relaxed),
         late(0.5),
         late(0.99)
