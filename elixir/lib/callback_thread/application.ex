@@ -1,0 +1,15 @@
+defmodule CallbackThread.Application do
+  @moduledoc false
+  use Application
+
+  @impl true
+  def start(_type, _args) do
+    children = [
+      CallbackThread.Directory,
+      {DynamicSupervisor, name: CallbackThread.Receptors, strategy: :one_for_one}
+    ]
+
+    # Receptors depend on the directory, not the other way round.
+    Supervisor.start_link(children, strategy: :rest_for_one, name: CallbackThread.Supervisor)
+  end
+end

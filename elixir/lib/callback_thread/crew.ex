@@ -1,0 +1,232 @@
+defmodule CallbackThread.Crew do
+  @moduledoc """
+  A worker's runners: who runs what, and what to do when a callback blocks.
+
+  Callbacks run in batches, one runner a worker, as long as they return promptly: no process is started for
+  them. `look/1`, called about every millisecond while a batch runs, finds a runner that waits inside a
+  callback (or computes in the same one for 10 looks). The rest of its batch is then taken away and given
+  to a new runner, and the blocked one is a plain process until its callback returns.
+
+  Each such find costs the others a millisecond or two, so it is counted: 64 points a find, one point
+  less a prompt callback. From 256 points on, every job gets a process of its own at once, until the
+  points are used up. 10,000 callbacks that sleep thus cost four finds and then 10,000 processes.
+
+  `others` holds the runners that are not the batch's, with the jobs they have claimed and not reported;
+  outcomes come in order, so the last of them is the one it may be in.
+  """
+
+  import Bitwise, only: [<<<: 2]
+  alias CallbackThread.Runner
+
+  @batch 128
+  @taken_away 1 <<< 40
+  @stuck_looks 10
+  @points 64
+  @solo_from 256
+  @prompt_us 1_000
+
+  defstruct [
+    :context,
+    :max,
+    # the runner for batches, and what it is doing
+    runner: nil,
+    claim: nil,
+    pending: [],
+    got: 0,
+    others: %{},
+    # key => runner, for the job that each of the others is in
+    inside: %{},
+    points: 0,
+    solo: false,
+    # what the last look saw
+    mark: nil,
+    stuck: 0
+  ]
+
+  @type t :: %__MODULE__{}
+
+  @doc "No runners yet; at most `max` at a time."
+  @spec new(Runner.context(), pos_integer()) :: t()
+  def new(context, max), do: %__MODULE__{context: context, max: max}
+
+  @doc "How many jobs it would take now."
+  @spec room(t()) :: non_neg_integer()
+  def room(%{pending: [_ | _]}), do: 0
+  def room(%{solo: true} = crew), do: max(0, min(@batch, crew.max - map_size(crew.others)))
+  def room(crew), do: if(map_size(crew.others) < crew.max, do: @batch, else: 0)
+
+  @doc "Is a batch running?"
+  @spec busy?(t()) :: boolean()
+  def busy?(crew), do: crew.pending != []
+
+  @doc "How many runners there are."
+  @spec runners(t()) :: non_neg_integer()
+  def runners(crew), do: map_size(crew.others) + if(crew.runner, do: 1, else: 0)
+
+  @doc "Runs jobs, not more than there is room for."
+  @spec run(t(), [Runner.job()]) :: t()
+  def run(crew, []), do: crew
+  def run(%{solo: true} = crew, jobs), do: Enum.reduce(jobs, crew, &run_solo/2)
+
+  def run(crew, jobs) do
+    runner = crew.runner || Runner.start(crew.context)
+    claim = :atomics.new(1, signed: false)
+    Runner.give(runner, crew.context, List.to_tuple(jobs), claim)
+    %{crew | runner: runner, claim: claim, pending: jobs, got: 0, mark: nil, stuck: 0}
+  end
+
+  defp run_solo({key, _} = job, crew) do
+    runner = Runner.start_solo(crew.context, job)
+    others = Map.put(crew.others, runner, {:solo, [job]})
+    %{crew | others: others, inside: Map.put(crew.inside, key, runner)}
+  end
+
+  @doc "Takes note of an outcome."
+  @spec reported(t(), pid(), CallbackThread.Slots.key(), non_neg_integer()) :: t()
+  def reported(%{runner: runner} = crew, runner, key, _us) do
+    [{^key, _} | pending] = crew.pending
+    prompt(%{crew | pending: pending, got: crew.got + 1})
+  end
+
+  def reported(crew, runner, key, us) do
+    {mode, [{^key, _} | pending]} = Map.fetch!(crew.others, runner)
+    crew = %{crew | inside: Map.delete(crew.inside, key)}
+
+    crew =
+      if pending == [],
+        do: done(crew, runner, mode),
+        else: put_in(crew.others[runner], {mode, pending})
+
+    cond do
+      mode == :detached -> crew
+      us <= @prompt_us -> prompt(crew)
+      true -> %{crew | points: @solo_from}
+    end
+  end
+
+  defp done(crew, runner, mode) do
+    if mode == :detached, do: Runner.stop(runner, crew.context)
+    %{crew | others: Map.delete(crew.others, runner)}
+  end
+
+  defp prompt(%{points: 0} = crew), do: crew
+  defp prompt(%{points: 1} = crew), do: %{crew | points: 0, solo: false}
+  defp prompt(crew), do: %{crew | points: crew.points - 1}
+
+  @doc """
+  A runner has ended. Returns the threads it was in (one, or none) and the jobs that are to be run
+  again by somebody else, because it never claimed them.
+  """
+  @spec exited(t(), pid()) :: {[CallbackThread.Slots.key()], [Runner.job()], t()}
+  def exited(%{runner: runner} = crew, runner) when runner != nil do
+    {claimed, rest} = take_away(crew)
+    {keys(claimed), rest, %{crew | runner: nil, claim: nil, pending: []}}
+  end
+
+  def exited(crew, runner) do
+    {{_mode, jobs}, others} = Map.pop(crew.others, runner, {:gone, []})
+    lost = keys(jobs)
+    {lost, [], %{crew | others: others, inside: Map.drop(crew.inside, lost)}}
+  end
+
+  @doc "Looks whether the batch's runner is blocked. Returns the jobs taken away from it, if so."
+  @spec look(t()) :: {[Runner.job()], t()}
+  def look(%{pending: []} = crew), do: {[], crew}
+
+  def look(crew) do
+    claimed = :atomics.get(crew.claim, 1)
+
+    cond do
+      # All is done; the outcomes are in our mailbox.
+      claimed > crew.got + length(crew.pending) ->
+        {[], %{crew | mark: nil}}
+
+      crew.mark == nil or elem(crew.mark, 0) != claimed ->
+        {[], %{crew | mark: {claimed, effort(crew)}, stuck: 0}}
+
+      true ->
+        look_again(crew, effort(crew))
+    end
+  end
+
+  # Waiting without having done anything since the last look is blocking. One that computes gets more time:
+  # it may only be waiting for a scheduler.
+  defp look_again(%{mark: {claimed, before}} = crew, {status, _} = effort) do
+    stuck = crew.stuck + 1
+
+    cond do
+      status == :waiting and effort == before -> detach_blocked(crew)
+      stuck >= @stuck_looks -> detach_blocked(crew)
+      true -> {[], %{crew | mark: {claimed, effort}, stuck: stuck}}
+    end
+  end
+
+  defp effort(crew) do
+    case Process.info(crew.runner, [:status, :reductions]) do
+      [status: status, reductions: reductions] -> {status, reductions}
+      # Its exit signal is on the way.
+      nil -> {:gone, 0}
+    end
+  end
+
+  defp detach_blocked(crew) do
+    points = min(@solo_from, crew.points + @points)
+    detach(%{crew | points: points, solo: crew.solo or points == @solo_from})
+  end
+
+  @doc """
+  Stops a thread that has been given to a runner. If its callback is running, its process is killed.
+  Returns the jobs that are to be run again by somebody else.
+  """
+  @spec interrupt(t(), CallbackThread.Slots.key()) :: {[Runner.job()], t()}
+  def interrupt(crew, key) do
+    ours = List.keymember?(crew.pending, key, 0)
+    {rest, crew} = if ours, do: detach(crew), else: {[], crew}
+    # The runner can claim nothing more, so this hits no other thread.
+    with %{^key => runner} <- crew.inside, do: Process.exit(runner, :kill)
+    {List.keydelete(rest, key, 0), crew}
+  end
+
+  @doc "Ends the runner for batches when it has nothing to do, so that its memory is given back."
+  @spec rest(t()) :: t()
+  def rest(%{pending: [], runner: runner} = crew) when runner != nil do
+    Runner.stop(runner, crew.context)
+    %{crew | runner: nil, claim: nil, others: Map.put(crew.others, runner, {:detached, []})}
+  end
+
+  def rest(crew), do: crew
+
+  defp detach(crew) do
+    {claimed, rest} = take_away(crew)
+
+    inside =
+      if claimed == [],
+        do: crew.inside,
+        else: Map.put(crew.inside, last_key(claimed), crew.runner)
+
+    others = Map.put(crew.others, crew.runner, {:detached, claimed})
+    if claimed == [], do: Runner.stop(crew.runner, crew.context)
+
+    {rest,
+     %{
+       crew
+       | runner: nil,
+         claim: nil,
+         pending: [],
+         others: others,
+         inside: inside,
+         mark: nil,
+         stuck: 0
+     }}
+  end
+
+  defp take_away(%{claim: nil}), do: {[], []}
+
+  defp take_away(crew) do
+    claimed = :atomics.exchange(crew.claim, 1, @taken_away)
+    Enum.split(crew.pending, max(0, claimed - crew.got))
+  end
+
+  defp last_key(jobs), do: jobs |> List.last() |> elem(0)
+  defp keys(jobs), do: Enum.map(jobs, &elem(&1, 0))
+end

@@ -1,0 +1,116 @@
+defmodule CallbackThread.Outcome do
+  @moduledoc """
+  What a callback's return value means.
+
+  | return value | the thread |
+  |---|---|
+  | `{:after, ms, fun}` | runs `fun` after at least `ms` milliseconds |
+  | `{:receive, handler}` | runs `handler` with its next message |
+  | `{:receive, handler, ms, on_timeout}` | the same, but runs `on_timeout` if none came within `ms` |
+  | `{:after, ms, code, integer}` | runs the registered function `code` with `integer` after `ms`, kept in 24 bytes |
+  | `{:receive, code, integer, ms}` | waits for a message in the same form, at most `ms` or `:infinity` |
+  | `{:after, ms, integer}`, `{:receive, integer}`, `{:receive, integer, ms}` | from a registered function: itself again |
+  | `{:reply, value}` | sends `value` to its spawner and ends |
+  | `{:reply, value, next}` | sends `value` to its spawner and goes on as `next`, any return value |
+  | anything else | ends |
+
+  A tuple that begins with `:after`, `:receive` or `:reply` and has none of these forms is a mistake, and the thread
+  ends with the reason `{:bad_return, value}`.
+  """
+
+  alias CallbackThread.{Clock, Functions}
+
+  # Ticks have to stay far below 2^58.
+  @max_ms 1_000_000_000_000
+
+  @type next ::
+          {:after, Clock.tick(), function()}
+          | {:receive, function(), Clock.tick() | :never, function() | nil}
+          | {:registered, CallbackThread.code(), integer(), Clock.tick() | :never,
+             receiving :: boolean()}
+          | {:ended, reason :: term()}
+  @typedoc "The replies, first one first, and what comes next."
+  @type t :: {[term()], next()}
+
+  defguardp is_wait(ms) when is_integer(ms) and ms >= 0 and ms <= @max_ms
+  defguardp is_start(fun) when is_function(fun, 0) or is_function(fun, 1)
+  defguardp is_handler(fun) when is_function(fun, 1) or is_function(fun, 2)
+
+  defguardp is_word(int)
+            when is_integer(int) and int >= -0x8000000000000000 and int <= 0x7FFFFFFFFFFFFFFF
+
+  @doc "May this be what a thread starts with, or runs after a wait?"
+  defguard is_callback(fun) when is_function(fun, 0) or is_function(fun, 1)
+  @doc "May this be the argument of a registered function?"
+  defguard is_argument(int) when is_word(int)
+  @doc "May a wait take this many milliseconds?"
+  defguard is_milliseconds(ms) when is_wait(ms)
+
+  @doc """
+  Reads a return value. Waits count from now; `code` is that of the registered function which returned, or `nil`.
+
+      iex> context = %{base: CallbackThread.Clock.base(), functions: nil}
+      iex> CallbackThread.Outcome.read({:reply, 1, {:reply, 2}}, context, nil)
+      {[1, 2], {:ended, :normal}}
+      iex> CallbackThread.Outcome.read({:after, -1, :soon}, context, nil)
+      {[], {:ended, {:bad_return, {:after, -1, :soon}}}}
+  """
+  @spec read(term(), map(), CallbackThread.code() | nil) :: t()
+  def read(value, context, code), do: read(value, context, code, [])
+
+  defp read({:reply, value}, _context, _code, replies),
+    do: {Enum.reverse([value | replies]), {:ended, :normal}}
+
+  defp read({:reply, value, next}, context, code, replies),
+    do: read(next, context, code, [value | replies])
+
+  defp read(value, context, code, replies),
+    do: {Enum.reverse(replies), next(value, context, code)}
+
+  defp next({:after, ms, fun}, context, _) when is_wait(ms) and is_start(fun),
+    do: {:after, due(context, ms), fun}
+
+  defp next({:receive, handler}, _, _) when is_handler(handler),
+    do: {:receive, handler, :never, nil}
+
+  defp next({:receive, handler, ms, on_timeout}, context, _)
+       when is_handler(handler) and is_wait(ms) and is_start(on_timeout) do
+    {:receive, handler, due(context, ms), on_timeout}
+  end
+
+  defp next({:after, ms, int}, context, code) when is_wait(ms) and is_word(int) and code != nil do
+    {:registered, code, int, due(context, ms), false}
+  end
+
+  defp next({:receive, int}, _, code) when is_word(int) and code != nil,
+    do: {:registered, code, int, :never, true}
+
+  defp next({:receive, int, ms}, context, code)
+       when is_word(int) and is_wait(ms) and code != nil do
+    {:registered, code, int, due(context, ms), true}
+  end
+
+  defp next({:after, ms, code, int} = value, context, _) when is_wait(ms) and is_word(int) do
+    known(value, context, code, {:registered, code, int, due(context, ms), false})
+  end
+
+  defp next({:receive, code, int, :infinity} = value, context, _) when is_word(int) do
+    known(value, context, code, {:registered, code, int, :never, true})
+  end
+
+  defp next({:receive, code, int, ms} = value, context, _) when is_word(int) and is_wait(ms) do
+    known(value, context, code, {:registered, code, int, due(context, ms), true})
+  end
+
+  defp next(value, _, _) when is_tuple(value) and elem(value, 0) in [:after, :receive, :reply],
+    do: bad(value)
+
+  defp next(_, _, _), do: {:ended, :normal}
+
+  defp known(value, context, code, next) do
+    if Functions.member?(context.functions, code), do: next, else: bad(value)
+  end
+
+  defp bad(value), do: {:ended, {:bad_return, value}}
+  defp due(context, ms), do: Clock.due(context.base, ms)
+end

@@ -1,0 +1,208 @@
+defmodule CallbackThread.Receptor do
+  @moduledoc """
+  Accepts functions and hands them to its workers in turn.
+
+  `new/1` starts one outside any supervision tree of yours and returns its pid:
+
+      receptor = CallbackThread.Receptor.new()
+      send(receptor, {:spawn, fn id -> IO.inspect(id) end})
+
+  A message `{:spawn, fun}` is the raw form: it is never refused, nobody learns the thread's id, and the
+  only limit is memory. `CallbackThread.spawn/2` waits while too many requests are waiting, and
+  `CallbackThread.try_spawn/2` refuses.
+
+  In a supervision tree, with `CallbackThread.Receptor` as a child:
+
+      children = [{CallbackThread.Receptor, name: MyApp.Threads, workers: 4}]
+
+  ## Options
+
+    * `:workers` - how many; by default one for each scheduler
+    * `:max_waiting` - how many bounded spawn requests each worker accepts that have not begun to run (default 10,000)
+    * `:max_inbox` - how many messages are kept for a thread that is not waiting for one (default 1,000)
+    * `:max_runners` - how many processes each worker has at most for callbacks that block (by
+      default all workers together at most half of the BEAM's process limit)
+    * `:name` - a name to register under (`start_link/1`)
+
+  ## What happens when a worker dies
+
+  The supervisor starts another. The threads of the dead one have ended, with the reason `{:worker_down, reason}`; their
+  monitors and spawners are told, their number is logged, and so is the number of raw requests which
+  the worker had not read (at most 1,024, because it is given no more before it asks). The receptor keeps the others.
+  """
+
+  use GenServer
+  require Logger
+
+  alias CallbackThread.{Directory, Functions, Worker}
+
+  @defaults [max_waiting: 10_000, max_inbox: 1_000]
+  @idle_ms 100
+  # Raw requests that a worker is given before it has asked for more. A worker's mailbox is thus short, and
+  # its callbacks' outcomes are not behind a million requests; and no more than these die with it.
+  @credit 1_024
+
+  @type option ::
+          {:workers, pos_integer()}
+          | {:max_waiting, pos_integer()}
+          | {:max_inbox, pos_integer()}
+          | {:max_runners, pos_integer()}
+          | {:name, GenServer.name()}
+
+  @doc "Starts a receptor that belongs to nobody, and returns its pid. `CallbackThread.stop/1` ends it."
+  @spec new([option()]) :: pid()
+  def new(options \\ []) do
+    child = %{id: __MODULE__, start: {__MODULE__, :start_link, [options]}, restart: :temporary}
+    {:ok, pid} = DynamicSupervisor.start_child(CallbackThread.Receptors, child)
+    pid
+  end
+
+  @doc "Starts a receptor linked to the calling process."
+  @spec start_link([option()]) :: GenServer.on_start()
+  def start_link(options \\ []) do
+    GenServer.start_link(__MODULE__, options, Keyword.take(options, [:name]))
+  end
+
+  @impl true
+  def init(options) do
+    count = Keyword.get_lazy(options, :workers, &System.schedulers_online/0)
+    :ok = Directory.enroll(count)
+    functions = Functions.new()
+    max_runners = max(1, div(:erlang.system_info(:process_limit), 2 * count))
+    limits = Keyword.merge([max_runners: max_runners] ++ @defaults, options)
+
+    children =
+      for index <- 0..(count - 1) do
+        arguments = Keyword.merge(limits, receptor: self(), index: index, functions: functions)
+        Supervisor.child_spec({Worker, arguments}, id: index)
+      end
+
+    # A dying worker is a bug or somebody's kill; a few of either must not end the others.
+    {:ok, supervisor} =
+      Supervisor.start_link(children, strategy: :one_for_one, max_restarts: 20, max_seconds: 5)
+
+    {:ok, new_state(supervisor, functions, count)}
+  end
+
+  # `workers` has `{pid, tally, credit}` by index, `credit` their sum, `held` the requests that nobody may have yet.
+  defp new_state(supervisor, functions, count) do
+    %{
+      supervisor: supervisor,
+      functions: functions,
+      workers: %{},
+      count: count,
+      turn: 0,
+      credit: 0,
+      held: :queue.new()
+    }
+  end
+
+  @impl true
+  def handle_info({:spawn, fun}, state) when is_function(fun, 0) or is_function(fun, 1) do
+    {:noreply, take(state, fun), @idle_ms}
+  end
+
+  def handle_info({:spawn, other}, state) do
+    Logger.warning(
+      "#{inspect(self())} ignores {:spawn, #{inspect(other)}}: not a function of one argument or none"
+    )
+
+    {:noreply, state, @idle_ms}
+  end
+
+  def handle_info({:worker_up, index, pid, tally}, state) do
+    Process.monitor(pid)
+    {:noreply, put_in(state.workers[index], {pid, tally, @credit}) |> forward_held(), @idle_ms}
+  end
+
+  def handle_info({:credit, index, pid, credit}, state) do
+    case state.workers do
+      %{^index => {^pid, tally, left}} ->
+        state = put_in(state.workers[index], {pid, tally, left + credit})
+        {:noreply, forward_held(state), @idle_ms}
+
+      _ ->
+        {:noreply, state, @idle_ms}
+    end
+  end
+
+  def handle_info({:DOWN, _monitor, :process, pid, _reason}, state) do
+    case Enum.find(state.workers, fn {_, {worker, _, _}} -> worker == pid end) do
+      {index, {_, tally, _}} ->
+        report_unread(:atomics.get(tally, 3) - :atomics.get(tally, 2), pid)
+        {:noreply, forward_held(%{state | workers: Map.delete(state.workers, index)}), @idle_ms}
+
+      nil ->
+        {:noreply, state, @idle_ms}
+    end
+  end
+
+  # After a storm of raw requests there is much garbage.
+  def handle_info(:timeout, state), do: {:noreply, state, :hibernate}
+  def handle_info(_other, state), do: {:noreply, state, @idle_ms}
+
+  @impl true
+  def handle_call({:register, name, fun}, _from, state) do
+    {:reply, Functions.put(state.functions, name, fun), state, @idle_ms}
+  end
+
+  # For callers on other nodes, which cannot read the directory.
+  def handle_call(:workers, _from, state),
+    do: {:reply, Directory.workers(self()), state, @idle_ms}
+
+  @impl true
+  def terminate(_reason, state) do
+    # Its exit must not end us before we have ended for our own reason.
+    Process.unlink(state.supervisor)
+    Supervisor.stop(state.supervisor, :shutdown)
+  catch
+    # It is going down already.
+    :exit, _ -> :ok
+  end
+
+  defp take(state, fun) do
+    if :queue.is_empty(state.held) and state.credit > 0 do
+      forward(state, fun)
+    else
+      %{state | held: :queue.in(fun, state.held)}
+    end
+  end
+
+  defp forward_held(state) do
+    state = %{state | credit: Enum.sum(for {_, {_, _, credit}} <- state.workers, do: credit)}
+    forward_queue(state)
+  end
+
+  defp forward_queue(%{credit: 0} = state), do: state
+
+  defp forward_queue(state) do
+    case :queue.out(state.held) do
+      {{:value, fun}, held} -> forward_queue(forward(%{state | held: held}, fun))
+      {:empty, _} -> state
+    end
+  end
+
+  # To the next worker with credit; there is one.
+  defp forward(state, fun) do
+    turn = rem(state.turn + 1, state.count)
+
+    case state.workers do
+      %{^turn => {pid, tally, credit}} when credit > 0 ->
+        :atomics.add(tally, 3, 1)
+        send(pid, {:spawn, fun})
+        workers = %{state.workers | turn => {pid, tally, credit - 1}}
+        %{state | turn: turn, workers: workers, credit: state.credit - 1}
+
+      _ ->
+        forward(%{state | turn: turn}, fun)
+    end
+  end
+
+  defp report_unread(0, _pid), do: :ok
+
+  defp report_unread(count, pid) do
+    Logger.error(
+      "#{count} raw spawn requests were lost in the mailbox of the dead worker #{inspect(pid)}"
+    )
+  end
+end

@@ -1,0 +1,353 @@
+defmodule CallbackThread.Slots do
+  @moduledoc """
+  Where a worker's threads are kept: chunks of 256 slots in `:atomics`, and the timers over them.
+
+  Only the worker reads and writes its slots. `:atomics` is used because it is the one mutable memory
+  of the BEAM without a header for each element, not for sharing.
+
+  ## A slot
+
+  Three 64-bit words, 24 bytes. The values stay below 2^59, so that reading them allocates nothing.
+
+  | word | content |
+  |---|---|
+  | 1 | due tick, or `never`: free, running, or waiting for a message only |
+  | 2 | sequence number (34 bits), generation (12 bits), kind (13 bits) |
+  | 3 | the integer argument; in a free slot the next free one |
+
+  The kind says what is waiting: a closure, whose row is in ETS, or a registered function, whose
+  code is part of the kind, so that the slot is all there is.
+
+  ## Keys
+
+  A key is the chunk's serial number, the generation and the slot's index. A slot that has used up its
+  generations is not used again, and serial numbers of chunks never are, so a key names one thread
+  for ever. A chunk without threads is dropped.
+
+  ## Timers
+
+  There is no timer for a unit. A queue holds, for each chunk, a lower bound of its earliest due time;
+  when that time comes the chunk is scanned. Units that fall due at the same tick, and units that are late,
+  share one scan. Those found are sorted by due tick and sequence number and merged with other chunks',
+  so equal ticks fire in the order in which the waits began (unless 2^34 other waits began in between).
+  """
+
+  import Bitwise
+
+  @slots 256
+  @words 3
+  @used @slots * @words + 1
+  @free @slots * @words + 2
+  @high @slots * @words + 3
+
+  @slot_bits 8
+  @gen_bits 12
+  @last_gen (1 <<< @gen_bits) - 1
+  @kind_bits 13
+  @max_kind (1 <<< @kind_bits) - 1
+  @seq_mask (1 <<< 34) - 1
+  @never 1 <<< 58
+
+  @kind_free 0
+  @kind_running 1
+
+  defstruct chunks: %{},
+            # serial numbers of chunks with a free slot; the lowest is filled first
+            roomy: :gb_sets.new(),
+            # {due, seq, serial}, one for each chunk that has timers
+            queue: :gb_sets.new(),
+            # serial => {first, opened, rest}: its place in the queue, the units found due but not yet
+            # taken, and the earliest of those which were not due at the scan
+            timers: %{},
+            next_serial: 0,
+            seq: 0,
+            dropped: 0
+
+  @type t :: %__MODULE__{}
+  @typedoc "Names one thread of this worker, for ever."
+  @type key :: non_neg_integer()
+  @typedoc "What a waiting slot holds; 2 and above are the caller's."
+  @type kind :: non_neg_integer()
+
+  @doc "No slots."
+  @spec new() :: t()
+  def new, do: %__MODULE__{}
+
+  @doc "How many chunks there are."
+  @spec chunks(t()) :: non_neg_integer()
+  def chunks(slots), do: map_size(slots.chunks)
+
+  @doc "The largest kind that fits into a slot."
+  @spec max_kind() :: kind()
+  def max_kind, do: @max_kind
+
+  @doc "Takes a slot for a new, running thread."
+  @spec claim(t()) :: {key(), t()}
+  def claim(slots) do
+    {serial, ref, slots} = chunk_with_room(slots)
+    {slot, gen} = take_slot(ref)
+    :atomics.add(ref, @used, 1)
+
+    slots =
+      if room?(ref), do: slots, else: %{slots | roomy: :gb_sets.del_element(serial, slots.roomy)}
+
+    {key(serial, gen, slot), slots}
+  end
+
+  @doc "The kind and the argument of a thread that exists."
+  @spec fetch(t(), key()) :: {:running | kind(), integer()} | nil
+  def fetch(slots, key) do
+    with {ref, slot, _serial, gen} <- locate(slots, key),
+         meta when (meta >>> @kind_bits &&& @last_gen) == gen <- :atomics.get(ref, word(slot, 2)) do
+      case meta &&& @max_kind do
+        @kind_free -> nil
+        @kind_running -> {:running, 0}
+        kind -> {kind, :atomics.get(ref, word(slot, 3))}
+      end
+    else
+      _ -> nil
+    end
+  end
+
+  @doc "Makes a thread wait, as `kind` with `argument`, until the tick `due` or for ever."
+  @spec park(t(), key(), kind(), CallbackThread.Clock.tick() | :never, integer()) :: t()
+  def park(slots, key, kind, due, argument) when kind in 2..@max_kind do
+    {ref, slot, serial, gen} = locate(slots, key)
+    seq = slots.seq
+    :atomics.put(ref, word(slot, 1), if(due == :never, do: @never, else: due))
+    :atomics.put(ref, word(slot, 2), meta(seq, gen, kind))
+    :atomics.put(ref, word(slot, 3), argument)
+    slots = %{slots | seq: seq + 1 &&& @seq_mask}
+    if due == :never, do: slots, else: schedule(slots, serial, {due, seq})
+  end
+
+  @doc "Ends a thread's wait: it is running again."
+  @spec unpark(t(), key()) :: :ok
+  def unpark(slots, key) do
+    {ref, slot, _serial, gen} = locate(slots, key)
+    set_running(ref, slot, gen)
+  end
+
+  @doc "Gives a thread's slot back. Its key is worth nothing from now on."
+  @spec release(t(), key()) :: t()
+  def release(slots, key) do
+    {ref, slot, serial, gen} = locate(slots, key)
+
+    if :atomics.sub_get(ref, @used, 1) == 0 do
+      drop_chunk(slots, serial)
+    else
+      had_room = room?(ref)
+      free_slot(ref, slot, gen)
+
+      if had_room or not room?(ref),
+        do: slots,
+        else: %{slots | roomy: :gb_sets.add_element(serial, slots.roomy)}
+    end
+  end
+
+  @doc "The earliest tick at which something may be due."
+  @spec next_due(t()) :: CallbackThread.Clock.tick() | nil
+  def next_due(slots) do
+    if :gb_sets.is_empty(slots.queue), do: nil, else: elem(:gb_sets.smallest(slots.queue), 0)
+  end
+
+  @doc """
+  Takes up to `max` threads whose due tick is `now` or earlier, in the order of their due ticks.
+  They are running from now on; what they waited as is returned.
+  """
+  @spec take_due(t(), CallbackThread.Clock.tick(), non_neg_integer()) ::
+          {[{key(), kind(), integer()}], t()}
+  def take_due(slots, now, max), do: take_due(slots, now, max, [])
+
+  defp take_due(slots, now, room, taken) do
+    due = next_due(slots)
+
+    if room > 0 and due != nil and due <= now do
+      {{_, _, serial}, queue} = :gb_sets.take_smallest(slots.queue)
+      ref = Map.fetch!(slots.chunks, serial)
+      {opened, rest} = open(slots, serial, ref, now)
+      {opened, room, taken} = fire(opened, ref, serial, first_of(queue), room, taken)
+      take_due(put_timers(%{slots | queue: queue}, serial, opened, rest), now, room, taken)
+    else
+      {Enum.reverse(taken), slots}
+    end
+  end
+
+  # -- timers --
+
+  defp schedule(slots, serial, at) do
+    case slots.timers do
+      %{^serial => {first, [], _}} when first <= at ->
+        slots
+
+      %{^serial => {first, [], _}} ->
+        move(slots, serial, first, at)
+
+      %{^serial => {first, opened, rest}} ->
+        put_in(slots.timers[serial], {first, opened, earlier(rest, at)})
+
+      _ ->
+        put_timers(slots, serial, [], at)
+    end
+  end
+
+  defp move(slots, serial, {due, seq}, at) do
+    queue = :gb_sets.del_element({due, seq, serial}, slots.queue)
+    put_timers(%{slots | queue: queue}, serial, [], at)
+  end
+
+  defp put_timers(slots, serial, [], nil), do: %{slots | timers: Map.delete(slots.timers, serial)}
+
+  defp put_timers(slots, serial, opened, rest) do
+    {due, seq} = first = if opened == [], do: rest, else: place(hd(opened))
+    queue = :gb_sets.add_element({due, seq, serial}, slots.queue)
+    %{slots | queue: queue, timers: Map.put(slots.timers, serial, {first, opened, rest})}
+  end
+
+  defp open(slots, serial, ref, now) do
+    case Map.fetch!(slots.timers, serial) do
+      {_first, [], _rest} -> scan(ref, :atomics.get(ref, @high) - 1, now, [], nil)
+      {_first, opened, rest} -> {opened, rest}
+    end
+  end
+
+  defp scan(_ref, -1, _now, due, rest), do: {Enum.sort(due), rest}
+
+  defp scan(ref, slot, now, due, rest) do
+    case :atomics.get(ref, word(slot, 1)) do
+      @never ->
+        scan(ref, slot - 1, now, due, rest)
+
+      at when at <= now ->
+        scan(ref, slot - 1, now, [{at, seq(ref, slot), slot} | due], rest)
+
+      at when rest == nil or at <= elem(rest, 0) ->
+        scan(ref, slot - 1, now, due, earlier(rest, {at, seq(ref, slot)}))
+
+      _ ->
+        scan(ref, slot - 1, now, due, rest)
+    end
+  end
+
+  # Takes the opened units that come before `limit`, the first unit of all other chunks.
+  defp fire([{due, seq, slot} = unit | opened], ref, serial, limit, room, taken)
+       when room > 0 do
+    cond do
+      limit != nil and place(unit) > limit ->
+        {[unit | opened], room, taken}
+
+      # It may have been cancelled, or woken by a message, since the scan.
+      :atomics.get(ref, word(slot, 1)) != due or seq(ref, slot) != seq ->
+        fire(opened, ref, serial, limit, room, taken)
+
+      true ->
+        fire(opened, ref, serial, limit, room - 1, [take(ref, serial, slot) | taken])
+    end
+  end
+
+  defp fire(opened, _ref, _serial, _limit, room, taken), do: {opened, room, taken}
+
+  defp take(ref, serial, slot) do
+    meta = :atomics.get(ref, word(slot, 2))
+    gen = meta >>> @kind_bits &&& @last_gen
+    argument = :atomics.get(ref, word(slot, 3))
+    set_running(ref, slot, gen)
+    {key(serial, gen, slot), meta &&& @max_kind, argument}
+  end
+
+  defp place({due, seq, _slot}), do: {due, seq}
+
+  defp first_of(queue) do
+    if :gb_sets.is_empty(queue), do: nil, else: place(:gb_sets.smallest(queue))
+  end
+
+  defp earlier(nil, at), do: at
+  defp earlier(rest, at), do: min(rest, at)
+
+  # -- chunks and slots --
+
+  defp chunk_with_room(slots) do
+    if :gb_sets.is_empty(slots.roomy) do
+      serial = slots.next_serial
+      ref = :atomics.new(@slots * @words + 3, signed: true)
+      chunks = Map.put(slots.chunks, serial, ref)
+      roomy = :gb_sets.add_element(serial, slots.roomy)
+      {serial, ref, %{slots | chunks: chunks, roomy: roomy, next_serial: serial + 1}}
+    else
+      serial = :gb_sets.smallest(slots.roomy)
+      {serial, Map.fetch!(slots.chunks, serial), slots}
+    end
+  end
+
+  defp take_slot(ref) do
+    case :atomics.get(ref, @free) do
+      0 -> fresh_slot(ref)
+      next -> reuse_slot(ref, next - 1)
+    end
+  end
+
+  defp fresh_slot(ref) do
+    slot = :atomics.add_get(ref, @high, 1) - 1
+    set_running(ref, slot, 0)
+    {slot, 0}
+  end
+
+  defp reuse_slot(ref, slot) do
+    :atomics.put(ref, @free, :atomics.get(ref, word(slot, 3)))
+    gen = :atomics.get(ref, word(slot, 2)) >>> @kind_bits &&& @last_gen
+    set_running(ref, slot, gen)
+    {slot, gen}
+  end
+
+  # After its last generation a slot stays out of the list: a key must never come back.
+  defp free_slot(ref, slot, @last_gen), do: set(ref, slot, meta(0, @last_gen, @kind_free), 0)
+
+  defp free_slot(ref, slot, gen) do
+    set(ref, slot, meta(0, gen + 1, @kind_free), :atomics.get(ref, @free))
+    :atomics.put(ref, @free, slot + 1)
+  end
+
+  defp set_running(ref, slot, gen), do: set(ref, slot, meta(0, gen, @kind_running), 0)
+
+  defp set(ref, slot, meta, argument) do
+    :atomics.put(ref, word(slot, 1), @never)
+    :atomics.put(ref, word(slot, 2), meta)
+    :atomics.put(ref, word(slot, 3), argument)
+  end
+
+  defp drop_chunk(slots, serial) do
+    %{
+      slots
+      | chunks: Map.delete(slots.chunks, serial),
+        roomy: :gb_sets.del_element(serial, slots.roomy),
+        queue: unqueue(slots, serial),
+        timers: Map.delete(slots.timers, serial),
+        dropped: slots.dropped + 1
+    }
+  end
+
+  defp unqueue(slots, serial) do
+    case slots.timers do
+      %{^serial => {{due, seq}, _, _}} -> :gb_sets.del_element({due, seq, serial}, slots.queue)
+      _ -> slots.queue
+    end
+  end
+
+  defp room?(ref), do: :atomics.get(ref, @free) > 0 or :atomics.get(ref, @high) < @slots
+
+  defp locate(slots, key) do
+    serial = key >>> (@slot_bits + @gen_bits)
+
+    case slots.chunks do
+      %{^serial => ref} -> {ref, key &&& @slots - 1, serial, key >>> @slot_bits &&& @last_gen}
+      _ -> nil
+    end
+  end
+
+  defp key(serial, gen, slot),
+    do: serial <<< (@slot_bits + @gen_bits) ||| gen <<< @slot_bits ||| slot
+
+  defp meta(seq, gen, kind), do: seq <<< (@gen_bits + @kind_bits) ||| gen <<< @kind_bits ||| kind
+  defp seq(ref, slot), do: :atomics.get(ref, word(slot, 2)) >>> (@gen_bits + @kind_bits)
+  defp word(slot, n), do: slot * @words + n
+end

@@ -1,0 +1,162 @@
+defmodule Mix.Tasks.CallbackThread.Million do
+  @shortdoc "A million units that wait at the same time: memory before, during and after"
+
+  @moduledoc """
+  A million units that wait at the same time.
+
+      mix callback_thread.million [N] [--only registered|closures] [--wait SECONDS]
+
+  Both storages are measured, each in a BEAM of its own, because what one leaves behind would
+  serve the other. Units are started in five steps; after each of them the task waits until all of them
+  wait, counts them, and reads the PSS of the BEAM's operating system process from
+  `/proc/self/smaps_rollup`. The figure for one unit is the slope through these readings, so what the program
+  itself needs is not in it. All units fall due at the same time, `--wait` seconds after the start. Each has a counter
+  of its own (part of "before"), so that it is seen that each was completed exactly once.
+  """
+
+  use Mix.Task
+  alias CallbackThread.Memory
+
+  @steps [0.1, 0.25, 0.5, 0.75, 1.0]
+  @counters {__MODULE__, :counters}
+
+  @impl true
+  def run(arguments) do
+    {options, rest} = OptionParser.parse!(arguments, strict: [only: :string, wait: :integer])
+    units = rest |> List.first("1000000") |> String.replace("_", "") |> String.to_integer()
+    wait = Keyword.get(options, :wait, 10 + div(units, 50_000))
+
+    case options[:only] do
+      nil -> Enum.each(["registered", "closures"], &in_own_beam(&1, units, wait))
+      kind when kind in ["registered", "closures"] -> measure(kind, units, wait)
+    end
+  end
+
+  defp in_own_beam(kind, units, wait) do
+    arguments = ["callback_thread.million", "#{units}", "--only", kind, "--wait", "#{wait}"]
+    {_, status} = System.cmd("mix", arguments, into: IO.stream())
+    if status != 0, do: Mix.raise("#{kind}: failed")
+  end
+
+  defp measure(kind, units, wait) do
+    Mix.Task.run("app.start")
+    counters = :counters.new(units, [])
+    Enum.each(1..units, &:counters.put(counters, &1, 0))
+    :persistent_term.put(@counters, counters)
+    receptor = CallbackThread.Receptor.new()
+    start = starter(kind, receptor)
+    Process.sleep(200)
+    :erlang.garbage_collect()
+
+    due = now() + 1_000 * wait
+    before = Memory.pss()
+    points = grow(units, start, receptor, counters, due)
+    print_growth(kind, before, points)
+    print_end(receptor, counters, units, due, before)
+  end
+
+  @doc false
+  def hit(i), do: :counters.add(:persistent_term.get(@counters), i, 1)
+
+  # Starts the units with these numbers, so that they fall due at `due`.
+  defp starter("registered", receptor) do
+    {:ok, code} = CallbackThread.register(receptor, &__MODULE__.hit/1)
+
+    fn numbers, due ->
+      CallbackThread.spawn_registered_many(receptor, code, numbers, after: due - now())
+    end
+  end
+
+  defp starter("closures", receptor) do
+    fn numbers, due ->
+      # Nothing is collected: a list of a million results would be measured as well.
+      Enum.each(numbers, fn i ->
+        {:ok, _} =
+          CallbackThread.spawn(receptor, fn -> {:after, max(0, due - now()), fn -> hit(i) end} end)
+      end)
+    end
+  end
+
+  defp grow(units, start, receptor, counters, due) do
+    steps = Enum.map(@steps, &round(&1 * units))
+
+    for {from, to} <- Enum.zip([0 | steps], steps) do
+      start.((from + 1)..to//1, due)
+
+      wait_until(fn ->
+        match?(%{alive: ^to, ready: 0, runners: 0}, CallbackThread.stats(receptor))
+      end)
+
+      :erlang.garbage_collect()
+      # The workers collect their garbage a moment after they have become idle.
+      Process.sleep(300)
+      pss = Memory.pss()
+      stats = CallbackThread.stats(receptor)
+
+      all_wait =
+        stats.alive == to and stats.ready == 0 and :counters.get(counters, 1) == 0 and now() < due
+
+      unless all_wait,
+        do: Mix.raise("they did not all wait at the same time: use a longer --wait")
+
+      {to, pss, stats}
+    end
+  end
+
+  defp print_growth(kind, before, points) do
+    IO.puts("\n#{kind}")
+    line("before", 0, before, "")
+
+    for {count, pss, stats} <- points do
+      line(
+        "waiting",
+        count,
+        pss,
+        "#{digits(stats.chunks)} chunks, #{digits(stats.rows)} rows in ETS"
+      )
+    end
+
+    slope = Memory.slope(for {count, pss, _} <- points, do: {count, pss})
+    IO.puts("#{Float.round(slope, 1)} bytes of PSS for each waiting unit (slope)")
+  end
+
+  defp print_end(receptor, counters, units, due, before) do
+    wait_until(fn -> CallbackThread.count(receptor) == 0 end)
+    late = now() - due
+    once = Enum.count(1..units, &(:counters.get(counters, &1) == 1))
+    Process.sleep(1_000)
+    stats = CallbackThread.stats(receptor)
+
+    line(
+      "after",
+      0,
+      Memory.pss(),
+      "#{digits(stats.chunks)} chunks, #{digits(stats.rows)} rows in ETS"
+    )
+
+    CallbackThread.stop(receptor)
+
+    IO.puts(
+      "#{digits(once)} of #{digits(units)} completed exactly once; the last #{digits(late)} ms after they were due"
+    )
+
+    IO.puts(
+      "#{digits(Memory.pss() - before)} bytes of PSS more than before, without the receptor"
+    )
+
+    if once != units, do: Mix.raise("not every unit was completed exactly once")
+  end
+
+  defp line(when_read, units, pss, rest) do
+    count = String.pad_leading(digits(units), 11)
+    mb = :erlang.float_to_binary(pss / 1.0e6, decimals: 1)
+
+    IO.puts(
+      "#{String.pad_trailing(when_read, 8)}#{count} units  PSS #{String.pad_leading(mb, 7)} MB  #{rest}"
+    )
+  end
+
+  defp wait_until(condition), do: condition.() || (Process.sleep(20) && wait_until(condition))
+  defp digits(int), do: Memory.digits(int)
+  defp now, do: System.monotonic_time(:millisecond)
+end

@@ -1,0 +1,9 @@
+defmodule CallbackThread.DocTest do
+  use ExUnit.Case, async: true
+  doctest CallbackThread
+  doctest CallbackThread.Clock
+  doctest CallbackThread.Inbox
+  doctest CallbackThread.Memory
+  doctest CallbackThread.Outcome
+  doctest CallbackThread.Ready
+end

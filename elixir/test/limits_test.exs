@@ -1,0 +1,95 @@
+defmodule CallbackThread.LimitsTest do
+  use ExUnit.Case, async: true
+  import CallbackThread.Helpers
+  alias CallbackThread, as: CT
+
+  # One worker whose only process is blocked, so that requests wait.
+  defp blocked(options) do
+    receptor = receptor([workers: 1, max_runners: 1] ++ options)
+    see = seer()
+
+    {:ok, gate} =
+      CT.spawn(receptor, fn ->
+        see.(self())
+
+        receive do
+          :open -> :ok
+        end
+      end)
+
+    [runner] = collect(1)
+    {receptor, runner, gate}
+  end
+
+  test "try_spawn refuses beyond the limit, and accepts again" do
+    {receptor, runner, _} = blocked(max_waiting: 5)
+    see = seer()
+
+    # Up to 128 requests may have gone to the blocked runner before it was found out; those were taken back.
+    results = for i <- 1..10, do: CT.try_spawn(receptor, fn -> see.(i) end)
+    assert Enum.map(results, &elem(&1, 0)) == List.duplicate(:ok, 5) ++ List.duplicate(:error, 5)
+    assert Enum.all?(Enum.drop(results, 5), &(&1 == {:error, :full}))
+    assert CT.stats(receptor).waiting == 5
+    Kernel.send(runner, :open)
+    assert collect(5) == [1, 2, 3, 4, 5]
+    assert {:ok, _} = CT.try_spawn(receptor, fn -> see.(:again) end)
+    assert collect(1) == [:again]
+  end
+
+  test "spawn waits beyond the limit, in order, and nothing is lost" do
+    {receptor, runner, _} = blocked(max_waiting: 3)
+    see = seer()
+    me = self()
+    for i <- 1..3, do: {:ok, _} = CT.spawn(receptor, fn -> see.(i) end)
+
+    for i <- 4..20 do
+      spawn_link(fn ->
+        {:ok, id} = CT.spawn(receptor, fn -> see.(i) end)
+        Kernel.send(me, {:accepted, i, id})
+      end)
+
+      eventually(fn -> CT.stats(receptor).parked == i - 3 end)
+    end
+
+    refute_received {:accepted, _, _}
+    Kernel.send(runner, :open)
+    assert collect(20) == Enum.to_list(1..20)
+    for i <- 4..20, do: assert_receive({:accepted, ^i, _}, 5_000)
+    assert CT.stats(receptor).parked == 0
+  end
+
+  test "try_spawn takes another worker when one is full" do
+    receptor = receptor(workers: 2, max_runners: 1, max_waiting: 1)
+    see = seer()
+    block = fn -> see.(self()) && Process.sleep(:infinity) end
+    {:ok, _} = CT.spawn(receptor, block)
+    {:ok, _} = CT.spawn(receptor, block)
+    assert length(Enum.uniq(collect(2))) == 2
+
+    assert for(_ <- 1..4, do: elem(CT.try_spawn(receptor, fn -> 1 end), 0)) == [
+             :ok,
+             :ok,
+             :error,
+             :error
+           ]
+  end
+
+  test "the raw form is not bounded" do
+    {receptor, runner, _} = blocked(max_waiting: 5)
+    see = seer()
+    for i <- 1..100, do: Kernel.send(receptor, {:spawn, fn _ -> see.(i) end})
+    eventually(fn -> CT.stats(receptor).waiting == 100 end)
+    Kernel.send(runner, :open)
+    assert collect(100) == Enum.to_list(1..100)
+  end
+
+  test "no more processes than allowed, and all run in the end" do
+    receptor = receptor(workers: 1, max_runners: 10)
+    see = seer()
+    for i <- 1..60, do: {:ok, _} = CT.spawn(receptor, fn -> Process.sleep(20) && see.(i) end)
+    most = Enum.max(for _ <- 1..20, do: Process.sleep(2) && CT.stats(receptor).runners)
+    # One more: a runner that has just been told to end.
+    assert most in 1..11
+    assert Enum.sort(collect(60)) == Enum.to_list(1..60)
+  end
+end

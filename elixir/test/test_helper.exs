@@ -1,0 +1,51 @@
+ExUnit.start(capture_log: true)
+
+defmodule CallbackThread.Helpers do
+  @moduledoc "What several tests need."
+
+  # Long enough for a loaded machine; nothing waits this long when all is well.
+  @patience_ms 20_000
+
+  def receptor(options \\ []) do
+    receptor = CallbackThread.Receptor.new(options)
+
+    ExUnit.Callbacks.on_exit(fn ->
+      if Process.alive?(receptor), do: CallbackThread.stop(receptor)
+    end)
+
+    receptor
+  end
+
+  @doc "Waits until `condition` holds."
+  def eventually(condition, patience \\ @patience_ms) do
+    deadline = now() + patience
+    poll(condition, deadline)
+  end
+
+  defp poll(condition, deadline) do
+    cond do
+      condition.() -> :ok
+      now() > deadline -> ExUnit.Assertions.flunk("it has not come true")
+      true -> Process.sleep(2) && poll(condition, deadline)
+    end
+  end
+
+  @doc "Waits for `count` messages from `{:seen, value}` and returns the values in order."
+  def collect(count), do: for(_ <- 1..count//1, do: next())
+
+  defp next do
+    receive do
+      {:seen, value} -> value
+    after
+      @patience_ms -> ExUnit.Assertions.flunk("a message is missing")
+    end
+  end
+
+  @doc "A function that sends `{:seen, value}` to the calling process."
+  def seer do
+    me = self()
+    fn value -> Kernel.send(me, {:seen, value}) end
+  end
+
+  def now, do: System.monotonic_time(:millisecond)
+end
