@@ -337,11 +337,11 @@ impl Core {
         self.reserved -= 1;
         self.settled += 1;
         if fits::<H>(size_of::<Reserved>()) {
-            settle_inline(place, handler);
+            settle_inline(&mut self.slab, place, handler);
         } else {
-            settle_inline(place, Boxed::new(handler));
+            settle_inline(&mut self.slab, place, Boxed::new(handler));
         }
-        self.run(place, key, place.code(), Wake::Start);
+        self.run(place, key, self.slab.code(place), Wake::Start);
     }
 
     /// Tells others how it stands.
@@ -385,7 +385,7 @@ impl Core {
             self.act(purpose, unsafe { envelope.read() });
             return;
         }
-        let receiver = self.slab.find(key).map(|place| (place, place.code()));
+        let receiver = self.slab.find(key).map(|place| (place, self.slab.code(place)));
         let Some((place, code)) = receiver.filter(|(_, code)| code.receives) else {
             // SAFETY: as above.
             self.keep(unsafe { envelope.read() }, receiver.is_some());
@@ -406,7 +406,7 @@ impl Core {
             Purpose::Message => {}
             Purpose::Start => {
                 if let Some(place) = self.slab.find(key) {
-                    self.run(place, key, place.code(), Wake::Start);
+                    self.run(place, key, self.slab.code(place), Wake::Start);
                 }
             }
             Purpose::Cancel => {
@@ -451,7 +451,7 @@ impl Core {
                 self.wait_until(place, due.key, moment);
                 continue;
             }
-            self.run(place, due.key, place.code(), Wake::Due);
+            self.run(place, due.key, self.slab.code(place), Wake::Due);
         }
         true
     }
@@ -539,13 +539,13 @@ impl Core {
             unsafe { from.copy_to_nonoverlapping(to, 1) };
         }
         if !std::ptr::eq(before, code) {
-            place.page().set_code(place.slot(), Some(code));
+            self.slab.set_code(place, code);
         }
     }
 
     /// Gives a unit that receives now what has come before, ahead of what comes later.
     fn hand_over_kept(&mut self, place: Place, key: Key) {
-        if self.kept.is_empty() || !place.code().receives {
+        if self.kept.is_empty() || !self.slab.code(place).receives {
             return;
         }
         for envelope in self.kept.remove(&key).into_iter().flatten().rev() {
@@ -591,7 +591,7 @@ impl Core {
             return true;
         }
         let Some(place) = self.slab.find(key) else { return false };
-        let code = place.code();
+        let code = self.slab.code(place);
         // A closure whose values panic when they are dropped has ended all the same.
         let dropped = catch_unwind(AssertUnwindSafe(|| drop_payload(place, code)));
         self.end(place, key, reason);
@@ -643,7 +643,8 @@ impl Core {
         for number in numbers {
             for slot in self.slab.page(number).lives() {
                 let page = self.slab.page(number);
-                let (place, code) = (Place::new(page, slot), page.code(slot));
+                let place = Place::new(page, slot);
+                let code = self.slab.code(place);
                 let dropped = catch_unwind(AssertUnwindSafe(|| drop_payload(place, code)));
                 if let Err(panic) = dropped {
                     drop_panic(panic);
@@ -667,10 +668,10 @@ impl Drop for Core {
 }
 
 /// Puts a closure into a place that was kept.
-fn settle_inline<H: Handler>(place: Place, handler: H) {
+fn settle_inline<H: Handler>(slab: &mut Slab, place: Place, handler: H) {
     // SAFETY: what kept the place needs not be dropped; the slot has room, as checked.
     unsafe { place.payload().cast::<H>().write(handler) };
-    place.page().set_code(place.slot(), Some(code_of::<H>()));
+    slab.set_code(place, code_of::<H>());
 }
 
 /// Drops the closure of a unit that waits, or has returned.
@@ -713,5 +714,5 @@ fn drop_panic(panic: Box<dyn Any + Send>) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

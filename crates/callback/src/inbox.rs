@@ -181,3 +181,128 @@ impl<T> Drop for Inbox<T> {
         while self.pop().is_some() {}
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn it_is_full_when_it_is() {
+        let inbox = Inbox::new(4, false);
+        assert!(inbox.is_empty() && (0..4).all(|n| inbox.push(n).is_ok()));
+        assert_eq!(inbox.push(4), Err(4));
+        inbox.push_always(4);
+        assert_eq!(inbox.pop(), Some(0));
+        // Nobody overtakes what was not refused.
+        assert_eq!(inbox.push(5), Err(5));
+        assert_eq!([1, 2, 3, 4].map(Some), [(); 4].map(|()| inbox.pop()));
+        assert_eq!((inbox.pop(), inbox.is_empty()), (None, true));
+        assert_eq!(inbox.push(5), Ok(()));
+        let unbounded = Inbox::new(2, true);
+        assert!((0..100).all(|n| unbounded.push(n).is_ok()));
+        assert!((0..100).all(|n| unbounded.pop() == Some(n)));
+    }
+
+    #[test]
+    fn what_nobody_took_out_is_dropped() {
+        let one = Arc::new(());
+        let inbox = Inbox::new(2, true);
+        (0..5).for_each(|_| drop(inbox.push(Arc::clone(&one))));
+        drop(inbox.pop());
+        drop(inbox);
+        assert_eq!(Arc::strong_count(&one), 1);
+    }
+
+    #[test]
+    fn each_writer_s_own_come_in_order() {
+        const EACH: u64 = 50_000;
+        let inbox = Inbox::new(64, false);
+        let mut next = [0; 3];
+        thread::scope(|scope| {
+            for writer in 0..3 {
+                let inbox = &inbox;
+                scope.spawn(move || {
+                    for n in 0..EACH {
+                        let mut value = (writer, n);
+                        if n % 1000 == 999 {
+                            inbox.push_always(value);
+                            continue;
+                        }
+                        while let Err(back) = inbox.push(value) {
+                            value = back;
+                            thread::yield_now();
+                        }
+                    }
+                });
+            }
+            while next != [EACH; 3] {
+                match inbox.pop() {
+                    Some((writer, n)) => {
+                        assert_eq!(n, next[writer]);
+                        next[writer] += 1;
+                    }
+                    None => thread::yield_now(),
+                }
+            }
+        });
+        assert!(inbox.is_empty());
+    }
+}
+
+/// All orders of what two writers and the reader do; see CONTRIBUTING.md for how to run it.
+#[cfg(all(test, loom))]
+mod models {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    fn all(always: bool) {
+        loom::model(move || {
+            let inbox = Arc::new(Inbox::new(2, false));
+            let write = |writer: usize| {
+                let inbox = Arc::clone(&inbox);
+                thread::spawn(move || {
+                    let mut written = 0;
+                    for n in 0..2 {
+                        if always {
+                            inbox.push_always((writer, n));
+                            written += 1;
+                        } else if inbox.push((writer, n)).is_ok() {
+                            written += 1;
+                        }
+                    }
+                    written
+                })
+            };
+            let writers = [write(0), write(1)];
+            let mut got = Vec::new();
+            for _ in 0..2 {
+                got.extend(inbox.pop());
+            }
+            let written: usize = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
+            while let Some(value) = inbox.pop() {
+                got.push(value);
+            }
+            assert_eq!(got.len(), written);
+            for writer in 0..2 {
+                let own = got.iter().filter(|(by, _)| *by == writer).map(|(_, n)| n);
+                assert!(own.is_sorted());
+            }
+            assert!(inbox.is_empty());
+        });
+    }
+
+    #[test]
+    fn writers_that_are_refused() {
+        all(false);
+    }
+
+    #[test]
+    fn writers_that_are_not() {
+        all(true);
+    }
+}

@@ -31,13 +31,16 @@ impl<B: Bed> Parker<B> {
     }
 
     /// Sleeps, unless there is something to do.
+    ///
+    /// What is written is swapped in: each of these writes then follows the one before, whosever
+    /// it was, and nobody who looks after the fences can take an older one for the last.
     pub fn park(&self, most: Option<Duration>, has_something: impl FnOnce() -> bool) {
-        self.asleep.store(true, Ordering::Relaxed);
+        self.asleep.swap(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if !has_something() {
             self.bed.sleep(most);
         }
-        self.asleep.store(false, Ordering::Relaxed);
+        self.asleep.swap(false, Ordering::Relaxed);
     }
 
     /// Wakes the Worker if it sleeps, after something was put where it looks.
@@ -46,5 +49,64 @@ impl<B: Bed> Parker<B> {
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
             self.bed.wake();
         }
+    }
+}
+
+/// All orders of what a Worker and somebody with something for it do.
+#[cfg(all(test, loom))]
+mod models {
+    use loom::sync::{Arc, Condvar, Mutex};
+    use loom::thread;
+
+    use super::*;
+    use crate::inbox::Inbox;
+
+    /// Sleeps for ever unless it is woken: loom tells if that happens.
+    struct Flag(Mutex<bool>, Condvar);
+
+    impl Bed for Flag {
+        fn sleep(&self, _: Option<Duration>) {
+            let mut called = self.0.lock().unwrap();
+            while !*called {
+                called = self.1.wait(called).unwrap();
+            }
+            *called = false;
+        }
+
+        fn wake(&self) {
+            *self.0.lock().unwrap() = true;
+            self.1.notify_one();
+        }
+    }
+
+    #[test]
+    fn nobody_sleeps_when_there_is_something() {
+        loom::model(|| {
+            let inbox = Arc::new(Inbox::new(2, false));
+            let parker = Arc::new(Parker::new(Flag(Mutex::new(false), Condvar::new())));
+            let other = {
+                let (inbox, parker) = (Arc::clone(&inbox), Arc::clone(&parker));
+                thread::spawn(move || {
+                    for n in 0..2 {
+                        inbox.push(n).unwrap();
+                        parker.unpark();
+                    }
+                })
+            };
+            let mut got = 0;
+            while got < 2 {
+                match inbox.pop() {
+                    Some(n) => {
+                        assert_eq!(n, got);
+                        got += 1;
+                    }
+                    None => {
+                        parker.park(None, || !inbox.is_empty());
+                        thread::yield_now(); // a writer may be in the middle of it
+                    }
+                }
+            }
+            other.join().unwrap();
+        });
     }
 }

@@ -13,7 +13,8 @@ fn spawn(context: &mut Context<'_>, units: u64) -> Result<(), SpawnError> {
     let mut place = 0;
     for _ in 0..units {
         place = (place + 7_919) % units;
-        let delay = Duration::from_secs(1) + Duration::from_secs(4) / units as u32 * place as u32;
+        let delay =
+            Duration::from_secs(1) + Duration::from_secs(4).mul_f64(place as f64 / units as f64);
         let due = Instant::now() + delay;
         context.spawn_after(delay, move |context| {
             // Negative if it was early.
@@ -28,6 +29,7 @@ fn spawn(context: &mut Context<'_>, units: u64) -> Result<(), SpawnError> {
     Ok(())
 }
 
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is an index")]
 fn percentile(sorted: &[f64], part: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * part) as usize]
 }
@@ -39,7 +41,7 @@ pub fn timers(rounds: usize) {
     let mut sleeps: [Vec<f64>; 2] = Default::default();
     for _ in 0..rounds {
         let receptor = runtime(1, Duration::ZERO);
-        LATE.lock().unwrap().reserve(units as usize);
+        LATE.lock().unwrap().reserve(1_000_000);
         on_worker(&receptor, 0, move |context, sender| {
             spawn(context, units).unwrap();
             sender.send(()).unwrap();

@@ -30,7 +30,9 @@ fn wait_all(receptor: &Receptor, mut list: Vec<Option<Id>>, words: usize) -> Vec
     }
     on_worker(receptor, 0, move |context, sender| {
         let spawn = if words == 1 { spawn::<1> } else { spawn::<2> };
-        list.iter_mut().for_each(|place| *place = Some(spawn(context)));
+        for place in &mut list {
+            *place = Some(spawn(context));
+        }
         sender.send(list).unwrap();
         context.end()
     })

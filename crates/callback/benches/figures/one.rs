@@ -86,7 +86,7 @@ pub fn one_way(rounds: usize) {
     let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..rounds {
         let all = all.clone();
-        let mut order: Vec<u32> = (0..MILLION as u32).collect();
+        let mut order: Vec<u32> = (0..1_000_000).collect();
         random.shuffle(&mut order);
         let took = on_worker(&receptor, 0, move |context, sender| {
             let begun = Instant::now();

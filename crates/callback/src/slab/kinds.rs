@@ -45,6 +45,11 @@ impl Kinds {
         kind
     }
 
+    #[inline]
+    pub fn code(&self, kind: u16) -> &'static Code {
+        self.all[usize::from(kind)].code
+    }
+
     pub fn current(&self, kind: u16) -> u32 {
         self.all[usize::from(kind)].current
     }

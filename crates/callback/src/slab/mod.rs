@@ -177,6 +177,23 @@ impl Slab {
         (page.generation(slot) == key.generation()).then(|| Place::new(page, slot))
     }
 
+    /// What a unit runs next.
+    #[inline]
+    pub fn code(&self, place: Place) -> &'static Code {
+        let page = place.page();
+        match page.other_kind(place.slot()) {
+            Some(kind) => self.kinds.code(kind),
+            None => page.header().code.expect("a page in use has a code"),
+        }
+    }
+
+    /// Says what a unit runs next.
+    pub fn set_code(&mut self, place: Place, code: &'static Code) {
+        let page = place.page();
+        let is_own = page.header().code.is_some_and(|own| std::ptr::eq(own, code));
+        page.set_other_kind(place.slot(), (!is_own).then(|| self.kinds.of(code)));
+    }
+
     /// Ends what lives in a place; its payload is not touched. Gives the page back if nobody is
     /// left in it, and says so: it is no page any more then.
     pub fn remove(&mut self, place: Place) -> bool {
@@ -383,6 +400,14 @@ impl Slab {
             self.page(first).header_mut().list.before = number;
         }
         self.kinds.set_first(kind, now, number);
+    }
+}
+
+impl Drop for Slab {
+    fn drop(&mut self) {
+        for number in self.pages() {
+            self.page(number).clear();
+        }
     }
 }
 

@@ -67,8 +67,9 @@ pub(crate) fn class_for(bytes: usize) -> Option<u8> {
     u8::try_from(class).ok()
 }
 
-/// Codes of units that do not run what their page says, by slot.
-pub(crate) type Others = Vec<Option<&'static Code>>;
+/// By slot, the kind whose code it runs; [`OWN`] for the page's own.
+type Others = [u16; 256];
+const OWN: u16 = u16::MAX;
 
 /// What a page says of all its units.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ pub(crate) struct Header {
     free: [u64; WORDS],
     /// What units run that have no code of their own.
     pub code: Option<&'static Code>,
-    /// Codes of those that have; nothing while there is none.
+    /// Kinds of those that have; nothing while there is none.
     others: Option<Box<Others>>,
     /// Neighbours among the pages of this kind that are about as full.
     pub list: Links,
@@ -125,13 +126,14 @@ impl Page {
     /// there, and generations go on from `floor` at least.
     pub fn prepare(self, class: u8, kind: u16, code: &'static Code, floor: u16) {
         let layout = LAYOUTS[usize::from(class)];
+        let left = u16::try_from(layout.slots).expect("slots are a few hundred");
         let mut header = Header {
             free: [0; WORDS],
             code: Some(code),
             others: None,
             list: Links::default(),
             used: 0,
-            left: layout.slots as u16,
+            left,
             kind,
             class,
             watched: false,
@@ -200,7 +202,7 @@ impl Page {
         let generation = self.generation(slot) + 1;
         self.set_generation(slot, generation);
         self.set_due(slot, NEVER, 0);
-        self.set_code(slot, None);
+        self.set_other_kind(slot, None);
         let header = self.header_mut();
         header.used -= 1;
         if generation != LAST {
@@ -224,24 +226,21 @@ impl Page {
             .filter(move |&slot| self.generation(slot) != LAST)
     }
 
-    /// What the unit in a slot runs next.
+    /// The kind whose code the unit in a slot runs next, if that is not the page's own.
     #[inline]
-    pub fn code(self, slot: u8) -> &'static Code {
-        let header = self.header();
-        let own = header.others.as_ref().and_then(|others| others[usize::from(slot)]);
-        own.or(header.code).expect("a page has a code from when it is prepared")
+    pub fn other_kind(self, slot: u8) -> Option<u16> {
+        let others = self.header().others.as_ref()?;
+        Some(others[usize::from(slot)]).filter(|&kind| kind != OWN)
     }
 
-    /// Says what it runs next; `None` for what its page says.
-    pub fn set_code(mut self, slot: u8, code: Option<&'static Code>) {
-        let slots = self.slots();
+    /// Says whose code it runs next; `None` for the page's own.
+    pub fn set_other_kind(mut self, slot: u8, kind: Option<u16>) {
         let header = self.header_mut();
-        let page_code = header.code;
-        let code = code.filter(|code| page_code.is_none_or(|own| !std::ptr::eq(*code, own)));
-        if code.is_none() && header.others.is_none() {
+        if kind.is_none() && header.others.is_none() {
             return;
         }
-        header.others.get_or_insert_with(|| Box::new(vec![None; slots]))[usize::from(slot)] = code;
+        let others = header.others.get_or_insert_with(|| Box::new([OWN; 256]));
+        others[usize::from(slot)] = kind.unwrap_or(OWN);
     }
 
     /// Where its payload is.
@@ -331,12 +330,6 @@ impl Place {
     #[inline]
     pub fn slot(self) -> u8 {
         self.0.addr().get().to_le_bytes()[0]
-    }
-
-    /// What its unit runs next.
-    #[inline]
-    pub fn code(self) -> &'static Code {
-        self.page().code(self.slot())
     }
 
     /// Where its payload is.
