@@ -2,17 +2,28 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::nanoseconds;
 use crate::code::{Handler, Once, Receive, ReceiveWithin};
 use crate::core::{Core, Until};
-use crate::key::{Address, Id};
-use crate::message::Envelope;
+use crate::key::{Address, Id, Key};
+use crate::message::{Envelope, Pool};
 use crate::reason::{Down, Reason};
 use crate::receptor::Handle;
+use crate::reply::Reply;
 use crate::watch::{Relation, Token};
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does something that may panic.
+pub(crate) fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, Reason> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| Reason::of_panic(&*panic))
+}
 
 /// What a callback wants to happen next. [`Context`] makes it.
 #[derive(Debug)]
@@ -25,6 +36,7 @@ pub(crate) enum Wanted {
     End,
     Again,
     Planned,
+    Fail,
 }
 
 impl Next {
@@ -134,6 +146,13 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Next(Wanted::End)
     }
 
+    /// Ends the callback thread as one that has failed, with these words as the reason. Whoever is
+    /// linked to it ends, too, and a supervisor starts it again.
+    pub fn fail(&mut self, words: &str) -> Next {
+        self.core.note_failure(words.into());
+        Next(Wanted::Fail)
+    }
+
     /// Runs `callback` when the delay is over, never earlier: it counts from a moment between
     /// this call and the end of the callback. Messages that come meanwhile are kept.
     pub fn after<F>(&mut self, delay: Duration, callback: F) -> Next
@@ -167,6 +186,28 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
     {
         self.plan(Once::new(callback), Until::Room)
+    }
+
+    /// Has `work` done on a thread where it may block, and runs `callback` with what it returns, or
+    /// with the reason if it panicked. Messages that come meanwhile are kept.
+    pub fn blocking<T, W, F>(&mut self, work: W, callback: F) -> Next
+    where
+        T: Send + 'static,
+        W: FnOnce() -> T + Send + 'static,
+        F: FnOnce(&mut Context<'_, M>, Result<T, Reason>) -> Next + Send + 'static,
+    {
+        let result = Arc::new(Mutex::new(None));
+        let (handle, key, to) = (self.handle(), self.core.current(), Arc::clone(&result));
+        let job = Box::new(move || {
+            *lock(&to) = Some(attempt(work));
+            drop(to);
+            handle.post(Envelope::start(key));
+        });
+        let then = move |context: &mut Context<'_, M>| {
+            let result = lock(&result).take();
+            callback(context, result.unwrap_or(Err(Reason::Unknown)))
+        };
+        self.plan(Once::new(then), Until::Job(job))
     }
 
     /// Reaches the runtime, also from other threads. What waits for room there must not be called
@@ -240,7 +281,25 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Ok(Address::new(self.insert(Receive::new(callback))?))
     }
 
-    fn insert<H: Handler>(&mut self, handler: H) -> Result<crate::key::Key, SpawnError> {
+    /// Starts one that is to answer: what it answers, or `None` if it ends without doing so, is
+    /// made a message to this callback thread.
+    ///
+    /// # Errors
+    /// [`SpawnError::NoRoom`].
+    pub fn spawn_reply<T, F, G>(&mut self, callback: F, message: G) -> Result<Id, SpawnError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Context<'_>, Reply<T>) -> Next + Send + 'static,
+        G: FnOnce(Option<T>) -> M + Send + 'static,
+    {
+        let (handle, me) = (self.handle(), self.core.current());
+        let reply = Reply::to_unit(move |value| {
+            handle.post(Envelope::message(me, message(value), &mut Pool::default()));
+        });
+        self.spawn(move |context| callback(context, reply))
+    }
+
+    fn insert<H: Handler>(&mut self, handler: H) -> Result<Key, SpawnError> {
         self.core.insert(handler).map_err(|crate::slab::NoRoom| SpawnError::NoRoom)
     }
 
@@ -290,9 +349,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     {
         let (by, whom) = (self.core.current(), id.0);
         let token = self.relate(by, Relation::Monitors { whom });
-        let tell = Box::new(move |down| {
-            Envelope::message(by, message(down), &mut crate::message::Pool::default())
-        });
+        let tell = Box::new(move |down| Envelope::message(by, message(down), &mut Pool::default()));
         self.core.post(Envelope::control(whom.worker(), move |core| {
             core.relate(whom, token, Relation::Monitored { by, tell });
         }));
@@ -319,7 +376,14 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         }));
     }
 
-    fn relate(&mut self, unit: crate::key::Key, relation: Relation) -> Token {
+    /// Ends that callback thread when this one has not ended as it should, but not the other way
+    /// round.
+    pub fn ends_with_this(&mut self, id: Id) {
+        let me = self.core.current();
+        self.relate(me, Relation::Linked { to: id.0 });
+    }
+
+    fn relate(&mut self, unit: Key, relation: Relation) -> Token {
         let token = self.core.watchers.token(self.core.worker);
         self.core.relate(unit, token, relation);
         token

@@ -22,7 +22,9 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use crate::blocking::Job;
 use crate::clock::{Clock, HORIZON, short, tick_after, tick_at, until};
 use crate::code::{Boxed, Code, Handler, LARGEST, Wake, code_of, fits};
 use crate::context::{Next, Wanted};
@@ -59,7 +61,6 @@ struct Planned {
 }
 
 /// What a unit waits for, apart from what its code takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
     /// Nothing but messages.
     Message,
@@ -67,6 +68,8 @@ pub(crate) enum Until {
     Delay(u64),
     /// That messages to other Workers have gone.
     Room,
+    /// That this has been done, on a thread where it may block.
+    Job(Job),
 }
 
 /// What has happened in a core, for those who want to know.
@@ -100,11 +103,15 @@ pub(crate) struct Core {
     /// Of these, how many have come since somebody asked.
     pub settled: u64,
     shared: Option<Arc<Shared>>,
+    /// Somebody looks what runs for how long.
+    pub watched: bool,
     current: Option<Current>,
     /// Its key; [`Key::NOBODY`] if there is none.
     current_key: Key,
     /// It was cancelled while it ran.
     cancelled: bool,
+    /// Why it says that it fails.
+    failure: Option<Arc<str>>,
     planned: Planned,
     /// Units that wait from now on, for so many nanoseconds.
     stamps: Vec<(Key, u64)>,
@@ -159,9 +166,11 @@ impl Core {
             reserved: 0,
             settled: 0,
             shared,
+            watched: false,
             current: None,
             current_key: Key::NOBODY,
             cancelled: false,
+            failure: None,
             planned: Planned { code: None, until: Until::Message, closure: MaybeUninit::uninit() },
             stamps: Vec::with_capacity(STAMPED_AT_ONCE),
             looked,
@@ -193,6 +202,11 @@ impl Core {
     /// The unit that runs.
     pub fn current(&self) -> Key {
         self.current_key
+    }
+
+    /// Notes why the running unit says that it fails.
+    pub fn note_failure(&mut self, words: Arc<str>) {
+        self.failure = Some(words);
     }
 
     /// Notes what the running unit runs next, instead of what it wanted before.
@@ -483,12 +497,28 @@ impl Core {
         self.counts.callbacks += 1;
         self.current = Some(Current { place, code });
         self.current_key = key;
+        if self.watched {
+            self.show_running(key);
+        }
         let payload = place.payload().as_ptr();
         // SAFETY: a waiting unit's slot has a closure of its code; it is the current one now,
         // and nobody else touches it. The message, if any, is of the type that all handlers of a
         // unit take, as its `Address` has that type.
         let next = unsafe { (code.run)(payload, self, wake) };
+        if self.watched {
+            self.show_running(Key::NOBODY);
+        }
         self.carry_on(place, key, code, &next);
+    }
+
+    /// Tells whoever watches what runs.
+    #[cold]
+    fn show_running(&self, key: Key) {
+        if let Some(shared) = &self.shared {
+            let published = &shared.doors[usize::from(self.worker)].published;
+            published.callbacks.store(self.counts.callbacks, Ordering::Release);
+            published.running.store(key.bits(), Ordering::Release);
+        }
     }
 
     /// Does what the unit that has run wants.
@@ -499,10 +529,15 @@ impl Core {
             Wanted::Again if code.stays && !self.cancelled => self.drop_planned(),
             Wanted::Planned if self.planned.code.is_some() && !self.cancelled => {
                 self.install(place, code);
-                match self.planned.until {
+                match std::mem::replace(&mut self.planned.until, Until::Message) {
                     Until::Message => {}
                     Until::Delay(delay) => self.delay(key, delay),
                     Until::Room => self.for_room.push(key),
+                    Until::Job(job) => {
+                        if let Some(shared) = &self.shared {
+                            shared.blocking.give(job);
+                        }
+                    }
                 }
                 self.hand_over_kept(place, key);
             }
@@ -514,6 +549,7 @@ impl Core {
                 let reason = match wanted {
                     _ if std::mem::take(&mut self.cancelled) => Reason::Cancelled,
                     Wanted::End => Reason::Done,
+                    Wanted::Fail => Reason::Failed(self.failure.take().unwrap_or_default()),
                     Wanted::Again => Reason::panicked("`again` in a callback that runs once"),
                     Wanted::Planned => Reason::panicked("it wants what it wanted before"),
                 };
@@ -611,13 +647,17 @@ impl Core {
         };
         let key = std::mem::replace(&mut self.current_key, Key::NOBODY);
         self.cancelled = false;
+        self.failure = None;
+        if self.watched {
+            self.show_running(Key::NOBODY);
+        }
         let ended = catch_unwind(AssertUnwindSafe(|| {
             self.drop_planned();
             if code.stays {
                 drop_payload(place, code);
             }
         }));
-        let reason = Reason::panicked(panic_text(&*panic));
+        let reason = Reason::of_panic(&*panic);
         drop_panic(panic);
         if let Err(panic) = ended {
             drop_panic(panic);
@@ -697,14 +737,6 @@ unsafe impl Handler for Reserved {
     unsafe fn call(_: *mut Self, _: &mut Core, _: Wake) -> Next {
         Next::again()
     }
-}
-
-/// What a panic says.
-fn panic_text(panic: &(dyn Any + Send)) -> Arc<str> {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("a panic without words")
-        .into()
 }
 
 /// Drops what a panic carries, which may panic itself.

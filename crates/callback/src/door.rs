@@ -52,13 +52,12 @@ pub(crate) struct Published {
     /// Those of [`Counts`], one after the other.
     counts: [AtomicU64; 4],
     pub bytes: AtomicU64,
-    /// Turns of its loop so far, or [`Self::IDLE`] when it has nothing to do.
-    pub turns: AtomicU64,
+    /// For whoever watches: the key of the unit that runs, and how many have run.
+    pub running: AtomicU64,
+    pub callbacks: AtomicU64,
 }
 
 impl Published {
-    pub const IDLE: u64 = 0;
-
     pub fn set(&self, counts: Counts, bytes: usize) {
         let Counts { callbacks, panics, undeliverable, refused } = counts;
         for (to, from) in self.counts.iter().zip([callbacks, panics, undeliverable, refused]) {

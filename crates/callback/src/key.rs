@@ -22,6 +22,14 @@ impl Key {
         Self(u64::from(worker) << WORKER | place | u64::from(generation))
     }
 
+    pub fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
     pub fn worker(self) -> u8 {
         self.0.to_be_bytes()[0]
     }

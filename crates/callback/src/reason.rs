@@ -1,5 +1,6 @@
 //! Why callback threads end.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ pub enum Reason {
     Cancelled,
     /// Its callback panicked, with these words.
     Panicked(Arc<str>),
+    /// It said so itself, with these words.
+    Failed(Arc<str>),
     /// It was linked to this one, which has not ended as it should.
     Linked(Id),
     /// It had ended before anybody asked, or never lived.
@@ -24,6 +27,13 @@ pub enum Reason {
 impl Reason {
     pub(crate) fn panicked(words: impl Into<Arc<str>>) -> Self {
         Self::Panicked(words.into())
+    }
+
+    /// What a panic says.
+    pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Self::panicked(text.unwrap_or("a panic without words"))
     }
 
     /// Whether it has ended as it should. Whoever is linked to it lives on.
@@ -38,7 +48,8 @@ impl fmt::Display for Reason {
             Self::Done => f.write_str("done"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Panicked(words) => write!(f, "panicked: {words}"),
-            Self::Linked(id) => write!(f, "linked to {id}, which has failed"),
+            Self::Failed(words) => write!(f, "failed: {words}"),
+            Self::Linked(id) => write!(f, "linked to {id}, which has not ended as it should"),
             Self::Unknown => f.write_str("no such callback thread"),
         }
     }

@@ -6,9 +6,11 @@ use std::num::NonZero;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::blocking;
 use crate::clock::Clock;
 use crate::code::Once;
 use crate::context::{Context, Next, Nothing, SendError, SpawnError};
@@ -16,15 +18,19 @@ use crate::core::{Core, Counts};
 use crate::door::{Alive, Door};
 use crate::key::{Address, Id};
 use crate::message::{Envelope, Pool};
+use crate::reply::{Promise, Reply};
+use crate::watchdog::{self, Hook, Slow};
 use crate::worker::Worker;
 
 /// What an inbox takes unless told otherwise.
 const INBOX: usize = 1024;
+/// Threads for what blocks, at most, unless told otherwise.
+const BLOCKING: usize = 64;
 /// Messages that a unit keeps for later unless told otherwise.
 const KEPT: usize = 65_536;
 
 /// How a runtime is to be.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use = "nothing happens before `start`"]
 pub struct Builder {
     workers: usize,
@@ -33,12 +39,29 @@ pub struct Builder {
     kept: usize,
     memory: Option<usize>,
     spin: Option<Duration>,
+    blocking: usize,
+    slow: Option<(Duration, Hook)>,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("workers", &self.workers).finish_non_exhaustive()
+    }
 }
 
 impl Default for Builder {
     fn default() -> Self {
         let workers = thread::available_parallelism().map_or(1, NonZero::get);
-        Self { workers, inbox: INBOX, unbounded: false, kept: KEPT, memory: None, spin: None }
+        Self {
+            workers,
+            inbox: INBOX,
+            unbounded: false,
+            kept: KEPT,
+            memory: None,
+            spin: None,
+            blocking: BLOCKING,
+            slow: None,
+        }
     }
 }
 
@@ -85,6 +108,26 @@ impl Builder {
         self
     }
 
+    /// Threads for what blocks, at most. 64 unless told otherwise; there are none until they are
+    /// needed.
+    pub fn blocking_threads(mut self, most: usize) -> Self {
+        self.blocking = most.max(1);
+        self
+    }
+
+    /// Tells `hook` of callbacks that run for longer than this, and hold up all others of their
+    /// Worker: once each, while they still run. A thread of its own looks four times in this time.
+    pub fn on_slow(mut self, limit: Duration, hook: impl Fn(Slow) + Send + Sync + 'static) -> Self {
+        self.slow = Some((limit, Arc::new(hook)));
+        self
+    }
+
+    /// The same, with a line on standard error.
+    #[expect(clippy::print_stderr, reason = "what it is for")]
+    pub fn warn_after(self, limit: Duration) -> Self {
+        self.on_slow(limit, |slow| eprintln!("warning: {slow}"))
+    }
+
     /// Starts the Workers.
     ///
     /// # Errors
@@ -100,13 +143,20 @@ impl Builder {
             down: AtomicBool::new(false),
             capacity: self.inbox,
             spin: self.spin,
+            blocking: Arc::new(blocking::Pool::new(self.blocking)),
         });
-        let mut receptor = Receptor { handle: Handle { shared }, threads: Vec::new() };
+        let watched = self.slow.is_some();
+        let watchdog = match self.slow {
+            Some((limit, hook)) => Some(watchdog::start(Arc::clone(&shared), limit, hook)?),
+            None => None,
+        };
+        let mut receptor = Receptor { handle: Handle { shared }, threads: Vec::new(), watchdog };
         for number in 0..self.workers {
             let shared = Arc::clone(&receptor.handle.shared);
             let worker = u8::try_from(number).map_err(io::Error::other)?;
             let (clock, kept) = (clock.clone(), self.kept);
-            let core = Core::new(worker, memory, kept, clock, Some(Arc::clone(&shared)))?;
+            let mut core = Core::new(worker, memory, kept, clock, Some(Arc::clone(&shared)))?;
+            core.watched = watched;
             let thread = thread::Builder::new().name(format!("callback-{number}"));
             let thread = thread.spawn(move || {
                 // Timers are to be late by microseconds, not by the default of fifty more.
@@ -136,6 +186,7 @@ pub(crate) struct Shared {
     /// Places that each Worker keeps for units from elsewhere.
     pub capacity: usize,
     pub spin: Option<Duration>,
+    pub blocking: Arc<blocking::Pool>,
 }
 
 impl Shared {
@@ -148,6 +199,7 @@ impl Shared {
         for door in &self.doors {
             door.call();
         }
+        self.blocking.shut_down();
         self.alive.tell();
     }
 }
@@ -167,6 +219,13 @@ impl fmt::Debug for Handle {
 impl Handle {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self { shared }
+    }
+
+    /// Hands over what must not be refused.
+    pub(crate) fn post(&self, envelope: Envelope) {
+        if !self.shared.is_down() {
+            self.shared.doors[usize::from(envelope.to.worker())].push_always(envelope);
+        }
     }
 
     /// How many Workers there are.
@@ -245,6 +304,31 @@ impl Handle {
                 Err((_, error)) => Ok(Err(error)),
             }
         })
+    }
+
+    /// Starts one that is to answer, waiting for room.
+    ///
+    /// # Errors
+    /// [`SpawnError::ShutDown`].
+    pub fn spawn_reply<T, F>(&self, callback: F) -> Result<Promise<T>, SpawnError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Context<'_>, Reply<T>) -> Next + Send + 'static,
+    {
+        let (reply, promise) = Reply::to_thread();
+        self.spawn(move |context| callback(context, reply)).map(|_| promise)
+    }
+
+    /// Has `work` done on a thread where it may block. No answer comes if it panics, or the
+    /// runtime is shut down before it begins.
+    pub fn spawn_blocking<T, W>(&self, work: W) -> Promise<T>
+    where
+        T: Send + 'static,
+        W: FnOnce() -> T + Send + 'static,
+    {
+        let (reply, promise) = Reply::to_thread();
+        self.shared.blocking.give(Box::new(move || reply.send(work())));
+        promise
     }
 
     fn try_spawn_on<M, F>(&self, worker: usize, callback: F) -> Result<Address<M>, (F, SpawnError)>
@@ -326,6 +410,7 @@ impl Handle {
 pub struct Receptor {
     handle: Handle,
     threads: Vec<JoinHandle<()>>,
+    watchdog: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Receptor {
@@ -366,6 +451,10 @@ impl Drop for Receptor {
         let own = thread::current().id();
         for thread in self.threads.drain(..).filter(|thread| thread.thread().id() != own) {
             let _ = thread.join(); // a Worker ends only by being asked to
+        }
+        if let Some((stop, thread)) = self.watchdog.take() {
+            drop(stop);
+            let _ = thread.join(); // a hook that panics has been heard of
         }
     }
 }

@@ -2,11 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::core::Core;
-use crate::door::{Door, Published};
+use crate::door::Door;
 use crate::receptor::Shared;
 
 /// Things done one after the other before it is looked what else there is.
@@ -21,13 +20,12 @@ pub(crate) struct Worker {
     shared: Arc<Shared>,
     /// Units that have been told to [`Alive`].
     told: u64,
-    turns: u64,
     rested: bool,
 }
 
 impl Worker {
     pub fn new(core: Core, shared: Arc<Shared>) -> Self {
-        Self { core, shared, told: 0, turns: Published::IDLE, rested: false }
+        Self { core, shared, told: 0, rested: false }
     }
 
     fn door(&self) -> &Door {
@@ -48,8 +46,6 @@ impl Worker {
     fn turns(&mut self) {
         self.fill();
         loop {
-            self.turns += 1;
-            self.door().published.turns.store(self.turns, Ordering::Relaxed);
             let mut busy = self.core.work(BATCH);
             busy |= self.accept();
             self.core.stamp();
@@ -118,7 +114,6 @@ impl Worker {
             None if self.rested => None,
             _ => Some(REST),
         };
-        self.door().published.turns.store(Published::IDLE, Ordering::Relaxed);
         let begun = Instant::now();
         let blocked = self.core.is_blocked();
         // Others have no way to say that there is room for what waits to be sent.

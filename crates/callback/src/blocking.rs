@@ -1,0 +1,113 @@
+//! Threads for what blocks, so that it holds up no Worker.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// A thread that has nothing to do ends after this.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Something that may block.
+pub(crate) type Job = Box<dyn FnOnce() + Send>;
+
+/// The threads and what they are to do. Jobs are never refused: a callback thread that waits for
+/// one has no other, so that there are no more than callback threads.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    state: Mutex<State>,
+    work: Condvar,
+    most: usize,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    idle: usize,
+    down: bool,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("jobs", &self.jobs.len()).finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    /// With so many threads at most; none until there is something to do.
+    pub fn new(most: usize) -> Self {
+        Self { state: Mutex::default(), work: Condvar::new(), most }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has it done by a thread that is idle, a new one if there may be more, or the next that is.
+    pub fn give(self: &Arc<Self>, job: Job) {
+        let mut state = self.lock();
+        if state.down {
+            return;
+        }
+        state.jobs.push_back(job);
+        if state.idle >= state.jobs.len() {
+            self.work.notify_one();
+        } else if state.threads < self.most {
+            state.threads += 1;
+            drop(state);
+            let pool = Arc::clone(self);
+            let thread = thread::Builder::new().name("callback-blocking".into());
+            if thread.spawn(move || pool.serve()).is_err() {
+                self.no_thread();
+            }
+        }
+    }
+
+    /// There is one thread less than was counted. If there is none at all, its work is done here.
+    fn no_thread(&self) {
+        let mut state = self.lock();
+        state.threads -= 1;
+        let job = if state.threads == 0 { state.jobs.pop_front() } else { None };
+        drop(state);
+        if let Some(job) = job {
+            job();
+        }
+    }
+
+    fn serve(&self) {
+        let mut state = self.lock();
+        loop {
+            if state.down {
+                break;
+            }
+            if let Some(job) = state.jobs.pop_front() {
+                drop(state);
+                // Jobs tell of their own panics; dropping what such a one leaves may be another.
+                let _ = catch_unwind(AssertUnwindSafe(job));
+                state = self.lock();
+                continue;
+            }
+            state.idle += 1;
+            let waited = self.work.wait_timeout(state, IDLE);
+            let (again, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = again;
+            state.idle -= 1;
+            if timeout.timed_out() && state.jobs.is_empty() {
+                break;
+            }
+        }
+        state.threads -= 1;
+    }
+
+    /// Begins nothing more. What has begun is not waited for.
+    pub fn shut_down(&self) {
+        let mut state = self.lock();
+        state.down = true;
+        let jobs = std::mem::take(&mut state.jobs);
+        drop(state);
+        self.work.notify_all();
+        drop(jobs);
+    }
+}

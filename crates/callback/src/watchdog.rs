@@ -1,0 +1,67 @@
+//! Warnings of callbacks that hold a Worker.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::key::{Id, Key};
+use crate::receptor::Shared;
+
+/// A callback that has run for longer than it should, and all that time nothing else on its
+/// Worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Slow {
+    /// The callback thread.
+    pub id: Id,
+    /// For how long it has been running at least.
+    pub time: Duration,
+}
+
+impl fmt::Display for Slow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, time } = self;
+        write!(f, "callback thread {id} has held Worker {} for {time:.0?}", id.worker())
+    }
+}
+
+/// Who is told.
+pub(crate) type Hook = Arc<dyn Fn(Slow) + Send + Sync>;
+
+/// What was running on a Worker when it was last looked at.
+#[derive(Clone, Copy)]
+struct Seen {
+    callbacks: u64,
+    since: Instant,
+    told: bool,
+}
+
+/// Looks at all Workers until the other side of the channel is dropped.
+pub(crate) fn start(
+    shared: Arc<Shared>,
+    limit: Duration,
+    hook: Hook,
+) -> std::io::Result<(mpsc::Sender<()>, JoinHandle<()>)> {
+    let (stop, stopped) = mpsc::channel::<()>();
+    let thread = thread::Builder::new().name("callback-watch".into()).spawn(move || {
+        let seen = Seen { callbacks: 0, since: Instant::now(), told: false };
+        let mut all = vec![seen; shared.doors.len()];
+        let pause = (limit / 4).max(Duration::from_micros(100));
+        while stopped.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
+            for (door, seen) in shared.doors.iter().zip(&mut all) {
+                let running = Key::from_bits(door.published.running.load(Ordering::Acquire));
+                let callbacks = door.published.callbacks.load(Ordering::Acquire);
+                if callbacks != seen.callbacks || running == Key::NOBODY {
+                    *seen = Seen { callbacks, since: Instant::now(), told: false };
+                } else if !seen.told && seen.since.elapsed() >= limit {
+                    seen.told = true;
+                    hook(Slow { id: Id(running), time: seen.since.elapsed() });
+                }
+            }
+        }
+    })?;
+    Ok((stop, thread))
+}

@@ -1,0 +1,264 @@
+//! What is built on callback threads: answers, supervisors, blocking work, warnings.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use contend_callback::{
+    Context, Down, Id, NoReply, Reason, Receptor, Restart, SpawnError, Strategy, Supervisor,
+};
+
+fn runtime(workers: usize) -> Receptor {
+    Receptor::builder().workers(workers).start().expect("threads")
+}
+
+#[test]
+fn answers_come_to_threads_and_to_callback_threads() {
+    let receptor = runtime(2);
+    let answer = receptor.spawn_reply(|context, reply| {
+        context.after(Duration::from_millis(1), move |context| {
+            reply.send(42);
+            context.end()
+        })
+    });
+    assert_eq!(answer.expect("it runs").wait(), Ok(42));
+    let none = receptor.spawn_reply::<u8, _>(|context, _| context.end()).expect("it runs");
+    assert_eq!(none.wait(), Err(NoReply::Ended));
+    let (sender, receiver) = mpsc::channel();
+    let asks = move |context: &mut Context<'_, (u8, Option<u8>)>| {
+        for n in 0..3 {
+            let answers = move |context: &mut Context<'_>, reply: contend_callback::Reply<u8>| {
+                assert_ne!(n, 2, "two does not answer");
+                reply.send(n * 10);
+                context.end()
+            };
+            context.spawn_reply(answers, move |value| (n, value)).expect("room");
+        }
+        context.receive(move |context, answer| {
+            sender.send(answer).expect("somebody waits");
+            context.again()
+        })
+    };
+    receptor.spawn_receiving(asks).expect("it runs");
+    let mut answers: Vec<_> = (0..3).map(|_| receiver.recv().expect("answered")).collect();
+    answers.sort_unstable();
+    assert_eq!(answers, [(0, Some(0)), (1, Some(10)), (2, None)]);
+}
+
+#[test]
+fn what_blocks_holds_up_nobody() {
+    let receptor = Receptor::builder().workers(1).blocking_threads(4).start().expect("threads");
+    let (hold, held) = mpsc::channel::<()>();
+    let waits = receptor.spawn_reply(move |context, reply| {
+        context.blocking(
+            move || held.recv().map(|()| 7),
+            move |context, result| {
+                reply.send(result);
+                context.end()
+            },
+        )
+    });
+    let waits = waits.expect("it runs");
+    // The only Worker runs others meanwhile.
+    let other = receptor.spawn_reply(|context, reply| {
+        reply.send(1);
+        context.end()
+    });
+    assert_eq!(other.expect("it runs").wait(), Ok(1));
+    assert_eq!(waits.wait_for(Duration::from_millis(1)), Err(NoReply::Late));
+    hold.send(()).expect("it waits");
+    assert_eq!(waits.wait(), Ok(Ok(Ok(7))));
+    let panics = receptor.spawn_reply(|context, reply| {
+        context.blocking(
+            || panic!("as asked"),
+            move |context, result: Result<(), _>| {
+                reply.send(result);
+                context.end()
+            },
+        )
+    });
+    assert_eq!(panics.expect("it runs").wait(), Ok(Err(Reason::Panicked("as asked".into()))));
+    // More at the same time than there are threads.
+    let all: Vec<_> = (0..100_u64).map(|n| receptor.spawn_blocking(move || n)).collect();
+    let sum: u64 = all.into_iter().map(|one| one.wait().expect("done")).sum();
+    assert_eq!(sum, 99 * 50);
+    assert_eq!(receptor.spawn_blocking(|| panic!("as asked")).wait(), Err::<(), _>(NoReply::Ended));
+}
+
+#[test]
+fn whoever_holds_a_worker_is_told_of() {
+    let (sender, told) = mpsc::channel();
+    let sender = Mutex::new(sender);
+    let receptor = Receptor::builder()
+        .workers(1)
+        .on_slow(Duration::from_millis(20), move |slow| {
+            drop(sender.lock().expect("whole").send(slow));
+        })
+        .start()
+        .expect("threads");
+    for _ in 0..1000 {
+        receptor.spawn(|context| context.end()).expect("it runs");
+    }
+    let (go_on, waits) = mpsc::channel::<()>();
+    let holds = move |context: &mut Context<'_>| {
+        drop(waits.recv());
+        context.end()
+    };
+    let id = receptor.spawn(holds).expect("it runs");
+    let slow = told.recv_timeout(Duration::from_secs(60)).expect("told");
+    assert_eq!(slow.id, id);
+    assert!(slow.time >= Duration::from_millis(20));
+    assert!(slow.to_string().contains("has held Worker 0"), "{slow}");
+    // Told once.
+    assert!(told.recv_timeout(Duration::from_millis(100)).is_err());
+    go_on.send(()).expect("it waits");
+    receptor.wait();
+}
+
+/// Children that say when they begin and end as they are told.
+struct Family {
+    begun: mpsc::Receiver<(usize, contend_callback::Address<&'static str>)>,
+    supervisor: Id,
+}
+
+/// A supervisor with so many children, and somebody who tells of its own end.
+fn family(receptor: &Receptor, mut supervisor: Supervisor, restarts: &[Restart]) -> Family {
+    let (sender, begun) = mpsc::channel();
+    for (n, &restart) in restarts.iter().enumerate() {
+        let sender = sender.clone();
+        supervisor = supervisor.child(restart, move |context| {
+            let sender = sender.clone();
+            let child = context.spawn_receiving(move |context: &mut Context<'_, &'static str>| {
+                sender.send((n, context.address())).expect("somebody waits");
+                context.receive(|context, order| match order {
+                    "fail" => context.fail("as asked"),
+                    "panic" => panic!("as asked"),
+                    _ => context.end(),
+                })
+            });
+            child.map(contend_callback::Address::id)
+        });
+    }
+    let supervisor = supervisor.start(receptor).expect("it runs");
+    Family { begun, supervisor }
+}
+
+impl Family {
+    fn next(&self) -> (usize, contend_callback::Address<&'static str>) {
+        self.begun.recv_timeout(Duration::from_secs(60)).expect("a child begins")
+    }
+
+    fn nobody_begins(&self) {
+        assert!(self.begun.recv_timeout(Duration::from_millis(50)).is_err());
+    }
+}
+
+#[test]
+fn one_that_fails_is_started_again() {
+    let receptor = runtime(2);
+    let supervisor = Supervisor::new(Strategy::OneForOne).limit(10, Duration::from_secs(3600));
+    let all = [Restart::Permanent, Restart::Transient, Restart::Temporary];
+    let family = family(&receptor, supervisor, &all);
+    let mut children = [family.next().1, family.next().1, family.next().1];
+    for order in ["fail", "panic", "end"] {
+        receptor.send(children[0], order).expect("it runs");
+        let (n, child) = family.next();
+        assert_eq!(n, 0);
+        children[0] = child;
+    }
+    receptor.send(children[1], "panic").expect("it runs");
+    let (n, child) = family.next();
+    assert_eq!(n, 1);
+    receptor.send(child, "end").expect("it runs");
+    receptor.send(children[2], "panic").expect("it runs");
+    family.nobody_begins();
+    // Supervisor and the permanent one are left.
+    assert_eq!(receptor.alive(), 2);
+    receptor.cancel(family.supervisor);
+    receptor.wait();
+}
+
+#[test]
+fn others_are_started_again_as_the_strategy_says() {
+    let receptor = runtime(1);
+    let others = [(Strategy::OneForAll, vec![0, 1, 2]), (Strategy::RestForOne, vec![1, 2])];
+    for (strategy, expected) in others {
+        let supervisor = Supervisor::new(strategy).limit(3, Duration::from_secs(3600));
+        let family = family(&receptor, supervisor, &[Restart::Permanent; 3]);
+        let children = [family.next().1, family.next().1, family.next().1];
+        receptor.send(children[1], "panic").expect("it runs");
+        let again: Vec<usize> = expected.iter().map(|_| family.next().0).collect();
+        assert_eq!(again, expected);
+        family.nobody_begins();
+        assert_eq!(receptor.alive(), 4);
+        receptor.cancel(family.supervisor);
+        receptor.wait();
+    }
+}
+
+#[test]
+fn who_fails_too_often_takes_the_supervisor_with_it() {
+    let receptor = runtime(1);
+    let (sender, ended) = mpsc::channel();
+    let supervisor = Supervisor::new(Strategy::OneForOne).limit(2, Duration::from_secs(3600));
+    let family = family(&receptor, supervisor, &[Restart::Permanent, Restart::Permanent]);
+    let id = family.supervisor;
+    let watcher = move |context: &mut Context<'_, Down>| {
+        context.monitor(id, |down| down);
+        context.receive(move |context, down| {
+            sender.send(down.reason).expect("somebody waits");
+            context.end()
+        })
+    };
+    receptor.spawn_receiving(watcher).expect("it runs");
+    let mut child = family.next().1;
+    family.next();
+    for _ in 0..2 {
+        receptor.send(child, "fail").expect("it runs");
+        child = family.next().1;
+    }
+    receptor.send(child, "fail").expect("it runs");
+    match ended.recv().expect("told") {
+        Reason::Failed(words) => assert!(words.starts_with("too many restarts"), "{words}"),
+        other => panic!("{other}"),
+    }
+    family.nobody_begins();
+    receptor.wait(); // the other child has been ended, too
+}
+
+#[test]
+fn a_supervisor_may_be_a_child_of_another() {
+    let receptor = runtime(1);
+    let begun = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&begun);
+    let outer = Supervisor::new(Strategy::OneForOne).limit(2, Duration::from_secs(3600)).child(
+        Restart::Permanent,
+        move |context| {
+            let counted = Arc::clone(&counted);
+            let inner = Supervisor::new(Strategy::OneForOne).limit(1, Duration::from_secs(3600));
+            let inner = inner.child(Restart::Permanent, move |context| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                context.spawn(|context| context.fail("always"))
+            });
+            inner.spawn(context)
+        },
+    );
+    outer.start(&receptor).expect("it runs");
+    receptor.wait();
+    // Each inner one starts its child twice, and there are three of them, one after the other.
+    assert_eq!(begun.load(Ordering::Relaxed), 6);
+}
+
+#[test]
+fn a_child_that_cannot_be_started_ends_the_supervisor() {
+    let receptor = runtime(1);
+    let supervisor = Supervisor::new(Strategy::OneForOne)
+        .child(Restart::Permanent, |context| {
+            context.spawn(|context| {
+                context.receive_within(Duration::from_secs(3600), |context, _| context.end())
+            })
+        })
+        .child(Restart::Permanent, |_| Err(SpawnError::NoRoom));
+    supervisor.start(&receptor).expect("it runs");
+    receptor.wait();
+}
