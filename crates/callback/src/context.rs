@@ -1,7 +1,9 @@
 //! What a callback can do while it runs.
 
 use std::fmt;
+use std::io;
 use std::marker::PhantomData;
+use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,6 +11,7 @@ use std::time::Duration;
 use crate::clock::nanoseconds;
 use crate::code::{Handler, Once, Receive, ReceiveWithin};
 use crate::core::{Core, Until};
+use crate::io::{Interest, Source};
 use crate::key::{Address, Id, Key};
 use crate::message::{Envelope, Pool};
 use crate::reason::{Down, Reason};
@@ -208,6 +211,52 @@ impl<'a, M: Send + 'static> Context<'a, M> {
             callback(context, result.unwrap_or(Err(Reason::Unknown)))
         };
         self.plan(Once::new(then), Until::Job(job))
+    }
+
+    /// Registers something with a descriptor (a socket, a pipe) with this Worker, so that its
+    /// callback threads can wait for it. It does not block from now on.
+    ///
+    /// # Errors
+    /// What the system says, `EPERM` for a regular file: nobody can wait for one.
+    pub fn register<T: AsFd>(&mut self, inner: T) -> io::Result<Source<T>> {
+        self.core.descriptors.register(self.core.worker, inner)
+    }
+
+    /// Does an operation that may say that it would block. Then
+    /// [`when_ready`](Self::when_ready) waits until it may be worth trying again.
+    ///
+    /// # Errors
+    /// Those of the operation, [`io::ErrorKind::WouldBlock`] above all.
+    pub fn attempt<T, R>(
+        &mut self,
+        source: &Source<T>,
+        interest: Interest,
+        operation: impl FnOnce(&T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        let result = operation(source.get());
+        if let Err(error) = &result
+            && error.kind() == io::ErrorKind::WouldBlock
+            && source.worker == self.core.worker
+        {
+            self.core.descriptors.would_block(source.registration, interest);
+        }
+        result
+    }
+
+    /// Runs `callback` when the source is ready for this, or may be: what it does then can still
+    /// be told that it would block. Messages that come meanwhile are kept. Fails if the source is
+    /// registered with another Worker.
+    pub fn when_ready<T, F>(&mut self, source: Source<T>, interest: Interest, callback: F) -> Next
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Context<'_, M>, Source<T>) -> Next + Send + 'static,
+    {
+        if source.worker != self.core.worker {
+            return self.fail("it waits for a source of another Worker");
+        }
+        let registration = source.registration;
+        let then = move |context: &mut Context<'_, M>| callback(context, source);
+        self.plan(Once::new(then), Until::Ready(registration, interest))
     }
 
     /// Reaches the runtime, also from other threads. What waits for room there must not be called

@@ -29,6 +29,7 @@ use crate::clock::{Clock, HORIZON, short, tick_after, tick_at, until};
 use crate::code::{Boxed, Code, Handler, LARGEST, Wake, code_of, fits};
 use crate::context::{Next, Wanted};
 use crate::door::Published;
+use crate::io::{Descriptors, Interest, Registration};
 use crate::key::{Id, Key};
 use crate::message::{Envelope, Pool, Purpose};
 use crate::queue::Queue;
@@ -68,6 +69,8 @@ pub(crate) enum Until {
     Delay(u64),
     /// That messages to other Workers have gone.
     Room,
+    /// That this can be done with a descriptor.
+    Ready(Registration, Interest),
     /// That this has been done, on a thread where it may block.
     Job(Job),
 }
@@ -103,6 +106,8 @@ pub(crate) struct Core {
     /// Of these, how many have come since somebody asked.
     pub settled: u64,
     shared: Option<Arc<Shared>>,
+    /// What its units wait for from outside.
+    pub descriptors: Descriptors,
     /// Somebody looks what runs for how long.
     pub watched: bool,
     current: Option<Current>,
@@ -150,6 +155,10 @@ impl Core {
         shared: Option<Arc<Shared>>,
     ) -> io::Result<Self> {
         let looked = tick_at(clock.now());
+        let events = match &shared {
+            Some(shared) => Arc::clone(&shared.doors[usize::from(worker)].events),
+            None => Arc::default(),
+        };
         let workers = shared.as_ref().map_or(0, |shared| shared.doors.len());
         let mut pool = Pool::default();
         pool.keep();
@@ -165,6 +174,7 @@ impl Core {
             for_room: Vec::new(),
             reserved: 0,
             settled: 0,
+            descriptors: Descriptors::new(events),
             shared,
             watched: false,
             current: None,
@@ -511,6 +521,14 @@ impl Core {
         self.carry_on(place, key, code, &next);
     }
 
+    /// Wakes those whose descriptors are ready. Returns whether there were any.
+    pub fn fetch_events(&mut self) -> bool {
+        let Self { descriptors, queue, .. } = self;
+        let before = queue.len();
+        descriptors.fetch(|unit| queue.push(Envelope::start(unit)));
+        queue.len() > before
+    }
+
     /// Tells whoever watches what runs.
     #[cold]
     fn show_running(&self, key: Key) {
@@ -533,6 +551,11 @@ impl Core {
                     Until::Message => {}
                     Until::Delay(delay) => self.delay(key, delay),
                     Until::Room => self.for_room.push(key),
+                    Until::Ready(registration, interest) => {
+                        if self.descriptors.wait(registration, interest, key) {
+                            self.queue.push(Envelope::start(key));
+                        }
+                    }
                     Until::Job(job) => {
                         if let Some(shared) = &self.shared {
                             shared.blocking.give(job);

@@ -1,35 +1,47 @@
 //! What others see of a Worker.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use rustix::thread::futex;
 
 use crate::core::Counts;
 use crate::inbox::Inbox;
+use crate::io;
 use crate::key::Key;
 use crate::message::Envelope;
 use crate::parker::{Bed, Parker};
 use crate::sync::lock;
 
-/// A futex: one if somebody has called.
-#[derive(Debug, Default)]
-pub(crate) struct FutexBed(AtomicU32);
+/// Where a Worker sleeps: on a futex, or where its events come from as soon as there can be some.
+#[derive(Debug)]
+pub(crate) struct WorkerBed {
+    /// One if somebody has called.
+    called: AtomicU32,
+    events: io::Shared,
+}
 
-impl Bed for FutexBed {
+impl Bed for WorkerBed {
     fn sleep(&self, most: Option<Duration>) {
-        if self.0.swap(0, Ordering::Acquire) == 0 {
+        if let Some(events) = self.events.get() {
+            events.sleep(most);
+        } else if self.called.swap(0, Ordering::Acquire) == 0 {
             let most = most.and_then(|most| most.try_into().ok());
             // Woken, late, interrupted or called meanwhile: whoever sleeps looks what there is.
-            let _ = futex::wait(&self.0, futex::Flags::PRIVATE, 0, most.as_ref());
-            self.0.store(0, Ordering::Relaxed);
+            let _ = futex::wait(&self.called, futex::Flags::PRIVATE, 0, most.as_ref());
+            self.called.store(0, Ordering::Relaxed);
         }
     }
 
     fn wake(&self) {
-        self.0.store(1, Ordering::Release);
-        let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1); // that nobody sleeps is no failure
+        if let Some(events) = self.events.get() {
+            events.wake();
+        } else {
+            self.called.store(1, Ordering::Release);
+            // That nobody sleeps is no failure.
+            let _ = futex::wake(&self.called, futex::Flags::PRIVATE, 1);
+        }
     }
 }
 
@@ -37,7 +49,9 @@ impl Bed for FutexBed {
 #[derive(Debug)]
 pub(crate) struct Door {
     pub inbox: Inbox<Envelope>,
-    parker: Parker<FutexBed>,
+    parker: Parker<WorkerBed>,
+    /// Where events of its descriptors come from.
+    pub events: io::Shared,
     /// Places that are kept for units from elsewhere: whoever takes one may send a unit there.
     places: Mutex<Vec<Key>>,
     /// Somebody waits for a place or for room in the inbox.
@@ -75,9 +89,12 @@ impl Published {
 
 impl Door {
     pub fn new(capacity: usize, unbounded: bool) -> Self {
+        let events = io::Shared::default();
+        let bed = WorkerBed { called: AtomicU32::new(0), events: Arc::clone(&events) };
         Self {
             inbox: Inbox::new(capacity, unbounded),
-            parker: Parker::new(FutexBed::default()),
+            parker: Parker::new(bed),
+            events,
             places: Mutex::new(Vec::new()),
             wanted: AtomicU32::new(0),
             room: Condvar::new(),

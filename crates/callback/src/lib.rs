@@ -9,6 +9,7 @@ mod context;
 mod core;
 mod door;
 mod inbox;
+mod io;
 mod key;
 mod message;
 mod parker;
@@ -25,6 +26,7 @@ mod worker;
 
 pub use context::{Context, Monitor, Next, Nothing, SendError, SpawnError};
 pub use core::Counts;
+pub use io::{Interest, Source};
 pub use key::{Address, Id};
 pub use reason::{Down, Reason};
 pub use receptor::{Builder, Handle, Receptor};

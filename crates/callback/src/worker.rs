@@ -51,6 +51,9 @@ impl Worker {
             self.core.stamp();
             busy |= self.core.fire(BATCH);
             busy |= self.core.send_outgoing();
+            if !self.core.descriptors.is_empty() {
+                busy |= self.core.fetch_events();
+            }
             self.tell();
             if self.shared.is_down() {
                 return;

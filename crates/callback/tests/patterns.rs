@@ -92,7 +92,7 @@ fn whoever_holds_a_worker_is_told_of() {
     let receptor = Receptor::builder()
         .workers(1)
         .on_slow(Duration::from_millis(20), move |slow| {
-            drop(sender.lock().expect("whole").send(slow));
+            sender.lock().expect("whole").send(slow).unwrap_or(());
         })
         .start()
         .expect("threads");
@@ -101,11 +101,11 @@ fn whoever_holds_a_worker_is_told_of() {
     }
     let (go_on, waits) = mpsc::channel::<()>();
     let holds = move |context: &mut Context<'_>| {
-        drop(waits.recv());
+        waits.recv().expect("it is released");
         context.end()
     };
     let id = receptor.spawn(holds).expect("it runs");
-    let slow = told.recv_timeout(Duration::from_secs(60)).expect("told");
+    let slow = told.recv_timeout(Duration::from_mins(1)).expect("told");
     assert_eq!(slow.id, id);
     assert!(slow.time >= Duration::from_millis(20));
     assert!(slow.to_string().contains("has held Worker 0"), "{slow}");
@@ -145,7 +145,7 @@ fn family(receptor: &Receptor, mut supervisor: Supervisor, restarts: &[Restart])
 
 impl Family {
     fn next(&self) -> (usize, contend_callback::Address<&'static str>) {
-        self.begun.recv_timeout(Duration::from_secs(60)).expect("a child begins")
+        self.begun.recv_timeout(Duration::from_mins(1)).expect("a child begins")
     }
 
     fn nobody_begins(&self) {
@@ -156,7 +156,7 @@ impl Family {
 #[test]
 fn one_that_fails_is_started_again() {
     let receptor = runtime(2);
-    let supervisor = Supervisor::new(Strategy::OneForOne).limit(10, Duration::from_secs(3600));
+    let supervisor = Supervisor::new(Strategy::OneForOne).limit(10, Duration::from_hours(1));
     let all = [Restart::Permanent, Restart::Transient, Restart::Temporary];
     let family = family(&receptor, supervisor, &all);
     let mut children = [family.next().1, family.next().1, family.next().1];
@@ -183,7 +183,7 @@ fn others_are_started_again_as_the_strategy_says() {
     let receptor = runtime(1);
     let others = [(Strategy::OneForAll, vec![0, 1, 2]), (Strategy::RestForOne, vec![1, 2])];
     for (strategy, expected) in others {
-        let supervisor = Supervisor::new(strategy).limit(3, Duration::from_secs(3600));
+        let supervisor = Supervisor::new(strategy).limit(3, Duration::from_hours(1));
         let family = family(&receptor, supervisor, &[Restart::Permanent; 3]);
         let children = [family.next().1, family.next().1, family.next().1];
         receptor.send(children[1], "panic").expect("it runs");
@@ -200,7 +200,7 @@ fn others_are_started_again_as_the_strategy_says() {
 fn who_fails_too_often_takes_the_supervisor_with_it() {
     let receptor = runtime(1);
     let (sender, ended) = mpsc::channel();
-    let supervisor = Supervisor::new(Strategy::OneForOne).limit(2, Duration::from_secs(3600));
+    let supervisor = Supervisor::new(Strategy::OneForOne).limit(2, Duration::from_hours(1));
     let family = family(&receptor, supervisor, &[Restart::Permanent, Restart::Permanent]);
     let id = family.supervisor;
     let watcher = move |context: &mut Context<'_, Down>| {
@@ -231,11 +231,11 @@ fn a_supervisor_may_be_a_child_of_another() {
     let receptor = runtime(1);
     let begun = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&begun);
-    let outer = Supervisor::new(Strategy::OneForOne).limit(2, Duration::from_secs(3600)).child(
+    let outer = Supervisor::new(Strategy::OneForOne).limit(2, Duration::from_hours(1)).child(
         Restart::Permanent,
         move |context| {
             let counted = Arc::clone(&counted);
-            let inner = Supervisor::new(Strategy::OneForOne).limit(1, Duration::from_secs(3600));
+            let inner = Supervisor::new(Strategy::OneForOne).limit(1, Duration::from_hours(1));
             let inner = inner.child(Restart::Permanent, move |context| {
                 counted.fetch_add(1, Ordering::Relaxed);
                 context.spawn(|context| context.fail("always"))
@@ -255,7 +255,7 @@ fn a_child_that_cannot_be_started_ends_the_supervisor() {
     let supervisor = Supervisor::new(Strategy::OneForOne)
         .child(Restart::Permanent, |context| {
             context.spawn(|context| {
-                context.receive_within(Duration::from_secs(3600), |context, _| context.end())
+                context.receive_within(Duration::from_hours(1), |context, _| context.end())
             })
         })
         .child(Restart::Permanent, |_| Err(SpawnError::NoRoom));

@@ -1,0 +1,247 @@
+//! Descriptors that callback threads wait for.
+//!
+//! Each Worker has an epoll instance, from when the first descriptor is registered with it. Descriptors
+//! are registered once, for both directions and edge-triggered: what the kernel tells is
+//! remembered until an operation would have blocked. So to wait costs no system call. Events are
+//! fetched between callbacks by the thread that runs them; an operation that would block has
+//! therefore seen all events fetched so far, and whatever happens later is a new one.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+
+use crate::key::Key;
+
+/// What the eventfd is registered as, by which others wake a Worker that waits for events.
+const WAKE: u64 = u64::MAX;
+/// Events fetched at once.
+const AT_ONCE: usize = 256;
+
+/// What a callback thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interest {
+    /// That something can be read, or that there is nothing more to come.
+    Read,
+    /// That something can be written, or that nobody reads any more.
+    Write,
+}
+
+impl Interest {
+    fn index(self) -> usize {
+        match self {
+            Self::Read => 0,
+            Self::Write => 1,
+        }
+    }
+}
+
+/// The kernel's side of it.
+#[derive(Debug)]
+pub(crate) struct Events {
+    epoll: OwnedFd,
+    wake: OwnedFd,
+}
+
+impl Events {
+    fn new() -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &wake, EventData::new_u64(WAKE), EventFlags::IN | EventFlags::ET)?;
+        Ok(Self { epoll, wake })
+    }
+
+    /// Sleeps until there are events.
+    pub fn sleep(&self, most: Option<Duration>) {
+        let most: Option<Timespec> = most.and_then(|most| most.try_into().ok());
+        // Woken, late or interrupted: whoever sleeps looks what there is.
+        let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], most.as_ref());
+    }
+
+    /// Wakes whoever sleeps, or will sleep next.
+    pub fn wake(&self) {
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes()); // full: it is awake already
+    }
+}
+
+/// Events of a Worker, if it has any descriptors.
+pub(crate) type Shared = Arc<OnceLock<Events>>;
+
+/// A registered descriptor, as its Worker knows it.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    generation: u32,
+    ready: [bool; 2],
+    /// Who waits for that; [`Key::NOBODY`] for nobody.
+    waiting: [Key; 2],
+}
+
+/// The descriptors of one Worker.
+#[derive(Debug)]
+pub(crate) struct Descriptors {
+    events: Shared,
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    /// Places of those that were dropped since somebody looked.
+    dropped: Arc<Mutex<Vec<u32>>>,
+    /// How many there are.
+    count: usize,
+}
+
+/// Names a registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Registration {
+    index: u32,
+    generation: u32,
+}
+
+impl Registration {
+    fn bits(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+}
+
+impl Descriptors {
+    pub fn new(events: Shared) -> Self {
+        let dropped = Arc::default();
+        Self { events, entries: Vec::new(), free: Vec::new(), dropped, count: 0 }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Registers a descriptor, which does not block from now on.
+    pub fn register<T: AsFd>(&mut self, worker: u8, inner: T) -> io::Result<Source<T>> {
+        rustix::io::ioctl_fionbio(&inner, true)?;
+        if self.events.get().is_none() {
+            let _ = self.events.set(Events::new()?);
+        }
+        let events = self.events.get().ok_or(io::ErrorKind::Other)?;
+        let index = self.free.pop().unwrap_or_else(|| {
+            let entry = Entry { generation: 0, ready: [false; 2], waiting: [Key::NOBODY; 2] };
+            self.entries.push(entry);
+            u32::try_from(self.entries.len() - 1).expect("there are fewer descriptors")
+        });
+        let entry = &mut self.entries[index as usize];
+        entry.generation = (entry.generation + 1) & (u32::MAX >> 1);
+        (entry.ready, entry.waiting) = ([false; 2], [Key::NOBODY; 2]);
+        let registration = Registration { index, generation: entry.generation };
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let data = EventData::new_u64(registration.bits());
+        if let Err(error) = epoll::add(&events.epoll, &inner, data, flags) {
+            self.free.push(index);
+            return Err(error.into());
+        }
+        self.count += 1;
+        let dropped = Dropped { index, to: Arc::clone(&self.dropped) };
+        Ok(Source { inner, registration, worker, _dropped: dropped })
+    }
+
+    fn entry(&mut self, registration: Registration) -> Option<&mut Entry> {
+        let entry = self.entries.get_mut(registration.index as usize);
+        entry.filter(|entry| entry.generation == registration.generation)
+    }
+
+    /// Notes that an operation would have blocked.
+    pub fn would_block(&mut self, registration: Registration, interest: Interest) {
+        if let Some(entry) = self.entry(registration) {
+            entry.ready[interest.index()] = false;
+        }
+    }
+
+    /// Has a unit wait. Returns whether there is nothing to wait for.
+    pub fn wait(&mut self, registration: Registration, interest: Interest, unit: Key) -> bool {
+        let Some(entry) = self.entry(registration) else { return true };
+        if !entry.ready[interest.index()] {
+            entry.waiting[interest.index()] = unit;
+            return false;
+        }
+        true
+    }
+
+    /// Fetches events, if there are descriptors, and gives out those who wait for them.
+    pub fn fetch(&mut self, mut woken: impl FnMut(Key)) {
+        let Some(events) = self.events.get().filter(|_| self.count > 0) else { return };
+        let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        for index in dropped.drain(..) {
+            self.entries[index as usize].generation += 1;
+            self.free.push(index);
+            self.count -= 1;
+        }
+        drop(dropped);
+        let mut fetched: Vec<epoll::Event> = Vec::with_capacity(AT_ONCE);
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let spare = rustix::buffer::spare_capacity(&mut fetched);
+        if let Err(error) = epoll::wait(&events.epoll, spare, Some(&now)) {
+            debug_assert!(error == Errno::INTR, "{error}");
+        }
+        for event in fetched {
+            let (data, flags) = (event.data.u64(), event.flags);
+            if data == WAKE {
+                let _ = rustix::io::read(&events.wake, &mut [0; 8]); // somebody else may have
+                continue;
+            }
+            let [index, generation] = [data & u64::from(u32::MAX), data >> 32];
+            let Some(entry) = usize::try_from(index).ok().and_then(|at| self.entries.get_mut(at))
+            else {
+                continue;
+            };
+            if u64::from(entry.generation) != generation {
+                continue; // of one that has been dropped
+            }
+            let either = EventFlags::ERR | EventFlags::HUP;
+            let read = EventFlags::IN | EventFlags::RDHUP | either;
+            for (way, flag) in [read, EventFlags::OUT | either].into_iter().enumerate() {
+                if flags.intersects(flag) {
+                    entry.ready[way] = true;
+                    let unit = std::mem::replace(&mut entry.waiting[way], Key::NOBODY);
+                    if unit != Key::NOBODY {
+                        woken(unit);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Something with a descriptor that callback threads of one Worker can wait for, made by
+/// [`Context::register`](crate::Context::register). Dropped, it is closed and forgotten.
+pub struct Source<T> {
+    inner: T,
+    pub(crate) registration: Registration,
+    pub(crate) worker: u8,
+    _dropped: Dropped,
+}
+
+impl<T> Source<T> {
+    /// What was registered. An operation on it that would block is to be made by
+    /// [`Context::attempt`](crate::Context::attempt).
+    pub fn get(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Source<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Source").field(&self.inner).finish()
+    }
+}
+
+/// Tells the Worker, after the descriptor has been closed.
+struct Dropped {
+    index: u32,
+    to: Arc<Mutex<Vec<u32>>>,
+}
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.to.lock().unwrap_or_else(PoisonError::into_inner).push(self.index);
+    }
+}

@@ -1,0 +1,183 @@
+//! Callback threads that wait for descriptors.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use contend_callback::{Context, Interest, Next, Nothing, Receptor, Source};
+
+/// Sends back what comes until nothing more does.
+fn echo(context: &mut Context<'_>, source: Source<TcpStream>, mut rest: Vec<u8>) -> Next {
+    let mut buffer = [0; 1000];
+    loop {
+        while !rest.is_empty() {
+            match context.attempt(&source, Interest::Write, |mut stream| stream.write(&rest)) {
+                Ok(written) => drop(rest.drain(..written)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return context.when_ready(source, Interest::Write, |context, source| {
+                        echo(context, source, rest)
+                    });
+                }
+                Err(_) => return context.end(),
+            }
+        }
+        match context.attempt(&source, Interest::Read, |mut stream| stream.read(&mut buffer)) {
+            Ok(0) => return context.end(),
+            Ok(read) => rest.extend_from_slice(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return context.when_ready(source, Interest::Read, |context, source| {
+                    echo(context, source, Vec::new())
+                });
+            }
+            Err(_) => return context.end(),
+        }
+    }
+}
+
+fn accept(context: &mut Context<'_>, listener: Source<TcpListener>, left: usize) -> Next {
+    let mut left = left;
+    while left > 0 {
+        match context.attempt(&listener, Interest::Read, TcpListener::accept) {
+            Ok((stream, _)) => {
+                left -= 1;
+                let callback = |context: &mut Context<'_>| {
+                    let source = context.register(stream).expect("a socket");
+                    echo(context, source, Vec::new())
+                };
+                context.spawn(callback).expect("room");
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return context.when_ready(listener, Interest::Read, move |context, listener| {
+                    accept(context, listener, left)
+                });
+            }
+            Err(error) => return context.fail(&error.to_string()),
+        }
+    }
+    context.end()
+}
+
+#[test]
+fn a_server_serves_many_at_once_and_leaves_nothing() {
+    const CLIENTS: usize = 50;
+    let receptor = Receptor::builder().workers(2).start().expect("threads");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let address = listener.local_addr().expect("bound");
+    let serve = move |context: &mut Context<'_>| {
+        let listener = context.register(listener).expect("a socket");
+        accept(context, listener, CLIENTS)
+    };
+    receptor.spawn(serve).expect("it runs");
+    // All are connected before the first one speaks.
+    let mut clients: Vec<TcpStream> =
+        (0..CLIENTS).map(|_| TcpStream::connect(address).expect("it listens")).collect();
+    for round in 0..3_u8 {
+        for (n, client) in clients.iter_mut().enumerate() {
+            client.write_all(&[round, u8::try_from(n).expect("small")]).expect("it reads");
+        }
+        for (n, client) in clients.iter_mut().enumerate() {
+            let mut answer = [0; 2];
+            client.read_exact(&mut answer).expect("it answers");
+            assert_eq!(answer, [round, u8::try_from(n).expect("small")]);
+        }
+    }
+    // More than the buffers of a socket hold, so that it has to wait to write, too.
+    let large: Vec<u8> = (0..20_000_000_u32).map(|n| n.to_le_bytes()[0]).collect();
+    let mut client = clients.pop().expect("fifty");
+    let mut reader = client.try_clone().expect("a descriptor");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            client.write_all(&large).expect("it reads");
+            client.shutdown(std::net::Shutdown::Write).expect("open");
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        let mut answer = Vec::new();
+        reader.read_to_end(&mut answer).expect("it answers");
+        assert!(answer == large, "{} bytes came back", answer.len());
+    });
+    drop((client, reader, clients));
+    receptor.wait();
+}
+
+#[test]
+fn timers_and_messages_go_on_beside_descriptors() {
+    let receptor = Receptor::builder().workers(1).start().expect("threads");
+    let (mine, theirs) = UnixStream::pair().expect("sockets");
+    let waits = receptor.spawn_reply(move |context, reply| {
+        let source = context.register(theirs).expect("a socket");
+        context.when_ready(source, Interest::Read, move |context, source| {
+            let mut buffer = [0; 8];
+            let read =
+                context.attempt(&source, Interest::Read, |mut stream| stream.read(&mut buffer));
+            reply.send(read.map_err(|error| error.kind()));
+            context.end()
+        })
+    });
+    let waits = waits.expect("it runs");
+    for _ in 0..20 {
+        let timer = receptor.spawn_reply(|context, reply| {
+            context.after(Duration::from_millis(1), |context| {
+                reply.send(());
+                context.end()
+            })
+        });
+        assert_eq!(timer.expect("it runs").wait(), Ok(()));
+    }
+    (&mine).write_all(b"abc").expect("open");
+    assert_eq!(waits.wait(), Ok(Ok(3)));
+    receptor.wait();
+}
+
+#[test]
+fn places_of_closed_ones_are_used_again_and_their_events_are_nobody_s() {
+    let receptor = Receptor::builder().workers(1).start().expect("threads");
+    for round in 0..300_u16 {
+        let (mine, theirs) = UnixStream::pair().expect("sockets");
+        let reads = receptor.spawn_reply::<u8, _>(move |context, reply| {
+            let source = context.register(theirs).expect("a socket");
+            context.when_ready(source, Interest::Read, move |context, source| {
+                let mut byte = [0];
+                let read = context.attempt(&source, Interest::Read, |mut one| one.read(&mut byte));
+                read.expect("it is ready");
+                reply.send(byte[0]);
+                context.end()
+            })
+        });
+        let byte = round.to_le_bytes()[0];
+        (&mine).write_all(&[byte]).expect("open");
+        assert_eq!(reads.expect("it runs").wait(), Ok(byte));
+    }
+    receptor.wait();
+}
+
+#[test]
+fn what_cannot_be_waited_for_is_refused() {
+    let receptor = Receptor::builder().workers(2).start().expect("threads");
+    let file = tempfile();
+    let error = receptor.spawn_reply(move |context, reply| {
+        reply.send(context.register(file).expect_err("a regular file").kind());
+        context.end()
+    });
+    assert_eq!(error.expect("it runs").wait(), Ok(io::ErrorKind::PermissionDenied));
+    // A source of another Worker is of no use.
+    let (source, is_source) = std::sync::mpsc::channel();
+    let (_mine, theirs) = UnixStream::pair().expect("sockets");
+    let make = move |context: &mut Context<'_>| {
+        source.send(context.register(theirs).expect("a socket")).expect("somebody waits");
+        context.end()
+    };
+    receptor.spawn_on::<Nothing, _>(0, make).expect("it runs");
+    let source = is_source.recv().expect("made");
+    let wrong = move |context: &mut Context<'_>| {
+        context.when_ready(source, Interest::Read, |_, _| unreachable!("it fails"))
+    };
+    receptor.spawn_on::<Nothing, _>(1, wrong).expect("it runs");
+    receptor.wait();
+}
+
+/// A file without a name.
+fn tempfile() -> std::fs::File {
+    let memory = rustix::fs::memfd_create("file", rustix::fs::MemfdFlags::CLOEXEC);
+    std::fs::File::from(memory.expect("memory"))
+}
