@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn what_was_given_back_is_zeros() {
         let reserved = Reserved::at_most(1 << 40, PAGE).expect("some");
-        assert!(reserved.length() >= PAGE && reserved.length() % PAGE == 0);
+        assert!(reserved.length() >= PAGE && reserved.length().is_multiple_of(PAGE));
         let first = reserved.start();
         // SAFETY: the first byte is mapped, and nobody else has it.
         unsafe { first.write(7) };
