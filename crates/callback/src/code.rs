@@ -148,6 +148,35 @@ where
     }
 }
 
+/// Runs for one message.
+pub(crate) struct ReceiveOnce<F, M>(F, PhantomData<fn(M)>);
+
+impl<F, M> ReceiveOnce<F, M> {
+    pub fn new(closure: F) -> Self {
+        Self(closure, PhantomData)
+    }
+}
+
+// SAFETY: the value is always moved out.
+unsafe impl<F, M> Handler for ReceiveOnce<F, M>
+where
+    F: FnOnce(&mut Context<'_, M>, M) -> Next + Send + 'static,
+    M: Send + 'static,
+{
+    const STAYS: bool = false;
+    const RECEIVES: bool = true;
+    const TIMED: bool = false;
+
+    unsafe fn call(at: *mut Self, core: &mut Core, wake: Wake) -> Next {
+        // SAFETY: the caller has a value there and gives it up.
+        let Self(closure, _) = unsafe { at.read() };
+        let Wake::Message(message) = wake else { return Next::again() };
+        // SAFETY: the message is of this type and given up by the caller.
+        let message = unsafe { message::take::<M>(message, &mut core.pool) };
+        closure(&mut Context::new(core), message)
+    }
+}
+
 /// Runs for one message or when its time has come.
 pub(crate) struct ReceiveWithin<F, M>(F, PhantomData<fn(M)>);
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::nanoseconds;
-use crate::code::{Handler, Once, Receive, ReceiveWithin};
+use crate::code::{Handler, Once, Receive, ReceiveOnce, ReceiveWithin};
 use crate::core::{Core, Until};
 use crate::io::{Interest, Source};
 use crate::key::{Address, Id, Key};
@@ -172,6 +172,14 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         F: FnMut(&mut Context<'_, M>, M) -> Next + Send + 'static,
     {
         self.plan(Receive::new(callback), Until::Message)
+    }
+
+    /// Runs `callback` for the next message alone, so that it can hand on what it has.
+    pub fn receive_once<F>(&mut self, callback: F) -> Next
+    where
+        F: FnOnce(&mut Context<'_, M>, M) -> Next + Send + 'static,
+    {
+        self.plan(ReceiveOnce::new(callback), Until::Message)
     }
 
     /// Runs `callback` for the next message, or without one when the delay is over.

@@ -1,0 +1,162 @@
+//! A chat server: what one writes, all others read. A line at a time, `/quit` to leave.
+//!
+//! ```text
+//! cargo run --release -p contend-callback --example chat [ADDRESS]
+//! ```
+//!
+//! It ends when its standard input does (Ctrl-D). Try it with `nc 127.0.0.1 7000`.
+
+#![allow(clippy::print_stdout, reason = "it is a program")]
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+
+use contend_callback::{Address, Context, Id, Interest, Next, Receptor, Source};
+
+/// A line longer than this is a mistake.
+const LONGEST: usize = 4096;
+/// Lines that are kept for a guest who does not read; those that come beyond are lost.
+const MOST_KEPT: usize = 1000;
+
+/// What the room is told.
+enum Event {
+    Came(Id, Address<Arc<str>>),
+    Said(Id, String),
+    Left(Id),
+}
+
+/// The room: knows who is there, and hands on what they say.
+fn room(context: &mut Context<'_, Event>) -> Next {
+    let mut guests: HashMap<Id, Address<Arc<str>>> = HashMap::new();
+    context.receive(move |context, event| {
+        let (from, line) = match event {
+            Event::Came(id, writer) => {
+                context.monitor(id, |down| Event::Left(down.id));
+                guests.insert(id, writer);
+                (id, format!("* {id} has come; {} are here\n", guests.len()))
+            }
+            Event::Said(id, line) => (id, format!("{id}: {line}\n")),
+            Event::Left(id) => {
+                guests.remove(&id);
+                (id, format!("* {id} has left\n"))
+            }
+        };
+        let line: Arc<str> = line.into();
+        let others = guests.iter().filter(|(id, _)| **id != from);
+        for (_, &writer) in others {
+            // Whoever is leaving is told nothing; the room hears of it.
+            context.send(writer, Arc::clone(&line)).unwrap_or(());
+        }
+        context.again()
+    })
+}
+
+/// Reads a guest's lines. However it ends, it says that it fails: so the writer ends with it.
+fn read(
+    context: &mut Context<'_>,
+    source: Source<TcpStream>,
+    mut rest: Vec<u8>,
+    to: Address<Event>,
+) -> Next {
+    let mut buffer = [0; 1024];
+    loop {
+        match context.attempt(&source, Interest::Read, |mut stream| stream.read(&mut buffer)) {
+            Ok(0) => return context.fail("the guest has gone"),
+            Ok(read) => rest.extend_from_slice(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return context.when_ready(source, Interest::Read, move |context, source| {
+                    read(context, source, rest, to)
+                });
+            }
+            Err(_) => return context.fail("the guest has gone"),
+        }
+        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            if line == "/quit" {
+                return context.fail("the guest has left");
+            }
+            let said = Event::Said(context.id(), line);
+            if context.send(to, said).is_err() {
+                return context.fail("the room is closed");
+            }
+        }
+        if rest.len() > LONGEST {
+            return context.fail("a line is too long");
+        }
+    }
+}
+
+/// Writes to a guest what others say. As long as the guest does not read, lines are kept.
+fn write(
+    context: &mut Context<'_, Arc<str>>,
+    source: Source<TcpStream>,
+    line: &Arc<str>,
+    mut from: usize,
+) -> Next {
+    while from < line.len() {
+        let rest = &line.as_bytes()[from..];
+        match context.attempt(&source, Interest::Write, |mut stream| stream.write(rest)) {
+            Ok(written) => from += written,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let line = Arc::clone(line);
+                return context.when_ready(source, Interest::Write, move |context, source| {
+                    write(context, source, &line, from)
+                });
+            }
+            Err(_) => return context.fail("the guest has gone"),
+        }
+    }
+    context.receive_once(|context, line| write(context, source, &line, 0))
+}
+
+/// A guest: one callback thread that reads, one that writes, linked to each other.
+fn welcome(context: &mut Context<'_>, stream: TcpStream, to: Address<Event>) -> io::Result<()> {
+    let (reading, writing) = (context.register(stream.try_clone()?)?, context.register(stream)?);
+    let writer = context.spawn_receiving(|context| write(context, writing, &Arc::from(""), 0));
+    let writer = writer.map_err(io::Error::other)?;
+    let reader = context.spawn(move |context| {
+        context.link(writer.id());
+        if context.send(to, Event::Came(context.id(), writer)).is_err() {
+            return context.fail("the room is closed");
+        }
+        read(context, reading, Vec::new(), to)
+    });
+    reader.map(drop).map_err(io::Error::other)
+}
+
+fn accept(context: &mut Context<'_>, listener: Source<TcpListener>, to: Address<Event>) -> Next {
+    loop {
+        match context.attempt(&listener, Interest::Read, TcpListener::accept) {
+            Ok((stream, _)) => {
+                if let Err(error) = welcome(context, stream, to) {
+                    println!("a guest is turned away: {error}");
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return context.when_ready(listener, Interest::Read, move |context, listener| {
+                    accept(context, listener, to)
+                });
+            }
+            Err(error) => return context.fail(&error.to_string()),
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7000".to_owned());
+    let listener = TcpListener::bind(&address)?;
+    println!("listening on {}", listener.local_addr()?);
+    // All guests live beside the room, on one Worker: a chat is no work for two.
+    let receptor = Receptor::builder().workers(1).kept_messages(MOST_KEPT).start()?;
+    let room = receptor.spawn_receiving(room)?;
+    receptor.spawn(move |context| match context.register(listener) {
+        Ok(source) => accept(context, source, room),
+        Err(error) => context.fail(&error.to_string()),
+    })?;
+    io::copy(&mut io::stdin(), &mut io::sink())?;
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! An HTTP server that says hello, with connections that stay open.
+//!
+//! ```text
+//! cargo run --release -p contend-callback --example http [ADDRESS]
+//! ```
+//!
+//! It ends when its standard input does (Ctrl-D).
+
+#![allow(clippy::print_stdout, reason = "it is a program")]
+
+use std::error::Error;
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+
+use contend_callback::{Context, Interest, Next, Nothing, Receptor, Source};
+
+const ANSWER: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 7\r\n\r\nhello\r\n";
+const TOO_LARGE: &[u8] =
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+/// Bytes of a request's head at most.
+const LARGEST_HEAD: usize = 16 * 1024;
+
+/// What is known of a connection between two callbacks; nothing, most of the time.
+#[derive(Default)]
+struct Connection {
+    /// What has come of a request that is not complete.
+    incoming: Vec<u8>,
+    /// What could not be written yet.
+    outgoing: Vec<u8>,
+    /// It is to be closed when that has been written.
+    closes: bool,
+}
+
+impl Connection {
+    /// Takes what has come, and answers the requests that are complete.
+    fn take(&mut self, bytes: &[u8]) {
+        // Usually whole requests come, and nothing is kept.
+        let whole;
+        let bytes = if self.incoming.is_empty() {
+            bytes
+        } else {
+            self.incoming.extend_from_slice(bytes);
+            whole = std::mem::take(&mut self.incoming);
+            &whole
+        };
+        let mut begin = 0;
+        while let Some(length) = head_length(&bytes[begin..]) {
+            let head = &bytes[begin..begin + length];
+            self.closes |=
+                head.windows(17).any(|part| part.eq_ignore_ascii_case(b"connection: close"));
+            self.outgoing.extend_from_slice(ANSWER);
+            begin += length;
+        }
+        if bytes.len() - begin > LARGEST_HEAD {
+            self.outgoing.extend_from_slice(TOO_LARGE);
+            self.closes = true;
+        } else {
+            self.incoming = bytes[begin..].to_vec();
+        }
+    }
+}
+
+/// Bytes up to and with the empty line, if it has come.
+fn head_length(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(4).position(|part| part == b"\r\n\r\n").map(|at| at + 4)
+}
+
+fn serve(context: &mut Context<'_>, source: Source<TcpStream>, mut is: Connection) -> Next {
+    let mut buffer = [0; 4096];
+    loop {
+        while !is.outgoing.is_empty() {
+            let write = |mut stream: &TcpStream| stream.write(&is.outgoing);
+            match context.attempt(&source, Interest::Write, write) {
+                Ok(written) => drop(is.outgoing.drain(..written)),
+                Err(error) => return wait(context, source, Interest::Write, is, &error),
+            }
+        }
+        if is.closes {
+            return context.end();
+        }
+        match context.attempt(&source, Interest::Read, |mut stream| stream.read(&mut buffer)) {
+            Ok(0) => return context.end(),
+            Ok(read) => is.take(&buffer[..read]),
+            Err(error) => return wait(context, source, Interest::Read, is, &error),
+        }
+    }
+}
+
+/// Waits if that would have blocked; ends the connection if it is another error.
+fn wait(
+    context: &mut Context<'_>,
+    source: Source<TcpStream>,
+    interest: Interest,
+    is: Connection,
+    error: &io::Error,
+) -> Next {
+    if error.kind() != io::ErrorKind::WouldBlock {
+        return context.end();
+    }
+    if is.outgoing.is_empty() && is.incoming.is_empty() {
+        // An idle connection has no buffers.
+        return context.when_ready(source, interest, |context, source| {
+            serve(context, source, Connection::default())
+        });
+    }
+    let is = Box::new(is);
+    context.when_ready(source, interest, |context, source| serve(context, source, *is))
+}
+
+fn accept(context: &mut Context<'_>, listener: Source<TcpListener>) -> Next {
+    loop {
+        match context.attempt(&listener, Interest::Read, TcpListener::accept) {
+            Ok((stream, _)) => {
+                let begin = |context: &mut Context<'_>| {
+                    let nodelay = stream.set_nodelay(true);
+                    match nodelay.and_then(|()| context.register(stream)) {
+                        Ok(source) => serve(context, source, Connection::default()),
+                        Err(_) => context.end(),
+                    }
+                };
+                if context.spawn(begin).is_err() {
+                    println!("there is no room for one more connection");
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return context.when_ready(listener, Interest::Read, accept);
+            }
+            // Out of descriptors, above all: those that are open go on.
+            Err(error) => {
+                println!("cannot accept: {error}");
+                let pause = std::time::Duration::from_millis(100);
+                return context.after(pause, |context| accept(context, listener));
+            }
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".to_owned());
+    let listener = TcpListener::bind(&address)?;
+    println!("listening on http://{}", listener.local_addr()?);
+    let receptor = Receptor::start()?;
+    // Every Worker accepts: whoever is first has the connection.
+    for worker in 0..receptor.workers() {
+        let listener = listener.try_clone()?;
+        receptor.spawn_on::<Nothing, _>(worker, |context| match context.register(listener) {
+            Ok(source) => accept(context, source),
+            Err(error) => context.fail(&error.to_string()),
+        })?;
+    }
+    io::copy(&mut io::stdin(), &mut io::sink())?;
+    Ok(())
+}

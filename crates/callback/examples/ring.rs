@@ -1,0 +1,77 @@
+//! Messages that go round a ring of callback threads.
+//!
+//! ```text
+//! cargo run --release -p contend-callback --example ring [UNITS] [MESSAGES]
+//! ```
+
+#![allow(clippy::print_stdout, reason = "it is a program")]
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use contend_callback::{Address, Context, Next, Receptor, Reply, SpawnError};
+
+/// What goes round.
+enum Word {
+    /// Whom the receiver is to send to.
+    Next(Address<Word>),
+    /// So many steps are left.
+    Token(u64),
+}
+
+/// One of the ring: passes tokens on, and says when the last step has been made.
+fn member(
+    context: &mut Context<'_>,
+    mut next: Option<Address<Word>>,
+    mut last_step: Option<Reply<Duration>>,
+) -> Result<Address<Word>, SpawnError> {
+    let begun = Instant::now();
+    context.spawn_handler(move |context, word| match (word, next) {
+        (Word::Next(address), _) => {
+            next = Some(address);
+            context.again()
+        }
+        (Word::Token(left), Some(next)) if left > 0 => {
+            match context.send(next, Word::Token(left - 1)) {
+                Ok(()) => context.again(),
+                Err(error) => context.fail(&error.to_string()),
+            }
+        }
+        (Word::Token(_), _) => {
+            if let Some(reply) = last_step.take() {
+                reply.send(begun.elapsed());
+            }
+            context.end()
+        }
+    })
+}
+
+/// Builds the ring from its end on. The end is closed by a message, as all others have been told
+/// when they were spawned.
+fn ring(context: &mut Context<'_>, units: u64, steps: u64, reply: Reply<Duration>) -> Next {
+    let built = member(context, None, Some(reply)).and_then(|end| {
+        let mut first = end;
+        for _ in 1..units {
+            first = member(context, Some(first), None)?;
+        }
+        Ok((first, end))
+    });
+    let Ok((first, end)) = built else { return context.fail("there is no room") };
+    // A whole number of rounds ends where it began: at the end of the ring.
+    let sent = context.send(end, Word::Next(first)).is_ok()
+        && context.send(end, Word::Token(steps.next_multiple_of(units))).is_ok();
+    if sent { context.end() } else { context.fail("the ring has ended") }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<u64>());
+    let units = arguments.next().unwrap_or(Ok(1000))?.max(1);
+    let messages = arguments.next().unwrap_or(Ok(100_000))?;
+    let receptor = Receptor::start()?;
+    let done = receptor.spawn_reply(move |context, reply| ring(context, units, messages, reply))?;
+    let took = done.wait()?;
+    let steps = messages.next_multiple_of(units);
+    let each = took.as_secs_f64() * 1e9 / steps as f64;
+    println!("{steps} messages round {units} callback threads in {took:.2?}, {each:.1} ns each");
+    Ok(())
+}
