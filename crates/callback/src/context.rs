@@ -399,7 +399,9 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         }
     }
 
-    /// Sends this callback thread a message when another one ends, or at once if it has.
+    /// Sends this callback thread a message when another one ends, or at once if it has; why it had
+    /// ended is then not known any more. One that was spawned here in the same callback has not
+    /// run yet.
     pub fn monitor<F>(&mut self, id: Id, message: F) -> Monitor
     where
         F: FnOnce(Down) -> M + Send + 'static,
@@ -407,9 +409,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         let (by, whom) = (self.core.current(), id.0);
         let token = self.relate(by, Relation::Monitors { whom });
         let tell = Box::new(move |down| Envelope::message(by, message(down), &mut Pool::default()));
-        self.core.post(Envelope::control(whom.worker(), move |core| {
-            core.relate(whom, token, Relation::Monitored { by, tell });
-        }));
+        self.at(whom, move |core| core.relate(whom, token, Relation::Monitored { by, tell }));
         Monitor { whom: id, token }
     }
 
@@ -418,9 +418,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         let Monitor { whom, token } = monitor;
         let by = self.core.current();
         self.core.watchers.forget(by, token);
-        self.core.post(Envelope::control(whom.0.worker(), move |core| {
-            core.watchers.forget(whom.0, token);
-        }));
+        self.at(whom.0, move |core| core.watchers.forget(whom.0, token));
     }
 
     /// Links this callback thread to another one: if one of them does not end as it should, the
@@ -428,9 +426,16 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     pub fn link(&mut self, id: Id) {
         let (me, other) = (self.core.current(), id.0);
         let token = self.relate(me, Relation::Linked { to: other });
-        self.core.post(Envelope::control(other.worker(), move |core| {
-            core.relate(other, token, Relation::Linked { to: me });
-        }));
+        self.at(other, move |core| core.relate(other, token, Relation::Linked { to: me }));
+    }
+
+    /// Does something where a unit lives: at once if that is here.
+    fn at(&mut self, unit: Key, action: impl FnOnce(&mut Core) + Send + 'static) {
+        if unit.worker() == self.core.worker {
+            action(self.core);
+        } else {
+            self.core.post(Envelope::control(unit.worker(), action));
+        }
     }
 
     /// Ends that callback thread when this one has not ended as it should, but not the other way

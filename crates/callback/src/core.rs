@@ -239,8 +239,24 @@ impl Core {
 
     fn drop_planned(&mut self) {
         if let Some(code) = self.planned.code.take() {
+            let closure = self.planned.closure.as_mut_ptr().cast();
             // SAFETY: a closure of this code was written there, and the code taken away with it.
-            unsafe { (code.drop)(self.planned.closure.as_mut_ptr().cast()) };
+            self.count_panic(|| unsafe { (code.drop)(closure) });
+        }
+    }
+
+    /// Drops the closure of a unit that waits, or has returned, and is given another one or ends.
+    fn drop_payload(&mut self, place: Place, code: &'static Code) {
+        let payload = place.payload().as_ptr();
+        // SAFETY: its slot has a closure of its code, which is not used any more.
+        self.count_panic(|| unsafe { (code.drop)(payload) });
+    }
+
+    /// Drops something. What is dropped is gone also if that panics.
+    fn count_panic(&mut self, drop: impl FnOnce()) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(drop)) {
+            self.counts.panics += 1;
+            drop_panic(panic);
         }
     }
 
@@ -566,7 +582,7 @@ impl Core {
             }
             wanted => {
                 if code.stays {
-                    drop_payload(place, code);
+                    self.drop_payload(place, code);
                 }
                 self.drop_planned();
                 let reason = match wanted {
@@ -584,7 +600,7 @@ impl Core {
     /// Moves what was planned into the slot of the unit that has run.
     fn install(&mut self, place: Place, before: &'static Code) {
         if before.stays {
-            drop_payload(place, before);
+            self.drop_payload(place, before);
         }
         let Some(code) = self.planned.code.take() else { return };
         let from = self.planned.closure.as_ptr().cast::<MaybeUninit<u64>>();
@@ -614,9 +630,7 @@ impl Core {
 
     /// Ends a unit that is not running; its closure is gone.
     fn end(&mut self, place: Place, key: Key, reason: &Reason) {
-        if !self.kept.is_empty() {
-            self.kept.remove(&key);
-        }
+        let kept = if self.kept.is_empty() { None } else { self.kept.remove(&key) };
         if !self.far.is_empty() {
             self.far.remove(&key);
         }
@@ -625,6 +639,7 @@ impl Core {
         if watched {
             self.tell(key, reason);
         }
+        drop(kept); // last, as messages may panic when they are dropped
     }
 
     fn tell(&mut self, key: Key, reason: &Reason) {
@@ -651,13 +666,8 @@ impl Core {
         }
         let Some(place) = self.slab.find(key) else { return false };
         let code = self.slab.code(place);
-        // A closure whose values panic when they are dropped has ended all the same.
-        let dropped = catch_unwind(AssertUnwindSafe(|| drop_payload(place, code)));
+        self.drop_payload(place, code);
         self.end(place, key, reason);
-        if let Err(panic) = dropped {
-            self.counts.panics += 1;
-            drop_panic(panic);
-        }
         true
     }
 
@@ -674,17 +684,12 @@ impl Core {
         if self.watched {
             self.show_running(Key::NOBODY);
         }
-        let ended = catch_unwind(AssertUnwindSafe(|| {
-            self.drop_planned();
-            if code.stays {
-                drop_payload(place, code);
-            }
-        }));
+        self.drop_planned();
+        if code.stays {
+            self.drop_payload(place, code);
+        }
         let reason = Reason::of_panic(&*panic);
         drop_panic(panic);
-        if let Err(panic) = ended {
-            drop_panic(panic);
-        }
         self.end(place, key, &reason);
     }
 
@@ -708,10 +713,7 @@ impl Core {
                 let page = self.slab.page(number);
                 let place = Place::new(page, slot);
                 let code = self.slab.code(place);
-                let dropped = catch_unwind(AssertUnwindSafe(|| drop_payload(place, code)));
-                if let Err(panic) = dropped {
-                    drop_panic(panic);
-                }
+                self.drop_payload(place, code);
                 if self.slab.remove(place) {
                     break;
                 }
@@ -735,14 +737,6 @@ fn settle_inline<H: Handler>(slab: &mut Slab, place: Place, handler: H) {
     // SAFETY: what kept the place needs not be dropped; the slot has room, as checked.
     unsafe { place.payload().cast::<H>().write(handler) };
     slab.set_code(place, code_of::<H>());
-}
-
-/// Drops the closure of a unit that waits, or has returned.
-fn drop_payload(place: Place, code: &'static Code) {
-    let payload = place.payload().as_ptr();
-    // SAFETY: its slot has a closure of its code, which is not used any more: the unit ends, or
-    // is given another one.
-    unsafe { (code.drop)(payload) };
 }
 
 /// Keeps a place for a closure of two words.

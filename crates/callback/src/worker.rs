@@ -78,7 +78,6 @@ impl Worker {
             accepted += 1;
         }
         if self.core.settled > 0 {
-            self.told += self.core.settled; // whoever sent them has told
             self.fill();
         } else if accepted > 0 {
             door.tell();
@@ -88,7 +87,9 @@ impl Worker {
 
     /// Keeps places for units from elsewhere.
     fn fill(&mut self) {
-        self.core.settled = 0;
+        // Whoever sent those that have come has told of them. Here, as a panic may have ended the
+        // turn in which they came.
+        self.told += std::mem::take(&mut self.core.settled);
         let shared = Arc::clone(&self.shared);
         let door = &shared.doors[usize::from(self.core.worker)];
         door.fill(shared.capacity, || self.core.reserve());

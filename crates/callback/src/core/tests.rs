@@ -374,3 +374,41 @@ fn a_closure_may_be_followed_by_one_of_any_size() {
     assert_eq!(seen, [Seen::Got(0, 280), Seen::Ended(0, Reason::Done)]);
     assert_eq!(machine.dropped(), [1]);
 }
+
+/// Panics when it is dropped.
+struct Bomb(Arc<AtomicU64>);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        panic!("dropped");
+    }
+}
+
+#[test]
+fn who_panics_when_dropped_has_ended_all_the_same() {
+    let mut machine = Machine::new();
+    let dropped = Arc::new(AtomicU64::new(0));
+    // One that is replaced, one that ends, one that is cancelled, one that is dropped in the end.
+    for way in 0..4_u64 {
+        let bomb = Bomb(Arc::clone(&dropped));
+        let (_, guard, _) = machine.unit();
+        let mut context = Context::<Nothing>::new(&mut machine.core);
+        let callback = move |context: &mut Context<'_, u64>, message| {
+            let _ = (&bomb, &guard);
+            if message == 0 { context.receive(|context, _| context.end()) } else { context.end() }
+        };
+        let unit = context.spawn_handler(callback).expect("room");
+        match way {
+            0 | 1 => context.send(unit, way).expect("it lives"),
+            2 => context.cancel(unit.id()),
+            _ => {}
+        }
+        machine.units.push(unit.key);
+        machine.turn();
+    }
+    assert_eq!((dropped.load(Ordering::Relaxed), machine.core.counts.panics), (3, 3));
+    assert_eq!((machine.dropped(), machine.core.units()), (vec![1, 1, 1, 0], 2));
+    machine.core.clear();
+    assert_eq!((dropped.load(Ordering::Relaxed), machine.dropped()), (4, vec![1; 4]));
+}
