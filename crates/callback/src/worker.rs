@@ -68,16 +68,16 @@ impl Worker {
 
     /// Does what others have left. Returns whether there was something.
     fn accept(&mut self) -> bool {
-        let shared = Arc::clone(&self.shared);
-        let door = &shared.doors[usize::from(self.core.worker)];
+        let Self { core, shared, .. } = self;
+        let door = &shared.doors[usize::from(core.worker)];
         let mut accepted = 0;
         while accepted < BATCH
             && let Some(envelope) = door.inbox.pop()
         {
-            self.core.accept(envelope);
+            core.accept(envelope);
             accepted += 1;
         }
-        if self.core.settled > 0 {
+        if core.settled > 0 {
             self.fill();
         } else if accepted > 0 {
             door.tell();
@@ -90,9 +90,9 @@ impl Worker {
         // Whoever sent those that have come has told of them. Here, as a panic may have ended the
         // turn in which they came.
         self.told += std::mem::take(&mut self.core.settled);
-        let shared = Arc::clone(&self.shared);
-        let door = &shared.doors[usize::from(self.core.worker)];
-        door.fill(shared.capacity, || self.core.reserve());
+        let Self { core, shared, .. } = self;
+        let door = &shared.doors[usize::from(core.worker)];
+        door.fill(shared.capacity, || core.reserve());
     }
 
     /// Publishes what others may want to know.
@@ -107,10 +107,10 @@ impl Worker {
 
     /// Waits until there is something to do.
     fn idle(&mut self) {
-        self.core.publish(&self.door().published);
         if self.spin() {
             return;
         }
+        self.core.publish(&self.door().published);
         let next = self.core.next_due().map(Duration::from_nanos);
         let most = match next {
             Some(Duration::ZERO) => return,
@@ -133,21 +133,32 @@ impl Worker {
     /// Looks for something to do for a while without sleeping.
     fn spin(&self) -> bool {
         let Some(most) = self.shared.spin else { return false };
+        if self.look_around() {
+            return true; // without a look at the clock
+        }
         let begun = Instant::now();
         let most = match self.core.next_due() {
             Some(next) => most.min(Duration::from_nanos(next)),
             None => most,
         };
         loop {
-            for _ in 0..LOOKS {
-                if !self.door().inbox.is_empty() || self.shared.is_down() {
-                    return true;
-                }
-                std::hint::spin_loop();
+            if self.look_around() {
+                return true;
             }
             if begun.elapsed() >= most {
                 return false;
             }
         }
+    }
+
+    fn look_around(&self) -> bool {
+        let door = self.door();
+        for _ in 0..LOOKS {
+            if !door.inbox.is_empty() || self.shared.is_down() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        false
     }
 }
