@@ -6,19 +6,26 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::context::SpawnError;
+
 /// A thread that has nothing to do ends after this.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Something that may block.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// The threads and what they are to do. Jobs are never refused: a callback thread that waits for
-/// one has no other, so that there are no more than callback threads.
+/// The threads and what they are to do. Jobs of callback threads are never refused: one that waits
+/// for a job has no other, so that there are no more than callback threads.
 #[derive(Debug)]
 pub(crate) struct Pool {
     state: Mutex<State>,
     work: Condvar,
+    /// Somebody may offer a job again.
+    room: Condvar,
+    /// Threads at most.
     most: usize,
+    /// Jobs that wait for a thread at most, when others than callback threads offer one.
+    most_waiting: usize,
 }
 
 #[derive(Default)]
@@ -37,20 +44,50 @@ impl std::fmt::Debug for State {
 
 impl Pool {
     /// With so many threads at most; none until there is something to do.
-    pub fn new(most: usize) -> Self {
-        Self { state: Mutex::default(), work: Condvar::new(), most }
+    pub fn new(most: usize, most_waiting: usize) -> Self {
+        let state = Mutex::default();
+        Self { state, work: Condvar::new(), room: Condvar::new(), most, most_waiting }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has it done by a thread that is idle, a new one if there may be more, or the next that is.
+    /// Has it done, also if much waits already.
     pub fn give(self: &Arc<Self>, job: Job) {
-        let mut state = self.lock();
-        if state.down {
-            return;
+        let state = self.lock();
+        if !state.down {
+            self.put(state, job);
         }
+    }
+
+    /// Has it done, unless much waits already.
+    pub fn offer(self: &Arc<Self>, job: Job) -> Result<(), SpawnError> {
+        let state = self.lock();
+        if state.down {
+            return Err(SpawnError::ShutDown);
+        }
+        if state.jobs.len() >= self.most_waiting {
+            return Err(SpawnError::Full);
+        }
+        self.put(state, job);
+        Ok(())
+    }
+
+    /// Has it done as soon as not too much waits.
+    pub fn offer_waiting(self: &Arc<Self>, job: Job) -> Result<(), SpawnError> {
+        let full = |state: &mut State| !state.down && state.jobs.len() >= self.most_waiting;
+        let state = self.room.wait_while(self.lock(), full);
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        if state.down {
+            return Err(SpawnError::ShutDown);
+        }
+        self.put(state, job);
+        Ok(())
+    }
+
+    /// Has it done by a thread that is idle, a new one if there may be more, or the next that is.
+    fn put(self: &Arc<Self>, mut state: MutexGuard<'_, State>, job: Job) {
         state.jobs.push_back(job);
         if state.idle >= state.jobs.len() {
             self.work.notify_one();
@@ -72,6 +109,7 @@ impl Pool {
         let job = if state.threads == 0 { state.jobs.pop_front() } else { None };
         drop(state);
         if let Some(job) = job {
+            self.room.notify_one();
             job();
         }
     }
@@ -84,6 +122,7 @@ impl Pool {
             }
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
+                self.room.notify_one();
                 // Jobs tell of their own panics; dropping what such a one leaves may be another.
                 let _ = catch_unwind(AssertUnwindSafe(job));
                 state = self.lock();
@@ -108,6 +147,7 @@ impl Pool {
         let jobs = std::mem::take(&mut state.jobs);
         drop(state);
         self.work.notify_all();
+        self.room.notify_all();
         drop(jobs);
     }
 }

@@ -93,43 +93,77 @@ unsafe fn drop_in_place<H>(at: *mut u8) {
     unsafe { at.cast::<H>().drop_in_place() };
 }
 
-/// Runs once, when spawned or when its time has come.
-pub(crate) struct Once<F, M>(F, PhantomData<fn(M)>);
+/// Runs once; see those who make it.
+struct Single<F, M, const RECEIVES: bool, const TIMED: bool>(F, PhantomData<fn(M)>);
 
-impl<F, M> Once<F, M> {
-    pub fn new(closure: F) -> Self {
+impl<F, M, const RECEIVES: bool, const TIMED: bool> Single<F, M, RECEIVES, TIMED>
+where
+    F: FnOnce(&mut Context<'_, M>, Option<M>) -> Next + Send + 'static,
+{
+    fn new(closure: F) -> Self {
         Self(closure, PhantomData)
     }
 }
 
 // SAFETY: the value is always moved out.
-unsafe impl<F, M> Handler for Once<F, M>
+unsafe impl<F, M, const RECEIVES: bool, const TIMED: bool> Handler for Single<F, M, RECEIVES, TIMED>
+where
+    F: FnOnce(&mut Context<'_, M>, Option<M>) -> Next + Send + 'static,
+    M: Send + 'static,
+{
+    const STAYS: bool = false;
+    const RECEIVES: bool = RECEIVES;
+    const TIMED: bool = TIMED;
+
+    unsafe fn call(at: *mut Self, core: &mut Core, wake: Wake) -> Next {
+        // SAFETY: the caller has a value there and gives it up.
+        let Self(closure, _) = unsafe { at.read() };
+        let message = match wake {
+            Wake::Message(message) if RECEIVES => {
+                // SAFETY: the message is of this type and given up by the caller.
+                Some(unsafe { message::take::<M>(message, &mut core.pool) })
+            }
+            _ => None,
+        };
+        closure(&mut Context::new(core), message)
+    }
+}
+
+/// Runs when spawned, or when its time has come.
+pub(crate) fn once<M, F>(callback: F) -> impl Handler
 where
     F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
     M: Send + 'static,
 {
-    const STAYS: bool = false;
-    const RECEIVES: bool = false;
-    const TIMED: bool = true;
-
-    unsafe fn call(at: *mut Self, core: &mut Core, _: Wake) -> Next {
-        // SAFETY: the caller has a value there and gives it up.
-        let Self(closure, _) = unsafe { at.read() };
-        closure(&mut Context::new(core))
-    }
+    Single::<_, M, false, true>::new(move |context, _| callback(context))
 }
 
-/// Runs for every message.
-pub(crate) struct Receive<F, M>(F, PhantomData<fn(M)>);
-
-impl<F, M> Receive<F, M> {
-    pub fn new(closure: F) -> Self {
-        Self(closure, PhantomData)
-    }
+/// Runs for one message.
+pub(crate) fn receive_once<M, F>(callback: F) -> impl Handler
+where
+    F: FnOnce(&mut Context<'_, M>, M) -> Next + Send + 'static,
+    M: Send + 'static,
+{
+    Single::<_, M, true, false>::new(move |context, message| match message {
+        Some(message) => callback(context, message),
+        None => context.again(), // it is run for messages alone
+    })
 }
+
+/// Runs for one message, or when its time has come.
+pub(crate) fn receive_within<M, F>(callback: F) -> impl Handler
+where
+    F: FnOnce(&mut Context<'_, M>, Option<M>) -> Next + Send + 'static,
+    M: Send + 'static,
+{
+    Single::<_, M, true, true>::new(callback)
+}
+
+/// Runs for every message, and stays.
+struct Every<F, M>(F, PhantomData<fn(M)>);
 
 // SAFETY: the value is never moved out.
-unsafe impl<F, M> Handler for Receive<F, M>
+unsafe impl<F, M> Handler for Every<F, M>
 where
     F: FnMut(&mut Context<'_, M>, M) -> Next + Send + 'static,
     M: Send + 'static,
@@ -148,64 +182,13 @@ where
     }
 }
 
-/// Runs for one message.
-pub(crate) struct ReceiveOnce<F, M>(F, PhantomData<fn(M)>);
-
-impl<F, M> ReceiveOnce<F, M> {
-    pub fn new(closure: F) -> Self {
-        Self(closure, PhantomData)
-    }
-}
-
-// SAFETY: the value is always moved out.
-unsafe impl<F, M> Handler for ReceiveOnce<F, M>
+/// Runs for every message.
+pub(crate) fn receive<M, F>(callback: F) -> impl Handler
 where
-    F: FnOnce(&mut Context<'_, M>, M) -> Next + Send + 'static,
+    F: FnMut(&mut Context<'_, M>, M) -> Next + Send + 'static,
     M: Send + 'static,
 {
-    const STAYS: bool = false;
-    const RECEIVES: bool = true;
-    const TIMED: bool = false;
-
-    unsafe fn call(at: *mut Self, core: &mut Core, wake: Wake) -> Next {
-        // SAFETY: the caller has a value there and gives it up.
-        let Self(closure, _) = unsafe { at.read() };
-        let Wake::Message(message) = wake else { return Next::again() };
-        // SAFETY: the message is of this type and given up by the caller.
-        let message = unsafe { message::take::<M>(message, &mut core.pool) };
-        closure(&mut Context::new(core), message)
-    }
-}
-
-/// Runs for one message or when its time has come.
-pub(crate) struct ReceiveWithin<F, M>(F, PhantomData<fn(M)>);
-
-impl<F, M> ReceiveWithin<F, M> {
-    pub fn new(closure: F) -> Self {
-        Self(closure, PhantomData)
-    }
-}
-
-// SAFETY: the value is always moved out.
-unsafe impl<F, M> Handler for ReceiveWithin<F, M>
-where
-    F: FnOnce(&mut Context<'_, M>, Option<M>) -> Next + Send + 'static,
-    M: Send + 'static,
-{
-    const STAYS: bool = false;
-    const RECEIVES: bool = true;
-    const TIMED: bool = true;
-
-    unsafe fn call(at: *mut Self, core: &mut Core, wake: Wake) -> Next {
-        // SAFETY: the caller has a value there and gives it up.
-        let Self(closure, _) = unsafe { at.read() };
-        let message = match wake {
-            // SAFETY: the message is of this type and given up by the caller.
-            Wake::Message(message) => Some(unsafe { message::take::<M>(message, &mut core.pool) }),
-            _ => None,
-        };
-        closure(&mut Context::new(core), message)
-    }
+    Every(callback, PhantomData)
 }
 
 /// One that is too large for a slot.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::nanoseconds;
-use crate::code::{Handler, Once, Receive, ReceiveOnce, ReceiveWithin};
+use crate::code::{Handler, once, receive, receive_once, receive_within};
 use crate::core::{Core, Until};
 use crate::io::{Interest, Source};
 use crate::key::{Address, Id, Key};
@@ -162,7 +162,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     where
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
     {
-        self.plan(Once::new(callback), Until::Delay(nanoseconds(delay)))
+        self.plan(once(callback), Until::Delay(nanoseconds(delay)))
     }
 
     /// Runs `callback` for the next message, and for each one after that if it says
@@ -171,7 +171,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     where
         F: FnMut(&mut Context<'_, M>, M) -> Next + Send + 'static,
     {
-        self.plan(Receive::new(callback), Until::Message)
+        self.plan(receive(callback), Until::Message)
     }
 
     /// Runs `callback` for the next message alone, so that it can hand on what it has.
@@ -179,7 +179,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     where
         F: FnOnce(&mut Context<'_, M>, M) -> Next + Send + 'static,
     {
-        self.plan(ReceiveOnce::new(callback), Until::Message)
+        self.plan(receive_once(callback), Until::Message)
     }
 
     /// Runs `callback` for the next message, or without one when the delay is over.
@@ -187,7 +187,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     where
         F: FnOnce(&mut Context<'_, M>, Option<M>) -> Next + Send + 'static,
     {
-        self.plan(ReceiveWithin::new(callback), Until::Delay(nanoseconds(delay)))
+        self.plan(receive_within(callback), Until::Delay(nanoseconds(delay)))
     }
 
     /// Runs `callback` when all messages to other Workers have found room in their inboxes. So who
@@ -196,7 +196,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     where
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
     {
-        self.plan(Once::new(callback), Until::Room)
+        self.plan(once(callback), Until::Room)
     }
 
     /// Has `work` done on a thread where it may block, and runs `callback` with what it returns, or
@@ -218,7 +218,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
             let result = lock(&result).take();
             callback(context, result.unwrap_or(Err(Reason::Unknown)))
         };
-        self.plan(Once::new(then), Until::Job(job))
+        self.plan(once(then), Until::Job(job))
     }
 
     /// Registers something with a descriptor (a socket, a pipe) with this Worker, so that its
@@ -264,7 +264,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         }
         let registration = source.registration;
         let then = move |context: &mut Context<'_, M>| callback(context, source);
-        self.plan(Once::new(then), Until::Ready(registration, interest))
+        self.plan(once(then), Until::Ready(registration, interest))
     }
 
     /// Reaches the runtime, also from other threads. What waits for room there must not be called
@@ -308,7 +308,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         N: Send + 'static,
         F: FnOnce(&mut Context<'_, N>) -> Next + Send + 'static,
     {
-        let key = self.insert(Once::new(callback))?;
+        let key = self.insert(once(callback))?;
         self.core.enqueue(Envelope::start(key));
         Ok(Address::new(key))
     }
@@ -321,7 +321,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
     {
-        let key = self.insert(Once::<F, Nothing>::new(callback))?;
+        let key = self.insert(once::<Nothing, F>(callback))?;
         self.core.delay(key, nanoseconds(delay));
         Ok(Id(key))
     }
@@ -335,7 +335,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         N: Send + 'static,
         F: FnMut(&mut Context<'_, N>, N) -> Next + Send + 'static,
     {
-        Ok(Address::new(self.insert(Receive::new(callback))?))
+        Ok(Address::new(self.insert(receive(callback))?))
     }
 
     /// Starts one that is to answer: what it answers, or `None` if it ends without doing so, is

@@ -5,9 +5,9 @@
 //! A unit is always in one of these states:
 //!
 //! - *waiting*: its closure is in its slot, and the code says what for: messages, its time, both.
-//! - *running*: it is [`Core::current`]. Its closure has been moved out (`Once`), or is used where
-//!   it is (`Receive`); until it returns, nobody touches its payload. What it wants to do next is
-//!   in [`Core::planned`] and is moved into the slot when it has returned.
+//! - *running*: it is [`Core::current`]. Its closure has been moved out, or is used where it is
+//!   (`code.stays`); until it returns, nobody touches its payload. What it wants to do next is in
+//!   [`Core::planned`] and is moved into the slot when it has returned.
 //! - *ended*: its key is stale.
 //!
 //! Only [`Core::run`] calls closures, and it is never entered while one runs: what callbacks do to
@@ -15,17 +15,24 @@
 //!
 //! A panic leaves `run`. Whoever drives the core catches it and calls [`Core::after_panic`].
 
+mod kept;
+mod outgoing;
+mod planned;
+mod reserved;
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod timers;
+
 use std::any::Any;
-use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::blocking::Job;
-use crate::clock::{Clock, HORIZON, short, tick_after, tick_at, until};
+use crate::clock::Clock;
 use crate::code::{Boxed, Code, Handler, LARGEST, Wake, code_of, fits};
 use crate::context::{Next, Wanted};
 use crate::door::Published;
@@ -35,13 +42,13 @@ use crate::message::{Envelope, Pool, Purpose};
 use crate::queue::Queue;
 use crate::reason::Reason;
 use crate::receptor::Shared;
-use crate::slab::{Due, NoRoom, Place, Slab};
+use crate::slab::{NoRoom, Place, Slab};
 use crate::watch::{Relation, Token, Watchers};
+use kept::Kept;
+use outgoing::Outgoing;
+use planned::Planned;
+use timers::Timers;
 
-/// Units whose wait begins at the same reading of the clock, at most.
-const STAMPED_AT_ONCE: usize = 64;
-/// Units that are put in order of their due times at once.
-const DUE_AT_ONCE: usize = 1 << 18;
 /// Envelopes between the one that is opened and the one whose unit is fetched into the cache.
 const AHEAD: usize = 6;
 /// Room that queues keep when there is nothing to do.
@@ -52,13 +59,6 @@ const KEPT: usize = 1024;
 struct Current {
     place: Place,
     code: &'static Code,
-}
-
-/// What the running unit wants to run next.
-struct Planned {
-    code: Option<&'static Code>,
-    until: Until,
-    closure: MaybeUninit<[u64; LARGEST / 8]>,
 }
 
 /// What a unit waits for, apart from what its code takes.
@@ -97,15 +97,12 @@ pub(crate) struct Core {
     pub watchers: Watchers,
     /// What is to be done, by this core's callbacks' wish.
     queue: Queue,
-    /// What goes to each other Worker, as soon as it has room.
-    outgoing: Vec<VecDeque<Envelope>>,
-    /// Units that wait until all of that has gone.
-    for_room: Vec<Key>,
+    /// What goes to other Workers.
+    outgoing: Outgoing,
     /// Places that are kept for units from elsewhere.
     reserved: u64,
     /// Of these, how many have come since somebody asked.
     pub settled: u64,
-    shared: Option<Arc<Shared>>,
     /// What its units wait for from outside.
     pub descriptors: Descriptors,
     /// Somebody looks what runs for how long.
@@ -118,17 +115,9 @@ pub(crate) struct Core {
     /// Why it says that it fails.
     failure: Option<Arc<str>>,
     planned: Planned,
-    /// Units that wait from now on, for so many nanoseconds.
-    stamps: Vec<(Key, u64)>,
-    /// The tick up to which it has been looked who is due.
-    looked: u64,
-    /// Those whose time has come, in order, and how many of them have run.
-    due: (Vec<Due>, usize),
-    /// Moments of those who wait for longer than timers can look ahead.
-    far: HashMap<Key, u64>,
+    timers: Timers,
     /// Messages to units that do not receive at present.
-    kept: HashMap<Key, VecDeque<Envelope>>,
-    most_kept: usize,
+    kept: Kept,
 }
 
 // SAFETY: all that a core owns is `Send` by the bounds of those who hand it over: closures
@@ -154,40 +143,33 @@ impl Core {
         clock: Clock,
         shared: Option<Arc<Shared>>,
     ) -> io::Result<Self> {
-        let looked = tick_at(clock.now());
         let events = match &shared {
             Some(shared) => Arc::clone(&shared.doors[usize::from(worker)].events),
             None => Arc::default(),
         };
-        let workers = shared.as_ref().map_or(0, |shared| shared.doors.len());
+        let timers = Timers::new(&clock);
         let mut pool = Pool::default();
         pool.keep();
         Ok(Self {
             worker,
-            slab: Slab::new(worker, bytes, short(looked))?,
+            slab: Slab::new(worker, bytes, timers.looked())?,
             clock,
             pool,
             counts: Counts::default(),
             watchers: Watchers::default(),
             queue: Queue::new(),
-            outgoing: (0..workers).map(|_| VecDeque::new()).collect(),
-            for_room: Vec::new(),
+            outgoing: Outgoing::new(shared),
             reserved: 0,
             settled: 0,
             descriptors: Descriptors::new(events),
-            shared,
             watched: false,
             current: None,
             current_key: Key::NOBODY,
             cancelled: false,
             failure: None,
-            planned: Planned { code: None, until: Until::Message, closure: MaybeUninit::uninit() },
-            stamps: Vec::with_capacity(STAMPED_AT_ONCE),
-            looked,
-            due: (Vec::new(), 0),
-            far: HashMap::new(),
-            kept: HashMap::new(),
-            most_kept,
+            planned: Planned::new(),
+            timers,
+            kept: Kept::new(most_kept),
         })
     }
 
@@ -222,77 +204,32 @@ impl Core {
     /// Notes what the running unit runs next, instead of what it wanted before.
     pub fn plan<H: Handler>(&mut self, handler: H, until: Until) {
         let room = self.current.map_or(0, |current| current.place.page().payload_bytes());
-        if fits::<H>(room) {
-            self.plan_inline(handler, until);
-        } else {
-            self.plan_inline(Boxed::new(handler), until);
-        }
-    }
-
-    fn plan_inline<H: Handler>(&mut self, handler: H, until: Until) {
         self.drop_planned();
-        // SAFETY: a handler that fits into a slot fits here, and is aligned to no more.
-        unsafe { self.planned.closure.as_mut_ptr().cast::<H>().write(handler) };
-        self.planned.code = Some(code_of::<H>());
-        self.planned.until = until;
+        self.planned.put(handler, room, until);
     }
 
     fn drop_planned(&mut self) {
-        if let Some(code) = self.planned.code.take() {
-            let closure = self.planned.closure.as_mut_ptr().cast();
-            // SAFETY: a closure of this code was written there, and the code taken away with it.
-            self.count_panic(|| unsafe { (code.drop)(closure) });
-        }
+        self.counts.panics += self.planned.clear();
     }
 
     /// Drops the closure of a unit that waits, or has returned, and is given another one or ends.
     fn drop_payload(&mut self, place: Place, code: &'static Code) {
         let payload = place.payload().as_ptr();
         // SAFETY: its slot has a closure of its code, which is not used any more.
-        self.count_panic(|| unsafe { (code.drop)(payload) });
-    }
-
-    /// Drops something. What is dropped is gone also if that panics.
-    fn count_panic(&mut self, drop: impl FnOnce()) {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(drop)) {
-            self.counts.panics += 1;
-            drop_panic(panic);
-        }
+        self.counts.panics += drop_quietly(|| unsafe { (code.drop)(payload) });
     }
 
     /// Has a unit wait for so many nanoseconds from a moment on that is not before now.
+    #[inline]
     pub fn delay(&mut self, key: Key, nanoseconds: u64) {
-        self.stamps.push((key, nanoseconds));
-        if self.stamps.len() == STAMPED_AT_ONCE {
+        if self.timers.ask(key, nanoseconds) {
             self.stamp();
         }
     }
 
-    /// Reads the clock for those who wait from now on. They asked before, so that none is early.
+    /// Has the time begin for those who wait from now on.
     pub fn stamp(&mut self) {
-        if self.stamps.is_empty() {
-            return;
-        }
-        let now = self.clock.now();
-        if self.slab.nobody_is_due() {
-            self.looked = tick_at(now);
-            self.slab.begin_at(short(self.looked));
-        }
-        let mut stamps = std::mem::take(&mut self.stamps);
-        for (key, delay) in stamps.drain(..) {
-            if let Some(place) = self.slab.find(key) {
-                self.wait_until(place, key, now.saturating_add(delay));
-            }
-        }
-        self.stamps = stamps;
-    }
-
-    fn wait_until(&mut self, place: Place, key: Key, moment: u64) {
-        let (tick, horizon) = (tick_after(moment), self.looked + HORIZON);
-        if tick > horizon {
-            self.far.insert(key, moment);
-        }
-        self.slab.set_due(place, short(tick.min(horizon)));
+        self.timers.stamp(&mut self.slab, &self.clock);
     }
 
     /// Something to do for this core, after all that is queued.
@@ -303,85 +240,36 @@ impl Core {
 
     /// Hands an envelope to whichever core it is for.
     pub fn post(&mut self, envelope: Envelope) {
-        let to = envelope.to.worker();
-        if to == self.worker {
+        if envelope.to.worker() == self.worker {
             self.enqueue(envelope);
-            return;
-        }
-        let (Some(shared), waiting) = (&self.shared, &mut self.outgoing[usize::from(to)]) else {
-            return;
-        };
-        // Nobody overtakes those that wait.
-        let refused = if waiting.is_empty() {
-            shared.doors[usize::from(to)].push(envelope)
         } else {
-            Err(envelope)
-        };
-        waiting.extend(refused.err());
+            self.outgoing.post(envelope);
+        }
     }
 
     /// Whether one more message to this Worker would make too many that wait.
     pub fn is_full(&self, worker: u8) -> bool {
-        let capacity = self.shared.as_ref().map_or(usize::MAX, |shared| shared.capacity);
-        self.outgoing.get(usize::from(worker)).is_some_and(|waiting| waiting.len() >= capacity)
+        self.outgoing.is_full(worker)
     }
 
     /// Whether something waits until another Worker has room for it.
     pub fn is_blocked(&self) -> bool {
-        self.outgoing.iter().any(|waiting| !waiting.is_empty())
+        self.outgoing.is_blocked()
     }
 
     /// Sends on what other Workers have room for now. Returns whether there was something.
     pub fn send_outgoing(&mut self) -> bool {
-        let mut sent = false;
-        if let Some(shared) = &self.shared {
-            for (waiting, door) in self.outgoing.iter_mut().zip(&shared.doors) {
-                while let Some(envelope) = waiting.pop_front() {
-                    if let Err(envelope) = door.push(envelope) {
-                        waiting.push_front(envelope);
-                        break;
-                    }
-                    sent = true;
-                }
-            }
-        }
-        if !self.for_room.is_empty() && !self.is_blocked() {
-            for key in self.for_room.drain(..) {
-                self.queue.push(Envelope::start(key));
-            }
-            sent = true;
-        }
-        sent
+        self.outgoing.send_on(&mut self.queue)
     }
 
     /// Reaches the runtime.
     pub fn shared(&self) -> Option<&Arc<Shared>> {
-        self.shared.as_ref()
+        self.outgoing.shared()
     }
 
     /// Units that live here.
     pub fn units(&self) -> u64 {
         self.slab.units() - self.reserved
-    }
-
-    /// Keeps a place for a unit that comes from elsewhere.
-    pub fn reserve(&mut self) -> Option<Key> {
-        let key = self.insert(Reserved::default()).ok()?;
-        self.reserved += 1;
-        Some(key)
-    }
-
-    /// Puts a unit into the place that was kept for it, and runs it.
-    pub fn settle<H: Handler>(&mut self, key: Key, handler: H) {
-        let Some(place) = self.slab.find(key) else { return };
-        self.reserved -= 1;
-        self.settled += 1;
-        if fits::<H>(size_of::<Reserved>()) {
-            settle_inline(&mut self.slab, place, handler);
-        } else {
-            settle_inline(&mut self.slab, place, Boxed::new(handler));
-        }
-        self.run(place, key, self.slab.code(place), Wake::Start);
     }
 
     /// Tells others how it stands.
@@ -462,60 +350,28 @@ impl Core {
             self.counts.undeliverable += 1;
             return;
         }
-        let kept = self.kept.entry(envelope.to).or_default();
-        if kept.len() < self.most_kept {
-            kept.push_back(envelope);
-        } else {
+        if self.kept.add(envelope).is_err() {
             self.counts.refused += 1;
         }
     }
 
     /// Runs up to so many of those whose time has come. Returns whether there were any.
     pub fn fire(&mut self, most: usize) -> bool {
-        if self.due.1 == self.due.0.len() && !self.look_for_due() {
+        if !self.timers.look(&mut self.slab, &self.clock) {
             return false;
         }
         for _ in 0..most {
-            let Some(&due) = self.due.0.get(self.due.1) else { break };
-            self.due.1 += 1;
-            let Some(place) =
-                self.slab.find(due.key).filter(|&place| place.is_due(due.tick, due.turn))
-            else {
-                continue;
-            };
-            place.set_never_due();
-            if !self.far.is_empty()
-                && let Some(moment) = self.far.remove(&due.key)
-                && self.looked < tick_after(moment)
-            {
-                self.wait_until(place, due.key, moment);
-                continue;
+            let Some(due) = self.timers.pop() else { break };
+            if let Some(place) = self.timers.claim(due, &mut self.slab) {
+                self.run(place, due.key, self.slab.code(place), Wake::Due);
             }
-            self.run(place, due.key, self.slab.code(place), Wake::Due);
         }
         true
     }
 
-    fn look_for_due(&mut self) -> bool {
-        if self.slab.nobody_is_due() {
-            return false;
-        }
-        // Whoever was stopped for hours comes to the present in steps that ticks can tell apart.
-        self.looked = tick_at(self.clock.now()).min(self.looked + HORIZON);
-        let now = short(self.looked);
-        let (due, done) = &mut self.due;
-        due.clear();
-        *done = 0;
-        self.slab.add_due(now, due, DUE_AT_ONCE);
-        !due.is_empty()
-    }
-
     /// Nanoseconds until somebody may be due; `None` if nobody waits for a time.
     pub fn next_due(&self) -> Option<u64> {
-        if self.due.1 < self.due.0.len() {
-            return Some(0);
-        }
-        self.slab.next_tick().map(|tick| until(tick, self.clock.now()))
+        self.timers.next_due(&self.slab, &self.clock)
     }
 
     /// Runs a waiting unit. Whoever calls has checked that its code takes this.
@@ -548,7 +404,7 @@ impl Core {
     /// Tells whoever watches what runs.
     #[cold]
     fn show_running(&self, key: Key) {
-        if let Some(shared) = &self.shared {
+        if let Some(shared) = self.shared() {
             let published = &shared.doors[usize::from(self.worker)].published;
             published.callbacks.store(self.counts.callbacks, Ordering::Release);
             published.running.store(key.bits(), Ordering::Release);
@@ -561,23 +417,8 @@ impl Core {
         self.current_key = Key::NOBODY;
         match next.wanted() {
             Wanted::Again if code.stays && !self.cancelled => self.drop_planned(),
-            Wanted::Planned if self.planned.code.is_some() && !self.cancelled => {
-                self.install(place, code);
-                match std::mem::replace(&mut self.planned.until, Until::Message) {
-                    Until::Message => {}
-                    Until::Delay(delay) => self.delay(key, delay),
-                    Until::Room => self.for_room.push(key),
-                    Until::Ready(registration, interest) => {
-                        if self.descriptors.wait(registration, interest, key) {
-                            self.queue.push(Envelope::start(key));
-                        }
-                    }
-                    Until::Job(job) => {
-                        if let Some(shared) = &self.shared {
-                            shared.blocking.give(job);
-                        }
-                    }
-                }
+            Wanted::Planned if self.planned.is_some() && !self.cancelled => {
+                self.install(place, key, code);
                 self.hand_over_kept(place, key);
             }
             wanted => {
@@ -597,24 +438,29 @@ impl Core {
         }
     }
 
-    /// Moves what was planned into the slot of the unit that has run.
-    fn install(&mut self, place: Place, before: &'static Code) {
+    /// Moves what was planned into the slot of the unit that has run, and has it wait.
+    fn install(&mut self, place: Place, key: Key, before: &'static Code) {
         if before.stays {
             self.drop_payload(place, before);
         }
-        let Some(code) = self.planned.code.take() else { return };
-        let from = self.planned.closure.as_ptr().cast::<MaybeUninit<u64>>();
-        let to = place.payload().cast::<MaybeUninit<u64>>().as_ptr();
-        for word in 0..code.bytes.div_ceil(8) {
-            // SAFETY: it was planned with room for it in this slot, and slots are whole words.
-            let to = unsafe { to.add(word) };
-            // SAFETY: as above.
-            let from = unsafe { from.add(word) };
-            // SAFETY: the slot's closure is gone; both are aligned to words and do not overlap.
-            unsafe { from.copy_to_nonoverlapping(to, 1) };
-        }
+        let Some((code, until)) = self.planned.move_to(place) else { return };
         if !std::ptr::eq(before, code) {
             self.slab.set_code(place, code);
+        }
+        match until {
+            Until::Message => {}
+            Until::Delay(delay) => self.delay(key, delay),
+            Until::Room => self.outgoing.when_room(key),
+            Until::Ready(registration, interest) => {
+                if self.descriptors.wait(registration, interest, key) {
+                    self.queue.push(Envelope::start(key));
+                }
+            }
+            Until::Job(job) => {
+                if let Some(shared) = self.shared() {
+                    shared.blocking.give(job);
+                }
+            }
         }
     }
 
@@ -623,17 +469,15 @@ impl Core {
         if self.kept.is_empty() || !self.slab.code(place).receives {
             return;
         }
-        for envelope in self.kept.remove(&key).into_iter().flatten().rev() {
+        for envelope in self.kept.take(key).into_iter().flatten().rev() {
             self.queue.push_first(envelope);
         }
     }
 
     /// Ends a unit that is not running; its closure is gone.
     fn end(&mut self, place: Place, key: Key, reason: &Reason) {
-        let kept = if self.kept.is_empty() { None } else { self.kept.remove(&key) };
-        if !self.far.is_empty() {
-            self.far.remove(&key);
-        }
+        let kept = self.kept.take(key);
+        self.timers.forget(key);
         let watched = place.page().header().watched;
         self.slab.remove(place);
         if watched {
@@ -696,12 +540,9 @@ impl Core {
     /// Gives memory back that was needed for more than there is now.
     pub fn trim(&mut self) {
         self.queue.shrink_to(KEPT);
-        self.outgoing.iter_mut().for_each(|waiting| waiting.shrink_to(KEPT));
-        if self.due.1 == self.due.0.len() {
-            self.due = (Vec::new(), 0);
-        }
-        self.kept.shrink_to(0);
-        self.far.shrink_to(0);
+        self.outgoing.shrink_to(KEPT);
+        self.timers.trim();
+        self.kept.trim();
         self.slab.trim();
     }
 
@@ -722,7 +563,7 @@ impl Core {
         self.watchers = Watchers::default();
         self.kept.clear();
         self.queue.clear();
-        self.outgoing.iter_mut().for_each(VecDeque::clear);
+        self.outgoing.clear();
     }
 }
 
@@ -732,27 +573,14 @@ impl Drop for Core {
     }
 }
 
-/// Puts a closure into a place that was kept.
-fn settle_inline<H: Handler>(slab: &mut Slab, place: Place, handler: H) {
-    // SAFETY: what kept the place needs not be dropped; the slot has room, as checked.
-    unsafe { place.payload().cast::<H>().write(handler) };
-    slab.set_code(place, code_of::<H>());
-}
-
-/// Keeps a place for a closure of two words.
-#[derive(Debug, Default)]
-struct Reserved {
-    _room: [u64; 2],
-}
-
-// SAFETY: nobody calls it; it stays until a closure takes its place.
-unsafe impl Handler for Reserved {
-    const STAYS: bool = true;
-    const RECEIVES: bool = false;
-    const TIMED: bool = false;
-
-    unsafe fn call(_: *mut Self, _: &mut Core, _: Wake) -> Next {
-        Next::again()
+/// Drops something. What is dropped is gone also if that panics. Returns how often it did.
+fn drop_quietly(drop: impl FnOnce()) -> u64 {
+    match catch_unwind(AssertUnwindSafe(drop)) {
+        Ok(()) => 0,
+        Err(panic) => {
+            drop_panic(panic);
+            1
+        }
     }
 }
 
@@ -762,6 +590,3 @@ fn drop_panic(panic: Box<dyn Any + Send>) {
         std::mem::forget(another);
     }
 }
-
-#[cfg(all(test, not(loom)))]
-mod tests;

@@ -131,6 +131,7 @@
 #![allow(unsafe_code)] // closures of all types stand in pages; every block says why it is sound
 
 mod blocking;
+mod builder;
 mod clock;
 mod code;
 mod context;
@@ -152,12 +153,13 @@ mod watch;
 mod watchdog;
 mod worker;
 
+pub use builder::Builder;
 pub use context::{Context, Monitor, Next, Nothing, SendError, SpawnError};
 pub use core::Counts;
 pub use io::{Interest, Source};
 pub use key::{Address, Id};
 pub use reason::{Down, Reason};
-pub use receptor::{Builder, Handle, Receptor};
+pub use receptor::{Handle, Receptor};
 pub use reply::{NoReply, Promise, Reply};
 pub use supervisor::{Restart, Strategy, Supervisor};
 pub use watchdog::Slow;

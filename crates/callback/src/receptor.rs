@@ -2,178 +2,22 @@
 
 use std::fmt;
 use std::io;
-use std::num::NonZero;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::blocking;
-use crate::clock::Clock;
-use crate::code::Once;
+use crate::builder::Builder;
+use crate::code::once;
 use crate::context::{Context, Next, Nothing, SendError, SpawnError};
-use crate::core::{Core, Counts};
+use crate::core::Counts;
 use crate::door::{Alive, Door};
 use crate::key::{Address, Id};
 use crate::message::{Envelope, Pool};
 use crate::reply::{Promise, Reply};
-use crate::watchdog::{self, Hook, Slow};
-use crate::worker::Worker;
-
-/// What an inbox takes unless told otherwise.
-const INBOX: usize = 1024;
-/// Threads for what blocks, at most, unless told otherwise.
-const BLOCKING: usize = 64;
-/// Messages that a unit keeps for later unless told otherwise.
-const KEPT: usize = 65_536;
-
-/// How a runtime is to be.
-#[derive(Clone)]
-#[must_use = "nothing happens before `start`"]
-pub struct Builder {
-    workers: usize,
-    inbox: usize,
-    unbounded: bool,
-    kept: usize,
-    memory: Option<usize>,
-    spin: Option<Duration>,
-    blocking: usize,
-    slow: Option<(Duration, Hook)>,
-}
-
-impl fmt::Debug for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("workers", &self.workers).finish_non_exhaustive()
-    }
-}
-
-impl Default for Builder {
-    fn default() -> Self {
-        let workers = thread::available_parallelism().map_or(1, NonZero::get);
-        Self {
-            workers,
-            inbox: INBOX,
-            unbounded: false,
-            kept: KEPT,
-            memory: None,
-            spin: None,
-            blocking: BLOCKING,
-            slow: None,
-        }
-    }
-}
-
-impl Builder {
-    /// Workers, from 1 to 255. One for each CPU that the process may use unless told otherwise.
-    pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers.clamp(1, 255);
-        self
-    }
-
-    /// Messages and new callback threads that a Worker's inbox takes before it is full, rounded up
-    /// to a power of two. 1024 unless told otherwise.
-    pub fn inbox(mut self, inbox: usize) -> Self {
-        (self.inbox, self.unbounded) = (inbox.clamp(2, 1 << 24), false);
-        self
-    }
-
-    /// Lets inboxes grow without a bound: whoever sends faster than Workers work uses up memory.
-    /// Places for callback threads from other threads are still as many as before.
-    pub fn unbounded_inbox(mut self) -> Self {
-        self.unbounded = true;
-        self
-    }
-
-    /// Messages that are kept for a callback thread that does not receive at present. What comes
-    /// beyond is dropped and counted in [`Counts::refused`]. 65,536 unless told otherwise.
-    pub fn kept_messages(mut self, most: usize) -> Self {
-        self.kept = most;
-        self
-    }
-
-    /// Memory for callback threads, in bytes, divided among the Workers. Only what is used is
-    /// taken. As much as the machine has unless told otherwise.
-    pub fn memory(mut self, bytes: usize) -> Self {
-        self.memory = Some(bytes);
-        self
-    }
-
-    /// How long a Worker looks for something to do before it sleeps. Not at all unless told
-    /// otherwise; with a CPU for each Worker, some microseconds make what passes between them
-    /// quicker.
-    pub fn spin(mut self, most: Duration) -> Self {
-        self.spin = (!most.is_zero()).then_some(most);
-        self
-    }
-
-    /// Threads for what blocks, at most. 64 unless told otherwise; there are none until they are
-    /// needed.
-    pub fn blocking_threads(mut self, most: usize) -> Self {
-        self.blocking = most.max(1);
-        self
-    }
-
-    /// Tells `hook` of callbacks that run for longer than this, and hold up all others of their
-    /// Worker: once each, while they still run. A thread of its own looks four times in this time.
-    pub fn on_slow(mut self, limit: Duration, hook: impl Fn(Slow) + Send + Sync + 'static) -> Self {
-        self.slow = Some((limit, Arc::new(hook)));
-        self
-    }
-
-    /// The same, with a line on standard error.
-    #[expect(clippy::print_stderr, reason = "what it is for")]
-    pub fn warn_after(self, limit: Duration) -> Self {
-        self.on_slow(limit, |slow| eprintln!("warning: {slow}"))
-    }
-
-    /// Starts the Workers.
-    ///
-    /// # Errors
-    /// If there is no address space for them, or a thread cannot be started.
-    pub fn start(self) -> io::Result<Receptor> {
-        let clock = Clock::Real(Instant::now());
-        let memory = self.memory.unwrap_or_else(machine_memory) / self.workers;
-        let door = |_| Door::new(self.inbox, self.unbounded);
-        let shared = Arc::new(Shared {
-            doors: (0..self.workers).map(door).collect(),
-            alive: Alive::default(),
-            next: AtomicUsize::new(0),
-            down: AtomicBool::new(false),
-            capacity: self.inbox,
-            spin: self.spin,
-            blocking: Arc::new(blocking::Pool::new(self.blocking)),
-        });
-        let watched = self.slow.is_some();
-        let watchdog = match self.slow {
-            Some((limit, hook)) => Some(watchdog::start(Arc::clone(&shared), limit, hook)?),
-            None => None,
-        };
-        let mut receptor = Receptor { handle: Handle { shared }, threads: Vec::new(), watchdog };
-        for number in 0..self.workers {
-            let shared = Arc::clone(&receptor.handle.shared);
-            let worker = u8::try_from(number).map_err(io::Error::other)?;
-            let (clock, kept) = (clock.clone(), self.kept);
-            let mut core = Core::new(worker, memory, kept, clock, Some(Arc::clone(&shared)))?;
-            core.watched = watched;
-            let thread = thread::Builder::new().name(format!("callback-{number}"));
-            let thread = thread.spawn(move || {
-                // Timers are to be late by microseconds, not by the default of fifty more.
-                let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
-                Worker::new(core, shared).run();
-            })?;
-            receptor.threads.push(thread);
-        }
-        Ok(receptor)
-    }
-}
-
-/// Bytes of memory that the machine has.
-fn machine_memory() -> usize {
-    let info = rustix::system::sysinfo();
-    usize::try_from(info.totalram).unwrap_or(usize::MAX).saturating_mul(info.mem_unit as usize)
-}
+use crate::watchdog::Watchdog;
 
 /// What all threads of a runtime share.
 #[derive(Debug)]
@@ -190,6 +34,23 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    pub fn new(
+        doors: Vec<Door>,
+        capacity: usize,
+        spin: Option<Duration>,
+        blocking: blocking::Pool,
+    ) -> Self {
+        Self {
+            doors,
+            alive: Alive::default(),
+            next: AtomicUsize::new(0),
+            down: AtomicBool::new(false),
+            capacity,
+            spin,
+            blocking: Arc::new(blocking),
+        }
+    }
+
     pub fn is_down(&self) -> bool {
         self.down.load(Ordering::SeqCst)
     }
@@ -319,16 +180,38 @@ impl Handle {
         self.spawn(move |context| callback(context, reply)).map(|_| promise)
     }
 
-    /// Has `work` done on a thread where it may block. No answer comes if it panics, or the
-    /// runtime is shut down before it begins.
-    pub fn spawn_blocking<T, W>(&self, work: W) -> Promise<T>
+    /// Has `work` done on a thread where it may block, waiting until not too much is before it. No
+    /// answer comes if it panics, or the runtime is shut down before it begins.
+    ///
+    /// # Errors
+    /// [`SpawnError::ShutDown`].
+    pub fn spawn_blocking<T, W>(&self, work: W) -> Result<Promise<T>, SpawnError>
     where
         T: Send + 'static,
         W: FnOnce() -> T + Send + 'static,
     {
+        self.block(work, blocking::Pool::offer_waiting)
+    }
+
+    /// The same, unless too much is before it.
+    ///
+    /// # Errors
+    /// [`SpawnError::Full`], [`SpawnError::ShutDown`].
+    pub fn try_spawn_blocking<T, W>(&self, work: W) -> Result<Promise<T>, SpawnError>
+    where
+        T: Send + 'static,
+        W: FnOnce() -> T + Send + 'static,
+    {
+        self.block(work, blocking::Pool::offer)
+    }
+
+    fn block<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+        offer: fn(&Arc<blocking::Pool>, blocking::Job) -> Result<(), SpawnError>,
+    ) -> Result<Promise<T>, SpawnError> {
         let (reply, promise) = Reply::to_thread();
-        self.shared.blocking.give(Box::new(move || reply.send(work())));
-        promise
+        offer(&self.shared.blocking, Box::new(move || reply.send(work()))).map(|()| promise)
     }
 
     fn try_spawn_on<M, F>(&self, worker: usize, callback: F) -> Result<Address<M>, (F, SpawnError)>
@@ -343,7 +226,7 @@ impl Handle {
         let Some(key) = door.take_place() else { return Err((callback, SpawnError::Full)) };
         self.shared.alive.add(1);
         door.push_always(Envelope::control(key.worker(), move |core| {
-            core.settle(key, Once::<F, M>::new(callback));
+            core.settle(key, once::<M, F>(callback));
         }));
         Ok(Address::new(key))
     }
@@ -410,10 +293,24 @@ impl Handle {
 pub struct Receptor {
     handle: Handle,
     threads: Vec<JoinHandle<()>>,
-    watchdog: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
+    watchdog: Option<Watchdog>,
 }
 
 impl Receptor {
+    /// Without Workers yet.
+    pub(crate) fn new(shared: Arc<Shared>, watchdog: Option<Watchdog>) -> Self {
+        Self { handle: Handle::new(shared), threads: Vec::new(), watchdog }
+    }
+
+    /// Is to join a Worker's thread.
+    pub(crate) fn add(&mut self, thread: JoinHandle<()>) {
+        self.threads.push(thread);
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
+    }
+
     /// One with all defaults.
     ///
     /// # Errors
@@ -452,9 +349,6 @@ impl Drop for Receptor {
         for thread in self.threads.drain(..).filter(|thread| thread.thread().id() != own) {
             let _ = thread.join(); // a Worker ends only by being asked to
         }
-        if let Some((stop, thread)) = self.watchdog.take() {
-            drop(stop);
-            let _ = thread.join(); // a hook that panics has been heard of
-        }
+        drop(self.watchdog.take());
     }
 }

@@ -1,6 +1,7 @@
 //! Warnings of callbacks that hold a Worker.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -39,29 +40,50 @@ struct Seen {
     told: bool,
 }
 
+/// The thread that looks at all Workers. Dropped, it ends.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    /// It ends when this is dropped.
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.stop = None;
+        // The hook itself may drop the runtime; a hook that panics has been heard of.
+        let own = thread::current().id();
+        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != own) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Watchdog {
+    /// Has `hook` told of callbacks that run for longer than `limit`.
+    pub fn start(shared: Arc<Shared>, limit: Duration, hook: Hook) -> io::Result<Self> {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let thread = thread::Builder::new().name("callback-watch".into());
+        let thread = thread.spawn(move || watch(&shared, limit, &hook, &stopped))?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
 /// Looks at all Workers until the other side of the channel is dropped.
-pub(crate) fn start(
-    shared: Arc<Shared>,
-    limit: Duration,
-    hook: Hook,
-) -> std::io::Result<(mpsc::Sender<()>, JoinHandle<()>)> {
-    let (stop, stopped) = mpsc::channel::<()>();
-    let thread = thread::Builder::new().name("callback-watch".into()).spawn(move || {
-        let seen = Seen { callbacks: 0, since: Instant::now(), told: false };
-        let mut all = vec![seen; shared.doors.len()];
-        let pause = (limit / 4).max(Duration::from_micros(100));
-        while stopped.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
-            for (door, seen) in shared.doors.iter().zip(&mut all) {
-                let running = Key::from_bits(door.published.running.load(Ordering::Acquire));
-                let callbacks = door.published.callbacks.load(Ordering::Acquire);
-                if callbacks != seen.callbacks || running == Key::NOBODY {
-                    *seen = Seen { callbacks, since: Instant::now(), told: false };
-                } else if !seen.told && seen.since.elapsed() >= limit {
-                    seen.told = true;
-                    hook(Slow { id: Id(running), time: seen.since.elapsed() });
-                }
+fn watch(shared: &Shared, limit: Duration, hook: &Hook, stopped: &mpsc::Receiver<()>) {
+    let seen = Seen { callbacks: 0, since: Instant::now(), told: false };
+    let mut all = vec![seen; shared.doors.len()];
+    let pause = (limit / 4).max(Duration::from_micros(100));
+    while stopped.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
+        for (door, seen) in shared.doors.iter().zip(&mut all) {
+            let running = Key::from_bits(door.published.running.load(Ordering::Acquire));
+            let callbacks = door.published.callbacks.load(Ordering::Acquire);
+            if callbacks != seen.callbacks || running == Key::NOBODY {
+                *seen = Seen { callbacks, since: Instant::now(), told: false };
+            } else if !seen.told && seen.since.elapsed() >= limit {
+                seen.told = true;
+                hook(Slow { id: Id(running), time: seen.since.elapsed() });
             }
         }
-    })?;
-    Ok((stop, thread))
+    }
 }

@@ -79,10 +79,63 @@ fn what_blocks_holds_up_nobody() {
     });
     assert_eq!(panics.expect("it runs").wait(), Ok(Err(Reason::Panicked("as asked".into()))));
     // More at the same time than there are threads.
-    let all: Vec<_> = (0..100_u64).map(|n| receptor.spawn_blocking(move || n)).collect();
+    let give = |n| receptor.spawn_blocking(move || n).expect("it runs");
+    let all: Vec<_> = (0..100_u64).map(give).collect();
     let sum: u64 = all.into_iter().map(|one| one.wait().expect("done")).sum();
     assert_eq!(sum, 99 * 50);
-    assert_eq!(receptor.spawn_blocking(|| panic!("as asked")).wait(), Err::<(), _>(NoReply::Ended));
+    let panics = receptor.spawn_blocking(|| panic!("as asked")).expect("it runs");
+    assert_eq!(panics.wait(), Err::<(), _>(NoReply::Ended));
+}
+
+#[test]
+fn no_more_work_that_blocks_waits_than_there_is_room_for() {
+    let receptor =
+        Receptor::builder().workers(1).inbox(4).blocking_threads(1).start().expect("threads");
+    let (hold, held) = mpsc::channel::<()>();
+    let (begins, begun) = mpsc::channel();
+    let first = receptor.spawn_blocking(move || {
+        begins.send(()).unwrap_or(());
+        held.recv().is_ok()
+    });
+    begun.recv().expect("it begins");
+    let waiting: Vec<_> = (0..4).map(|n| receptor.try_spawn_blocking(move || n)).collect();
+    assert_eq!(receptor.try_spawn_blocking(|| ()).err(), Some(SpawnError::Full));
+    let handle = receptor.handle();
+    let patient = std::thread::spawn(move || {
+        handle.spawn_blocking(|| 4)?.wait().map_err(|_| SpawnError::Full)
+    });
+    hold.send(()).expect("it waits");
+    assert_eq!(first.expect("it ran").wait(), Ok(true));
+    let all = waiting.into_iter().map(|one| one.expect("there was room").wait());
+    assert_eq!(all.collect::<Result<Vec<_>, _>>(), Ok(vec![0, 1, 2, 3]));
+    assert_eq!(patient.join().expect("it ends"), Ok(4));
+    let handle = receptor.handle();
+    receptor.shut_down();
+    assert_eq!(handle.spawn_blocking(|| ()).err(), Some(SpawnError::ShutDown));
+}
+
+#[test]
+fn whoever_is_told_of_a_slow_one_may_end_the_runtime() {
+    let place: Arc<Mutex<Option<Receptor>>> = Arc::default();
+    let (ended, end) = mpsc::channel();
+    let ended = Mutex::new(ended);
+    let theirs = Arc::clone(&place);
+    let builder = Receptor::builder().workers(1).on_slow(Duration::from_millis(1), move |_| {
+        let receptor = theirs.lock().expect("whole").take();
+        drop(receptor);
+        ended.lock().expect("whole").send(()).unwrap_or(());
+    });
+    let receptor = builder.start().expect("threads");
+    let handle = receptor.handle();
+    *place.lock().expect("whole") = Some(receptor);
+    handle
+        .spawn(|context| {
+            std::thread::sleep(Duration::from_millis(50));
+            context.end()
+        })
+        .expect("it runs");
+    end.recv_timeout(Duration::from_mins(1)).expect("the runtime has ended");
+    assert_eq!(handle.spawn(|context| context.end()).err(), Some(SpawnError::ShutDown));
 }
 
 #[test]

@@ -45,6 +45,20 @@ pub fn pin(cpu: usize) -> std::io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
+/// Has the calling thread run only where nothing else wants to (`SCHED_IDLE`). Anyone may ask for
+/// that, and not everyone may take it back.
+///
+/// # Errors
+/// `EPERM` in a sandbox that does not allow it.
+pub fn yield_to_all_others() -> std::io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameters are read only; 0 is the calling thread.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
 /// CPU time of another process so far, exact to the nanosecond; `None` when it has gone.
 pub fn time_of(pid: Pid) -> Option<Duration> {
     let mut clock = 0;

@@ -1,6 +1,6 @@
 //! What passes between two Workers, beside what the machine needs for it.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use contend_callback::{Address, Context, Receptor};
@@ -60,8 +60,8 @@ fn cache_line(trips: u64) -> f64 {
     each(begun.elapsed(), trips)
 }
 
-/// Two threads that wake each other by a futex each.
-fn futexes(trips: u64) -> f64 {
+/// Two threads on these CPUs that wake each other by a futex each.
+fn futexes(trips: u64, cpus: [usize; 2]) -> f64 {
     let words = [AtomicU32::new(0), AtomicU32::new(0)];
     let wake = |word: &AtomicU32| {
         word.store(1, Ordering::Release);
@@ -72,20 +72,25 @@ fn futexes(trips: u64) -> f64 {
             let _ = futex::wait(word, futex::Flags::PRIVATE, 0, None);
         }
     };
-    let begun = Instant::now();
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            contend_sys::cpu::pin(cpus[1]).unwrap();
             for _ in 0..trips {
                 wait(&words[1]);
                 wake(&words[0]);
             }
         });
-        for _ in 0..trips {
-            wake(&words[1]);
-            wait(&words[0]);
-        }
-    });
-    each(begun.elapsed(), trips)
+        let first = scope.spawn(|| {
+            contend_sys::cpu::pin(cpus[0]).unwrap();
+            let begun = Instant::now();
+            for _ in 0..trips {
+                wake(&words[1]);
+                wait(&words[0]);
+            }
+            each(begun.elapsed(), trips)
+        });
+        first.join().unwrap()
+    })
 }
 
 /// Beside another figure of the same rounds, and how many times it.
@@ -117,12 +122,59 @@ pub fn spinning(rounds: usize) {
     );
 }
 
+/// Two threads or Workers on CPUs of their choice.
+struct Placement {
+    words: &'static str,
+    cpus: [usize; 2],
+}
+
+/// On the same CPU, and on two if there are. What an idle CPU takes to wake up is many times what
+/// is measured, and another time each time, so that two are kept awake.
+fn placements() -> Vec<Placement> {
+    let cpus = contend_sys::cpu::allowed_list();
+    let same = Placement { words: "on one CPU", cpus: [cpus[0]; 2] };
+    let two = cpus.get(1).map(|&other| Placement { words: "on two", cpus: [cpus[0], other] });
+    [same].into_iter().chain(two).collect()
+}
+
+/// Runs `body` while threads that yield to all others keep these CPUs awake.
+fn kept_awake<T>(cpus: [usize; 2], body: impl FnOnce() -> T) -> T {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for cpu in cpus.into_iter().take(if cpus[0] == cpus[1] { 1 } else { 2 }) {
+            let done = &done;
+            scope.spawn(move || {
+                contend_sys::cpu::pin(cpu).unwrap();
+                contend_sys::cpu::yield_to_all_others().unwrap();
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let result = body();
+        done.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
 pub fn parked(rounds: usize) {
-    let receptor = runtime(2, Duration::ZERO);
-    compare(
-        rounds,
-        ["futex wake-up of another thread and back", "round trip between Workers that sleep"],
-        || futexes(10_000),
-        || round_trip(&receptor, 10_000),
-    );
+    for Placement { words, cpus } in placements() {
+        let receptor = runtime(2, Duration::ZERO);
+        for (worker, cpu) in cpus.into_iter().enumerate() {
+            let pinned = on_worker(&receptor, worker, move |context, sender| {
+                sender.send(contend_sys::cpu::pin(cpu)).unwrap();
+                context.end()
+            });
+            pinned.unwrap();
+        }
+        compare(
+            rounds,
+            [
+                &format!("futex wake-up and back, {words}"),
+                &format!("round trip of Workers that sleep, {words}"),
+            ],
+            || kept_awake(cpus, || futexes(10_000, cpus)),
+            || kept_awake(cpus, || round_trip(&receptor, 10_000)),
+        );
+    }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::clock::tick_after;
+use crate::clock::{short, tick_after, tick_at};
 use crate::context::{Context, Nothing};
 use crate::key::Address;
 
@@ -49,6 +49,8 @@ enum Step {
     ReceiveWithin(u64),
     /// One that receives only after so long.
     Deaf(u64),
+    /// One that receives one message, and the next ones only so long after that.
+    Once(u64),
     /// A message to one that has been spawned.
     Send(usize, u64),
     Cancel(usize),
@@ -76,6 +78,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Receive),
         2 => time().prop_map(Step::ReceiveWithin),
         2 => time().prop_map(Step::Deaf),
+        2 => time().prop_map(Step::Once),
         6 => (unit(), 0..12_u64).prop_map(|(unit, message)| Step::Send(unit, message)),
         1 => unit().prop_map(Step::Cancel),
         4 => time().prop_map(Step::Pass),
@@ -88,6 +91,7 @@ enum State {
     Listening,
     Waiting,
     Deaf { kept: VecDeque<u64> },
+    Once { after: u64 },
     Ended,
 }
 
@@ -104,15 +108,18 @@ struct Model {
 
 impl Model {
     fn add(&mut self, state: State, after: Option<u64>) {
-        let unit = self.units.len();
         self.units.push(state);
         if let Some(after) = after {
-            let tick = tick_after(self.now + after);
-            // One tick is used to say that there is none; it gives way to the next.
-            let tick = if short(tick) == 0 { tick + 1 } else { tick };
-            self.timers.push((tick, self.turns, unit));
-            self.turns += 1;
+            self.wait(self.units.len() - 1, after);
         }
+    }
+
+    fn wait(&mut self, unit: usize, after: u64) {
+        let tick = tick_after(self.now + after);
+        // One tick is used to say that there is none; it gives way to the next.
+        let tick = if short(tick) == 0 { tick + 1 } else { tick };
+        self.timers.push((tick, self.turns, unit));
+        self.turns += 1;
     }
 
     fn end(&mut self, unit: usize, reason: Reason) {
@@ -136,6 +143,12 @@ impl Model {
             State::Waiting => {
                 self.seen.push(Seen::Got(unit, message));
                 self.end(unit, Reason::Done);
+            }
+            State::Once { after } => {
+                let after = *after;
+                self.seen.push(Seen::Got(unit, message));
+                self.units[unit] = State::Deaf { kept: VecDeque::new() };
+                self.wait(unit, after);
             }
         }
     }
@@ -247,6 +260,18 @@ impl Machine {
                 };
                 context.spawn_receiving::<u64, _>(callback).expect("room").key
             }
+            Step::Once(after) => {
+                let callback = move |context: &mut Context<'_, u64>| {
+                    context.receive_once(move |context, message| {
+                        note(&log, Seen::Got(unit, message));
+                        context.after(Duration::from_nanos(after), move |context| {
+                            note(&log, Seen::Fired(unit));
+                            context.receive(receive(guard, log))
+                        })
+                    })
+                };
+                context.spawn_receiving::<u64, _>(callback).expect("room").key
+            }
             _ => unreachable!("these are spawned"),
         };
         self.add(key);
@@ -285,6 +310,7 @@ fn compare(steps: &[Step]) {
             Step::Receive => model.add(State::Listening, None),
             Step::ReceiveWithin(within) => model.add(State::Waiting, Some(within)),
             Step::Deaf(after) => model.add(State::Deaf { kept: VecDeque::new() }, Some(after)),
+            Step::Once(after) => model.add(State::Once { after }, None),
             Step::Send(..) | Step::Cancel(_) if model.units.is_empty() => continue,
             Step::Send(unit, message) => {
                 let unit = unit % model.units.len();
@@ -309,7 +335,7 @@ fn compare(steps: &[Step]) {
                 model.pass(time);
             }
         }
-        if let Step::After(..) | Step::Receive | Step::ReceiveWithin(_) | Step::Deaf(_) = step {
+        if !matches!(step, Step::Send(..) | Step::Cancel(_) | Step::Pass(_)) {
             machine.spawn(step);
         }
         machine.turn();

@@ -1,23 +1,20 @@
 use std::collections::{HashMap, HashSet};
 
 use super::*;
-use crate::code::{Code, Once, code_of};
-use crate::context::{Context, Next, Nothing};
+use crate::code::{Code, Handler, code_of, once};
+use crate::context::{Context, Nothing};
 
 /// Codes of payloads of four sizes.
 fn codes() -> [&'static Code; 4] {
     fn of<const WORDS: usize>() -> &'static Code {
-        fn code<F>(_: F) -> &'static Code
-        where
-            F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
-        {
-            code_of::<Once<F, Nothing>>()
+        fn code<H: Handler>(_: H) -> &'static Code {
+            code_of::<H>()
         }
         let words = [0_u64; WORDS];
-        code(move |context| {
+        code(once(move |context: &mut Context<'_, Nothing>| {
             std::hint::black_box(words);
             context.end()
-        })
+        }))
     }
     [of::<1>(), of::<2>(), of::<4>(), of::<8>()]
 }

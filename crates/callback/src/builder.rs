@@ -1,0 +1,169 @@
+//! How a runtime is to be, and its start.
+
+use std::fmt;
+use std::io;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::blocking;
+use crate::clock::Clock;
+use crate::core::Core;
+use crate::door::Door;
+use crate::receptor::{Receptor, Shared};
+use crate::watchdog::{Hook, Slow, Watchdog};
+use crate::worker::Worker;
+
+/// What an inbox takes unless told otherwise.
+const INBOX: usize = 1024;
+/// Threads for what blocks, at most, unless told otherwise.
+const BLOCKING: usize = 64;
+/// Messages that a unit keeps for later unless told otherwise.
+const KEPT: usize = 65_536;
+/// Workers at most: a key has eight bits for which it is.
+const MOST_WORKERS: usize = 255;
+
+/// How a runtime is to be.
+#[derive(Clone)]
+#[must_use = "nothing happens before `start`"]
+pub struct Builder {
+    workers: usize,
+    inbox: usize,
+    unbounded: bool,
+    kept: usize,
+    memory: Option<usize>,
+    spin: Option<Duration>,
+    blocking: usize,
+    slow: Option<(Duration, Hook)>,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("workers", &self.workers).finish_non_exhaustive()
+    }
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        let workers = thread::available_parallelism().map_or(1, NonZero::get);
+        Self {
+            workers,
+            inbox: INBOX,
+            unbounded: false,
+            kept: KEPT,
+            memory: None,
+            spin: None,
+            blocking: BLOCKING,
+            slow: None,
+        }
+    }
+}
+
+impl Builder {
+    /// Workers, from 1 to 255. One for each CPU that the process may use unless told otherwise.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers.clamp(1, MOST_WORKERS);
+        self
+    }
+
+    /// Messages and new callback threads that a Worker's inbox takes before it is full, rounded up
+    /// to a power of two. 1024 unless told otherwise.
+    pub fn inbox(mut self, inbox: usize) -> Self {
+        (self.inbox, self.unbounded) = (inbox.clamp(2, 1 << 24), false);
+        self
+    }
+
+    /// Lets inboxes grow without a bound: whoever sends faster than Workers work uses up memory.
+    /// Places for callback threads from other threads are still as many as before.
+    pub fn unbounded_inbox(mut self) -> Self {
+        self.unbounded = true;
+        self
+    }
+
+    /// Messages that are kept for a callback thread that does not receive at present. What comes
+    /// beyond is dropped and counted in [`Counts::refused`]. 65,536 unless told otherwise.
+    pub fn kept_messages(mut self, most: usize) -> Self {
+        self.kept = most;
+        self
+    }
+
+    /// Memory for callback threads, in bytes, divided among the Workers. Only what is used is
+    /// taken. As much as the machine has unless told otherwise.
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.memory = Some(bytes);
+        self
+    }
+
+    /// How long a Worker looks for something to do before it sleeps. Not at all unless told
+    /// otherwise; with a CPU for each Worker, some microseconds make what passes between them
+    /// quicker.
+    pub fn spin(mut self, most: Duration) -> Self {
+        self.spin = (!most.is_zero()).then_some(most);
+        self
+    }
+
+    /// Threads for what blocks, at most. 64 unless told otherwise; there are none until they are
+    /// needed. What [`spawn_blocking`](crate::Handle::spawn_blocking) has them do waits for one, as much as an inbox takes.
+    pub fn blocking_threads(mut self, most: usize) -> Self {
+        self.blocking = most.max(1);
+        self
+    }
+
+    /// Tells `hook` of callbacks that run for longer than this, and hold up all others of their
+    /// Worker: once each, while they still run. A thread of its own looks four times in this time.
+    pub fn on_slow(mut self, limit: Duration, hook: impl Fn(Slow) + Send + Sync + 'static) -> Self {
+        self.slow = Some((limit, Arc::new(hook)));
+        self
+    }
+
+    /// The same, with a line on standard error.
+    #[expect(clippy::print_stderr, reason = "what it is for")]
+    pub fn warn_after(self, limit: Duration) -> Self {
+        self.on_slow(limit, |slow| eprintln!("warning: {slow}"))
+    }
+
+    /// Starts the Workers.
+    ///
+    /// # Errors
+    /// If there is no address space for them, or a thread cannot be started.
+    pub fn start(self) -> io::Result<Receptor> {
+        let clock = Clock::Real(Instant::now());
+        let memory = self.memory.unwrap_or_else(machine_memory) / self.workers;
+        let door = |_| Door::new(self.inbox, self.unbounded);
+        let waiting = if self.unbounded { usize::MAX } else { self.inbox };
+        let shared = Arc::new(Shared::new(
+            (0..self.workers).map(door).collect(),
+            self.inbox,
+            self.spin,
+            blocking::Pool::new(self.blocking, waiting),
+        ));
+        let watched = self.slow.is_some();
+        let watchdog = match self.slow {
+            Some((limit, hook)) => Some(Watchdog::start(Arc::clone(&shared), limit, hook)?),
+            None => None,
+        };
+        let mut receptor = Receptor::new(shared, watchdog);
+        for number in 0..self.workers {
+            let shared = Arc::clone(receptor.shared());
+            let worker = u8::try_from(number).map_err(io::Error::other)?;
+            let (clock, kept) = (clock.clone(), self.kept);
+            let mut core = Core::new(worker, memory, kept, clock, Some(Arc::clone(&shared)))?;
+            core.watched = watched;
+            let thread = thread::Builder::new().name(format!("callback-{number}"));
+            let thread = thread.spawn(move || {
+                // Timers are to be late by microseconds, not by the default of fifty more.
+                let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
+                Worker::new(core, shared).run();
+            })?;
+            receptor.add(thread);
+        }
+        Ok(receptor)
+    }
+}
+
+/// Bytes of memory that the machine has.
+fn machine_memory() -> usize {
+    let info = rustix::system::sysinfo();
+    usize::try_from(info.totalram).unwrap_or(usize::MAX).saturating_mul(info.mem_unit as usize)
+}

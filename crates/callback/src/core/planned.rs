@@ -1,0 +1,68 @@
+//! What the running unit wants to run next, until it has returned and its slot takes it.
+
+use std::mem::MaybeUninit;
+
+use super::{Until, drop_quietly};
+use crate::code::{Boxed, Code, Handler, LARGEST, code_of, fits};
+use crate::slab::Place;
+
+pub(super) struct Planned {
+    /// The code of what is in `closure`; nothing is there without.
+    code: Option<&'static Code>,
+    until: Until,
+    closure: MaybeUninit<[u64; LARGEST / 8]>,
+}
+
+impl Planned {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self { code: None, until: Until::Message, closure: MaybeUninit::uninit() }
+    }
+
+    /// Keeps a handler for a slot with so many bytes. What was kept before has been dropped.
+    pub fn put<H: Handler>(&mut self, handler: H, room: usize, until: Until) {
+        if fits::<H>(room) {
+            self.put_inline(handler, until);
+        } else {
+            self.put_inline(Boxed::new(handler), until);
+        }
+    }
+
+    fn put_inline<H: Handler>(&mut self, handler: H, until: Until) {
+        debug_assert!(self.code.is_none());
+        // SAFETY: a handler that fits into a slot fits here, and is aligned to no more.
+        unsafe { self.closure.as_mut_ptr().cast::<H>().write(handler) };
+        (self.code, self.until) = (Some(code_of::<H>()), until);
+    }
+
+    /// Whether there is something.
+    pub fn is_some(&self) -> bool {
+        self.code.is_some()
+    }
+
+    /// Drops what there is. Returns how often that panicked.
+    pub fn clear(&mut self) -> u64 {
+        let Some(code) = self.code.take() else { return 0 };
+        let closure = self.closure.as_mut_ptr().cast();
+        // SAFETY: a closure of this code was written there, and the code taken away with it.
+        drop_quietly(|| unsafe { (code.drop)(closure) })
+    }
+
+    /// Moves it into the slot that it was kept for, whose closure is gone. Returns its code and
+    /// what it waits for.
+    pub fn move_to(&mut self, place: Place) -> Option<(&'static Code, Until)> {
+        let code = self.code.take()?;
+        let from = self.closure.as_ptr().cast::<MaybeUninit<u64>>();
+        let to = place.payload().cast::<MaybeUninit<u64>>().as_ptr();
+        // Word by word, as it was written: larger reads would wait for the writes.
+        for word in 0..code.bytes.div_ceil(8) {
+            // SAFETY: it was kept with room for it in this slot, and slots are whole words.
+            let to = unsafe { to.add(word) };
+            // SAFETY: as above.
+            let from = unsafe { from.add(word) };
+            // SAFETY: the slot's closure is gone; both are aligned to words and do not overlap.
+            unsafe { from.copy_to_nonoverlapping(to, 1) };
+        }
+        Some((code, std::mem::replace(&mut self.until, Until::Message)))
+    }
+}

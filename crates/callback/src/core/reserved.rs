@@ -1,0 +1,53 @@
+//! Places that are kept for units from elsewhere, so that these have an id before they come.
+
+use super::Core;
+use crate::code::{Boxed, Handler, Wake, code_of, fits};
+use crate::context::Next;
+use crate::key::Key;
+use crate::slab::{Place, Slab};
+
+/// Keeps a place for a closure of two words.
+#[derive(Debug, Default)]
+struct Reserved {
+    _room: [u64; 2],
+}
+
+// SAFETY: nobody calls it; it stays until a closure takes its place.
+unsafe impl Handler for Reserved {
+    const STAYS: bool = true;
+    const RECEIVES: bool = false;
+    const TIMED: bool = false;
+
+    unsafe fn call(_: *mut Self, _: &mut Core, _: Wake) -> Next {
+        Next::again()
+    }
+}
+
+impl Core {
+    /// Keeps a place for a unit that comes from elsewhere.
+    pub fn reserve(&mut self) -> Option<Key> {
+        let key = self.insert(Reserved::default()).ok()?;
+        self.reserved += 1;
+        Some(key)
+    }
+
+    /// Puts a unit into the place that was kept for it, and runs it.
+    pub fn settle<H: Handler>(&mut self, key: Key, handler: H) {
+        let Some(place) = self.slab.find(key) else { return };
+        self.reserved -= 1;
+        self.settled += 1;
+        if fits::<H>(size_of::<Reserved>()) {
+            settle_inline(&mut self.slab, place, handler);
+        } else {
+            settle_inline(&mut self.slab, place, Boxed::new(handler));
+        }
+        self.run(place, key, self.slab.code(place), Wake::Start);
+    }
+}
+
+/// Puts a closure into a place that was kept.
+fn settle_inline<H: Handler>(slab: &mut Slab, place: Place, handler: H) {
+    // SAFETY: what kept the place needs not be dropped; the slot has room, as checked.
+    unsafe { place.payload().cast::<H>().write(handler) };
+    slab.set_code(place, code_of::<H>());
+}

@@ -1,0 +1,145 @@
+//! Who waits for a time: from asking for it until it has come.
+//!
+//! The slab knows in which page who is due when. Here is what happens before (the clock is read
+//! once for several units) and after (those that are due are put in order), and which of them wait
+//! for longer than the slab's ticks can tell.
+
+use std::collections::HashMap;
+
+use crate::clock::{Clock, HORIZON, short, tick_after, tick_at, until};
+use crate::key::Key;
+use crate::slab::{Due, Place, Slab};
+
+/// Units whose wait begins at the same reading of the clock, at most.
+const STAMPED_AT_ONCE: usize = 64;
+/// Units that are put in order of their due times at once.
+const DUE_AT_ONCE: usize = 1 << 18;
+
+pub(super) struct Timers {
+    /// Units that wait from now on, for so many nanoseconds.
+    stamps: Vec<(Key, u64)>,
+    /// The tick up to which it has been looked who is due.
+    looked: u64,
+    /// Those whose time has come, in order, and how many of them have been given out.
+    due: (Vec<Due>, usize),
+    /// Moments of those who wait for longer than the slab's ticks can look ahead.
+    far: HashMap<Key, u64>,
+}
+
+impl Timers {
+    pub fn new(clock: &Clock) -> Self {
+        Self {
+            stamps: Vec::with_capacity(STAMPED_AT_ONCE),
+            looked: tick_at(clock.now()),
+            due: (Vec::new(), 0),
+            far: HashMap::new(),
+        }
+    }
+
+    /// The tick up to which it has been looked who is due.
+    pub fn looked(&self) -> u32 {
+        short(self.looked)
+    }
+
+    /// Has a unit wait for so many nanoseconds from a moment on that is not before now. Returns
+    /// whether it is time to say from which on.
+    #[inline]
+    #[must_use]
+    pub fn ask(&mut self, key: Key, nanoseconds: u64) -> bool {
+        self.stamps.push((key, nanoseconds));
+        self.stamps.len() == STAMPED_AT_ONCE
+    }
+
+    /// Reads the clock for those who wait from now on. They asked before, so that none is early.
+    pub fn stamp(&mut self, slab: &mut Slab, clock: &Clock) {
+        if self.stamps.is_empty() {
+            return;
+        }
+        let now = clock.now();
+        if slab.nobody_is_due() {
+            self.looked = tick_at(now);
+            slab.begin_at(short(self.looked));
+        }
+        let mut stamps = std::mem::take(&mut self.stamps);
+        for (key, delay) in stamps.drain(..) {
+            if let Some(place) = slab.find(key) {
+                self.wait_until(slab, place, key, now.saturating_add(delay));
+            }
+        }
+        self.stamps = stamps;
+    }
+
+    fn wait_until(&mut self, slab: &mut Slab, place: Place, key: Key, moment: u64) {
+        let (tick, horizon) = (tick_after(moment), self.looked + HORIZON);
+        if tick > horizon {
+            self.far.insert(key, moment);
+        }
+        slab.set_due(place, short(tick.min(horizon)));
+    }
+
+    /// Looks whose time has come, unless there are such already. Returns whether there are.
+    pub fn look(&mut self, slab: &mut Slab, clock: &Clock) -> bool {
+        if self.due.1 < self.due.0.len() {
+            return true;
+        }
+        if slab.nobody_is_due() {
+            return false;
+        }
+        // Whoever was stopped for hours comes to the present in steps that ticks can tell apart.
+        self.looked = tick_at(clock.now()).min(self.looked + HORIZON);
+        let (due, done) = &mut self.due;
+        due.clear();
+        *done = 0;
+        slab.add_due(short(self.looked), due, DUE_AT_ONCE);
+        !due.is_empty()
+    }
+
+    /// The next one whose time seems to have come.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Due> {
+        let due = self.due.0.get(self.due.1).copied();
+        self.due.1 += usize::from(due.is_some());
+        due
+    }
+
+    /// Where that one is, which does not wait any more; unless it has ended meanwhile, waits for
+    /// something else, or for longer than ticks could tell.
+    #[inline]
+    pub fn claim(&mut self, due: Due, slab: &mut Slab) -> Option<Place> {
+        let Due { tick, turn, key } = due;
+        let place = slab.find(key).filter(|&place| place.is_due(tick, turn))?;
+        place.set_never_due();
+        if !self.far.is_empty()
+            && let Some(moment) = self.far.remove(&key)
+            && self.looked < tick_after(moment)
+        {
+            self.wait_until(slab, place, key, moment);
+            return None;
+        }
+        Some(place)
+    }
+
+    /// Nanoseconds until somebody may be due; `None` if nobody waits for a time.
+    pub fn next_due(&self, slab: &Slab, clock: &Clock) -> Option<u64> {
+        if self.due.1 < self.due.0.len() {
+            return Some(0);
+        }
+        slab.next_tick().map(|tick| until(tick, clock.now()))
+    }
+
+    /// Forgets one that has ended.
+    #[inline]
+    pub fn forget(&mut self, key: Key) {
+        if !self.far.is_empty() {
+            self.far.remove(&key);
+        }
+    }
+
+    /// Gives memory back that was needed for more than there is now.
+    pub fn trim(&mut self) {
+        if self.due.1 == self.due.0.len() {
+            self.due = (Vec::new(), 0);
+        }
+        self.far.shrink_to(0);
+    }
+}
