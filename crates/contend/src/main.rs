@@ -18,6 +18,7 @@ use crate::cli::{Args, Verb};
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
+    abort_on_panic();
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return exit::of_usage(error),
@@ -38,6 +39,17 @@ fn main() -> ExitCode {
         Exit::of_error(&error)
     });
     exit.into()
+}
+
+/// Has the program end with the first panic, whichever thread it is in: a measurement or a plan of
+/// which a thread is missing is none. (The profile does not say so, as libraries in this workspace
+/// are to live on.)
+fn abort_on_panic() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        usual(panic);
+        std::process::abort();
+    }));
 }
 
 /// What this program does as the process of a case of the lab.

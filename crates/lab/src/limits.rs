@@ -192,6 +192,13 @@ pub fn applying(kind: Kind, unit: OfUnit) -> Vec<Watched> {
     all
 }
 
+/// Why there cannot be so many more units, if so.
+pub fn not_so_many(kind: Kind, n: u64) -> Option<String> {
+    let tightest = applying(kind, usual_unit(kind)).into_iter().next()?.limit;
+    let Limit { name, value, allows, .. } = tightest;
+    (allows <= n).then(|| format!("{name} = {value} allows {allows} more, and {n} are needed"))
+}
+
 fn memory(unit: OfUnit) -> Option<Watched> {
     let available = memory_available();
     let floor = memory_floor();

@@ -22,7 +22,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "process-thread",
         summary: "what a process and a thread cost: sharing, memory, creation, limit, start-up",
-        patterns: &["sharing/*", "units/*"],
+        patterns: &["sharing/*", "units/create", "units/memory", "units/limit", "units/startup"],
         budget_seconds: USUAL_BUDGET_SECONDS,
     },
     Suite {

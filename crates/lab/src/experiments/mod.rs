@@ -16,6 +16,7 @@ pub const TABLE: &[&Experiment] = &[
     &sharing::thread::EXPERIMENT,
     &units::create::EXPERIMENT,
     &units::memory::EXPERIMENT,
+    &units::callback::EXPERIMENT,
     &units::limit::EXPERIMENT,
     &units::startup::EXPERIMENT,
     &pipeline::JSON,

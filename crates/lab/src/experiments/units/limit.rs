@@ -21,7 +21,7 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Resource, Rlimit, getpid, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use super::park::{Processes, Threads};
+use super::park::{Park, of_kind};
 use crate::experiment::{
     Attempt, Cap, Experiment, Sample, Sampling, Scope, Subject, SubjectError, always_available,
     never_hands_over,
@@ -169,9 +169,9 @@ fn measure_few(kind: Kind) -> OfUnit {
     let own_memory = || Rollup::of(getpid()).unwrap_or_default().pss;
     let memory = || MemInfo::read().of_tasks() + own_memory();
     let (before, mappings) = (memory(), limits::own_mappings());
-    let Ok(mut units) = Units::new(kind) else { return usual };
+    let Ok(mut units) = of_kind(kind) else { return usual };
     let stack = units.stack_bytes();
-    let complete = (0..FEW).all(|_| units.add().is_ok()) && units.await_all().is_ok();
+    let complete = units.add(FEW).is_ok() && units.await_all().is_ok();
     // Of a process its own pages are counted, not those that it shares with its creator.
     let own = if kind == Kind::Process { 36e3 } else { 0.0 };
     let each = memory().saturating_sub(before) as f64 / FEW as f64 + own;
@@ -182,53 +182,6 @@ fn measure_few(kind: Kind) -> OfUnit {
     }
     // A few units are a coarse measure; others use memory too.
     OfUnit { memory: each.clamp(0.3 * usual.memory, 3.0 * usual.memory), stack, mappings }
-}
-
-/// Units of either kind.
-enum Units {
-    Processes(Processes),
-    Threads(Threads),
-}
-
-impl Units {
-    fn new(kind: Kind) -> Result<Self, SubjectError> {
-        Ok(match kind {
-            Kind::Process => Self::Processes(Processes::new()?),
-            Kind::Thread => Self::Threads(Threads::new()?),
-        })
-    }
-
-    fn add(&mut self) -> io::Result<()> {
-        match self {
-            Self::Processes(processes) => processes.add(),
-            Self::Threads(threads) => threads.add(),
-        }
-    }
-
-    /// Waits until all of them wait.
-    fn await_all(&mut self) -> Result<(), SubjectError> {
-        match self {
-            Self::Processes(processes) => processes.await_all(),
-            Self::Threads(threads) => {
-                threads.await_all();
-                Ok(())
-            }
-        }
-    }
-
-    fn stack_bytes(&self) -> u64 {
-        match self {
-            Self::Processes(_) => 0,
-            Self::Threads(threads) => threads.stack_bytes() as u64,
-        }
-    }
-
-    fn release(self) -> Result<(), SubjectError> {
-        match self {
-            Self::Processes(processes) => processes.release(),
-            Self::Threads(mut threads) => threads.release(),
-        }
-    }
 }
 
 impl Trial {
@@ -252,7 +205,7 @@ impl Trial {
 
     /// Creates units until it cannot, and finds out why.
     fn breed(&self, watched: &[Watched], tell: &OwnedFd) -> Result<(), SubjectError> {
-        let mut units = Units::new(self.kind)?;
+        let mut units = of_kind(self.kind)?;
         let mut created = 0;
         let (error, stopped_by) = loop {
             if self.cap.is_some_and(|cap| created >= cap) {
@@ -265,7 +218,7 @@ impl Trial {
                     break (None, StoppedBy::MemoryFloor);
                 }
             }
-            match units.add() {
+            match units.add(1) {
                 Ok(()) => created += 1,
                 Err(error) => break (Some(error), StoppedBy::Unknown),
             }
@@ -278,7 +231,7 @@ impl Trial {
             evidence: Vec::new(),
         };
         if error.is_some() {
-            find_culprit(&mut outcome, watched, &mut units);
+            find_culprit(&mut outcome, watched, units.as_mut());
         }
         send(tell, &News::Over(outcome))?;
         units.release()
@@ -286,7 +239,7 @@ impl Trial {
 }
 
 /// Which limit it was, with all units there.
-fn find_culprit(outcome: &mut Outcome, watched: &[Watched], units: &mut Units) {
+fn find_culprit(outcome: &mut Outcome, watched: &[Watched], units: &mut dyn Park) {
     let mut full = Vec::new();
     for watched in watched {
         let name = watched.limit.name.as_str();
@@ -327,13 +280,13 @@ fn find_culprit(outcome: &mut Outcome, watched: &[Watched], units: &mut Units) {
 
 /// Whether one more can be created with the soft limit on processes raised, where that is
 /// allowed, and how this is told.
-fn raise_and_try_again(units: &mut Units) -> Option<(bool, String)> {
+fn raise_and_try_again(units: &mut dyn Park) -> Option<(bool, String)> {
     let before = getrlimit(Resource::Nproc);
     if before.current == before.maximum {
         return None;
     }
     setrlimit(Resource::Nproc, Rlimit { current: before.maximum, ..before }).ok()?;
-    let again = units.add();
+    let again = units.add(1);
     let _ = setrlimit(Resource::Nproc, before);
     let name = limits::NPROC;
     Some(match again {

@@ -1,6 +1,6 @@
 //! `units/memory`: what n units take while they wait.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
@@ -9,7 +9,7 @@ use contend_sys::procfs::{MemInfo, Rollup, Status};
 use rustix::process::getpid;
 
 use super::parent::{self, Parent};
-use super::park::{Processes, Threads};
+use super::park::{self, Park};
 use crate::experiment::never_hands_over;
 use crate::experiment::{
     Attempt, Experiment, Facts, Sample, Sampling, Scope, Subject, SubjectError,
@@ -61,13 +61,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
         return Some(reason);
     }
     let n = parameters.number("n").unwrap_or(0);
-    let kind = kind(parameters);
-    let tightest = limits::applying(kind, limits::usual_unit(kind)).into_iter().next()?.limit;
-    if tightest.allows <= n {
-        let limits::Limit { name, value, allows, .. } = tightest;
-        return Some(format!("{name} = {value} allows {allows} more, and {n} are needed"));
-    }
-    parent::unavailable(parameters)
+    limits::not_so_many(kind(parameters), n).or_else(|| parent::unavailable(parameters))
 }
 
 fn kind(parameters: &Parameters) -> Kind {
@@ -75,10 +69,9 @@ fn kind(parameters: &Parameters) -> Kind {
 }
 
 struct Memory {
-    kind: Kind,
     n: u64,
     parent: Parent,
-    threads: Option<Threads>,
+    park: Box<dyn Park>,
 }
 
 /// What there was at a moment.
@@ -132,90 +125,102 @@ fn settle() {
     }
 }
 
+/// What n units have taken while they waited, and how long it took to create and to end them.
+pub(super) struct Waited {
+    n: u64,
+    before: Snapshot,
+    waiting: Snapshot,
+    /// Others have created or ended tasks meanwhile: the counts of the whole machine then say
+    /// nothing of these units.
+    disturbed: bool,
+    /// From none to all of them waiting, and from letting them go to all having ended.
+    pub created: Duration,
+    pub ended: Duration,
+}
+
+impl Waited {
+    /// Measures, and again if it was disturbed.
+    pub fn measure(park: &mut dyn Park, n: u64) -> Result<Self, SubjectError> {
+        const TRIES: usize = 3;
+        park.reserve(n)?;
+        for _ in 1..TRIES {
+            let waited = Self::measure_once(park, n)?;
+            if !waited.disturbed {
+                return Ok(waited);
+            }
+        }
+        Self::measure_once(park, n)
+    }
+
+    fn measure_once(park: &mut dyn Park, n: u64) -> Result<Self, SubjectError> {
+        settle();
+        let before = Snapshot::take(&[])?;
+        let begun = Instant::now();
+        park.add(n).map_err(|source| {
+            let what = format!("create more than {} units", park.count());
+            SubjectError::Refused { what, source }
+        })?;
+        park.await_all()?;
+        let created = begun.elapsed();
+        let waiting = Snapshot::take(park.pids())?;
+        let begun = Instant::now();
+        park.release()?;
+        let ended = begun.elapsed();
+        settle();
+        let tasks = if park.are_tasks() { n } else { 0 };
+        let strangers = waiting.tasks.abs_diff(before.tasks + tasks);
+        let disturbed = strangers > 2 + tasks / 50;
+        Ok(Self { n, before, waiting, disturbed, created, ended })
+    }
+
+    /// The memory of all of them, and what it is made of.
+    pub fn sample(&self) -> Sample {
+        let Self { before, waiting, .. } = self;
+        let more = |of: fn(&Snapshot) -> u64| of(waiting) as f64 - of(before) as f64;
+        let user = more(|s| s.own.pss + s.children.pss);
+        let stacks = more(|s| s.machine.kernel_stacks);
+        let tables = more(|s| s.page_tables + s.children_page_tables);
+        let objects = more(|s| s.machine.slab_unreclaimable);
+        let mut facts = Facts::new();
+        if self.disturbed {
+            facts.insert("others_created_tasks".to_owned(), true.into());
+        }
+        Sample { facts, ..Sample::of(user + stacks + tables + objects) }
+            .with("user", Unit::Bytes, user)
+            .with("kernel_stacks", Unit::Bytes, stacks)
+            .with("page_tables", Unit::Bytes, tables)
+            .with("kernel_objects", Unit::Bytes, objects)
+    }
+
+    /// Time of one of them.
+    pub fn each(&self, time: Duration) -> f64 {
+        time.as_nanos() as f64 / self.n.max(1) as f64
+    }
+}
+
 impl Memory {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
-        let kind = kind(parameters);
         let n = parameters.number("n").unwrap_or(0);
         let parent = Parent::new(parameters)?;
-        let threads = if kind == Kind::Thread { Some(Threads::new()?) } else { None };
-        Ok(Self { kind, n, parent, threads })
-    }
-
-    /// Measures, and again if others have created or ended many tasks meanwhile: the counts of
-    /// the whole machine then say nothing of ours.
-    fn measure(&mut self) -> Result<(Snapshot, Snapshot, bool), SubjectError> {
-        const TRIES: usize = 3;
-        let mut last = None;
-        for _ in 0..TRIES {
-            settle();
-            let (before, after) = self.measure_once()?;
-            settle();
-            let strangers = after.tasks.abs_diff(before.tasks + self.n);
-            let disturbed = strangers > 2 + self.n / 50;
-            last = Some((before, after, disturbed));
-            if !disturbed {
-                break;
-            }
-        }
-        last.ok_or_else(|| SubjectError::Wrong("nothing was measured".to_owned()))
-    }
-
-    fn measure_once(&mut self) -> Result<(Snapshot, Snapshot), SubjectError> {
-        let refused = |created: u64| {
-            move |source| SubjectError::Refused {
-                what: format!("create more than {created} units"),
-                source,
-            }
-        };
-        if let Some(threads) = &mut self.threads {
-            let before = Snapshot::take(&[])?;
-            for created in 0..self.n {
-                threads.add().map_err(refused(created))?;
-            }
-            threads.await_all();
-            let after = Snapshot::take(&[])?;
-            threads.release()?;
-            return Ok((before, after));
-        }
-        let mut processes = Processes::new()?;
-        let before = Snapshot::take(&[])?;
-        for created in 0..self.n {
-            processes.add().map_err(refused(created))?;
-        }
-        processes.await_all()?;
-        let after = Snapshot::take(processes.pids())?;
-        processes.release()?;
-        Ok((before, after))
+        Ok(Self { n, parent, park: park::of_kind(kind(parameters))? })
     }
 }
 
 impl Subject for Memory {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let (before, after, disturbed) = self.measure()?;
-        let more = |of: fn(&Snapshot) -> u64| of(&after) as f64 - of(&before) as f64;
-        let user = more(|s| s.own.pss + s.children.pss);
-        let stacks = more(|s| s.machine.kernel_stacks);
-        let tables = more(|s| s.page_tables + s.children_page_tables);
-        let objects = more(|s| s.machine.slab_unreclaimable);
-        let sum = |part: u64| part as f64;
-        let mut facts = Facts::new();
-        if disturbed {
-            facts.insert("others_created_tasks".to_owned(), true.into());
-        }
-        Ok(Sample { facts, ..Sample::of(user + stacks + tables + objects) }
-            .with("user", Unit::Bytes, user)
-            .with("kernel_stacks", Unit::Bytes, stacks)
-            .with("page_tables", Unit::Bytes, tables)
-            .with("kernel_objects", Unit::Bytes, objects)
-            .with("rss_sum", Unit::Bytes, sum(after.own.rss + after.children.rss))
-            .with("pss_sum", Unit::Bytes, sum(after.own.pss + after.children.pss))
-            .with("uss_sum", Unit::Bytes, sum(after.own.private + after.children.private)))
+        let waited = Waited::measure(self.park.as_mut(), self.n)?;
+        let Snapshot { own, children, .. } = waited.waiting;
+        Ok(waited
+            .sample()
+            .with("rss_sum", Unit::Bytes, (own.rss + children.rss) as f64)
+            .with("pss_sum", Unit::Bytes, (own.pss + children.pss) as f64)
+            .with("uss_sum", Unit::Bytes, (own.private + children.private) as f64))
     }
 
     fn facts(&self) -> Facts {
         let mut facts = self.parent.facts();
-        if let (Kind::Thread, Some(threads)) = (self.kind, &self.threads) {
-            facts.insert("stack_bytes".to_owned(), (threads.stack_bytes() as u64).into());
+        if self.park.stack_bytes() > 0 {
+            facts.insert("stack_bytes".to_owned(), self.park.stack_bytes().into());
         }
         facts
     }

@@ -1,5 +1,6 @@
 //! Family `units`: creating, holding, running out of, and starting units of concurrency.
 
+pub mod callback;
 pub mod create;
 pub mod limit;
 pub mod memory;

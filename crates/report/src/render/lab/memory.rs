@@ -6,13 +6,18 @@ use super::super::layout::{aligned_left, paragraph, plain_table, styled_lines};
 use super::super::units::bytes;
 use super::{shown, table};
 
-const COLUMNS: [(&str, &str, usize); 6] = [
+/// A column: its heading, its metric, and the width from which it is shown.
+type Column = (&'static str, &'static str, usize);
+
+const COLUMNS: [Column; 8] = [
     ("user", "user", 0),
     ("kernel stacks", "kernel_stacks", 110),
     ("page tables", "page_tables", 100),
     ("objects", "kernel_objects", 100),
     ("RSS added up", "rss_sum", 0),
     ("private", "uss_sum", 76),
+    ("create", "create", 0),
+    ("end", "end", 0),
 ];
 
 /// The table, and a sentence for each line through it.
@@ -36,20 +41,23 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
 
 fn grid(cases: &[&Case], width: usize) -> String {
     let names = table::parameter_names(cases);
-    let columns: Vec<_> = COLUMNS.iter().filter(|column| width >= column.2).collect();
+    let measured = |column: &Column| cases.iter().any(|case| case.metrics.contains_key(column.1));
+    let columns: Vec<_> =
+        COLUMNS.iter().filter(|column| width >= column.2 && measured(column)).collect();
     let mut table = plain_table();
     let headings = names.iter().copied().chain(["in all"]).chain(columns.iter().map(|c| c.0));
     table.add_row(headings.enumerate().map(|(i, text)| aligned_left(i, 1, text.to_owned())));
     for case in cases {
         let parameters = names.iter().map(|name| table::parameter(case, name));
         let all = case.median.map_or_else(String::new, |value| shown(value, Unit::Bytes));
-        let figure =
-            |name| case.metric(name).map_or_else(String::new, |value| shown(value, Unit::Bytes));
-        let row = parameters.chain([all]).chain(columns.iter().map(|column| figure(column.1)));
+        let row = parameters.chain([all]).chain(columns.iter().map(|c| table::metric(case, c.1)));
         table.add_row(row.enumerate().map(|(i, text)| aligned_left(i, 1, text)));
     }
     styled_lines(table, None, width)
 }
+
+/// A part of the whole that is not worth a word.
+const NOTHING: f64 = 0.002;
 
 /// What one unit takes, by the lines.
 fn sentence(record: &RunRecord, fit: &Fit) -> String {
@@ -71,7 +79,9 @@ fn sentence(record: &RunRecord, fit: &Fit) -> String {
         ("kernel_objects", "of kernel objects"),
     ]
     .into_iter()
-    .filter_map(|(metric, what)| Some(format!("{} {what}", shown(slope(metric)?, Unit::Bytes))))
+    .filter_map(|(metric, what)| Some((slope(metric)?, what)))
+    .filter(|(part, _)| part.abs() >= NOTHING * fit.line.slope.abs())
+    .map(|(part, what)| format!("{} {what}", shown(part, Unit::Bytes)))
     .collect();
     let kind = fit.parameters.text("kind").unwrap_or("unit");
     let parent = fit

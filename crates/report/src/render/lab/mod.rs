@@ -97,7 +97,7 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         cases.iter().copied().filter(|case| !case.samples.is_empty()).collect();
     match cases.first().map(|case| case.experiment.as_str()) {
         _ if measured.is_empty() => String::new(),
-        Some("units/memory") => memory::section(record, &measured, width),
+        Some("units/memory" | "units/callback") => memory::section(record, &measured, width),
         Some("units/limit") => limit::section(&measured, width),
         Some("sharing/process" | "sharing/thread") => timeline::closing(&measured, width),
         _ => table::generic(&measured, width),

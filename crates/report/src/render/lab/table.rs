@@ -114,7 +114,8 @@ fn cpu_percent(case: &Case) -> String {
     cpu.zip(case.median).map_or_else(String::new, |(cpu, real)| percent(cpu, real))
 }
 
-fn metric(case: &Case, name: &str) -> String {
+/// A metric's median; nothing if the case does not have it.
+pub fn metric(case: &Case, name: &str) -> String {
     match case.metrics.get(name) {
         Some(metric) if metric.unit == Unit::Nanoseconds && metric.median.abs() < 0.5 => "0".into(),
         Some(metric) => shown(metric.median, metric.unit),

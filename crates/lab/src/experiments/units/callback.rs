@@ -1,0 +1,94 @@
+//! `units/callback`: callback threads beside threads and processes.
+
+use contend_record::lab::{Step, Unit};
+use contend_record::parameters::Parameters;
+
+use super::memory::Waited;
+use super::parent;
+use super::park::{self, Callbacks, Park};
+use crate::experiment::{
+    Experiment, Facts, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+};
+use crate::limits::{self, Kind};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "units/callback",
+    summary: "callback threads that wait, beside threads and processes: memory, creating, ending",
+    about: "Creates n units that wait, in a process of its own for each case: callback threads \
+            (of the crate contend-callback, on one Worker, each with a closure of 8 bytes that \
+            waits for a message), threads and processes. When all have told that they are there, \
+            memory is read as `units/memory` reads it, and the value is what they take in all; \
+            room for the list of their names is made before. Then each is woken and ends: \
+            callback threads by a message of their own, threads by a condition, processes by the \
+            end of a file. `create` is the time from none to all of them waiting, `end` that from \
+            the first being woken to all having ended, both for one unit. There is no figure \
+            unless all n were woken and have ended as they should. The line through the values \
+            over n gives the bytes of one unit. The kernel's memory is counted of the whole \
+            machine, so that a few hundred kB are chance: it takes many callback threads for \
+            theirs to be seen beside that.",
+    unit: Unit::Bytes,
+    sampling: Sampling::Fixed(3),
+    fit_over: Some("n"),
+    cases,
+    unavailable,
+    hands_over: never_hands_over,
+    subject: |parameters| Ok(Box::new(Waiting::new(parameters)?)),
+};
+
+const CALLBACK: &str = "callback";
+
+fn cases(scope: &Scope) -> Vec<Parameters> {
+    let many = scope.choose(&[100_000, 300_000, 1_000_000], &[100_000, 1_000_000], &[100, 200]);
+    let few = scope.choose(&[100, 1000, 5000], &[100, 500], &[2, 4]);
+    let kinds = [(CALLBACK, many), ("thread", few), ("process", few)];
+    let of = |kind: &'static str, n: &u64| Parameters::new().with("kind", kind).with("n", *n);
+    kinds.into_iter().flat_map(|(kind, counts)| counts.iter().map(move |n| of(kind, n))).collect()
+}
+
+/// The kernel's kind of unit; none for callback threads, which it does not know.
+fn kind(parameters: &Parameters) -> Option<Kind> {
+    match parameters.text("kind") {
+        Some(CALLBACK) => None,
+        Some("thread") => Some(Kind::Thread),
+        _ => Some(Kind::Process),
+    }
+}
+
+fn unavailable(parameters: &Parameters) -> Option<String> {
+    let n = parameters.number("n").unwrap_or(0);
+    parent::memory_unreadable()
+        .or_else(|| kind(parameters).and_then(|kind| limits::not_so_many(kind, n)))
+}
+
+struct Waiting {
+    n: u64,
+    park: Box<dyn Park>,
+}
+
+impl Waiting {
+    fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
+        let n = parameters.number("n").unwrap_or(0);
+        let park = match kind(parameters) {
+            Some(kind) => park::of_kind(kind)?,
+            None => Box::new(Callbacks::new()?),
+        };
+        Ok(Self { n, park })
+    }
+}
+
+impl Subject for Waiting {
+    fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        let waited = Waited::measure(self.park.as_mut(), self.n)?;
+        let (create, end) = (waited.each(waited.created), waited.each(waited.ended));
+        let sample = waited.sample();
+        Ok(sample.with("create", Unit::Nanoseconds, create).with("end", Unit::Nanoseconds, end))
+    }
+
+    fn facts(&self) -> Facts {
+        match self.park.stack_bytes() {
+            0 => Facts::new(),
+            bytes => Facts::from([("stack_bytes".to_owned(), bytes.into())]),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Threads.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use contend_sys::thread::{Attributes, Job, Thread, start};
+
+use super::{Park, all_have_ended};
+use crate::experiment::{Attempt, SubjectError};
+
+/// Threads that wait.
+#[derive(Debug)]
+pub struct Threads {
+    waiting: Vec<Thread>,
+    attributes: Attributes,
+    gate: Arc<Gate>,
+    job: &'static Job,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    state: Mutex<State>,
+    opened: Condvar,
+    came: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: usize,
+    open: bool,
+    /// Those that have waited until it was open.
+    gone: u64,
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self) {
+        let mut state = self.lock();
+        state.waiting += 1;
+        self.came.notify_one();
+        while !state.open {
+            state = self.opened.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.gone += 1;
+    }
+}
+
+impl Threads {
+    /// None yet.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub fn new() -> Result<Self, SubjectError> {
+        let attributes = Attributes::new(None).attempt("choose the threads' attributes")?;
+        let gate = Arc::new(Gate::default());
+        let theirs = Arc::clone(&gate);
+        let job = Job::leaked(move || theirs.wait());
+        Ok(Self { waiting: Vec::new(), attributes, gate, job })
+    }
+}
+
+impl Park for Threads {
+    fn add(&mut self, more: u64) -> io::Result<()> {
+        for _ in 0..more {
+            self.waiting.push(start(&self.attributes, self.job)?);
+        }
+        Ok(())
+    }
+
+    fn count(&self) -> u64 {
+        self.waiting.len() as u64
+    }
+
+    fn await_all(&mut self) -> Result<(), SubjectError> {
+        let mut state = self.gate.lock();
+        while state.waiting < self.waiting.len() {
+            state = self.gate.came.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+
+    fn release(&mut self) -> Result<(), SubjectError> {
+        self.gate.lock().open = true;
+        self.gate.opened.notify_all();
+        let created = self.count();
+        for thread in self.waiting.drain(..) {
+            thread.join().attempt("join a thread")?;
+        }
+        let ended = std::mem::take(&mut *self.gate.lock()).gone;
+        all_have_ended(created, ended)
+    }
+
+    fn stack_bytes(&self) -> u64 {
+        self.attributes.stack_bytes() as u64
+    }
+}
