@@ -8,11 +8,15 @@ defmodule CallbackThread.Outcome do
   | `{:receive, handler}` | runs `handler` with its next message |
   | `{:receive, handler, ms, on_timeout}` | the same, but runs `on_timeout` if none came within `ms` |
   | `{:after, ms, code, integer}` | runs the registered function `code` with `integer` after `ms`, kept in 24 bytes |
-  | `{:receive, code, integer, ms}` | waits for a message in the same form, at most `ms` or `:infinity` |
+  | `{:receive, code, integer, ms}` | waits for a message in the same form, at most `ms` |
   | `{:after, ms, integer}`, `{:receive, integer}`, `{:receive, integer, ms}` | from a registered function: itself again |
   | `{:reply, value}` | sends `value` to its spawner and ends |
   | `{:reply, value, next}` | sends `value` to its spawner and goes on as `next`, any return value |
   | anything else | ends |
+
+  `ms` is an integer of milliseconds from 0 to 10^12 (31 years), counted from the callback's return; a wait for a message may
+  also have `:infinity`. An `integer` has 64 bits with its sign. `fun` and `on_timeout` take the thread's id or nothing, a
+  `handler` takes the message, or the message and the id.
 
   A tuple that begins with `:after`, `:receive` or `:reply` and has none of these forms is a mistake, and the thread
   ends with the reason `{:bad_return, value}`.
@@ -33,6 +37,7 @@ defmodule CallbackThread.Outcome do
   @type t :: {[term()], next()}
 
   defguardp is_wait(ms) when is_integer(ms) and ms >= 0 and ms <= @max_ms
+  defguardp is_timeout(ms) when ms == :infinity or is_wait(ms)
   defguardp is_start(fun) when is_function(fun, 0) or is_function(fun, 1)
   defguardp is_handler(fun) when is_function(fun, 1) or is_function(fun, 2)
 
@@ -74,7 +79,7 @@ defmodule CallbackThread.Outcome do
     do: {:receive, handler, :never, nil}
 
   defp next({:receive, handler, ms, on_timeout}, context, _)
-       when is_handler(handler) and is_wait(ms) and is_start(on_timeout) do
+       when is_handler(handler) and is_timeout(ms) and is_start(on_timeout) do
     {:receive, handler, due(context, ms), on_timeout}
   end
 
@@ -86,7 +91,7 @@ defmodule CallbackThread.Outcome do
     do: {:registered, code, int, :never, true}
 
   defp next({:receive, int, ms}, context, code)
-       when is_word(int) and is_wait(ms) and code != nil do
+       when is_word(int) and is_timeout(ms) and code != nil do
     {:registered, code, int, due(context, ms), true}
   end
 
@@ -94,11 +99,7 @@ defmodule CallbackThread.Outcome do
     known(value, context, code, {:registered, code, int, due(context, ms), false})
   end
 
-  defp next({:receive, code, int, :infinity} = value, context, _) when is_word(int) do
-    known(value, context, code, {:registered, code, int, :never, true})
-  end
-
-  defp next({:receive, code, int, ms} = value, context, _) when is_word(int) and is_wait(ms) do
+  defp next({:receive, code, int, ms} = value, context, _) when is_word(int) and is_timeout(ms) do
     known(value, context, code, {:registered, code, int, due(context, ms), true})
   end
 
@@ -112,5 +113,6 @@ defmodule CallbackThread.Outcome do
   end
 
   defp bad(value), do: {:ended, {:bad_return, value}}
+  defp due(_context, :infinity), do: :never
   defp due(context, ms), do: Clock.due(context.base, ms)
 end

@@ -7,17 +7,29 @@ defmodule CallbackThread.Runner do
   one atomic operation, so a job is run by exactly one of them. Every outcome is sent on its own, because the
   next job may block.
 
-  A runner that blocks keeps what it has claimed and ends with it. So does one whose callback has left a link
-  behind: a later exit signal through that link would end somebody else's callback.
+  One callback must not meet what another one left in the process. Messages and the process dictionary are removed. A
+  link, a monitor, a registered name, a priority and such end the runner, and the next callback gets a new one: a later exit
+  signal through a link, say, would end somebody else's callback.
 
-  A runner is linked to its worker and does not trap exits, so it dies with it, even in the middle of a callback.
+  A runner that blocks keeps what it has claimed and ends with it. It is linked to its worker and does not trap
+  exits, so it dies with it, even in the middle of a callback (unless the callback traps them).
   """
 
   alias CallbackThread.{Functions, Outcome}
   require Logger
 
-  @context {__MODULE__, :context}
   @thread {__MODULE__, :thread}
+  # What a callback may change in its process.
+  @traits [
+    :links,
+    :monitors,
+    :registered_name,
+    :trap_exit,
+    :priority,
+    :group_leader,
+    :max_heap_size,
+    :min_heap_size
+  ]
 
   @typedoc "What is to be run, for which thread."
   @type job :: {CallbackThread.Slots.key(), work()}
@@ -35,7 +47,9 @@ defmodule CallbackThread.Runner do
 
   @doc "Starts a runner for batches."
   @spec start(context()) :: pid()
-  def start(context), do: spawn_link(fn -> serve(context) end)
+  def start(context) do
+    spawn_link(fn -> serve(Map.put(context, :traits, Process.info(self(), @traits))) end)
+  end
 
   @doc "Starts a runner for one job."
   @spec start_solo(context(), job()) :: pid()
@@ -59,7 +73,7 @@ defmodule CallbackThread.Runner do
   @spec current() :: CallbackThread.id() | nil
   def current, do: Process.get(@thread)
 
-  defp serve(%{tag: tag, worker: worker} = context) do
+  defp serve(%{tag: tag} = context) do
     receive do
       {^tag, :run, jobs, claim} ->
         run_batch(jobs, claim, context)
@@ -67,9 +81,6 @@ defmodule CallbackThread.Runner do
 
       {^tag, :stop} ->
         :ok
-
-      {:EXIT, ^worker, reason} ->
-        exit(reason)
 
       # Late replies and such, meant for callbacks that have returned.
       _other ->
@@ -99,17 +110,25 @@ defmodule CallbackThread.Runner do
     )
   end
 
-  # One callback must not see what another one left in the process.
-  defp clean_up(%{worker: worker}) do
+  defp clean_up(%{tag: tag, traits: traits}) do
     :erlang.erase()
-    Process.flag(:trap_exit, false)
-    if Process.info(self(), :links) != {:links, [worker]}, do: exit(:normal)
+    drop_messages(tag)
+    if Process.info(self(), @traits) != traits, do: exit(:normal)
+  end
+
+  # All but the worker's, which may have the next batch here already.
+  defp drop_messages(tag) do
+    receive do
+      message when not is_tuple(message) when message == {} when elem(message, 0) != tag ->
+        drop_messages(tag)
+    after
+      0 -> :ok
+    end
   end
 
   defp run({key, work}, context) do
     id = {:callback_thread, context.worker, key}
     Process.put(@thread, id)
-    Process.put(@context, context)
 
     try do
       call(work, id, context)
