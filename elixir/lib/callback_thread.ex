@@ -34,20 +34,35 @@ defmodule CallbackThread do
   is found out within a few milliseconds; the callbacks behind it are then run by another process, so
   nobody waits for it. But it costs a BEAM process for as long as it blocks. `{:after, ms, fun}` costs none.
 
-  Callbacks share processes, so links, monitors and the process dictionary do not last from one callback to the
-  next, and messages to `self()` are lost when the callback returns. Use `send/2` with a thread's id.
+  Callbacks share processes, so links, monitors, registered names and the process dictionary do not last from one callback to
+  the next, and messages to `self()` are lost when the callback returns. Use `send/2` with a thread's id. A message that
+  is sent to `self()` later than that, as by `Process.send_after/3`, may reach a callback of another thread.
 
   A crash ends only the thread whose callback crashed. It is logged, and told to its monitors.
+
+  A callback that waits in `spawn/2` or `call/3` for room in its own receptor keeps a process busy. If `:max_runners`
+  callbacks of a worker do, none of them goes on: use `try_spawn/2` in callbacks where that may happen.
 
   ## Ids
 
   An id names one thread for ever. When the thread has ended, the id is an error
   (`{:error, :no_such_thread}`), also after its slot has been used again. A worker that has died and been replaced knows none of
   its predecessor's ids.
+
+  ## Errors and units
+
+  Times are milliseconds everywhere. Functions that start threads return
+
+    * `{:error, :no_such_receptor}`: there is no receptor with this pid or name
+    * `{:error, :worker_down}`: the worker died before it answered, or all workers are being replaced. The thread
+      may have begun, but it has ended with its worker
+
+  A thread goes on when the process that started it ends, as a process does.
   """
 
   import CallbackThread.Outcome, only: [is_callback: 1, is_argument: 1, is_milliseconds: 1]
-  alias CallbackThread.{Directory, Receptor, Runner}
+  import CallbackThread.Route, only: [is_id: 2]
+  alias CallbackThread.{Receptor, Route, Runner}
 
   # Registered spawns per message, so that a worker can do other things between.
   @bulk 4_096
@@ -61,7 +76,18 @@ defmodule CallbackThread do
   @typedoc "The first callback; an argument is the thread's id."
   @type callback :: (() -> term()) | (id() -> term())
 
+  # The longest that a process can wait for a message.
+  @max_patience 0xFFFFFFFF
+  @no_figures Map.new(
+                [:alive, :spawned, :ended, :crashed, :cancelled, :waiting, :parked, :ready] ++
+                  [:runners, :chunks, :rows, :inboxes, :dropped, :watchers],
+                &{&1, 0}
+              )
+
   defguardp is_delay(ms) when ms == :infinity or is_milliseconds(ms)
+
+  defguardp is_patience(ms)
+            when ms == :infinity or (is_integer(ms) and ms >= 0 and ms <= @max_patience)
 
   @doc """
   Starts a thread. Waits while all workers have `:max_waiting` requests that have not begun to run.
@@ -76,31 +102,47 @@ defmodule CallbackThread do
   """
   @spec spawn(receptor(), callback()) :: {:ok, id()} | {:error, :no_such_receptor | :worker_down}
   def spawn(receptor, fun) when is_callback(fun),
-    do: patiently(receptor, fun, nil)
+    do: Route.patiently(receptor, fun, nil, :infinity)
 
-  @doc "Starts a thread, or refuses when all workers have `:max_waiting` requests that have not begun to run."
+  @doc """
+  Starts a thread, or refuses with `{:error, :full}` when all workers have `:max_waiting` requests that have not begun to
+  run.
+  """
   @spec try_spawn(receptor(), callback()) ::
           {:ok, id()} | {:error, :full | :no_such_receptor | :worker_down}
   def try_spawn(receptor, fun) when is_callback(fun),
-    do: to_a_worker(receptor, {:spawn, fun, nil, :try})
+    do: Route.to_a_worker(receptor, {:spawn, fun, nil, :try})
 
   @doc """
   Starts a thread whose replies the calling process gets, as messages `{:reply, ref, value}`.
 
-  When the thread ends otherwise than by a reply, the caller gets `{:DOWN, ref, :callback_thread, id, reason}`.
+  When the thread ends otherwise than by a reply, the caller gets `{:DOWN, ref, :callback_thread, id, reason}`, with
+  the reasons of `monitor/1`. Waits for room as `spawn/2`. `demonitor/2` ends the replies.
+
+      iex> receptor = CallbackThread.Receptor.new()
+      iex> {:ok, _id, ref} =
+      ...>   CallbackThread.spawn_reply(receptor, fn -> {:reply, 1, {:after, 10, fn -> {:reply, 2} end}} end)
+      iex> {CallbackThread.await(ref), CallbackThread.await(ref)}
+      {{:ok, 1}, {:ok, 2}}
+      iex> CallbackThread.stop(receptor)
   """
   @spec spawn_reply(receptor(), callback()) ::
           {:ok, id(), reference()} | {:error, :no_such_receptor | :worker_down}
   def spawn_reply(receptor, fun) when is_callback(fun) do
     ref = make_ref()
 
-    with {:ok, id} <- patiently(receptor, fun, {self(), ref}),
+    with {:ok, id} <- Route.patiently(receptor, fun, {self(), ref}, :infinity),
          do: {:ok, id, ref}
   end
 
-  @doc "Waits for the next reply to a `spawn_reply/2`."
+  @doc """
+  Waits for the next reply to a `spawn_reply/2`, at most `timeout` milliseconds (up to 2^32 - 1, or `:infinity`).
+
+  `{:error, reason}`: the thread has ended, with a reason of `monitor/1`. `{:error, :timeout}`: it has not replied yet, and
+  goes on.
+  """
   @spec await(reference(), timeout()) :: {:ok, term()} | {:error, term()}
-  def await(ref, timeout \\ 5_000) do
+  def await(ref, timeout \\ 5_000) when is_reference(ref) and is_patience(timeout) do
     receive do
       {:reply, ^ref, value} -> {:ok, value}
       {:DOWN, ^ref, :callback_thread, _id, reason} -> {:error, reason}
@@ -110,7 +152,11 @@ defmodule CallbackThread do
   end
 
   @doc """
-  Starts a thread and waits for its first reply. After a timeout the thread is cancelled.
+  Starts a thread and waits for its first reply, at most `timeout` milliseconds (up to 2^32 - 1, or `:infinity`) in all.
+
+  `{:error, :timeout}`: the thread has been cancelled, or it has never begun because no worker had room for it in this time.
+  `{:error, reason}` otherwise: it ended without a reply, with a reason of `monitor/1`, or did not begin.
+  A thread that goes on after its first reply is not cancelled; what it replies later is dropped.
 
       iex> receptor = CallbackThread.Receptor.new()
       iex> CallbackThread.call(receptor, fn -> {:after, 10, fn -> {:reply, 42} end} end)
@@ -120,9 +166,12 @@ defmodule CallbackThread do
       iex> CallbackThread.stop(receptor)
   """
   @spec call(receptor(), callback(), timeout()) :: {:ok, term()} | {:error, term()}
-  def call(receptor, fun, timeout \\ 5_000) do
-    with {:ok, id, ref} <- spawn_reply(receptor, fun) do
-      result = await(ref, timeout)
+  def call(receptor, fun, timeout \\ 5_000) when is_callback(fun) and is_patience(timeout) do
+    deadline = Route.deadline(timeout)
+    ref = make_ref()
+
+    with {:ok, id} <- Route.patiently(receptor, fun, {self(), ref}, deadline) do
+      result = await(ref, Route.left(deadline))
       if result == {:error, :timeout}, do: cancel(id)
       demonitor(id, ref)
       drop_replies(ref)
@@ -142,24 +191,37 @@ defmodule CallbackThread do
   @doc """
   Registers a function under itself as its name, and returns its code.
 
-  It is called as `fun.(integer)` or `fun.(integer, event)`; the event is `:due` or `{:message, message}`. There may be about 4,000.
+  It is called as `fun.(integer)` or `fun.(integer, event)`; the event is `:due` or `{:message, message}`. There may be
+  4,094 in a receptor, then it is `{:error, :too_many_functions}`. A code is worth something only to the receptor which gave
+  it, and to none that takes its place.
   """
   @spec register(receptor(), (integer() -> term()) | (integer(), event :: term() -> term())) ::
-          {:ok, code()} | {:error, :too_many_functions}
+          {:ok, code()} | {:error, :too_many_functions | :no_such_receptor}
   def register(receptor, fun), do: register(receptor, fun, fun)
 
-  @doc "Registers a function under a name. If the name has a function, the new one takes its place and its code."
+  @doc """
+  Registers a function under a name, as `register/2`. If the name has a function, the new one takes its place and its code.
+  """
   @spec register(receptor(), name :: term(), function()) ::
-          {:ok, code()} | {:error, :too_many_functions}
+          {:ok, code()} | {:error, :too_many_functions | :no_such_receptor}
   def register(receptor, name, fun) when is_function(fun, 1) or is_function(fun, 2) do
-    GenServer.call(receptor, {:register, name, fun})
+    # A process that is no receptor might never answer.
+    with [_ | _] <- Route.all_workers(receptor),
+         {:ok, answer} <- Route.ask(receptor, {:register, name, fun}) do
+      answer
+    else
+      _ -> {:error, :no_such_receptor}
+    end
   end
 
   @doc """
   Starts a thread that waits as a registered function and its integer, in 24 bytes.
 
-  `after: ms` says when it is called first, `after: :infinity` that it waits for a message; at once by default.
-  It is not counted as a waiting request: it has its place already.
+  `after: ms` says after how many milliseconds it is called first (up to 10^12), `after: :infinity` that it waits for a
+  message; at once by default. It is not counted as a waiting request: it has its place already, so the only limit is memory.
+
+  `{:error, :no_such_function}`: the receptor has no function with this code. An argument that is no 64-bit integer, an
+  unknown option or a wrong time raise.
 
       iex> receptor = CallbackThread.Receptor.new()
       iex> me = self()
@@ -174,15 +236,15 @@ defmodule CallbackThread do
   @spec spawn_registered(receptor(), code(), integer(), after: non_neg_integer() | :infinity) ::
           {:ok, id()} | {:error, :no_such_function | :no_such_receptor | :worker_down}
   def spawn_registered(receptor, code, argument, options \\ []) when is_argument(argument) do
-    ms = Keyword.get(options, :after, 0)
-    check_delay(ms)
-    to_a_worker(receptor, {:registered, code, [argument], ms})
+    ms = delay(options)
+    Route.to_a_worker(receptor, {:registered, code, [argument], ms})
   end
 
   @doc """
   Starts one thread for each argument, as `spawn_registered/4`, and says how many. Their ids are not kept.
 
-  An error says nothing about the threads before it.
+  They are started in groups of 4,096. An error, and an argument that raises, say nothing about the groups before it: their
+  threads go on.
   """
   @spec spawn_registered_many(receptor(), code(), Enumerable.t(),
           after: non_neg_integer() | :infinity
@@ -190,14 +252,13 @@ defmodule CallbackThread do
           {:ok, non_neg_integer()}
           | {:error, :no_such_function | :no_such_receptor | :worker_down}
   def spawn_registered_many(receptor, code, arguments, options \\ []) do
-    ms = Keyword.get(options, :after, 0)
-    check_delay(ms)
+    ms = delay(options)
 
     arguments
     |> Stream.map(fn argument when is_argument(argument) -> argument end)
     |> Stream.chunk_every(@bulk)
     |> Enum.reduce_while({:ok, 0}, fn bulk, {:ok, count} ->
-      case to_a_worker(receptor, {:registered, code, bulk, ms}) do
+      case Route.to_a_worker(receptor, {:registered, code, bulk, ms}) do
         {:ok, _last} -> {:cont, {:ok, count + length(bulk)}}
         error -> {:halt, error}
       end
@@ -210,34 +271,51 @@ defmodule CallbackThread do
   Messages of one sender arrive in order. `{:error, :full}`: the thread is not waiting for a message and has `:max_inbox` of them.
   """
   @spec send(id(), term()) :: :ok | {:error, :no_such_thread | :full}
-  def send({:callback_thread, _, _} = id, message), do: to_thread(id, &{:send, &1, message})
+  def send(id, message), do: Route.to_thread(id, &{:send, &1, message})
 
-  @doc "Sends a message without waiting for the answer. If the thread has ended or is full, the message is dropped."
+  @doc """
+  Sends a message without waiting for the answer. If the thread has ended or is full, the message is dropped.
+
+  Nothing holds a sender back that is faster than the worker.
+  """
   @spec cast(id(), term()) :: :ok
-  def cast({:callback_thread, worker, key}, message),
+  def cast({:callback_thread, worker, key}, message) when is_id(worker, key),
     do: GenServer.cast(worker, {:send, key, message})
 
   @doc """
   Ends a thread, with the reason `:cancelled`. If one of its callbacks is running, the callback is killed in the middle.
   """
   @spec cancel(id()) :: :ok | {:error, :no_such_thread}
-  def cancel(id), do: to_thread(id, &{:cancel, &1})
+  def cancel(id), do: Route.to_thread(id, &{:cancel, &1})
 
   @doc """
   When the thread ends, the calling process gets `{:DOWN, ref, :callback_thread, id, reason}`.
 
-  The reason is `:normal`, `:cancelled`, `{:worker_down, reason}`, `{:bad_return, value}`, or that with which a process would have ended.
+  The reason is `:normal`, `:cancelled`, `{:worker_down, reason}`, `{:bad_return, value}`, or that with which a process would
+  have ended. A monitor ends with the process that asked for it.
+
+      iex> receptor = CallbackThread.Receptor.new()
+      iex> {:ok, id} = CallbackThread.spawn(receptor, fn -> {:receive, fn _ -> exit(:shutdown) end} end)
+      iex> {:ok, ref} = CallbackThread.monitor(id)
+      iex> CallbackThread.send(id, :go)
+      iex> receive do {:DOWN, ^ref, :callback_thread, ^id, reason} -> reason end
+      :shutdown
+      iex> CallbackThread.monitor(id)
+      {:error, :no_such_thread}
+      iex> CallbackThread.stop(receptor)
   """
   @spec monitor(id()) :: {:ok, reference()} | {:error, :no_such_thread}
   def monitor(id) do
     {pid, ref} = {self(), make_ref()}
-    to_thread(id, &{:monitor, &1, pid, ref})
+    Route.to_thread(id, &{:monitor, &1, pid, ref})
   end
 
-  @doc "Ends a monitor, and removes its message if it has arrived."
+  @doc """
+  Ends a monitor, or the replies of `spawn_reply/2`, and removes a `:DOWN` message of it that has arrived.
+  """
   @spec demonitor(id(), reference()) :: :ok
-  def demonitor(id, ref) do
-    to_thread(id, &{:demonitor, &1, ref})
+  def demonitor(id, ref) when is_reference(ref) do
+    Route.to_thread(id, &{:demonitor, &1, ref})
 
     receive do
       {:DOWN, ^ref, :callback_thread, _, _} -> :ok
@@ -248,18 +326,18 @@ defmodule CallbackThread do
 
   @doc "Has the thread not ended?"
   @spec alive?(id()) :: boolean()
-  def alive?(id), do: to_thread(id, &{:alive?, &1}) == true
+  def alive?(id), do: Route.to_thread(id, &{:alive?, &1}) == true
 
   @doc "The thread whose callback is running in the calling process; `nil` elsewhere."
   @spec current() :: id() | nil
   def current, do: Runner.current()
 
-  @doc "How many threads there are."
+  @doc "How many threads a receptor has; 0 where there is no receptor."
   @spec count(receptor()) :: non_neg_integer()
   def count(receptor), do: stats(receptor).alive
 
   @doc """
-  Figures of all workers together.
+  Figures of all workers together; all are 0 where there is no receptor.
 
   `alive`; `spawned`, `ended`, `crashed`, `cancelled` since the workers started; `waiting` requests that have not begun to run, `parked`
   spawners; `ready` callbacks; `runners` (processes); `chunks` of 256 slots and `rows` in ETS; `inboxes` that hold messages, `dropped`
@@ -267,85 +345,35 @@ defmodule CallbackThread do
   """
   @spec stats(receptor()) :: %{atom() => non_neg_integer()}
   def stats(receptor) do
-    all = for worker <- all_workers(receptor), {:ok, stats} <- [ask(worker, :stats)], do: stats
-    Enum.reduce(all, %{alive: 0, workers: length(all)}, &add_figures/2)
+    all =
+      for worker <- Route.all_workers(receptor),
+          {:ok, stats} <- [Route.ask(worker, :stats)],
+          do: stats
+
+    Enum.reduce(all, Map.put(@no_figures, :workers, length(all)), &add_figures/2)
   end
 
   defp add_figures(one, other), do: Map.merge(one, other, fn _, a, b -> a + b end)
 
-  @doc "Ends a receptor with its workers and threads."
+  @doc """
+  Ends a receptor with its workers and threads. When it returns, no callback is running any more.
+
+  Monitors are told `{:worker_down, :shutdown}`. Exits with `:noproc` where there is no receptor, as `GenServer.stop/1`.
+  """
   @spec stop(receptor()) :: :ok
   def stop(receptor), do: GenServer.stop(receptor)
 
-  defp check_delay(ms) when is_delay(ms), do: :ok
+  defp delay(options) do
+    case Keyword.pop(options, :after, 0) do
+      {ms, []} when is_delay(ms) ->
+        ms
 
-  defp check_delay(ms),
-    do: raise(ArgumentError, "after: needs milliseconds or :infinity, got: #{inspect(ms)}")
+      {ms, []} ->
+        raise ArgumentError, "after: needs milliseconds or :infinity, got: #{inspect(ms)}"
 
-  # -- the way to a worker --
-
-  # Waits in the queue of one worker only when all are full.
-  defp patiently(receptor, fun, reply_to) do
-    with {:error, :full} <- to_a_worker(receptor, {:spawn, fun, reply_to, :try}) do
-      to_a_worker(receptor, {:spawn, fun, reply_to, :wait})
+      {_, others} ->
+        raise ArgumentError, "unknown options, :after is the only one: #{inspect(others)}"
     end
-  end
-
-  # A worker that is down has not seen the request, and one that is full has refused it; then it is the next one's turn.
-  defp to_a_worker(receptor, request) do
-    case workers(receptor) do
-      [] -> {:error, :no_such_receptor}
-      workers -> try_workers(workers, request, {:error, :worker_down})
-    end
-  end
-
-  defp try_workers([], _request, error), do: error
-
-  defp try_workers([worker | others], request, _error) do
-    case ask(worker, request) do
-      {:ok, {:error, :full} = full} -> try_workers(others, request, full)
-      {:ok, answer} -> answer
-      {:error, :noproc} -> try_workers(others, request, {:error, :worker_down})
-      {:error, _} -> {:error, :worker_down}
-    end
-  end
-
-  defp to_thread({:callback_thread, worker, key}, request) do
-    case ask(worker, request.(key)) do
-      {:ok, answer} -> answer
-      {:error, _} -> {:error, :no_such_thread}
-    end
-  end
-
-  defp workers(receptor) do
-    case GenServer.whereis(receptor) do
-      pid when is_pid(pid) and node(pid) == node() -> Directory.workers(pid)
-      nil -> []
-      remote -> remote_workers(remote)
-    end
-  end
-
-  # Asking for figures must not change whose turn it is.
-  defp all_workers(receptor) do
-    case GenServer.whereis(receptor) do
-      pid when is_pid(pid) and node(pid) == node() -> Directory.all(pid)
-      nil -> []
-      remote -> remote_workers(remote)
-    end
-  end
-
-  # On another node, whose directory cannot be read from here.
-  defp remote_workers(receptor) do
-    case ask(receptor, :workers) do
-      {:ok, workers} -> workers
-      {:error, _} -> []
-    end
-  end
-
-  defp ask(server, request) do
-    {:ok, GenServer.call(server, request, :infinity)}
-  catch
-    :exit, {reason, {GenServer, :call, _}} -> {:error, reason}
   end
 
   @doc false

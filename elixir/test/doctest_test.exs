@@ -5,5 +5,7 @@ defmodule CallbackThread.DocTest do
   doctest CallbackThread.Inbox
   doctest CallbackThread.Memory
   doctest CallbackThread.Outcome
+  doctest CallbackThread.Parked
   doctest CallbackThread.Ready
+  doctest CallbackThread.Receptor
 end

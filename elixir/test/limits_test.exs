@@ -74,6 +74,81 @@ defmodule CallbackThread.LimitsTest do
            ]
   end
 
+  test "requests of cancelled threads do not count for long" do
+    {receptor, _runner, _} = blocked(max_waiting: 5)
+    ids = for _ <- 1..5, do: elem(CT.try_spawn(receptor, fn -> 1 end), 1)
+    assert CT.try_spawn(receptor, fn -> 1 end) == {:error, :full}
+    for id <- ids, do: assert(CT.cancel(id) == :ok)
+    assert %{waiting: 0, ready: 0} = CT.stats(receptor)
+    for _ <- 1..5, do: assert({:ok, _} = CT.try_spawn(receptor, fn -> 1 end))
+  end
+
+  test "a call's time includes the wait for room, and what was not let in never runs" do
+    {receptor, runner, _} = blocked(max_waiting: 1)
+    see = seer()
+    {:ok, _} = CT.spawn(receptor, fn -> see.(:first) end)
+    began = now()
+    call = Task.async(fn -> CT.call(receptor, fn -> see.(:withdrawn) end, 50) end)
+    assert Task.await(call) == {:error, :timeout}
+    assert (now() - began) in 50..2_000
+    assert CT.stats(receptor).parked == 0
+    {:ok, _} = Task.start(fn -> CT.call(receptor, fn -> see.(:second) end, 20_000) end)
+    eventually(fn -> CT.stats(receptor).parked == 1 end)
+    Kernel.send(runner, :open)
+    assert collect(2) == [:first, :second]
+    eventually(fn -> CT.count(receptor) == 0 end)
+    refute_received {:seen, _}
+  end
+
+  test "many spawners that wait are let in where each job gets a process" do
+    receptor = receptor(workers: 1, max_waiting: 2, max_runners: 1_000)
+    see = seer()
+
+    for i <- 1..500,
+        do: spawn_link(fn -> CT.spawn(receptor, fn -> Process.sleep(20) && see.(i) end) end)
+
+    assert Enum.sort(collect(500)) == Enum.to_list(1..500)
+    eventually(fn -> match?(%{parked: 0, alive: 0, runners: 0}, CT.stats(receptor)) end)
+  end
+
+  test "options that nothing could run with are refused in words" do
+    for {name, wrong} <- [
+          workers: 0,
+          workers: -1,
+          workers: "2",
+          max_waiting: 0,
+          max_inbox: 0,
+          max_runners: 0,
+          max_runners: 1.5
+        ] do
+      assert_raise ArgumentError, ~r/#{name}: needs an integer of at least 1/, fn ->
+        CT.Receptor.new([{name, wrong}])
+      end
+    end
+
+    assert_raise ArgumentError, ~r/unknown option :worker/, fn -> CT.Receptor.new(worker: 1) end
+    assert_raise ArgumentError, ~r/keyword/, fn -> CT.Receptor.new(%{workers: 1}) end
+    receptor = receptor(workers: 1)
+    {:ok, code} = CT.register(receptor, fn n -> n end)
+
+    for wrong <- [-1, 1.5, nil, 1_000_000_000_001] do
+      assert_raise ArgumentError, ~r/after: needs/, fn ->
+        CT.spawn_registered(receptor, code, 1, after: wrong)
+      end
+    end
+
+    assert_raise ArgumentError, ~r/unknown/, fn ->
+      CT.spawn_registered_many(receptor, code, [1], delay: 5)
+    end
+
+    for wrong <- [-1, :soon, 0x100000000] do
+      assert_raise FunctionClauseError, fn -> CT.call(receptor, fn -> 1 end, wrong) end
+      assert_raise FunctionClauseError, fn -> CT.await(make_ref(), wrong) end
+    end
+
+    assert CT.count(receptor) == 0
+  end
+
   test "the raw form is not bounded" do
     {receptor, runner, _} = blocked(max_waiting: 5)
     see = seer()

@@ -64,7 +64,11 @@ defmodule CallbackThread.MemoryTest do
     eventually(fn -> match?(%{alive: 20_000, ready: 0, runners: 0}, CT.stats(receptor)) end)
     during = held(worker)
     state = :sys.get_state(worker)
-    for {serial, ref} <- state.slots.chunks, i <- 0..255, do: cancel(worker, serial, ref, i)
+
+    for {serial, ref} <- state.threads.slots.chunks,
+        i <- 0..255,
+        do: cancel(worker, serial, ref, i)
+
     assert %{chunks: 0, rows: 0, alive: 0} = CT.stats(receptor)
     assert held(worker) == before
     during - before
@@ -79,8 +83,8 @@ defmodule CallbackThread.MemoryTest do
 
   defp held(worker) do
     state = :sys.get_state(worker)
-    chunks = for {_, ref} <- state.slots.chunks, do: :atomics.info(ref).memory
-    Enum.sum(chunks) + table_bytes(state.rows)
+    chunks = for {_, ref} <- state.threads.slots.chunks, do: :atomics.info(ref).memory
+    Enum.sum(chunks) + table_bytes(state.threads.rows)
   end
 
   # The table's own buckets shrink in steps, so only whole rows are counted here; see the measured figures for all.

@@ -10,7 +10,12 @@ defmodule CallbackThread.Directory do
   use GenServer
   require Logger
 
+  alias CallbackThread.Watchers
+
   @table __MODULE__
+  # A second in all.
+  @attempts 100
+  @pause_ms 10
 
   @typedoc "Counters of one worker: threads alive (1), raw spawn requests taken (2) and sent to it (3)."
   @type tally :: :atomics.atomics_ref()
@@ -18,9 +23,27 @@ defmodule CallbackThread.Directory do
   @doc false
   def start_link(_), do: GenServer.start_link(__MODULE__, nil, name: __MODULE__)
 
-  @doc "Enters the calling process as a receptor with `count` workers."
-  @spec enroll(pos_integer()) :: :ok
-  def enroll(count), do: GenServer.call(__MODULE__, {:enroll, self(), count}, :infinity)
+  @doc """
+  Enters the calling process as a receptor with `count` workers, and monitors the directory: without it there are
+  neither routes nor watchers. Waits a little for one that is being started again.
+  """
+  @spec enroll(pos_integer()) :: {:ok, monitor :: reference()} | {:error, :no_directory}
+  def enroll(count), do: enroll(count, @attempts)
+
+  defp enroll(_count, 0), do: {:error, :no_directory}
+
+  defp enroll(count, attempts) do
+    case Process.whereis(__MODULE__) do
+      nil ->
+        Process.sleep(@pause_ms)
+        enroll(count, attempts - 1)
+
+      directory ->
+        monitor = Process.monitor(directory)
+        :ok = GenServer.call(directory, {:enroll, self(), count}, :infinity)
+        {:ok, monitor}
+    end
+  end
 
   @doc "Enters the calling process as the receptor's worker number `index`; returns its table of watchers."
   @spec join(pid(), non_neg_integer(), tally()) :: :ets.tid()
@@ -46,9 +69,10 @@ defmodule CallbackThread.Directory do
   @doc "All workers of a receptor, in their fixed order."
   @spec all(pid()) :: [pid()]
   def all(receptor) do
-    :ets.select(@table, [{{{receptor, :"$1"}, :"$2"}, [], [{{:"$1", :"$2"}}]}])
-    |> Enum.sort()
-    |> Enum.map(&elem(&1, 1))
+    case :ets.lookup(@table, receptor) do
+      [{_, count, _}] -> rotation(receptor, count, 0)
+      [] -> []
+    end
   end
 
   @impl true
@@ -64,7 +88,7 @@ defmodule CallbackThread.Directory do
   end
 
   def handle_call({:join, worker, receptor, index, tally}, _from, state) do
-    watchers = :ets.new(:callback_thread_watchers, [:bag, :public])
+    watchers = Watchers.table()
     # A receptor that has gone leaves no rows behind.
     if :ets.member(@table, receptor), do: :ets.insert(@table, {{receptor, index}, worker})
 
@@ -82,19 +106,13 @@ defmodule CallbackThread.Directory do
   def handle_info(_other, state), do: {:noreply, state}
 
   defp gone({:receptor, receptor}, _reason) do
-    :ets.delete(@table, receptor)
-    :ets.match_delete(@table, {{receptor, :_}, :_})
+    for {_, count, _} <- :ets.take(@table, receptor),
+        index <- 0..(count - 1),
+        do: :ets.delete(@table, {receptor, index})
   end
 
   defp gone({:worker, worker, watchers, tally}, reason) do
-    for {key, pid, ref, _kind} <- :ets.tab2list(watchers) do
-      send(
-        pid,
-        {:DOWN, ref, :callback_thread, {:callback_thread, worker, key}, {:worker_down, reason}}
-      )
-    end
-
-    :ets.delete(watchers)
+    Watchers.worker_down(watchers, worker, reason)
     report(:atomics.get(tally, 1), worker, reason)
   end
 

@@ -1,13 +1,16 @@
 defmodule CallbackThread.Ready do
   @moduledoc """
-  The queue of jobs that are ready to run, with its lengths at hand. Every step takes constant time.
+  The queue of jobs that are ready to run, with its lengths at hand. Every step takes constant time on average.
 
   `fresh` counts the jobs that start a thread: those are the spawn requests that wait.
+
+  A cancelled thread's job stays in the queue and means nothing there. When more than half of the jobs may be such
+  (`stale`), they are removed, so they neither keep memory nor count as requests for long.
   """
 
-  alias CallbackThread.Runner
+  alias CallbackThread.{Runner, Slots}
 
-  defstruct jobs: :queue.new(), count: 0, fresh: 0
+  defstruct jobs: :queue.new(), count: 0, fresh: 0, stale: 0
 
   @type t :: %__MODULE__{}
 
@@ -47,10 +50,29 @@ defmodule CallbackThread.Ready do
       ready
       | jobs: :queue.join(:queue.from_list(jobs), ready.jobs),
         count: ready.count + length(jobs),
-        fresh: ready.fresh + Enum.sum(for {_, work} <- jobs, do: fresh(work))
+        fresh: ready.fresh + count_fresh(jobs)
     }
   end
 
+  @doc """
+  A thread whose job may be here has been cancelled; `live?` tells of each key whether it still names a thread.
+
+      iex> alias CallbackThread.Ready
+      iex> ready = Enum.reduce(1..4, %Ready{}, &Ready.push(&2, {&1, {:start, fn -> 1 end}}))
+      iex> ready = Enum.reduce(1..3, ready, &Ready.forget(&2, fn key -> key > &1 end))
+      iex> {ready.count, ready.fresh}
+      {1, 1}
+  """
+  @spec forget(t(), (Slots.key() -> boolean())) :: t()
+  def forget(%{stale: stale, count: count} = ready, _live?) when 2 * (stale + 1) <= count,
+    do: %{ready | stale: stale + 1}
+
+  def forget(ready, live?) do
+    jobs = for {key, _} = job <- :queue.to_list(ready.jobs), live?.(key), do: job
+    %__MODULE__{jobs: :queue.from_list(jobs), count: length(jobs), fresh: count_fresh(jobs)}
+  end
+
+  defp count_fresh(jobs), do: Enum.count(jobs, fn {_, work} -> fresh(work) == 1 end)
   defp fresh({:start, _}), do: 1
   defp fresh(_), do: 0
 end

@@ -29,14 +29,16 @@ defmodule CallbackThread.Receptor do
   The supervisor starts another. The threads of the dead one have ended, with the reason `{:worker_down, reason}`; their
   monitors and spawners are told, their number is logged, and so is the number of raw requests which
   the worker had not read (at most 1,024, because it is given no more before it asks). The receptor keeps the others.
+
+  After more than 20 deaths within 5 seconds the receptor ends, too. Its registered functions end with it: codes are worth
+  nothing to a receptor that takes its place.
   """
 
-  use GenServer
+  use GenServer, shutdown: :infinity
   require Logger
 
-  alias CallbackThread.{Directory, Functions, Worker}
+  alias CallbackThread.{Directory, Functions, Options, Worker}
 
-  @defaults [max_waiting: 10_000, max_inbox: 1_000]
   @idle_ms 100
   # Raw requests that a worker is given before it has asked for more. A worker's mailbox is thus short, and
   # its callbacks' outcomes are not behind a million requests; and no more than these die with it.
@@ -49,31 +51,68 @@ defmodule CallbackThread.Receptor do
           | {:max_runners, pos_integer()}
           | {:name, GenServer.name()}
 
-  @doc "Starts a receptor that belongs to nobody, and returns its pid. `CallbackThread.stop/1` ends it."
+  @doc """
+  Starts a receptor that belongs to nobody, and returns its pid. `CallbackThread.stop/1` ends it.
+
+  Raises `ArgumentError` when an option is unknown or wrong, or the name is taken.
+
+      iex> receptor = CallbackThread.Receptor.new(workers: 1, max_waiting: 100)
+      iex> CallbackThread.stats(receptor).workers
+      1
+      iex> CallbackThread.stop(receptor)
+      iex> CallbackThread.Receptor.new(workers: 0)
+      ** (ArgumentError) workers: needs an integer of at least 1, got: 0
+  """
   @spec new([option()]) :: pid()
   def new(options \\ []) do
-    child = %{id: __MODULE__, start: {__MODULE__, :start_link, [options]}, restart: :temporary}
-    {:ok, pid} = DynamicSupervisor.start_child(CallbackThread.Receptors, child)
-    pid
+    Options.read!(options)
+
+    child = %{
+      id: __MODULE__,
+      start: {__MODULE__, :start_link, [options]},
+      restart: :temporary,
+      shutdown: :infinity
+    }
+
+    case DynamicSupervisor.start_child(CallbackThread.Receptors, child) do
+      {:ok, pid} -> pid
+      {:error, reason} -> raise ArgumentError, "no receptor was started: #{inspect(reason)}"
+    end
   end
 
-  @doc "Starts a receptor linked to the calling process."
+  @doc """
+  Starts a receptor linked to the calling process, usually a supervisor.
+
+  Raises `ArgumentError` when an option is unknown or wrong.
+  """
   @spec start_link([option()]) :: GenServer.on_start()
   def start_link(options \\ []) do
+    options = Options.read!(options)
     GenServer.start_link(__MODULE__, options, Keyword.take(options, [:name]))
   end
 
+  @doc "A child of a supervisor, under its name if it has one, so that a supervisor may have several."
+  @spec child_spec([option()]) :: Supervisor.child_spec()
+  def child_spec(options),
+    do: Map.put(super(options), :id, Keyword.get(options, :name, __MODULE__))
+
   @impl true
   def init(options) do
-    count = Keyword.get_lazy(options, :workers, &System.schedulers_online/0)
-    :ok = Directory.enroll(count)
+    # So that workers have ended when the receptor has.
+    Process.flag(:trap_exit, true)
+
+    case Directory.enroll(options[:workers]) do
+      {:ok, directory} -> start_workers(options, directory)
+      {:error, reason} -> {:stop, reason}
+    end
+  end
+
+  defp start_workers(options, directory) do
     functions = Functions.new()
-    max_runners = max(1, div(:erlang.system_info(:process_limit), 2 * count))
-    limits = Keyword.merge([max_runners: max_runners] ++ @defaults, options)
 
     children =
-      for index <- 0..(count - 1) do
-        arguments = Keyword.merge(limits, receptor: self(), index: index, functions: functions)
+      for index <- 0..(options[:workers] - 1) do
+        arguments = Keyword.merge(options, receptor: self(), index: index, functions: functions)
         Supervisor.child_spec({Worker, arguments}, id: index)
       end
 
@@ -81,13 +120,14 @@ defmodule CallbackThread.Receptor do
     {:ok, supervisor} =
       Supervisor.start_link(children, strategy: :one_for_one, max_restarts: 20, max_seconds: 5)
 
-    {:ok, new_state(supervisor, functions, count)}
+    {:ok, new_state(supervisor, directory, functions, options[:workers])}
   end
 
   # `workers` has `{pid, tally, credit}` by index, `credit` their sum, `held` the requests that nobody may have yet.
-  defp new_state(supervisor, functions, count) do
+  defp new_state(supervisor, directory, functions, count) do
     %{
       supervisor: supervisor,
+      directory: directory,
       functions: functions,
       workers: %{},
       count: count,
@@ -110,7 +150,9 @@ defmodule CallbackThread.Receptor do
     {:noreply, state, @idle_ms}
   end
 
+  # The one before it has died, even if that is not known here yet.
   def handle_info({:worker_up, index, pid, tally}, state) do
+    state = retire(state, index)
     Process.monitor(pid)
     {:noreply, put_in(state.workers[index], {pid, tally, @credit}) |> forward_held(), @idle_ms}
   end
@@ -126,16 +168,20 @@ defmodule CallbackThread.Receptor do
     end
   end
 
+  # The workers' routes and watchers have gone with it.
+  def handle_info({:DOWN, directory, :process, _pid, _reason}, %{directory: directory} = state),
+    do: {:stop, {:shutdown, :directory_down}, state}
+
   def handle_info({:DOWN, _monitor, :process, pid, _reason}, state) do
     case Enum.find(state.workers, fn {_, {worker, _, _}} -> worker == pid end) do
-      {index, {_, tally, _}} ->
-        report_unread(:atomics.get(tally, 3) - :atomics.get(tally, 2), pid)
-        {:noreply, forward_held(%{state | workers: Map.delete(state.workers, index)}), @idle_ms}
-
-      nil ->
-        {:noreply, state, @idle_ms}
+      {index, _} -> {:noreply, state |> retire(index) |> forward_held(), @idle_ms}
+      nil -> {:noreply, state, @idle_ms}
     end
   end
+
+  # The supervisor has given up, or somebody who linked himself to the receptor has crashed.
+  def handle_info({:EXIT, _pid, reason}, state) when reason != :normal,
+    do: {:stop, reason, state}
 
   # After a storm of raw requests there is much garbage.
   def handle_info(:timeout, state), do: {:noreply, state, :hibernate}
@@ -150,11 +196,31 @@ defmodule CallbackThread.Receptor do
   def handle_call(:workers, _from, state),
     do: {:reply, Directory.workers(self()), state, @idle_ms}
 
+  # Somebody's mistake must not end the threads of others.
+  def handle_call(request, _from, state) do
+    Logger.warning("#{inspect(self())} refuses a call of #{inspect(request)}")
+    {:reply, {:error, :unknown_request}, state, @idle_ms}
+  end
+
+  @impl true
+  def handle_cast(request, state) do
+    Logger.warning("#{inspect(self())} ignores a cast of #{inspect(request)}")
+    {:noreply, state, @idle_ms}
+  end
+
   @impl true
   def terminate(_reason, state) do
-    # Its exit must not end us before we have ended for our own reason.
-    Process.unlink(state.supervisor)
-    Supervisor.stop(state.supervisor, :shutdown)
+    stop_workers(state.supervisor)
+    unread = Enum.sum(for {_, {_, tally, _}} <- state.workers, do: unread(tally))
+
+    case unread + :queue.len(state.held) do
+      0 -> :ok
+      count -> Logger.info("#{count} raw spawn requests had not begun when their receptor ended")
+    end
+  end
+
+  defp stop_workers(supervisor) do
+    Supervisor.stop(supervisor, :shutdown)
   catch
     # It is going down already.
     :exit, _ -> :ok
@@ -197,6 +263,19 @@ defmodule CallbackThread.Receptor do
         forward(%{state | turn: turn}, fun)
     end
   end
+
+  defp retire(state, index) do
+    case Map.pop(state.workers, index) do
+      {nil, _} ->
+        state
+
+      {{pid, tally, _}, workers} ->
+        report_unread(unread(tally), pid)
+        %{state | workers: workers}
+    end
+  end
+
+  defp unread(tally), do: :atomics.get(tally, 3) - :atomics.get(tally, 2)
 
   defp report_unread(0, _pid), do: :ok
 

@@ -1,0 +1,128 @@
+defmodule CallbackThread.Route do
+  @moduledoc """
+  The way from a caller to a worker: which worker it asks, and what it makes of one that is full or dead.
+
+  The caller reads `CallbackThread.Directory` itself. Workers never block, so their answers are waited for without
+  a limit; only the wait for room may have a deadline.
+  """
+
+  alias CallbackThread.Directory
+
+  @typedoc "A monotonic time in milliseconds."
+  @type deadline :: integer() | :infinity
+
+  @doc "May these be the parts of an id? Anything else would be an error in the worker."
+  defguard is_id(worker, key) when is_pid(worker) and is_integer(key)
+
+  @doc "The time when `ms` milliseconds will have passed."
+  @spec deadline(timeout()) :: deadline()
+  def deadline(:infinity), do: :infinity
+  def deadline(ms), do: System.monotonic_time(:millisecond) + ms
+
+  @doc "The milliseconds until a deadline, at least 0."
+  @spec left(deadline()) :: timeout()
+  def left(:infinity), do: :infinity
+  def left(deadline), do: max(0, deadline - System.monotonic_time(:millisecond))
+
+  @doc """
+  Starts a thread. Waits in the queue of one worker when all are full, until the deadline. A deadline needs a `reply_to`,
+  by which the request is withdrawn.
+  """
+  @spec patiently(
+          CallbackThread.receptor(),
+          CallbackThread.callback(),
+          CallbackThread.Parked.reply_to(),
+          deadline()
+        ) :: {:ok, CallbackThread.id()} | {:error, :no_such_receptor | :worker_down | :timeout}
+  def patiently(receptor, fun, reply_to, deadline) do
+    with {:error, :full} <- to_a_worker(receptor, {:spawn, fun, reply_to, :try}) do
+      to_a_worker(receptor, {:spawn, fun, reply_to, :wait}, deadline)
+    end
+  end
+
+  @doc """
+  Asks the worker whose turn it is. One that is down has not seen the request, and one that is full has refused it; then
+  it is the next one's turn.
+  """
+  @spec to_a_worker(CallbackThread.receptor(), tuple(), deadline()) :: term()
+  def to_a_worker(receptor, request, deadline \\ :infinity) do
+    case workers(receptor) do
+      [] -> {:error, :no_such_receptor}
+      workers -> try_workers(workers, request, deadline, {:error, :worker_down})
+    end
+  end
+
+  defp try_workers([], _request, _deadline, error), do: error
+
+  defp try_workers([worker | others], request, deadline, _error) do
+    case ask_until(worker, request, deadline) do
+      {:ok, {:error, :full} = full} -> try_workers(others, request, deadline, full)
+      {:ok, answer} -> answer
+      {:error, :noproc} -> try_workers(others, request, deadline, {:error, :worker_down})
+      {:error, _} -> {:error, :worker_down}
+    end
+  end
+
+  defp ask_until(worker, request, :infinity), do: ask(worker, request)
+
+  defp ask_until(worker, {:spawn, _, {_, ref}, :wait} = request, deadline) do
+    id = :gen_server.send_request(worker, request)
+
+    case :gen_server.wait_response(id, left(deadline)) do
+      :timeout -> withdraw(worker, ref, id)
+      response -> answer(response)
+    end
+  end
+
+  # The worker answers at once now, if it has not let the request in meanwhile.
+  defp withdraw(worker, ref, id) do
+    GenServer.cast(worker, {:withdraw, ref})
+    id |> :gen_server.wait_response(:infinity) |> answer()
+  end
+
+  defp answer({:reply, answer}), do: {:ok, answer}
+  defp answer({:error, {reason, _worker}}), do: {:error, reason}
+
+  @doc "Asks a thread's worker; `request` makes a request of the thread's key."
+  @spec to_thread(CallbackThread.id(), (CallbackThread.Slots.key() -> tuple())) :: term()
+  def to_thread({:callback_thread, worker, key}, request) when is_id(worker, key) do
+    case ask(worker, request.(key)) do
+      {:ok, answer} -> answer
+      {:error, _} -> {:error, :no_such_thread}
+    end
+  end
+
+  defp workers(receptor) do
+    case GenServer.whereis(receptor) do
+      pid when is_pid(pid) and node(pid) == node() -> Directory.workers(pid)
+      nil -> []
+      remote -> remote_workers(remote)
+    end
+  end
+
+  @doc "All workers. Asking for figures must not change whose turn it is."
+  @spec all_workers(CallbackThread.receptor()) :: [pid()]
+  def all_workers(receptor) do
+    case GenServer.whereis(receptor) do
+      pid when is_pid(pid) and node(pid) == node() -> Directory.all(pid)
+      nil -> []
+      remote -> remote_workers(remote)
+    end
+  end
+
+  # On another node, whose directory cannot be read from here.
+  defp remote_workers(receptor) do
+    case ask(receptor, :workers) do
+      {:ok, workers} -> workers
+      {:error, _} -> []
+    end
+  end
+
+  @doc "Calls a server; an error is its reason to have ended."
+  @spec ask(GenServer.server(), term()) :: {:ok, term()} | {:error, term()}
+  def ask(server, request) do
+    {:ok, GenServer.call(server, request, :infinity)}
+  catch
+    :exit, {reason, {GenServer, :call, _}} -> {:error, reason}
+  end
+end

@@ -1,0 +1,154 @@
+defmodule CallbackThread.Watchers do
+  @moduledoc """
+  Who is told what becomes of a worker's threads: monitors, and the spawner who wants a thread's replies.
+
+  The rows stand in a table that belongs to `CallbackThread.Directory`, so they outlive the worker:
+
+  | row | who |
+  |---|---|
+  | `{{key, 0}, pid, ref}` | the spawner; there is one at most |
+  | `{{key, ref}, pid, nil}` | a monitor |
+
+  The table is ordered, so the rows of one thread stand together and each is found, entered and removed without a
+  look at the others, however many watch the same thread.
+
+  A watcher that dies leaves its rows behind. They are removed by a sweep, in a process of its own, after as many
+  new rows as there were at the last sweep (at least 1,024): so there are never many more dead rows than living
+  ones, and each row pays for one look on average. Watchers on other nodes are taken to be alive.
+  """
+
+  @sweep_after 1_024
+  @sweep_at_once 512
+
+  @enforce_keys [:table]
+  # `any` spares every end a look where nobody watches; `fresh` rows were entered since the last sweep.
+  defstruct [:table, any: false, fresh: 0, sweep_after: @sweep_after]
+
+  @type t :: %__MODULE__{}
+  @type key :: CallbackThread.Slots.key()
+
+  @doc "A table for one worker, owned by the calling process."
+  @spec table() :: :ets.tid()
+  def table, do: :ets.new(:callback_thread_watchers, [:ordered_set, :public])
+
+  @doc "The watchers in a table."
+  @spec new(:ets.tid()) :: t()
+  def new(table), do: %__MODULE__{table: table}
+
+  @doc "How many there are, with those that have died and have not been swept away."
+  @spec size(t()) :: non_neg_integer()
+  def size(watchers), do: :ets.info(watchers.table, :size)
+
+  @doc "Enters the spawner who wants replies, if there is one."
+  @spec reply_to(t(), key(), {pid(), reference()} | nil) :: t()
+  def reply_to(watchers, _key, nil), do: watchers
+  def reply_to(watchers, key, {pid, ref}), do: enter(watchers, {{key, 0}, pid, ref})
+
+  @doc "Enters a monitor."
+  @spec monitor(t(), key(), pid(), reference()) :: t()
+  def monitor(watchers, key, pid, ref), do: enter(watchers, {{key, ref}, pid, nil})
+
+  @doc "Removes the monitor or the spawner with this reference."
+  @spec demonitor(t(), key(), reference()) :: :ok
+  def demonitor(%{table: table}, key, ref) do
+    :ets.delete(table, {key, ref})
+    with [{row, _, ^ref}] <- :ets.lookup(table, {key, 0}), do: :ets.delete(table, row)
+    :ok
+  end
+
+  @doc "Sends replies to the thread's spawner."
+  @spec replies(t(), key(), [term()]) :: :ok
+  def replies(_watchers, _key, []), do: :ok
+  def replies(%{any: false}, _key, _values), do: :ok
+
+  def replies(watchers, key, values) do
+    with [{_, pid, ref}] <- :ets.lookup(watchers.table, {key, 0}),
+         do: Enum.each(values, &send(pid, {:reply, ref, &1}))
+
+    :ok
+  end
+
+  @doc """
+  Tells of a thread's end, and forgets who watched it.
+
+  A spawner that has its last reply (`replied`) need not be told of a normal end.
+  """
+  @spec ended(t(), CallbackThread.id(), term(), replied :: boolean()) :: t()
+  def ended(%{any: false} = watchers, _id, _reason, _replied), do: watchers
+
+  def ended(%{table: table} = watchers, {_, _, key} = id, reason, replied) do
+    tell(table, :ets.next(table, {key, -1}), key, id, reason, replied)
+    if :ets.info(table, :size) == 0, do: %{watchers | any: false}, else: watchers
+  end
+
+  # A number comes before every reference, so the spawner comes first.
+  defp tell(table, {key, _} = row, key, id, reason, replied) do
+    # It may have been swept away meanwhile.
+    case :ets.take(table, row) do
+      [{{_, 0}, _, _}] when replied and reason == :normal -> :ok
+      [watcher] -> down(watcher, id, reason)
+      [] -> :ok
+    end
+
+    tell(table, :ets.next(table, row), key, id, reason, replied)
+  end
+
+  defp tell(_table, _next, _key, _id, _reason, _replied), do: :ok
+
+  defp down({{_, 0}, pid, ref}, id, reason),
+    do: send(pid, {:DOWN, ref, :callback_thread, id, reason})
+
+  defp down({{_, ref}, pid, nil}, id, reason),
+    do: send(pid, {:DOWN, ref, :callback_thread, id, reason})
+
+  @doc "Tells all who are in a table that their threads have ended with the worker, and deletes it."
+  @spec worker_down(:ets.tid(), pid(), term()) :: true
+  def worker_down(table, worker, reason) do
+    :ets.foldl(
+      fn {{key, _}, _, _} = watcher, :ok ->
+        down(watcher, {:callback_thread, worker, key}, {:worker_down, reason})
+        :ok
+      end,
+      :ok,
+      table
+    )
+
+    :ets.delete(table)
+  end
+
+  defp enter(watchers, row) do
+    :ets.insert(watchers.table, row)
+    sweep_when_due(%{watchers | any: true, fresh: watchers.fresh + 1})
+  end
+
+  defp sweep_when_due(%{fresh: fresh, sweep_after: limit} = watchers) when fresh < limit,
+    do: watchers
+
+  defp sweep_when_due(%{table: table} = watchers) do
+    spawn(fn -> sweep(table) end)
+    %{watchers | fresh: 0, sweep_after: max(@sweep_after, size(watchers))}
+  end
+
+  @doc "Removes the rows of watchers that have died."
+  @spec sweep(:ets.tid()) :: :ok
+  def sweep(table) do
+    sweep_on(
+      table,
+      :ets.select(table, [{{:"$1", :"$2", :_}, [], [{{:"$1", :"$2"}}]}], @sweep_at_once)
+    )
+  rescue
+    # The worker has died meanwhile, and its table with it.
+    ArgumentError -> :ok
+  end
+
+  defp sweep_on(_table, :"$end_of_table"), do: :ok
+
+  defp sweep_on(table, {rows, continuation}) do
+    for {row, pid} <- rows,
+        node(pid) == node(),
+        not Process.alive?(pid),
+        do: :ets.delete(table, row)
+
+    sweep_on(table, :ets.select(continuation))
+  end
+end
