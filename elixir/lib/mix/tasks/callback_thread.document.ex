@@ -47,10 +47,8 @@ defmodule Mix.Tasks.CallbackThread.Document do
 
   @impl true
   def run(arguments) do
+    counts = if arguments == [], do: @default_counts, else: Enum.map(arguments, &count/1)
     Mix.Task.run("app.start")
-
-    counts =
-      if arguments == [], do: @default_counts, else: Enum.map(arguments, &String.to_integer/1)
 
     IO.puts("bytes by :erlang.memory(:total), more than before the start\n")
     row(@columns)
@@ -59,6 +57,13 @@ defmodule Mix.Tasks.CallbackThread.Document do
 
     for form <- [:callback, :after, :process], count <- counts do
       row([form, count, @reported[form][count] || "-" | measure_apart(form, count, @readings_ms)])
+    end
+  end
+
+  defp count(text) do
+    case Integer.parse(text) do
+      {count, ""} when count >= 1 -> count
+      _ -> Mix.raise("N needs to be an integer of at least 1, got: #{text}")
     end
   end
 

@@ -23,12 +23,21 @@ defmodule Mix.Tasks.CallbackThread.Million do
   @impl true
   def run(arguments) do
     {options, rest} = OptionParser.parse!(arguments, strict: [only: :string, wait: :integer])
-    units = rest |> List.first("1000000") |> String.replace("_", "") |> String.to_integer()
+    units = rest |> List.first("1000000") |> count()
     wait = Keyword.get(options, :wait, 10 + div(units, 50_000))
 
     case options[:only] do
       nil -> Enum.each(["registered", "closures"], &in_own_beam(&1, units, wait))
       kind when kind in ["registered", "closures"] -> measure(kind, units, wait)
+      other -> Mix.raise("--only: needs registered or closures, got: #{other}")
+    end
+  end
+
+  # Ten, so that there are five steps.
+  defp count(text) do
+    case Integer.parse(String.replace(text, "_", "")) do
+      {count, ""} when count >= 10 -> count
+      _ -> Mix.raise("the number of units needs to be an integer of at least 10, got: #{text}")
     end
   end
 
