@@ -22,7 +22,7 @@ defmodule CallbackThread do
 
   ## Two storages
 
-  *Closures* are the general form. A waiting closure is a slot of 24 bytes and a row in ETS, about 145 bytes with one
+  *Closures* are the general form. A waiting closure is a slot of 24 bytes and a row in ETS, about 148 bytes with one
   captured integer.
 
   *Registered functions* with one 64-bit integer as their whole state are the small form. The waiting unit is its slot of 24

@@ -128,6 +128,9 @@ defmodule CallbackThread.LimitsTest do
 
     assert_raise ArgumentError, ~r/unknown option :worker/, fn -> CT.Receptor.new(worker: 1) end
     assert_raise ArgumentError, ~r/keyword/, fn -> CT.Receptor.new(%{workers: 1}) end
+    taken = receptor(name: :taken)
+    assert_raise ArgumentError, ~r/already_started/, fn -> CT.Receptor.new(name: :taken) end
+    assert CT.count(taken) == 0
     receptor = receptor(workers: 1)
     {:ok, code} = CT.register(receptor, fn n -> n end)
 
