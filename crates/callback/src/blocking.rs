@@ -1,12 +1,12 @@
 //! Threads for what blocks, so that it holds up no Worker.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use crate::context::SpawnError;
+use crate::panics::drop_quietly;
 
 /// A thread that has nothing to do ends after this.
 const IDLE: Duration = Duration::from_secs(10);
@@ -110,7 +110,7 @@ impl Pool {
         drop(state);
         if let Some(job) = job {
             self.room.notify_one();
-            job();
+            drop_quietly(job);
         }
     }
 
@@ -124,7 +124,7 @@ impl Pool {
                 drop(state);
                 self.room.notify_one();
                 // Jobs tell of their own panics; dropping what such a one leaves may be another.
-                let _ = catch_unwind(AssertUnwindSafe(job));
+                drop_quietly(job);
                 state = self.lock();
                 continue;
             }
@@ -148,6 +148,8 @@ impl Pool {
         drop(state);
         self.work.notify_all();
         self.room.notify_all();
-        drop(jobs);
+        for job in jobs {
+            drop_quietly(|| drop(job));
+        }
     }
 }

@@ -148,7 +148,8 @@ impl Builder {
             let shared = Arc::clone(receptor.shared());
             let worker = u8::try_from(number).map_err(io::Error::other)?;
             let (clock, kept) = (clock.clone(), self.kept);
-            let mut core = Core::new(worker, memory, kept, clock, Some(Arc::clone(&shared)))?;
+            let home = shared.home(worker);
+            let mut core = Core::new(home, memory, kept, clock, Some(Arc::clone(&shared)))?;
             core.watched = watched;
             let thread = thread::Builder::new().name(format!("callback-{number}"));
             let thread = thread.spawn(move || {
@@ -162,8 +163,12 @@ impl Builder {
     }
 }
 
-/// Bytes of memory that the machine has.
+/// Bytes of memory that the machine has, or of address space that may be taken.
 fn machine_memory() -> usize {
     let info = rustix::system::sysinfo();
-    usize::try_from(info.totalram).unwrap_or(usize::MAX).saturating_mul(info.mem_unit as usize)
+    let all = usize::try_from(info.totalram).unwrap_or(usize::MAX);
+    let all = all.saturating_mul(info.mem_unit as usize);
+    // Where address space is limited, others need some, too.
+    let most = rustix::process::getrlimit(rustix::process::Resource::As).current;
+    most.map_or(all, |most| all.min(usize::try_from(most / 4).unwrap_or(usize::MAX)))
 }

@@ -5,7 +5,7 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 
 use crate::context::{Context, Next};
 use crate::core::Core;
-use crate::message;
+use crate::message::{self, Form, form_of};
 
 /// Why a unit runs.
 #[derive(Debug, Clone, Copy)]
@@ -29,10 +29,23 @@ pub(crate) struct Code {
     pub bytes: usize,
     /// It is in its slot while it runs, and afterwards.
     pub stays: bool,
-    /// It takes messages.
+    /// It takes messages, …
     pub receives: bool,
+    /// … of this form.
+    form: &'static Form,
     /// It may also run because its time has come.
     pub timed: bool,
+    /// It only keeps a place for another one.
+    pub reserved: bool,
+}
+
+impl Code {
+    /// Whether it takes messages of this form.
+    #[inline]
+    pub fn takes(&self, form: &'static Form) -> bool {
+        // There may be several copies of a form.
+        self.receives && (std::ptr::eq(self.form, form) || self.form.is_of_type_of(form))
+    }
 }
 
 /// A closure with what it is called for.
@@ -40,9 +53,12 @@ pub(crate) struct Code {
 /// # Safety
 /// `call` leaves a value in place if and only if `STAYS`.
 pub(crate) unsafe trait Handler: Send + 'static {
+    /// The type of the messages that it takes.
+    type Message: 'static;
     const STAYS: bool;
     const RECEIVES: bool;
     const TIMED: bool;
+    const RESERVED: bool = false;
 
     /// Runs it.
     ///
@@ -72,7 +88,9 @@ pub(crate) fn code_of<H: Handler>() -> &'static Code {
             bytes: size_of::<H>(),
             stays: H::STAYS,
             receives: H::RECEIVES,
+            form: form_of::<H::Message>(),
             timed: H::TIMED,
+            reserved: H::RESERVED,
         };
     }
     Of::<H>::CODE
@@ -111,6 +129,7 @@ where
     F: FnOnce(&mut Context<'_, M>, Option<M>) -> Next + Send + 'static,
     M: Send + 'static,
 {
+    type Message = M;
     const STAYS: bool = false;
     const RECEIVES: bool = RECEIVES;
     const TIMED: bool = TIMED;
@@ -168,6 +187,7 @@ where
     F: FnMut(&mut Context<'_, M>, M) -> Next + Send + 'static,
     M: Send + 'static,
 {
+    type Message = M;
     const STAYS: bool = true;
     const RECEIVES: bool = true;
     const TIMED: bool = false;
@@ -210,6 +230,7 @@ impl<H> Drop for Boxed<H> {
 
 // SAFETY: as that of the handler in the box.
 unsafe impl<H: Handler> Handler for Boxed<H> {
+    type Message = H::Message;
     const STAYS: bool = H::STAYS;
     const RECEIVES: bool = H::RECEIVES;
     const TIMED: bool = H::TIMED;

@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::AsFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use crate::core::{Core, Until};
 use crate::io::{Interest, Source};
 use crate::key::{Address, Id, Key};
 use crate::message::{Envelope, Pool};
+use crate::panics::attempt;
 use crate::reason::{Down, Reason};
 use crate::receptor::Handle;
 use crate::reply::Reply;
@@ -21,11 +21,6 @@ use crate::watch::{Relation, Token};
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Does something that may panic.
-pub(crate) fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, Reason> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| Reason::of_panic(&*panic))
 }
 
 /// What a callback wants to happen next. [`Context`] makes it.
@@ -108,7 +103,8 @@ impl<M> fmt::Debug for SendError<M> {
 /// Who is told of an end; for [`Context::demonitor`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Monitor {
-    whom: Id,
+    by: Key,
+    whom: Key,
     token: Token,
 }
 
@@ -141,7 +137,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
 
     /// The Worker that runs it, counted from 0.
     pub fn worker(&self) -> usize {
-        self.core.worker.into()
+        self.core.home.worker().into()
     }
 
     /// Ends the callback thread.
@@ -227,7 +223,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// # Errors
     /// What the system says, `EPERM` for a regular file: nobody can wait for one.
     pub fn register<T: AsFd>(&mut self, inner: T) -> io::Result<Source<T>> {
-        self.core.descriptors.register(self.core.worker, inner)
+        self.core.descriptors.register(self.core.home, inner)
     }
 
     /// Does an operation that may say that it would block. Then
@@ -235,7 +231,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     ///
     /// # Errors
     /// Those of the operation, [`io::ErrorKind::WouldBlock`] above all.
-    pub fn attempt<T, R>(
+    pub fn attempt<T: AsFd, R>(
         &mut self,
         source: &Source<T>,
         interest: Interest,
@@ -244,7 +240,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         let result = operation(source.get());
         if let Err(error) = &result
             && error.kind() == io::ErrorKind::WouldBlock
-            && source.worker == self.core.worker
+            && source.home == self.core.home
         {
             self.core.descriptors.would_block(source.registration, interest);
         }
@@ -256,10 +252,10 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// registered with another Worker.
     pub fn when_ready<T, F>(&mut self, source: Source<T>, interest: Interest, callback: F) -> Next
     where
-        T: Send + 'static,
+        T: AsFd + Send + 'static,
         F: FnOnce(&mut Context<'_, M>, Source<T>) -> Next + Send + 'static,
     {
-        if source.worker != self.core.worker {
+        if source.home != self.core.home {
             return self.fail("it waits for a source of another Worker");
         }
         let registration = source.registration;
@@ -335,7 +331,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         N: Send + 'static,
         F: FnMut(&mut Context<'_, N>, N) -> Next + Send + 'static,
     {
-        Ok(Address::new(self.insert(receive(callback))?))
+        self.insert(receive(callback)).map(Address::new)
     }
 
     /// Starts one that is to answer: what it answers, or `None` if it ends without doing so, is
@@ -372,7 +368,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         message: N,
     ) -> Result<(), SendError<N>> {
         let core = &mut *self.core;
-        if to.key.worker() == core.worker {
+        let home = to.key.home();
+        if home == core.home {
             let Some(place) = core.slab.find(to.key) else {
                 return Err(SendError::Ended(message));
             };
@@ -380,7 +377,10 @@ impl<'a, M: Send + 'static> Context<'a, M> {
             let envelope = Envelope::message(to.key, message, &mut core.pool);
             core.enqueue(envelope);
         } else {
-            if core.is_full(to.key.worker()) {
+            if home.runtime() != core.home.runtime() {
+                return Err(SendError::Ended(message));
+            }
+            if core.is_full(home.worker()) {
                 return Err(SendError::Full(message));
             }
             let envelope = Envelope::message(to.key, message, &mut core.pool);
@@ -392,7 +392,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// Ends a callback thread; if it is this one, when its callback returns. Nothing happens if
     /// it has ended.
     pub fn cancel(&mut self, id: Id) {
-        if id.0.worker() == self.core.worker {
+        if id.0.home() == self.core.home {
             self.core.cancel(id.0, &Reason::Cancelled);
         } else {
             self.core.post(Envelope::cancel(id.0));
@@ -410,15 +410,15 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         let token = self.relate(by, Relation::Monitors { whom });
         let tell = Box::new(move |down| Envelope::message(by, message(down), &mut Pool::default()));
         self.at(whom, move |core| core.relate(whom, token, Relation::Monitored { by, tell }));
-        Monitor { whom: id, token }
+        Monitor { by, whom, token }
     }
 
     /// Asks not to be told any more. What has been sent already still comes.
     pub fn demonitor(&mut self, monitor: Monitor) {
-        let Monitor { whom, token } = monitor;
-        let by = self.core.current();
-        self.core.watchers.forget(by, token);
-        self.at(whom.0, move |core| core.watchers.forget(whom.0, token));
+        let Monitor { by, whom, token } = monitor;
+        for unit in [by, whom] {
+            self.at(unit, move |core| core.forget(unit, token));
+        }
     }
 
     /// Links this callback thread to another one: if one of them does not end as it should, the
@@ -431,22 +431,25 @@ impl<'a, M: Send + 'static> Context<'a, M> {
 
     /// Does something where a unit lives: at once if that is here.
     fn at(&mut self, unit: Key, action: impl FnOnce(&mut Core) + Send + 'static) {
-        if unit.worker() == self.core.worker {
+        let home = unit.home();
+        // What is asked of a unit of another runtime is answered here, as for one that has ended.
+        if home == self.core.home || home.runtime() != self.core.home.runtime() {
             action(self.core);
         } else {
-            self.core.post(Envelope::control(unit.worker(), action));
+            self.core.post(Envelope::control(home, action));
         }
     }
 
     /// Ends that callback thread when this one has not ended as it should, but not the other way
     /// round.
     pub fn ends_with_this(&mut self, id: Id) {
-        let me = self.core.current();
-        self.relate(me, Relation::Linked { to: id.0 });
+        let (me, other) = (self.core.current(), id.0);
+        let token = self.relate(me, Relation::Linked { to: other });
+        self.at(other, move |core| core.relate(other, token, Relation::Monitors { whom: me }));
     }
 
     fn relate(&mut self, unit: Key, relation: Relation) -> Token {
-        let token = self.core.watchers.token(self.core.worker);
+        let token = self.core.watchers.token(self.core.home);
         self.core.relate(unit, token, relation);
         token
     }

@@ -24,9 +24,9 @@ mod tests;
 mod timers;
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,8 +37,9 @@ use crate::code::{Boxed, Code, Handler, LARGEST, Wake, code_of, fits};
 use crate::context::{Next, Wanted};
 use crate::door::Published;
 use crate::io::{Descriptors, Interest, Registration};
-use crate::key::{Id, Key};
+use crate::key::{Home, Id, Key};
 use crate::message::{Envelope, Pool, Purpose};
+use crate::panics::{drop_panic, drop_quietly};
 use crate::queue::Queue;
 use crate::reason::Reason;
 use crate::receptor::Shared;
@@ -49,8 +50,12 @@ use outgoing::Outgoing;
 use planned::Planned;
 use timers::Timers;
 
+/// Things done before the time begins for those who have asked meanwhile.
+const STAMPED_AFTER: usize = 16;
 /// Envelopes between the one that is opened and the one whose unit is fetched into the cache.
 const AHEAD: usize = 6;
+/// Units that have failed, of which it is known why.
+const FAILED: usize = 256;
 /// Room that queues keep when there is nothing to do.
 const KEPT: usize = 1024;
 
@@ -89,12 +94,14 @@ pub struct Counts {
 }
 
 pub(crate) struct Core {
-    pub worker: u8,
+    pub home: Home,
     pub slab: Slab,
     pub clock: Clock,
     pub pool: Pool,
     pub counts: Counts,
     pub watchers: Watchers,
+    /// Those that have ended last other than as they should, and why: somebody may ask later.
+    failed: VecDeque<(Key, Reason)>,
     /// What is to be done, by this core's callbacks' wish.
     queue: Queue,
     /// What goes to other Workers.
@@ -137,26 +144,27 @@ impl Counts {
 
 impl Core {
     pub fn new(
-        worker: u8,
+        home: Home,
         bytes: usize,
         most_kept: usize,
         clock: Clock,
         shared: Option<Arc<Shared>>,
     ) -> io::Result<Self> {
         let events = match &shared {
-            Some(shared) => Arc::clone(&shared.doors[usize::from(worker)].events),
+            Some(shared) => Arc::clone(&shared.doors[usize::from(home.worker())].events),
             None => Arc::default(),
         };
         let timers = Timers::new(&clock);
         let mut pool = Pool::default();
         pool.keep();
         Ok(Self {
-            worker,
-            slab: Slab::new(worker, bytes, timers.looked())?,
+            home,
+            slab: Slab::new(home, bytes, timers.looked())?,
             clock,
             pool,
             counts: Counts::default(),
             watchers: Watchers::default(),
+            failed: VecDeque::new(),
             queue: Queue::new(),
             outgoing: Outgoing::new(shared),
             reserved: 0,
@@ -208,7 +216,15 @@ impl Core {
         self.planned.put(handler, room, until);
     }
 
+    #[inline]
     fn drop_planned(&mut self) {
+        if self.planned.is_some() {
+            self.drop_what_is_planned();
+        }
+    }
+
+    #[cold]
+    fn drop_what_is_planned(&mut self) {
         self.counts.panics += self.planned.clear();
     }
 
@@ -240,11 +256,16 @@ impl Core {
 
     /// Hands an envelope to whichever core it is for.
     pub fn post(&mut self, envelope: Envelope) {
-        if envelope.to.worker() == self.worker {
+        if envelope.to.home() == self.home {
             self.enqueue(envelope);
-        } else {
-            self.outgoing.post(envelope);
+        } else if let Err(envelope) = self.outgoing.post(envelope) {
+            self.discard(envelope);
         }
+    }
+
+    /// Drops an envelope that nobody takes.
+    fn discard(&mut self, envelope: Envelope) {
+        self.counts.panics += drop_quietly(|| drop(envelope));
     }
 
     /// Whether one more message to this Worker would make too many that wait.
@@ -280,6 +301,9 @@ impl Core {
     /// Does up to so many things that are queued. Returns whether there was something to do.
     pub fn work(&mut self, most: usize) -> bool {
         for done in 0..most {
+            if done % STAMPED_AFTER == 0 {
+                self.stamp();
+            }
             if let Some(place) = self.queue.ahead(AHEAD).and_then(|key| self.slab.find(key)) {
                 place.fetch_payload();
             }
@@ -314,13 +338,17 @@ impl Core {
             return;
         }
         let receiver = self.slab.find(key).map(|place| (place, self.slab.code(place)));
-        let Some((place, code)) = receiver.filter(|(_, code)| code.receives) else {
-            // SAFETY: as above.
-            self.keep(unsafe { envelope.read() }, receiver.is_some());
+        // SAFETY: as above.
+        let form = unsafe { envelope.as_ref() }.form;
+        let Some((place, code)) = receiver.filter(|(_, code)| code.takes(form)) else {
+            let lives = receiver.is_some_and(|(_, code)| !code.receives);
+            // SAFETY: as above. Another type is that of an address of another runtime.
+            self.keep(unsafe { envelope.read() }, lives);
             return;
         };
         if code.timed {
             place.set_never_due();
+            self.timers.forget(key);
         }
         // SAFETY: as above; the content is moved out by the code that is run, before anything else.
         let message = unsafe { Envelope::content(envelope) };
@@ -348,10 +376,12 @@ impl Core {
     fn keep(&mut self, envelope: Envelope, lives: bool) {
         if !lives {
             self.counts.undeliverable += 1;
+            self.discard(envelope);
             return;
         }
-        if self.kept.add(envelope).is_err() {
+        if let Err(envelope) = self.kept.add(envelope) {
             self.counts.refused += 1;
+            self.discard(envelope);
         }
     }
 
@@ -384,8 +414,8 @@ impl Core {
         }
         let payload = place.payload().as_ptr();
         // SAFETY: a waiting unit's slot has a closure of its code; it is the current one now,
-        // and nobody else touches it. The message, if any, is of the type that all handlers of a
-        // unit take, as its `Address` has that type.
+        // and nobody else touches it. The message, if any, is of the type that this code takes, as
+        // whoever calls has checked.
         let next = unsafe { (code.run)(payload, self, wake) };
         if self.watched {
             self.show_running(Key::NOBODY);
@@ -405,7 +435,7 @@ impl Core {
     #[cold]
     fn show_running(&self, key: Key) {
         if let Some(shared) = self.shared() {
-            let published = &shared.doors[usize::from(self.worker)].published;
+            let published = &shared.doors[usize::from(self.home.worker())].published;
             published.callbacks.store(self.counts.callbacks, Ordering::Release);
             published.running.store(key.bits(), Ordering::Release);
         }
@@ -433,6 +463,7 @@ impl Core {
                     Wanted::Again => Reason::panicked("`again` in a callback that runs once"),
                     Wanted::Planned => Reason::panicked("it wants what it wanted before"),
                 };
+                self.counts.panics += u64::from(matches!(reason, Reason::Panicked(_)));
                 self.end(place, key, &reason);
             }
         }
@@ -449,6 +480,11 @@ impl Core {
         }
         match until {
             Until::Message => {}
+            Until::Delay(delay) if code.receives => {
+                if self.timers.ask_or_message(place, key, delay) {
+                    self.stamp();
+                }
+            }
             Until::Delay(delay) => self.delay(key, delay),
             Until::Room => self.outgoing.when_room(key),
             Until::Ready(registration, interest) => {
@@ -480,10 +516,16 @@ impl Core {
         self.timers.forget(key);
         let watched = place.page().header().watched;
         self.slab.remove(place);
+        if !reason.is_done() {
+            if self.failed.len() == FAILED {
+                self.failed.pop_front();
+            }
+            self.failed.push_back((key, reason.clone()));
+        }
         if watched {
             self.tell(key, reason);
         }
-        drop(kept); // last, as messages may panic when they are dropped
+        kept.into_iter().flatten().for_each(|envelope| self.discard(envelope));
     }
 
     fn tell(&mut self, key: Key, reason: &Reason) {
@@ -495,10 +537,19 @@ impl Core {
     /// Notes a relation of a unit, or tells the other side at once that this one has ended.
     pub fn relate(&mut self, unit: Key, token: Token, relation: Relation) {
         self.watchers.add(unit, token, relation);
-        match self.slab.find(unit) {
-            Some(place) => place.page().header_mut().watched = true,
-            None => self.tell(unit, &Reason::Unknown),
+        if let Some(place) = self.slab.find(unit) {
+            place.page().header_mut().watched = true;
+            return;
         }
+        let known = self.failed.iter().rfind(|(failed, _)| *failed == unit);
+        let reason = known.map_or(Reason::Unknown, |(_, reason)| reason.clone());
+        self.tell(unit, &reason);
+    }
+
+    /// Forgets a relation of a unit.
+    pub fn forget(&mut self, unit: Key, token: Token) {
+        let forgotten = self.watchers.forget(unit, token);
+        self.counts.panics += drop_quietly(|| drop(forgotten));
     }
 
     /// Ends a unit, now if it waits, and when it returns if it is the one that runs. Returns
@@ -510,6 +561,10 @@ impl Core {
         }
         let Some(place) = self.slab.find(key) else { return false };
         let code = self.slab.code(place);
+        if code.reserved {
+            reserved::withdraw(&mut self.slab, place);
+            return true;
+        }
         self.drop_payload(place, code);
         self.end(place, key, reason);
         true
@@ -543,6 +598,7 @@ impl Core {
         self.outgoing.shrink_to(KEPT);
         self.timers.trim();
         self.kept.trim();
+        self.pool.trim();
         self.slab.trim();
     }
 
@@ -560,33 +616,22 @@ impl Core {
                 }
             }
         }
-        self.watchers = Watchers::default();
-        self.kept.clear();
-        self.queue.clear();
-        self.outgoing.clear();
+        for relation in self.watchers.take_all() {
+            self.counts.panics += drop_quietly(|| drop(relation));
+        }
+        let kept = self.kept.take_all();
+        kept.for_each(|envelope| self.discard(envelope));
+        let outgoing = self.outgoing.take_all();
+        outgoing.for_each(|envelope| self.discard(envelope));
+        while let Some(envelope) = self.queue.pop() {
+            // SAFETY: it has just been taken out, and is moved out of there at once.
+            self.discard(unsafe { envelope.read() });
+        }
     }
 }
 
 impl Drop for Core {
     fn drop(&mut self) {
         self.clear();
-    }
-}
-
-/// Drops something. What is dropped is gone also if that panics. Returns how often it did.
-fn drop_quietly(drop: impl FnOnce()) -> u64 {
-    match catch_unwind(AssertUnwindSafe(drop)) {
-        Ok(()) => 0,
-        Err(panic) => {
-            drop_panic(panic);
-            1
-        }
-    }
-}
-
-/// Drops what a panic carries, which may panic itself.
-fn drop_panic(panic: Box<dyn Any + Send>) {
-    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        std::mem::forget(another);
     }
 }

@@ -1,6 +1,6 @@
 //! What others see of a Worker.
 
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use crate::inbox::Inbox;
 use crate::io;
 use crate::key::Key;
 use crate::message::Envelope;
+use crate::panics::drop_quietly;
 use crate::parker::{Bed, Parker};
 use crate::sync::lock;
 
@@ -54,6 +55,8 @@ pub(crate) struct Door {
     pub events: io::Shared,
     /// Places that are kept for units from elsewhere: whoever takes one may send a unit there.
     places: Mutex<Vec<Key>>,
+    /// There are none, as the Worker's memory is used up.
+    no_room: AtomicBool,
     /// Somebody waits for a place or for room in the inbox.
     wanted: AtomicU32,
     room: Condvar,
@@ -96,6 +99,7 @@ impl Door {
             parker: Parker::new(bed),
             events,
             places: Mutex::new(Vec::new()),
+            no_room: AtomicBool::new(false),
             wanted: AtomicU32::new(0),
             room: Condvar::new(),
             published: Published::default(),
@@ -106,6 +110,8 @@ impl Door {
     pub fn push(&self, envelope: Envelope) -> Result<(), Envelope> {
         self.inbox.push(envelope)?;
         self.parker.unpark();
+        // Waking has a full fence, as this needs.
+        self.inbox.clear_if_closed(drop_envelope);
         Ok(())
     }
 
@@ -113,6 +119,14 @@ impl Door {
     pub fn push_always(&self, envelope: Envelope) {
         self.inbox.push_always(envelope);
         self.parker.unpark();
+        // Waking has a full fence, as this needs.
+        self.inbox.clear_if_closed(drop_envelope);
+    }
+
+    /// The Worker's, when it takes nothing out any more: drops what was left for it, and has
+    /// others do so with what they leave later.
+    pub fn close(&self) {
+        self.inbox.close(drop_envelope);
     }
 
     /// Wakes the Worker to look around.
@@ -130,16 +144,24 @@ impl Door {
         lock_std(&self.places).pop()
     }
 
-    /// The Worker's: fills up with places up to so many.
-    pub fn fill(&self, most: usize, mut place: impl FnMut() -> Option<Key>) {
+    /// Whether there is no place because there is no memory for one.
+    pub fn has_no_room(&self) -> bool {
+        self.no_room.load(Ordering::Relaxed)
+    }
+
+    /// The Worker's: fills up with places up to so many. Returns whether there was memory for them.
+    pub fn fill(&self, most: usize, mut place: impl FnMut() -> Option<Key>) -> bool {
         let mut places = lock_std(&self.places);
         while places.len() < most
             && let Some(key) = place()
         {
             places.push(key);
         }
+        let (full, none) = (places.len() >= most, places.is_empty());
         drop(places);
+        self.no_room.store(none, Ordering::Relaxed);
         self.tell();
+        full
     }
 
     /// The Worker's: says that there is room again.
@@ -165,6 +187,11 @@ impl Door {
             self.wanted.fetch_sub(1, Ordering::SeqCst);
         }
     }
+}
+
+/// What an envelope holds may send something itself when it is dropped, or panic.
+fn drop_envelope(envelope: Envelope) {
+    drop_quietly(|| drop(envelope));
 }
 
 /// How many units there are in all Workers, and whoever waits for there to be none.

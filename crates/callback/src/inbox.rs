@@ -12,11 +12,16 @@
 //! What must not be refused, because nobody could be told (an end, a reply), goes into a second
 //! queue when the ring is full. As long as there is something in it nothing else is taken, so that
 //! nobody overtakes himself: a sender whose envelope stands there is refused or stands behind it.
+//!
+//! When the reader ends it says so, and then takes out what is left. A writer writes, and then looks
+//! whether the reader has ended; if so, it takes out what is left. Between the two steps of each
+//! stands a full fence, so that at least one of them sees the other, and nothing stays for ever.
+//! They take turns at it.
 
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 
-use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, UnsafeCell, lock};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, UnsafeCell, fence, lock};
 
 /// A cell has a cache line of its own: its turn and content then travel together.
 #[repr(align(64))]
@@ -44,6 +49,10 @@ pub(crate) struct Inbox<T> {
     more: Mutex<VecDeque<T>>,
     /// Nothing is refused.
     unbounded: bool,
+    /// The reader has ended.
+    closed: AtomicBool,
+    /// Held by whoever takes something out instead of the reader.
+    clearing: Mutex<()>,
 }
 
 // SAFETY: values are moved from thread to thread by the protocol above, never shared.
@@ -65,7 +74,36 @@ impl<T> Inbox<T> {
             has_more: AtomicBool::new(false),
             more: Mutex::new(VecDeque::new()),
             unbounded,
+            closed: AtomicBool::new(false),
+            clearing: Mutex::new(()),
         }
+    }
+
+    /// The reader's, when it takes nothing out any more: hands what is left to `drop`.
+    pub fn close(&self, drop: impl Fn(T)) {
+        self.closed.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.clear(drop);
+    }
+
+    /// A writer's, when it has put something in and after a full fence: if the reader has ended, hands
+    /// what is left to `drop`.
+    #[inline]
+    pub fn clear_if_closed(&self, drop: impl Fn(T)) {
+        if self.closed.load(Ordering::Relaxed) {
+            self.clear(drop);
+        }
+    }
+
+    fn clear(&self, drop: impl Fn(T)) {
+        while let Some(value) = self.pop_instead() {
+            drop(value); // which may put something in
+        }
+    }
+
+    fn pop_instead(&self) -> Option<T> {
+        let _alone = lock(&self.clearing);
+        self.pop()
     }
 
     /// Puts something in, unless it is full.

@@ -16,7 +16,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-use crate::key::Key;
+use crate::key::{Home, Key};
 
 /// What the eventfd is registered as, by which others wake a Worker that waits for events.
 const WAKE: u64 = u64::MAX;
@@ -89,8 +89,6 @@ pub(crate) struct Descriptors {
     free: Vec<u32>,
     /// Places of those that were dropped since somebody looked.
     dropped: Arc<Mutex<Vec<u32>>>,
-    /// How many there are.
-    count: usize,
 }
 
 /// Names a registration.
@@ -109,16 +107,11 @@ impl Registration {
 impl Descriptors {
     pub fn new(events: Shared) -> Self {
         let dropped = Arc::default();
-        Self { events, entries: Vec::new(), free: Vec::new(), dropped, count: 0 }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
+        Self { events, entries: Vec::new(), free: Vec::new(), dropped }
     }
 
     /// Registers a descriptor, which does not block from now on.
-    pub fn register<T: AsFd>(&mut self, worker: u8, inner: T) -> io::Result<Source<T>> {
+    pub fn register<T: AsFd>(&mut self, home: Home, inner: T) -> io::Result<Source<T>> {
         rustix::io::ioctl_fionbio(&inner, true)?;
         if self.events.get().is_none() {
             let _ = self.events.set(Events::new()?);
@@ -139,9 +132,8 @@ impl Descriptors {
             self.free.push(index);
             return Err(error.into());
         }
-        self.count += 1;
-        let dropped = Dropped { index, to: Arc::clone(&self.dropped) };
-        Ok(Source { inner, registration, worker, _dropped: dropped })
+        let (events, dropped) = (Arc::clone(&self.events), Arc::clone(&self.dropped));
+        Ok(Source { inner, registration, home, events, dropped })
     }
 
     fn entry(&mut self, registration: Registration) -> Option<&mut Entry> {
@@ -166,14 +158,13 @@ impl Descriptors {
         true
     }
 
-    /// Fetches events, if there are descriptors, and gives out those who wait for them.
+    /// Fetches events, if there have ever been descriptors, and gives out those who wait for them.
     pub fn fetch(&mut self, mut woken: impl FnMut(Key)) {
-        let Some(events) = self.events.get().filter(|_| self.count > 0) else { return };
+        let Some(events) = self.events.get() else { return };
         let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
         for index in dropped.drain(..) {
             self.entries[index as usize].generation += 1;
             self.free.push(index);
-            self.count -= 1;
         }
         drop(dropped);
         let mut fetched: Vec<epoll::Event> = Vec::with_capacity(AT_ONCE);
@@ -212,15 +203,17 @@ impl Descriptors {
 }
 
 /// Something with a descriptor that callback threads of one Worker can wait for, made by
-/// [`Context::register`](crate::Context::register). Dropped, it is closed and forgotten.
-pub struct Source<T> {
+/// [`Context::register`](crate::Context::register). Dropped, it is not waited for any more, and what
+/// was registered is dropped, too.
+pub struct Source<T: AsFd> {
     inner: T,
     pub(crate) registration: Registration,
-    pub(crate) worker: u8,
-    _dropped: Dropped,
+    pub(crate) home: Home,
+    events: Shared,
+    dropped: Arc<Mutex<Vec<u32>>>,
 }
 
-impl<T> Source<T> {
+impl<T: AsFd> Source<T> {
     /// What was registered. An operation on it that would block is to be made by
     /// [`Context::attempt`](crate::Context::attempt).
     pub fn get(&self) -> &T {
@@ -228,20 +221,19 @@ impl<T> Source<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Source<T> {
+impl<T: AsFd + fmt::Debug> fmt::Debug for Source<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Source").field(&self.inner).finish()
     }
 }
 
-/// Tells the Worker, after the descriptor has been closed.
-struct Dropped {
-    index: u32,
-    to: Arc<Mutex<Vec<u32>>>,
-}
-
-impl Drop for Dropped {
+impl<T: AsFd> Drop for Source<T> {
     fn drop(&mut self) {
-        self.to.lock().unwrap_or_else(PoisonError::into_inner).push(self.index);
+        // Somebody else may have the same open file, so that closing this descriptor is not enough.
+        if let Some(events) = self.events.get() {
+            let _ = epoll::delete(&events.epoll, &self.inner);
+        }
+        let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        dropped.push(self.registration.index);
     }
 }

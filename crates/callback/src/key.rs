@@ -4,10 +4,32 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
-/// Bits of a key: `worker:8 page:32 slot:8 generation:16`.
+/// Bits of a key: `page:24 runtime:8 worker:8 slot:8 generation:16`.
 const SLOT: u32 = 16;
-const PAGE: u32 = 24;
-const WORKER: u32 = 56;
+const HOME: u32 = 24;
+const PAGE: u32 = 40;
+/// Pages of a Worker at most: 64 GiB.
+pub(crate) const MOST_PAGES: u32 = 1 << (64 - PAGE);
+
+/// A Worker of a runtime of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Home(u16);
+
+impl Home {
+    pub const fn new(runtime: u8, worker: u8) -> Self {
+        Self(u16::from_be_bytes([runtime, worker]))
+    }
+
+    /// The runtime, of the last 256 that were started.
+    pub fn runtime(self) -> u8 {
+        self.0.to_be_bytes()[0]
+    }
+
+    /// The Worker, counted from 0.
+    pub fn worker(self) -> u8 {
+        self.0.to_be_bytes()[1]
+    }
+}
 
 /// Where a unit is kept, and which one of those that were kept there it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,9 +39,10 @@ impl Key {
     /// A key of no unit, as generations begin at one.
     pub const NOBODY: Self = Self(0);
 
-    pub fn new(worker: u8, page: u32, slot: u8, generation: u16) -> Self {
+    pub fn new(home: Home, page: u32, slot: u8, generation: u16) -> Self {
+        debug_assert!(page < MOST_PAGES);
         let place = u64::from(page) << PAGE | u64::from(slot) << SLOT;
-        Self(u64::from(worker) << WORKER | place | u64::from(generation))
+        Self(u64::from(home.0) << HOME | place | u64::from(generation))
     }
 
     pub fn from_bits(bits: u64) -> Self {
@@ -30,11 +53,11 @@ impl Key {
         self.0
     }
 
-    pub fn worker(self) -> u8 {
-        self.0.to_be_bytes()[0]
+    #[expect(clippy::cast_possible_truncation, reason = "the field's bits alone")]
+    pub fn home(self) -> Home {
+        Home((self.0 >> HOME) as u16)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the field's bits alone")]
     pub fn page(self) -> u32 {
         (self.0 >> PAGE) as u32
     }
@@ -50,15 +73,15 @@ impl Key {
     }
 }
 
-/// Names a callback thread of one runtime. Whoever comes to the same place later has another
-/// generation, so that an id of one that has ended names nobody.
+/// Names a callback thread. Whoever comes to the same place later has another generation, so that an
+/// id of one that has ended names nobody; nor does it in another runtime of the process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub(crate) Key);
 
 impl Id {
     /// The Worker that it lives on, counted from 0.
     pub fn worker(self) -> usize {
-        self.0.worker().into()
+        self.0.home().worker().into()
     }
 }
 
@@ -72,7 +95,8 @@ impl fmt::Display for Id {
     /// Worker, page, slot and generation, as in `0.17.3#1`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.0;
-        write!(f, "{}.{}.{}#{}", key.worker(), key.page(), key.slot(), key.generation())
+        let worker = key.home().worker();
+        write!(f, "{worker}.{}.{}#{}", key.page(), key.slot(), key.generation())
     }
 }
 
@@ -128,9 +152,11 @@ mod tests {
 
     #[test]
     fn the_parts_come_back() {
-        let key = Key::new(255, u32::MAX - 1, 222, 65_535);
-        assert_eq!((key.worker(), key.page()), (255, u32::MAX - 1));
+        let home = Home::new(7, 255);
+        let key = Key::new(home, MOST_PAGES - 1, 222, 65_535);
+        assert_eq!((key.home(), key.page()), (home, MOST_PAGES - 1));
+        assert_eq!((home.runtime(), home.worker()), (7, 255));
         assert_eq!((key.slot(), key.generation()), (222, 65_535));
-        assert_eq!(Id(Key::new(1, 2, 3, 4)).to_string(), "1.2.3#4");
+        assert_eq!(Id(Key::new(Home::new(9, 1), 2, 3, 4)).to_string(), "1.2.3#4");
     }
 }

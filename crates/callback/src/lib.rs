@@ -141,6 +141,7 @@ mod inbox;
 mod io;
 mod key;
 mod message;
+mod panics;
 mod parker;
 mod queue;
 mod reason;

@@ -6,12 +6,14 @@
 )]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::any::TypeId;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
 
+use crate::context::Nothing;
 use crate::core::Core;
-use crate::key::Key;
+use crate::key::{Home, Key};
 
 /// What stands in an envelope itself; larger messages are in a block.
 const INLINE: usize = 16;
@@ -33,6 +35,8 @@ pub(crate) enum Purpose {
 #[derive(Debug)]
 pub(crate) struct Form {
     pub purpose: Purpose,
+    /// The type of the message, if it has one.
+    message: TypeId,
     drop: unsafe fn(*mut u8),
 }
 
@@ -59,15 +63,34 @@ const fn is_inline<T>() -> bool {
     size_of::<T>() <= INLINE && align_of::<T>() <= 8
 }
 
+/// The form of messages of this type.
+pub(crate) const fn form_of<M: 'static>() -> &'static Form {
+    struct Of<M>(PhantomData<M>);
+    impl<M: 'static> Of<M> {
+        const FORM: &'static Form = &Form {
+            purpose: Purpose::Message,
+            message: TypeId::of::<M>(),
+            drop: drop_message::<M>,
+        };
+    }
+    Of::<M>::FORM
+}
+
+impl Form {
+    /// Whether messages of both are of the same type.
+    pub fn is_of_type_of(&self, other: &Self) -> bool {
+        self.message == other.message
+    }
+
+    const fn without_message(purpose: Purpose, drop: unsafe fn(*mut u8)) -> Self {
+        Self { purpose, message: TypeId::of::<Nothing>(), drop }
+    }
+}
+
 impl Envelope {
     /// A message for a unit that takes this type.
     #[inline]
     pub fn message<M: Send + 'static>(to: Key, message: M, pool: &mut Pool) -> Self {
-        struct Of<M>(PhantomData<M>);
-        impl<M> Of<M> {
-            const FORM: &'static Form =
-                &Form { purpose: Purpose::Message, drop: drop_message::<M> };
-        }
         let mut content = Content::uninit();
         let at = content.as_mut_ptr().cast::<u8>();
         if is_inline::<M>() {
@@ -80,29 +103,29 @@ impl Envelope {
             // SAFETY: the content has room for a pointer and is aligned.
             unsafe { at.cast::<NonNull<M>>().write(block) };
         }
-        Self { to, form: Of::<M>::FORM, content }
+        Self { to, form: form_of::<M>(), content }
     }
 
     /// Runs the unit for the first time.
     pub fn start(to: Key) -> Self {
-        const FORM: &Form = &Form { purpose: Purpose::Start, drop: |_| () };
+        const FORM: &Form = &Form::without_message(Purpose::Start, |_| ());
         Self { to, form: FORM, content: Content::uninit() }
     }
 
     /// Ends the unit.
     pub fn cancel(to: Key) -> Self {
-        const FORM: &Form = &Form { purpose: Purpose::Cancel, drop: |_| () };
+        const FORM: &Form = &Form::without_message(Purpose::Cancel, |_| ());
         Self { to, form: FORM, content: Content::uninit() }
     }
 
     /// Has the core of a Worker do something.
-    pub fn control(worker: u8, action: impl FnOnce(&mut Core) + Send + 'static) -> Self {
-        const FORM: &Form = &Form { purpose: Purpose::Control, drop: drop_control };
+    pub fn control(home: Home, action: impl FnOnce(&mut Core) + Send + 'static) -> Self {
+        const FORM: &Form = &Form::without_message(Purpose::Control, drop_control);
         let mut content = Content::uninit();
         let action: Control = Box::new(action);
         // SAFETY: the content has room for a fat pointer and is aligned.
         unsafe { content.as_mut_ptr().cast::<Control>().write(action) };
-        Self { to: Key::new(worker, 0, 0, 0), form: FORM, content }
+        Self { to: Key::new(home, 0, 0, 0), form: FORM, content }
     }
 
     /// For whom it is and what for.

@@ -117,6 +117,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
+    use crate::key::Home;
     use crate::message::Pool;
 
     #[test]
@@ -125,7 +126,7 @@ mod tests {
         let (mut queue, mut model) = (Queue::new(), VecDeque::new());
         let mut pool = Pool::default();
         for n in 0..200_000_u64 {
-            let key = Key::new(0, u32::try_from(n % 1000).expect("small"), 0, 1);
+            let key = Key::new(Home::new(0, 0), u32::try_from(n % 1000).expect("small"), 0, 1);
             let grows = n / 3000 % 2 == 0;
             match random.u32(0..100) {
                 0..10 => {

@@ -20,7 +20,8 @@ pub enum Reason {
     Failed(Arc<str>),
     /// It was linked to this one, which has not ended as it should.
     Linked(Id),
-    /// It had ended before anybody asked, or never lived.
+    /// It had ended before anybody asked: it was done, or 256 others have failed on its Worker since
+    /// then; or it never lived in this runtime.
     Unknown,
 }
 

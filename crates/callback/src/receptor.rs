@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::code::once;
 use crate::context::{Context, Next, Nothing, SendError, SpawnError};
 use crate::core::Counts;
 use crate::door::{Alive, Door};
-use crate::key::{Address, Id};
+use crate::key::{Address, Home, Id};
 use crate::message::{Envelope, Pool};
 use crate::reply::{Promise, Reply};
 use crate::watchdog::Watchdog;
@@ -22,6 +22,8 @@ use crate::watchdog::Watchdog;
 /// What all threads of a runtime share.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// Its number, of the last 256 that were started.
+    runtime: u8,
     pub doors: Vec<Door>,
     pub alive: Alive,
     /// The Worker that the next unit goes to.
@@ -40,7 +42,9 @@ impl Shared {
         spin: Option<Duration>,
         blocking: blocking::Pool,
     ) -> Self {
+        static STARTED: AtomicU8 = AtomicU8::new(0);
         Self {
+            runtime: STARTED.fetch_add(1, Ordering::Relaxed),
             doors,
             alive: Alive::default(),
             next: AtomicUsize::new(0),
@@ -49,6 +53,16 @@ impl Shared {
             spin,
             blocking: Arc::new(blocking),
         }
+    }
+
+    /// Where a Worker of this runtime is.
+    pub fn home(&self, worker: u8) -> Home {
+        Home::new(self.runtime, worker)
+    }
+
+    /// The door of a Worker, if it is one of this runtime's.
+    pub fn door(&self, home: Home) -> Option<&Door> {
+        self.doors.get(usize::from(home.worker())).filter(|_| home.runtime() == self.runtime)
     }
 
     pub fn is_down(&self) -> bool {
@@ -84,8 +98,10 @@ impl Handle {
 
     /// Hands over what must not be refused.
     pub(crate) fn post(&self, envelope: Envelope) {
-        if !self.shared.is_down() {
-            self.shared.doors[usize::from(envelope.to.worker())].push_always(envelope);
+        if !self.shared.is_down()
+            && let Some(door) = self.shared.door(envelope.to.home())
+        {
+            door.push_always(envelope);
         }
     }
 
@@ -114,7 +130,7 @@ impl Handle {
     /// Starts a callback thread on the next Worker, waiting for room in its inbox.
     ///
     /// # Errors
-    /// [`SpawnError::ShutDown`].
+    /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`].
     pub fn spawn<F>(&self, callback: F) -> Result<Id, SpawnError>
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
@@ -125,7 +141,7 @@ impl Handle {
     /// Starts a callback thread on the next Worker, if its inbox has room.
     ///
     /// # Errors
-    /// [`SpawnError::Full`], [`SpawnError::ShutDown`].
+    /// [`SpawnError::Full`], [`SpawnError::NoRoom`], [`SpawnError::ShutDown`].
     pub fn try_spawn<F>(&self, callback: F) -> Result<Id, SpawnError>
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
@@ -137,7 +153,7 @@ impl Handle {
     /// Starts one that receives messages of type `M`, waiting for room.
     ///
     /// # Errors
-    /// [`SpawnError::ShutDown`].
+    /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`].
     pub fn spawn_receiving<M, F>(&self, callback: F) -> Result<Address<M>, SpawnError>
     where
         M: Send + 'static,
@@ -149,7 +165,7 @@ impl Handle {
     /// The same on a Worker of one's choice.
     ///
     /// # Errors
-    /// [`SpawnError::ShutDown`].
+    /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`].
     ///
     /// # Panics
     /// If there is no Worker of this number.
@@ -170,7 +186,7 @@ impl Handle {
     /// Starts one that is to answer, waiting for room.
     ///
     /// # Errors
-    /// [`SpawnError::ShutDown`].
+    /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`].
     pub fn spawn_reply<T, F>(&self, callback: F) -> Result<Promise<T>, SpawnError>
     where
         T: Send + 'static,
@@ -223,9 +239,12 @@ impl Handle {
             return Err((callback, SpawnError::ShutDown));
         }
         let door = &self.shared.doors[worker];
-        let Some(key) = door.take_place() else { return Err((callback, SpawnError::Full)) };
+        let Some(key) = door.take_place() else {
+            let error = if door.has_no_room() { SpawnError::NoRoom } else { SpawnError::Full };
+            return Err((callback, error));
+        };
         self.shared.alive.add(1);
-        door.push_always(Envelope::control(key.worker(), move |core| {
+        door.push_always(Envelope::control(key.home(), move |core| {
             core.settle(key, once::<M, F>(callback));
         }));
         Ok(Address::new(key))
@@ -241,7 +260,8 @@ impl Handle {
     /// [`SendError::ShutDown`]. That the receiver has ended cannot be known here; such messages are
     /// counted in [`Counts::undeliverable`].
     pub fn send<M: Send + 'static>(&self, to: Address<M>, message: M) -> Result<(), SendError<M>> {
-        self.door(to.id()).when_room(message, |message| match self.try_send(to, message) {
+        let Some(door) = self.door(to.id()) else { return Err(SendError::Ended(message)) };
+        door.when_room(message, |message| match self.try_send(to, message) {
             Err(SendError::Full(message)) => Err(message),
             done => Ok(done),
         })
@@ -259,9 +279,10 @@ impl Handle {
         if self.shared.is_down() {
             return Err(SendError::ShutDown(message));
         }
+        let Some(door) = self.door(to.id()) else { return Err(SendError::Ended(message)) };
         let mut pool = Pool::default();
         let envelope = Envelope::message(to.id().0, message, &mut pool);
-        self.door(to.id()).push(envelope).map_err(|envelope| {
+        door.push(envelope).map_err(|envelope| {
             // SAFETY: this is the message that was put in above.
             let message = envelope.open(|at| unsafe { crate::message::take::<M>(at, &mut pool) });
             SendError::Full(message)
@@ -270,7 +291,7 @@ impl Handle {
 
     /// Ends a callback thread, waiting for room in the inbox; nothing happens if it has ended.
     pub fn cancel(&self, id: Id) {
-        let door = self.door(id);
+        let Some(door) = self.door(id) else { return };
         door.when_room(Envelope::cancel(id.0), |cancel| {
             if self.shared.is_down() { Ok(()) } else { door.push(cancel) }
         });
@@ -282,8 +303,8 @@ impl Handle {
         self.shared.alive.wait(|| self.shared.is_down());
     }
 
-    fn door(&self, id: Id) -> &Door {
-        &self.shared.doors[id.worker()]
+    fn door(&self, id: Id) -> Option<&Door> {
+        self.shared.door(id.0.home())
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::context::{Context, Next, SpawnError};
 use crate::key::{Address, Id};
-use crate::reason::Down;
+use crate::reason::{Down, Reason};
 use crate::receptor::Handle;
 
 /// When a child is started again.
@@ -141,7 +141,8 @@ impl Supervisor {
         self.children[ended].id = None;
         let again = match self.children[ended].restart {
             Restart::Permanent => true,
-            Restart::Transient => !down.reason.is_done(),
+            // One on another Worker may have ended before it was monitored.
+            Restart::Transient => !matches!(down.reason, Reason::Done | Reason::Unknown),
             Restart::Temporary => false,
         };
         if !again {

@@ -3,14 +3,14 @@
 //! A relation between two units is noted with both, under the same token, so that neither keeps
 //! anything of one that has ended.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-use crate::key::{Id, Key};
+use crate::key::{Home, Id, Key};
 use crate::message::Envelope;
 use crate::reason::{Down, Reason};
 
 /// Names a relation, across all Workers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Token(u64);
 
 /// Makes a message of the end of a unit.
@@ -29,50 +29,59 @@ pub(crate) enum Relation {
 /// The relations of one Worker's units.
 #[derive(Default)]
 pub(crate) struct Watchers {
-    relations: HashMap<Key, Vec<(Token, Relation)>>,
+    /// In one tree, so that one of many is forgotten as quickly as one of few, and memory follows.
+    relations: BTreeMap<(Key, Token), Relation>,
     tokens: u64,
 }
 
 impl Watchers {
     /// A token that no other relation has.
-    pub fn token(&mut self, worker: u8) -> Token {
+    pub fn token(&mut self, home: Home) -> Token {
         self.tokens += 1;
-        Token(self.tokens << 8 | u64::from(worker))
+        Token(self.tokens << 8 | u64::from(home.worker()))
     }
 
     /// Notes a relation with a unit.
     pub fn add(&mut self, unit: Key, token: Token, relation: Relation) {
-        self.relations.entry(unit).or_default().push((token, relation));
+        self.relations.insert((unit, token), relation);
     }
 
     /// Forgets a relation of a unit.
-    pub fn forget(&mut self, unit: Key, token: Token) {
-        if let Some(relations) = self.relations.get_mut(&unit) {
-            relations.retain(|(noted, _)| *noted != token);
-            if relations.is_empty() {
-                self.relations.remove(&unit);
-            }
-        }
+    pub fn forget(&mut self, unit: Key, token: Token) -> Option<Relation> {
+        self.relations.remove(&(unit, token))
+    }
+
+    /// Takes out all there are.
+    pub fn take_all(&mut self) -> impl Iterator<Item = Relation> + use<> {
+        std::mem::take(&mut self.relations).into_values()
+    }
+
+    /// Takes out those of a unit, in the order in which they were noted.
+    fn take(&mut self, unit: Key) -> Vec<(Token, Relation)> {
+        let all = (unit, Token(0))..=(unit, Token(u64::MAX));
+        let tokens: Vec<Token> = self.relations.range(all).map(|(&(_, token), _)| token).collect();
+        let taken = |token| self.relations.remove(&(unit, token)).map(|relation| (token, relation));
+        tokens.into_iter().filter_map(taken).collect()
     }
 
     /// Forgets a unit that has ended. Returns what is to be sent to those that were related to it.
     pub fn tell(&mut self, id: Id, reason: &Reason) -> Vec<Envelope> {
-        let relations = self.relations.remove(&id.0).unwrap_or_default();
+        let relations = self.take(id.0);
         let told = |(token, relation)| match relation {
             Relation::Monitored { by, tell } => {
                 let down = Down { id, reason: reason.clone() };
-                Envelope::control(by.worker(), move |core| {
-                    core.watchers.forget(by, token);
+                Envelope::control(by.home(), move |core| {
+                    core.forget(by, token);
                     core.accept(tell(down));
                 })
             }
-            Relation::Monitors { whom } => Envelope::control(whom.worker(), move |core| {
-                core.watchers.forget(whom, token);
+            Relation::Monitors { whom } => Envelope::control(whom.home(), move |core| {
+                core.forget(whom, token);
             }),
             Relation::Linked { to } => {
                 let failed = !reason.is_done();
-                Envelope::control(to.worker(), move |core| {
-                    core.watchers.forget(to, token);
+                Envelope::control(to.home(), move |core| {
+                    core.forget(to, token);
                     if failed {
                         core.cancel(to, &Reason::Linked(id));
                     }

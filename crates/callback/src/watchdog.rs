@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::key::{Id, Key};
+use crate::panics::drop_quietly;
 use crate::receptor::Shared;
 
 /// A callback that has run for longer than it should, and all that time nothing else on its
@@ -82,7 +83,8 @@ fn watch(shared: &Shared, limit: Duration, hook: &Hook, stopped: &mpsc::Receiver
                 *seen = Seen { callbacks, since: Instant::now(), told: false };
             } else if !seen.told && seen.since.elapsed() >= limit {
                 seen.told = true;
-                hook(Slow { id: Id(running), time: seen.since.elapsed() });
+                let slow = Slow { id: Id(running), time: seen.since.elapsed() };
+                drop_quietly(|| hook(slow)); // it is told of the next ones also if it panics
             }
         }
     }

@@ -20,56 +20,104 @@ pub(crate) struct Worker {
     shared: Arc<Shared>,
     /// Units that have been told to [`Alive`].
     told: u64,
+    /// What is done next.
+    step: Step,
+    /// There was something to do in this turn.
+    busy: bool,
     rested: bool,
+    /// There was no memory for all the places that are kept for units from elsewhere.
+    short: bool,
+}
+
+/// What a turn consists of, in this order.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// To do what callbacks have asked for.
+    Work,
+    /// To take in what others have sent.
+    Accept,
+    /// To run those whose time has come.
+    Fire,
+    /// To see what other Workers and descriptors are ready for.
+    Others,
+    /// To tell how it stands and, if there was nothing to do, to sleep.
+    Rest,
+}
+
+impl Step {
+    fn next(self) -> Self {
+        match self {
+            Self::Work => Self::Accept,
+            Self::Accept => Self::Fire,
+            Self::Fire => Self::Others,
+            Self::Others => Self::Rest,
+            Self::Rest => Self::Work,
+        }
+    }
 }
 
 impl Worker {
     pub fn new(core: Core, shared: Arc<Shared>) -> Self {
-        Self { core, shared, told: 0, rested: false }
+        let step = Step::Work;
+        Self { core, shared, told: 0, step, busy: false, rested: false, short: false }
     }
 
     fn door(&self) -> &Door {
-        &self.shared.doors[usize::from(self.core.worker)]
+        &self.shared.doors[usize::from(self.core.home.worker())]
     }
 
     /// Works until the runtime is shut down, and drops all units.
     pub fn run(mut self) {
-        // What a callback does, and what dropping its values does, may panic. This thread goes on.
-        while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.turns())) {
-            self.core.after_panic(panic);
+        self.fill();
+        while !self.shared.is_down() {
+            // What a callback does, and what dropping its values does, may panic. This thread goes
+            // on, with the step behind the one that was left.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.turns())) {
+                self.busy = true;
+                self.core.after_panic(panic);
+            }
         }
         let alive = &self.shared.alive;
         alive.add(-i64::try_from(self.told).unwrap_or(i64::MAX));
+        let (shared, worker) = (Arc::clone(&self.shared), self.core.home.worker());
         drop(self.core);
+        shared.doors[usize::from(worker)].close();
     }
 
     fn turns(&mut self) {
-        self.fill();
-        loop {
-            let mut busy = self.core.work(BATCH);
-            busy |= self.accept();
-            self.core.stamp();
-            busy |= self.core.fire(BATCH);
-            busy |= self.core.send_outgoing();
-            if !self.core.descriptors.is_empty() {
-                busy |= self.core.fetch_events();
-            }
-            self.tell();
-            if self.shared.is_down() {
-                return;
-            }
-            if busy {
-                self.rested = false;
-            } else {
-                self.idle();
+        while !self.shared.is_down() {
+            let step = self.step;
+            self.step = step.next();
+            match step {
+                Step::Work => self.busy |= self.core.work(BATCH),
+                Step::Accept => self.busy |= self.accept(),
+                Step::Fire => {
+                    self.core.stamp();
+                    self.busy |= self.core.fire(BATCH);
+                }
+                Step::Others => self.busy |= self.look_at_others(),
+                Step::Rest => {
+                    self.tell();
+                    if std::mem::take(&mut self.busy) {
+                        self.rested = false;
+                    } else {
+                        self.idle();
+                    }
+                }
             }
         }
+    }
+
+    /// Sends on what waits for room, and looks for events. Returns whether there was something.
+    fn look_at_others(&mut self) -> bool {
+        let sent = self.core.send_outgoing();
+        self.core.fetch_events() || sent
     }
 
     /// Does what others have left. Returns whether there was something.
     fn accept(&mut self) -> bool {
         let Self { core, shared, .. } = self;
-        let door = &shared.doors[usize::from(core.worker)];
+        let door = &shared.doors[usize::from(core.home.worker())];
         let mut accepted = 0;
         while accepted < BATCH
             && let Some(envelope) = door.inbox.pop()
@@ -91,8 +139,8 @@ impl Worker {
         // turn in which they came.
         self.told += std::mem::take(&mut self.core.settled);
         let Self { core, shared, .. } = self;
-        let door = &shared.doors[usize::from(core.worker)];
-        door.fill(shared.capacity, || core.reserve());
+        let door = &shared.doors[usize::from(core.home.worker())];
+        self.short = !door.fill(shared.capacity, || core.reserve());
     }
 
     /// Publishes what others may want to know.
@@ -100,6 +148,9 @@ impl Worker {
         let units = self.core.units();
         if units != self.told {
             let more = i128::from(units) - i128::from(self.told);
+            if self.short && units < self.told {
+                self.fill();
+            }
             self.told = units;
             self.shared.alive.add(i64::try_from(more).unwrap_or_default());
         }
@@ -131,7 +182,7 @@ impl Worker {
     }
 
     /// Looks for something to do for a while without sleeping.
-    fn spin(&self) -> bool {
+    fn spin(&mut self) -> bool {
         let Some(most) = self.shared.spin else { return false };
         if self.look_around() {
             return true; // without a look at the clock
@@ -142,7 +193,7 @@ impl Worker {
             None => most,
         };
         loop {
-            if self.look_around() {
+            if self.look_around() || self.look_at_others() {
                 return true;
             }
             if begun.elapsed() >= most {

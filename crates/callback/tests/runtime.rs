@@ -394,7 +394,7 @@ fn those_that_are_linked_end_together_and_monitors_tell_across_workers() {
         context.spawn_receiving(callback).expect("room");
         receiver
     });
-    assert_eq!(late.recv().expect("told"), Reason::Unknown);
+    assert_eq!(late.recv().expect("told"), Reason::Panicked("got 3".into()));
     receptor.wait();
 }
 

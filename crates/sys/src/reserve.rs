@@ -4,7 +4,7 @@ use std::io;
 use std::ptr::NonNull;
 
 /// Bytes of a page here. Memory is given back in these; where the kernel's pages are larger, in
-/// multiples of them.
+/// whole ones of its own.
 pub const PAGE: usize = 4096;
 
 /// Private anonymous memory that is there as far as it has been written to. Unmapped when
@@ -13,6 +13,8 @@ pub const PAGE: usize = 4096;
 pub struct Reserved {
     start: NonNull<u8>,
     length: usize,
+    /// Bytes of a page as the kernel has them, a multiple of [`PAGE`].
+    granule: usize,
 }
 
 // SAFETY: the mapping belongs to whoever owns this value, and the value only hands out addresses.
@@ -48,7 +50,7 @@ impl Reserved {
         // One page at a time is to come and go, also where huge pages are the rule.
         // SAFETY: the range is the new mapping. Where the kernel knows no huge pages it refuses.
         unsafe { libc::madvise(start.as_ptr().cast(), length, libc::MADV_NOHUGEPAGE) };
-        Ok(Self { start, length })
+        Ok(Self { start, length, granule: rustix::param::page_size().max(PAGE) })
     }
 
     /// Where it begins.
@@ -68,13 +70,16 @@ impl Reserved {
     /// If it is not within the reservation.
     pub fn populate(&self, offset: usize, length: usize) {
         assert!(offset.checked_add(length).is_some_and(|end| end <= self.length));
+        let begin = offset / self.granule * self.granule;
         // SAFETY: the range lies in the mapping, as checked.
-        let at = unsafe { self.start.as_ptr().add(offset) };
+        let at = unsafe { self.start.as_ptr().add(begin) };
+        let length = offset + length - begin;
         // SAFETY: populating changes no content.
         unsafe { libc::madvise(at.cast(), length, libc::MADV_POPULATE_WRITE) };
     }
 
-    /// Gives a range back to the kernel; read again, it is zeros.
+    /// Gives a range back to the kernel, as far as whole pages of its own lie in it. Read again, it
+    /// is zeros, or what it was.
     ///
     /// # Safety
     /// Nothing of the range is borrowed or needed any more.
@@ -83,12 +88,21 @@ impl Reserved {
     /// If it is not within the reservation.
     pub unsafe fn give_back(&self, offset: usize, length: usize) {
         assert!(offset.checked_add(length).is_some_and(|end| end <= self.length));
+        let (begin, end) = whole_pages(offset, length, self.granule);
+        if begin >= end {
+            return;
+        }
         // SAFETY: the range lies in the mapping, as checked.
-        let at = unsafe { self.start.as_ptr().add(offset) };
-        // SAFETY: the caller needs nothing of it. It can only fail for memory that is locked,
-        // which then stays.
-        unsafe { libc::madvise(at.cast(), length, libc::MADV_DONTNEED) };
+        let at = unsafe { self.start.as_ptr().add(begin) };
+        // SAFETY: the caller needs nothing of it. It fails for memory that is locked, which then
+        // stays.
+        unsafe { libc::madvise(at.cast(), end - begin, libc::MADV_DONTNEED) };
     }
+}
+
+/// Beginning and end of the pages of this size that lie in a range.
+fn whole_pages(offset: usize, length: usize, granule: usize) -> (usize, usize) {
+    (offset.next_multiple_of(granule), (offset + length) / granule * granule)
 }
 
 impl Drop for Reserved {
@@ -101,6 +115,15 @@ impl Drop for Reserved {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_pages_are_larger_whole_ones_are_given_back() {
+        assert_eq!(whole_pages(PAGE, 2 * PAGE, PAGE), (PAGE, 3 * PAGE));
+        let large = 4 * PAGE;
+        assert_eq!(whole_pages(PAGE, 8 * PAGE, large), (large, 2 * large));
+        let (begin, end) = whole_pages(large, PAGE, large);
+        assert!(begin >= end, "its neighbours live on");
+    }
 
     #[test]
     fn what_was_given_back_is_zeros() {

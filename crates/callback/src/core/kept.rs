@@ -42,9 +42,9 @@ impl Kept {
         if self.all.is_empty() { None } else { self.all.remove(&unit) }
     }
 
-    /// Drops all of them.
-    pub fn clear(&mut self) {
-        self.all.clear();
+    /// Takes out all of them.
+    pub fn take_all(&mut self) -> impl Iterator<Item = Envelope> + use<> {
+        std::mem::take(&mut self.all).into_values().flatten()
     }
 
     /// Gives memory back that was needed for more than there is now.

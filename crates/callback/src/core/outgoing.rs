@@ -29,15 +29,18 @@ impl Outgoing {
     }
 
     /// Hands an envelope to another Worker, now or when it has room.
-    pub fn post(&mut self, envelope: Envelope) {
-        let to = usize::from(envelope.to.worker());
-        let (Some(shared), Some(waiting)) = (&self.shared, self.waiting.get_mut(to)) else {
-            return;
-        };
+    ///
+    /// # Errors
+    /// The envelope, if it is for no Worker of this runtime.
+    pub fn post(&mut self, envelope: Envelope) -> Result<(), Envelope> {
+        let home = envelope.to.home();
+        let door = self.shared.as_ref().and_then(|shared| shared.door(home));
+        let waiting = self.waiting.get_mut(usize::from(home.worker()));
+        let Some((door, waiting)) = door.zip(waiting) else { return Err(envelope) };
         // Nobody overtakes those that wait.
-        let refused =
-            if waiting.is_empty() { shared.doors[to].push(envelope) } else { Err(envelope) };
+        let refused = if waiting.is_empty() { door.push(envelope) } else { Err(envelope) };
         waiting.extend(refused.err());
+        Ok(())
     }
 
     /// Whether one more message to this Worker would make too many that wait.
@@ -81,10 +84,11 @@ impl Outgoing {
     /// Gives memory back, but for so many envelopes to each.
     pub fn shrink_to(&mut self, least: usize) {
         self.waiting.iter_mut().for_each(|waiting| waiting.shrink_to(least));
+        self.for_room.shrink_to(least);
     }
 
-    /// Drops what waits.
-    pub fn clear(&mut self) {
-        self.waiting.iter_mut().for_each(VecDeque::clear);
+    /// Takes out what waits.
+    pub fn take_all(&mut self) -> impl Iterator<Item = Envelope> + use<> {
+        std::mem::take(&mut self.waiting).into_iter().flatten()
     }
 }

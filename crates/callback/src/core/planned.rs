@@ -2,8 +2,9 @@
 
 use std::mem::MaybeUninit;
 
-use super::{Until, drop_quietly};
+use super::Until;
 use crate::code::{Boxed, Code, Handler, LARGEST, code_of, fits};
+use crate::panics::drop_quietly;
 use crate::slab::Place;
 
 pub(super) struct Planned {
@@ -45,7 +46,9 @@ impl Planned {
         let Some(code) = self.code.take() else { return 0 };
         let closure = self.closure.as_mut_ptr().cast();
         // SAFETY: a closure of this code was written there, and the code taken away with it.
-        drop_quietly(|| unsafe { (code.drop)(closure) })
+        let panics = drop_quietly(|| unsafe { (code.drop)(closure) });
+        let until = std::mem::replace(&mut self.until, Until::Message);
+        panics + drop_quietly(|| drop(until))
     }
 
     /// Moves it into the slot that it was kept for, whose closure is gone. Returns its code and

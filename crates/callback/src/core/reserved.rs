@@ -2,8 +2,10 @@
 
 use super::Core;
 use crate::code::{Boxed, Handler, Wake, code_of, fits};
-use crate::context::Next;
+use crate::context::{Next, Nothing};
 use crate::key::Key;
+use crate::panics::drop_quietly;
+use crate::reason::Reason;
 use crate::slab::{Place, Slab};
 
 /// Keeps a place for a closure of two words.
@@ -14,6 +16,23 @@ struct Reserved {
 
 // SAFETY: nobody calls it; it stays until a closure takes its place.
 unsafe impl Handler for Reserved {
+    type Message = Nothing;
+    const STAYS: bool = true;
+    const RECEIVES: bool = false;
+    const TIMED: bool = false;
+    const RESERVED: bool = true;
+
+    unsafe fn call(_: *mut Self, _: &mut Core, _: Wake) -> Next {
+        Next::again()
+    }
+}
+
+/// Keeps the place of a unit that was cancelled before it came.
+struct Withdrawn;
+
+// SAFETY: nobody calls it, and it is nothing.
+unsafe impl Handler for Withdrawn {
+    type Message = Nothing;
     const STAYS: bool = true;
     const RECEIVES: bool = false;
     const TIMED: bool = false;
@@ -33,9 +52,14 @@ impl Core {
 
     /// Puts a unit into the place that was kept for it, and runs it.
     pub fn settle<H: Handler>(&mut self, key: Key, handler: H) {
-        let Some(place) = self.slab.find(key) else { return };
         self.reserved -= 1;
         self.settled += 1;
+        let Some(place) = self.slab.find(key) else { return };
+        if !self.slab.code(place).reserved {
+            self.counts.panics += drop_quietly(|| drop(handler));
+            self.end(place, key, &Reason::Cancelled);
+            return;
+        }
         if fits::<H>(size_of::<Reserved>()) {
             settle_inline(&mut self.slab, place, handler);
         } else {
@@ -43,6 +67,11 @@ impl Core {
         }
         self.run(place, key, self.slab.code(place), Wake::Start);
     }
+}
+
+/// Has the unit that comes to a place that was kept end at once.
+pub(super) fn withdraw(slab: &mut Slab, place: Place) {
+    slab.set_code(place, code_of::<Withdrawn>());
 }
 
 /// Puts a closure into a place that was kept.

@@ -2,6 +2,7 @@
 //! dropped once.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,6 +23,8 @@ enum Seen {
     Ended(usize, Reason),
 }
 
+const HOME: Home = Home::new(0, 0);
+
 type Log = Arc<Mutex<Vec<Seen>>>;
 
 /// In a closure: tells that it was dropped.
@@ -38,6 +41,9 @@ const END: u64 = 0;
 /// … and this one makes him panic.
 const PANIC: u64 = 1;
 
+/// Further away than timers look ahead, and than time goes by in a test.
+const LONG: u64 = 1 << 62;
+
 /// What is done from outside.
 #[derive(Debug, Clone)]
 enum Step {
@@ -45,7 +51,7 @@ enum Step {
     After(u64, bool),
     /// One that receives.
     Receive,
-    /// One that receives one message, or gives up after so long.
+    /// One that receives one message, or gives up after so long. It goes on as the last one below.
     ReceiveWithin(u64),
     /// One that receives only after so long.
     Deaf(u64),
@@ -77,6 +83,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (time(), prop::bool::weighted(0.1)).prop_map(|(after, panic)| Step::After(after, panic)),
         2 => Just(Step::Receive),
         2 => time().prop_map(Step::ReceiveWithin),
+        1 => Just(Step::ReceiveWithin(LONG)),
         2 => time().prop_map(Step::Deaf),
         2 => time().prop_map(Step::Once),
         6 => (unit(), 0..12_u64).prop_map(|(unit, message)| Step::Send(unit, message)),
@@ -89,7 +96,7 @@ fn step() -> impl Strategy<Value = Step> {
 enum State {
     Asleep { panics: bool },
     Listening,
-    Waiting,
+    Waiting { within: u64 },
     Deaf { kept: VecDeque<u64> },
     Once { after: u64 },
     Ended,
@@ -140,9 +147,11 @@ impl Model {
                     _ => {}
                 }
             }
-            State::Waiting => {
+            State::Waiting { within } => {
+                let after = (*within).min(1_000_000);
                 self.seen.push(Seen::Got(unit, message));
-                self.end(unit, Reason::Done);
+                self.timers.retain(|timer| timer.2 != unit);
+                self.units[unit] = State::Once { after };
             }
             State::Once { after } => {
                 let after = *after;
@@ -164,7 +173,7 @@ impl Model {
                     let panicked = Reason::panicked("as asked");
                     self.end(unit, if panics { panicked } else { Reason::Done });
                 }
-                State::Waiting => {
+                State::Waiting { .. } => {
                     self.seen.push(Seen::TimedOut(unit));
                     self.end(unit, Reason::Done);
                 }
@@ -193,7 +202,7 @@ impl Machine {
     fn new() -> Self {
         let now = Arc::new(AtomicU64::new(0));
         let clock = Clock::Manual(Arc::clone(&now));
-        let core = Core::new(0, 16 << 20, 100, clock, None).expect("address space");
+        let core = Core::new(HOME, 16 << 20, 100, clock, None).expect("address space");
         let log = Log::default();
         Self { core, now, log, units: Vec::new(), dropped: Vec::new() }
     }
@@ -209,10 +218,10 @@ impl Machine {
         let (unit, log) = (self.units.len(), Arc::clone(&self.log));
         self.units.push(key);
         // Whoever watches: told at once, by an envelope that does nothing but note it.
-        let token = self.core.watchers.token(0);
+        let token = self.core.watchers.token(HOME);
         let tell = Box::new(move |down: crate::reason::Down| {
             crate::sync::lock(&log).push(Seen::Ended(unit, down.reason));
-            Envelope::control(0, |_| ())
+            Envelope::control(HOME, |_| ())
         });
         self.core.relate(key, token, Relation::Monitored { by: Key::NOBODY, tell });
     }
@@ -229,6 +238,15 @@ impl Machine {
                 if message == END { context.end() } else { context.again() }
             }
         };
+        let once = move |after: u64, guard: Guard, log: Log| {
+            move |context: &mut Context<'_, u64>, message: u64| {
+                note(&log, Seen::Got(unit, message));
+                context.after(Duration::from_nanos(after), move |context| {
+                    note(&log, Seen::Fired(unit));
+                    context.receive(receive(guard, log))
+                })
+            }
+        };
         let key = match *step {
             Step::After(after, panics) => {
                 let callback = move |context: &mut Context<'_>| {
@@ -243,10 +261,13 @@ impl Machine {
             Step::ReceiveWithin(within) => {
                 let callback = move |context: &mut Context<'_, u64>| {
                     context.receive_within(Duration::from_nanos(within), move |context, got| {
-                        let _ = &guard;
                         let timed_out = Seen::TimedOut(unit);
                         note(&log, got.map_or(timed_out, |message| Seen::Got(unit, message)));
-                        context.end()
+                        if got.is_none() {
+                            drop(guard);
+                            return context.end();
+                        }
+                        context.receive_once(once(within.min(1_000_000), guard, log))
                     })
                 };
                 context.spawn_receiving::<u64, _>(callback).expect("room").key
@@ -262,13 +283,7 @@ impl Machine {
             }
             Step::Once(after) => {
                 let callback = move |context: &mut Context<'_, u64>| {
-                    context.receive_once(move |context, message| {
-                        note(&log, Seen::Got(unit, message));
-                        context.after(Duration::from_nanos(after), move |context| {
-                            note(&log, Seen::Fired(unit));
-                            context.receive(receive(guard, log))
-                        })
-                    })
+                    context.receive_once(once(after, guard, log))
                 };
                 context.spawn_receiving::<u64, _>(callback).expect("room").key
             }
@@ -304,24 +319,24 @@ impl Machine {
 
 fn compare(steps: &[Step]) {
     let (mut model, mut machine) = (Model::default(), Machine::new());
-    for step in steps {
+    for (n, step) in steps.iter().enumerate() {
         match *step {
             Step::After(after, panics) => model.add(State::Asleep { panics }, Some(after)),
             Step::Receive => model.add(State::Listening, None),
-            Step::ReceiveWithin(within) => model.add(State::Waiting, Some(within)),
+            Step::ReceiveWithin(within) => model.add(State::Waiting { within }, Some(within)),
             Step::Deaf(after) => model.add(State::Deaf { kept: VecDeque::new() }, Some(after)),
             Step::Once(after) => model.add(State::Once { after }, None),
             Step::Send(..) | Step::Cancel(_) if model.units.is_empty() => continue,
             Step::Send(unit, message) => {
                 let unit = unit % model.units.len();
-                if matches!(model.units[unit], State::Asleep { .. }) {
-                    continue; // it takes no messages at all
+                // Some take no messages at all.
+                if !matches!(model.units[unit], State::Asleep { .. }) {
+                    let ended = model.units[unit] == State::Ended;
+                    let mut context = Context::<Nothing>::new(&mut machine.core);
+                    let sent = context.send(Address::<u64>::new(machine.units[unit]), message);
+                    assert_eq!(sent.is_err(), ended, "unit {unit}");
+                    model.message(unit, message);
                 }
-                let ended = model.units[unit] == State::Ended;
-                let mut context = Context::<Nothing>::new(&mut machine.core);
-                let sent = context.send(Address::<u64>::new(machine.units[unit]), message);
-                assert_eq!(sent.is_err(), ended, "unit {unit}");
-                model.message(unit, message);
             }
             Step::Cancel(unit) => {
                 let unit = unit % model.units.len();
@@ -337,6 +352,9 @@ fn compare(steps: &[Step]) {
         }
         if !matches!(step, Step::Send(..) | Step::Cancel(_) | Step::Pass(_)) {
             machine.spawn(step);
+            if let Some(Step::Send(..)) = steps.get(n + 1) {
+                continue; // the message is there before the unit has run, or its time has begun
+            }
         }
         machine.turn();
         model.pass(0);

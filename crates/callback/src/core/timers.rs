@@ -15,9 +15,18 @@ const STAMPED_AT_ONCE: usize = 64;
 /// Units that are put in order of their due times at once.
 const DUE_AT_ONCE: usize = 1 << 18;
 
+/// A unit that has asked for a time.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    key: Key,
+    nanoseconds: u64,
+    /// If it waits for something else, too, it has this number until that has come.
+    number: u32,
+}
+
 pub(super) struct Timers {
-    /// Units that wait from now on, for so many nanoseconds.
-    stamps: Vec<(Key, u64)>,
+    /// Units that wait from now on.
+    asked: Vec<Asked>,
     /// The tick up to which it has been looked who is due.
     looked: u64,
     /// Those whose time has come, in order, and how many of them have been given out.
@@ -29,7 +38,7 @@ pub(super) struct Timers {
 impl Timers {
     pub fn new(clock: &Clock) -> Self {
         Self {
-            stamps: Vec::with_capacity(STAMPED_AT_ONCE),
+            asked: Vec::with_capacity(STAMPED_AT_ONCE),
             looked: tick_at(clock.now()),
             due: (Vec::new(), 0),
             far: HashMap::new(),
@@ -46,27 +55,41 @@ impl Timers {
     #[inline]
     #[must_use]
     pub fn ask(&mut self, key: Key, nanoseconds: u64) -> bool {
-        self.stamps.push((key, nanoseconds));
-        self.stamps.len() == STAMPED_AT_ONCE
+        self.asked.push(Asked { key, nanoseconds, number: 0 });
+        self.asked.len() == STAMPED_AT_ONCE
+    }
+
+    /// The same for one that may get a message before that, and then waits for this time no more.
+    #[must_use]
+    pub fn ask_or_message(&mut self, place: Place, key: Key, nanoseconds: u64) -> bool {
+        #[expect(clippy::cast_possible_truncation, reason = "there are few of them")]
+        let number = self.asked.len() as u32 + 1;
+        place.set_asked(number);
+        self.asked.push(Asked { key, nanoseconds, number });
+        self.asked.len() == STAMPED_AT_ONCE
     }
 
     /// Reads the clock for those who wait from now on. They asked before, so that none is early.
+    #[inline]
     pub fn stamp(&mut self, slab: &mut Slab, clock: &Clock) {
-        if self.stamps.is_empty() {
-            return;
+        if !self.asked.is_empty() {
+            self.stamp_all(slab, clock);
         }
+    }
+
+    fn stamp_all(&mut self, slab: &mut Slab, clock: &Clock) {
         let now = clock.now();
         if slab.nobody_is_due() {
             self.looked = tick_at(now);
             slab.begin_at(short(self.looked));
         }
-        let mut stamps = std::mem::take(&mut self.stamps);
-        for (key, delay) in stamps.drain(..) {
-            if let Some(place) = slab.find(key) {
-                self.wait_until(slab, place, key, now.saturating_add(delay));
+        let mut asked = std::mem::take(&mut self.asked);
+        for Asked { key, nanoseconds, number } in asked.drain(..) {
+            if let Some(place) = slab.find(key).filter(|place| place.has_asked(number)) {
+                self.wait_until(slab, place, key, now.saturating_add(nanoseconds));
             }
         }
-        self.stamps = stamps;
+        self.asked = asked;
     }
 
     fn wait_until(&mut self, slab: &mut Slab, place: Place, key: Key, moment: u64) {
@@ -127,7 +150,7 @@ impl Timers {
         slab.next_tick().map(|tick| until(tick, clock.now()))
     }
 
-    /// Forgets one that has ended.
+    /// Forgets one that waits for its time no more.
     #[inline]
     pub fn forget(&mut self, key: Key) {
         if !self.far.is_empty() {

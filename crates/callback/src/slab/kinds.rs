@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::page::OWN;
 use crate::code::Code;
 
 /// Steps in which pages are told apart by how full they are.
@@ -39,7 +40,8 @@ impl Kinds {
         }
         let kind = *self.known.entry(address).or_insert_with(|| {
             self.all.push(Kind { code, current: 0, partial: [0; LEVELS] });
-            u16::try_from(self.all.len() - 1).expect("a program has fewer closures than that")
+            let kind = u16::try_from(self.all.len() - 1).ok().filter(|&kind| kind != OWN);
+            kind.expect("a program has fewer closures than that")
         });
         self.recent[bits] = kind;
         kind
@@ -73,7 +75,7 @@ impl Kinds {
     }
 
     /// Current pages without any unit, which are current no more.
-    pub fn take_empty_currents(&mut self, used: impl Fn(u32) -> u16) -> Vec<u32> {
+    pub fn take_empty_currents(&mut self, used: impl Fn(u32) -> u8) -> Vec<u32> {
         let empty = |kind: &&mut Kind| kind.current != 0 && used(kind.current) == 0;
         self.all.iter_mut().filter(empty).map(|kind| std::mem::take(&mut kind.current)).collect()
     }

@@ -11,8 +11,8 @@
 //!   [`Slab::trim`].
 //! - A key is valid while the generation in its slot is its own. It is raised when the unit ends.
 //!   Memory that was given back reads as zeros, which is no generation, so that a key need not be
-//!   looked up anywhere; when the page is used again, its generations go on where they were
-//!   (`floors`). A slot that has used up its generations is never used again, nor is a page whose
+//!   looked up anywhere; when the page is used again, by units of any size, its generations go on
+//!   where they were (`floors`). A slot that has used up its generations is never used again, nor is a page whose
 //!   floor is the last one.
 //!
 //! # Safety
@@ -35,9 +35,9 @@ use std::io;
 use contend_sys::reserve::{PAGE, Reserved};
 
 use crate::code::Code;
-use crate::key::Key;
+use crate::key::{Home, Key, MOST_PAGES};
 use kinds::Kinds;
-use page::{CLASSES, class_for};
+use page::class_for;
 pub(crate) use page::{NEVER, Page, Place};
 use wheel::Wheel;
 pub(crate) use wheel::is_before;
@@ -52,7 +52,7 @@ const AHEAD: (u32, u32) = (256, 64);
 /// The memory of one Worker's units.
 #[derive(Debug)]
 pub(crate) struct Slab {
-    worker: u8,
+    home: Home,
     pages: Pages,
     wheel: Wheel,
     /// The next turn among units that are due at the same tick.
@@ -61,8 +61,8 @@ pub(crate) struct Slab {
     populated: u32,
     /// Of each page that is not in use the generation it goes on from; [`NONE`] if it is.
     floors: Vec<u16>,
-    /// Pages that are not in use and have been, by class: a page remains in its own.
-    unused: [Unused; CLASSES],
+    /// Pages that are not in use and have been.
+    unused: Unused,
     kinds: Kinds,
     units: u64,
     /// Pages that are never used again.
@@ -115,16 +115,16 @@ impl Slab {
     ///
     /// # Errors
     /// `ENOMEM` where not even a little address space is to be had.
-    pub fn new(worker: u8, bytes: usize, now: u32) -> io::Result<Self> {
-        let bytes = bytes.clamp(16 * PAGE, (u32::MAX as usize) * PAGE / 2) / PAGE * PAGE;
+    pub fn new(home: Home, bytes: usize, now: u32) -> io::Result<Self> {
+        let bytes = bytes.clamp(16 * PAGE, MOST_PAGES as usize * PAGE) / PAGE * PAGE;
         Ok(Self {
-            worker,
+            home,
             pages: Pages { memory: Reserved::at_most(bytes, 16 * PAGE)?, fresh: 1 },
             wheel: Wheel::new(now),
             turn: 0,
             populated: 1,
             floors: vec![NONE],
-            unused: Default::default(),
+            unused: Unused::default(),
             kinds: Kinds::default(),
             units: 0,
             worn_out: 0,
@@ -138,7 +138,7 @@ impl Slab {
 
     /// Bytes of the pages in use and of those kept hot.
     pub fn bytes(&self) -> usize {
-        let cold: usize = self.unused.iter().map(|unused| unused.count - unused.hot.len()).sum();
+        let cold = self.unused.count - self.unused.hot.len();
         (self.pages.fresh as usize - 1 - cold - self.worn_out) * PAGE
     }
 
@@ -162,7 +162,7 @@ impl Slab {
             self.kinds.set_current(kind, 0);
         }
         self.units += 1;
-        let key = Key::new(self.worker, number, slot, page.generation(slot));
+        let key = Key::new(self.home, number, slot, page.generation(slot));
         Ok((Place::new(page, slot), key))
     }
 
@@ -170,11 +170,13 @@ impl Slab {
     #[inline]
     pub fn find(&self, key: Key) -> Option<Place> {
         let (number, slot) = (key.page(), key.slot());
-        if number == 0 || number >= self.pages.fresh || key.worker() != self.worker {
+        if number == 0 || number >= self.pages.fresh || key.home() != self.home {
             return None;
         }
         let page = self.page(number);
-        (page.generation(slot) == key.generation()).then(|| Place::new(page, slot))
+        // Who has a key may be older than the page's kind, which had more slots.
+        let lives = page.has(slot) && page.generation(slot) == key.generation();
+        lives.then(|| Place::new(page, slot))
     }
 
     /// What a unit runs next.
@@ -238,9 +240,7 @@ impl Slab {
         for number in self.kinds.take_empty_currents(|number| pages.page(number).header().used) {
             self.retire(number);
         }
-        for class in 0..CLASSES {
-            self.cool(class, 0);
-        }
+        self.cool(0);
         self.wheel.trim();
     }
 
@@ -298,7 +298,7 @@ impl Slab {
             } else {
                 let generation = page.generation(slot);
                 let turn = page.due(slot).1;
-                let key = Key::new(self.worker, number, slot, generation);
+                let key = Key::new(self.home, number, slot, generation);
                 all.push(Due { tick, turn, key });
             }
         }
@@ -307,7 +307,7 @@ impl Slab {
 
     fn new_page(&mut self, kind: u16, code: &'static Code) -> Result<u32, NoRoom> {
         let class = class_for(code.bytes).expect("larger closures are boxed");
-        let number = match self.unused[usize::from(class)].take() {
+        let number = match self.unused.take() {
             Some(number) => number,
             None => self.fresh_page()?,
         };
@@ -336,7 +336,6 @@ impl Slab {
     /// Takes a page out of use.
     fn retire(&mut self, number: u32) {
         self.wheel.forget(number);
-        let class = usize::from(self.page(number).header().class);
         let floor = self.page(number).clear();
         self.floors[number as usize] = floor;
         if floor == u16::MAX {
@@ -344,15 +343,15 @@ impl Slab {
             self.give_back(number, 1);
             return;
         }
-        self.unused[class].add(number);
-        if self.unused[class].hot.len() > 2 * HOT {
-            self.cool(class, HOT);
+        self.unused.add(number);
+        if self.unused.hot.len() > 2 * HOT {
+            self.cool(HOT);
         }
     }
 
     /// Gives back the memory of hot pages until so many are left: those that were emptied first.
-    fn cool(&mut self, class: usize, left: usize) {
-        let hot = &mut self.unused[class].hot;
+    fn cool(&mut self, left: usize) {
+        let hot = &mut self.unused.hot;
         let mut cold: Vec<u32> = hot.drain(..hot.len().saturating_sub(left)).collect();
         cold.sort_unstable();
         for run in cold.chunk_by(|one, next| one + 1 == *next) {
@@ -416,11 +415,11 @@ fn level(page: Page) -> usize {
     level_of(page.header().used, page.slots())
 }
 
-fn level_of(used: u16, slots: usize) -> usize {
+fn level_of(used: u8, slots: usize) -> usize {
     usize::from(used) * kinds::LEVELS / (slots + 1)
 }
 
-/// Pages of one class that are not in use.
+/// Pages that are not in use.
 #[derive(Debug, Default)]
 struct Unused {
     /// A bit for each number.

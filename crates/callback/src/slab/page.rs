@@ -22,7 +22,7 @@ const GENERATIONS: usize = size_of::<Header>();
 /// Bytes that a payload can have, by class: each twice as many as the one before.
 const PAYLOADS: [usize; 4] = [8, 16, 32, 64];
 /// Payload sizes there are.
-pub(crate) const CLASSES: usize = PAYLOADS.len();
+const CLASSES: usize = PAYLOADS.len();
 /// Words of the map of free slots.
 const WORDS: usize = 4;
 /// The last generation. A slot that has had it is not used again.
@@ -56,7 +56,7 @@ const fn layout(payload: usize) -> Layout {
     while GENERATIONS + (slots * 2).next_multiple_of(4) + slots * (8 + payload) > PAGE {
         slots -= 1;
     }
-    assert!(slots <= WORDS * 64 && slots <= u8::MAX as usize + 1);
+    assert!(slots <= WORDS * 64 && slots <= u8::MAX as usize);
     let ticks = GENERATIONS + (slots * 2).next_multiple_of(4);
     Layout { slots, ticks, turns: ticks + slots * 4 }
 }
@@ -69,7 +69,7 @@ pub(crate) fn class_for(bytes: usize) -> Option<u8> {
 
 /// By slot, the kind whose code it runs; [`OWN`] for the page's own.
 type Others = [u16; 256];
-const OWN: u16 = u16::MAX;
+pub(super) const OWN: u16 = u16::MAX;
 
 /// What a page says of all its units.
 #[derive(Debug)]
@@ -83,12 +83,14 @@ pub(crate) struct Header {
     others: Option<Box<Others>>,
     /// Neighbours among the pages of this kind that are about as full.
     pub list: Links,
-    /// Slots that are in use.
-    pub used: u16,
-    /// Slots that are free: all others, but for those that are worn out.
-    left: u16,
     /// The kind that it belongs to.
     pub kind: u16,
+    /// Slots that are in use.
+    pub used: u8,
+    /// Slots that are free: all others, but for those that are worn out.
+    left: u8,
+    /// Slots there are; none where memory has been given back.
+    slots: u8,
     pub class: u8,
     /// One of its units is watched by somebody.
     pub watched: bool,
@@ -126,15 +128,16 @@ impl Page {
     /// there, and generations go on from `floor` at least.
     pub fn prepare(self, class: u8, kind: u16, code: &'static Code, floor: u16) {
         let layout = LAYOUTS[usize::from(class)];
-        let left = u16::try_from(layout.slots).expect("slots are a few hundred");
+        let slots = u8::try_from(layout.slots).expect("there are no more, as `layout` says");
         let mut header = Header {
             free: [0; WORDS],
             code: Some(code),
             others: None,
             list: Links::default(),
-            used: 0,
-            left,
             kind,
+            used: 0,
+            left: slots,
+            slots,
             class,
             watched: false,
         };
@@ -176,8 +179,9 @@ impl Page {
     }
 
     /// Slots there are.
+    #[inline]
     pub fn slots(self) -> usize {
-        self.layout().slots
+        self.header().slots.into()
     }
 
     /// Bytes of a payload.
@@ -209,6 +213,12 @@ impl Page {
             header.free[usize::from(slot / 64)] |= 1 << (slot % 64);
             header.left += 1;
         }
+    }
+
+    /// Whether there is such a slot.
+    #[inline]
+    pub fn has(self, slot: u8) -> bool {
+        slot < self.header().slots
     }
 
     /// Whether no slot is left to be taken.
@@ -246,7 +256,7 @@ impl Page {
     /// Where its payload is.
     #[inline]
     pub fn payload(self, slot: u8) -> NonNull<u8> {
-        debug_assert!(usize::from(slot) < self.slots());
+        debug_assert!(self.has(slot));
         let offset = PAGE - (usize::from(slot) + 1) * self.payload_bytes();
         // SAFETY: slots come from keys that were found or from `take`, so they are below the
         // layout's number, and the payload is within the page.
@@ -255,13 +265,13 @@ impl Page {
 
     #[inline]
     pub fn generation(self, slot: u8) -> u16 {
-        // SAFETY: in the page. It is a generation, initialised in `prepare`, if the slot is one of
-        // the layout's; other memory of the page is initialised, too.
+        // SAFETY: in the page. The slot is one of the layout's, so that this is a generation,
+        // initialised in `prepare`.
         unsafe { self.generation_at(slot).read() }
     }
 
     fn set_generation(self, slot: u8, generation: u16) {
-        debug_assert!(usize::from(slot) < self.slots());
+        debug_assert!(self.has(slot));
         // SAFETY: as above, and slots come from where they do for payloads.
         unsafe { self.generation_at(slot).write(generation) };
     }
@@ -281,6 +291,14 @@ impl Page {
         (tick, unsafe { turn.read() })
     }
 
+    /// Notes with a unit that waits for no tick yet that it will: nobody else has the number.
+    #[inline]
+    pub fn set_asked(self, slot: u8, number: u32) {
+        let [_, turn] = self.due_at(slot);
+        // SAFETY: as above.
+        unsafe { turn.write(number) };
+    }
+
     pub fn set_due(self, slot: u8, tick: u32, turn: u32) {
         let at = self.due_at(slot);
         // SAFETY: as above.
@@ -291,7 +309,7 @@ impl Page {
 
     fn due_at(self, slot: u8) -> [NonNull<u32>; 2] {
         let layout = self.layout();
-        debug_assert!(usize::from(slot) < layout.slots);
+        debug_assert!(self.has(slot));
         [layout.ticks, layout.turns].map(|array| {
             // SAFETY: the slot is one of the layout's, as those that payloads have; the arrays
             // begin at multiples of 4.
@@ -353,6 +371,18 @@ impl Place {
     /// Makes its unit due at no time.
     pub fn set_never_due(self) {
         self.page().set_due(self.slot(), NEVER, 0);
+    }
+
+    /// Notes that its unit asks for a time, under this number.
+    #[inline]
+    pub fn set_asked(self, number: u32) {
+        self.page().set_asked(self.slot(), number);
+    }
+
+    /// Whether its unit has asked for a time under this number, and for nothing else since.
+    #[inline]
+    pub fn has_asked(self, number: u32) -> bool {
+        self.is_due(NEVER, number)
     }
 
     /// Whether its unit is due at this tick and turn.

@@ -20,7 +20,7 @@ fn codes() -> [&'static Code; 4] {
 }
 
 fn slab() -> Slab {
-    Slab::new(3, 64 << 20, 0).expect("address space")
+    Slab::new(Home::new(2, 3), 64 << 20, 0).expect("address space")
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn no_key_comes_again_when_generations_are_used_up() {
 
 #[test]
 fn memory_has_an_end() {
-    let mut slab = Slab::new(0, 16 * PAGE, 0).expect("address space");
+    let mut slab = Slab::new(Home::new(0, 0), 16 * PAGE, 0).expect("address space");
     let code = codes()[3];
     let mut kept = 0;
     while slab.insert(code).is_ok() {
@@ -128,7 +128,7 @@ fn who_is_due_comes_in_order() {
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut now = random.u32(..);
-        let mut slab = Slab::new(0, 64 << 20, now).expect("address space");
+        let mut slab = Slab::new(Home::new(0, 0), 64 << 20, now).expect("address space");
         let mut waiting: HashMap<Key, (u32, u64)> = HashMap::new();
         let mut order = 0;
         for _ in 0..3000 {
