@@ -343,4 +343,45 @@ mod models {
     fn writers_that_are_not() {
         all(true);
     }
+
+    /// So many writers, of which the first one is never refused, and a reader that has ended.
+    fn nothing_stays(writers: usize, preemptions: usize) {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(preemptions);
+        model.check(move || {
+            let inbox = Arc::new(Inbox::new(2, false));
+            let dropped = Arc::new(AtomicUsize::new(0));
+            let drop = |dropped: &Arc<AtomicUsize>| {
+                let dropped = Arc::clone(dropped);
+                move |()| {
+                    dropped.fetch_add(1, Ordering::Relaxed);
+                }
+            };
+            let write = |writer| {
+                let (inbox, drop) = (Arc::clone(&inbox), drop(&dropped));
+                thread::spawn(move || {
+                    let mut written = 1;
+                    if writer == 0 {
+                        inbox.push_always(());
+                    } else {
+                        written = usize::from(inbox.push(()).is_ok());
+                    }
+                    fence(Ordering::SeqCst);
+                    inbox.clear_if_closed(drop);
+                    written
+                })
+            };
+            let writers: Vec<_> = (0..writers).map(write).collect();
+            inbox.close(drop(&dropped));
+            let written: usize = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
+            assert_eq!(dropped.load(Ordering::Relaxed), written);
+            assert!(inbox.is_empty());
+        });
+    }
+
+    #[test]
+    fn nothing_stays_when_the_reader_has_ended() {
+        nothing_stays(1, 6);
+        nothing_stays(2, 2);
+    }
 }

@@ -237,3 +237,28 @@ impl<T: AsFd> Drop for Source<T> {
         dropped.push(self.registration.index);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn who_was_woken_sleeps_again_also_without_descriptors() {
+        let mut descriptors = Descriptors::new(Shared::default());
+        let (socket, _other) = UnixStream::pair().expect("sockets");
+        let home = Home::new(0, 0);
+        drop(descriptors.register(home, socket).expect("a socket"));
+        let events = Arc::clone(&descriptors.events);
+        let events = events.get().expect("as there was a descriptor");
+        let is_awake = || {
+            let mut both = [PollFd::new(&events.epoll, PollFlags::IN)];
+            poll(&mut both, Some(&Timespec::default())).expect("they can be polled") > 0
+        };
+        events.wake();
+        assert!(is_awake());
+        descriptors.fetch(|_| panic!("nobody waits"));
+        assert!(!is_awake(), "it would look for events for ever");
+    }
+}

@@ -1,56 +1,14 @@
-//! The runtime as its users see it, with Workers that are threads.
+//! With Workers that are threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use contend_callback::{
-    Address, Context, Down, Id, Nothing, Reason, Receptor, SendError, SpawnError,
-};
+use contend_callback::{Address, Context, Down, Id, Reason, Receptor, SendError, SpawnError};
+
+use crate::support::{Guard, on_worker, quiet_panics, runtime, until};
 
 const TINY: Duration = Duration::from_millis(1);
-
-fn runtime(workers: usize) -> Receptor {
-    Receptor::builder().workers(workers).start().expect("threads")
-}
-
-/// Counts itself when it is dropped.
-struct Guard(Arc<AtomicU64>);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// Runs this on a Worker and returns what it sends.
-fn on_worker<T: Send + 'static>(
-    receptor: &Receptor,
-    worker: usize,
-    body: impl FnOnce(&mut Context<'_>) -> T + Send + 'static,
-) -> T {
-    let (sender, receiver) = mpsc::channel();
-    let callback = move |context: &mut Context<'_>| {
-        sender.send(body(context)).expect("somebody waits");
-        context.end()
-    };
-    receptor.spawn_on::<Nothing, _>(worker, callback).expect("it runs");
-    receiver.recv().expect("it was sent")
-}
-
-fn quiet_panics() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            let ours =
-                std::thread::current().name().is_some_and(|name| name.starts_with("callback"));
-            if !ours {
-                before(info);
-            }
-        }));
-    });
-}
 
 #[test]
 fn sleepers_wait_at_the_same_time_and_none_is_early() {
@@ -150,6 +108,8 @@ fn messages_of_one_sender_arrive_in_order() {
         receptor.send(to, (2, n)).expect("it lives");
     }
     receiver.recv_timeout(Duration::from_mins(1)).expect("all have arrived");
+    receptor.wait();
+    until(|| receptor.counts().callbacks >= 3 * EACH);
     assert_eq!(receptor.counts().undeliverable, 0);
 }
 
@@ -200,7 +160,7 @@ fn a_message_to_one_that_has_ended_is_an_error_and_never_somebody_else_s() {
     let receptor = runtime(2);
     let heard = Arc::new(AtomicU64::new(0));
     let ears = Arc::clone(&heard);
-    on_worker(&receptor, 0, move |context| {
+    let late = on_worker(&receptor, 0, move |context| {
         let ended: Vec<Address<u64>> = (0..1000)
             .map(|_| {
                 let id = context.spawn_handler(|c, _: u64| c.again()).expect("room");
@@ -216,15 +176,16 @@ fn a_message_to_one_that_has_ended_is_an_error_and_never_somebody_else_s() {
             };
             context.spawn_handler(callback).expect("room");
         }
+        let mut late = 0;
         for &id in &ended {
             assert_eq!(context.send(id, 7), Err(SendError::Ended(7)));
-            context.handle().try_send(id, 7).map_err(SendError::into_message).unwrap_or(());
+            late += u64::from(context.handle().try_send(id, 7).is_ok());
             context.cancel(id.id());
         }
+        late
     });
-    while receptor.counts().undeliverable == 0 {
-        std::thread::sleep(TINY);
-    }
+    assert!(late > 500, "{late} were let in");
+    until(|| receptor.counts().undeliverable == late);
     assert_eq!(heard.load(Ordering::Relaxed), 0);
     assert_eq!(receptor.alive(), 1000);
 }
@@ -403,6 +364,15 @@ fn a_receptor_may_be_dropped_by_one_of_its_own() {
     let receptor = runtime(1);
     let (sender, receiver) = mpsc::channel();
     let handle = receptor.handle();
+    let dropped = Arc::new(AtomicU64::new(0));
+    let guard = Guard(Arc::clone(&dropped));
+    let waits = handle.spawn(move |context| {
+        context.receive(move |context, _| {
+            let _ = &guard;
+            context.again()
+        })
+    });
+    waits.expect("it runs");
     let callback = move |context: &mut Context<'_>| {
         drop(receptor);
         sender.send(()).expect("somebody waits");
@@ -410,6 +380,8 @@ fn a_receptor_may_be_dropped_by_one_of_its_own() {
     };
     handle.spawn(callback).expect("it runs");
     receiver.recv().expect("it was dropped");
+    until(|| dropped.load(Ordering::SeqCst) == 1);
+    assert_eq!(handle.spawn(|context| context.end()), Err(SpawnError::ShutDown));
 }
 
 /// Ids are told apart by people, too.

@@ -8,9 +8,7 @@ use contend_callback::{
     Context, Down, Id, NoReply, Reason, Receptor, Restart, SpawnError, Strategy, Supervisor,
 };
 
-fn runtime(workers: usize) -> Receptor {
-    Receptor::builder().workers(workers).start().expect("threads")
-}
+use crate::support::runtime;
 
 #[test]
 fn answers_come_to_threads_and_to_callback_threads() {

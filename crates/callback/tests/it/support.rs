@@ -1,0 +1,62 @@
+//! What the tests have in common.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once, mpsc};
+use std::time::{Duration, Instant};
+
+use contend_callback::{Context, Handle, Nothing, Receptor};
+
+/// As good as for ever, but a test that fails should end.
+pub const LONG: Duration = Duration::from_mins(1);
+
+/// A runtime with so many Workers.
+pub fn runtime(workers: usize) -> Receptor {
+    Receptor::builder().workers(workers).start().expect("threads")
+}
+
+/// What this returns in a callback on a Worker.
+pub fn on_worker<T: Send + 'static>(
+    handle: &Handle,
+    worker: usize,
+    body: impl FnOnce(&mut Context<'_>) -> T + Send + 'static,
+) -> T {
+    let (sender, result) = mpsc::channel();
+    let callback = move |context: &mut Context<'_, Nothing>| {
+        sender.send(body(context)).expect("somebody waits");
+        context.end()
+    };
+    handle.spawn_on(worker, callback).expect("it runs");
+    result.recv_timeout(LONG).expect("it has run")
+}
+
+/// Counts itself when it is dropped.
+pub struct Guard(pub Arc<AtomicU64>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Waits until this holds.
+pub fn until(mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < LONG, "it does not come");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Has nothing be told of panics that are wanted: those of callbacks.
+pub fn quiet_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let thread = std::thread::current();
+            if !thread.name().is_some_and(|name| name.starts_with("callback")) {
+                before(info);
+            }
+        }));
+    });
+}
