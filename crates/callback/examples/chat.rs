@@ -62,32 +62,29 @@ fn read(
     to: Address<Event>,
 ) -> Next {
     let mut buffer = [0; 1024];
-    loop {
-        match context.attempt(&source, Interest::Read, |mut stream| stream.read(&mut buffer)) {
-            Ok(0) => return context.fail("the guest has gone"),
-            Ok(read) => rest.extend_from_slice(&buffer[..read]),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return context.when_ready(source, Interest::Read, move |context, source| {
-                    read(context, source, rest, to)
-                });
-            }
-            Err(_) => return context.fail("the guest has gone"),
+    match context.attempt(&source, Interest::Read, |mut stream| stream.read(&mut buffer)) {
+        Ok(0) => return context.fail("the guest has gone"),
+        Ok(read) => rest.extend_from_slice(&buffer[..read]),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+        Err(_) => return context.fail("the guest has gone"),
+    }
+    while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+        let line: Vec<u8> = rest.drain(..=end).collect();
+        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+        if line == "/quit" {
+            return context.fail("the guest has left");
         }
-        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
-            let line: Vec<u8> = rest.drain(..=end).collect();
-            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-            if line == "/quit" {
-                return context.fail("the guest has left");
-            }
-            let said = Event::Said(context.id(), line);
-            if context.send(to, said).is_err() {
-                return context.fail("the room is closed");
-            }
-        }
-        if rest.len() > LONGEST {
-            return context.fail("a line is too long");
+        let said = Event::Said(context.id(), line);
+        if context.send(to, said).is_err() {
+            return context.fail("the room is closed");
         }
     }
+    if rest.len() > LONGEST {
+        return context.fail("a line is too long");
+    }
+    // If there is more, this comes behind what others have to do: nobody holds the Worker.
+    context
+        .when_ready(source, Interest::Read, move |context, source| read(context, source, rest, to))
 }
 
 /// Writes to a guest what others say. As long as the guest does not read, lines are kept.
@@ -129,21 +126,18 @@ fn welcome(context: &mut Context<'_>, stream: TcpStream, to: Address<Event>) -> 
 }
 
 fn accept(context: &mut Context<'_>, listener: Source<TcpListener>, to: Address<Event>) -> Next {
-    loop {
-        match context.attempt(&listener, Interest::Read, TcpListener::accept) {
-            Ok((stream, _)) => {
-                if let Err(error) = welcome(context, stream, to) {
-                    println!("a guest is turned away: {error}");
-                }
+    match context.attempt(&listener, Interest::Read, TcpListener::accept) {
+        Ok((stream, _)) => {
+            if let Err(error) = welcome(context, stream, to) {
+                println!("a guest is turned away: {error}");
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return context.when_ready(listener, Interest::Read, move |context, listener| {
-                    accept(context, listener, to)
-                });
-            }
-            Err(error) => return context.fail(&error.to_string()),
         }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+        Err(error) => return context.fail(&error.to_string()),
     }
+    context.when_ready(listener, Interest::Read, move |context, listener| {
+        accept(context, listener, to)
+    })
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

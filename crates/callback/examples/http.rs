@@ -68,36 +68,41 @@ fn head_length(bytes: &[u8]) -> Option<usize> {
 
 fn serve(context: &mut Context<'_>, source: Source<TcpStream>, mut is: Connection) -> Next {
     let mut buffer = [0; 4096];
+    let mut has_read = false;
     loop {
         while !is.outgoing.is_empty() {
             let write = |mut stream: &TcpStream| stream.write(&is.outgoing);
             match context.attempt(&source, Interest::Write, write) {
                 Ok(written) => drop(is.outgoing.drain(..written)),
-                Err(error) => return wait(context, source, Interest::Write, is, &error),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return wait(context, source, Interest::Write, is);
+                }
+                Err(_) => return context.end(),
             }
         }
         if is.closes {
             return context.end();
         }
+        if has_read {
+            return wait(context, source, Interest::Read, is); // others have their turn
+        }
         match context.attempt(&source, Interest::Read, |mut stream| stream.read(&mut buffer)) {
             Ok(0) => return context.end(),
             Ok(read) => is.take(&buffer[..read]),
-            Err(error) => return wait(context, source, Interest::Read, is, &error),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return context.end(),
         }
+        has_read = true;
     }
 }
 
-/// Waits if that would have blocked; ends the connection if it is another error.
+/// Goes on when that is possible.
 fn wait(
     context: &mut Context<'_>,
     source: Source<TcpStream>,
     interest: Interest,
     is: Connection,
-    error: &io::Error,
 ) -> Next {
-    if error.kind() != io::ErrorKind::WouldBlock {
-        return context.end();
-    }
     if is.outgoing.is_empty() && is.incoming.is_empty() {
         // An idle connection has no buffers.
         return context.when_ready(source, interest, |context, source| {
@@ -109,31 +114,29 @@ fn wait(
 }
 
 fn accept(context: &mut Context<'_>, listener: Source<TcpListener>) -> Next {
-    loop {
-        match context.attempt(&listener, Interest::Read, TcpListener::accept) {
-            Ok((stream, _)) => {
-                let begin = |context: &mut Context<'_>| {
-                    let nodelay = stream.set_nodelay(true);
-                    match nodelay.and_then(|()| context.register(stream)) {
-                        Ok(source) => serve(context, source, Connection::default()),
-                        Err(_) => context.end(),
-                    }
-                };
-                if context.spawn(begin).is_err() {
-                    println!("there is no room for one more connection");
+    match context.attempt(&listener, Interest::Read, TcpListener::accept) {
+        Ok((stream, _)) => {
+            let begin = |context: &mut Context<'_>| {
+                let nodelay = stream.set_nodelay(true);
+                match nodelay.and_then(|()| context.register(stream)) {
+                    Ok(source) => serve(context, source, Connection::default()),
+                    Err(_) => context.end(),
                 }
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return context.when_ready(listener, Interest::Read, accept);
-            }
-            // Out of descriptors, above all: those that are open go on.
-            Err(error) => {
-                println!("cannot accept: {error}");
-                let pause = std::time::Duration::from_millis(100);
-                return context.after(pause, |context| accept(context, listener));
+            };
+            if context.spawn(begin).is_err() {
+                println!("there is no room for one more connection");
             }
         }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+        // Out of descriptors, above all: those that are open go on.
+        Err(error) => {
+            println!("cannot accept: {error}");
+            let pause = std::time::Duration::from_millis(100);
+            return context.after(pause, |context| accept(context, listener));
+        }
     }
+    // If there is one more, this comes behind what others have to do.
+    context.when_ready(listener, Interest::Read, accept)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -85,9 +85,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let (during, waiting, fired) = (memory()?, receptor.alive(), fired());
     receptor.wait();
-    let ended = Instant::now();
-    while receptor.bytes() > 0 && ended.elapsed() < Duration::from_secs(1) {
-        std::thread::sleep(Duration::from_millis(10)); // Workers give memory back when they rest
+    let (mut bytes, ended) = (u64::MAX, Instant::now());
+    while receptor.bytes() < bytes || ended.elapsed() < Duration::from_millis(100) {
+        bytes = receptor.bytes();
+        std::thread::sleep(Duration::from_millis(20)); // Workers give memory back when they rest
     }
     let after = memory()?;
 

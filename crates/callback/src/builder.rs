@@ -68,7 +68,7 @@ impl Builder {
     }
 
     /// Messages and new callback threads that a Worker's inbox takes before it is full, rounded up
-    /// to a power of two. 1024 unless told otherwise.
+    /// to a power of two. 1024 unless told otherwise; each takes about 100 bytes in any case.
     pub fn inbox(mut self, inbox: usize) -> Self {
         (self.inbox, self.unbounded) = (inbox.clamp(2, 1 << 24), false);
         self

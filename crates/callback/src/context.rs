@@ -152,8 +152,9 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Next(Wanted::Fail)
     }
 
-    /// Runs `callback` when the delay is over, never earlier: it counts from a moment between
-    /// this call and the end of the callback. Messages that come meanwhile are kept.
+    /// Runs `callback` when the delay is over, never earlier. It begins when the Worker looks at the
+    /// clock next: when this callback and 15 others at most have returned. Messages that come
+    /// meanwhile are kept.
     pub fn after<F>(&mut self, delay: Duration, callback: F) -> Next
     where
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
@@ -186,8 +187,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(receive_within(callback), Until::Delay(nanoseconds(delay)))
     }
 
-    /// Runs `callback` when all messages to other Workers have found room in their inboxes. So who
-    /// is told [`SendError::Full`] waits without holding up anybody.
+    /// Runs `callback` when all messages from this Worker to others have found room in their inboxes.
+    /// So who is told [`SendError::Full`] waits without holding up anybody.
     pub fn when_room<F>(&mut self, callback: F) -> Next
     where
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
@@ -335,7 +336,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     }
 
     /// Starts one that is to answer: what it answers, or `None` if it ends without doing so, is
-    /// made a message to this callback thread.
+    /// made a message to this callback thread, by `message`, where the answer is given. An answer is
+    /// never refused, and may overtake messages that wait for room.
     ///
     /// # Errors
     /// [`SpawnError::NoRoom`].
@@ -356,7 +358,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.core.insert(handler).map_err(|crate::slab::NoRoom| SpawnError::NoRoom)
     }
 
-    /// Sends a message. Those from one callback thread to another arrive in order.
+    /// Sends a message. Those that one callback thread sends another in this way arrive in order.
     ///
     /// # Errors
     /// [`SendError::Ended`] if the receiver lived on this Worker; on another one it cannot be known
@@ -390,7 +392,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     }
 
     /// Ends a callback thread; if it is this one, when its callback returns. Nothing happens if
-    /// it has ended.
+    /// it has ended. What is asked of other Workers in this way, as with [`monitor`](Self::monitor) and
+    /// [`link`](Self::link), is not refused: it waits here if there is no room in the inbox.
     pub fn cancel(&mut self, id: Id) {
         if id.0.home() == self.core.home {
             self.core.cancel(id.0, &Reason::Cancelled);
@@ -400,8 +403,11 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     }
 
     /// Sends this callback thread a message when another one ends, or at once if it has; why it had
-    /// ended is then not known any more. One that was spawned here in the same callback has not
-    /// run yet.
+    /// ended is then only known for those that have failed last. One that was spawned here in the
+    /// same callback has not run yet.
+    ///
+    /// `message` runs on this callback thread's Worker, between callbacks. If it panics, no message
+    /// comes, and the panic is counted.
     pub fn monitor<F>(&mut self, id: Id, message: F) -> Monitor
     where
         F: FnOnce(Down) -> M + Send + 'static,

@@ -80,16 +80,16 @@ pub(crate) enum Until {
     Job(Job),
 }
 
-/// What has happened in a core, for those who want to know.
+/// What has happened in a runtime.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Callbacks that were run.
     pub callbacks: u64,
-    /// Units that have ended because their callback panicked.
+    /// Panics of callbacks, each of which has ended its callback thread, and of what was dropped.
     pub panics: u64,
-    /// Messages to units that had ended.
+    /// Messages to callback threads that had ended.
     pub undeliverable: u64,
-    /// Messages to units that kept too many for later already.
+    /// Messages to callback threads that kept too many for later already.
     pub refused: u64,
 }
 

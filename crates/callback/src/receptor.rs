@@ -297,8 +297,9 @@ impl Handle {
         });
     }
 
-    /// Waits until all callback threads have ended, or the runtime is shut down. Not from within
-    /// one: it would wait for itself.
+    /// Waits until all callback threads have ended, or the runtime is shut down. A supervisor ends only
+    /// when it gives up or is cancelled. Blocking work that nobody waits for any more is not waited
+    /// for. Not from within a callback: it would wait for itself.
     pub fn wait(&self) {
         self.shared.alive.wait(|| self.shared.is_down());
     }
@@ -351,7 +352,7 @@ impl Receptor {
     }
 
     /// Ends all callback threads: what they have is dropped, nobody is told. Returns when that has
-    /// happened.
+    /// happened. Blocking work that has begun is not waited for.
     pub fn shut_down(self) {}
 }
 

@@ -42,7 +42,10 @@ struct Child {
 
 /// Starts children, and starts them again when they have ended, up to a limit. When it is reached,
 /// or the supervisor is cancelled, all children are ended, and the supervisor has failed: it can be
-/// a child itself.
+/// a child itself. It does not end by itself when its children are done.
+///
+/// Children on other Workers are cancelled without waiting for it: the next one may begin there
+/// before the one before has ended.
 ///
 /// ```
 /// use std::time::Duration;
