@@ -382,7 +382,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
             if home.runtime() != core.home.runtime() {
                 return Err(SendError::Ended(message));
             }
-            if core.is_full(home.worker()) {
+            if core.outgoing.is_full(home.worker()) {
                 return Err(SendError::Full(message));
             }
             let envelope = Envelope::message(to.key, message, &mut core.pool);

@@ -24,7 +24,6 @@ mod tests;
 mod timers;
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -35,6 +34,7 @@ use crate::blocking::Job;
 use crate::clock::Clock;
 use crate::code::{Boxed, Code, Handler, LARGEST, Wake, code_of, fits};
 use crate::context::{Next, Wanted};
+use crate::counts::Counts;
 use crate::door::Published;
 use crate::io::{Descriptors, Interest, Registration};
 use crate::key::{Home, Id, Key};
@@ -54,8 +54,6 @@ use timers::Timers;
 const STAMPED_AFTER: usize = 16;
 /// Envelopes between the one that is opened and the one whose unit is fetched into the cache.
 const AHEAD: usize = 6;
-/// Units that have failed, of which it is known why.
-const FAILED: usize = 256;
 /// Room that queues keep when there is nothing to do.
 const KEPT: usize = 1024;
 
@@ -80,19 +78,6 @@ pub(crate) enum Until {
     Job(Job),
 }
 
-/// What has happened in a runtime.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Callbacks that were run.
-    pub callbacks: u64,
-    /// Panics of callbacks, each of which has ended its callback thread, and of what was dropped.
-    pub panics: u64,
-    /// Messages to callback threads that had ended.
-    pub undeliverable: u64,
-    /// Messages to callback threads that kept too many for later already.
-    pub refused: u64,
-}
-
 pub(crate) struct Core {
     pub home: Home,
     pub slab: Slab,
@@ -100,12 +85,10 @@ pub(crate) struct Core {
     pub pool: Pool,
     pub counts: Counts,
     pub watchers: Watchers,
-    /// Those that have ended last other than as they should, and why: somebody may ask later.
-    failed: VecDeque<(Key, Reason)>,
     /// What is to be done, by this core's callbacks' wish.
     queue: Queue,
     /// What goes to other Workers.
-    outgoing: Outgoing,
+    pub outgoing: Outgoing,
     /// Places that are kept for units from elsewhere.
     reserved: u64,
     /// Of these, how many have come since somebody asked.
@@ -131,17 +114,6 @@ pub(crate) struct Core {
 // (`Handler`), messages (`Envelope`). Its pages are nobody else's.
 unsafe impl Send for Core {}
 
-impl Counts {
-    pub(crate) fn plus(self, other: Self) -> Self {
-        Self {
-            callbacks: self.callbacks + other.callbacks,
-            panics: self.panics + other.panics,
-            undeliverable: self.undeliverable + other.undeliverable,
-            refused: self.refused + other.refused,
-        }
-    }
-}
-
 impl Core {
     pub fn new(
         home: Home,
@@ -164,7 +136,6 @@ impl Core {
             pool,
             counts: Counts::default(),
             watchers: Watchers::default(),
-            failed: VecDeque::new(),
             queue: Queue::new(),
             outgoing: Outgoing::new(shared),
             reserved: 0,
@@ -266,16 +237,6 @@ impl Core {
     /// Drops an envelope that nobody takes.
     fn discard(&mut self, envelope: Envelope) {
         self.counts.panics += drop_quietly(|| drop(envelope));
-    }
-
-    /// Whether one more message to this Worker would make too many that wait.
-    pub fn is_full(&self, worker: u8) -> bool {
-        self.outgoing.is_full(worker)
-    }
-
-    /// Whether something waits until another Worker has room for it.
-    pub fn is_blocked(&self) -> bool {
-        self.outgoing.is_blocked()
     }
 
     /// Sends on what other Workers have room for now. Returns whether there was something.
@@ -517,10 +478,7 @@ impl Core {
         let watched = place.page().header().watched;
         self.slab.remove(place);
         if !reason.is_done() {
-            if self.failed.len() == FAILED {
-                self.failed.pop_front();
-            }
-            self.failed.push_back((key, reason.clone()));
+            self.watchers.note_failed(key, reason);
         }
         if watched {
             self.tell(key, reason);
@@ -541,8 +499,7 @@ impl Core {
             place.page().header_mut().watched = true;
             return;
         }
-        let known = self.failed.iter().rfind(|(failed, _)| *failed == unit);
-        let reason = known.map_or(Reason::Unknown, |(_, reason)| reason.clone());
+        let reason = self.watchers.reason_of(unit);
         self.tell(unit, &reason);
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::thread::futex;
 
-use crate::core::Counts;
+use crate::counts::Counts;
 use crate::inbox::Inbox;
 use crate::io;
 use crate::key::Key;

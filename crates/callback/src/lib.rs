@@ -139,6 +139,7 @@ mod clock;
 mod code;
 mod context;
 mod core;
+mod counts;
 mod door;
 mod inbox;
 mod io;
@@ -159,7 +160,7 @@ mod worker;
 
 pub use builder::Builder;
 pub use context::{Context, Monitor, Next, Nothing, SendError, SpawnError};
-pub use core::Counts;
+pub use counts::Counts;
 pub use io::{Interest, Source};
 pub use key::{Address, Id};
 pub use reason::{Down, Reason};

@@ -12,7 +12,7 @@ use crate::blocking;
 use crate::builder::Builder;
 use crate::code::once;
 use crate::context::{Context, Next, Nothing, SendError, SpawnError};
-use crate::core::Counts;
+use crate::counts::Counts;
 use crate::door::{Alive, Door};
 use crate::key::{Address, Home, Id};
 use crate::message::{Envelope, Pool};

@@ -3,11 +3,14 @@
 //! A relation between two units is noted with both, under the same token, so that neither keeps
 //! anything of one that has ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::key::{Home, Id, Key};
 use crate::message::Envelope;
 use crate::reason::{Down, Reason};
+
+/// Units that have failed, of which it is known why.
+const FAILED: usize = 256;
 
 /// Names a relation, across all Workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +35,8 @@ pub(crate) struct Watchers {
     /// In one tree, so that one of many is forgotten as quickly as one of few, and memory follows.
     relations: BTreeMap<(Key, Token), Relation>,
     tokens: u64,
+    /// Those that have ended last other than as they should, and why: somebody may ask later.
+    failed: VecDeque<(Key, Reason)>,
 }
 
 impl Watchers {
@@ -49,6 +54,20 @@ impl Watchers {
     /// Forgets a relation of a unit.
     pub fn forget(&mut self, unit: Key, token: Token) -> Option<Relation> {
         self.relations.remove(&(unit, token))
+    }
+
+    /// Notes why a unit has ended.
+    pub fn note_failed(&mut self, unit: Key, reason: &Reason) {
+        if self.failed.len() == FAILED {
+            self.failed.pop_front();
+        }
+        self.failed.push_back((unit, reason.clone()));
+    }
+
+    /// Why a unit has ended that is no more, if that is still known.
+    pub fn reason_of(&self, unit: Key) -> Reason {
+        let known = self.failed.iter().rfind(|(failed, _)| *failed == unit);
+        known.map_or(Reason::Unknown, |(_, reason)| reason.clone())
     }
 
     /// Takes out all there are.

@@ -170,7 +170,7 @@ impl Worker {
             _ => Some(REST),
         };
         let begun = Instant::now();
-        let blocked = self.core.is_blocked();
+        let blocked = self.core.outgoing.is_blocked();
         // Others have no way to say that there is room for what waits to be sent.
         let most = if blocked { Some(Duration::from_micros(50)) } else { most };
         self.door().wait(most, || self.shared.is_down());

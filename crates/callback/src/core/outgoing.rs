@@ -8,7 +8,7 @@ use crate::message::Envelope;
 use crate::queue::Queue;
 use crate::receptor::Shared;
 
-pub(super) struct Outgoing {
+pub(crate) struct Outgoing {
     shared: Option<Arc<Shared>>,
     /// What goes to each other Worker as soon as it has room.
     waiting: Vec<VecDeque<Envelope>>,
