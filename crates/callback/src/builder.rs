@@ -82,7 +82,7 @@ impl Builder {
     }
 
     /// Messages that are kept for a callback thread that does not receive at present. What comes
-    /// beyond is dropped and counted in [`Counts::refused`]. 65,536 unless told otherwise.
+    /// beyond is dropped and counted in [`Counts::refused`](crate::Counts::refused). 65,536 unless told otherwise.
     pub fn kept_messages(mut self, most: usize) -> Self {
         self.kept = most;
         self
