@@ -8,6 +8,7 @@
 pub mod allocation;
 pub mod cgroup;
 pub mod child;
+pub mod condition;
 pub mod cpu;
 pub mod inherited;
 pub mod interrupt;
@@ -19,6 +20,8 @@ pub mod pipe;
 pub mod process;
 pub mod procfs;
 pub mod reserve;
+pub mod semaphore;
+pub mod shared;
 pub mod signal;
 pub mod spawn;
 pub mod syscall;

@@ -1,0 +1,178 @@
+//! A mutex and a condition variable that processes share.
+
+use std::cell::UnsafeCell;
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+
+use crate::shared::Shared;
+
+/// Both, and what they guard.
+#[repr(C)]
+struct Raw {
+    mutex: UnsafeCell<libc::pthread_mutex_t>,
+    condition: UnsafeCell<libc::pthread_cond_t>,
+    /// Posted and not waited for yet; only used with the mutex locked.
+    count: UnsafeCell<u64>,
+}
+
+/// A count that is raised and waited for under a mutex, with a condition variable, as programs do it
+/// by hand. The mutex is robust: who dies with it leaves it to the others.
+pub struct Condition {
+    raw: Shared<Raw>,
+}
+
+// SAFETY: mutexes and condition variables are made to be used by several threads; their address stays;
+// the count is used with the mutex locked.
+unsafe impl Send for Condition {}
+// SAFETY: as above.
+unsafe impl Sync for Condition {}
+
+impl std::fmt::Debug for Condition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Condition")
+    }
+}
+
+fn check(result: i32) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
+}
+
+impl Condition {
+    /// At zero.
+    ///
+    /// # Errors
+    /// `ENOMEM`, `ENOTSUP`.
+    pub fn new() -> io::Result<Self> {
+        let at: NonNull<Raw> = Shared::map()?;
+        // SAFETY: the mapping is new, and all zeros are as good as any start.
+        let raw = unsafe { Shared::from_mapping(at) };
+        let made = Self { raw };
+        made.make_mutex()?;
+        made.make_condition()?;
+        Ok(made)
+    }
+
+    fn make_mutex(&self) -> io::Result<()> {
+        let mut attributes = MaybeUninit::uninit();
+        let attributes = attributes.as_mut_ptr();
+        // SAFETY: valid for writes, and initialised by this.
+        check(unsafe { libc::pthread_mutexattr_init(attributes) })?;
+        // SAFETY: initialised above.
+        check(unsafe {
+            libc::pthread_mutexattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED)
+        })?;
+        // SAFETY: as above.
+        check(unsafe {
+            libc::pthread_mutexattr_setrobust(attributes, libc::PTHREAD_MUTEX_ROBUST)
+        })?;
+        // SAFETY: nobody uses the mutex yet.
+        let made = check(unsafe { libc::pthread_mutex_init(self.mutex(), attributes) });
+        // SAFETY: initialised above, and not used again.
+        unsafe { libc::pthread_mutexattr_destroy(attributes) };
+        made
+    }
+
+    fn make_condition(&self) -> io::Result<()> {
+        let mut attributes = MaybeUninit::uninit();
+        let attributes = attributes.as_mut_ptr();
+        // SAFETY: valid for writes, and initialised by this.
+        check(unsafe { libc::pthread_condattr_init(attributes) })?;
+        // SAFETY: initialised above.
+        check(unsafe {
+            libc::pthread_condattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED)
+        })?;
+        // SAFETY: nobody uses the condition yet.
+        let made = check(unsafe { libc::pthread_cond_init(self.condition(), attributes) });
+        // SAFETY: initialised above, and not used again.
+        unsafe { libc::pthread_condattr_destroy(attributes) };
+        made
+    }
+
+    fn mutex(&self) -> *mut libc::pthread_mutex_t {
+        // SAFETY: within the mapping, which lives as long as this value.
+        UnsafeCell::raw_get(unsafe { &raw const (*self.raw.address().as_ptr()).mutex })
+    }
+
+    fn condition(&self) -> *mut libc::pthread_cond_t {
+        // SAFETY: as above.
+        UnsafeCell::raw_get(unsafe { &raw const (*self.raw.address().as_ptr()).condition })
+    }
+
+    fn count(&self) -> *mut u64 {
+        // SAFETY: as above.
+        UnsafeCell::raw_get(unsafe { &raw const (*self.raw.address().as_ptr()).count })
+    }
+
+    /// Raises the count by one, and wakes one who waits.
+    ///
+    /// # Errors
+    /// None is known.
+    pub fn post(&self) -> io::Result<()> {
+        self.lock()?;
+        // SAFETY: the mutex is locked.
+        unsafe { *self.count() += 1 };
+        // SAFETY: the condition is initialised.
+        check(unsafe { libc::pthread_cond_signal(self.condition()) })?;
+        self.unlock()
+    }
+
+    /// Waits until the count can be lowered by one.
+    ///
+    /// # Errors
+    /// None is known.
+    pub fn wait(&self) -> io::Result<()> {
+        self.lock()?;
+        loop {
+            // SAFETY: the mutex is locked.
+            let count = unsafe { self.count().read() };
+            if count > 0 {
+                // SAFETY: as above.
+                unsafe { self.count().write(count - 1) };
+                return self.unlock();
+            }
+            // SAFETY: both are initialised, and the mutex is locked by this thread.
+            let waited = unsafe { libc::pthread_cond_wait(self.condition(), self.mutex()) };
+            self.locked(waited)?;
+        }
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        // SAFETY: the mutex is initialised.
+        let locked = unsafe { libc::pthread_mutex_lock(self.mutex()) };
+        self.locked(locked)
+    }
+
+    /// Goes on where one has died who had it: the count is whole at any time.
+    fn locked(&self, result: i32) -> io::Result<()> {
+        if result == libc::EOWNERDEAD {
+            // SAFETY: the mutex is locked by this thread.
+            return check(unsafe { libc::pthread_mutex_consistent(self.mutex()) });
+        }
+        check(result)
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        // SAFETY: the mutex is locked by this thread.
+        check(unsafe { libc::pthread_mutex_unlock(self.mutex()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::{ExitStatus, reap};
+    use crate::process::fork;
+
+    #[test]
+    fn a_child_waits_until_it_is_posted_also_after_one_has_died_with_the_mutex() {
+        let condition = Condition::new().expect("one");
+        let dies = fork(|| i32::from(condition.lock().is_err()));
+        assert_eq!(reap(dies.expect("a child")).expect("it ends").status, ExitStatus::Exited(0));
+        let waits = fork(|| i32::from((0..3).any(|_| condition.wait().is_err())));
+        for _ in 0..3 {
+            condition.post().expect("posted");
+        }
+        assert_eq!(reap(waits.expect("a child")).expect("it ends").status, ExitStatus::Exited(0));
+    }
+}

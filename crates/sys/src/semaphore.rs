@@ -1,0 +1,234 @@
+//! Semaphores that processes share: those of POSIX, with and without a name, and those of System V.
+//! None of them remains when its users have ended, whatever has ended them.
+
+use std::cell::UnsafeCell;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::process::{Pid, getpid};
+
+use crate::child::reap;
+use crate::process::fork;
+use crate::shared::Shared;
+
+/// A POSIX semaphore that processes forked from now on share.
+#[derive(Debug)]
+pub struct Semaphore {
+    at: NonNull<libc::sem_t>,
+    /// What it stands in, if it has no name.
+    mapping: Option<Shared<UnsafeCell<libc::sem_t>>>,
+}
+
+// SAFETY: semaphores are made to be used by several threads; their address stays.
+unsafe impl Send for Semaphore {}
+// SAFETY: as above.
+unsafe impl Sync for Semaphore {}
+
+impl Semaphore {
+    /// One in memory that is shared (`sem_init`), at zero.
+    ///
+    /// # Errors
+    /// `ENOMEM`, `ENOSYS`.
+    pub fn unnamed() -> io::Result<Self> {
+        let at = Shared::<UnsafeCell<libc::sem_t>>::map()?;
+        // SAFETY: the mapping is new, and all zeros are as good as any start.
+        let mapping = unsafe { Shared::from_mapping(at) };
+        let at: NonNull<libc::sem_t> = mapping.address().cast();
+        // SAFETY: there is room for a semaphore, which nobody uses yet.
+        if unsafe { libc::sem_init(at.as_ptr(), 1, 0) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { at, mapping: Some(mapping) })
+    }
+
+    /// One with a name (`sem_open`), at zero. The name is taken away at once: those who know it
+    /// keep it, and nothing is left behind.
+    ///
+    /// # Errors
+    /// `EACCES` or `ENOENT` where `/dev/shm` may not be written to.
+    pub fn named() -> io::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("/contend-{}-{number}", getpid().as_raw_nonzero());
+        let name = CString::new(name).map_err(io::Error::other)?;
+        let flags = libc::O_CREAT | libc::O_EXCL;
+        let (mode, value) = (0o600_u32, 0_u32);
+        // SAFETY: the name ends with a zero; mode and value are what comes with these flags.
+        let at = unsafe { libc::sem_open(name.as_ptr(), flags, mode, value) };
+        if at == libc::SEM_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the name ends with a zero.
+        unsafe { libc::sem_unlink(name.as_ptr()) };
+        let at = NonNull::new(at).ok_or(io::ErrorKind::Other)?;
+        Ok(Self { at, mapping: None })
+    }
+
+    /// Raises it by one.
+    ///
+    /// # Errors
+    /// `EOVERFLOW`.
+    pub fn post(&self) -> io::Result<()> {
+        // SAFETY: the semaphore is initialised and lives as long as this value.
+        check(unsafe { libc::sem_post(self.at.as_ptr()) })
+    }
+
+    /// Waits until it can be lowered by one.
+    ///
+    /// # Errors
+    /// `EINTR`.
+    pub fn wait(&self) -> io::Result<()> {
+        // SAFETY: as above.
+        check(unsafe { libc::sem_wait(self.at.as_ptr()) })
+    }
+}
+
+impl Drop for Semaphore {
+    fn drop(&mut self) {
+        if self.mapping.is_none() {
+            // SAFETY: it was opened by name, and nobody uses it here any more.
+            unsafe { libc::sem_close(self.at.as_ptr()) };
+        }
+    }
+}
+
+fn check(result: i32) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A System V semaphore that processes forked from now on share.
+#[derive(Debug)]
+pub struct SysvSemaphore {
+    id: i32,
+    creator: Pid,
+    /// Removes it when the creator and all who have it from there have gone: the kernel does not.
+    keeper: Pid,
+    /// Open as long as somebody has it.
+    gate: Option<OwnedFd>,
+}
+
+impl SysvSemaphore {
+    /// A new one, at zero.
+    ///
+    /// # Errors
+    /// `ENOSPC` when the system has as many as it allows.
+    pub fn new() -> io::Result<Self> {
+        let (waits_at, gate) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        // SAFETY: a call without pointers.
+        let id = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
+        if id < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut gate = Some(gate);
+        let keeper = fork(|| {
+            gate = None;
+            // Whoever ends its group does not mean it, and it has nothing else to do.
+            let _ = rustix::process::setsid();
+            while matches!(
+                rustix::io::read(&waits_at, &mut [0_u8; 1]),
+                Err(rustix::io::Errno::INTR)
+            ) {}
+            remove(id);
+            0
+        });
+        match keeper {
+            Ok(keeper) => Ok(Self { id, creator: getpid(), keeper, gate }),
+            Err(error) => {
+                remove(id);
+                Err(error)
+            }
+        }
+    }
+
+    /// Raises it by one.
+    ///
+    /// # Errors
+    /// `EIDRM` when it has been removed.
+    pub fn post(&self) -> io::Result<()> {
+        self.operate(1)
+    }
+
+    /// Waits until it can be lowered by one.
+    ///
+    /// # Errors
+    /// `EIDRM`, `EINTR`.
+    pub fn wait(&self) -> io::Result<()> {
+        self.operate(-1)
+    }
+
+    fn operate(&self, by: i16) -> io::Result<()> {
+        let mut operation = libc::sembuf { sem_num: 0, sem_op: by, sem_flg: 0 };
+        // SAFETY: one operation, which is read.
+        check(unsafe { libc::semop(self.id, &raw mut operation, 1) })
+    }
+}
+
+fn remove(id: i32) {
+    // SAFETY: a call without pointers; what has been removed is an error.
+    unsafe { libc::semctl(id, 0, libc::IPC_RMID) };
+}
+
+impl Drop for SysvSemaphore {
+    fn drop(&mut self) {
+        self.gate = None;
+        if getpid() == self.creator {
+            remove(self.id);
+            let _ = reap(self.keeper);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::ExitStatus;
+
+    fn exists(id: i32) -> bool {
+        let table = std::fs::read_to_string("/proc/sysvipc/sem").unwrap_or_default();
+        table.lines().any(|line| line.split_whitespace().nth(1) == Some(&id.to_string()))
+    }
+
+    #[test]
+    fn a_child_waits_until_it_is_posted() {
+        let posix = [Semaphore::unnamed(), Semaphore::named()].map(|one| one.expect("one"));
+        let sysv = SysvSemaphore::new().expect("one");
+        let child = fork(|| {
+            let waited = posix.iter().all(|one| one.wait().is_ok()) && sysv.wait().is_ok();
+            i32::from(!waited)
+        });
+        for one in &posix {
+            one.post().expect("posted");
+        }
+        sysv.post().expect("posted");
+        assert_eq!(reap(child.expect("a child")).expect("it ends").status, ExitStatus::Exited(0));
+        let id = sysv.id;
+        assert!(exists(id));
+        drop(sysv);
+        assert!(!exists(id));
+    }
+
+    #[test]
+    fn nothing_is_left_when_the_creator_is_killed() {
+        let (told, tell) = rustix::pipe::pipe().expect("a pipe");
+        let creator = fork(|| {
+            let semaphore = SysvSemaphore::new();
+            let id = semaphore.as_ref().map_or(-1, |semaphore| semaphore.id);
+            let _ = rustix::io::write(&tell, &id.to_ne_bytes());
+            std::thread::sleep(std::time::Duration::from_mins(1));
+            0
+        });
+        let creator = creator.expect("a child");
+        let mut bytes = [0; 4];
+        rustix::io::read(&told, &mut bytes).expect("it tells");
+        let id = i32::from_ne_bytes(bytes);
+        assert!(exists(id));
+        rustix::process::kill_process(creator, crate::Signal::KILL).expect("it lives");
+        reap(creator).expect("it ends");
+        while exists(id) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Memory that a process shares with those that it forks.
+
+use std::io;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
+
+/// What may stand in such memory.
+///
+/// # Safety
+/// It points nowhere, so that it means the same in every process, and it is only changed in ways
+/// that work between processes: by atomic operations, or by calls that are made for that. It needs
+/// not be dropped.
+pub unsafe trait Shareable: Sync {}
+
+// SAFETY: atomics of a machine word or less are lock-free, and point nowhere.
+unsafe impl Shareable for AtomicBool {}
+// SAFETY: as above.
+unsafe impl Shareable for AtomicU32 {}
+// SAFETY: as above.
+unsafe impl Shareable for AtomicU64 {}
+// SAFETY: as above.
+unsafe impl Shareable for AtomicI64 {}
+// SAFETY: as each of them.
+unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {}
+// SAFETY: as what is in it.
+unsafe impl<T: Shareable> Shareable for Line<T> {}
+
+/// Alone on its cache lines, those that are fetched together included.
+#[derive(Debug, Default)]
+#[repr(C, align(256))]
+pub struct Line<T>(pub T);
+
+impl<T> Deref for Line<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// A value that is the same one in all processes that are forked from now on. Each unmaps its own
+/// view of it when it drops it.
+#[derive(Debug)]
+pub struct Shared<T> {
+    at: NonNull<T>,
+}
+
+// SAFETY: it gives out shared references alone, to what is `Sync` as all that is `Shareable`.
+unsafe impl<T: Shareable> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T: Shareable> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// Maps memory for a value, all zeros.
+    pub(crate) fn map() -> io::Result<NonNull<T>> {
+        const { assert!(align_of::<T>() <= 4096 && !std::mem::needs_drop::<T>()) };
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        let length = size_of::<T>().max(1);
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing there is.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
+        match NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED) {
+            Some(start) => Ok(start),
+            None => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Takes over a mapping with a value in it.
+    ///
+    /// # Safety
+    /// It comes from [`Shared::map`], has a valid value, and nobody else unmaps it.
+    pub(crate) unsafe fn from_mapping(at: NonNull<T>) -> Self {
+        Self { at }
+    }
+
+    /// Where it is.
+    pub(crate) fn address(&self) -> NonNull<T> {
+        self.at
+    }
+}
+
+impl<T: Shareable> Shared<T> {
+    /// Puts a value into memory that will be shared.
+    ///
+    /// # Errors
+    /// `ENOMEM` when there is none.
+    pub fn new(value: T) -> io::Result<Self> {
+        let at = Self::map()?;
+        // SAFETY: the mapping is new, long enough and aligned.
+        unsafe { at.write(value) };
+        // SAFETY: as above, and nobody else knows of it.
+        Ok(unsafe { Self::from_mapping(at) })
+    }
+}
+
+impl<T: Shareable> Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the mapping has a value as long as this process has not unmapped it, and the
+        // value is only changed in ways that shared references allow.
+        unsafe { self.at.as_ref() }
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's; what others have of it stays.
+        unsafe { libc::munmap(self.at.as_ptr().cast(), size_of::<T>().max(1)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+    use crate::child::{ExitStatus, reap};
+    use crate::process::fork;
+
+    #[test]
+    fn what_a_child_writes_is_seen() {
+        let shared = Shared::new([const { Line(AtomicU64::new(1)) }; 2]).expect("memory");
+        let child = fork(|| {
+            shared[1].fetch_add(41, Ordering::SeqCst);
+            0
+        });
+        assert_eq!(reap(child.expect("a child")).expect("it ends").status, ExitStatus::Exited(0));
+        assert_eq!(shared.each_ref().map(|line| line.load(Ordering::SeqCst)), [1, 42]);
+    }
+}
