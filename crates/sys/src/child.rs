@@ -64,6 +64,21 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// What was used since another moment. The largest memory is not of that time alone.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(before.user),
+            system: self.system.saturating_sub(before.system),
+            max_rss: self.max_rss,
+            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
+            voluntary_switches: self.voluntary_switches.saturating_sub(before.voluntary_switches),
+            involuntary_switches: self
+                .involuntary_switches
+                .saturating_sub(before.involuntary_switches),
+        }
+    }
+
     /// CPU time in all.
     pub fn cpu(&self) -> Duration {
         self.user + self.system
@@ -239,9 +254,14 @@ pub fn children_usage() -> Usage {
     usage_of(libc::RUSAGE_CHILDREN)
 }
 
+/// What the calling thread has used so far (`RUSAGE_THREAD`), without memory.
+pub fn thread_usage() -> Usage {
+    usage_of(libc::RUSAGE_THREAD)
+}
+
 fn usage_of(who: libc::c_int) -> Usage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `usage` is valid for writes; getrusage cannot fail for these two.
+    // SAFETY: `usage` is valid for writes; getrusage cannot fail for these three.
     unsafe { libc::getrusage(who, usage.as_mut_ptr()) };
     // SAFETY: all zeros is a valid rusage, and getrusage has only written a valid one over it.
     let usage = unsafe { usage.assume_init() };

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::process::{Pid, getpid};
+use rustix::process::{Pid, Signal, getpid};
 
 use crate::child::reap;
 use crate::process::fork;
@@ -176,6 +176,8 @@ impl Drop for SysvSemaphore {
         self.gate = None;
         if getpid() == self.creator {
             remove(self.id);
+            // Keepers of later ones have this gate open, too, so that it would not see its end.
+            let _ = rustix::process::kill_process(self.keeper, Signal::KILL);
             let _ = reap(self.keeper);
         }
     }

@@ -171,6 +171,61 @@ fn set_of(signals: &[i32]) -> libc::sigset_t {
     set
 }
 
+/// A real-time signal with which threads, of this process or of others, wake one another. Those that
+/// come while one has not been waited for are counted, not merged.
+#[derive(Debug, Clone, Copy)]
+pub struct Wake(i32);
+
+impl Wake {
+    /// Blocks the first real-time signal for the calling thread and those that it creates or forks, so
+    /// that it is waited for and ends nobody.
+    ///
+    /// # Errors
+    /// None is known.
+    pub fn block() -> io::Result<Self> {
+        let signal = libc::SIGRTMIN();
+        let mask = set_of(&[signal]);
+        // SAFETY: the set is initialised; the mask before is not asked for.
+        let result = unsafe {
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const mask, std::ptr::null_mut())
+        };
+        if result == 0 { Ok(Self(signal)) } else { Err(io::Error::from_raw_os_error(result)) }
+    }
+
+    /// Takes away those that have come to this thread before.
+    pub fn drain(self) {
+        let mask = set_of(&[self.0]);
+        let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: set and time are initialised; what came with the signal is not asked for.
+        while unsafe { libc::sigtimedwait(&raw const mask, std::ptr::null_mut(), &raw const now) }
+            == self.0
+        {}
+    }
+
+    /// Waits for one to come to this thread.
+    ///
+    /// # Errors
+    /// `EINTR`.
+    pub fn wait(self) -> io::Result<()> {
+        let mask = set_of(&[self.0]);
+        // SAFETY: the set is initialised; what came with the signal is not asked for.
+        let signal = unsafe { libc::sigwaitinfo(&raw const mask, std::ptr::null_mut()) };
+        if signal == self.0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Sends one to a thread of a process, by their numbers.
+    ///
+    /// # Errors
+    /// `ESRCH` when it has ended; `EAGAIN` when too many are on their way.
+    pub fn send(self, process: u32, thread: u32) -> io::Result<()> {
+        // SAFETY: a call without pointers.
+        match unsafe { libc::syscall(libc::SYS_tgkill, process, thread, self.0) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

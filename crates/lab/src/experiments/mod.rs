@@ -1,6 +1,7 @@
 //! The experiments: one file each, and the one table.
 
 mod engine;
+pub mod handoff;
 pub mod pipeline;
 mod sharing;
 mod units;
@@ -19,6 +20,7 @@ pub const TABLE: &[&Experiment] = &[
     &units::callback::EXPERIMENT,
     &units::limit::EXPERIMENT,
     &units::startup::EXPERIMENT,
+    &handoff::mechanisms::EXPERIMENT,
     &pipeline::JSON,
     &pipeline::SED,
     &pipeline::FILTER,

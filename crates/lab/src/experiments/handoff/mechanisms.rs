@@ -1,0 +1,128 @@
+//! `handoff/mechanisms`: what a hand-off costs, mechanism by mechanism and place by place.
+
+use std::time::Duration;
+
+use contend_record::lab::{Step, Unit};
+use contend_record::parameters::Parameters;
+use hdrhistogram::Histogram;
+
+use super::partners::{Kind, Partners, Placement};
+use super::ways::{self, Mechanism, Terms};
+use crate::experiment::{Experiment, Facts, Sample, Sampling, Scope, Subject, SubjectError};
+use crate::timing::Overhead;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "handoff/mechanisms",
+    summary: "a turn handed to a partner, by each mechanism and placement: time, tail, CPU",
+    about: "Two partners, processes or threads, hand a turn to each other and do nothing else. The \
+            value is half of a round trip, over turns that are timed together. As many turns are \
+            then timed one by one, for `p50`, `p99` and `p99.9` of half a round trip, in a histogram \
+            of two digits, without the clock's own time: the next turn begins when the one before \
+            has ended, so that these are times of service, not of waiting for it. `cpu` is what \
+            both partners use for a hand-off, `switches` how often they are switched from. \
+            Placements: `free`, wherever the scheduler puts them; `same-cpu`; `two-cpus`, of which \
+            one is idle while its partner waits; `two-awake`, where something that runs only when \
+            nothing else wants to (SCHED_IDLE) keeps both awake. A sleep or a timer ends 1 ms \
+            later at the earliest. Spinning on one CPU waits for the end of the partner's time \
+            slice.",
+    unit: Unit::Nanoseconds,
+    sampling: Sampling::Adaptive,
+    fit_over: None,
+    cases,
+    unavailable: |parameters| placement(parameters).unavailable(),
+    hands_over: |parameters| matches!(placement(parameters), Placement::Apart | Placement::Awake),
+    subject: |parameters| Ok(Box::new(HandOff::new(parameters)?)),
+};
+
+fn cases(scope: &Scope) -> Vec<Parameters> {
+    let all: Vec<&str> = ways::TABLE
+        .iter()
+        .map(|mechanism| mechanism.name)
+        .filter(|name| !["none", "pause"].contains(name))
+        .collect();
+    let quick = ["semaphore", "eventfd", "condition", "pipe", "futex", "spin"];
+    let mechanisms = scope.choose(&all, &quick, &all);
+    let partners = scope.choose(&["process", "thread"], &["process"], &["process"]);
+    let placements: Vec<&str> = Placement::ALL.iter().map(|(name, _)| *name).collect();
+    let placements = scope.choose(&placements, &placements[1..], &placements[..1]);
+    let mut cases = Vec::new();
+    for &mechanism in mechanisms {
+        for &partners in partners {
+            for &placement in placements {
+                let parameters = Parameters::new().with("mechanism", mechanism);
+                cases.push(parameters.with("partners", partners).with("placement", placement));
+            }
+        }
+    }
+    cases
+}
+
+fn placement(parameters: &Parameters) -> Placement {
+    let named = parameters.text("placement").and_then(Placement::find);
+    named.unwrap_or(Placement::Free)
+}
+
+struct HandOff {
+    partners: Partners,
+    /// What the mechanism is.
+    what: &'static str,
+    overhead: Overhead,
+}
+
+impl HandOff {
+    fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
+        let find = |name: &str| -> Result<&'static Mechanism, SubjectError> {
+            let found = ways::find(name);
+            found.ok_or_else(|| SubjectError::Wrong(format!("there is no mechanism {name}")))
+        };
+        let mechanism = find(parameters.text("mechanism").unwrap_or(""))?;
+        let semaphore = find("semaphore")?;
+        let threads = parameters.text("partners") == Some("thread");
+        let partners = Partners {
+            kind: if threads { Kind::Threads } else { Kind::Processes },
+            placement: placement(parameters),
+            mechanisms: [semaphore, mechanism, mechanism, semaphore],
+            terms: Terms { period: Duration::from_millis(1), tick: Duration::ZERO },
+        };
+        Ok(Self { partners, what: mechanism.summary, overhead: Overhead::measure() })
+    }
+}
+
+/// Turns that are timed one by one, at most.
+const ONE_BY_ONE: u64 = 100_000;
+
+impl Subject for HandOff {
+    fn sample(&mut self, turns: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        let nothing: [super::partners::Part<'_>; 2] = [&|| (), &|| ()];
+        let whole = self.partners.run(turns, nothing, None)?;
+        // Two digits; whatever lasts longer than a minute is one.
+        let histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 2);
+        let mut histogram = histogram.map_err(|error| SubjectError::Wrong(error.to_string()))?;
+        let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
+        let mut note = |turn: Duration| {
+            let half = turn.saturating_sub(clock).as_nanos() / 2;
+            histogram.saturating_record(u64::try_from(half).unwrap_or(u64::MAX));
+        };
+        self.partners.run(turns.min(ONE_BY_ONE), nothing, Some(&mut note))?;
+        let hand_offs = 2.0 * turns as f64;
+        let of_both = |figure: fn(&contend_sys::child::Usage) -> f64| {
+            whole.used.iter().map(figure).sum::<f64>() / hand_offs
+        };
+        let percentile = |q| histogram.value_at_quantile(q) as f64;
+        Ok(Sample::of(whole.elapsed.as_nanos() as f64 / hand_offs)
+            .with("p50", Unit::Nanoseconds, percentile(0.5))
+            .with("p99", Unit::Nanoseconds, percentile(0.99))
+            .with("p99.9", Unit::Nanoseconds, percentile(0.999))
+            .with("cpu", Unit::Nanoseconds, of_both(|used| used.cpu().as_nanos() as f64))
+            .with(
+                "switches",
+                Unit::Count,
+                of_both(|used| (used.voluntary_switches + used.involuntary_switches) as f64),
+            ))
+    }
+
+    fn facts(&self) -> Facts {
+        Facts::from([("mechanism_is".to_owned(), self.what.into())])
+    }
+}

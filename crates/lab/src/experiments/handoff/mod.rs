@@ -1,0 +1,5 @@
+//! Family `handoff`: two partners hand a turn to each other.
+
+pub mod mechanisms;
+mod partners;
+mod ways;

@@ -1,0 +1,429 @@
+//! Two partners that hand the turn to each other: main, who begins, and sub.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use contend_sys::child::{self, Usage};
+use contend_sys::process::fork;
+use contend_sys::shared::{Line, Shared};
+use contend_sys::{Pid, Signal, cpu};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::ways::{Mechanism, Terms, Waited, Way};
+use crate::experiment::{Attempt, SubjectError};
+
+/// What the partners are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Two processes.
+    Processes,
+    /// Two threads of one process.
+    Threads,
+}
+
+/// Where the partners run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Wherever the scheduler puts them.
+    Free,
+    /// Both on the same CPU.
+    Same,
+    /// Each on a CPU of its own, which is idle while its partner waits.
+    Apart,
+    /// The same, but something that yields to all others keeps both CPUs awake.
+    Awake,
+}
+
+impl Placement {
+    /// All of them, by name.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("free", Self::Free),
+        ("same-cpu", Self::Same),
+        ("two-cpus", Self::Apart),
+        ("two-awake", Self::Awake),
+    ];
+
+    /// The one of this name.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, placement)| placement)
+    }
+
+    /// Why partners cannot be placed so here, if so.
+    pub fn unavailable(self) -> Option<String> {
+        let two = matches!(self, Self::Apart | Self::Awake);
+        (two && cpu::allowed() < 2).then(|| "needs two CPUs, and only one may be used".to_owned())
+    }
+
+    /// The CPUs of main and sub, if they are bound to any.
+    fn cpus(self) -> Option<[usize; 2]> {
+        let allowed = cpu::allowed_list();
+        let first = *allowed.first()?;
+        match self {
+            Self::Free => None,
+            Self::Same => Some([first; 2]),
+            Self::Apart | Self::Awake => Some([first, *allowed.get(1)?]),
+        }
+    }
+}
+
+/// What happens in a turn: main's part, then sub's. Each may take a while, and count something.
+pub type Part<'a> = &'a (dyn Fn() + Sync);
+
+/// Two partners, and what they tell each other by.
+#[derive(Debug, Clone, Copy)]
+pub struct Partners {
+    /// What they are.
+    pub kind: Kind,
+    /// Where they run.
+    pub placement: Placement,
+    /// By what sub says that it has begun, main that it is sub's turn, sub that it is main's, and sub
+    /// that it has ended.
+    pub mechanisms: [&'static Mechanism; 4],
+    /// What some of them need to be told.
+    pub terms: Terms,
+}
+
+/// What they are told by, made for one session.
+struct Ways {
+    start: Box<dyn Way>,
+    to_sub: Box<dyn Way>,
+    to_main: Box<dyn Way>,
+    end: Box<dyn Way>,
+}
+
+/// What a session has taken.
+#[derive(Debug, Clone, Default)]
+pub struct Session {
+    /// From main's first turn to sub's end.
+    pub elapsed: Duration,
+    /// What main and sub have used meanwhile.
+    pub used: [Usage; 2],
+    /// How often main looked in vain in all, and in how many turns it did.
+    pub in_vain: u64,
+    pub turns_in_vain: u64,
+}
+
+/// What sub tells at its end, in shared memory: whether it has done all turns, its CPU time in
+/// nanoseconds, user and system, and its switches, voluntary and not.
+type Told = Shared<[Line<AtomicU64>; 5]>;
+
+/// Where sub's process can be killed from by tests.
+pub type Observer<'a> = &'a (dyn Fn(Pid) + Sync);
+
+impl Partners {
+    /// Has them take so many turns. `each` is told what each turn took, if it is to be measured.
+    ///
+    /// # Errors
+    /// When the kernel refuses something, or sub ends before its last turn.
+    pub fn run(
+        &self,
+        turns: u64,
+        parts: [Part<'_>; 2],
+        each: Option<&mut dyn FnMut(Duration)>,
+    ) -> Result<Session, SubjectError> {
+        self.run_observed(turns, parts, each, &|_| ())
+    }
+
+    fn run_observed(
+        &self,
+        turns: u64,
+        parts: [Part<'_>; 2],
+        each: Option<&mut dyn FnMut(Duration)>,
+        observer: Observer<'_>,
+    ) -> Result<Session, SubjectError> {
+        let make = |of: usize| (self.mechanisms[of].make)(self.terms);
+        let ways = Ways { start: make(0)?, to_sub: make(1)?, to_main: make(2)?, end: make(3)? };
+        let told = Shared::new([const { Line(AtomicU64::new(0)) }; 5]);
+        let told: Told = told.attempt("map shared memory")?;
+        let cpus = self.placement.cpus();
+        let before = sched_getaffinity(None).attempt("ask for the CPUs")?;
+        let session = match self.kind {
+            Kind::Processes => {
+                let sub = fork(|| {
+                    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+                    i32::from(sub(&ways, turns, parts[1], cpus, &told).is_err())
+                });
+                let sub = sub.attempt("create a process")?;
+                observer(sub);
+                let session = self
+                    .guarded(&ways, sub, &told, || main(&ways, turns, parts[0], cpus, each, &told));
+                child::reap(sub).attempt("reap a process")?;
+                session
+            }
+            Kind::Threads => std::thread::scope(|scope| {
+                let other = scope.spawn(|| sub(&ways, turns, parts[1], cpus, &told));
+                let release = Release(|| {
+                    if told[0].load(Ordering::Acquire) == BEGUN {
+                        told[0].store(GONE, Ordering::Release);
+                        let _ = ways.to_sub.post();
+                    }
+                });
+                let session = self.kept_awake(|| main(&ways, turns, parts[0], cpus, each, &told));
+                drop(release);
+                let other = other.join();
+                other.map_err(|_| wrong("the partner has panicked"))?.attempt(TAKE_TURNS)?;
+                session
+            }),
+        };
+        restore(&before);
+        session
+    }
+
+    /// Does main's part while somebody looks whether sub lives. If sub ends, main is told whatever
+    /// it waits for, and finds out.
+    fn guarded(
+        &self,
+        ways: &Ways,
+        sub: Pid,
+        told: &Told,
+        main: impl FnOnce() -> Result<Session, SubjectError>,
+    ) -> Result<Session, SubjectError> {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _ = child::wait_for_end(sub);
+                if told[0].load(Ordering::Acquire) == DONE {
+                    return;
+                }
+                told[0].store(GONE, Ordering::Release);
+                for way in [&ways.start, &ways.to_main, &ways.end] {
+                    let _ = way.post(); // nobody else does any more
+                }
+            });
+            let release = Release(|| {
+                let _ = rustix::process::kill_process(sub, Signal::KILL);
+            });
+            let session = self.kept_awake(main);
+            if session.is_ok() {
+                std::mem::forget(release); // it ends by itself
+            }
+            session
+        })
+    }
+
+    /// Does something while both CPUs are kept awake, if they are to be.
+    fn kept_awake<T>(&self, body: impl FnOnce() -> T) -> T {
+        let cpus = self.placement.cpus().filter(|_| self.placement == Placement::Awake);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for cpu in cpus.into_iter().flatten() {
+                let done = &done;
+                scope.spawn(move || {
+                    let bound = cpu::pin(cpu).and_then(|()| cpu::yield_to_all_others());
+                    while bound.is_ok() && !done.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let result = body();
+            done.store(true, Ordering::Relaxed);
+            result
+        })
+    }
+}
+
+/// Does something when it is dropped, also by a panic: the partner is not to wait for ever.
+struct Release<F: Fn()>(F);
+
+impl<F: Fn()> Drop for Release<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+const TAKE_TURNS: &str = "take turns";
+
+fn wrong(message: &str) -> SubjectError {
+    SubjectError::Wrong(message.to_owned())
+}
+
+/// Sub has not done all of its turns, …
+const BEGUN: u64 = 0;
+/// … has done them, …
+const DONE: u64 = 1;
+/// … or has ended without.
+const GONE: u64 = 2;
+
+/// The calling thread may run where it might before.
+fn restore(cpus: &CpuSet) {
+    let _ = sched_setaffinity(None, cpus);
+}
+
+fn main(
+    ways: &Ways,
+    turns: u64,
+    part: Part<'_>,
+    cpus: Option<[usize; 2]>,
+    each: Option<&mut dyn FnMut(Duration)>,
+    told: &Told,
+) -> Result<Session, SubjectError> {
+    if let Some([here, _]) = cpus {
+        cpu::pin(here).attempt("bind a process to a CPU")?;
+    }
+    for way in [&ways.start, &ways.to_main, &ways.end] {
+        way.attend().attempt("wait for a signal")?;
+    }
+    ways.start.wait().attempt(TAKE_TURNS)?;
+    let mut session = Session::default();
+    let before = child::thread_usage();
+    let begun = Instant::now();
+    let mut nobody = |_| ();
+    let timed = each.is_some();
+    let each = each.unwrap_or(&mut nobody);
+    for _ in 0..turns {
+        part();
+        let turn = timed.then(Instant::now);
+        ways.to_sub.post().attempt(TAKE_TURNS)?;
+        let Waited { in_vain } = ways.to_main.wait().attempt(TAKE_TURNS)?;
+        if let Some(turn) = turn {
+            each(turn.elapsed());
+        }
+        session.in_vain += in_vain;
+        session.turns_in_vain += u64::from(in_vain > 0);
+        if told[0].load(Ordering::Relaxed) == GONE {
+            return Err(wrong("the partner has ended before its last turn"));
+        }
+    }
+    ways.end.wait().attempt(TAKE_TURNS)?;
+    session.elapsed = begun.elapsed();
+    if told[0].load(Ordering::Acquire) == GONE {
+        return Err(wrong("the partner has ended before its last turn"));
+    }
+    session.used = [
+        child::thread_usage().since(&before),
+        Usage {
+            user: Duration::from_nanos(told[1].load(Ordering::Relaxed)),
+            system: Duration::from_nanos(told[2].load(Ordering::Relaxed)),
+            voluntary_switches: told[3].load(Ordering::Relaxed),
+            involuntary_switches: told[4].load(Ordering::Relaxed),
+            ..Usage::default()
+        },
+    ];
+    Ok(session)
+}
+
+fn sub(
+    ways: &Ways,
+    turns: u64,
+    part: Part<'_>,
+    cpus: Option<[usize; 2]>,
+    told: &Told,
+) -> io::Result<()> {
+    if let Some([_, there]) = cpus {
+        cpu::pin(there)?;
+    }
+    ways.to_sub.attend()?;
+    ways.start.post()?;
+    let before = child::thread_usage();
+    for _ in 0..turns {
+        ways.to_sub.wait()?;
+        if told[0].load(Ordering::Relaxed) == GONE {
+            return Ok(()); // main says why
+        }
+        part();
+        ways.to_main.post()?;
+    }
+    let used = child::thread_usage().since(&before);
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let figures = [
+        nanoseconds(used.user),
+        nanoseconds(used.system),
+        used.voluntary_switches,
+        used.involuntary_switches,
+    ];
+    for (to, figure) in told[1..].iter().zip(figures) {
+        to.store(figure, Ordering::Relaxed);
+    }
+    ways.end.post()?;
+    let _ = told[0].compare_exchange(BEGUN, DONE, Ordering::Release, Ordering::Relaxed);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::super::ways::{TABLE, find};
+    use super::*;
+
+    /// Turns in each session here; many more by `HANDOFF_TURNS`.
+    fn turns(usual: u64) -> u64 {
+        std::env::var("HANDOFF_TURNS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+    }
+
+    fn partners(kind: Kind, mechanism: &'static Mechanism) -> Partners {
+        let terms = Terms { period: Duration::from_micros(20), tick: Duration::ZERO };
+        let semaphore = find("semaphore").expect("it is in the table");
+        Partners {
+            kind,
+            placement: Placement::Free,
+            mechanisms: [semaphore, mechanism, mechanism, semaphore],
+            terms,
+        }
+    }
+
+    /// Those by which partners wait for each other.
+    fn waiting() -> impl Iterator<Item = &'static Mechanism> {
+        TABLE.iter().filter(|mechanism| !["none", "pause"].contains(&mechanism.name))
+    }
+
+    #[test]
+    fn turns_are_taken_in_order_and_none_is_lost() {
+        for mechanism in waiting() {
+            for kind in [Kind::Processes, Kind::Threads] {
+                // One that spins where others want the CPU, too, loses whole time slices.
+                let turns = turns(if mechanism.name == "spin" { 100 } else { 2000 });
+                let count = Shared::new([const { Line(AtomicU64::new(0)) }; 2]).expect("memory");
+                let random = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56;
+                let delay = |n: u64| (0..random(n)).for_each(|_| std::hint::spin_loop());
+                let main = || {
+                    let turn = count[0].fetch_add(1, Ordering::Relaxed);
+                    assert_eq!(count[1].load(Ordering::Relaxed), turn, "sub has had its turns");
+                    delay(turn);
+                };
+                let sub = || {
+                    let turn = count[1].fetch_add(1, Ordering::Relaxed);
+                    if count[0].load(Ordering::Relaxed) != turn + 1 {
+                        count[1].store(u64::MAX / 2, Ordering::Relaxed); // main will notice
+                    }
+                    delay(!turn);
+                };
+                let session = partners(kind, mechanism).run(turns, [&main, &sub], None);
+                let session = session.unwrap_or_else(|e| panic!("{}: {e}", mechanism.name));
+                assert_eq!(count.each_ref().map(|n| n.load(Ordering::Relaxed)), [turns; 2]);
+                assert!(session.elapsed > Duration::ZERO);
+            }
+        }
+    }
+
+    #[test]
+    fn a_partner_that_is_killed_is_an_error() {
+        for mechanism in waiting() {
+            let kill = |sub: Pid| {
+                std::thread::sleep(Duration::from_millis(5));
+                rustix::process::kill_process(sub, Signal::KILL).expect("it lives");
+            };
+            let pause = || std::thread::sleep(Duration::from_micros(10));
+            let ran = partners(Kind::Processes, mechanism).run_observed(
+                u64::MAX,
+                [&pause, &pause],
+                None,
+                &kill,
+            );
+            let error = ran.expect_err("it was killed").to_string();
+            assert!(error.contains("before its last turn"), "{}: {error}", mechanism.name);
+        }
+    }
+
+    #[test]
+    fn those_that_do_not_wait_go_on() {
+        let none = find("none").expect("it is in the table");
+        let session = partners(Kind::Processes, none).run(100, [&|| (), &|| ()], None);
+        assert_eq!(session.expect("they end").turns_in_vain, 0);
+        let pause = find("pause").expect("it is in the table");
+        let mut partners = partners(Kind::Threads, none);
+        partners.mechanisms[2] = pause;
+        let session = partners.run(10, [&|| (), &|| ()], None).expect("they end");
+        assert!(session.elapsed >= 10 * partners.terms.period);
+    }
+}

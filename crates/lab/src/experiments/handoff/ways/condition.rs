@@ -1,0 +1,25 @@
+//! A mutex and a condition variable.
+
+use std::io;
+
+use contend_sys::condition::Condition;
+
+use super::{Mechanism, Waited, Way};
+use crate::experiment::Attempt;
+
+/// As most programs do it.
+pub const MECHANISM: Mechanism = Mechanism {
+    name: "condition",
+    summary: "mutex and condition variable, shared by processes",
+    make: |_| Ok(Box::new(Condition::new().attempt("make a condition variable")?)),
+};
+
+impl Way for Condition {
+    fn post(&self) -> io::Result<()> {
+        Condition::post(self)
+    }
+
+    fn wait(&self) -> io::Result<Waited> {
+        Condition::wait(self).map(|()| Waited::default())
+    }
+}

@@ -1,0 +1,82 @@
+//! Events as Windows has them, on a futex: set or not.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use contend_sys::shared::{Line, Shared};
+use rustix::io::Errno;
+use rustix::thread::futex;
+
+use super::{Mechanism, Waited, Way};
+use crate::experiment::{Attempt, SubjectError};
+
+/// Whoever has waited resets it, in one step.
+pub const AUTO_RESET: Mechanism = Mechanism {
+    name: "event",
+    summary: "event that resets itself (futex)",
+    make: |_| make(Reset::Auto),
+};
+
+/// It stays set until the one who has waited resets it.
+pub const MANUAL_RESET: Mechanism = Mechanism {
+    name: "manual-event",
+    summary: "event that is reset by hand (futex)",
+    make: |_| make(Reset::Manual),
+};
+
+fn make(reset: Reset) -> Result<Box<dyn Way>, SubjectError> {
+    let state = Shared::new(Line(AtomicU32::new(UNSET))).attempt("map shared memory")?;
+    Ok(Box::new(Event { state, reset }))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reset {
+    Auto,
+    Manual,
+}
+
+const UNSET: u32 = 0;
+const SET: u32 = 1;
+/// Not set, and somebody may sleep.
+const WAITED_FOR: u32 = 2;
+
+struct Event {
+    state: Shared<Line<AtomicU32>>,
+    reset: Reset,
+}
+
+impl Way for Event {
+    fn post(&self) -> io::Result<()> {
+        if self.state.swap(SET, Ordering::Release) == WAITED_FOR {
+            // All that wait see a manual one; of the others, one gets it.
+            let how_many = if self.reset == Reset::Auto { 1 } else { i32::MAX.cast_unsigned() };
+            futex::wake(&self.state, futex::Flags::empty(), how_many)?;
+        }
+        Ok(())
+    }
+
+    fn wait(&self) -> io::Result<Waited> {
+        loop {
+            match self.state.load(Ordering::Acquire) {
+                SET if self.reset == Reset::Manual => {
+                    self.state.store(UNSET, Ordering::Relaxed); // the waiter resets it
+                    return Ok(Waited::default());
+                }
+                SET => {
+                    let (order, failed) = (Ordering::Acquire, Ordering::Relaxed);
+                    if self.state.compare_exchange(SET, UNSET, order, failed).is_ok() {
+                        return Ok(Waited::default());
+                    }
+                }
+                UNSET => {
+                    let order = Ordering::Relaxed;
+                    let _ = self.state.compare_exchange(UNSET, WAITED_FOR, order, order);
+                }
+                _ => match futex::wait(&self.state, futex::Flags::empty(), WAITED_FOR, None) {
+                    Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                },
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Ways to tell a partner that it is its turn: one file each, and the one table.
+
+mod condition;
+mod event;
+mod eventfd;
+mod flag;
+mod futex;
+mod none;
+mod pipe;
+mod semaphore;
+mod signal;
+mod sleep;
+mod spin;
+mod spin_futex;
+mod sysv;
+mod timer;
+mod yielding;
+
+use std::io;
+use std::time::Duration;
+
+use crate::experiment::SubjectError;
+
+/// What partners tell each other by, in one direction: one posts, the other one waits. It is made
+/// before the partners part, and both have it.
+pub trait Way: Sync {
+    /// Says that the thread that calls is the one that will wait, before anybody posts.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    fn attend(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Tells the other one.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    fn post(&self) -> io::Result<()>;
+
+    /// Waits until it is told. Whatever is posted is waited for once.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    fn wait(&self) -> io::Result<Waited>;
+}
+
+/// How waiting went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waited {
+    /// How often it was looked in vain, by those ways that look again and again.
+    pub in_vain: u64,
+}
+
+/// What some ways need to be told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Terms {
+    /// For how long one that polls sleeps, before it looks again.
+    pub period: Duration,
+    /// Sleeps and timers end at a multiple of this, as on systems with such a clock; not, if zero.
+    pub tick: Duration,
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct Mechanism {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in some words.
+    pub summary: &'static str,
+    /// Makes one.
+    pub make: fn(Terms) -> Result<Box<dyn Way>, SubjectError>,
+}
+
+/// All of them, in the order in which they are shown.
+pub const TABLE: &[Mechanism] = &[
+    semaphore::UNNAMED,
+    semaphore::NAMED,
+    sysv::MECHANISM,
+    event::AUTO_RESET,
+    event::MANUAL_RESET,
+    eventfd::MECHANISM,
+    condition::MECHANISM,
+    pipe::MECHANISM,
+    signal::MECHANISM,
+    futex::MECHANISM,
+    spin_futex::MECHANISM,
+    spin::MECHANISM,
+    yielding::MECHANISM,
+    sleep::MECHANISM,
+    timer::MECHANISM,
+    none::MECHANISM,
+    none::PAUSE,
+];
+
+/// The one of this name.
+pub fn find(name: &str) -> Option<&'static Mechanism> {
+    TABLE.iter().find(|mechanism| mechanism.name == name)
+}

@@ -1,0 +1,36 @@
+//! A byte through a pipe.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::pipe::PipeFlags;
+
+use super::{Mechanism, Waited, Way};
+use crate::experiment::Attempt;
+
+/// What shells' pipelines and many event loops use.
+pub const MECHANISM: Mechanism = Mechanism {
+    name: "pipe",
+    summary: "a byte through a pipe",
+    make: |_| {
+        let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")?;
+        Ok(Box::new(Byte { read, write }))
+    },
+};
+
+struct Byte {
+    read: OwnedFd,
+    write: OwnedFd,
+}
+
+impl Way for Byte {
+    fn post(&self) -> io::Result<()> {
+        rustix::io::write(&self.write, b"x")?;
+        Ok(())
+    }
+
+    fn wait(&self) -> io::Result<Waited> {
+        rustix::io::read(&self.read, &mut [0_u8; 1])?;
+        Ok(Waited::default())
+    }
+}

@@ -1,0 +1,32 @@
+//! A POSIX semaphore, with and without a name.
+
+use std::io;
+
+use contend_sys::semaphore::Semaphore;
+
+use super::{Mechanism, Waited, Way};
+use crate::experiment::Attempt;
+
+/// In memory that the partners share.
+pub const UNNAMED: Mechanism = Mechanism {
+    name: "semaphore",
+    summary: "POSIX semaphore in shared memory (sem_init)",
+    make: |_| Ok(Box::new(Semaphore::unnamed().attempt("make a semaphore")?)),
+};
+
+/// By name.
+pub const NAMED: Mechanism = Mechanism {
+    name: "named-semaphore",
+    summary: "POSIX semaphore with a name (sem_open)",
+    make: |_| Ok(Box::new(Semaphore::named().attempt("open a semaphore")?)),
+};
+
+impl Way for Semaphore {
+    fn post(&self) -> io::Result<()> {
+        Semaphore::post(self)
+    }
+
+    fn wait(&self) -> io::Result<Waited> {
+        Semaphore::wait(self).map(|()| Waited::default())
+    }
+}

@@ -1,0 +1,52 @@
+//! A signal that the other one waits for.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use contend_sys::shared::{Line, Shared};
+use contend_sys::signal::Wake;
+use rustix::thread::gettid;
+
+use super::{Mechanism, Waited, Way};
+use crate::experiment::Attempt;
+
+/// Real-time signals are counted, so that none is lost.
+pub const MECHANISM: Mechanism = Mechanism {
+    name: "signal",
+    summary: "a real-time signal, waited for by sigwaitinfo",
+    make: |_| {
+        let wake = Wake::block().attempt("block a signal")?;
+        let waiter = Shared::new([const { Line(AtomicU32::new(0)) }; 2]);
+        Ok(Box::new(Signal { wake, waiter: waiter.attempt("map shared memory")? }))
+    },
+};
+
+struct Signal {
+    wake: Wake,
+    /// Numbers of the process and the thread that wait; 0 before they have said so.
+    waiter: Shared<[Line<AtomicU32>; 2]>,
+}
+
+impl Way for Signal {
+    fn attend(&self) -> io::Result<()> {
+        self.wake.drain(); // what is left of an earlier session
+        let number = |pid: rustix::process::Pid| pid.as_raw_nonzero().get().cast_unsigned();
+        self.waiter[0].store(number(rustix::process::getpid()), Ordering::Relaxed);
+        self.waiter[1].store(number(gettid()), Ordering::Release);
+        Ok(())
+    }
+
+    fn post(&self) -> io::Result<()> {
+        let thread = loop {
+            match self.waiter[1].load(Ordering::Acquire) {
+                0 => std::thread::yield_now(), // it has not begun yet
+                thread => break thread,
+            }
+        };
+        self.wake.send(self.waiter[0].load(Ordering::Relaxed), thread)
+    }
+
+    fn wait(&self) -> io::Result<Waited> {
+        self.wake.wait().map(|()| Waited::default())
+    }
+}

@@ -1,0 +1,25 @@
+//! A System V semaphore.
+
+use std::io;
+
+use contend_sys::semaphore::SysvSemaphore;
+
+use super::{Mechanism, Waited, Way};
+use crate::experiment::Attempt;
+
+/// Each operation is a system call.
+pub const MECHANISM: Mechanism = Mechanism {
+    name: "sysv-semaphore",
+    summary: "System V semaphore (semop)",
+    make: |_| Ok(Box::new(SysvSemaphore::new().attempt("make a System V semaphore")?)),
+};
+
+impl Way for SysvSemaphore {
+    fn post(&self) -> io::Result<()> {
+        SysvSemaphore::post(self)
+    }
+
+    fn wait(&self) -> io::Result<Waited> {
+        SysvSemaphore::wait(self).map(|()| Waited::default())
+    }
+}
