@@ -2,4 +2,6 @@
 
 pub mod mechanisms;
 mod partners;
+pub mod presets;
 mod ways;
+mod work;

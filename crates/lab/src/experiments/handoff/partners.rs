@@ -108,7 +108,7 @@ pub struct Session {
 /// nanoseconds, user and system, and its switches, voluntary and not.
 type Told = Shared<[Line<AtomicU64>; 5]>;
 
-/// Where sub's process can be killed from by tests.
+/// Who is told of sub's process.
 pub type Observer<'a> = &'a (dyn Fn(Pid) + Sync);
 
 impl Partners {
@@ -125,7 +125,11 @@ impl Partners {
         self.run_observed(turns, parts, each, &|_| ())
     }
 
-    fn run_observed(
+    /// The same; `observer` is told of sub when it has just been created, if it is a process.
+    ///
+    /// # Errors
+    /// As [`Partners::run`].
+    pub fn run_observed(
         &self,
         turns: u64,
         parts: [Part<'_>; 2],

@@ -2,14 +2,12 @@
 
 use contend_record::lab::{Case, Fit, RunRecord, Unit};
 
-use super::super::layout::{aligned_left, paragraph, plain_table, styled_lines};
+use super::super::layout::paragraph;
 use super::super::units::bytes;
-use super::{shown, table};
+use super::shown;
+use super::table::{self, MetricColumn};
 
-/// A column: its heading, its metric, and the width from which it is shown.
-type Column = (&'static str, &'static str, usize);
-
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [MetricColumn; 8] = [
     ("user", "user", 0),
     ("kernel stacks", "kernel_stacks", 110),
     ("page tables", "page_tables", 100),
@@ -22,8 +20,7 @@ const COLUMNS: [Column; 8] = [
 
 /// The table, and a sentence for each line through it.
 pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
-    let tables: Vec<_> = table::groups(cases).iter().map(|cases| grid(cases, width)).collect();
-    let mut out = tables.join("\n");
+    let mut out = table::with_metrics(cases, "in all", &COLUMNS, width);
     let experiment = cases.first().map_or("", |case| case.experiment.as_str());
     for fit in
         record.fits.iter().filter(|fit| fit.experiment == experiment && fit.metric == "value")
@@ -37,23 +34,6 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         paragraph(&mut out, "- ", note, width);
     }
     out
-}
-
-fn grid(cases: &[&Case], width: usize) -> String {
-    let names = table::parameter_names(cases);
-    let measured = |column: &Column| cases.iter().any(|case| case.metrics.contains_key(column.1));
-    let columns: Vec<_> =
-        COLUMNS.iter().filter(|column| width >= column.2 && measured(column)).collect();
-    let mut table = plain_table();
-    let headings = names.iter().copied().chain(["in all"]).chain(columns.iter().map(|c| c.0));
-    table.add_row(headings.enumerate().map(|(i, text)| aligned_left(i, 1, text.to_owned())));
-    for case in cases {
-        let parameters = names.iter().map(|name| table::parameter(case, name));
-        let all = case.median.map_or_else(String::new, |value| shown(value, Unit::Bytes));
-        let row = parameters.chain([all]).chain(columns.iter().map(|c| table::metric(case, c.1)));
-        table.add_row(row.enumerate().map(|(i, text)| aligned_left(i, 1, text)));
-    }
-    styled_lines(table, None, width)
 }
 
 /// A part of the whole that is not worth a word.

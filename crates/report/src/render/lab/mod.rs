@@ -1,5 +1,6 @@
 //! A run of the lab as text.
 
+mod handoff;
 mod limit;
 mod memory;
 mod pipeline;
@@ -100,6 +101,7 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         Some("units/memory" | "units/callback") => memory::section(record, &measured, width),
         Some("units/limit") => limit::section(&measured, width),
         Some("sharing/process" | "sharing/thread") => timeline::closing(&measured, width),
+        Some(name) if name.starts_with("handoff/") => handoff::section(&measured, width),
         _ => table::generic(&measured, width),
     }
 }

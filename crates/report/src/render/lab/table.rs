@@ -31,6 +31,39 @@ pub fn generic(cases: &[&Case], width: usize) -> String {
     tables.join("\n")
 }
 
+/// A column of metrics: its heading, its metric, and the width from which it is shown.
+pub type MetricColumn = (&'static str, &'static str, usize);
+
+/// Tables of the value, under this heading, and of those metrics that were measured.
+pub fn with_metrics(
+    cases: &[&Case],
+    value: &str,
+    columns: &[MetricColumn],
+    width: usize,
+) -> String {
+    let table = |cases: &Vec<&Case>| metrics(cases, value, columns, width);
+    groups(cases).iter().map(table).collect::<Vec<_>>().join("\n")
+}
+
+fn metrics(cases: &[&Case], value: &str, columns: &[MetricColumn], width: usize) -> String {
+    let names = parameter_names(cases);
+    let measured =
+        |column: &&MetricColumn| cases.iter().any(|case| case.metrics.contains_key(column.1));
+    let columns: Vec<_> =
+        columns.iter().filter(|column| width >= column.2).filter(measured).collect();
+    let words = text_columns(&names, cases);
+    let mut table = plain_table();
+    let headings = names.iter().copied().chain([value]).chain(columns.iter().map(|c| c.0));
+    table.add_row(headings.enumerate().map(|(i, text)| aligned_left(i, words, text.to_owned())));
+    for case in cases {
+        let parameters = names.iter().map(|name| parameter(case, name));
+        let median = case.median.map_or_else(String::new, |value| shown(value, case.unit));
+        let row = parameters.chain([median]).chain(columns.iter().map(|c| metric(case, c.1)));
+        table.add_row(row.enumerate().map(|(i, text)| aligned_left(i, words, text)));
+    }
+    styled_lines(table, None, width)
+}
+
 /// The cases with the same parameters together.
 pub fn groups<'a>(cases: &[&'a Case]) -> Vec<Vec<&'a Case>> {
     let mut groups: Vec<Vec<&Case>> = Vec::new();
@@ -115,7 +148,7 @@ fn cpu_percent(case: &Case) -> String {
 }
 
 /// A metric's median; nothing if the case does not have it.
-pub fn metric(case: &Case, name: &str) -> String {
+fn metric(case: &Case, name: &str) -> String {
     match case.metrics.get(name) {
         Some(metric) if metric.unit == Unit::Nanoseconds && metric.median.abs() < 0.5 => "0".into(),
         Some(metric) => shown(metric.median, metric.unit),

@@ -1,0 +1,70 @@
+//! Work of a chosen CPU time.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Computes, for as long as was asked for on a CPU of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Work {
+    steps: u64,
+}
+
+/// CPU time of the calling thread.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), nanoseconds)
+}
+
+impl Work {
+    /// None.
+    pub const NONE: Self = Self { steps: 0 };
+
+    /// Finds out how much can be computed in this time: the median of several tries of some
+    /// milliseconds each.
+    pub fn of(time: Duration) -> Self {
+        const STEPS: u64 = 2_000_000;
+        const TRIES: usize = 9;
+        let mut rates: Vec<f64> = (0..TRIES)
+            .map(|_| {
+                let begun = cpu_time();
+                Self { steps: STEPS }.work();
+                cpu_time().saturating_sub(begun).as_secs_f64() / STEPS as f64
+            })
+            .collect();
+        rates.sort_unstable_by(f64::total_cmp);
+        let steps = time.as_secs_f64() / rates[TRIES / 2].max(1e-12);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is positive"
+        )]
+        Self { steps: steps.round() as u64 }
+    }
+
+    /// Does it.
+    pub fn work(self) {
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        for _ in 0..self.steps {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state = black_box(state);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_time_is_more_work() {
+        let [short, long] = [37, 3700].map(|time| Work::of(Duration::from_micros(time)));
+        assert!(short.steps > 0);
+        let ratio = long.steps as f64 / short.steps as f64;
+        assert!((50.0..200.0).contains(&ratio), "{ratio}");
+    }
+}
