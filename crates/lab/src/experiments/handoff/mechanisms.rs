@@ -6,7 +6,7 @@ use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 use hdrhistogram::Histogram;
 
-use super::partners::{Kind, Partners, Placement};
+use super::partners::{Kind, Part, Partners, Placement};
 use super::ways::{self, Mechanism, Terms};
 use crate::experiment::{Experiment, Facts, Sample, Sampling, Scope, Subject, SubjectError};
 use crate::timing::Overhead;
@@ -27,7 +27,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             later at the earliest. Spinning on one CPU waits for the end of the partner's time \
             slice.",
     unit: Unit::Nanoseconds,
-    sampling: Sampling::Adaptive,
+    sampling: Sampling::Fixed(9),
     fit_over: None,
     cases,
     unavailable: |parameters| placement(parameters).unavailable(),
@@ -65,6 +65,8 @@ fn placement(parameters: &Parameters) -> Placement {
 
 struct HandOff {
     partners: Partners,
+    /// Of a sample, as soon as that is known.
+    turns: Option<u64>,
     /// What the mechanism is.
     what: &'static str,
     overhead: Overhead,
@@ -84,17 +86,41 @@ impl HandOff {
             placement: placement(parameters),
             mechanisms: [semaphore, mechanism, mechanism, semaphore],
             terms: Terms { period: Duration::from_millis(1), tick: Duration::ZERO },
+            warm_up: TRIAL,
         };
-        Ok(Self { partners, what: mechanism.summary, overhead: Overhead::measure() })
+        Ok(Self { partners, turns: None, what: mechanism.summary, overhead: Overhead::measure() })
     }
 }
 
-/// Turns that are timed one by one, at most.
-const ONE_BY_ONE: u64 = 100_000;
+/// Turns by which it is found out how many make a sample, and before each.
+const TRIAL: u64 = 10;
+/// What a sample is to take, for turns that are timed together and again for those one by one.
+const SAMPLE: Duration = Duration::from_millis(15);
+/// Turns of a sample, at least and at most.
+const FEWEST: u64 = 4;
+const MOST: u64 = 100_000;
+
+impl HandOff {
+    fn turns_of_a_sample(&self, nothing: [Part<'_>; 2]) -> Result<u64, SubjectError> {
+        let mut turns = TRIAL;
+        // Some are quicker when they are warm.
+        for _ in 0..2 {
+            let session = self.partners.run(turns, nothing, None)?;
+            let turn = session.elapsed.as_nanos() / u128::from(turns);
+            let wanted = SAMPLE.as_nanos() / turn.max(1);
+            turns = u64::try_from(wanted).unwrap_or(MOST).clamp(FEWEST, MOST);
+        }
+        Ok(turns)
+    }
+}
 
 impl Subject for HandOff {
-    fn sample(&mut self, turns: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let nothing: [super::partners::Part<'_>; 2] = [&|| (), &|| ()];
+    fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        let nothing: [Part<'_>; 2] = [&|| (), &|| ()];
+        let turns = match self.turns {
+            Some(turns) => turns,
+            None => *self.turns.insert(self.turns_of_a_sample(nothing)?),
+        };
         let whole = self.partners.run(turns, nothing, None)?;
         // Two digits; whatever lasts longer than a minute is one.
         let histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 2);
@@ -104,7 +130,7 @@ impl Subject for HandOff {
             let half = turn.saturating_sub(clock).as_nanos() / 2;
             histogram.saturating_record(u64::try_from(half).unwrap_or(u64::MAX));
         };
-        self.partners.run(turns.min(ONE_BY_ONE), nothing, Some(&mut note))?;
+        self.partners.run(turns, nothing, Some(&mut note))?;
         let hand_offs = 2.0 * turns as f64;
         let of_both = |figure: fn(&contend_sys::child::Usage) -> f64| {
             whole.used.iter().map(figure).sum::<f64>() / hand_offs

@@ -82,6 +82,8 @@ pub struct Partners {
     pub mechanisms: [&'static Mechanism; 4],
     /// What some of them need to be told.
     pub terms: Terms,
+    /// Turns before those that are measured.
+    pub warm_up: u64,
 }
 
 /// What they are told by, made for one session.
@@ -141,6 +143,7 @@ impl Partners {
         let told = Shared::new([const { Line(AtomicU64::new(0)) }; 5]);
         let told: Told = told.attempt("map shared memory")?;
         let cpus = self.placement.cpus();
+        let turns = [self.warm_up, turns];
         let before = sched_getaffinity(None).attempt("ask for the CPUs")?;
         let session = match self.kind {
             Kind::Processes => {
@@ -255,7 +258,7 @@ fn restore(cpus: &CpuSet) {
 
 fn main(
     ways: &Ways,
-    turns: u64,
+    [warm_up, turns]: [u64; 2],
     part: Part<'_>,
     cpus: Option<[usize; 2]>,
     each: Option<&mut dyn FnMut(Duration)>,
@@ -269,6 +272,18 @@ fn main(
     }
     ways.start.wait().attempt(TAKE_TURNS)?;
     let mut session = Session::default();
+    let turn = || {
+        ways.to_sub.post().attempt(TAKE_TURNS)?;
+        let waited = ways.to_main.wait().attempt(TAKE_TURNS)?;
+        if told[0].load(Ordering::Relaxed) == GONE {
+            return Err(wrong("the partner has ended before its last turn"));
+        }
+        Ok(waited)
+    };
+    for _ in 0..warm_up {
+        part();
+        turn()?;
+    }
     let before = child::thread_usage();
     let begun = Instant::now();
     let mut nobody = |_| ();
@@ -276,17 +291,13 @@ fn main(
     let each = each.unwrap_or(&mut nobody);
     for _ in 0..turns {
         part();
-        let turn = timed.then(Instant::now);
-        ways.to_sub.post().attempt(TAKE_TURNS)?;
-        let Waited { in_vain } = ways.to_main.wait().attempt(TAKE_TURNS)?;
-        if let Some(turn) = turn {
-            each(turn.elapsed());
+        let begun = timed.then(Instant::now);
+        let Waited { in_vain } = turn()?;
+        if let Some(begun) = begun {
+            each(begun.elapsed());
         }
         session.in_vain += in_vain;
         session.turns_in_vain += u64::from(in_vain > 0);
-        if told[0].load(Ordering::Relaxed) == GONE {
-            return Err(wrong("the partner has ended before its last turn"));
-        }
     }
     ways.end.wait().attempt(TAKE_TURNS)?;
     session.elapsed = begun.elapsed();
@@ -308,7 +319,7 @@ fn main(
 
 fn sub(
     ways: &Ways,
-    turns: u64,
+    [warm_up, turns]: [u64; 2],
     part: Part<'_>,
     cpus: Option<[usize; 2]>,
     told: &Told,
@@ -318,8 +329,11 @@ fn sub(
     }
     ways.to_sub.attend()?;
     ways.start.post()?;
-    let before = child::thread_usage();
-    for _ in 0..turns {
+    let mut before = child::thread_usage();
+    for turn in 0..warm_up.saturating_add(turns) {
+        if turn == warm_up {
+            before = child::thread_usage();
+        }
         ways.to_sub.wait()?;
         if told[0].load(Ordering::Relaxed) == GONE {
             return Ok(()); // main says why
@@ -363,6 +377,7 @@ mod tests {
             placement: Placement::Free,
             mechanisms: [semaphore, mechanism, mechanism, semaphore],
             terms,
+            warm_up: 0,
         }
     }
 

@@ -212,7 +212,7 @@ impl Turns {
         let tick = Duration::from_micros(parameters.number("tick_us").unwrap_or(0));
         let terms = Terms { period: PERIOD, tick };
         let placement = placement(parameters);
-        let partners = Partners { kind: Kind::Processes, placement, mechanisms, terms };
+        let partners = Partners { kind: Kind::Processes, placement, mechanisms, terms, warm_up: 0 };
         let factor = u32::try_from(preset.factor).unwrap_or(u32::MAX);
         let work = Work::of(WORK * factor);
         let wait = match preset.mechanisms[2] {
