@@ -70,7 +70,7 @@ const ABOUT: &str = "One of the document's cases. Main and sub take turns: sub c
     of the turns, in percent, in which main looked in vain. `predicted` is what a model says: where \
     main sleeps, a turn in which it looks in vain ends with the first sleep behind sub's work (the tick, \
     or 1 ms and the timer's slack), another one with the work; where it is told, a turn is the work and \
-    two hand-offs, which are measured without work; where nobody waits, it is the work.";
+    two hand-offs, which are measured with twice the work; where nobody waits, it is the work.";
 
 macro_rules! preset {
     ($constant:ident, $name:literal, $summary:literal, $preset:expr) => {
@@ -219,7 +219,8 @@ impl Turns {
             NONE => Wait::Never,
             _ if preset.sleeps() && tick.is_zero() => Wait::Sleeping(PERIOD + SLACK),
             _ if preset.sleeps() => {
-                let ticks = PERIOD.as_nanos().div_ceil(tick.as_nanos());
+                // It begins a moment after one tick, and ends with the first one behind its end.
+                let ticks = PERIOD.as_nanos() / tick.as_nanos() + 1;
                 Wait::Sleeping(tick * u32::try_from(ticks).unwrap_or(u32::MAX))
             }
             _ => Wait::Told,
@@ -238,8 +239,12 @@ impl Turns {
         Ok(match self.wait {
             Wait::Never => self.work_time,
             Wait::Told => {
-                let session = self.partners.run(HAND_OFFS, [&|| (), &|| ()], None)?;
-                self.work_time + session.elapsed.div_f64(HAND_OFFS as f64)
+                // While sub works for so long, the CPU of main falls asleep as deep as it does.
+                let twice = self.work[1].times(2);
+                let turns = CALIBRATION.as_nanos() / (2 * self.work_time).as_nanos().max(1);
+                let turns = u64::try_from(turns).unwrap_or(1).clamp(20, 2000);
+                let session = self.partners.run(turns, [&|| (), &|| twice.work()], None)?;
+                session.elapsed.div_f64(turns as f64).saturating_sub(self.work_time)
             }
             Wait::Sleeping(sleep) => {
                 let sleeps = (self.work_time.as_secs_f64() / sleep.as_secs_f64()).ceil();
@@ -250,8 +255,8 @@ impl Turns {
     }
 }
 
-/// Turns without work by which hand-offs are measured.
-const HAND_OFFS: u64 = 2000;
+/// Work in turns by which hand-offs are measured.
+const CALIBRATION: Duration = Duration::from_millis(300);
 
 impl Subject for Turns {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {

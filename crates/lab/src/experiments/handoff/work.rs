@@ -49,6 +49,11 @@ impl Work {
         Self { steps: steps.round() as u64 }
     }
 
+    /// So many times as much.
+    pub fn times(self, factor: u64) -> Self {
+        Self { steps: self.steps * factor }
+    }
+
     /// Does it.
     pub fn work(self) {
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
