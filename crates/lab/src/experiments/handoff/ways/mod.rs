@@ -7,6 +7,7 @@ mod flag;
 mod futex;
 mod none;
 mod pipe;
+mod polling;
 mod semaphore;
 mod signal;
 mod sleep;

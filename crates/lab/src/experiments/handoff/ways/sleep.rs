@@ -7,37 +7,15 @@ use rustix::io::Errno;
 use rustix::thread::{NanosleepRelativeResult, clock_nanosleep_absolute, clock_nanosleep_relative};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use super::flag::Flag;
-use super::{Mechanism, Terms, Waited, Way};
-use crate::experiment::Attempt;
+use super::polling::polling;
+use super::{Mechanism, Terms};
 
 /// Ruinous, as the document says: whoever comes a moment too early sleeps for a whole period.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "sleep",
     summary: "looking, and sleeping for a period in between",
-    make: |terms| Ok(Box::new(Polling { flag: Flag::new().attempt("map shared memory")?, terms })),
+    make: |terms| polling(move || pause(terms)),
 };
-
-struct Polling {
-    flag: Flag,
-    terms: Terms,
-}
-
-impl Way for Polling {
-    fn post(&self) -> io::Result<()> {
-        self.flag.post();
-        Ok(())
-    }
-
-    fn wait(&self) -> io::Result<Waited> {
-        let mut in_vain = 0;
-        while !self.flag.take() {
-            in_vain += 1;
-            pause(self.terms)?;
-        }
-        Ok(Waited { in_vain })
-    }
-}
 
 /// Sleeps for the period, to the end of a tick if there are ticks.
 pub(super) fn pause(terms: Terms) -> io::Result<()> {
