@@ -6,12 +6,13 @@
 //!
 //! It ends when its standard input does (Ctrl-D). Try it with `nc 127.0.0.1 7000`.
 
-#![allow(clippy::print_stdout, reason = "it is a program")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use contend_callback::{Address, Context, Id, Interest, Next, Receptor, Source};
@@ -140,9 +141,19 @@ fn accept(context: &mut Context<'_>, listener: Source<TcpListener>, to: Address<
     })
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("chat: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7000".to_owned());
-    let listener = TcpListener::bind(&address)?;
+    let listener = TcpListener::bind(&address).map_err(|error| format!("{address}: {error}"))?;
     println!("listening on {}", listener.local_addr()?);
     // All guests live beside the room, on one Worker: a chat is no work for two.
     let receptor = Receptor::builder().workers(1).kept_messages(MOST_KEPT).start()?;

@@ -6,11 +6,12 @@
 //!
 //! It ends when its standard input does (Ctrl-D).
 
-#![allow(clippy::print_stdout, reason = "it is a program")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
 use std::error::Error;
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::process::ExitCode;
 
 use contend_callback::{Context, Interest, Next, Nothing, Receptor, Source};
 
@@ -139,9 +140,19 @@ fn accept(context: &mut Context<'_>, listener: Source<TcpListener>) -> Next {
     context.when_ready(listener, Interest::Read, accept)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("http: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".to_owned());
-    let listener = TcpListener::bind(&address)?;
+    let listener = TcpListener::bind(&address).map_err(|error| format!("{address}: {error}"))?;
     println!("listening on http://{}", listener.local_addr()?);
     let receptor = Receptor::start()?;
     // Every Worker accepts: whoever is first has the connection.

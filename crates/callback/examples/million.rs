@@ -5,9 +5,10 @@
 //! cargo run --release -p contend-callback --example million [UNITS]
 //! ```
 
-#![allow(clippy::print_stdout, reason = "it is a program")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
 use std::error::Error;
+use std::process::ExitCode;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -58,8 +59,24 @@ fn spawn_all(context: &mut Context<'_>, units: u64) -> Result<Duration, SpawnErr
     Ok(begun.elapsed())
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let units: u64 = std::env::args().nth(1).map_or(Ok(1_000_000), |units| units.parse())?;
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("million: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let units: u64 = match std::env::args().nth(1) {
+        Some(units) => units.parse().map_err(|_| format!("{units:?} is no number of units"))?,
+        None => 1_000_000,
+    };
+    if units == 0 {
+        return Err("there is to be one unit at least".into());
+    }
     let receptor = Receptor::start()?;
     let workers = receptor.workers() as u64;
     LazyLock::force(&BEGUN);

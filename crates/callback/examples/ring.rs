@@ -4,9 +4,10 @@
 //! cargo run --release -p contend-callback --example ring [UNITS] [MESSAGES]
 //! ```
 
-#![allow(clippy::print_stdout, reason = "it is a program")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
 use std::error::Error;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use contend_callback::{Address, Context, Next, Receptor, Reply, SpawnError};
@@ -63,8 +64,19 @@ fn ring(context: &mut Context<'_>, units: u64, steps: u64, reply: Reply<Duration
     if sent { context.end() } else { context.fail("the ring has ended") }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<u64>());
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ring: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let number = |text: String| text.parse::<u64>().map_err(|_| format!("{text:?} is no number"));
+    let mut arguments = std::env::args().skip(1).map(number);
     let units = arguments.next().unwrap_or(Ok(1000))?.max(1);
     let messages = arguments.next().unwrap_or(Ok(100_000))?;
     let receptor = Receptor::start()?;
