@@ -101,8 +101,7 @@ pub struct Session {
     pub elapsed: Duration,
     /// What main and sub have used meanwhile.
     pub used: [Usage; 2],
-    /// How often main looked in vain in all, and in how many turns it did.
-    pub in_vain: u64,
+    /// Turns in which main looked in vain.
     pub turns_in_vain: u64,
 }
 
@@ -296,7 +295,6 @@ fn main(
         if let Some(begun) = begun {
             each(begun.elapsed());
         }
-        session.in_vain += in_vain;
         session.turns_in_vain += u64::from(in_vain > 0);
     }
     ways.end.wait().attempt(TAKE_TURNS)?;
