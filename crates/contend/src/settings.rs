@@ -14,6 +14,7 @@ use anyhow::Result;
 use contend_lab::experiment::{Cap, Experiment, Scope, Size};
 use contend_lab::experiments;
 use contend_lab::plan::{Only, Plan};
+use contend_lab::setting::{Choices, Setting};
 use contend_lab::suites::{self, Suite};
 
 use crate::cli::demo::DemoArgs;
@@ -147,7 +148,9 @@ fn plan(
     let pause = how.step_seconds.unwrap_or(pause);
     let step_milliseconds =
         u64::try_from(Duration::from_secs_f64(pause).as_millis()).unwrap_or(u64::MAX);
-    let scope = Scope { size, cap: how.cap.unwrap_or(Cap::Usual), step_milliseconds };
+    let choices = choices(experiments, how)?;
+    let cap = how.cap.unwrap_or(Cap::Usual);
+    let scope = Scope { size, cap, step_milliseconds, choices };
     let only: Vec<_> = how
         .only
         .iter()
@@ -169,6 +172,32 @@ fn plan(
         return Err(UsageError(format!("no case is left by {}", conditions.join(" "))));
     }
     Ok(plan)
+}
+
+/// What was chosen of the parameters of these experiments.
+fn choices(experiments: &[&'static Experiment], how: &HowArgs) -> Result<Choices, UsageError> {
+    let mut choices = Choices::default();
+    let turns = how.turns.map(|turns| ("turns".to_owned(), turns.to_string()));
+    for (name, values) in how.set.iter().chain(&turns) {
+        let known = experiments.iter().flat_map(|experiment| experiment.settings);
+        let known: Vec<&Setting> = known.copied().collect();
+        let setting = known.iter().find(|setting| setting.name == name).ok_or_else(|| {
+            let mut names: Vec<&str> = known.iter().map(|setting| setting.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            let there = match names.as_slice() {
+                [] => "nothing can be set in them".to_owned(),
+                names => format!("there is {}", names.join(", ")),
+            };
+            UsageError(format!("--set {name}: no such parameter of these experiments: {there}"))
+        })?;
+        for text in values.split(',') {
+            let value = (setting.parse)(text);
+            let value = value.map_err(|hint| UsageError(format!("--set {name}={text}: {hint}")))?;
+            choices.add(name, value);
+        }
+    }
+    Ok(choices)
 }
 
 /// Whether there is someone to ask.

@@ -8,6 +8,8 @@ use contend_record::lab::{LimitReport, Step, Unit};
 use contend_record::parameters::{Parameters, Value};
 use serde::{Deserialize, Serialize};
 
+use crate::setting::{Choices, Setting};
+
 /// One experiment: a row of [`crate::experiments::TABLE`].
 #[derive(Debug)]
 pub struct Experiment {
@@ -23,6 +25,8 @@ pub struct Experiment {
     pub sampling: Sampling,
     /// The parameter through which lines are to be laid, if any.
     pub fit_over: Option<&'static str>,
+    /// The parameters that can be chosen; `cases` has to heed them ([`Choices::applied`]).
+    pub settings: &'static [&'static Setting],
     /// What it can be done with, in the order in which it is shown.
     pub cases: fn(&Scope) -> Vec<Parameters>,
     /// Why a case cannot be measured on this machine or by this user, if so.
@@ -50,7 +54,7 @@ pub enum Sampling {
 }
 
 /// How much of an experiment is wanted.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Scope {
     /// How large.
     pub size: Size,
@@ -58,6 +62,8 @@ pub struct Scope {
     pub cap: Cap,
     /// The pause between two steps of a demonstration, in milliseconds.
     pub step_milliseconds: u64,
+    /// Parameters that were chosen.
+    pub choices: Choices,
 }
 
 /// Where a search for a limit stops by itself.
@@ -83,6 +89,11 @@ pub enum Size {
 }
 
 impl Scope {
+    /// As large as this, and otherwise as it is by itself.
+    pub fn of(size: Size) -> Self {
+        Self { size, cap: Cap::Usual, step_milliseconds: 0, choices: Choices::default() }
+    }
+
     /// One of three lists, by size.
     pub fn choose<'a, T>(&self, full: &'a [T], quick: &'a [T], smallest: &'a [T]) -> &'a [T] {
         match self.size {

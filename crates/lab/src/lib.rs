@@ -17,5 +17,6 @@ pub mod protocol;
 pub mod runner;
 pub mod sampling;
 pub mod serve;
+pub mod setting;
 pub mod suites;
 pub mod timing;

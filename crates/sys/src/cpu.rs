@@ -59,17 +59,42 @@ pub fn yield_to_all_others() -> std::io::Result<()> {
     }
 }
 
+/// The clock of the CPU time of a process, or of a thread of this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clock(libc::clockid_t);
+
+impl Clock {
+    /// That of a process; `None` when it has gone.
+    pub fn of_process(pid: Pid) -> Option<Self> {
+        let mut clock = 0;
+        let pid = pid.as_raw_nonzero().get();
+        // SAFETY: `clock` is valid for writes.
+        (unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) } == 0).then_some(Self(clock))
+    }
+
+    /// That of the calling thread, for other threads of this process.
+    pub fn of_this_thread() -> Option<Self> {
+        let mut clock = 0;
+        // SAFETY: it takes nothing, and the thread that it names is this one.
+        let this = unsafe { libc::pthread_self() };
+        // SAFETY: the thread lives, since it is this one; `clock` is valid for writes.
+        (unsafe { libc::pthread_getcpuclockid(this, &raw mut clock) } == 0).then_some(Self(clock))
+    }
+
+    /// CPU time so far, exact to the nanosecond; `None` when its process or thread has gone.
+    pub fn time(self) -> Option<Duration> {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is valid for writes; a clock that has gone is refused.
+        if unsafe { libc::clock_gettime(self.0, &raw mut time) } != 0 {
+            return None;
+        }
+        Some(Duration::new(time.tv_sec.try_into().ok()?, time.tv_nsec.try_into().ok()?))
+    }
+}
+
 /// CPU time of another process so far, exact to the nanosecond; `None` when it has gone.
 pub fn time_of(pid: Pid) -> Option<Duration> {
-    let mut clock = 0;
-    // SAFETY: `clock` is valid for writes.
-    let result = unsafe { libc::clock_getcpuclockid(pid.as_raw_nonzero().get(), &raw mut clock) };
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid for writes; a clock that has gone is refused.
-    if result != 0 || unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
-        return None;
-    }
-    Some(Duration::new(time.tv_sec.try_into().ok()?, time.tv_nsec.try_into().ok()?))
+    Clock::of_process(pid)?.time()
 }
 
 /// CPU time of this process so far, exact to the nanosecond (`CLOCK_PROCESS_CPUTIME_ID`).
@@ -115,6 +140,8 @@ mod tests {
         let before = own_time();
         let seen = time_of(rustix::process::getpid()).expect("it is there");
         assert!(before <= seen && seen <= own_time());
+        let thread = Clock::of_this_thread().and_then(Clock::time).expect("it is there");
+        assert!(Duration::ZERO < thread && thread <= own_time());
         assert_eq!(allowed_list().len(), allowed());
     }
 

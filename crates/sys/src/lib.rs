@@ -26,6 +26,7 @@ pub mod signal;
 pub mod spawn;
 pub mod syscall;
 pub mod thread;
+pub mod topology;
 pub mod trace;
 
 pub use rustix::process::{Pid, Signal};

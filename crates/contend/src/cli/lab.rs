@@ -35,6 +35,7 @@ Examples:
   contend lab run units/create
   contend lab run 'sharing/*' --step-seconds 2
   contend lab run units/create --only kind=fork --only n=1 --budget 20
+  contend lab run handoff/2 --set placement=same-cpu,two-cpus --set to_main=eventfd
   contend lab run units/limit --cap none";
 
 /// `contend lab run`.
@@ -82,6 +83,19 @@ pub struct HowArgs {
     /// all allowed. Experiments that know no such parameter are not touched.
     #[arg(long, value_name = "PARAMETER=VALUE", value_parser = only)]
     pub only: Vec<(String, String)>,
+
+    /// Do it with this value of a parameter; several values with commas between them are several
+    /// cases.
+    ///
+    /// Which parameters can be set is in docs/experiments.md; a wrong name or value tells the right
+    /// ones.
+    #[arg(long, value_name = "PARAMETER=VALUE,...", value_parser = only)]
+    pub set: Vec<(String, String)>,
+
+    /// Take so many turns in each sample of handoff/0 to handoff/9, which otherwise take fewer of
+    /// them the longer they last; the same as --set turns=N.
+    #[arg(long, value_name = "N")]
+    pub turns: Option<u64>,
 
     /// The seed of the order of cases and of the intervals; drawn by default.
     #[arg(long, value_name = "N")]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory};
-use contend_lab::experiment::{Cap, Sampling, Scope, Size};
+use contend_lab::experiment::{Sampling, Scope, Size};
 use contend_lab::experiments::TABLE;
 use contend_lab::experiments::pipeline::awk;
 use contend_lab::inputs::json_array;
@@ -61,7 +61,7 @@ fn json_array_to_stdout(count: u64) -> Result<Exit> {
 
 /// The experiments and suites, from their table.
 fn experiments() -> String {
-    let scope = Scope { size: Size::Full, cap: Cap::Usual, step_milliseconds: 1000 };
+    let scope = Scope { step_milliseconds: 1000, ..Scope::of(Size::Full) };
     let mut out = String::from(
         "# Experiments\n\nThis page is made by `contend generate experiments` from the table in \
          `crates/lab/src/experiments/`.\nHow they are measured is in [lab.md](lab.md).\n",
@@ -77,20 +77,38 @@ fn experiments() -> String {
         };
         out.push_str(&format!("- samples: {samples}\n"));
         for (name, values) in parameters(&(experiment.cases)(&scope)) {
-            let line = format!("- `{name}`: {}", values.join(", "));
-            out.push_str(&textwrap::fill(
-                &line,
-                textwrap::Options::new(98).subsequent_indent("  "),
-            ));
-            out.push('\n');
+            out.push_str(&item(&format!("`{name}`: {}", values.join(", "))));
+        }
+        let names = experiment.settings.iter().map(|setting| format!("`{}`", setting.name));
+        let names: Vec<_> = names.collect();
+        if !names.is_empty() {
+            out.push_str(&item(&format!("can be set (see below): {}", names.join(", "))));
         }
     }
+    out.push_str(&settings());
     out.push_str("\n## Suites\n\n");
     for suite in SUITES {
         let names = suite.patterns.join("`, `");
-        let line = format!("- `{}`: {} (`{names}`)", suite.name, suite.summary);
-        out.push_str(&textwrap::fill(&line, textwrap::Options::new(98).subsequent_indent("  ")));
-        out.push('\n');
+        out.push_str(&item(&format!("`{}`: {} (`{names}`)", suite.name, suite.summary)));
+    }
+    out
+}
+
+/// An item of a list.
+fn item(text: &str) -> String {
+    let options = textwrap::Options::new(98).initial_indent("- ").subsequent_indent("  ");
+    textwrap::fill(text, options) + "\n"
+}
+
+/// Every parameter that can be set in any experiment, once.
+fn settings() -> String {
+    let mut out = String::from("\n## Parameters that can be set\n\nWith `--set NAME=VALUE`.\n\n");
+    let mut known: Vec<&str> = Vec::new();
+    for setting in TABLE.iter().flat_map(|experiment| experiment.settings) {
+        if !known.contains(&setting.name) {
+            known.push(setting.name);
+            out.push_str(&item(&format!("`{}`: {}", setting.name, setting.summary)));
+        }
     }
     out
 }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
-use contend_lab::experiment::{Cap, Experiment, Sampling, Scope, Size};
+use contend_lab::experiment::{Experiment, Sampling, Scope, Size};
 use contend_lab::experiments::TABLE;
 use contend_lab::isolate::Machine;
 use contend_lab::plan::Plan;
@@ -129,8 +129,7 @@ fn list() -> String {
 
 /// What of it cannot be measured here, and why.
 fn missing(experiment: &Experiment) -> String {
-    let scope = Scope { size: Size::Full, cap: Cap::Usual, step_milliseconds: 0 };
-    let cases = (experiment.cases)(&scope);
+    let cases = (experiment.cases)(&Scope::of(Size::Full));
     let reasons: Vec<_> = cases
         .iter()
         .filter_map(|parameters| {

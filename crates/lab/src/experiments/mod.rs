@@ -33,6 +33,7 @@ pub const TABLE: &[&Experiment] = &[
     &handoff::presets::FOUR_PLUS,
     &handoff::presets::EIGHT,
     &handoff::presets::NINE,
+    &handoff::presets::SWEEP,
     &pipeline::JSON,
     &pipeline::SED,
     &pipeline::FILTER,
@@ -78,7 +79,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Cap, Scope, Size};
+    use crate::experiment::{Scope, Size};
     use std::collections::HashSet;
 
     #[test]
@@ -101,11 +102,28 @@ mod tests {
             assert!(!experiment.summary.is_empty() && !experiment.about.is_empty());
             assert!(experiment.name.contains('/'));
             for size in [Size::Full, Size::Quick, Size::Smallest] {
-                let scope = Scope { size, cap: Cap::Usual, step_milliseconds: 0 };
+                let scope = Scope::of(size);
                 let cases = (experiment.cases)(&scope);
                 assert!(!cases.is_empty(), "{} has no case in {size:?}", experiment.name);
                 let different: HashSet<_> = cases.iter().collect();
                 assert_eq!(different.len(), cases.len(), "{}", experiment.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_chosen_is_done() {
+        for experiment in TABLE {
+            for setting in experiment.settings {
+                let value = (setting.parse)(setting.example).expect("an example");
+                let mut scope = Scope::of(Size::Full);
+                scope.choices.add(setting.name, value.clone());
+                for case in (experiment.cases)(&scope) {
+                    // Only those that sleep have a tick.
+                    let untouched = setting.name == "tick_us" && case.get("tick_us").is_none();
+                    let heeded = case.get(setting.name) == Some(&value);
+                    assert!(heeded || untouched, "{} {}: {case}", experiment.name, setting.name);
+                }
             }
         }
     }

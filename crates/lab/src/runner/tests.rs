@@ -8,7 +8,7 @@ use contend_record::{Host, lab};
 
 use super::*;
 use crate::experiment::{
-    Cap, Experiment, Sample, Scope, Size, Subject, SubjectError, always_available, never_hands_over,
+    Experiment, Sample, Scope, Size, Subject, SubjectError, always_available, never_hands_over,
 };
 use contend_record::parameters::Parameters;
 
@@ -158,6 +158,7 @@ const ADAPTIVE: Experiment = Experiment {
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit_over: Some("n"),
+    settings: &[],
     cases: |_| [1_u64, 2, 3].map(|n| Parameters::new().with("kind", "a").with("n", n)).to_vec(),
     unavailable: always_available,
     hands_over: never_hands_over,
@@ -174,8 +175,7 @@ const ABSENT: Experiment = Experiment {
 };
 
 fn plan(experiments: &[&'static Experiment], budget: Duration) -> Plan {
-    let scope = Scope { size: Size::Full, cap: Cap::Usual, step_milliseconds: 0 };
-    Plan::new(None, experiments, scope, &[], Some(budget), 42)
+    Plan::new(None, experiments, Scope::of(Size::Full), &[], Some(budget), 42)
 }
 
 /// n milliseconds, always the same.

@@ -26,6 +26,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit_over: None,
+    settings: &[],
     cases: |_| vec![Parameters::new()],
     unavailable: |_| {
         (cpu::allowed() < 2).then(|| "needs two CPUs, and only one may be used".to_owned())

@@ -19,6 +19,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit_over: None,
+    settings: &[],
     cases: |_| vec![Parameters::new()],
     unavailable: always_available,
     hands_over: never_hands_over,

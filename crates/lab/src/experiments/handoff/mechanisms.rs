@@ -6,9 +6,14 @@ use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 use hdrhistogram::Histogram;
 
-use super::partners::{Kind, Part, Partners, Placement};
+use super::partners::{Part, Partners};
+use super::placement::Placement;
+use super::settings::{
+    MECHANISM, PARTNERS, PERIOD, PLACEMENT, SLACK, kind, microseconds, placement, slack,
+};
 use super::ways::{self, Mechanism, Terms};
 use crate::experiment::{Experiment, Facts, Sample, Sampling, Scope, Subject, SubjectError};
+use crate::setting::Setting;
 use crate::timing::Overhead;
 
 /// The row of the table.
@@ -29,23 +34,20 @@ pub const EXPERIMENT: Experiment = Experiment {
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(9),
     fit_over: None,
+    settings: &SETTINGS,
     cases,
-    unavailable: |parameters| placement(parameters).unavailable(),
-    hands_over: |parameters| matches!(placement(parameters), Placement::Apart | Placement::Awake),
+    unavailable: |parameters| placement(parameters, Placement::Free).unavailable(),
+    hands_over: |parameters| placement(parameters, Placement::Free).crosses(),
     subject: |parameters| Ok(Box::new(HandOff::new(parameters)?)),
 };
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let all: Vec<&str> = ways::TABLE
-        .iter()
-        .map(|mechanism| mechanism.name)
-        .filter(|name| !["none", "pause"].contains(name))
-        .collect();
+    let all = ways::waiting();
     let quick = ["semaphore", "eventfd", "condition", "pipe", "futex", "spin"];
     let mechanisms = scope.choose(&all, &quick, &all);
     let partners = scope.choose(&["process", "thread"], &["process"], &["process"]);
-    let placements: Vec<&str> = Placement::ALL.iter().map(|(name, _)| *name).collect();
-    let placements = scope.choose(&placements, &placements[1..], &placements[..1]);
+    let placements = Placement::names();
+    let placements = scope.choose(&placements, &placements[1..4], &placements[..1]);
     let mut cases = Vec::new();
     for &mechanism in mechanisms {
         for &partners in partners {
@@ -55,13 +57,11 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
             }
         }
     }
-    cases
+    scope.choices.applied(cases, &SETTINGS)
 }
 
-fn placement(parameters: &Parameters) -> Placement {
-    let named = parameters.text("placement").and_then(Placement::find);
-    named.unwrap_or(Placement::Free)
-}
+/// What can be chosen.
+const SETTINGS: [&Setting; 5] = [&MECHANISM, &PARTNERS, &PLACEMENT, &SLACK, &PERIOD];
 
 struct HandOff {
     partners: Partners,
@@ -80,12 +80,13 @@ impl HandOff {
         };
         let mechanism = find(parameters.text("mechanism").unwrap_or(""))?;
         let semaphore = find("semaphore")?;
-        let threads = parameters.text("partners") == Some("thread");
+        let period = microseconds(parameters, &PERIOD, Duration::from_millis(1));
         let partners = Partners {
-            kind: if threads { Kind::Threads } else { Kind::Processes },
-            placement: placement(parameters),
+            kind: kind(parameters),
+            placement: placement(parameters, Placement::Free),
             mechanisms: [semaphore, mechanism, mechanism, semaphore],
-            terms: Terms { period: Duration::from_millis(1), tick: Duration::ZERO },
+            terms: Terms { period, tick: Duration::ZERO },
+            slack: slack(parameters),
             warm_up: TRIAL,
         };
         Ok(Self { partners, turns: None, what: mechanism.summary, overhead: Overhead::measure() })
@@ -149,6 +150,9 @@ impl Subject for HandOff {
     }
 
     fn facts(&self) -> Facts {
-        Facts::from([("mechanism_is".to_owned(), self.what.into())])
+        let mut facts = Facts::from([("mechanism_is".to_owned(), self.what.into())]);
+        let cpus = self.partners.placement.describe();
+        facts.extend(cpus.map(|cpus| ("cpus".to_owned(), cpus.into())));
+        facts
     }
 }

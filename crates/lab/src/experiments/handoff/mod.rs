@@ -1,7 +1,11 @@
 //! Family `handoff`: two partners hand a turn to each other.
 
+mod load;
 pub mod mechanisms;
 mod partners;
+mod placement;
 pub mod presets;
+mod settings;
+mod turns;
 mod ways;
 mod work;

@@ -1,6 +1,7 @@
 //! Two partners that hand the turn to each other: main, who begins, and sub.
 
 use std::io;
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -8,8 +9,9 @@ use contend_sys::child::{self, Usage};
 use contend_sys::process::fork;
 use contend_sys::shared::{Line, Shared};
 use contend_sys::{Pid, Signal, cpu};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 
+use super::placement::Placement;
 use super::ways::{Mechanism, Terms, Waited, Way};
 use crate::experiment::{Attempt, SubjectError};
 
@@ -20,51 +22,6 @@ pub enum Kind {
     Processes,
     /// Two threads of one process.
     Threads,
-}
-
-/// Where the partners run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placement {
-    /// Wherever the scheduler puts them.
-    Free,
-    /// Both on the same CPU.
-    Same,
-    /// Each on a CPU of its own, which is idle while its partner waits.
-    Apart,
-    /// The same, but something that yields to all others keeps both CPUs awake.
-    Awake,
-}
-
-impl Placement {
-    /// All of them, by name.
-    pub const ALL: [(&'static str, Self); 4] = [
-        ("free", Self::Free),
-        ("same-cpu", Self::Same),
-        ("two-cpus", Self::Apart),
-        ("two-awake", Self::Awake),
-    ];
-
-    /// The one of this name.
-    pub fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, placement)| placement)
-    }
-
-    /// Why partners cannot be placed so here, if so.
-    pub fn unavailable(self) -> Option<String> {
-        let two = matches!(self, Self::Apart | Self::Awake);
-        (two && cpu::allowed() < 2).then(|| "needs two CPUs, and only one may be used".to_owned())
-    }
-
-    /// The CPUs of main and sub, if they are bound to any.
-    fn cpus(self) -> Option<[usize; 2]> {
-        let allowed = cpu::allowed_list();
-        let first = *allowed.first()?;
-        match self {
-            Self::Free => None,
-            Self::Same => Some([first; 2]),
-            Self::Apart | Self::Awake => Some([first, *allowed.get(1)?]),
-        }
-    }
 }
 
 /// What happens in a turn: main's part, then sub's. Each may take a while, and count something.
@@ -82,6 +39,8 @@ pub struct Partners {
     pub mechanisms: [&'static Mechanism; 4],
     /// What some of them need to be told.
     pub terms: Terms,
+    /// How late the kernel may end their sleeps; as late as usual, if nothing is said.
+    pub slack: Option<Duration>,
     /// Turns before those that are measured.
     pub warm_up: u64,
 }
@@ -109,8 +68,44 @@ pub struct Session {
 /// nanoseconds, user and system, and its switches, voluntary and not.
 type Told = Shared<[Line<AtomicU64>; 5]>;
 
-/// Who is told of sub's process.
-pub type Observer<'a> = &'a (dyn Fn(Pid) + Sync);
+/// Sub, as others see it.
+#[derive(Debug, Clone, Copy)]
+pub enum Sub {
+    /// A process.
+    Process(Pid),
+    /// A thread, by the clock of its CPU time.
+    Thread(Option<cpu::Clock>),
+}
+
+impl Sub {
+    /// The clock of its CPU time, if the kernel gives it.
+    pub fn clock(self) -> Option<cpu::Clock> {
+        match self {
+            Self::Process(pid) => cpu::Clock::of_process(pid),
+            Self::Thread(clock) => clock,
+        }
+    }
+}
+
+/// Who is told of sub when it has just begun.
+pub type Observer<'a> = &'a (dyn Fn(Sub) + Sync);
+
+/// Where and how the two of them run.
+#[derive(Debug, Clone, Copy)]
+struct Seats {
+    cpus: Option<[usize; 2]>,
+    slack: Option<NonZeroU64>,
+    /// Turns to warm up, and those that count.
+    turns: [u64; 2],
+}
+
+impl Seats {
+    /// Has the calling thread run so, as main (0) or sub (1).
+    fn take(&self, who: usize) -> io::Result<()> {
+        set_current_timer_slack(self.slack)?;
+        self.cpus.map_or(Ok(()), |cpus| cpu::pin(cpus[who]))
+    }
+}
 
 impl Partners {
     /// Has them take so many turns. `each` is told what each turn took, if it is to be measured.
@@ -126,7 +121,7 @@ impl Partners {
         self.run_observed(turns, parts, each, &|_| ())
     }
 
-    /// The same; `observer` is told of sub when it has just been created, if it is a process.
+    /// The same; `observer` is told of sub when it has just been created.
     ///
     /// # Errors
     /// As [`Partners::run`].
@@ -137,35 +132,42 @@ impl Partners {
         each: Option<&mut dyn FnMut(Duration)>,
         observer: Observer<'_>,
     ) -> Result<Session, SubjectError> {
+        self.check()?;
         let make = |of: usize| (self.mechanisms[of].make)(self.terms);
         let ways = Ways { start: make(0)?, to_sub: make(1)?, to_main: make(2)?, end: make(3)? };
         let told = Shared::new([const { Line(AtomicU64::new(0)) }; 5]);
         let told: Told = told.attempt("map shared memory")?;
-        let cpus = self.placement.cpus();
-        let turns = [self.warm_up, turns];
+        let nanoseconds = |slack: Duration| NonZeroU64::new(slack.as_nanos().try_into().ok()?);
+        let seats = Seats {
+            cpus: self.placement.cpus(),
+            slack: self.slack.and_then(nanoseconds),
+            turns: [self.warm_up, turns],
+        };
         let before = sched_getaffinity(None).attempt("ask for the CPUs")?;
         let session = match self.kind {
             Kind::Processes => {
                 let sub = fork(|| {
                     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-                    i32::from(sub(&ways, turns, parts[1], cpus, &told).is_err())
+                    i32::from(sub(&ways, seats, parts[1], &told).is_err())
                 });
                 let sub = sub.attempt("create a process")?;
-                observer(sub);
-                let session = self
-                    .guarded(&ways, sub, &told, || main(&ways, turns, parts[0], cpus, each, &told));
+                observer(Sub::Process(sub));
+                let session =
+                    self.guarded(&ways, sub, &told, || main(&ways, seats, parts[0], each, &told));
                 child::reap(sub).attempt("reap a process")?;
                 session
             }
             Kind::Threads => std::thread::scope(|scope| {
-                let other = scope.spawn(|| sub(&ways, turns, parts[1], cpus, &told));
+                let other = scope.spawn(|| {
+                    observer(Sub::Thread(cpu::Clock::of_this_thread()));
+                    sub(&ways, seats, parts[1], &told)
+                });
                 let release = Release(|| {
-                    if told[0].load(Ordering::Acquire) == BEGUN {
-                        told[0].store(GONE, Ordering::Release);
+                    if becomes(&told, GONE) {
                         let _ = ways.to_sub.post();
                     }
                 });
-                let session = self.kept_awake(|| main(&ways, turns, parts[0], cpus, each, &told));
+                let session = self.kept_awake(|| main(&ways, seats, parts[0], each, &told));
                 drop(release);
                 let other = other.join();
                 other.map_err(|_| wrong("the partner has panicked"))?.attempt(TAKE_TURNS)?;
@@ -173,7 +175,26 @@ impl Partners {
             }),
         };
         restore(&before);
-        session
+        let mut session = session?;
+        session.used[1] = used_by_sub(&told)?;
+        Ok(session)
+    }
+
+    /// Whether these mechanisms go together: where one side does not wait, it posts many times
+    /// before the other side looks, and each time counts.
+    fn check(&self) -> Result<(), SubjectError> {
+        let [_, to_sub, to_main, _] = self.mechanisms;
+        for (one, other) in [(to_sub, to_main), (to_main, to_sub)] {
+            if !one.waits && !other.counts {
+                let message = format!(
+                    "{} and {} do not go together: the one does not wait, and the other does not \
+                     count",
+                    one.name, other.name
+                );
+                return Err(SubjectError::Wrong(message));
+            }
+        }
+        Ok(())
     }
 
     /// Does main's part while somebody looks whether sub lives. If sub ends, main is told whatever
@@ -188,10 +209,7 @@ impl Partners {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let _ = child::wait_for_end(sub);
-                if told[0].load(Ordering::Acquire) == DONE {
-                    return;
-                }
-                told[0].store(GONE, Ordering::Release);
+                becomes(told, GONE);
                 for way in [&ways.start, &ways.to_main, &ways.end] {
                     let _ = way.post(); // nobody else does any more
                 }
@@ -238,6 +256,7 @@ impl<F: Fn()> Drop for Release<F> {
 }
 
 const TAKE_TURNS: &str = "take turns";
+const ENDED_EARLY: &str = "the partner has ended before its last turn";
 
 fn wrong(message: &str) -> SubjectError {
     SubjectError::Wrong(message.to_owned())
@@ -250,6 +269,11 @@ const DONE: u64 = 1;
 /// … or has ended without.
 const GONE: u64 = 2;
 
+/// Whether sub was on its way until now.
+fn becomes(told: &Told, state: u64) -> bool {
+    told[0].compare_exchange(BEGUN, state, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+}
+
 /// The calling thread may run where it might before.
 fn restore(cpus: &CpuSet) {
     let _ = sched_setaffinity(None, cpus);
@@ -257,15 +281,13 @@ fn restore(cpus: &CpuSet) {
 
 fn main(
     ways: &Ways,
-    [warm_up, turns]: [u64; 2],
+    seats: Seats,
     part: Part<'_>,
-    cpus: Option<[usize; 2]>,
     each: Option<&mut dyn FnMut(Duration)>,
     told: &Told,
 ) -> Result<Session, SubjectError> {
-    if let Some([here, _]) = cpus {
-        cpu::pin(here).attempt("bind a process to a CPU")?;
-    }
+    seats.take(0).attempt("bind a process to a CPU")?;
+    let [warm_up, turns] = seats.turns;
     for way in [&ways.start, &ways.to_main, &ways.end] {
         way.attend().attempt("wait for a signal")?;
     }
@@ -275,7 +297,7 @@ fn main(
         ways.to_sub.post().attempt(TAKE_TURNS)?;
         let waited = ways.to_main.wait().attempt(TAKE_TURNS)?;
         if told[0].load(Ordering::Relaxed) == GONE {
-            return Err(wrong("the partner has ended before its last turn"));
+            return Err(wrong(ENDED_EARLY));
         }
         Ok(waited)
     };
@@ -299,32 +321,27 @@ fn main(
     }
     ways.end.wait().attempt(TAKE_TURNS)?;
     session.elapsed = begun.elapsed();
-    if told[0].load(Ordering::Acquire) == GONE {
-        return Err(wrong("the partner has ended before its last turn"));
-    }
-    session.used = [
-        child::thread_usage().since(&before),
-        Usage {
-            user: Duration::from_nanos(told[1].load(Ordering::Relaxed)),
-            system: Duration::from_nanos(told[2].load(Ordering::Relaxed)),
-            voluntary_switches: told[3].load(Ordering::Relaxed),
-            involuntary_switches: told[4].load(Ordering::Relaxed),
-            ..Usage::default()
-        },
-    ];
+    session.used[0] = child::thread_usage().since(&before);
     Ok(session)
 }
 
-fn sub(
-    ways: &Ways,
-    [warm_up, turns]: [u64; 2],
-    part: Part<'_>,
-    cpus: Option<[usize; 2]>,
-    told: &Told,
-) -> io::Result<()> {
-    if let Some([_, there]) = cpus {
-        cpu::pin(there)?;
+/// What sub has told when it has ended.
+fn used_by_sub(told: &Told) -> Result<Usage, SubjectError> {
+    if told[0].load(Ordering::Acquire) != DONE {
+        return Err(wrong(ENDED_EARLY));
     }
+    Ok(Usage {
+        user: Duration::from_nanos(told[1].load(Ordering::Relaxed)),
+        system: Duration::from_nanos(told[2].load(Ordering::Relaxed)),
+        voluntary_switches: told[3].load(Ordering::Relaxed),
+        involuntary_switches: told[4].load(Ordering::Relaxed),
+        ..Usage::default()
+    })
+}
+
+fn sub(ways: &Ways, seats: Seats, part: Part<'_>, told: &Told) -> io::Result<()> {
+    seats.take(1)?;
+    let [warm_up, turns] = seats.turns;
     ways.to_sub.attend()?;
     ways.start.post()?;
     let mut before = child::thread_usage();
@@ -350,9 +367,8 @@ fn sub(
     for (to, figure) in told[1..].iter().zip(figures) {
         to.store(figure, Ordering::Relaxed);
     }
-    ways.end.post()?;
-    let _ = told[0].compare_exchange(BEGUN, DONE, Ordering::Release, Ordering::Relaxed);
-    Ok(())
+    becomes(told, DONE); // before main goes on
+    ways.end.post()
 }
 
 #[cfg(test)]
@@ -375,13 +391,14 @@ mod tests {
             placement: Placement::Free,
             mechanisms: [semaphore, mechanism, mechanism, semaphore],
             terms,
+            slack: None,
             warm_up: 0,
         }
     }
 
     /// Those by which partners wait for each other.
     fn waiting() -> impl Iterator<Item = &'static Mechanism> {
-        TABLE.iter().filter(|mechanism| !["none", "pause"].contains(&mechanism.name))
+        TABLE.iter().filter(|mechanism| mechanism.waits)
     }
 
     #[test]
@@ -416,7 +433,8 @@ mod tests {
     #[test]
     fn a_partner_that_is_killed_is_an_error() {
         for mechanism in waiting() {
-            let kill = |sub: Pid| {
+            let kill = |sub: Sub| {
+                let Sub::Process(sub) = sub else { panic!("it is a process") };
                 std::thread::sleep(Duration::from_millis(5));
                 rustix::process::kill_process(sub, Signal::KILL).expect("it lives");
             };

@@ -26,6 +26,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(1),
     fit_over: None,
+    settings: &[],
     cases,
     unavailable: |parameters| programs::missing([words(parameters)[0]]),
     hands_over: never_hands_over,

@@ -24,6 +24,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
     fit_over: None,
+    settings: &[],
     cases,
     unavailable,
     hands_over: never_hands_over,

@@ -19,6 +19,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
     fit_over: None,
+    settings: &[],
     cases,
     unavailable: |_| programs::missing(["sed"]),
     hands_over: never_hands_over,

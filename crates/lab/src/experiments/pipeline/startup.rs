@@ -19,6 +19,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
     fit_over: None,
+    settings: &[],
     cases,
     unavailable: startup::unavailable,
     hands_over: never_hands_over,

@@ -30,6 +30,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(1),
     fit_over: None,
+    settings: &[],
     cases,
     unavailable,
     hands_over: never_hands_over,

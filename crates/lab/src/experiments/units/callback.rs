@@ -30,6 +30,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(3),
     fit_over: Some("n"),
+    settings: &[],
     cases,
     unavailable,
     hands_over: never_hands_over,

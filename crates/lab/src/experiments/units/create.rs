@@ -40,6 +40,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit_over: None,
+    settings: &[],
     cases,
     unavailable,
     hands_over: |parameters| parameters.text("kind").is_some_and(|kind| kind.ends_with("pool")),

@@ -46,6 +46,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unit: Unit::Units,
     sampling: Sampling::Fixed(1),
     fit_over: None,
+    settings: &[],
     cases,
     unavailable: always_available,
     hands_over: never_hands_over,

@@ -31,6 +31,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit_over: None,
+    settings: &[],
     cases,
     unavailable,
     hands_over: never_hands_over,

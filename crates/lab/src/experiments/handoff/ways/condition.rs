@@ -11,6 +11,8 @@ use crate::experiment::Attempt;
 pub const MECHANISM: Mechanism = Mechanism {
     name: "condition",
     summary: "mutex and condition variable, shared by processes",
+    waits: true,
+    counts: true,
     make: |_| Ok(Box::new(Condition::new().attempt("make a condition variable")?)),
 };
 

@@ -14,6 +14,8 @@ use crate::experiment::{Attempt, SubjectError};
 pub const AUTO_RESET: Mechanism = Mechanism {
     name: "event",
     summary: "event that resets itself (futex)",
+    waits: true,
+    counts: false,
     make: |_| make(Reset::Auto),
 };
 
@@ -21,6 +23,8 @@ pub const AUTO_RESET: Mechanism = Mechanism {
 pub const MANUAL_RESET: Mechanism = Mechanism {
     name: "manual-event",
     summary: "event that is reset by hand (futex)",
+    waits: true,
+    counts: false,
     make: |_| make(Reset::Manual),
 };
 

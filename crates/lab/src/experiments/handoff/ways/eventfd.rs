@@ -12,6 +12,8 @@ use crate::experiment::Attempt;
 pub const MECHANISM: Mechanism = Mechanism {
     name: "eventfd",
     summary: "eventfd, written to and read",
+    waits: true,
+    counts: true,
     make: |_| {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE;
         Ok(Box::new(Counter(eventfd(0, flags).attempt("make an eventfd")?)))

@@ -13,6 +13,8 @@ use crate::experiment::Attempt;
 pub const MECHANISM: Mechanism = Mechanism {
     name: "futex",
     summary: "bare futex: woken for every turn",
+    waits: true,
+    counts: true,
     make: |_| Ok(Box::new(Futex(Flag::new().attempt("map shared memory")?))),
 };
 

@@ -69,6 +69,10 @@ pub struct Mechanism {
     pub name: &'static str,
     /// What it does, in some words.
     pub summary: &'static str,
+    /// Whether it waits until it is told.
+    pub waits: bool,
+    /// Whether what is posted several times can be waited for as often.
+    pub counts: bool,
     /// Makes one.
     pub make: fn(Terms) -> Result<Box<dyn Way>, SubjectError>,
 }
@@ -93,6 +97,17 @@ pub const TABLE: &[Mechanism] = &[
     none::MECHANISM,
     none::PAUSE,
 ];
+
+/// The names of all.
+pub fn names() -> Vec<&'static str> {
+    TABLE.iter().map(|mechanism| mechanism.name).collect()
+}
+
+/// The names of those by which partners wait for each other.
+pub fn waiting() -> Vec<&'static str> {
+    let waiting = TABLE.iter().filter(|mechanism| mechanism.waits);
+    waiting.map(|mechanism| mechanism.name).collect()
+}
 
 /// The one of this name.
 pub fn find(name: &str) -> Option<&'static Mechanism> {

@@ -6,13 +6,20 @@ use super::sleep::pause;
 use super::{Mechanism, Terms, Waited, Way};
 
 /// Nobody waits for anybody.
-pub const MECHANISM: Mechanism =
-    Mechanism { name: "none", summary: "nothing: both go on", make: |_| Ok(Box::new(Nothing)) };
+pub const MECHANISM: Mechanism = Mechanism {
+    name: "none",
+    summary: "nothing: both go on",
+    waits: false,
+    counts: true,
+    make: |_| Ok(Box::new(Nothing)),
+};
 
 /// Nobody waits for anybody, but sleeps: what is left of polling when nothing is looked at.
 pub const PAUSE: Mechanism = Mechanism {
     name: "pause",
     summary: "nothing but a sleep of a period",
+    waits: false,
+    counts: true,
     make: |terms| Ok(Box::new(Pause(terms))),
 };
 

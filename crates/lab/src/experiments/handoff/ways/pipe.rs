@@ -12,6 +12,8 @@ use crate::experiment::Attempt;
 pub const MECHANISM: Mechanism = Mechanism {
     name: "pipe",
     summary: "a byte through a pipe",
+    waits: true,
+    counts: true,
     make: |_| {
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")?;
         Ok(Box::new(Byte { read, write }))

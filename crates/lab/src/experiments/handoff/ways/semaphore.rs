@@ -11,6 +11,8 @@ use crate::experiment::Attempt;
 pub const UNNAMED: Mechanism = Mechanism {
     name: "semaphore",
     summary: "POSIX semaphore in shared memory (sem_init)",
+    waits: true,
+    counts: true,
     make: |_| Ok(Box::new(Semaphore::unnamed().attempt("make a semaphore")?)),
 };
 
@@ -18,6 +20,8 @@ pub const UNNAMED: Mechanism = Mechanism {
 pub const NAMED: Mechanism = Mechanism {
     name: "named-semaphore",
     summary: "POSIX semaphore with a name (sem_open)",
+    waits: true,
+    counts: true,
     make: |_| Ok(Box::new(Semaphore::named().attempt("open a semaphore")?)),
 };
 

@@ -14,8 +14,11 @@ use crate::experiment::Attempt;
 pub const MECHANISM: Mechanism = Mechanism {
     name: "signal",
     summary: "a real-time signal, waited for by sigwaitinfo",
+    waits: true,
+    counts: true,
     make: |_| {
         let wake = Wake::block().attempt("block a signal")?;
+        wake.drain(); // what is left of an earlier session
         let waiter = Shared::new([const { Line(AtomicU32::new(0)) }; 2]);
         Ok(Box::new(Signal { wake, waiter: waiter.attempt("map shared memory")? }))
     },
@@ -29,7 +32,6 @@ struct Signal {
 
 impl Way for Signal {
     fn attend(&self) -> io::Result<()> {
-        self.wake.drain(); // what is left of an earlier session
         let number = |pid: rustix::process::Pid| pid.as_raw_nonzero().get().cast_unsigned();
         self.waiter[0].store(number(rustix::process::getpid()), Ordering::Relaxed);
         self.waiter[1].store(number(gettid()), Ordering::Release);

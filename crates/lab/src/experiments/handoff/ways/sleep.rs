@@ -14,6 +14,8 @@ use super::{Mechanism, Terms};
 pub const MECHANISM: Mechanism = Mechanism {
     name: "sleep",
     summary: "looking, and sleeping for a period in between",
+    waits: true,
+    counts: true,
     make: |terms| polling(move || pause(terms)),
 };
 

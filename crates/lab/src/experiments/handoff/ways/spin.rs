@@ -7,6 +7,8 @@ use super::polling::polling;
 pub const MECHANISM: Mechanism = Mechanism {
     name: "spin",
     summary: "looking again and again, without a pause",
+    waits: true,
+    counts: true,
     make: |_| {
         polling(|| {
             std::hint::spin_loop();

@@ -14,6 +14,8 @@ use crate::experiment::Attempt;
 pub const MECHANISM: Mechanism = Mechanism {
     name: "spin-futex",
     summary: "looking some thousand times, then sleeping on a futex",
+    waits: true,
+    counts: true,
     make: |_| {
         let flag = Flag::new().attempt("map shared memory")?;
         let asleep = Shared::new(Line(AtomicBool::new(false))).attempt("map shared memory")?;

@@ -11,6 +11,8 @@ use crate::experiment::Attempt;
 pub const MECHANISM: Mechanism = Mechanism {
     name: "sysv-semaphore",
     summary: "System V semaphore (semop)",
+    waits: true,
+    counts: true,
     make: |_| Ok(Box::new(SysvSemaphore::new().attempt("make a System V semaphore")?)),
 };
 

@@ -17,6 +17,8 @@ use crate::experiment::Attempt;
 pub const MECHANISM: Mechanism = Mechanism {
     name: "timer",
     summary: "looking, and waiting for a timer (timerfd) in between",
+    waits: true,
+    counts: true,
     make: |terms| {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC);
         let timer = timer.attempt("make a timer")?;

@@ -7,6 +7,8 @@ use super::polling::polling;
 pub const MECHANISM: Mechanism = Mechanism {
     name: "yield",
     summary: "looking, with sched_yield in between",
+    waits: true,
+    counts: true,
     make: |_| {
         polling(|| {
             rustix::thread::sched_yield();

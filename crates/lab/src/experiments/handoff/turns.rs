@@ -1,0 +1,256 @@
+//! Turns with work in them, and what a model says of their time.
+
+use std::time::Duration;
+
+use contend_record::lab::{Step, Unit};
+use contend_record::parameters::Parameters;
+use contend_sys::child::Usage;
+use contend_sys::cpu;
+use hdrhistogram::Histogram;
+
+use super::load::Meter;
+use super::partners::{Kind, Part, Partners, Session};
+use super::placement::Placement;
+use super::presets::Preset;
+use super::settings::{
+    END, FACTOR, PARTNERS, PERIOD, PLACEMENT, SLACK, START, TICK, TO_MAIN, TO_SUB, TURNS, WORK,
+    kind, microseconds, placement, slack,
+};
+use super::ways::{self, Mechanism, Terms};
+use super::work::Work;
+use crate::experiment::{Facts, Sample, Subject, SubjectError};
+use crate::setting::Setting;
+
+/// All that can be chosen.
+pub const SETTINGS: [&Setting; 12] = [
+    &START, &TO_SUB, &TO_MAIN, &END, &WORK, &FACTOR, &TICK, &PARTNERS, &PLACEMENT, &SLACK, &PERIOD,
+    &TURNS,
+];
+
+/// Turns as in the document.
+const DOCUMENTS_TURNS: u64 = 10_000;
+/// What a turn computes.
+const USUAL_WORK: Duration = Duration::from_micros(37);
+/// What a sleep is asked to last.
+const USUAL_PERIOD: Duration = Duration::from_millis(1);
+/// The kernel's usual slack of timers.
+const USUAL_SLACK: Duration = Duration::from_micros(50);
+/// Work in turns by which hand-offs are measured.
+const CALIBRATION: Duration = Duration::from_millis(300);
+
+/// What parameters and the preset that they change come to.
+#[derive(Debug, Clone)]
+pub struct Settled {
+    /// Start, main to sub, sub to main, end.
+    mechanisms: [String; 4],
+    /// CPU time of a turn of sub.
+    work: Duration,
+    main_works: bool,
+    terms: Terms,
+    kind: Kind,
+    /// Where the partners run.
+    pub placement: Placement,
+    slack: Option<Duration>,
+}
+
+impl Settled {
+    /// The preset with these parameters.
+    pub fn of(parameters: &Parameters, preset: &Preset) -> Self {
+        let mechanism = |place: usize, setting: &Setting| {
+            parameters.text(setting.name).unwrap_or(preset.mechanisms[place]).to_owned()
+        };
+        let factor = parameters.number(FACTOR.name).unwrap_or(preset.factor);
+        let work = microseconds(parameters, &WORK, USUAL_WORK);
+        Self {
+            mechanisms: [
+                mechanism(0, &START),
+                mechanism(1, &TO_SUB),
+                mechanism(2, &TO_MAIN),
+                mechanism(3, &END),
+            ],
+            work: work * u32::try_from(factor).unwrap_or(u32::MAX),
+            main_works: preset.main_works,
+            terms: Terms {
+                period: microseconds(parameters, &PERIOD, USUAL_PERIOD),
+                tick: microseconds(parameters, &TICK, Duration::ZERO),
+            },
+            kind: kind(parameters),
+            placement: placement(parameters, preset.placement),
+            slack: slack(parameters),
+        }
+    }
+
+    /// Whether its turns end by a sleep, so that ticks matter.
+    pub fn sleeps(&self) -> bool {
+        self.mechanisms.iter().any(|name| ["sleep", "timer", "pause"].contains(&name.as_str()))
+    }
+
+    /// How many turns last about so many microseconds.
+    pub fn turns(&self, longest: u64) -> u64 {
+        let work = u64::try_from(self.work.as_micros()).unwrap_or(u64::MAX);
+        let slept =
+            if self.sleeps() { self.terms.tick.max(self.terms.period) } else { Duration::ZERO };
+        let slept = u64::try_from(slept.as_micros()).unwrap_or(u64::MAX);
+        (longest / slept.max(work + 3)).clamp(4, DOCUMENTS_TURNS)
+    }
+
+    fn partners(&self) -> Result<Partners, SubjectError> {
+        let mut mechanisms: [&'static Mechanism; 4] = [&ways::TABLE[0]; 4];
+        for (found, name) in mechanisms.iter_mut().zip(&self.mechanisms) {
+            let named = ways::find(name);
+            *found = named.ok_or_else(|| SubjectError::Wrong(format!("there is no {name}")))?;
+        }
+        Ok(Partners {
+            kind: self.kind,
+            placement: self.placement,
+            mechanisms,
+            terms: self.terms,
+            slack: self.slack,
+            warm_up: 0,
+        })
+    }
+
+    /// How main waits for sub.
+    fn wait(&self) -> Wait {
+        let Terms { period, tick } = self.terms;
+        match self.mechanisms[2].as_str() {
+            "none" => Wait::Never,
+            "sleep" | "timer" | "pause" if tick.is_zero() => {
+                Wait::Sleeping(period + self.slack.unwrap_or(USUAL_SLACK))
+            }
+            "sleep" | "timer" | "pause" => {
+                // It begins a moment after one tick, and ends with the first one behind its end.
+                let ticks = period.as_nanos() / tick.as_nanos() + 1;
+                Wait::Sleeping(tick * u32::try_from(ticks).unwrap_or(u32::MAX))
+            }
+            _ => Wait::Told,
+        }
+    }
+
+    /// Whether both can compute at the same time.
+    fn has_two_cpus(&self) -> bool {
+        match self.placement.cpus() {
+            Some([main, sub]) => main != sub,
+            None => cpu::allowed() > 1,
+        }
+    }
+}
+
+/// How main waits for sub.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Wait {
+    /// By sleeping so long, again and again.
+    Sleeping(Duration),
+    /// Until it is told.
+    Told,
+    /// Not at all.
+    Never,
+}
+
+/// Partners that take turns.
+#[derive(Debug)]
+pub struct Turns {
+    settled: Settled,
+    partners: Partners,
+    count: u64,
+    /// What main and sub do in a turn.
+    work: [Work; 2],
+}
+
+impl Turns {
+    /// Those of the preset with these parameters.
+    ///
+    /// # Errors
+    /// When there is no such mechanism.
+    pub fn new(parameters: &Parameters, preset: &Preset) -> Result<Self, SubjectError> {
+        let settled = Settled::of(parameters, preset);
+        let work = Work::of(settled.work);
+        let of_main = if settled.main_works { work } else { Work::NONE };
+        let partners = settled.partners()?;
+        let count = parameters.number(TURNS.name).unwrap_or(1).max(1);
+        Ok(Self { settled, partners, count, work: [of_main, work] })
+    }
+
+    /// What a turn takes by the model, where main finds sub not ready in this part of the turns.
+    fn predict(&self, not_ready: f64) -> Result<Duration, SubjectError> {
+        let work = self.settled.work;
+        Ok(match self.settled.wait() {
+            Wait::Never if self.settled.main_works && !self.settled.has_two_cpus() => 2 * work,
+            Wait::Never => work,
+            Wait::Told => {
+                // While sub works for so long, the CPU of main falls asleep as deep as it does.
+                let twice = self.work[1].times(2);
+                let turns = CALIBRATION.as_nanos() / (2 * work).as_nanos().max(1);
+                let turns = u64::try_from(turns).unwrap_or(u64::MAX).clamp(20, 2000);
+                let session = self.partners.run(turns, [&|| (), &|| twice.work()], None)?;
+                session.elapsed.div_f64(turns as f64).saturating_sub(work)
+            }
+            Wait::Sleeping(sleep) => {
+                let sleeps = (work.as_secs_f64() / sleep.as_secs_f64()).ceil();
+                let in_vain = sleep.mul_f64(sleeps.max(1.0));
+                in_vain.mul_f64(not_ready) + work.mul_f64(1.0 - not_ready)
+            }
+        })
+    }
+
+    fn take(&self, each: &mut dyn FnMut(Duration)) -> (Result<Session, SubjectError>, Option<f64>) {
+        let meter = Meter::new();
+        let parts = self.work.map(|work| move || work.work());
+        let parts: [Part<'_>; 2] = [&parts[0], &parts[1]];
+        meter.during(|| {
+            self.partners.run_observed(self.count, parts, Some(each), &|sub| meter.watch(sub))
+        })
+    }
+}
+
+impl Subject for Turns {
+    fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        // Two digits; whatever lasts longer than a minute is one.
+        let histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 2);
+        let mut histogram = histogram.map_err(|error| SubjectError::Wrong(error.to_string()))?;
+        let (session, load_max) = self.take(&mut |turn| {
+            histogram.saturating_record(turn.as_nanos().try_into().unwrap_or(u64::MAX));
+        });
+        let session = session?;
+        let cpu: f64 = session.used.iter().map(|used| used.cpu().as_secs_f64()).sum();
+        let load = 100.0 * cpu / session.elapsed.as_secs_f64() / cpu::allowed() as f64;
+        let not_ready = session.turns_in_vain as f64 / self.count as f64;
+        let predicted = self.predict(not_ready)?;
+        let scale = DOCUMENTS_TURNS as f64 / self.count as f64;
+        let switches =
+            |of: fn(&Usage) -> u64| session.used.iter().map(of).sum::<u64>() as f64 * scale;
+        let percentile = |q| histogram.value_at_quantile(q) as f64;
+        let predicted = predicted.as_nanos() as f64 * DOCUMENTS_TURNS as f64;
+        Ok(Sample::of(session.elapsed.as_nanos() as f64 * scale)
+            .with("predicted", Unit::Nanoseconds, predicted)
+            .with("turns_a_second", Unit::Count, self.count as f64 / session.elapsed.as_secs_f64())
+            .with("not_ready", Unit::Count, 100.0 * not_ready)
+            .with("load_max", Unit::Count, load_max.unwrap_or(load).max(load))
+            .with("load_mean", Unit::Count, load)
+            .with("cpu", Unit::Nanoseconds, cpu * 1e9 * scale)
+            .with("p50", Unit::Nanoseconds, percentile(0.5))
+            .with("p99", Unit::Nanoseconds, percentile(0.99))
+            .with("p99.9", Unit::Nanoseconds, percentile(0.999))
+            .with("voluntary_switches", Unit::Count, switches(|used| used.voluntary_switches))
+            .with("involuntary_switches", Unit::Count, switches(|used| used.involuntary_switches)))
+    }
+
+    fn facts(&self) -> Facts {
+        let settled = &self.settled;
+        let [start, to_sub, to_main, end] = settled.mechanisms.clone();
+        let work = u64::try_from(settled.work.as_nanos()).unwrap_or(u64::MAX);
+        let mut facts = Facts::from([
+            ("turns".to_owned(), self.count.into()),
+            ("start".to_owned(), start.into()),
+            ("to_sub".to_owned(), to_sub.into()),
+            ("to_main".to_owned(), to_main.into()),
+            ("end".to_owned(), end.into()),
+            ("work_ns".to_owned(), work.into()),
+        ]);
+        facts.extend(settled.placement.describe().map(|cpus| ("cpus".to_owned(), cpus.into())));
+        if self.count != DOCUMENTS_TURNS {
+            facts.insert("scaled_to_turns".to_owned(), DOCUMENTS_TURNS.into());
+        }
+        facts
+    }
+}

@@ -1,0 +1,130 @@
+//! Parameters of experiments that can be chosen when they are run.
+
+use std::ops::RangeInclusive;
+
+use contend_record::parameters::{Parameters, Value};
+
+/// A parameter that can be chosen.
+#[derive(Debug)]
+pub struct Setting {
+    /// The parameter's name.
+    pub name: &'static str,
+    /// What it is, and what it is by itself.
+    pub summary: &'static str,
+    /// What a text means, or what could be said instead.
+    pub parse: fn(&str) -> Result<Value, String>,
+    /// A text that means something.
+    pub example: &'static str,
+}
+
+/// A number in this range.
+///
+/// # Errors
+/// What could be said instead.
+pub fn number(text: &str, range: &RangeInclusive<u64>) -> Result<Value, String> {
+    match text.parse() {
+        Ok(number) if range.contains(&number) => Ok(Value::Number(number)),
+        _ => Err(format!("give a number from {} to {}", range.start(), range.end())),
+    }
+}
+
+/// One of these names.
+///
+/// # Errors
+/// What could be said instead.
+pub fn name(text: &str, names: &[&str]) -> Result<Value, String> {
+    if names.contains(&text) {
+        Ok(text.into())
+    } else {
+        Err(format!("give one of {}", names.join(", ")))
+    }
+}
+
+/// What was chosen: the values of parameters, in the order in which they were given.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Choices(Vec<(String, Vec<Value>)>);
+
+impl Choices {
+    /// Adds a value to those of a parameter.
+    pub fn add(&mut self, name: &str, value: Value) {
+        match self.0.iter_mut().find(|(other, _)| other == name) {
+            Some((_, values)) if values.contains(&value) => {}
+            Some((_, values)) => values.push(value),
+            None => self.0.push((name.to_owned(), vec![value])),
+        }
+    }
+
+    /// The values that were chosen for a parameter; none if it was not.
+    pub fn of(&self, name: &str) -> &[Value] {
+        let found = self.0.iter().find(|(other, _)| other == name);
+        found.map_or(&[], |(_, values)| values)
+    }
+
+    /// The numbers that were chosen for a parameter, or the usual ones.
+    pub fn numbers(&self, name: &str, usual: &[u64]) -> Vec<u64> {
+        let number = |value: &Value| match value {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        };
+        match self.of(name) {
+            [] => usual.to_vec(),
+            chosen => chosen.iter().filter_map(number).collect(),
+        }
+    }
+
+    /// The cases with every value that was chosen for any of these parameters, each once.
+    pub fn applied(&self, cases: Vec<Parameters>, settings: &[&Setting]) -> Vec<Parameters> {
+        let mut cases = cases;
+        for setting in settings {
+            let values = self.of(setting.name);
+            if values.is_empty() {
+                continue;
+            }
+            let mut with: Vec<Parameters> = Vec::new();
+            for case in &cases {
+                for value in values {
+                    let case = case.clone().with(setting.name, value.clone());
+                    if !with.contains(&case) {
+                        with.push(case);
+                    }
+                }
+            }
+            cases = with;
+        }
+        cases
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const N: Setting =
+        Setting { name: "n", summary: "", parse: |text| number(text, &(1..=9)), example: "1" };
+    const KIND: Setting =
+        Setting { name: "kind", summary: "", parse: |text| name(text, &["a", "b"]), example: "a" };
+
+    #[test]
+    fn texts_are_read_or_refused() {
+        assert_eq!((N.parse)("7"), Ok(Value::Number(7)));
+        assert_eq!((N.parse)("10"), Err("give a number from 1 to 9".to_owned()));
+        assert_eq!((KIND.parse)("b"), Ok("b".into()));
+        assert_eq!((KIND.parse)("c"), Err("give one of a, b".to_owned()));
+    }
+
+    #[test]
+    fn cases_get_every_value_that_was_chosen_once() {
+        let mut choices = Choices::default();
+        for n in [3, 4, 3] {
+            choices.add("n", Value::Number(n));
+        }
+        choices.add("kind", "b".into());
+        let case = |kind: &str, n: u64| Parameters::new().with("kind", kind).with("n", n);
+        let cases = choices.applied(vec![case("a", 1), case("a", 2)], &[&N, &KIND]);
+        assert_eq!(cases, [case("b", 3), case("b", 4)]);
+        let others = choices.applied(vec![case("a", 1)], &[]);
+        assert_eq!(others, [case("a", 1)], "of others nothing was chosen");
+        assert_eq!(choices.numbers("n", &[9]), [3, 4]);
+        assert_eq!(choices.numbers("m", &[9]), [9]);
+    }
+}

@@ -1,0 +1,174 @@
+//! How the machine's CPUs belong together, as sysfs tells it. In a virtual machine that is what the
+//! host claims.
+
+use std::fs;
+use std::path::Path;
+
+use crate::cpu;
+
+/// Where a CPU is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cpu {
+    /// Its number.
+    pub number: usize,
+    /// Its core, by the least number among its CPUs: several CPUs are hardware threads of one core.
+    pub core: usize,
+    /// The last cache that it shares with others, by the least number among its CPUs.
+    pub last_cache: usize,
+    /// Its package, which is what sits in a socket.
+    pub package: usize,
+    /// Its memory node.
+    pub node: usize,
+}
+
+/// How far apart two CPUs are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Distance {
+    /// They are one.
+    Same,
+    /// Hardware threads of one core.
+    Core,
+    /// Cores with a common last cache.
+    Cache,
+    /// Of one package, without a common cache.
+    Package,
+    /// Of two packages.
+    Machine,
+}
+
+impl Distance {
+    /// In some words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Same => "the same CPU",
+            Self::Core => "two hardware threads of a core",
+            Self::Cache => "two cores with a common cache",
+            Self::Package => "two cores of a package without a common cache",
+            Self::Machine => "two packages",
+        }
+    }
+}
+
+impl Cpu {
+    /// How far it is to another one.
+    pub fn distance(&self, other: &Self) -> Distance {
+        if self.number == other.number {
+            Distance::Same
+        } else if self.core == other.core {
+            Distance::Core
+        } else if self.last_cache == other.last_cache {
+            Distance::Cache
+        } else if self.package == other.package {
+            Distance::Package
+        } else {
+            Distance::Machine
+        }
+    }
+}
+
+/// The CPUs that the calling thread may use, in the order of their numbers. What sysfs does not tell
+/// of them is taken to be the simplest: cores of their own in one package with a common cache.
+pub fn allowed() -> Vec<Cpu> {
+    cpu::allowed_list().into_iter().map(|number| read(Path::new(ROOT), number)).collect()
+}
+
+const ROOT: &str = "/sys/devices/system/cpu";
+
+/// The first two of these CPUs that are so far apart.
+pub fn pair(cpus: &[Cpu], distance: Distance) -> Option<[usize; 2]> {
+    let pairs = cpus.iter().enumerate().flat_map(|(i, a)| cpus[i..].iter().map(move |b| (a, b)));
+    let mut alike = pairs.filter(|(a, b)| a.distance(b) == distance);
+    alike.next().map(|(a, b)| [a.number, b.number])
+}
+
+fn read(root: &Path, number: usize) -> Cpu {
+    let folder = root.join(format!("cpu{number}"));
+    let text = |file: &str| fs::read_to_string(folder.join(file)).ok();
+    let first = |file: &str| first_of_list(text(file)?.trim());
+    let package = text("topology/physical_package_id").and_then(|text| text.trim().parse().ok());
+    let core = first("topology/core_cpus_list").or_else(|| first("topology/thread_siblings_list"));
+    // Caches are numbered from the nearest to the last; those for code are not asked for.
+    let caches = (0..10).map_while(|index| {
+        let cache = format!("cache/index{index}");
+        Some((first(&format!("{cache}/shared_cpu_list"))?, text(&format!("{cache}/level"))?))
+    });
+    let level = |text: &str| text.trim().parse::<u32>().unwrap_or(0);
+    let last = caches.max_by_key(|(_, text)| level(text)).filter(|(_, text)| level(text) >= 3);
+    Cpu {
+        number,
+        core: core.unwrap_or(number),
+        // Where there is no third level, cores of a package are told apart by nothing else.
+        last_cache: last
+            .map_or_else(|| first("topology/package_cpus_list").unwrap_or(0), |(first, _)| first),
+        package: package.unwrap_or(0),
+        node: node(&folder).unwrap_or(0),
+    }
+}
+
+/// The node of the CPU that this folder is of.
+fn node(folder: &Path) -> Option<usize> {
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let number = |name: &str| name.strip_prefix("node")?.parse().ok();
+    entries.filter_map(|entry| number(entry.file_name().to_str()?)).next()
+}
+
+/// The first number of a list such as `0-3,8-11`.
+fn first_of_list(list: &str) -> Option<usize> {
+    list.split([',', '-']).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two packages of two cores of two hardware threads each, numbered as Linux does on PCs, with a
+    /// last cache for each core in the second package.
+    fn machine(root: &Path) -> Vec<Cpu> {
+        for number in 0..8_usize {
+            let (package, core) = (number / 2 % 2, number % 4);
+            let folder = root.join(format!("cpu{number}"));
+            let write = |file: &str, text: String| {
+                let path = folder.join(file);
+                fs::create_dir_all(path.parent().expect("a folder")).expect("room");
+                fs::write(path, text + "\n").expect("room");
+            };
+            write("topology/physical_package_id", package.to_string());
+            write("topology/core_cpus_list", format!("{core},{}", core + 4));
+            write("cache/index0/level", "1".to_owned());
+            write("cache/index0/shared_cpu_list", format!("{core},{}", core + 4));
+            let shared = if package == 0 { "0-1,4-5".to_owned() } else { format!("{core}") };
+            write("cache/index1/level", "3".to_owned());
+            write("cache/index1/shared_cpu_list", shared);
+            fs::create_dir_all(folder.join(format!("node{package}"))).expect("room");
+        }
+        (0..8).map(|number| read(root, number)).collect()
+    }
+
+    #[test]
+    fn distances_are_those_of_sysfs() {
+        let root = std::env::temp_dir().join(format!("contend-topology-{}", std::process::id()));
+        let cpus = machine(&root);
+        fs::remove_dir_all(&root).expect("it is there");
+        assert_eq!(cpus[7], Cpu { number: 7, core: 3, last_cache: 3, package: 1, node: 1 });
+        let from_0 = [0, 4, 1, 5, 2, 7].map(|other: usize| cpus[0].distance(&cpus[other]));
+        use Distance::{Cache, Core, Machine, Package, Same};
+        assert_eq!(from_0, [Same, Core, Cache, Cache, Machine, Machine]);
+        assert_eq!(cpus[2].distance(&cpus[3]), Package);
+        let pairs = [Same, Core, Cache, Package, Machine].map(|far| pair(&cpus, far));
+        assert_eq!(pairs, [[0, 0], [0, 4], [0, 1], [2, 3], [0, 2]].map(Some));
+        assert_eq!(pair(&cpus[..2], Machine), None);
+    }
+
+    #[test]
+    fn what_sysfs_does_not_tell_is_simple() {
+        let nowhere = Path::new("/nonexistent");
+        let two = [0, 1].map(|number| read(nowhere, number));
+        assert_eq!(two[0].distance(&two[1]), Distance::Cache);
+    }
+
+    #[test]
+    fn this_machine_has_cpus() {
+        let cpus = allowed();
+        assert_eq!(cpus.iter().map(|cpu| cpu.number).collect::<Vec<_>>(), cpu::allowed_list());
+    }
+}
