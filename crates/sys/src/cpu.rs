@@ -102,6 +102,12 @@ pub fn own_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
+/// CPU time of the calling thread so far, exact to the nanosecond (`CLOCK_THREAD_CPUTIME_ID`). What
+/// getrusage(2) says of a thread that is running may be some milliseconds old.
+pub fn own_thread_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
 /// The cgroup's CPU quota as a number of CPUs, or `None` when there is none.
 /// The tightest limit on the way up to the root counts.
 pub fn quota() -> Option<f64> {

@@ -81,6 +81,13 @@ pub fn pair(cpus: &[Cpu], distance: Distance) -> Option<[usize; 2]> {
     alike.next().map(|(a, b)| [a.number, b.number])
 }
 
+/// Two cores as near to each other as any: with a common cache if there are such. Hardware threads of
+/// one core have its caches in common, too, and are the last choice.
+pub fn apart(cpus: &[Cpu]) -> Option<[usize; 2]> {
+    let nearest_first = [Distance::Cache, Distance::Package, Distance::Machine, Distance::Core];
+    nearest_first.into_iter().find_map(|distance| pair(cpus, distance))
+}
+
 fn read(root: &Path, number: usize) -> Cpu {
     let folder = root.join(format!("cpu{number}"));
     let text = |file: &str| fs::read_to_string(folder.join(file)).ok();
@@ -109,7 +116,7 @@ fn read(root: &Path, number: usize) -> Cpu {
 fn node(folder: &Path) -> Option<usize> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     let number = |name: &str| name.strip_prefix("node")?.parse().ok();
-    entries.filter_map(|entry| number(entry.file_name().to_str()?)).next()
+    entries.into_iter().find_map(|entry| number(entry.file_name().to_str()?))
 }
 
 /// The first number of a list such as `0-3,8-11`.
@@ -146,17 +153,21 @@ mod tests {
 
     #[test]
     fn distances_are_those_of_sysfs() {
+        use Distance::{Cache, Core, Machine, Package, Same};
         let root = std::env::temp_dir().join(format!("contend-topology-{}", std::process::id()));
         let cpus = machine(&root);
         fs::remove_dir_all(&root).expect("it is there");
         assert_eq!(cpus[7], Cpu { number: 7, core: 3, last_cache: 3, package: 1, node: 1 });
         let from_0 = [0, 4, 1, 5, 2, 7].map(|other: usize| cpus[0].distance(&cpus[other]));
-        use Distance::{Cache, Core, Machine, Package, Same};
         assert_eq!(from_0, [Same, Core, Cache, Cache, Machine, Machine]);
         assert_eq!(cpus[2].distance(&cpus[3]), Package);
         let pairs = [Same, Core, Cache, Package, Machine].map(|far| pair(&cpus, far));
         assert_eq!(pairs, [[0, 0], [0, 4], [0, 1], [2, 3], [0, 2]].map(Some));
         assert_eq!(pair(&cpus[..2], Machine), None);
+        assert_eq!(
+            (apart(&cpus), apart(&[cpus[0].clone(), cpus[4].clone()])),
+            (Some([0, 1]), Some([0, 4]))
+        );
     }
 
     #[test]

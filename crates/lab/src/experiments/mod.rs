@@ -13,6 +13,7 @@ pub const TABLE: &[&Experiment] = &[
     &engine::empty::EXPERIMENT,
     &engine::clock::EXPERIMENT,
     &engine::cache_line::EXPERIMENT,
+    &engine::futex::EXPERIMENT,
     &sharing::process::EXPERIMENT,
     &sharing::thread::EXPERIMENT,
     &units::create::EXPERIMENT,

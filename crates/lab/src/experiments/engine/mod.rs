@@ -1,5 +1,7 @@
 //! Family `engine`: how well the lab itself measures.
 
+mod bounce;
 pub mod cache_line;
 pub mod clock;
 pub mod empty;
+pub mod futex;

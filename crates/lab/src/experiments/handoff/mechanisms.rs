@@ -6,7 +6,7 @@ use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 use hdrhistogram::Histogram;
 
-use super::partners::{Part, Partners};
+use super::partners::{Part, Partners, Used};
 use super::placement::Placement;
 use super::settings::{
     MECHANISM, PARTNERS, PERIOD, PLACEMENT, SLACK, kind, microseconds, placement, slack,
@@ -133,20 +133,15 @@ impl Subject for HandOff {
         };
         self.partners.run(turns, nothing, Some(&mut note))?;
         let hand_offs = 2.0 * turns as f64;
-        let of_both = |figure: fn(&contend_sys::child::Usage) -> f64| {
-            whole.used.iter().map(figure).sum::<f64>() / hand_offs
-        };
+        let of_both =
+            |figure: fn(&Used) -> f64| whole.used.iter().map(figure).sum::<f64>() / hand_offs;
         let percentile = |q| histogram.value_at_quantile(q) as f64;
         Ok(Sample::of(whole.elapsed.as_nanos() as f64 / hand_offs)
             .with("p50", Unit::Nanoseconds, percentile(0.5))
             .with("p99", Unit::Nanoseconds, percentile(0.99))
             .with("p99.9", Unit::Nanoseconds, percentile(0.999))
-            .with("cpu", Unit::Nanoseconds, of_both(|used| used.cpu().as_nanos() as f64))
-            .with(
-                "switches",
-                Unit::Count,
-                of_both(|used| (used.voluntary_switches + used.involuntary_switches) as f64),
-            ))
+            .with("cpu", Unit::Nanoseconds, of_both(|used| used.cpu.as_nanos() as f64))
+            .with("switches", Unit::Count, of_both(|used| used.switches() as f64)))
     }
 
     fn facts(&self) -> Facts {

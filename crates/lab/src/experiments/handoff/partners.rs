@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use contend_sys::child::{self, Usage};
+use contend_sys::child;
 use contend_sys::process::fork;
 use contend_sys::shared::{Line, Shared};
 use contend_sys::{Pid, Signal, cpu};
@@ -53,20 +53,58 @@ struct Ways {
     end: Box<dyn Way>,
 }
 
+/// What one of the partners has used.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Used {
+    /// CPU time.
+    pub cpu: Duration,
+    /// How often it has waited.
+    pub voluntary_switches: u64,
+    /// How often it was made to wait.
+    pub involuntary_switches: u64,
+}
+
+impl Used {
+    /// What the calling thread has used so far.
+    fn so_far() -> Self {
+        let usage = child::thread_usage();
+        Self {
+            cpu: cpu::own_thread_time(),
+            voluntary_switches: usage.voluntary_switches,
+            involuntary_switches: usage.involuntary_switches,
+        }
+    }
+
+    /// What it has used since it had used this.
+    fn since(self) -> Self {
+        let now = Self::so_far();
+        Self {
+            cpu: now.cpu.saturating_sub(self.cpu),
+            voluntary_switches: now.voluntary_switches - self.voluntary_switches,
+            involuntary_switches: now.involuntary_switches - self.involuntary_switches,
+        }
+    }
+
+    /// How often it was switched from.
+    pub fn switches(&self) -> u64 {
+        self.voluntary_switches + self.involuntary_switches
+    }
+}
+
 /// What a session has taken.
 #[derive(Debug, Clone, Default)]
 pub struct Session {
     /// From main's first turn to sub's end.
     pub elapsed: Duration,
     /// What main and sub have used meanwhile.
-    pub used: [Usage; 2],
+    pub used: [Used; 2],
     /// Turns in which main looked in vain.
     pub turns_in_vain: u64,
 }
 
 /// What sub tells at its end, in shared memory: whether it has done all turns, its CPU time in
-/// nanoseconds, user and system, and its switches, voluntary and not.
-type Told = Shared<[Line<AtomicU64>; 5]>;
+/// nanoseconds, and its switches, voluntary and not.
+type Told = Shared<[Line<AtomicU64>; 4]>;
 
 /// Sub, as others see it.
 #[derive(Debug, Clone, Copy)]
@@ -135,7 +173,7 @@ impl Partners {
         self.check()?;
         let make = |of: usize| (self.mechanisms[of].make)(self.terms);
         let ways = Ways { start: make(0)?, to_sub: make(1)?, to_main: make(2)?, end: make(3)? };
-        let told = Shared::new([const { Line(AtomicU64::new(0)) }; 5]);
+        let told = Shared::new([const { Line(AtomicU64::new(0)) }; 4]);
         let told: Told = told.attempt("map shared memory")?;
         let nanoseconds = |slack: Duration| NonZeroU64::new(slack.as_nanos().try_into().ok()?);
         let seats = Seats {
@@ -305,7 +343,7 @@ fn main(
         part();
         turn()?;
     }
-    let before = child::thread_usage();
+    let before = Used::so_far();
     let begun = Instant::now();
     let mut nobody = |_| ();
     let timed = each.is_some();
@@ -321,22 +359,18 @@ fn main(
     }
     ways.end.wait().attempt(TAKE_TURNS)?;
     session.elapsed = begun.elapsed();
-    session.used[0] = child::thread_usage().since(&before);
+    session.used[0] = before.since();
     Ok(session)
 }
 
 /// What sub has told when it has ended.
-fn used_by_sub(told: &Told) -> Result<Usage, SubjectError> {
+fn used_by_sub(told: &Told) -> Result<Used, SubjectError> {
     if told[0].load(Ordering::Acquire) != DONE {
         return Err(wrong(ENDED_EARLY));
     }
-    Ok(Usage {
-        user: Duration::from_nanos(told[1].load(Ordering::Relaxed)),
-        system: Duration::from_nanos(told[2].load(Ordering::Relaxed)),
-        voluntary_switches: told[3].load(Ordering::Relaxed),
-        involuntary_switches: told[4].load(Ordering::Relaxed),
-        ..Usage::default()
-    })
+    let [cpu, voluntary_switches, involuntary_switches] =
+        [1, 2, 3].map(|place| told[place].load(Ordering::Relaxed));
+    Ok(Used { cpu: Duration::from_nanos(cpu), voluntary_switches, involuntary_switches })
 }
 
 fn sub(ways: &Ways, seats: Seats, part: Part<'_>, told: &Told) -> io::Result<()> {
@@ -344,10 +378,10 @@ fn sub(ways: &Ways, seats: Seats, part: Part<'_>, told: &Told) -> io::Result<()>
     let [warm_up, turns] = seats.turns;
     ways.to_sub.attend()?;
     ways.start.post()?;
-    let mut before = child::thread_usage();
+    let mut before = Used::so_far();
     for turn in 0..warm_up.saturating_add(turns) {
         if turn == warm_up {
-            before = child::thread_usage();
+            before = Used::so_far();
         }
         ways.to_sub.wait()?;
         if told[0].load(Ordering::Relaxed) == GONE {
@@ -356,14 +390,9 @@ fn sub(ways: &Ways, seats: Seats, part: Part<'_>, told: &Told) -> io::Result<()>
         part();
         ways.to_main.post()?;
     }
-    let used = child::thread_usage().since(&before);
-    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let figures = [
-        nanoseconds(used.user),
-        nanoseconds(used.system),
-        used.voluntary_switches,
-        used.involuntary_switches,
-    ];
+    let used = before.since();
+    let cpu = u64::try_from(used.cpu.as_nanos()).unwrap_or(u64::MAX);
+    let figures = [cpu, used.voluntary_switches, used.involuntary_switches];
     for (to, figure) in told[1..].iter().zip(figures) {
         to.store(figure, Ordering::Relaxed);
     }

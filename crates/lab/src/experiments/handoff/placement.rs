@@ -78,17 +78,13 @@ impl Placement {
     }
 
     fn of(self, cpus: &[Cpu]) -> Option<[usize; 2]> {
-        use Distance::{Cache, Core, Machine, Package, Same};
-        let first = |wanted: &[Distance]| {
-            wanted.iter().find_map(|&distance| topology::pair(cpus, distance))
-        };
         match self {
             Self::Free => None,
-            Self::Same => first(&[Same]),
-            // Hardware threads of one core have caches of their own in common: the last choice.
-            Self::Apart | Self::Awake => first(&[Cache, Package, Machine, Core]),
-            Self::Sibling => first(&[Core]),
-            Self::OtherCache => first(&[Package, Machine]),
+            Self::Same => topology::pair(cpus, Distance::Same),
+            Self::Apart | Self::Awake => topology::apart(cpus),
+            Self::Sibling => topology::pair(cpus, Distance::Core),
+            Self::OtherCache => topology::pair(cpus, Distance::Package)
+                .or_else(|| topology::pair(cpus, Distance::Machine)),
             Self::On(pair) => Some(pair),
         }
     }

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
-use contend_sys::child::Usage;
 use contend_sys::cpu;
 use hdrhistogram::Histogram;
 
 use super::load::Meter;
-use super::partners::{Kind, Part, Partners, Session};
+use super::partners::{Kind, Part, Partners, Session, Used};
 use super::placement::Placement;
 use super::presets::Preset;
 use super::settings::{
@@ -212,13 +211,13 @@ impl Subject for Turns {
             histogram.saturating_record(turn.as_nanos().try_into().unwrap_or(u64::MAX));
         });
         let session = session?;
-        let cpu: f64 = session.used.iter().map(|used| used.cpu().as_secs_f64()).sum();
+        let cpu: f64 = session.used.iter().map(|used| used.cpu.as_secs_f64()).sum();
         let load = 100.0 * cpu / session.elapsed.as_secs_f64() / cpu::allowed() as f64;
         let not_ready = session.turns_in_vain as f64 / self.count as f64;
         let predicted = self.predict(not_ready)?;
         let scale = DOCUMENTS_TURNS as f64 / self.count as f64;
         let switches =
-            |of: fn(&Usage) -> u64| session.used.iter().map(of).sum::<u64>() as f64 * scale;
+            |of: fn(&Used) -> u64| session.used.iter().map(of).sum::<u64>() as f64 * scale;
         let percentile = |q| histogram.value_at_quantile(q) as f64;
         let predicted = predicted.as_nanos() as f64 * DOCUMENTS_TURNS as f64;
         Ok(Sample::of(session.elapsed.as_nanos() as f64 * scale)

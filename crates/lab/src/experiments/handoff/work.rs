@@ -3,19 +3,12 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
+use contend_sys::cpu;
 
 /// Computes, for as long as was asked for on a CPU of its own.
 #[derive(Debug, Clone, Copy)]
 pub struct Work {
     steps: u64,
-}
-
-/// CPU time of the calling thread.
-fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or(0);
-    Duration::new(time.tv_sec.try_into().unwrap_or(0), nanoseconds)
 }
 
 impl Work {
@@ -29,9 +22,9 @@ impl Work {
         const TRIES: usize = 9;
         let mut rates: Vec<f64> = (0..TRIES)
             .map(|_| {
-                let begun = cpu_time();
+                let begun = cpu::own_thread_time();
                 Self { steps: STEPS }.work();
-                cpu_time().saturating_sub(begun).as_secs_f64() / STEPS as f64
+                cpu::own_thread_time().saturating_sub(begun).as_secs_f64() / STEPS as f64
             })
             .collect();
         rates.sort_unstable_by(f64::total_cmp);
