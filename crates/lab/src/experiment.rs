@@ -23,8 +23,8 @@ pub struct Experiment {
     pub unit: Unit,
     /// How many samples it takes.
     pub sampling: Sampling,
-    /// The parameter through which lines are to be laid, if any.
-    pub fit_over: Option<&'static str>,
+    /// What is laid through its cases.
+    pub fit: Fit,
     /// The parameters that can be chosen; `cases` has to heed them ([`Choices::applied`]).
     pub settings: &'static [&'static Setting],
     /// What it can be done with, in the order in which it is shown.
@@ -42,6 +42,18 @@ impl Experiment {
     pub fn family(&self) -> &'static str {
         self.name.split('/').next().unwrap_or(self.name)
     }
+}
+
+/// What is laid through the cases of an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    /// Nothing.
+    None,
+    /// Lines over this parameter.
+    Line(&'static str),
+    /// The laws of scaling over numbers of workers: of `threads` in one process, and of `processes`
+    /// with one thread each.
+    Scaling,
 }
 
 /// How many samples an experiment takes.

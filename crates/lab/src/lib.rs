@@ -20,3 +20,4 @@ pub mod serve;
 pub mod setting;
 pub mod suites;
 pub mod timing;
+mod work;

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::parameters::{Parameters, Value};
-use crate::stats::{self, Line};
+use crate::stats::{self, Line, Scaling};
 use crate::{Host, Warning};
 
 /// The schema's name and version.
@@ -42,6 +42,9 @@ pub struct RunRecord {
     pub cases: Vec<Case>,
     /// Lines through the cases of one kind that differ in their number of units.
     pub fits: Vec<Fit>,
+    /// How work scales with the number of its workers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scaling: Vec<ScalingFit>,
     /// What makes the figures of this run worth less.
     pub warnings: Vec<Warning>,
 }
@@ -192,6 +195,19 @@ pub struct Fit {
     pub unit: Unit,
     /// The line.
     pub line: Line,
+}
+
+/// A law of scaling through cases that differ in their number of workers alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScalingFit {
+    /// The experiment.
+    pub experiment: String,
+    /// The parameters that the cases have in common.
+    pub parameters: Parameters,
+    /// What the workers are: `threads` of one process, or `processes` with one thread each.
+    pub over: String,
+    /// The law.
+    pub law: Scaling,
 }
 
 /// How far creation can go, by prediction and by trial.

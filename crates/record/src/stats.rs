@@ -1,11 +1,13 @@
 //! Medians, ratios of them, and how far they can be trusted.
 
 mod ratio;
+mod scaling;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use ratio::Ratio;
+pub use scaling::{Coefficient, Law, Point, Scaling};
 
 /// With fewer samples no interval of 95 % can be given: that of 5, from the least to the
 /// most, holds the median 94 times of 100.

@@ -64,21 +64,6 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What was used since another moment. The largest memory is not of that time alone.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> Self {
-        Self {
-            user: self.user.saturating_sub(before.user),
-            system: self.system.saturating_sub(before.system),
-            max_rss: self.max_rss,
-            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
-            voluntary_switches: self.voluntary_switches.saturating_sub(before.voluntary_switches),
-            involuntary_switches: self
-                .involuntary_switches
-                .saturating_sub(before.involuntary_switches),
-        }
-    }
-
     /// CPU time in all.
     pub fn cpu(&self) -> Duration {
         self.user + self.system

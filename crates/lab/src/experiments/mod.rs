@@ -3,6 +3,7 @@
 mod engine;
 pub mod handoff;
 pub mod pipeline;
+pub mod saturation;
 mod sharing;
 mod units;
 
@@ -35,6 +36,9 @@ pub const TABLE: &[&Experiment] = &[
     &handoff::presets::EIGHT,
     &handoff::presets::NINE,
     &handoff::presets::SWEEP,
+    &saturation::compute::EXPERIMENT,
+    &saturation::memory::EXPERIMENT,
+    &saturation::allocation::EXPERIMENT,
     &pipeline::JSON,
     &pipeline::SED,
     &pipeline::FILTER,

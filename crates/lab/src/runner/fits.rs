@@ -1,18 +1,20 @@
-//! Lines through cases that differ in one parameter alone: what one unit more takes.
+//! Lines through cases that differ in one parameter alone: what one unit more takes. And the laws by
+//! which work scales with its workers.
 
 use std::collections::BTreeMap;
 
-use contend_record::lab::{Case, Fit};
+use contend_record::lab::{Case, Fit, ScalingFit};
 use contend_record::parameters::Parameters;
-use contend_record::stats::Line;
+use contend_record::stats::{Law, Line, Point, Scaling};
 
+use crate::experiment;
 use crate::plan::PlannedCase;
 
 /// All lines.
 pub(super) fn fits(planned: &[PlannedCase], cases: &[Case]) -> Vec<Fit> {
     let mut groups: BTreeMap<(usize, Parameters), Vec<(&'static str, &Case)>> = BTreeMap::new();
     for (index, (planned, case)) in planned.iter().zip(cases).enumerate() {
-        let Some(over) = planned.experiment.fit_over else { continue };
+        let experiment::Fit::Line(over) = planned.experiment.fit else { continue };
         if case.samples.is_empty() || case.parameters.number(over).is_none() {
             continue;
         }
@@ -54,4 +56,50 @@ fn fits_of(common: &Parameters, members: &[(&'static str, &Case)]) -> Vec<Fit> {
         line(&values).map(|line| fit(name, metric.unit, line))
     });
     own.into_iter().chain(others).collect()
+}
+
+/// Every law that the cases tell of. `cpus` can work at the same time.
+pub(super) fn scaling(
+    planned: &[PlannedCase],
+    cases: &[Case],
+    cpus: f64,
+    seed: u64,
+) -> Vec<ScalingFit> {
+    let mut groups: BTreeMap<(&str, &str, Parameters), Vec<Point<'_>>> = BTreeMap::new();
+    for (planned, case) in planned.iter().zip(cases) {
+        if planned.experiment.fit != experiment::Fit::Scaling || case.samples.is_empty() {
+            continue;
+        }
+        for (over, other) in [("threads", "processes"), ("processes", "threads")] {
+            let [workers, others] = [over, other].map(|name| case.parameters.number(name));
+            if let (Some(workers), Some(1)) = (workers, others) {
+                let common = case.parameters.without(over);
+                let group = groups.entry((&case.experiment, over, common)).or_default();
+                group.push((workers, &case.samples));
+            }
+        }
+    }
+    groups
+        .into_iter()
+        .flat_map(|((experiment, over, parameters), points)| {
+            let fit = move |law| ScalingFit {
+                experiment: experiment.to_owned(),
+                parameters: parameters.clone(),
+                over: over.to_owned(),
+                law,
+            };
+            laws(&points, cpus, seed).into_iter().map(fit)
+        })
+        .collect()
+}
+
+/// Amdahl's law is laid through what has a CPU for each worker. The universal one needs a point more:
+/// where there are too few CPUs, those with several workers for a CPU count, too.
+fn laws(points: &[Point<'_>], cpus: f64, seed: u64) -> Vec<Scaling> {
+    let has_cpus = |point: &&Point<'_>| point.0 as f64 <= cpus + 0.01;
+    let within: Vec<Point<'_>> = points.iter().filter(has_cpus).copied().collect();
+    let amdahl = Scaling::through(Law::Amdahl, &within, seed);
+    let universal = Scaling::through(Law::Universal, &within, seed)
+        .or_else(|| Scaling::through(Law::Universal, points, seed));
+    amdahl.into_iter().chain(universal).collect()
 }

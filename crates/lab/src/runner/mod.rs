@@ -27,7 +27,7 @@ use crate::noise::{self, Others, Reading};
 use crate::plan::{Plan, PlannedCase};
 use crate::protocol::Taken;
 use crate::sampling::{Samples, iterations_for};
-use fits::fits;
+use fits::{fits, scaling};
 use summary::{case, run_warnings};
 pub use world::{Circumstances, Observer, Progress, Session, SessionError, World};
 
@@ -480,6 +480,12 @@ impl<'a> Run<'a> {
             host: self.circumstances.host.clone(),
             calibration: self.calibration.clone(),
             fits: fits(&self.plan.cases, &cases),
+            scaling: scaling(
+                &self.plan.cases,
+                &cases,
+                self.circumstances.host.usable_cpus(),
+                self.plan.seed,
+            ),
             cases,
             warnings,
         }

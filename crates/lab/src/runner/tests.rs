@@ -8,7 +8,7 @@ use contend_record::{Host, lab};
 
 use super::*;
 use crate::experiment::{
-    Experiment, Sample, Scope, Size, Subject, SubjectError, always_available, never_hands_over,
+    Experiment, Fit, Sample, Scope, Size, Subject, SubjectError, always_available, never_hands_over,
 };
 use contend_record::parameters::Parameters;
 
@@ -157,7 +157,7 @@ const ADAPTIVE: Experiment = Experiment {
     about: "x",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
-    fit_over: Some("n"),
+    fit: Fit::Line("n"),
     settings: &[],
     cases: |_| [1_u64, 2, 3].map(|n| Parameters::new().with("kind", "a").with("n", n)).to_vec(),
     unavailable: always_available,

@@ -6,7 +6,7 @@ use contend_record::lab::Unit;
 use contend_record::parameters::Parameters;
 
 use super::bounce::{self, Bounce, Hop};
-use crate::experiment::{Experiment, Sampling, never_hands_over};
+use crate::experiment::{Experiment, Fit, Sampling, never_hands_over};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -19,7 +19,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             Before and after every sample of such an experiment it runs for about 10 ms.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
-    fit_over: None,
+    fit: Fit::None,
     settings: &[],
     cases: |_| vec![Parameters::new()],
     unavailable: |_| bounce::unavailable(),

@@ -6,7 +6,7 @@ use std::time::Instant;
 use contend_record::lab::Unit;
 use contend_record::parameters::Parameters;
 
-use crate::experiment::{Experiment, Sampling, always_available, never_hands_over};
+use crate::experiment::{Experiment, Fit, Sampling, always_available, never_hands_over};
 use crate::timing::Timed;
 
 /// The row of the table.
@@ -18,7 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             some ten times as long.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
-    fit_over: None,
+    fit: Fit::None,
     settings: &[],
     cases: |_| vec![Parameters::new()],
     unavailable: always_available,

@@ -3,7 +3,7 @@
 use contend_record::lab::Unit;
 use contend_record::parameters::Parameters;
 
-use crate::experiment::{Experiment, Facts, Sampling, always_available, never_hands_over};
+use crate::experiment::{Experiment, Facts, Fit, Sampling, always_available, never_hands_over};
 use crate::timing::{Overhead, Timed, clock_resolution};
 
 /// The row of the table.
@@ -15,7 +15,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             it is from 0 is what any other figure may be off for each iteration.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
-    fit_over: None,
+    fit: Fit::None,
     settings: &[],
     cases: |_| vec![Parameters::new()],
     unavailable: always_available,

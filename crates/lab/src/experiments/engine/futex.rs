@@ -7,7 +7,7 @@ use contend_record::parameters::Parameters;
 use rustix::thread::futex::{self, Flags};
 
 use super::bounce::{self, Bounce, Hop};
-use crate::experiment::{Experiment, Sampling};
+use crate::experiment::{Experiment, Fit, Sampling};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -18,7 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             takes on two CPUs is to be set beside half of it.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
-    fit_over: None,
+    fit: Fit::None,
     settings: &[],
     cases: |_| vec![Parameters::new()],
     unavailable: |_| bounce::unavailable(),

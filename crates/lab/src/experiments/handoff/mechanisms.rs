@@ -12,7 +12,7 @@ use super::settings::{
     MECHANISM, PARTNERS, PERIOD, PLACEMENT, SLACK, kind, microseconds, placement, slack,
 };
 use super::ways::{self, Mechanism, Terms};
-use crate::experiment::{Experiment, Facts, Sample, Sampling, Scope, Subject, SubjectError};
+use crate::experiment::{Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError};
 use crate::setting::Setting;
 use crate::timing::Overhead;
 
@@ -33,7 +33,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             slice.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(9),
-    fit_over: None,
+    fit: Fit::None,
     settings: &SETTINGS,
     cases,
     unavailable: |parameters| placement(parameters, Placement::Free).unavailable(),

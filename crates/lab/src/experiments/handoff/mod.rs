@@ -8,4 +8,3 @@ pub mod presets;
 mod settings;
 mod turns;
 mod ways;
-mod work;

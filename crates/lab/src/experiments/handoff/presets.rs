@@ -6,7 +6,7 @@ use contend_record::parameters::Parameters;
 use super::placement::Placement;
 use super::settings::{TICK, TURNS};
 use super::turns::{SETTINGS, Settled, Turns};
-use crate::experiment::{Experiment, Sampling, Scope};
+use crate::experiment::{Experiment, Fit, Sampling, Scope};
 use crate::setting::Setting;
 
 /// One of the document's cases, or what stands for whatever is not chosen.
@@ -72,7 +72,7 @@ macro_rules! preset {
             about: ABOUT,
             unit: Unit::Nanoseconds,
             sampling: Sampling::Fixed(2),
-            fit_over: None,
+            fit: Fit::None,
             settings: &SETTINGS,
             cases: |scope| cases(scope, &$preset),
             unavailable: |parameters| Settled::of(parameters, &$preset).placement.unavailable(),
@@ -149,7 +149,7 @@ pub const SWEEP: Experiment = Experiment {
             clocks tick. Values and the model are those of handoff/0 to handoff/9.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(2),
-    fit_over: None,
+    fit: Fit::None,
     settings: &SETTINGS,
     cases: sweep,
     unavailable: |parameters| Settled::of(parameters, &BASE).placement.unavailable(),

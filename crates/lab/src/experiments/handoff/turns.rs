@@ -16,9 +16,9 @@ use super::settings::{
     kind, microseconds, placement, slack,
 };
 use super::ways::{self, Mechanism, Terms};
-use super::work::Work;
 use crate::experiment::{Facts, Sample, Subject, SubjectError};
 use crate::setting::Setting;
+use crate::work::Work;
 
 /// All that can be chosen.
 pub const SETTINGS: [&Setting; 12] = [

@@ -10,7 +10,7 @@ use contend_sys::child::{ExitStatus, reap};
 use contend_sys::{Pid, spawn};
 
 use crate::experiment::{
-    Attempt, Experiment, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Attempt, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::programs;
 
@@ -25,7 +25,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             are in the record.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(1),
-    fit_over: None,
+    fit: Fit::None,
     settings: &[],
     cases,
     unavailable: |parameters| programs::missing([words(parameters)[0]]),

@@ -5,7 +5,9 @@ use contend_record::parameters::Parameters;
 
 use super::Pipeline;
 use super::awk;
-use crate::experiment::{Experiment, Sampling, Scope, Subject, SubjectError, never_hands_over};
+use crate::experiment::{
+    Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+};
 use crate::inputs::{Input, json_array};
 use crate::programs;
 
@@ -23,7 +25,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             locale is the environment's, and recorded.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
-    fit_over: None,
+    fit: Fit::None,
     settings: &[],
     cases,
     unavailable,

@@ -5,7 +5,9 @@ use contend_record::parameters::Parameters;
 
 use super::Pipeline;
 use super::stages::Stage;
-use crate::experiment::{Experiment, Sampling, Scope, Subject, SubjectError, never_hands_over};
+use crate::experiment::{
+    Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+};
 use crate::programs;
 
 /// The row of the table.
@@ -18,7 +20,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             real time of the whole; each stage's times are in the record.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
-    fit_over: None,
+    fit: Fit::None,
     settings: &[],
     cases,
     unavailable: |_| programs::missing(["sed"]),

@@ -4,7 +4,7 @@ use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 
 use crate::experiment::{
-    Experiment, Facts, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::experiments::units::startup;
 
@@ -18,7 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             `bash-subshell` is a loop in bash around a subshell, by turn.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
-    fit_over: None,
+    fit: Fit::None,
     settings: &[],
     cases,
     unavailable: startup::unavailable,

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 
 use super::{Seen, Story, cases, look, of, own_pid, unavailable, until_asleep};
 use crate::experiment::{
-    Attempt, Experiment, Facts, Sample, Sampling, Subject, SubjectError, never_hands_over,
+    Attempt, Experiment, Facts, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
 
 /// The row of the table.
@@ -29,7 +29,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             kernel for the child.",
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(1),
-    fit_over: None,
+    fit: Fit::None,
     settings: &[],
     cases,
     unavailable,

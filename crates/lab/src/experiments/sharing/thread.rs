@@ -9,7 +9,7 @@ use contend_sys::pages::{Pages, increment};
 
 use super::{Seen, Story, cases, look, of, own_pid, unavailable};
 use crate::experiment::{
-    Attempt, Experiment, Facts, Sample, Sampling, Subject, SubjectError, never_hands_over,
+    Attempt, Experiment, Facts, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
 
 /// The row of the table.
@@ -23,7 +23,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             (TID) and the memory of their one process.",
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(1),
-    fit_over: None,
+    fit: Fit::None,
     settings: &[],
     cases,
     unavailable,

@@ -7,7 +7,7 @@ use super::memory::Waited;
 use super::parent;
 use super::park::{self, Callbacks, Park};
 use crate::experiment::{
-    Experiment, Facts, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::limits::{self, Kind};
 
@@ -29,7 +29,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             theirs to be seen beside that.",
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(3),
-    fit_over: Some("n"),
+    fit: Fit::Line("n"),
     settings: &[],
     cases,
     unavailable,

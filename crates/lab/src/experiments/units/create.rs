@@ -19,7 +19,7 @@ use rustix::fs::{Mode, OFlags};
 use super::parent::{self, Parent};
 use super::pool::{ProcessPool, ThreadPool};
 use super::tiny::{self, TinyProgram};
-use crate::experiment::{Attempt, Experiment, Sampling, Scope, Subject, SubjectError};
+use crate::experiment::{Attempt, Experiment, Fit, Sampling, Scope, Subject, SubjectError};
 use crate::timing::Timed;
 
 /// The row of the table.
@@ -39,7 +39,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             is in huge pages; the facts of each case have the creator's size.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
-    fit_over: None,
+    fit: Fit::None,
     settings: &[],
     cases,
     unavailable,

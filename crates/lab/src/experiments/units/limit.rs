@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 
 use super::park::{Park, of_kind};
 use crate::experiment::{
-    Attempt, Cap, Experiment, Sample, Sampling, Scope, Subject, SubjectError, always_available,
-    never_hands_over,
+    Attempt, Cap, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    always_available, never_hands_over,
 };
 use crate::limits::{self, Kind, Limit, OfUnit, Spent, Watched};
 
@@ -45,7 +45,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             second or two.",
     unit: Unit::Units,
     sampling: Sampling::Fixed(1),
-    fit_over: None,
+    fit: Fit::None,
     settings: &[],
     cases,
     unavailable: always_available,

@@ -12,7 +12,7 @@ use super::parent::{self, Parent};
 use super::park::{self, Park};
 use crate::experiment::never_hands_over;
 use crate::experiment::{
-    Attempt, Experiment, Facts, Sample, Sampling, Scope, Subject, SubjectError,
+    Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::limits::{self, Kind};
 
@@ -33,7 +33,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             that a copy needs: some kB of each process differ from run to run.",
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
-    fit_over: Some("n"),
+    fit: Fit::Line("n"),
     settings: &[],
     cases,
     unavailable,

@@ -13,7 +13,7 @@ use contend_sys::process::{fork, posix_spawn};
 use super::parent::Parent;
 use super::tiny::{self, TinyProgram};
 use crate::experiment::{
-    Experiment, Facts, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Experiment, Facts, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::programs::{self, find};
 use crate::timing::Timed;
@@ -30,7 +30,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             is that of one turn, the loop itself included (some microseconds).",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
-    fit_over: None,
+    fit: Fit::None,
     settings: &[],
     cases,
     unavailable,

@@ -5,6 +5,7 @@ mod limit;
 mod memory;
 mod pipeline;
 mod process_thread;
+mod saturation;
 mod table;
 pub mod timeline;
 
@@ -102,6 +103,9 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         Some("units/limit") => limit::section(&measured, width),
         Some("sharing/process" | "sharing/thread") => timeline::closing(&measured, width),
         Some(name) if name.starts_with("handoff/") => handoff::section(&measured, width),
+        Some(name) if name.starts_with("saturation/") => {
+            saturation::section(record, &measured, width)
+        }
         _ => table::generic(&measured, width),
     }
 }

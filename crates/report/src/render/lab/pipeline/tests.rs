@@ -22,6 +22,7 @@ fn record(cases: Vec<Case>) -> RunRecord {
         calibration: None,
         cases,
         fits: Vec::new(),
+        scaling: Vec::new(),
         warnings: Vec::new(),
     }
 }

@@ -42,6 +42,11 @@ impl Work {
         Self { steps: steps.round() as u64 }
     }
 
+    /// So many steps, whatever they take.
+    pub fn steps(steps: u64) -> Self {
+        Self { steps }
+    }
+
     /// So many times as much.
     pub fn times(self, factor: u64) -> Self {
         Self { steps: self.steps * factor }

@@ -1,0 +1,29 @@
+//! `saturation/compute`: work that needs nothing but a CPU.
+
+use super::crew::Job;
+use super::{about, row, saturation};
+use crate::experiment::Experiment;
+use crate::work::Work;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = row(
+    "saturation/compute",
+    "computing: processes and threads, from one worker to two for each CPU",
+    about!(
+        "Workers compute in registers: nothing is shared but the CPUs. One process with one thread is \
+         the document's case 5, one with two its 6, two with one each its 7. One `work` is 500,000 steps of a \
+         generator of random numbers."
+    ),
+    |parameters| Ok(saturation(parameters, |work, _| Compute(Work::steps(work * STEPS)))),
+);
+
+/// Steps for each unit of work.
+const STEPS: u64 = 500_000;
+
+struct Compute(Work);
+
+impl Job for Compute {
+    fn prepare(&self) -> Box<dyn FnOnce() + '_> {
+        Box::new(|| self.0.work())
+    }
+}

@@ -1,0 +1,247 @@
+//! Processes with threads that begin together.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use contend_sys::child::{self, Which};
+use contend_sys::load::Load;
+use contend_sys::process::{exit_now, fork};
+use contend_sys::shared::{Line, Shared};
+use contend_sys::{Pid, Signal, cpu};
+use rustix::thread::futex::{self, Flags};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::experiment::{Attempt, Facts, SubjectError};
+
+/// What each worker does.
+pub trait Job: Sync {
+    /// Gets ready, and returns what is to be done when the gate opens.
+    fn prepare(&self) -> Box<dyn FnOnce() + '_>;
+
+    /// What is worth knowing of it.
+    fn facts(&self) -> Facts {
+        Facts::new()
+    }
+}
+
+/// So many processes with so many threads each.
+#[derive(Debug, Clone, Copy)]
+pub struct Crew {
+    /// Processes.
+    pub processes: u64,
+    /// Threads of each of them.
+    pub threads: u64,
+}
+
+/// What they have taken.
+#[derive(Debug, Clone, Default)]
+pub struct Shift {
+    /// From the opening of the gate until the last one was done.
+    pub elapsed: Duration,
+    /// CPU time of all workers meanwhile.
+    pub cpu: Duration,
+    /// How often a worker was made to wait for a CPU.
+    pub involuntary_switches: u64,
+    /// How long a cgroup's quota has held them back, where there is one.
+    pub throttled: Option<Duration>,
+}
+
+/// What workers and whoever watches them share.
+#[derive(Debug)]
+struct Board {
+    /// 0, or 1 when the gate is open.
+    gate: Shared<Line<AtomicU32>>,
+    figures: Shared<[Line<AtomicU64>; 5]>,
+}
+
+/// Workers that wait at the gate.
+const READY: usize = 0;
+/// When the last one was done, in nanoseconds of `CLOCK_MONOTONIC`.
+const LAST: usize = 1;
+/// CPU time of all, in nanoseconds.
+const CPU: usize = 2;
+/// Their involuntary switches.
+const SWITCHES: usize = 3;
+/// Workers that are done.
+const DONE: usize = 4;
+
+impl Board {
+    fn new() -> Result<Self, SubjectError> {
+        let gate = Shared::new(Line(AtomicU32::new(0))).attempt("map shared memory")?;
+        let figures = Shared::new([const { Line(AtomicU64::new(0)) }; 5]);
+        Ok(Self { gate, figures: figures.attempt("map shared memory")? })
+    }
+
+    fn figure(&self, place: usize) -> u64 {
+        self.figures[place].load(Ordering::Acquire)
+    }
+
+    fn open(&self) {
+        self.gate.store(1, Ordering::Release);
+        let everybody = i32::MAX.cast_unsigned();
+        let _ = futex::wake(&self.gate, Flags::empty(), everybody); // it cannot fail for our memory
+    }
+
+    /// What one worker does.
+    fn work(&self, job: &dyn Job) {
+        let work = job.prepare();
+        self.figures[READY].fetch_add(1, Ordering::Release);
+        while self.gate.load(Ordering::Acquire) == 0 {
+            let _ = futex::wait(&self.gate, Flags::empty(), 0, None);
+        }
+        let (cpu, before) = (cpu::own_thread_time(), child::thread_usage());
+        work();
+        self.figures[LAST].fetch_max(now(), Ordering::Relaxed);
+        let cpu = cpu::own_thread_time().saturating_sub(cpu);
+        let switches = child::thread_usage().involuntary_switches - before.involuntary_switches;
+        self.figures[CPU].fetch_add(nanoseconds(cpu), Ordering::Relaxed);
+        self.figures[SWITCHES].fetch_add(switches, Ordering::Relaxed);
+        self.figures[DONE].fetch_add(1, Ordering::Release);
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// `CLOCK_MONOTONIC`, which is the same for all processes, in nanoseconds.
+fn now() -> u64 {
+    Duration::try_from(clock_gettime(ClockId::Monotonic)).map_or(0, nanoseconds)
+}
+
+/// Processes that are ended and reaped, whatever happens.
+#[derive(Debug, Default)]
+struct Processes(Vec<Pid>);
+
+impl Processes {
+    /// Waits for all to end.
+    fn reap(mut self) -> Result<(), SubjectError> {
+        for pid in std::mem::take(&mut self.0) {
+            child::reap(pid).attempt("reap a process")?;
+        }
+        Ok(())
+    }
+
+    fn has_lost_one(&self) -> bool {
+        self.0.iter().any(|&pid| matches!(child::peek(Which::One(pid)), Ok(Some(_))))
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        for &pid in &self.0 {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+        for &pid in &self.0 {
+            let _ = child::reap(pid);
+        }
+    }
+}
+
+/// How often it is looked whether all are ready.
+const LOOK: Duration = Duration::from_micros(200);
+
+impl Crew {
+    /// How many workers.
+    pub fn workers(&self) -> u64 {
+        self.processes * self.threads
+    }
+
+    /// Has each do the job once. There must be no other thread in this process.
+    ///
+    /// # Errors
+    /// When there cannot be so many, or one of them ends early.
+    pub fn work(&self, job: &dyn Job) -> Result<Shift, SubjectError> {
+        let board = Board::new()?;
+        let mut processes = Processes::default();
+        for _ in 0..self.processes {
+            let pid = fork(|| {
+                let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+                self.in_process(&board, job);
+                0
+            });
+            processes.0.push(pid.attempt("create a process")?);
+        }
+        while board.figure(READY) < self.workers() {
+            if processes.has_lost_one() {
+                let message = "a process ended early: it could not have its threads, or its memory";
+                return Err(SubjectError::Wrong(message.to_owned()));
+            }
+            std::thread::sleep(LOOK);
+        }
+        let (throttled, begun) = (Load::read().throttled, now());
+        board.open();
+        processes.reap()?;
+        if board.figure(DONE) != self.workers() {
+            return Err(SubjectError::Wrong(
+                "a process ended in the middle of its work".to_owned(),
+            ));
+        }
+        let throttled = Load::read().throttled.saturating_sub(throttled);
+        Ok(Shift {
+            elapsed: Duration::from_nanos(board.figure(LAST).saturating_sub(begun)),
+            cpu: Duration::from_nanos(board.figure(CPU)),
+            involuntary_switches: board.figure(SWITCHES),
+            throttled: cpu::quota().map(|_| throttled),
+        })
+    }
+
+    /// The threads of one process; the process's first one is one of them.
+    fn in_process(&self, board: &Board, job: &dyn Job) {
+        std::thread::scope(|scope| {
+            for _ in 1..self.threads {
+                let thread = std::thread::Builder::new();
+                let thread = thread.spawn_scoped(scope, || board.work(job));
+                if thread.is_err() {
+                    exit_now(1); // the others wait for ever
+                }
+            }
+            board.work(job);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Sleep;
+
+    impl Job for Sleep {
+        fn prepare(&self) -> Box<dyn FnOnce() + '_> {
+            Box::new(|| std::thread::sleep(Duration::from_millis(5)))
+        }
+    }
+
+    struct Die;
+
+    impl Job for Die {
+        fn prepare(&self) -> Box<dyn FnOnce() + '_> {
+            exit_now(1)
+        }
+    }
+
+    struct DieLater;
+
+    impl Job for DieLater {
+        fn prepare(&self) -> Box<dyn FnOnce() + '_> {
+            Box::new(|| exit_now(1))
+        }
+    }
+
+    #[test]
+    fn all_work_at_the_same_time() {
+        let shift = Crew { processes: 3, threads: 2 }.work(&Sleep).expect("they work");
+        assert!(shift.elapsed >= Duration::from_millis(5));
+        assert!(shift.cpu < 6 * shift.elapsed);
+    }
+
+    #[test]
+    fn one_that_ends_early_is_an_error() {
+        let crew = Crew { processes: 2, threads: 1 };
+        let error = crew.work(&Die).expect_err("they have died").to_string();
+        assert!(error.contains("ended early"), "{error}");
+        let error = crew.work(&DieLater).expect_err("they have died").to_string();
+        assert!(error.contains("in the middle"), "{error}");
+    }
+}

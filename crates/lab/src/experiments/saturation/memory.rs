@@ -1,0 +1,68 @@
+//! `saturation/memory`: work that memory keeps waiting.
+
+use std::hint::black_box;
+
+use super::crew::Job;
+use super::{about, row, saturation};
+use crate::experiment::{Experiment, Facts};
+use crate::limits;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = row(
+    "saturation/memory",
+    "copying memory: all workers share its bandwidth",
+    about!(
+        "Workers copy a buffer of their own to another one, again and again; both together are larger \
+         than most caches (`bytes`). One worker alone may use most of what memory can deliver, and \
+         then more of them do not do more. One `work` is 8 MiB."
+    ),
+    |parameters| Ok(saturation(parameters, Copying::new)),
+);
+
+/// Bytes of a buffer: caches of more are rare.
+const BUFFER: u64 = 64 << 20;
+/// Bytes of one, at least.
+const SMALLEST: u64 = 1 << 20;
+/// Bytes that are copied for each unit of work.
+const WORK: u64 = 8 << 20;
+
+struct Copying {
+    /// Of a buffer.
+    bytes: usize,
+    /// To be copied.
+    work: u64,
+}
+
+impl Copying {
+    /// So much work, with buffers of which so many workers can have two each.
+    fn new(work: u64, workers: u64) -> Self {
+        let room = limits::memory_available() / 2 / workers.max(1) / 2;
+        let bytes = BUFFER.min(room).max(SMALLEST);
+        Self { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), work: work * WORK }
+    }
+}
+
+fn copy([from, to]: &mut [Vec<u8>; 2], work: u64) {
+    let mut left = work;
+    while left > 0 {
+        let length = usize::try_from(left).unwrap_or(usize::MAX).min(from.len());
+        to[..length].copy_from_slice(&from[..length]);
+        black_box(&mut *to);
+        left -= length as u64;
+    }
+}
+
+impl Job for Copying {
+    fn prepare(&self) -> Box<dyn FnOnce() + '_> {
+        let mut buffers = [vec![1_u8; self.bytes], vec![2_u8; self.bytes]];
+        Box::new(move || copy(&mut buffers, self.work))
+    }
+
+    fn facts(&self) -> Facts {
+        let buffers = 2 * self.bytes as u64;
+        Facts::from([
+            ("bytes".to_owned(), buffers.into()),
+            ("bytes_copied_by_each".to_owned(), self.work.into()),
+        ])
+    }
+}

@@ -1,0 +1,207 @@
+//! How work scales with the number of workers, by two laws.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{FEWEST, median, middle, resampled_medians};
+
+/// What keeps n workers, each with work of its own, from doing n times as much as one in the same
+/// time: the speed-up is n / (1 + contention × (n − 1) + coherency × n × (n − 1)).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Scaling {
+    /// The law.
+    pub law: Law,
+    /// The part of the work that one worker at a time can do, from 0 to 1.
+    pub contention: Coefficient,
+    /// What every worker has to settle with every other one, as a part of the work; null by
+    /// Amdahl's law, which has none.
+    pub coherency: Option<Coefficient>,
+    /// The numbers of workers through whose points the law was laid.
+    pub workers: Vec<u64>,
+}
+
+/// The law of a curve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Law {
+    /// Amdahl's (1967), in the form for work that grows with the workers.
+    Amdahl,
+    /// Gunther's universal scalability law ("A Simple Capacity Model of Massively Parallel
+    /// Transaction Systems", 1993).
+    Universal,
+}
+
+/// A coefficient of a law.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Coefficient {
+    /// Its value; 0 where the points would have it below.
+    pub value: f64,
+    /// Percentile-bootstrap interval over the samples; null where some point has fewer than six.
+    pub ci95: Option<[f64; 2]>,
+}
+
+/// How long so many workers took, each for the same work: every sample.
+pub type Point<'a> = (u64, &'a [f64]);
+
+impl Scaling {
+    /// The law through these points. `None` where one worker alone is not among them, or where they
+    /// are no more than the law has coefficients. The same seed gives the same intervals.
+    pub fn through(law: Law, points: &[Point<'_>], seed: u64) -> Option<Self> {
+        let coefficients = if law == Law::Amdahl { 1 } else { 2 };
+        let first = points.iter().position(|point| point.0 == 1)?;
+        if points.len() <= coefficients {
+            return None;
+        }
+        let medians: Option<Vec<f64>> = points.iter().map(|(_, times)| median(times)).collect();
+        let workers: Vec<u64> = points.iter().map(|point| point.0).collect();
+        let found = fit(law, &workers, &medians?, first)?;
+        let enough = points.iter().all(|(_, times)| times.len() >= FEWEST);
+        let intervals = enough.then(|| resampled(law, &workers, points, first, seed)).flatten();
+        let coefficient = |place: usize| Coefficient {
+            value: found[place],
+            ci95: intervals.map(|intervals| intervals[place]),
+        };
+        let coherency = (law == Law::Universal).then(|| coefficient(1));
+        Some(Self { law, contention: coefficient(0), coherency, workers })
+    }
+
+    /// How many times as much as one worker so many do in the same time.
+    pub fn speed_up(&self, workers: f64) -> f64 {
+        let coherency = self.coherency.map_or(0.0, |coherency| coherency.value);
+        let others = workers - 1.0;
+        workers / (1.0 + self.contention.value * others + coherency * workers * others)
+    }
+
+    /// With how many workers most is done; `None` where more of them always do more.
+    pub fn peak(&self) -> Option<f64> {
+        let coherency = self.coherency.filter(|coherency| coherency.value > 0.0)?.value;
+        Some(((1.0 - self.contention.value).max(0.0) / coherency).sqrt().max(1.0))
+    }
+}
+
+fn resampled(
+    law: Law,
+    workers: &[u64],
+    points: &[Point<'_>],
+    first: usize,
+    seed: u64,
+) -> Option<[[f64; 2]; 2]> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let drawn: Vec<Vec<f64>> =
+        points.iter().map(|(_, times)| resampled_medians(times, &mut random)).collect();
+    let draws = drawn.first()?.len();
+    let fits: Option<Vec<[f64; 2]>> = (0..draws)
+        .map(|draw| {
+            let times: Vec<f64> = drawn.iter().map(|medians| medians[draw]).collect();
+            fit(law, workers, &times, first)
+        })
+        .collect();
+    let fits = fits?;
+    Some([0, 1].map(|place| middle(fits.iter().map(|fit| fit[place]).collect())))
+}
+
+/// Contention and coherency by least squares of relative errors, neither below 0. With the time of
+/// one worker as the unit, that of n is 1 + contention × (n − 1) + coherency × n × (n − 1).
+fn fit(law: Law, workers: &[u64], times: &[f64], first: usize) -> Option<[f64; 2]> {
+    let one = times[first];
+    if one <= 0.0 || times.iter().any(|&time| time <= 0.0) {
+        return None;
+    }
+    let (mut xx, mut xy, mut zz, mut zy, mut xz) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for (&workers, time) in workers.iter().zip(times) {
+        let (n, time) = (workers as f64, time / one);
+        let (x, z, y) = ((n - 1.0) / time, n * (n - 1.0) / time, (time - 1.0) / time);
+        xx += x * x;
+        xy += x * y;
+        zz += z * z;
+        zy += z * y;
+        xz += x * z;
+    }
+    if xx <= 0.0 {
+        return None; // one worker alone at every point
+    }
+    let alone = [(xy / xx).max(0.0), 0.0];
+    if law == Law::Amdahl {
+        return Some(alone);
+    }
+    let determinant = xx * zz - xz * xz;
+    if determinant <= 1e-12 * xx * zz {
+        return None; // two different numbers of workers: anything between the two would do
+    }
+    let both = [(xy * zz - zy * xz) / determinant, (zy * xx - xy * xz) / determinant];
+    Some(match both {
+        [contention, _] if contention < 0.0 => [0.0, (zy / zz).max(0.0)],
+        [_, coherency] if coherency < 0.0 => alone,
+        both => both,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn times(workers: &[u64], contention: f64, coherency: f64) -> Vec<Vec<f64>> {
+        let time = |&workers: &u64| {
+            let n = workers as f64;
+            let mean = 100.0 * (1.0 + contention * (n - 1.0) + coherency * n * (n - 1.0));
+            [-1.0, 0.5, 0.0, 1.0, -0.5, 0.2, -0.2].map(|off| mean * (1.0 + off / 1000.0)).to_vec()
+        };
+        workers.iter().map(time).collect()
+    }
+
+    fn through(law: Law, workers: &[u64], times: &[Vec<f64>]) -> Option<Scaling> {
+        let points: Vec<Point<'_>> =
+            workers.iter().copied().zip(times.iter().map(Vec::as_slice)).collect();
+        Scaling::through(law, &points, 7)
+    }
+
+    #[test]
+    fn ideal_workers_have_no_coefficients() {
+        let workers = [1, 2, 3, 4];
+        let found = through(Law::Universal, &workers, &times(&workers, 0.0, 0.0)).expect("a law");
+        assert!(found.contention.value < 1e-9 && found.coherency.expect("it has one").value < 1e-9);
+        assert!((found.speed_up(4.0) - 4.0).abs() < 1e-6 && found.peak().is_none());
+        let [low, high] = found.contention.ci95.expect("samples enough");
+        assert!(low <= 0.0 && (0.0..0.01).contains(&high));
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_not() {
+        let two = times(&[1, 2], 0.1, 0.0);
+        assert_eq!(through(Law::Universal, &[1, 2], &two), None);
+        assert!(through(Law::Amdahl, &[1, 2], &two).is_some());
+        assert_eq!(through(Law::Amdahl, &[2, 3], &two), None, "nobody was alone");
+        assert_eq!(through(Law::Amdahl, &[1], &two[..1]), None);
+        let few: Vec<_> = two.iter().map(|times| times[..5].to_vec()).collect();
+        let found = through(Law::Amdahl, &[1, 2], &few).expect("a law");
+        assert_eq!(found.contention.ci95, None);
+    }
+
+    #[test]
+    fn most_is_done_where_one_more_hinders_as_much_as_it_helps() {
+        let workers = [1, 2, 4, 8, 16, 32];
+        let found = through(Law::Universal, &workers, &times(&workers, 0.1, 0.01)).expect("a law");
+        let peak = found.peak().expect("there is one");
+        assert!((peak - 90.0_f64.sqrt()).abs() < 0.01, "{peak}");
+        assert!(found.speed_up(peak) > found.speed_up(peak + 1.0));
+        assert!(found.speed_up(peak) > found.speed_up(peak - 1.0));
+    }
+
+    proptest! {
+        #[test]
+        fn the_law_behind_the_points_is_found(
+            contention in 0.0..0.9_f64, coherency in 0.0..0.2_f64,
+        ) {
+            let workers = [1, 2, 3, 4, 8];
+            let times = times(&workers, contention, coherency);
+            let found = through(Law::Universal, &workers, &times).expect("a law");
+            let [low, high] = found.contention.ci95.expect("samples enough");
+            prop_assert!((found.contention.value - contention).abs() < 1e-6);
+            prop_assert!(low <= contention + 1e-9 && contention - 1e-9 <= high);
+            prop_assert!((found.coherency.expect("one").value - coherency).abs() < 1e-6);
+            let amdahl = through(Law::Amdahl, &workers, &times).expect("a law");
+            prop_assert!(amdahl.contention.value >= contention - 1e-9);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Workers until every CPU is used, and beyond.
+
+use contend_record::lab::{Case, RunRecord, ScalingFit};
+use contend_record::parameters::Parameters;
+use contend_record::stats::{Coefficient, Law, Ratio};
+
+use super::super::layout::paragraph;
+use super::super::units::nanoseconds;
+use super::table::{figure, grid, parameter, parameter_names, row};
+
+/// The table, and a sentence for each law laid through it.
+pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
+    let mut rows = vec![heading(cases, width)];
+    rows.extend(cases.iter().map(|case| line(record, cases, case, width)));
+    let mut out = grid(&rows, 0, width);
+    if let Some(quota) = record.host.cpu_quota {
+        let held = cases.iter().filter_map(|case| case.metric("throttled")).fold(0.0, f64::max);
+        let text = format!(
+            "The cgroup's quota allows {quota:.2} of {} CPUs; it has held workers back for up to {} of \
+             a sample.",
+            record.host.cpus_allowed,
+            nanoseconds(held),
+        );
+        paragraph(&mut out, "- ", &text, width);
+    }
+    let experiment = cases.first().map_or("", |case| case.experiment.as_str());
+    let laws = record.scaling.iter().filter(|fit| fit.experiment == experiment);
+    for fit in laws {
+        paragraph(&mut out, "- ", &sentence(fit, record.host.usable_cpus()), width);
+    }
+    out
+}
+
+/// Parameters of which the cases have several values, or that say how many work.
+fn names<'a>(cases: &[&'a Case]) -> Vec<&'a str> {
+    let differs = |name: &&str| {
+        let mut values: Vec<String> = cases.iter().map(|case| parameter(case, name)).collect();
+        values.dedup();
+        ["processes", "threads"].contains(name) || values.len() > 1
+    };
+    parameter_names(cases).into_iter().filter(differs).collect()
+}
+
+fn heading(cases: &[&Case], width: usize) -> Vec<String> {
+    let names = names(cases).into_iter().map(str::to_owned);
+    let mut heading: Vec<String> = names.collect();
+    heading.extend(row(["elapsed", "load %", "CPU", "speed-up"]));
+    if width >= WIDE {
+        heading.push("[95 % interval]".to_owned());
+    }
+    heading.push("efficiency".to_owned());
+    heading
+}
+
+/// From this width there is room for intervals.
+const WIDE: usize = 76;
+
+fn line(record: &RunRecord, cases: &[&Case], case: &Case, width: usize) -> Vec<String> {
+    let mut line: Vec<String> = names(cases).iter().map(|name| parameter(case, name)).collect();
+    line.push(figure(case.median));
+    line.push(case.metric("load").map_or_else(String::new, |load| format!("{load:.1}")));
+    line.push(figure(case.metric("cpu")));
+    let workers = workers(case);
+    let speed_up = speed_up(cases, case, record.seed);
+    line.push(speed_up.as_ref().map_or_else(String::new, |s| format!("{:.2}", s.ratio)));
+    if width >= WIDE {
+        let interval = speed_up.as_ref().and_then(|speed_up| speed_up.ci95);
+        line.push(
+            interval.map_or_else(String::new, |[low, high]| format!("[{low:.2}, {high:.2}]")),
+        );
+    }
+    let most = workers.min(record.host.usable_cpus());
+    line.push(speed_up.map_or_else(String::new, |s| format!("{:.0} %", 100.0 * s.ratio / most)));
+    line
+}
+
+/// How many work.
+pub fn workers(case: &Case) -> f64 {
+    let number = |name| case.parameters.number(name).unwrap_or(1);
+    (number("processes") * number("threads")) as f64
+}
+
+/// How much more is done in the same time than by one alone, if that was measured.
+pub fn speed_up(cases: &[&Case], case: &Case, seed: u64) -> Option<Ratio> {
+    let rest = |parameters: &Parameters| parameters.without("processes").without("threads");
+    let alone = cases
+        .iter()
+        .find(|other| workers(other) < 1.5 && rest(&other.parameters) == rest(&case.parameters))?;
+    let one = Ratio::of(&alone.samples, &case.samples, seed)?;
+    let times = |ends: Option<[f64; 2]>| ends.map(|ends| ends.map(|end| end * workers(case)));
+    Some(Ratio { ratio: one.ratio * workers(case), ci95: times(one.ci95), range: times(one.range) })
+}
+
+fn sentence(fit: &ScalingFit, cpus: f64) -> String {
+    let law = &fit.law;
+    let [first, .., last] = law.workers.as_slice() else { return String::new() };
+    let over = format!("{}, {first} to {last}", fit.over);
+    let contention = coefficient(law.contention);
+    let Some(coherency) = law.coherency.filter(|_| law.law == Law::Universal) else {
+        let most = match law.contention.value {
+            serial if serial > 1e-4 => format!("at most {:.1} times as much", 1.0 / serial),
+            _ => "no bound to be seen".to_owned(),
+        };
+        return format!("{over}, Amdahl's law: {contention} is done by one at a time: {most}.");
+    };
+    let beyond = *last as f64 > cpus + 0.01;
+    let peak = match law.peak() {
+        Some(peak) if !beyond => format!("; most would be done with {peak:.0}"),
+        _ => String::new(),
+    };
+    let note = if beyond { ". That there are no more CPUs is in it, too" } else { "" };
+    format!(
+        "{over}, universal scalability law: contention {contention}, coherency {}{peak}{note}.",
+        coefficient(coherency)
+    )
+}
+
+fn coefficient(coefficient: Coefficient) -> String {
+    let percent = |value: f64| format!("{:.2}", 100.0 * value);
+    let interval = coefficient
+        .ci95
+        .map_or_else(String::new, |[low, high]| format!(" [{}, {}]", percent(low), percent(high)));
+    format!("{} %{interval}", percent(coefficient.value))
+}
