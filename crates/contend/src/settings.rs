@@ -151,7 +151,7 @@ fn plan(
     let choices = choices(experiments, how)?;
     let cap = how.cap.unwrap_or(Cap::Usual);
     let scope = Scope { size, cap, step_milliseconds, choices };
-    let only: Vec<_> = how
+    let mut only: Vec<_> = how
         .only
         .iter()
         .map(|(name, value)| Only { name: name.clone(), value: value.clone() })
@@ -163,6 +163,12 @@ fn plan(
             return Err(UsageError(message));
         }
     }
+    // What is said on the command line of a parameter takes the place of what the suite says of it.
+    let suites = suite.map_or(&[][..], |suite| suite.only).iter();
+    let unsaid = suites.filter(|(name, _)| {
+        scope.choices.of(name).is_empty() && how.only.iter().all(|(other, _)| other != name)
+    });
+    only.extend(unsaid.map(|&(name, value)| Only { name: name.into(), value: value.into() }));
     let budget = how.budget.map(Duration::from_secs_f64);
     let seed = how.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
     let plan = Plan::new(suite, experiments, scope, &only, budget, seed);

@@ -13,6 +13,8 @@ pub struct Suite {
     pub summary: &'static str,
     /// The experiments, by name or pattern.
     pub patterns: &'static [&'static str],
+    /// Of those that know these parameters, only the cases with one of these values.
+    pub only: &'static [(&'static str, &'static str)],
     /// The most time for measuring it takes by itself, in seconds.
     pub budget_seconds: f64,
 }
@@ -23,13 +25,32 @@ pub const SUITES: &[Suite] = &[
         name: "process-thread",
         summary: "what a process and a thread cost: sharing, memory, creation, limit, start-up",
         patterns: &["sharing/*", "units/create", "units/memory", "units/limit", "units/startup"],
+        only: &[],
         budget_seconds: USUAL_BUDGET_SECONDS,
     },
     Suite {
         name: "pipeline",
         summary: "what pipes cost and bring: a JSON parser in awk, seds, filters, sort, start-up",
         patterns: &["pipeline/*"],
+        only: &[],
         budget_seconds: 75.0,
+    },
+    Suite {
+        name: "synchronisation",
+        summary: "what hand-offs and waiting cost: semaphores, sleeping, ticks, one thread or several",
+        patterns: &[
+            "handoff/mechanisms",
+            "handoff/0*",
+            "handoff/1*",
+            "handoff/2*",
+            "handoff/3",
+            "handoff/4*",
+            "handoff/8",
+            "handoff/9",
+            "saturation/compute",
+        ],
+        only: &[("tick_us", "0"), ("tick_us", "15625"), ("partners", "process")],
+        budget_seconds: 115.0,
     },
 ];
 

@@ -88,6 +88,40 @@ pub fn apart(cpus: &[Cpu]) -> Option<[usize; 2]> {
     nearest_first.into_iter().find_map(|distance| pair(cpus, distance))
 }
 
+/// So many of these CPUs that have as many cores, caches and packages in them as any.
+pub fn spread(cpus: &[Cpu], most: usize) -> Vec<Cpu> {
+    // The first CPU of every package, then of every cache, of every core, then the others.
+    let ranks: [fn(&Cpu) -> usize; 4] =
+        [|cpu| cpu.package, |cpu| cpu.last_cache, |cpu| cpu.core, |cpu| cpu.number];
+    let mut chosen: Vec<Cpu> = Vec::new();
+    for of in ranks {
+        for cpu in cpus {
+            if chosen.len() < most && chosen.iter().all(|other| of(other) != of(cpu)) {
+                chosen.push(cpu.clone());
+            }
+        }
+    }
+    chosen.sort_by_key(|cpu| cpu.number);
+    chosen
+}
+
+/// How these CPUs belong together, in some words.
+pub fn describe(cpus: &[Cpu]) -> String {
+    let count = |of: fn(&Cpu) -> usize, name: &str| {
+        let different: std::collections::BTreeSet<usize> = cpus.iter().map(of).collect();
+        let plural = if different.len() == 1 { "" } else { "s" };
+        format!("{} {name}{plural}", different.len())
+    };
+    [
+        count(|cpu| cpu.number, "CPU"),
+        count(|cpu| cpu.core, "core"),
+        count(|cpu| cpu.last_cache, "last-level cache"),
+        count(|cpu| cpu.package, "package"),
+        count(|cpu| cpu.node, "memory node"),
+    ]
+    .join(", ")
+}
+
 fn read(root: &Path, number: usize) -> Cpu {
     let folder = root.join(format!("cpu{number}"));
     let text = |file: &str| fs::read_to_string(folder.join(file)).ok();
@@ -161,6 +195,11 @@ mod tests {
         let from_0 = [0, 4, 1, 5, 2, 7].map(|other: usize| cpus[0].distance(&cpus[other]));
         assert_eq!(from_0, [Same, Core, Cache, Cache, Machine, Machine]);
         assert_eq!(cpus[2].distance(&cpus[3]), Package);
+        let numbers = |cpus: Vec<Cpu>| cpus.iter().map(|cpu| cpu.number).collect::<Vec<_>>();
+        assert_eq!(numbers(spread(&cpus, 3)), [0, 2, 3], "packages, then caches");
+        assert_eq!(numbers(spread(&cpus, 9)).len(), 8);
+        let said = "8 CPUs, 4 cores, 3 last-level caches, 2 packages, 2 memory nodes";
+        assert_eq!(describe(&cpus), said);
         let pairs = [Same, Core, Cache, Package, Machine].map(|far| pair(&cpus, far));
         assert_eq!(pairs, [[0, 0], [0, 4], [0, 1], [2, 3], [0, 2]].map(Some));
         assert_eq!(pair(&cpus[..2], Machine), None);

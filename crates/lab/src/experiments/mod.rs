@@ -3,6 +3,7 @@
 mod engine;
 pub mod handoff;
 pub mod pipeline;
+mod placement;
 pub mod saturation;
 mod sharing;
 mod units;
@@ -36,6 +37,7 @@ pub const TABLE: &[&Experiment] = &[
     &handoff::presets::EIGHT,
     &handoff::presets::NINE,
     &handoff::presets::SWEEP,
+    &placement::EXPERIMENT,
     &saturation::compute::EXPERIMENT,
     &saturation::memory::EXPERIMENT,
     &saturation::allocation::EXPERIMENT,

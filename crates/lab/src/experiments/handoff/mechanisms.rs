@@ -6,7 +6,7 @@ use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 use hdrhistogram::Histogram;
 
-use super::partners::{Part, Partners, Used};
+use super::partners::{Kind, Part, Partners, Used};
 use super::placement::Placement;
 use super::settings::{
     MECHANISM, PARTNERS, PERIOD, PLACEMENT, SLACK, kind, microseconds, placement, slack,
@@ -63,7 +63,8 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 /// What can be chosen.
 const SETTINGS: [&Setting; 5] = [&MECHANISM, &PARTNERS, &PLACEMENT, &SLACK, &PERIOD];
 
-struct HandOff {
+/// Turns in which nothing is done.
+pub struct HandOff {
     partners: Partners,
     /// Of a sample, as soon as that is known.
     turns: Option<u64>,
@@ -74,19 +75,31 @@ struct HandOff {
 
 impl HandOff {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
+        let period = microseconds(parameters, &PERIOD, Duration::from_millis(1));
+        let mechanism = parameters.text(MECHANISM.name).unwrap_or("");
+        let placement = placement(parameters, Placement::Free);
+        let hand_off = Self::by(mechanism, kind(parameters), placement)?;
+        let terms = Terms { period, tick: Duration::ZERO };
+        let partners = Partners { terms, slack: slack(parameters), ..hand_off.partners };
+        Ok(Self { partners, ..hand_off })
+    }
+
+    /// One by this mechanism, both ways.
+    ///
+    /// # Errors
+    /// When there is no such mechanism.
+    pub fn by(name: &str, kind: Kind, placement: Placement) -> Result<Self, SubjectError> {
         let find = |name: &str| -> Result<&'static Mechanism, SubjectError> {
             let found = ways::find(name);
             found.ok_or_else(|| SubjectError::Wrong(format!("there is no mechanism {name}")))
         };
-        let mechanism = find(parameters.text("mechanism").unwrap_or(""))?;
-        let semaphore = find("semaphore")?;
-        let period = microseconds(parameters, &PERIOD, Duration::from_millis(1));
+        let (mechanism, semaphore) = (find(name)?, find("semaphore")?);
         let partners = Partners {
-            kind: kind(parameters),
-            placement: placement(parameters, Placement::Free),
+            kind,
+            placement,
             mechanisms: [semaphore, mechanism, mechanism, semaphore],
-            terms: Terms { period, tick: Duration::ZERO },
-            slack: slack(parameters),
+            terms: Terms { period: Duration::from_millis(1), tick: Duration::ZERO },
+            slack: None,
             warm_up: TRIAL,
         };
         Ok(Self { partners, turns: None, what: mechanism.summary, overhead: Overhead::measure() })

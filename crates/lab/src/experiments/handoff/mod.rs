@@ -2,8 +2,8 @@
 
 mod load;
 pub mod mechanisms;
-mod partners;
-mod placement;
+pub mod partners;
+pub mod placement;
 pub mod presets;
 mod settings;
 mod turns;

@@ -407,9 +407,10 @@ mod tests {
     use super::super::ways::{TABLE, find};
     use super::*;
 
-    /// Turns in each session here; many more by `HANDOFF_TURNS`.
-    fn turns(usual: u64) -> u64 {
-        std::env::var("HANDOFF_TURNS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+    /// Turns in each session here; many more by `HANDOFF_TURNS`, a tenth of them by threads.
+    fn turns(kind: Kind, usual: u64) -> u64 {
+        let wanted = std::env::var("HANDOFF_TURNS").ok().and_then(|text| text.parse().ok());
+        wanted.map_or(usual, |turns: u64| if kind == Kind::Threads { turns / 10 } else { turns })
     }
 
     fn partners(kind: Kind, mechanism: &'static Mechanism) -> Partners {
@@ -420,7 +421,7 @@ mod tests {
             placement: Placement::Free,
             mechanisms: [semaphore, mechanism, mechanism, semaphore],
             terms,
-            slack: None,
+            slack: Some(Duration::from_nanos(1)),
             warm_up: 0,
         }
     }
@@ -435,7 +436,7 @@ mod tests {
         for mechanism in waiting() {
             for kind in [Kind::Processes, Kind::Threads] {
                 // One that spins where others want the CPU, too, loses whole time slices.
-                let turns = turns(if mechanism.name == "spin" { 100 } else { 2000 });
+                let turns = turns(kind, if mechanism.name == "spin" { 100 } else { 2000 });
                 let count = Shared::new([const { Line(AtomicU64::new(0)) }; 2]).expect("memory");
                 let random = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56;
                 let delay = |n: u64| (0..random(n)).for_each(|_| std::hint::spin_loop());

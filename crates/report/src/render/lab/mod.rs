@@ -1,13 +1,18 @@
 //! A run of the lab as text.
 
 mod handoff;
+mod heat_map;
 mod limit;
 mod memory;
 mod pipeline;
 mod process_thread;
+#[cfg(test)]
+mod sample;
 mod saturation;
+mod synchronisation;
 mod table;
 pub mod timeline;
+mod verdict;
 
 use std::fmt::Write as _;
 
@@ -53,6 +58,7 @@ pub fn figures(record: &RunRecord, width: usize) -> String {
     out.push_str(&match record.suite.as_deref() {
         Some("process-thread") => process_thread::chapter(record, width),
         Some("pipeline") => pipeline::chapter(record, width),
+        Some("synchronisation") => synchronisation::chapter(record, width),
         _ => String::new(),
     });
     out.push('\n');
@@ -103,6 +109,7 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         Some("units/limit") => limit::section(&measured, width),
         Some("sharing/process" | "sharing/thread") => timeline::closing(&measured, width),
         Some(name) if name.starts_with("handoff/") => handoff::section(&measured, width),
+        Some("placement/cpus") => heat_map::section(&measured, width),
         Some(name) if name.starts_with("saturation/") => {
             saturation::section(record, &measured, width)
         }

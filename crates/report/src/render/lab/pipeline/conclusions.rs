@@ -6,19 +6,12 @@ use std::fmt::Write as _;
 
 use contend_record::lab::{Case, RunRecord, Stage};
 
-use super::super::super::layout::{BOLD, paragraph, paragraph_after};
+use super::super::super::layout::paragraph;
 use super::super::super::units::bytes;
 use super::super::find;
-use super::judging::{Verdict, against, cpu_time, is_disturbed, is_spoiled, real_time};
+use super::super::verdict::{Conclusion, Verdict, is_disturbed, paragraphs};
+use super::judging::{against, cpu_time, is_spoiled, real_time};
 use super::{cpu, cpu_percent, held, json_pairs, rate, real};
-
-/// A conclusion of the study.
-struct Conclusion {
-    letter: char,
-    claim: &'static str,
-    /// What this run says, with the figures.
-    judge: fn(&RunRecord) -> (Verdict, String),
-}
 
 const CONCLUSIONS: [Conclusion; 9] = [
     Conclusion {
@@ -73,15 +66,7 @@ pub fn part(record: &RunRecord, width: usize) -> Option<String> {
     if !known {
         return None;
     }
-    let mut out = format!("{BOLD}What holds of its conclusions{BOLD:#}\n");
-    for conclusion in CONCLUSIONS {
-        let (verdict, figures) = (conclusion.judge)(record);
-        let words = verdict.words();
-        let start = format!("{} {BOLD}{words}{BOLD:#}", conclusion.letter);
-        out.push_str(&start);
-        let rest = format!(": {}. {figures}", conclusion.claim);
-        paragraph_after(&mut out, words.len() + 2, &rest, width);
-    }
+    let mut out = paragraphs(&CONCLUSIONS, record, width);
     let note = if is_disturbed(record) {
         "Others used the CPUs during this run: figures within 10 % of each other count as equal, and \
          real times that they have stretched by a quarter or more tell nothing."

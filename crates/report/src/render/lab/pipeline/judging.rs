@@ -8,58 +8,9 @@
 use std::cmp::Ordering;
 
 use contend_record::lab::{Case, RunRecord, Stage};
-use contend_record::warning::WarningId;
 
+use super::super::verdict::is_disturbed;
 use super::{cpu, real};
-
-/// Whether a conclusion holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    Holds,
-    DoesNot,
-    Open,
-}
-
-impl Verdict {
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Holds => "holds here",
-            Self::DoesNot => "does not hold here",
-            Self::Open => "cannot be told",
-        }
-    }
-
-    /// Of several that must all hold.
-    pub fn all(verdicts: &[Self]) -> Self {
-        if verdicts.contains(&Self::DoesNot) {
-            Self::DoesNot
-        } else if verdicts.is_empty() || verdicts.contains(&Self::Open) {
-            Self::Open
-        } else {
-            Self::Holds
-        }
-    }
-
-    /// Of something that was seen to be so or not.
-    pub fn of(so: bool) -> Self {
-        if so { Self::Holds } else { Self::DoesNot }
-    }
-
-    /// Of a comparison that should have come out so.
-    pub fn expecting(wanted: Ordering, told: impl Into<Option<Ordering>>) -> Self {
-        match told.into() {
-            None | Some(Ordering::Equal) => Self::Open,
-            Some(told) => Self::of(told == wanted),
-        }
-    }
-}
-
-/// Whether others used the CPUs, or the host took them away.
-pub fn is_disturbed(record: &RunRecord) -> bool {
-    record.warnings.iter().any(|warning| {
-        matches!(warning.id, WarningId::OtherLoad | WarningId::Steal | WarningId::Throttled)
-    })
-}
 
 /// How far apart, as a part of the smaller, two figures must be for one to be the larger.
 fn margin(record: &RunRecord, one: &Case, other: &Case) -> f64 {

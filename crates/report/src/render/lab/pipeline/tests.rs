@@ -1,30 +1,14 @@
 //! The study's own figures, put in the place of a run's, bear its conclusions out.
 
-use contend_record::Host;
 use contend_record::Warning;
-use contend_record::lab::{Case, Ending, Metric, RunRecord, SCHEMA, Stage, Step, Unit};
+use contend_record::lab::{Case, Metric, RunRecord, Stage, Step, Unit};
 use contend_record::parameters::Parameters;
 use contend_record::warning::WarningId;
 
 use super::{chapter, study};
 
 fn record(cases: Vec<Case>) -> RunRecord {
-    RunRecord {
-        schema: SCHEMA.to_owned(),
-        suite: Some("pipeline".to_owned()),
-        started_at: String::new(),
-        wall_seconds: 1.0,
-        seed: 1,
-        quick: false,
-        budget_seconds: 1.0,
-        ending: Ending::Complete,
-        host: Host { cpus_allowed: 8, ..Host::default() },
-        calibration: None,
-        cases,
-        fits: Vec::new(),
-        scaling: Vec::new(),
-        warnings: Vec::new(),
-    }
+    super::super::sample::record("pipeline", cases)
 }
 
 fn case(experiment: &str, parameters: Parameters, real: f64) -> Case {

@@ -1,0 +1,128 @@
+//! `placement/cpus`: what a hand-off costs from each CPU to each other one.
+
+use contend_record::lab::{Step, Unit};
+use contend_record::parameters::Parameters;
+use contend_sys::topology::{self, Cpu};
+
+use super::handoff::mechanisms::HandOff;
+use super::handoff::partners::Kind;
+use super::handoff::placement::Placement;
+use crate::experiment::{Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError};
+use crate::setting::{Setting, number};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "placement/cpus",
+    summary: "a turn from each CPU to each other one, by cache line, futex and pipe: a heat map",
+    about: "Two processes, one bound to `from`, the other to `to`, hand a turn to each other as in \
+            handoff/mechanisms: `cache-line` by spinning, `futex` and `pipe` by sleeping, also on one \
+            and the same CPU. The value is half of a round trip. A cache line takes longer the farther \
+            two CPUs are apart; for the others the wake-up of an idle CPU counts more than the way. \
+            Which CPUs are threads of one core, and which have caches in common, is what sysfs says: \
+            a virtual machine may be told anything. Of more than 16 CPUs, 16 are measured that lie as \
+            far apart and as near to each other as any.",
+    unit: Unit::Nanoseconds,
+    sampling: Sampling::Fixed(7),
+    fit: Fit::None,
+    settings: &SETTINGS,
+    cases,
+    unavailable,
+    hands_over: |parameters| parameters.get(FROM.name) != parameters.get(TO.name),
+    subject: |parameters| Ok(Box::new(Way::new(parameters)?)),
+};
+
+const FROM: Setting = Setting {
+    name: "from",
+    summary: "the number of the CPU on which main runs",
+    parse: |text| number(text, &(0..=4095)),
+    example: "0",
+};
+
+const TO: Setting = Setting {
+    name: "to",
+    summary: "the number of the CPU on which sub runs",
+    parse: |text| number(text, &(0..=4095)),
+    example: "0",
+};
+
+const SETTINGS: [&Setting; 2] = [&FROM, &TO];
+
+const CACHE_LINE: &str = "cache-line";
+const MECHANISMS: [&str; 3] = [CACHE_LINE, "futex", "pipe"];
+
+fn cases(scope: &Scope) -> Vec<Parameters> {
+    let most = scope.choose(&[16], &[6], &[2])[0];
+    let cpus = topology::spread(&topology::allowed(), most);
+    let case = |mechanism: &str, from: &Cpu, to: &Cpu| {
+        let case = Parameters::new().with("mechanism", mechanism);
+        case.with(FROM.name, from.number as u64).with(TO.name, to.number as u64)
+    };
+    let mut cases = Vec::new();
+    for mechanism in MECHANISMS {
+        for (place, from) in cpus.iter().enumerate() {
+            // One that spins never lets its partner run on the same CPU.
+            let itself = mechanism != CACHE_LINE || cpus.len() == 1;
+            let others = &cpus[place + usize::from(!itself)..];
+            cases.extend(others.iter().map(|to| case(mechanism, from, to)));
+        }
+    }
+    scope.choices.applied(cases, &SETTINGS)
+}
+
+fn pair(parameters: &Parameters) -> [usize; 2] {
+    [&FROM, &TO].map(|setting| {
+        let number = parameters.number(setting.name);
+        number.and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
+    })
+}
+
+fn unavailable(parameters: &Parameters) -> Option<String> {
+    let [from, to] = pair(parameters);
+    let cpus = topology::allowed();
+    let missing = [from, to].into_iter().find(|cpu| cpus.iter().all(|c| c.number != *cpu));
+    if let Some(missing) = missing {
+        return Some(format!("CPU {missing} is not there, or may not be used"));
+    }
+    if from == to && parameters.text("mechanism") == Some(CACHE_LINE) {
+        let why = if cpus.len() == 1 { ", and only one may be used" } else { "" };
+        return Some(format!("needs two CPUs{why}"));
+    }
+    None
+}
+
+/// From one CPU to another one.
+struct Way {
+    hand_off: HandOff,
+    pair: [usize; 2],
+}
+
+impl Way {
+    fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
+        let mechanism = match parameters.text("mechanism") {
+            Some(CACHE_LINE) | None => "spin",
+            Some(other) => other,
+        };
+        let pair = pair(parameters);
+        let hand_off = HandOff::by(mechanism, Kind::Processes, Placement::On(pair))?;
+        Ok(Self { hand_off, pair })
+    }
+}
+
+impl Subject for Way {
+    fn sample(
+        &mut self,
+        iterations: u64,
+        tell: &mut dyn FnMut(Step),
+    ) -> Result<Sample, SubjectError> {
+        self.hand_off.sample(iterations, tell)
+    }
+
+    fn facts(&self) -> Facts {
+        let cpus = topology::allowed();
+        let [from, to] = self.pair.map(|number| cpus.iter().find(|cpu| cpu.number == number));
+        let distance = from.zip(to).map(|(from, to)| from.distance(to).name());
+        let mut facts = Facts::from([("topology".to_owned(), topology::describe(&cpus).into())]);
+        facts.extend(distance.map(|distance| ("distance".to_owned(), distance.into())));
+        facts
+    }
+}

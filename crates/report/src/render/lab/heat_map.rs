@@ -1,0 +1,128 @@
+//! Hand-offs from each CPU to each other one, as a heat map.
+
+use std::fmt::Write as _;
+
+use anstyle::{Ansi256Color, Color, Style};
+use contend_record::lab::Case;
+use contend_record::parameters::Value;
+
+use super::super::layout::{DIM, paragraph};
+use super::shown;
+
+/// From few to many: blue, green, yellow, orange, red, as backgrounds under black.
+const HEAT: [u8; 7] = [117, 121, 155, 227, 221, 215, 210];
+/// Columns of a cell.
+const CELL: usize = 5;
+
+/// A map for each mechanism, with what each distance takes.
+pub fn section(cases: &[&Case], width: usize) -> String {
+    let mut mechanisms: Vec<&str> = Vec::new();
+    for mechanism in cases.iter().filter_map(|case| case.parameters.text("mechanism")) {
+        if !mechanisms.contains(&mechanism) {
+            mechanisms.push(mechanism);
+        }
+    }
+    let mut out = String::new();
+    if let Some(Value::Text(topology)) = cases.first().and_then(|case| case.facts.get("topology")) {
+        paragraph(&mut out, "", &format!("{topology}, as sysfs tells it."), width);
+    }
+    for mechanism in mechanisms {
+        let of: Vec<&Case> = cases
+            .iter()
+            .copied()
+            .filter(|case| case.parameters.text("mechanism") == Some(mechanism))
+            .collect();
+        out.push_str(&map(mechanism, &of, width));
+    }
+    out
+}
+
+fn ends(case: &Case) -> Option<[u64; 2]> {
+    Some([case.parameters.number("from")?, case.parameters.number("to")?])
+}
+
+fn map(mechanism: &str, cases: &[&Case], width: usize) -> String {
+    let mut cpus: Vec<u64> = cases.iter().filter_map(|case| ends(case)).flatten().collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let values: Vec<f64> = cases.iter().filter_map(|case| case.median).collect();
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let (unit, name) = if most < 1000.0 { (1.0, "ns") } else { (1000.0, "µs") };
+    let mut out = format!("{mechanism}, one way, {name}\n");
+    // What does not fit is left to the list of distances and to the record.
+    let fitting = cpus.len().min(width.saturating_sub(6) / CELL);
+    let shown_cpus = &cpus[..fitting];
+    let mut heading = "from\\to".to_owned();
+    for cpu in shown_cpus {
+        let _ = write!(heading, "{cpu:>CELL$}");
+    }
+    let _ = writeln!(out, "{DIM}{heading}{DIM:#}");
+    for from in shown_cpus {
+        let _ = write!(out, "{from:>7}");
+        for to in shown_cpus {
+            let case = cases.iter().find(|case| {
+                ends(case).is_some_and(|ends| ends == [*from, *to] || ends == [*to, *from])
+            });
+            out.push_str(&cell(case.and_then(|case| case.median), unit, [least, most]));
+        }
+        out.push('\n');
+    }
+    if fitting < cpus.len() {
+        let text = format!("{} more CPUs are in the record.", cpus.len() - fitting);
+        paragraph(&mut out, "- ", &text, width);
+    }
+    for sentence in distances(cases) {
+        paragraph(&mut out, "- ", &sentence, width);
+    }
+    out
+}
+
+/// A figure on a ground of its heat, between the least and the most on a logarithmic scale.
+fn cell(value: Option<f64>, unit: f64, [least, most]: [f64; 2]) -> String {
+    let Some(value) = value else { return format!("{:>CELL$}", "-") };
+    let figure = value / unit;
+    let text = match figure {
+        ..9.995 => format!("{figure:.2}"),
+        ..99.95 => format!("{figure:.1}"),
+        _ => format!("{figure:.0}"),
+    };
+    let span = (most / least).ln();
+    // Differences of some percent are not worth a colour.
+    let heat = if span < 0.05 { 0.0 } else { (value / least).ln() / span };
+    // Between 0 and the number of colours.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
+    let step = (heat.clamp(0.0, 1.0) * (HEAT.len() - 1) as f64).round() as usize;
+    let ground = Color::Ansi256(Ansi256Color(HEAT[step.min(HEAT.len() - 1)]));
+    let style = Style::new().bg_color(Some(ground)).fg_color(Some(Ansi256Color(16).into()));
+    format!("{style}{text:>CELL$}{style:#}")
+}
+
+/// What each distance takes: the least, and the most where they differ.
+fn distances(cases: &[&Case]) -> Vec<String> {
+    let mut distances: Vec<(&str, Vec<&Case>)> = Vec::new();
+    for case in cases {
+        let Some(Value::Text(distance)) = case.facts.get("distance") else { continue };
+        match distances.iter_mut().find(|(other, _)| other == distance) {
+            Some((_, cases)) => cases.push(case),
+            None => distances.push((distance, vec![case])),
+        }
+    }
+    let sentence = |(distance, cases): (&str, Vec<&Case>)| {
+        let mut values: Vec<f64> = cases.iter().filter_map(|case| case.median).collect();
+        values.sort_by(f64::total_cmp);
+        let unit = cases.first()?.unit;
+        let text = match (cases.as_slice(), values.as_slice()) {
+            ([case], [value]) => {
+                let interval = case.ci95.map_or_else(String::new, |[low, high]| {
+                    format!(" [{}, {}]", shown(low, unit), shown(high, unit))
+                });
+                format!("{}{interval}", shown(*value, unit))
+            }
+            (_, [first, .., last]) => format!("{} to {}", shown(*first, unit), shown(*last, unit)),
+            _ => return None,
+        };
+        Some(format!("{distance}: {text}"))
+    };
+    distances.into_iter().filter_map(sentence).collect()
+}
