@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use contend_record::parameters::Parameters;
 
-use crate::experiment::{Experiment, Scope, Size};
+use crate::experiment::{Experiment, Sampling, Scope, Size};
 use crate::suites::Suite;
 
 /// One case to measure.
@@ -14,7 +14,26 @@ pub struct PlannedCase {
     pub experiment: &'static Experiment,
     /// What it is done with.
     pub parameters: Parameters,
+    /// How many samples it takes.
+    pub sampling: Sampling,
+    /// At most so many of them, whatever their interval.
+    pub most: usize,
 }
+
+impl PlannedCase {
+    /// A case of this size; the smallest is only to show that it works, which it does once.
+    pub fn new(experiment: &'static Experiment, parameters: Parameters, size: Size) -> Self {
+        let most = if size == Size::Smallest { 1 } else { MOST_SAMPLES };
+        let sampling = match experiment.sampling {
+            Sampling::Fixed(count) => Sampling::Fixed(count.min(most)),
+            Sampling::Adaptive => Sampling::Adaptive,
+        };
+        Self { experiment, parameters, sampling, most }
+    }
+}
+
+/// With so many samples an interval hardly gets narrower any more.
+const MOST_SAMPLES: usize = 300;
 
 /// What is to be measured, and with what effort.
 #[derive(Debug, Clone)]
@@ -69,9 +88,8 @@ impl Plan {
             .flat_map(|&experiment| {
                 let all = (experiment.cases)(&scope);
                 let admitted = all.iter().filter(|case| admits(only, &all, case));
-                let of = |parameters: &Parameters| PlannedCase {
-                    experiment,
-                    parameters: parameters.clone(),
+                let of = |parameters: &Parameters| {
+                    PlannedCase::new(experiment, parameters.clone(), scope.size)
                 };
                 admitted.map(of).collect::<Vec<_>>()
             })

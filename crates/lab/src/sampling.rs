@@ -6,7 +6,7 @@ use std::time::Duration;
 use contend_record::lab::{Case, Metric, Stage, Stopped, Unit};
 use contend_record::stats::{self, Estimate, FEWEST};
 
-use crate::experiment::{Experiment, Sample, Sampling, StageSample};
+use crate::experiment::{Sample, Sampling, StageSample};
 use crate::plan::PlannedCase;
 use crate::protocol::Taken;
 
@@ -15,13 +15,12 @@ const NARROW: f64 = 0.02;
 /// With fewer an interval that happens to be narrow is not believed; and it has to be narrow
 /// at two looks in a row, for the first time is often chance.
 const BELIEVED: usize = 12;
-/// With so many the interval hardly gets narrower any more.
-const MOST: usize = 300;
 
 /// The samples of a case so far.
 #[derive(Debug)]
 pub struct Samples {
     sampling: Sampling,
+    most: usize,
     seed: u64,
     taken: Vec<Sample>,
     /// Which of them were taken while others used the CPUs.
@@ -36,9 +35,10 @@ pub struct Samples {
 
 impl Samples {
     /// None yet.
-    pub fn new(experiment: &Experiment, seed: u64) -> Self {
+    pub fn new(sampling: Sampling, most: usize, seed: u64) -> Self {
         Self {
-            sampling: experiment.sampling,
+            sampling,
+            most,
             seed,
             taken: Vec::new(),
             disturbed: Vec::new(),
@@ -75,7 +75,7 @@ impl Samples {
     pub fn enough(&mut self) -> Option<Stopped> {
         match self.sampling {
             Sampling::Fixed(count) => (self.taken.len() >= count).then_some(Stopped::Count),
-            Sampling::Adaptive if self.taken.len() >= MOST => Some(Stopped::Count),
+            Sampling::Adaptive if self.taken.len() >= self.most => Some(Stopped::Count),
             Sampling::Adaptive if self.undisturbed() < self.look_at => None,
             Sampling::Adaptive => {
                 self.look_at = self.undisturbed() + self.undisturbed().div_ceil(4);
@@ -165,13 +165,13 @@ pub fn iterations_for(target: Duration, trial: &Taken, iterations: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Size;
     use crate::experiments;
     use contend_record::parameters::Parameters;
     use proptest::prelude::*;
 
     fn samples(sampling: Sampling, values: &[f64]) -> Samples {
-        let experiment = experiments::find("engine/empty").expect("in the table");
-        let mut samples = Samples { sampling, ..Samples::new(experiment, 7) };
+        let mut samples = Samples::new(sampling, 300, 7);
         for &value in values {
             samples.push(Sample::of(value));
         }
@@ -180,7 +180,7 @@ mod tests {
 
     fn case(samples: &Samples) -> Case {
         let experiment = experiments::find("engine/empty").expect("in the table");
-        samples.summarise(&PlannedCase { experiment, parameters: Parameters::new() }, None)
+        samples.summarise(&PlannedCase::new(experiment, Parameters::new(), Size::Full), None)
     }
 
     #[test]

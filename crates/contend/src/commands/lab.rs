@@ -157,7 +157,7 @@ fn planned(plan: &Plan) -> String {
         plan.seed
     );
     for case in &plan.cases {
-        let samples = match case.experiment.sampling {
+        let samples = match case.sampling {
             Sampling::Adaptive => "until the interval is under 2 %".to_owned(),
             Sampling::Fixed(1) => "1 sample".to_owned(),
             Sampling::Fixed(count) => format!("{count} samples"),

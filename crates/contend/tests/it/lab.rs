@@ -20,7 +20,7 @@ fn every_experiment_conforms() {
     let names: Vec<&str> = docs.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     let names: Vec<&str> = names.into_iter().filter(|name| name.contains('/')).collect();
     assert!(names.len() >= 9, "{names:?}");
-    let record = lab_record(&["*", "--smallest", "--budget", "20", "--step-seconds", "0"]);
+    let record = lab_record(&["*", "--smallest", "--budget", "120", "--step-seconds", "0"]);
     let schema = include_str!("../../../../schemas/contend.lab-1.json");
     let schema: Value = serde_json::from_str(schema).expect("JSON");
     jsonschema::validate(&schema, &record).expect("the record follows its schema");
@@ -116,26 +116,29 @@ fn tasks_of(user: u32) -> usize {
     folders.filter_map(owner).filter(|&owner| owner == user).count()
 }
 
-/// A folder in which control groups for the number of processes or the memory can be made.
-fn cgroup_root(controller: &str) -> &'static str {
-    let root = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory", "/sys/fs/cgroup"];
-    let found = root.into_iter().find(|root| {
+/// Runs experiments in a new control group of this controller, in which one of these `FILE=VALUE` can
+/// be set, and checks that nothing is left in it. Returns the report and the record.
+pub fn in_cgroup(controller: &str, settings: &[&str], arguments: &str) -> (String, Value) {
+    let roots = [format!("/sys/fs/cgroup/{controller}"), "/sys/fs/cgroup".to_owned()];
+    let can = |root: &&String| {
         let own = root.ends_with(controller);
         let unified = std::fs::read_to_string(format!("{root}/cgroup.subtree_control"))
             .is_ok_and(|controllers| controllers.contains(controller));
         Path::new(root).join("cgroup.procs").exists() && (own || unified)
-    });
-    found.expect("a cgroup of this kind")
-}
-
-/// Runs the trial in a new cgroup with this setting, and checks that nothing is left in it.
-fn trial_in_cgroup(root: &str, file: &str, value: &str) -> Value {
+    };
+    let root = roots.iter().find(can).expect("a cgroup of this kind");
     let group = format!("{root}/contend-it-{}", std::process::id());
     std::fs::create_dir(&group).expect("a cgroup can be made");
+    let pairs = settings.iter().filter_map(|setting| setting.split_once('='));
+    let (file, value) =
+        pairs.clone().find(|(file, _)| Path::new(&group).join(file).exists()).expect("a setting");
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("record.json");
     let script = format!(
         "echo {value} >{group}/{file} && echo $$ >{group}/cgroup.procs && exec '{}' lab run \
-         units/limit --cap 2000 --no-store --json -",
-        contend()
+         {arguments} --no-store --json '{}'",
+        contend(),
+        json.display()
     );
     let output = output(Command::new("sh").args(["-c", &script]).stdin(Stdio::null()));
     let removed = (0..500).any(|_| {
@@ -143,14 +146,16 @@ fn trial_in_cgroup(root: &str, file: &str, value: &str) -> Value {
         std::fs::remove_dir(&group).is_ok()
     });
     assert!(removed, "something is left in the cgroup");
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+    let record = std::fs::read_to_string(json).unwrap_or_default();
+    let record = serde_json::from_str(&record);
+    (text(&output.stdout), record.unwrap_or_else(|e| panic!("{e}: {output:?}")))
 }
 
 #[test]
 #[ignore = "needs the right to make control groups; .ci/run runs it where there is that right"]
 fn a_cgroup_that_stops_it_is_named() {
-    let record = trial_in_cgroup(cgroup_root("pids"), "pids.max", "50");
+    let arguments = "units/limit --cap 2000";
+    let (_, record) = in_cgroup("pids", &["pids.max=50"], arguments);
     for case in cases(&record) {
         assert_eq!(case["limit"]["stopped_by"]["limit"], "cgroup pids.max", "{case}");
         assert_eq!(case["limit"]["prediction_held"], true, "{case}");
@@ -160,9 +165,8 @@ fn a_cgroup_that_stops_it_is_named() {
 #[test]
 #[ignore = "needs the right to make control groups; .ci/run runs it where there is that right"]
 fn the_memory_of_a_cgroup_is_predicted() {
-    let root = cgroup_root("memory");
-    let file = if root.ends_with("memory") { "memory.limit_in_bytes" } else { "memory.max" };
-    let record = trial_in_cgroup(root, file, "200000000");
+    let settings = ["memory.limit_in_bytes=200000000", "memory.max=200000000"];
+    let (_, record) = in_cgroup("memory", &settings, "units/limit --cap 2000");
     for case in cases(&record) {
         assert_eq!(case["limit"]["limits"][0]["name"], "memory", "{case}");
         let created = case["limit"]["created"].as_u64().expect("a number");

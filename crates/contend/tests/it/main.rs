@@ -9,6 +9,7 @@ mod input;
 mod json;
 mod lab;
 mod lab_pipeline;
+mod lab_synchronisation;
 mod rewrites;
 mod run;
 mod run_options;

@@ -152,7 +152,11 @@ impl<'a> Run<'a> {
             planned,
             session: None,
             facts: Facts::new(),
-            samples: Samples::new(planned.experiment, plan.seed.wrapping_add(index as u64)),
+            samples: Samples::new(
+                planned.sampling,
+                planned.most,
+                plan.seed.wrapping_add(index as u64),
+            ),
             cheap: None,
             since: None,
             processes: 0,
@@ -238,7 +242,7 @@ impl<'a> Run<'a> {
     /// The cases of the next round: first what is done a set number of times and has not been
     /// done yet, then the others in an order drawn anew.
     fn order(&mut self) -> Vec<usize> {
-        let is_fixed = |track: &Track<'_>| track.planned.experiment.sampling != Sampling::Adaptive;
+        let is_fixed = |track: &Track<'_>| track.planned.sampling != Sampling::Adaptive;
         let unfinished = |index: &usize| !self.tracks[*index].is_done();
         let mut order: Vec<_> = (0..self.tracks.len()).filter(unfinished).collect();
         let first: Vec<_> = order
@@ -267,7 +271,7 @@ impl<'a> Run<'a> {
         let spent = self.world.now().saturating_sub(self.measuring_since);
         let left = self.plan.budget.saturating_sub(spent);
         match u32::try_from(track.samples.count()).unwrap_or(u32::MAX) {
-            0 if matches!(track.planned.experiment.sampling, Sampling::Fixed(_)) => false,
+            0 if matches!(track.planned.sampling, Sampling::Fixed(_)) => false,
             0 => left.is_zero(),
             count => left < track.used / count,
         }
@@ -302,7 +306,7 @@ impl<'a> Run<'a> {
         let is_first = self.tracks[index].samples.count() == 0;
         let result = self.sample(index);
         let track = &mut self.tracks[index];
-        if !is_first || track.planned.experiment.sampling != Sampling::Adaptive {
+        if !is_first || track.planned.sampling != Sampling::Adaptive {
             track.used += self.world.now().saturating_sub(began);
         }
         match result {
@@ -343,7 +347,7 @@ impl<'a> Run<'a> {
         }
         // Where the program lies in memory, and on which CPU it began, stays the same for the
         // life of a process and sways its figures: the next sample gets another one.
-        if track.cheap == Some(true) && track.planned.experiment.sampling == Sampling::Adaptive {
+        if track.cheap == Some(true) && track.planned.sampling == Sampling::Adaptive {
             track.session = None;
         }
         self.window.members.push((index, place));
@@ -365,7 +369,7 @@ impl<'a> Run<'a> {
         track.processes += 1;
         track.facts = session.facts();
         track.session = Some(session);
-        if planned.experiment.sampling != Sampling::Adaptive {
+        if planned.sampling != Sampling::Adaptive {
             return Ok(None);
         }
         if track.samples.count() > 0 {
@@ -440,7 +444,7 @@ impl<'a> Run<'a> {
     fn finish_those_with_enough(&mut self) {
         for index in 0..self.tracks.len() {
             let waiting = self.window.members.iter().any(|&(track, _)| track == index);
-            let fixed = self.tracks[index].planned.experiment.sampling != Sampling::Adaptive;
+            let fixed = self.tracks[index].planned.sampling != Sampling::Adaptive;
             if self.tracks[index].is_done() || (waiting && !fixed) {
                 continue;
             }

@@ -41,7 +41,7 @@ pub(super) fn case(track: &Track<'_>) -> Case {
         case.warnings.push(Warning::new(WarningId::InvoluntarySwitches, message));
     }
     if case.skipped.is_none()
-        && track.planned.experiment.sampling == Sampling::Adaptive
+        && track.planned.sampling == Sampling::Adaptive
         && (1..FEWEST).contains(&all)
     {
         let samples = if all == 1 { "sample is" } else { "samples are" };

@@ -34,7 +34,7 @@ const USUAL_WORK: Duration = Duration::from_micros(37);
 const USUAL_PERIOD: Duration = Duration::from_millis(1);
 /// The kernel's usual slack of timers.
 const USUAL_SLACK: Duration = Duration::from_micros(50);
-/// Work in turns by which hand-offs are measured.
+/// Work in turns by which hand-offs are measured, at most.
 const CALIBRATION: Duration = Duration::from_millis(300);
 
 /// What parameters and the preset that they change come to.
@@ -171,7 +171,8 @@ impl Turns {
     }
 
     /// What a turn takes by the model, where main finds sub not ready in this part of the turns.
-    fn predict(&self, not_ready: f64) -> Result<Duration, SubjectError> {
+    /// Hand-offs are measured in about as long as the turns themselves have taken.
+    fn predict(&self, not_ready: f64, taken: Duration) -> Result<Duration, SubjectError> {
         let work = self.settled.work;
         Ok(match self.settled.wait() {
             Wait::Never if self.settled.main_works && !self.settled.has_two_cpus() => 2 * work,
@@ -179,8 +180,9 @@ impl Turns {
             Wait::Told => {
                 // While sub works for so long, the CPU of main falls asleep as deep as it does.
                 let twice = self.work[1].times(2);
-                let turns = CALIBRATION.as_nanos() / (2 * work).as_nanos().max(1);
-                let turns = u64::try_from(turns).unwrap_or(u64::MAX).clamp(20, 2000);
+                let time = taken.min(CALIBRATION);
+                let turns = time.as_nanos() / (2 * work).as_nanos().max(1);
+                let turns = u64::try_from(turns).unwrap_or(u64::MAX).clamp(10, 2000);
                 let session = self.partners.run(turns, [&|| (), &|| twice.work()], None)?;
                 session.elapsed.div_f64(turns as f64).saturating_sub(work)
             }
@@ -214,7 +216,7 @@ impl Subject for Turns {
         let cpu: f64 = session.used.iter().map(|used| used.cpu.as_secs_f64()).sum();
         let load = 100.0 * cpu / session.elapsed.as_secs_f64() / cpu::allowed() as f64;
         let not_ready = session.turns_in_vain as f64 / self.count as f64;
-        let predicted = self.predict(not_ready)?;
+        let predicted = self.predict(not_ready, session.elapsed)?;
         let scale = DOCUMENTS_TURNS as f64 / self.count as f64;
         let switches =
             |of: fn(&Used) -> u64| session.used.iter().map(of).sum::<u64>() as f64 * scale;

@@ -26,6 +26,11 @@ pub fn section(cases: &[&Case], width: usize) -> String {
     if let Some(Value::Text(topology)) = cases.first().and_then(|case| case.facts.get("topology")) {
         paragraph(&mut out, "", &format!("{topology}, as sysfs tells it."), width);
     }
+    if cases.iter().all(|case| ends(case).is_some_and(|[from, to]| from == to)) {
+        let text =
+            "One CPU may be used: what the way from one to another costs cannot be measured.";
+        paragraph(&mut out, "", text, width);
+    }
     for mechanism in mechanisms {
         let of: Vec<&Case> = cases
             .iter()

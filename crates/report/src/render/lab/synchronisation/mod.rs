@@ -99,6 +99,8 @@ const LEGEND: &str = "Each cell has the largest load in percent of all CPUs, and
     turns. `here` is as the kernel does it, `tick` has sleeps end at multiples of 15.625 ms, as on the \
     report's machines. Its 5 to 7 worked for half a minute; here each worker does a fixed piece.";
 
+/// From this width there is room for what the model says.
+const MODELS: usize = 80;
 /// From this width there is room for mechanisms.
 const WIDE: usize = 106;
 
@@ -107,7 +109,13 @@ fn headings(width: usize) -> Vec<String> {
     if width >= WIDE {
         headings.extend(row(["main to sub", "sub to main"]));
     }
-    headings.extend(row(["1 core", "2 cores", "4 cores", "here", "model", "tick", "model"]));
+    headings.extend(row(["1 core", "2 cores", "4 cores"]));
+    for heading in ["here", "tick"] {
+        headings.push(heading.to_owned());
+        if width >= MODELS {
+            headings.push("model".to_owned());
+        }
+    }
     headings
 }
 
@@ -121,8 +129,10 @@ fn line(record: &RunRecord, row: &Row, width: usize) -> Option<Vec<String>> {
     line.extend(row.document.map(str::to_owned));
     for case in [here, ticking] {
         line.push(case.map_or_else(String::new, cell));
-        let model = case.and_then(|case| case.metric("predicted"));
-        line.push(model.map_or_else(String::new, |predicted| short(predicted / 1e9)));
+        if width >= MODELS {
+            let model = case.and_then(|case| case.metric("predicted"));
+            line.push(model.map_or_else(String::new, |predicted| short(predicted / 1e9)));
+        }
     }
     Some(line)
 }
