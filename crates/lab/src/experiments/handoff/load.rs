@@ -50,7 +50,10 @@ impl Meter {
                     if let (Some((then, used)), Some((now, cpu))) = (before, now) {
                         let part = cpu.saturating_sub(used).as_secs_f64();
                         let load = part / (now - then).as_secs_f64() / cpu::allowed() as f64;
-                        most = Some(most.unwrap_or(0.0).max(100.0 * load));
+                        // What is left at the end may be too short to tell a load.
+                        if now - then >= Self::PIECE / 2 {
+                            most = Some(most.unwrap_or(0.0).max(100.0 * load));
+                        }
                     }
                     before = now;
                     std::thread::park_timeout(Self::PIECE);

@@ -131,3 +131,60 @@ fn distances(cases: &[&Case]) -> Vec<String> {
     };
     distances.into_iter().filter_map(sentence).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use contend_record::lab::Unit;
+    use contend_record::parameters::Parameters;
+
+    use super::*;
+
+    fn case(from: u64, to: u64, median: f64, distance: &str) -> Case {
+        let parameters = Parameters::new().with("mechanism", "futex").with("from", from);
+        let mut case = Case::new("placement/cpus", parameters.with("to", to), Unit::Nanoseconds);
+        case.median = Some(median);
+        case.facts.insert("distance".to_owned(), distance.into());
+        case.facts.insert("topology".to_owned(), "3 CPUs".into());
+        case
+    }
+
+    fn shown_at(cases: &[Case], width: usize) -> String {
+        let cases: Vec<&Case> = cases.iter().collect();
+        anstream::adapter::strip_str(&section(&cases, width)).to_string()
+    }
+
+    #[test]
+    fn a_map_is_the_same_from_both_sides() {
+        let cases = [
+            case(0, 0, 2_400.0, "the same CPU"),
+            case(0, 1, 15_160.0, "two cores"),
+            case(0, 4, 120_400.0, "two packages"),
+            case(1, 4, 118_000.0, "two packages"),
+        ];
+        insta::assert_snapshot!(shown_at(&cases, 80), @r"
+        3 CPUs, as sysfs tells it.
+        futex, one way, µs
+        from\to    0    1    4
+              0 2.40 15.2  120
+              1 15.2    -  118
+              4  120  118    -
+        - the same CPU: 2.40µs
+        - two cores: 15.2µs
+        - two packages: 118µs to 120µs
+        ");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told() {
+        let cases: Vec<Case> = (0..30).map(|to| case(0, to, 50.0, "two cores")).collect();
+        let text = shown_at(&cases, 80);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("- 16 more CPUs are in the record."), "{text}");
+    }
+
+    #[test]
+    fn one_cpu_has_no_way() {
+        let text = shown_at(&[case(1, 1, 2_400.0, "the same CPU")], 80);
+        assert!(text.contains("One CPU may be used"), "{text}");
+    }
+}

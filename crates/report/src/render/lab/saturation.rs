@@ -87,6 +87,9 @@ pub fn speed_up(cases: &[&Case], case: &Case, seed: u64) -> Option<Ratio> {
         .iter()
         .find(|other| workers(other) < 1.5 && rest(&other.parameters) == rest(&case.parameters))?;
     let one = Ratio::of(&alone.samples, &case.samples, seed)?;
+    if std::ptr::eq(*alone, case) {
+        return Some(Ratio { ratio: 1.0, ci95: None, range: None }); // with itself
+    }
     let times = |ends: Option<[f64; 2]>| ends.map(|ends| ends.map(|end| end * workers(case)));
     Some(Ratio { ratio: one.ratio * workers(case), ci95: times(one.ci95), range: times(one.range) })
 }
@@ -121,4 +124,55 @@ fn coefficient(coefficient: Coefficient) -> String {
         .ci95
         .map_or_else(String::new, |[low, high]| format!(" [{}, {}]", percent(low), percent(high)));
     format!("{} %{interval}", percent(coefficient.value))
+}
+
+#[cfg(test)]
+mod tests {
+    use contend_record::Host;
+    use contend_record::lab::{Metric, Unit};
+    use contend_record::stats::Scaling;
+
+    use super::super::sample::record;
+    use super::*;
+
+    fn case(processes: u64, threads: u64, seconds: f64, load: f64) -> Case {
+        let parameters = Parameters::new().with("processes", processes).with("threads", threads);
+        let mut case =
+            Case::new("saturation/compute", parameters.with("work", 100), Unit::Nanoseconds);
+        case.samples = vec![1e9 * seconds; 7];
+        case.median = Some(1e9 * seconds);
+        for (name, value) in [("load", load), ("cpu", 1e9 * seconds), ("throttled", 5e6)] {
+            case.metrics.insert(name.to_owned(), Metric::of(Unit::Count, vec![value; 7]));
+        }
+        case
+    }
+
+    #[test]
+    fn speed_up_is_what_is_done_in_the_same_time() {
+        let cases = vec![case(1, 1, 1.0, 50.0), case(1, 2, 1.25, 100.0), case(1, 4, 2.5, 100.0)];
+        let points: Vec<_> =
+            [1, 2, 4].into_iter().zip(cases.iter().map(|c| c.samples.as_slice())).collect();
+        let fit = |law, points| ScalingFit {
+            experiment: "saturation/compute".to_owned(),
+            parameters: Parameters::new(),
+            over: "threads".to_owned(),
+            law: Scaling::through(law, points, 1).expect("points enough"),
+        };
+        let scaling = vec![fit(Law::Amdahl, &points[..2]), fit(Law::Universal, &points)];
+        let host = Host { cpus_allowed: 2, cpu_quota: Some(2.0), ..Host::default() };
+        let record = RunRecord { host, scaling, ..record("", cases) };
+        let cases: Vec<&Case> = record.cases.iter().collect();
+        let text = anstream::adapter::strip_str(&section(&record, &cases, 100)).to_string();
+        insta::assert_snapshot!(text, @r"
+        processes  threads  elapsed  load %    CPU  speed-up  [95 % interval]  efficiency
+                1        1    1.00s    50.0  1.00s      1.00                        100 %
+                1        2    1.25s   100.0  1.25s      1.60     [1.60, 1.60]        80 %
+                1        4    2.50s   100.0  2.50s      1.60     [1.60, 1.60]        80 %
+        - The cgroup's quota allows 2.00 of 2 CPUs; it has held workers back for up to 5.00ms of a sample.
+        - threads, 1 to 2, Amdahl's law: 25.00 % [25.00, 25.00] is done by one at a time: at most 4.0 times
+          as much.
+        - threads, 1 to 4, universal scalability law: contention 0.00 % [0.00, 0.00], coherency 12.50 %
+          [12.50, 12.50]. That there are no more CPUs is in it, too.
+        ");
+    }
 }
