@@ -198,7 +198,7 @@ fn choices(experiments: &[&'static Experiment], how: &HowArgs) -> Result<Choices
             UsageError(format!("--set {name}: no such parameter of these experiments: {there}"))
         })?;
         for text in values.split(',') {
-            let value = (setting.parse)(text);
+            let value = setting.parse(text);
             let value = value.map_err(|hint| UsageError(format!("--set {name}={text}: {hint}")))?;
             choices.add(name, value);
         }

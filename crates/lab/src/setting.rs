@@ -1,7 +1,5 @@
 //! Parameters of experiments that can be chosen when they are run.
 
-use std::ops::RangeInclusive;
-
 use contend_record::parameters::{Parameters, Value};
 
 /// A parameter that can be chosen.
@@ -11,32 +9,56 @@ pub struct Setting {
     pub name: &'static str,
     /// What it is, and what it is by itself.
     pub summary: &'static str,
-    /// What a text means, or what could be said instead.
-    pub parse: fn(&str) -> Result<Value, String>,
-    /// A text that means something.
-    pub example: &'static str,
+    values: Values,
 }
 
-/// A number in this range.
-///
-/// # Errors
-/// What could be said instead.
-pub fn number(text: &str, range: &RangeInclusive<u64>) -> Result<Value, String> {
-    match text.parse() {
-        Ok(number) if range.contains(&number) => Ok(Value::Number(number)),
-        _ => Err(format!("give a number from {} to {}", range.start(), range.end())),
+/// What a parameter can be.
+#[derive(Debug)]
+enum Values {
+    /// A number from this to that.
+    Numbers(u64, u64),
+    /// One of these names.
+    Names(fn() -> Vec<&'static str>),
+}
+
+impl Setting {
+    /// A number from `least` to `most`.
+    pub const fn number(name: &'static str, summary: &'static str, least: u64, most: u64) -> Self {
+        Self { name, summary, values: Values::Numbers(least, most) }
     }
-}
 
-/// One of these names.
-///
-/// # Errors
-/// What could be said instead.
-pub fn name(text: &str, names: &[&str]) -> Result<Value, String> {
-    if names.contains(&text) {
-        Ok(text.into())
-    } else {
-        Err(format!("give one of {}", names.join(", ")))
+    /// One of some names.
+    pub const fn named(
+        name: &'static str,
+        summary: &'static str,
+        names: fn() -> Vec<&'static str>,
+    ) -> Self {
+        Self { name, summary, values: Values::Names(names) }
+    }
+
+    /// What a text means.
+    ///
+    /// # Errors
+    /// What could be said instead.
+    pub fn parse(&self, text: &str) -> Result<Value, String> {
+        match self.values {
+            Values::Numbers(least, most) => match text.parse() {
+                Ok(number) if (least..=most).contains(&number) => Ok(Value::Number(number)),
+                _ => Err(format!("give a number from {least} to {most}")),
+            },
+            Values::Names(names) => match names().into_iter().find(|name| *name == text) {
+                Some(name) => Ok(name.into()),
+                None => Err(format!("give one of {}", names().join(", "))),
+            },
+        }
+    }
+
+    /// A value that it can have.
+    pub fn example(&self) -> Value {
+        match self.values {
+            Values::Numbers(least, most) => Value::Number(most.min(least + 2)),
+            Values::Names(names) => names().last().copied().unwrap_or("").into(),
+        }
     }
 }
 
@@ -99,17 +121,16 @@ impl Choices {
 mod tests {
     use super::*;
 
-    const N: Setting =
-        Setting { name: "n", summary: "", parse: |text| number(text, &(1..=9)), example: "1" };
-    const KIND: Setting =
-        Setting { name: "kind", summary: "", parse: |text| name(text, &["a", "b"]), example: "a" };
+    const N: Setting = Setting::number("n", "", 1, 9);
+    const KIND: Setting = Setting::named("kind", "", || vec!["a", "b"]);
 
     #[test]
     fn texts_are_read_or_refused() {
-        assert_eq!((N.parse)("7"), Ok(Value::Number(7)));
-        assert_eq!((N.parse)("10"), Err("give a number from 1 to 9".to_owned()));
-        assert_eq!((KIND.parse)("b"), Ok("b".into()));
-        assert_eq!((KIND.parse)("c"), Err("give one of a, b".to_owned()));
+        assert_eq!(N.parse("7"), Ok(Value::Number(7)));
+        assert_eq!(N.parse("10"), Err("give a number from 1 to 9".to_owned()));
+        assert_eq!(KIND.parse("b"), Ok("b".into()));
+        assert_eq!(KIND.parse("c"), Err("give one of a, b".to_owned()));
+        assert_eq!((N.example(), KIND.example()), (Value::Number(3), "b".into()));
     }
 
     #[test]

@@ -122,7 +122,8 @@ mod tests {
     fn what_is_chosen_is_done() {
         for experiment in TABLE {
             for setting in experiment.settings {
-                let value = (setting.parse)(setting.example).expect("an example");
+                let value = setting.example();
+                assert_eq!(setting.parse(&value.to_string()), Ok(value.clone()));
                 let mut scope = Scope::of(Size::Full);
                 scope.choices.add(setting.name, value.clone());
                 for case in (experiment.cases)(&scope) {

@@ -8,7 +8,7 @@ use super::handoff::mechanisms::HandOff;
 use super::handoff::partners::Kind;
 use super::handoff::placement::Placement;
 use crate::experiment::{Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError};
-use crate::setting::{Setting, number};
+use crate::setting::Setting;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -31,19 +31,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(Way::new(parameters)?)),
 };
 
-const FROM: Setting = Setting {
-    name: "from",
-    summary: "the number of the CPU on which main runs",
-    parse: |text| number(text, &(0..=4095)),
-    example: "0",
-};
+const FROM: Setting = Setting::number("from", "the number of the CPU on which main runs", 0, 4095);
 
-const TO: Setting = Setting {
-    name: "to",
-    summary: "the number of the CPU on which sub runs",
-    parse: |text| number(text, &(0..=4095)),
-    example: "0",
-};
+const TO: Setting = Setting::number("to", "the number of the CPU on which sub runs", 0, 4095);
 
 const SETTINGS: [&Setting; 2] = [&FROM, &TO];
 

@@ -33,8 +33,8 @@ impl Placement {
     ];
 
     /// The names.
-    pub fn names() -> [&'static str; Self::NAMED.len()] {
-        Self::NAMED.map(|(name, _)| name)
+    pub fn names() -> Vec<&'static str> {
+        Self::NAMED.iter().map(|(name, _)| *name).collect()
     }
 
     /// Its name; nothing for one of certain CPUs.

@@ -7,111 +7,97 @@ use contend_record::parameters::Parameters;
 use super::partners::Kind;
 use super::placement::Placement;
 use super::ways;
-use crate::setting::{Setting, name, number};
+use crate::setting::Setting;
 
 /// What the partners are.
-pub const PARTNERS: Setting = Setting {
-    name: "partners",
-    summary: "two processes (`process`, by itself) or two threads of one (`thread`)",
-    parse: |text| name(text, &["process", "thread"]),
-    example: "thread",
-};
+pub const PARTNERS: Setting = Setting::named(
+    "partners",
+    "two processes (`process`, by itself) or two threads of one (`thread`)",
+    || vec!["process", "thread"],
+);
 
 /// Where they run.
-pub const PLACEMENT: Setting = Setting {
-    name: "placement",
-    summary: "where the partners run: `free`, `same-cpu`, `two-cpus`, `two-awake`, `smt-sibling` or \
+pub const PLACEMENT: Setting = Setting::named(
+    "placement",
+    "where the partners run: `free`, `same-cpu`, `two-cpus`, `two-awake`, `smt-sibling` or \
               `other-cache`",
-    parse: |text| name(text, &Placement::names()),
-    example: "same-cpu",
-};
+    Placement::names,
+);
 
 /// How late the kernel may end a sleep.
-pub const SLACK: Setting = Setting {
-    name: "slack_ns",
-    summary: "by how many nanoseconds the kernel may end a sleep later than asked for, to end several \
+pub const SLACK: Setting = Setting::number(
+    "slack_ns",
+    "by how many nanoseconds the kernel may end a sleep later than asked for, to end several \
               together (PR_SET_TIMERSLACK); 50,000 by itself",
-    parse: |text| number(text, &(1..=1_000_000_000)),
-    example: "1",
-};
+    1,
+    1_000_000_000,
+);
 
 /// How long one that polls sleeps.
-pub const PERIOD: Setting = Setting {
-    name: "period_us",
-    summary: "for how many microseconds `sleep`, `timer` and `pause` sleep at a time; 1,000 by itself",
-    parse: |text| number(text, &(1..=1_000_000)),
-    example: "100",
-};
+pub const PERIOD: Setting = Setting::number(
+    "period_us",
+    "for how many microseconds `sleep`, `timer` and `pause` sleep at a time; 1,000 by itself",
+    1,
+    1_000_000,
+);
 
 /// The end of sleeps.
-pub const TICK: Setting = Setting {
-    name: "tick_us",
-    summary: "sleeps end at a multiple of so many microseconds, as where a clock ticks; 0 for where \
+pub const TICK: Setting = Setting::number(
+    "tick_us",
+    "sleeps end at a multiple of so many microseconds, as where a clock ticks; 0 for where \
               none does",
-    parse: |text| number(text, &(0..=1_000_000)),
-    example: "10000",
-};
+    0,
+    1_000_000,
+);
 
 /// The work of a turn.
-pub const WORK: Setting = Setting {
-    name: "work_us",
-    summary: "CPU time of what is computed in a turn, in microseconds; 37 by itself",
-    parse: |text| number(text, &(0..=10_000_000)),
-    example: "50",
-};
+pub const WORK: Setting = Setting::number(
+    "work_us",
+    "CPU time of what is computed in a turn, in microseconds; 37 by itself",
+    0,
+    10_000_000,
+);
 
 /// How much more of it.
-pub const FACTOR: Setting = Setting {
-    name: "factor",
-    summary: "how many times that work; 100 in those whose name ends with `+`, else 1",
-    parse: |text| number(text, &(1..=100_000)),
-    example: "2",
-};
+pub const FACTOR: Setting = Setting::number(
+    "factor",
+    "how many times that work; 100 in those whose name ends with `+`, else 1",
+    1,
+    100_000,
+);
 
 /// How many turns are taken.
-pub const TURNS: Setting = Setting {
-    name: "turns",
-    summary: "turns of a sample, whose time is scaled to 10,000; fewer by themselves the longer they \
+pub const TURNS: Setting = Setting::number(
+    "turns",
+    "turns of a sample, whose time is scaled to 10,000; fewer by themselves the longer they \
               last",
-    parse: |text| number(text, &(1..=100_000_000)),
-    example: "5",
-};
+    1,
+    100_000_000,
+);
 
-macro_rules! mechanism {
-    ($constant:ident, $name:literal, $names:expr, $summary:literal) => {
-        #[doc = $summary]
-        pub const $constant: Setting = Setting {
-            name: $name,
-            summary: $summary,
-            parse: |text| name(text, &$names),
-            example: "eventfd",
-        };
-    };
-}
-mechanism!(MECHANISM, "mechanism", ways::waiting(), "the mechanism by which both tell each other");
-mechanism!(
-    START,
-    "start",
-    ways::names(),
-    "the mechanism by which sub tells main that it has begun"
-);
-mechanism!(
-    TO_SUB,
+/// The mechanism of both.
+pub const MECHANISM: Setting =
+    Setting::named("mechanism", "the mechanism by which both tell each other", ways::waiting);
+/// That of sub's beginning.
+pub const START: Setting =
+    Setting::named("start", "the mechanism by which sub tells main that it has begun", ways::names);
+/// That of main.
+pub const TO_SUB: Setting = Setting::named(
     "to_sub",
-    ways::names(),
-    "the mechanism by which main tells sub that it is its turn"
+    "the mechanism by which main tells sub that it is its turn",
+    ways::names,
 );
-mechanism!(
-    TO_MAIN,
+/// That of sub.
+pub const TO_MAIN: Setting = Setting::named(
     "to_main",
-    ways::names(),
-    "the mechanism by which sub tells main that it is its turn"
+    "the mechanism by which sub tells main that it is its turn",
+    ways::names,
 );
-mechanism!(
-    END,
+/// That of sub's end.
+pub const END: Setting = Setting::named(
     "end",
-    ways::names(),
-    "the mechanism by which sub tells main that it has done all turns"
+    "the mechanism by which sub tells main that it has done all turns",
+    ways::names,
 );
 
 /// What the parameters say of the partners.

@@ -13,32 +13,23 @@ use crate::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, always_available,
     never_hands_over,
 };
-use crate::setting::{Setting, number};
+use crate::setting::Setting;
 use crew::{Crew, Job};
 
 /// Work of each worker.
-const WORK: Setting = Setting {
-    name: "work",
-    summary: "how much each worker does, 100 by itself; one takes a millisecond or so",
-    parse: |text| number(text, &(1..=100_000)),
-    example: "10",
-};
+const WORK: Setting = Setting::number(
+    "work",
+    "how much each worker does, 100 by itself; one takes a millisecond or so",
+    1,
+    100_000,
+);
 
 /// Processes.
-const PROCESSES: Setting = Setting {
-    name: "processes",
-    summary: "how many processes work",
-    parse: |text| number(text, &(1..=1000)),
-    example: "3",
-};
+const PROCESSES: Setting = Setting::number("processes", "how many processes work", 1, 1000);
 
 /// Threads of each.
-const THREADS: Setting = Setting {
-    name: "threads",
-    summary: "how many threads work in each process",
-    parse: |text| number(text, &(1..=1000)),
-    example: "3",
-};
+const THREADS: Setting =
+    Setting::number("threads", "how many threads work in each process", 1, 1000);
 
 const SETTINGS: [&Setting; 3] = [&PROCESSES, &THREADS, &WORK];
 
