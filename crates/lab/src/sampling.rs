@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use contend_record::lab::{Case, Metric, Stage, Stopped, Unit};
-use contend_record::stats::{self, Estimate};
+use contend_record::stats::{self, Estimate, FEWEST};
 
 use crate::experiment::{Experiment, Sample, Sampling, StageSample};
 use crate::plan::PlannedCase;
@@ -12,9 +12,6 @@ use crate::protocol::Taken;
 
 /// An interval as narrow as this part of the median is narrow enough.
 const NARROW: f64 = 0.02;
-/// With fewer samples no interval of 95 % can be given: that of 5, from the least to the
-/// most, holds the median 94 times of 100.
-pub const FEWEST: usize = 6;
 /// With fewer an interval that happens to be narrow is not believed; and it has to be narrow
 /// at two looks in a row, for the first time is often chance.
 const BELIEVED: usize = 12;

@@ -1,7 +1,15 @@
-//! Medians and how far they can be trusted.
+//! Medians, ratios of them, and how far they can be trusted.
+
+mod ratio;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use ratio::Ratio;
+
+/// With fewer samples no interval of 95 % can be given: that of 5, from the least to the
+/// most, holds the median 94 times of 100.
+pub const FEWEST: usize = 6;
 
 /// Resamples drawn for an interval; at 2,000 its ends repeat to about 1 % of its width.
 const RESAMPLES: usize = 2_000;
@@ -155,10 +163,14 @@ fn student_t(free: usize) -> f64 {
 }
 
 fn bootstrap_median(samples: &[f64], seed: u64) -> [f64; 2] {
-    let mut random = fastrand::Rng::with_seed(seed);
+    middle(resampled_medians(samples, &mut fastrand::Rng::with_seed(seed)))
+}
+
+/// The medians of resamples of these samples, of which there must be some, in the order drawn.
+fn resampled_medians(samples: &[f64], random: &mut fastrand::Rng) -> Vec<f64> {
     let mut resample = vec![0.0; samples.len()];
     let block = block_length(samples);
-    let mut medians: Vec<f64> = (0..RESAMPLES)
+    (0..RESAMPLES)
         .filter_map(|_| {
             for piece in resample.chunks_mut(block) {
                 let start = random.usize(..samples.len());
@@ -167,9 +179,13 @@ fn bootstrap_median(samples: &[f64], seed: u64) -> [f64; 2] {
             }
             median_by_selection(&mut resample)
         })
-        .collect();
-    medians.sort_by(f64::total_cmp);
-    [medians[RESAMPLES / 40], medians[RESAMPLES - 1 - RESAMPLES / 40]]
+        .collect()
+}
+
+/// Between which two of the resampled figures 95 % of them lie.
+fn middle(mut resampled: Vec<f64>) -> [f64; 2] {
+    resampled.sort_by(f64::total_cmp);
+    [resampled[RESAMPLES / 40], resampled[RESAMPLES - 1 - RESAMPLES / 40]]
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use contend_record::Warning;
 use contend_record::lab::Case;
+use contend_record::stats::FEWEST;
 use contend_record::warning::WarningId;
 
 use super::Track;
@@ -41,7 +42,7 @@ pub(super) fn case(track: &Track<'_>) -> Case {
     }
     if case.skipped.is_none()
         && track.planned.experiment.sampling == Sampling::Adaptive
-        && (1..crate::sampling::FEWEST).contains(&all)
+        && (1..FEWEST).contains(&all)
     {
         let samples = if all == 1 { "sample is" } else { "samples are" };
         let message = format!("{all} {samples} too few for an interval");

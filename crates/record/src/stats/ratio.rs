@@ -1,0 +1,173 @@
+//! How two medians relate.
+
+use std::cmp::Ordering;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{FEWEST, median, middle, resampled_medians};
+
+/// The median of some samples by that of others, the baseline, without a unit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ratio {
+    /// The one median by the other.
+    pub ratio: f64,
+    /// Percentile-bootstrap interval, for which both sides are resampled, independently of each
+    /// other; null where one of them has fewer than six samples. It knows how the samples of
+    /// each side scatter, not what differs from one run to the next.
+    pub ci95: Option<[f64; 2]>,
+    /// The least sample by the most of the baseline, and the most by the least; null where each
+    /// side has one sample, and where a sample of the baseline is not above 0.
+    pub range: Option<[f64; 2]>,
+}
+
+impl Ratio {
+    /// Of these samples to those of the baseline. `None` where there are no samples, where the
+    /// median is below 0, and where that of the baseline may be 0 or less, so that the interval,
+    /// or the range in its place, would have no end. The same seed gives the same interval.
+    pub fn of(samples: &[f64], baseline: &[f64], seed: u64) -> Option<Self> {
+        let ratio = quotient(median(samples)?, median(baseline)?);
+        let range = range(samples, baseline).filter(|ends| ends.iter().all(|end| end.is_finite()));
+        let few = samples.len().min(baseline.len()) < FEWEST;
+        let ci95 = (!few).then(|| interval(samples, baseline, seed));
+        let bounded = match ci95 {
+            Some(ends) => ends.iter().all(|end| end.is_finite()),
+            None => range.is_some(),
+        };
+        let range = range.filter(|_| samples.len() + baseline.len() > 2);
+        (bounded && ratio.is_finite() && ratio >= 0.0).then_some(Self { ratio, ci95, range })
+    }
+
+    /// Whether it is above or below 1; equal where the interval, or the range in its place,
+    /// holds 1. `None` where there is neither.
+    pub fn beside_one(&self) -> Option<Ordering> {
+        let [low, high] = self.ci95.or(self.range)?;
+        Some(match (low > 1.0, high < 1.0) {
+            (true, _) => Ordering::Greater,
+            (_, true) => Ordering::Less,
+            _ => Ordering::Equal,
+        })
+    }
+}
+
+fn interval(samples: &[f64], baseline: &[f64], seed: u64) -> [f64; 2] {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let above = resampled_medians(samples, &mut random);
+    let below = resampled_medians(baseline, &mut random);
+    middle(above.into_iter().zip(below).map(|(above, below)| quotient(above, below)).collect())
+}
+
+fn range(samples: &[f64], baseline: &[f64]) -> Option<[f64; 2]> {
+    let least = |samples: &[f64]| samples.iter().copied().reduce(f64::min);
+    let most = |samples: &[f64]| samples.iter().copied().reduce(f64::max);
+    let low = quotient(least(samples)?, most(baseline)?);
+    let high = quotient(most(samples)?, least(baseline)?);
+    Some([low, high])
+}
+
+/// Infinite where there is nothing to divide by.
+fn quotient(above: f64, below: f64) -> f64 {
+    if below > 0.0 { above / below } else { f64::INFINITY }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn noise(seed: u64, count: usize) -> Vec<f64> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        (0..count).map(|_| 100.0 + 20.0 * random.f64()).collect()
+    }
+
+    #[test]
+    fn few_samples_have_a_range_and_one_has_nothing() {
+        let ratio = Ratio::of(&[2.0, 4.0], &[1.0; 9], 1).expect("a ratio");
+        assert_eq!(ratio, Ratio { ratio: 3.0, ci95: None, range: Some([2.0, 4.0]) });
+        assert_eq!(ratio.beside_one(), Some(Ordering::Greater));
+        let ratio = Ratio::of(&[2.0], &[4.0], 1).expect("a ratio");
+        assert_eq!(ratio, Ratio { ratio: 0.5, ci95: None, range: None });
+        assert_eq!(ratio.beside_one(), None);
+        assert_eq!(Ratio::of(&[], &[4.0], 1), None);
+        assert_eq!(Ratio::of(&[4.0], &[], 1), None);
+    }
+
+    #[test]
+    fn there_is_no_ratio_to_what_may_be_nothing() {
+        assert_eq!(Ratio::of(&[1.0], &[0.0], 1), None);
+        assert_eq!(Ratio::of(&[-1.0], &[1.0], 1), None);
+        assert_eq!(Ratio::of(&[1.0, 2.0], &[1.0, 0.0], 1), None);
+        let around_zero = [-2.0, -1.0, -0.1, 0.1, 1.0, 2.0, 0.2];
+        assert_eq!(Ratio::of(&[1.0; 9], &around_zero, 1), None);
+        let nothing = Ratio::of(&[0.0; 9], &[1.0; 9], 1).expect("it is 0");
+        assert_eq!((nothing.ratio, nothing.ci95), (0.0, Some([0.0, 0.0])));
+    }
+
+    #[test]
+    fn one_stray_sample_takes_the_range_away_but_not_the_interval() {
+        let mut baseline = noise(1, 30);
+        baseline[7] = 0.0;
+        let ratio = Ratio::of(&noise(2, 30), &baseline, 1).expect("a ratio");
+        assert!(ratio.ci95.is_some() && ratio.range.is_none());
+    }
+
+    /// What an interval of 95 % is to do; with few samples it does a little less.
+    #[test]
+    fn the_interval_holds_the_true_ratio_about_95_times_of_100() {
+        let holds = |seed: u64| {
+            let (one, other) = (noise(2 * seed, 12), noise(2 * seed + 1, 12));
+            let ratio = Ratio::of(&one, &other, seed).expect("a ratio");
+            ratio.beside_one() == Some(Ordering::Equal)
+        };
+        let held = (0..200).filter(|&seed| holds(seed)).count();
+        assert!((180..=199).contains(&held), "{held} of 200");
+    }
+
+    fn samples() -> impl Strategy<Value = Vec<f64>> {
+        prop::collection::vec(0.1..1e6_f64, 6..40)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(50))]
+
+        #[test]
+        fn the_interval_holds_the_ratio_and_stays_within_the_range(
+            one in samples(), other in samples(), seed: u64,
+        ) {
+            let found = Ratio::of(&one, &other, seed).expect("a ratio");
+            let ([low, high], [least, most]) = found.ci95.zip(found.range).expect("both");
+            prop_assert!(low <= found.ratio && found.ratio <= high, "{found:?}");
+            prop_assert!(least <= low && high <= most, "{found:?}");
+        }
+
+        #[test]
+        fn the_unit_does_not_matter_and_a_factor_does(
+            one in samples(), other in samples(), seed: u64, power in -8..8_i32,
+        ) {
+            // A power of two, which no digit is lost by.
+            let factor = 2_f64.powi(power);
+            let times = |samples: &[f64]| samples.iter().map(|s| s * factor).collect::<Vec<_>>();
+            let found = Ratio::of(&one, &other, seed).expect("a ratio");
+            prop_assert_eq!(Ratio::of(&times(&one), &times(&other), seed), Some(found.clone()));
+            let ends = |ends: [f64; 2]| ends.map(|end| end * factor);
+            let scaled = Ratio {
+                ratio: found.ratio * factor,
+                ci95: found.ci95.map(ends),
+                range: found.range.map(ends),
+            };
+            prop_assert_eq!(Ratio::of(&times(&one), &other, seed), Some(scaled));
+        }
+
+        #[test]
+        fn turned_round_it_is_the_inverse(seed in 0..1_000_000_u64, count in 30..60_usize) {
+            let (one, other) = (noise(seed, count), noise(!seed, count));
+            let there = Ratio::of(&one, &other, seed).expect("a ratio");
+            let back = Ratio::of(&other, &one, seed).expect("a ratio");
+            prop_assert!((there.ratio * back.ratio - 1.0).abs() < 1e-12);
+            let ([low, high], [back_low, back_high]) = there.ci95.zip(back.ci95).expect("both");
+            let tolerance = 0.5 * (high - low);
+            prop_assert!((low - 1.0 / back_high).abs() < tolerance, "{there:?} {back:?}");
+            prop_assert!((high - 1.0 / back_low).abs() < tolerance, "{there:?} {back:?}");
+        }
+    }
+}
