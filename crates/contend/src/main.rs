@@ -8,6 +8,7 @@ mod host;
 mod live;
 mod output;
 mod progress;
+mod records;
 mod settings;
 
 use std::process::ExitCode;
