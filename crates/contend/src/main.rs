@@ -8,6 +8,7 @@ mod host;
 mod live;
 mod output;
 mod progress;
+mod records;
 mod settings;
 
 use std::process::ExitCode;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Verb::Demo(args) => settings::demo(&args).and_then(commands::demo::run),
         Verb::Lab(args) => settings::lab(args).and_then(commands::lab::run),
         Verb::History(args) => settings::history(args).and_then(commands::history::run),
+        Verb::Compare(args) => settings::compare(args).and_then(commands::compare::run),
         Verb::Json(args) => settings::json(args).and_then(commands::json::run),
         Verb::LabCase => serve_case(),
         Verb::Generate(args) => commands::generate::run(&args),

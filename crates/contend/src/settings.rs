@@ -1,6 +1,7 @@
 //! From the command line to what is to be done: everything that can be wrong with it is
 //! found here, before anything runs.
 
+mod compare;
 mod json;
 mod pipe;
 mod run;
@@ -23,6 +24,7 @@ use crate::cli::lab::{HowArgs, LabArgs, LabVerb, StoreArgs};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
 
+pub use compare::{Compare, compare};
 pub use json::{Json, JsonInput, json};
 use pipe::shell;
 pub use pipe::{Answer, How, Pipe, PipeRun, STANDARD_INPUT, TrialSettings, pipe};

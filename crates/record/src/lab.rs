@@ -300,6 +300,24 @@ pub struct Task {
     pub minor_faults: u64,
 }
 
+impl RunRecord {
+    /// The experiments that it has cases of, in the order in which they appear.
+    pub fn experiments(&self) -> Vec<&str> {
+        distinct(self.cases.iter().map(|case| case.experiment.as_str()))
+    }
+}
+
+/// Each name once, where it appears first.
+pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for name in names {
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
 impl Metric {
     /// Of these samples.
     pub fn of(unit: Unit, samples: Vec<f64>) -> Self {
@@ -349,5 +367,11 @@ impl Case {
     /// The median of the metric with this name.
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.metrics.get(name).map(|metric| metric.median)
+    }
+}
+
+impl AsRef<Parameters> for Case {
+    fn as_ref(&self) -> &Parameters {
+        &self.parameters
     }
 }

@@ -4,6 +4,7 @@
 //! store is one record rendered three ways.
 
 pub mod advice;
+pub mod compare;
 pub mod host;
 pub mod lab;
 pub mod parameters;

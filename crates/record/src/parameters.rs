@@ -85,6 +85,13 @@ impl Parameters {
         }
     }
 
+    /// Whether the others have the same names with the same values, in whatever order: that of
+    /// an object in JSON says nothing.
+    pub fn are_those_of(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len()
+            && self.0.iter().all(|(name, value)| other.get(name) == Some(value))
+    }
+
     /// The value of one.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
@@ -187,5 +194,9 @@ mod tests {
         assert_eq!(parameters.number("n"), Some(100));
         assert_eq!(parameters.text("kind"), Some("vfork"));
         assert!(!parameters.flag("huge") && !parameters.flag("kind"));
+        let turned = Parameters::new().with("huge", false).with("n", 100).with("kind", "vfork");
+        assert!(turned != parameters && turned.are_those_of(&parameters));
+        assert!(!turned.without("n").are_those_of(&parameters));
+        assert!(!turned.with("n", 1).are_those_of(&parameters));
     }
 }

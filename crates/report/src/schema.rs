@@ -1,5 +1,6 @@
 //! The JSON Schemas of the records, generated from their types.
 
+use contend_record::compare::CompareRecord;
 use contend_record::lab::RunRecord;
 use contend_record::pipe::PipeRecord;
 use contend_record::run;
@@ -29,6 +30,14 @@ pub fn run() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(run::RunRecord))
 }
 
+/// The schema of `contend.compare/1`, as committed in `schemas/`.
+///
+/// # Errors
+/// As [`pipe`].
+pub fn compare() -> serde_json::Result<String> {
+    indented(&schemars::schema_for!(CompareRecord))
+}
+
 fn indented(schema: &Schema) -> serde_json::Result<String> {
     serde_json::to_string_pretty(schema).map(|text| text + "\n")
 }
@@ -38,7 +47,12 @@ mod tests {
     #[test]
     fn the_committed_schemas_are_those_of_the_types() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas");
-        let schemas = [("pipe", super::pipe()), ("lab", super::lab()), ("run", super::run())];
+        let schemas = [
+            ("pipe", super::pipe()),
+            ("lab", super::lab()),
+            ("run", super::run()),
+            ("compare", super::compare()),
+        ];
         for (name, current) in schemas {
             let path = format!("{folder}/contend.{name}-1.json");
             let committed = std::fs::read_to_string(path).unwrap_or_default();

@@ -65,6 +65,8 @@ pub enum Record {
     Lab,
     /// What `contend run --json` writes.
     Run,
+    /// What `contend compare --json` writes.
+    Compare,
 }
 
 /// An awk program of the lab.

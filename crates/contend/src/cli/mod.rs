@@ -1,5 +1,6 @@
 //! The command line, as data. What it means is decided in [`crate::settings`].
 
+pub mod compare;
 pub mod demo;
 pub mod generate;
 pub mod history;
@@ -41,6 +42,8 @@ pub enum Verb {
     Lab(lab::LabArgs),
     /// Lists the runs that are kept, or shows one of them again.
     History(history::HistoryArgs),
+    /// Sets the same cases of several runs of the lab beside each other, with ratios.
+    Compare(compare::CompareArgs),
     /// Prints the values at some paths out of JSON of any size.
     Json(json::JsonArgs),
     /// The process of one case of the lab, started by contend itself.

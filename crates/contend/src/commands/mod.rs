@@ -1,6 +1,7 @@
 //! The verbs: one file each.
 
 pub mod advice;
+pub mod compare;
 pub mod demo;
 pub mod generate;
 pub mod history;

@@ -16,6 +16,7 @@ use super::{readable, shows_progress, usual_store};
 use crate::cli::pipe::{AdviceArgs, PipeArgs, SampleSize};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
+use crate::records;
 
 /// What `contend pipe` is to do.
 #[derive(Debug)]
@@ -188,15 +189,7 @@ fn saved_record(path: &Path) -> Result<PipeRecord, UsageError> {
     let problem =
         |what: String| UsageError(format!("cannot use --from {}: {what}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|source| problem(source.to_string()))?;
-    let value: serde_json::Value = serde_json::from_str(&text)
-        .map_err(|source| problem(format!("it is no JSON: {source}")))?;
-    match value.get("schema").and_then(serde_json::Value::as_str) {
-        Some(SCHEMA) => {}
-        Some(other) => return Err(problem(format!("its schema is {other}, not {SCHEMA}"))),
-        None => return Err(problem("it is no record that contend pipe --json wrote".to_owned())),
-    }
-    serde_json::from_value(value)
-        .map_err(|source| problem(format!("the record is damaged: {source}")))
+    records::of_schema(&text, SCHEMA, "contend pipe --json").map_err(problem)
 }
 
 pub(super) fn check_text(what: &str, text: &str) -> Result<(), UsageError> {

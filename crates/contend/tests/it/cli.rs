@@ -11,8 +11,9 @@ fn output(arguments: &[&str]) -> (Option<i32>, String, String) {
 
 #[test]
 fn help_is_short_with_h_and_long_with_help() {
-    for verb in [&[][..], &["pipe"][..], &["demo"][..], &["json"][..], &["generate"][..]] {
-        let with = |flag| output(&[verb, &[flag]].concat());
+    let verbs = ["pipe", "demo", "compare", "json", "generate"].map(|verb| vec![verb]);
+    for verb in [vec![]].into_iter().chain(verbs) {
+        let with = |flag| output(&[&verb[..], &[flag]].concat());
         let (status, short, error) = with("-h");
         assert_eq!((status, error.as_str()), (Some(0), ""));
         let (_, long, _) = with("--help");
@@ -63,10 +64,9 @@ fn man_pages_are_made_for_every_verb() {
     let path = folder.path().join("man");
     let (status, _, error) = output(&["generate", "man", "--dir", path.to_str().expect("UTF-8")]);
     assert_eq!(status, Some(0), "{error}");
-    for name in
-        ["contend.1", "contend-pipe.1", "contend-demo.1", "contend-json.1", "contend-generate.1"]
-    {
-        assert!(path.join(name).is_file(), "{name}");
+    for verb in ["", "-pipe", "-demo", "-compare", "-json", "-generate"] {
+        let name = format!("contend{verb}.1");
+        assert!(path.join(&name).is_file(), "{name}");
     }
     let (status, _, error) = output(&["generate", "man", "--dir", "/dev/null/x"]);
     assert_eq!(status, Some(125));

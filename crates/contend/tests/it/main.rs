@@ -3,6 +3,7 @@
 mod advice;
 mod awk;
 mod cli;
+mod compare;
 mod figures;
 mod history;
 mod input;

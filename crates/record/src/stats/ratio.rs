@@ -38,15 +38,21 @@ impl Ratio {
         (bounded && ratio.is_finite() && ratio >= 0.0).then_some(Self { ratio, ci95, range })
     }
 
-    /// Whether it is above or below 1; equal where the interval, or the range in its place,
-    /// holds 1. `None` where there is neither.
+    /// Whether it is above or below 1; equal where the interval holds 1. `None` where there is no
+    /// interval: that two samples of each side lie apart is chance one time in three.
     pub fn beside_one(&self) -> Option<Ordering> {
-        let [low, high] = self.ci95.or(self.range)?;
+        let [low, high] = self.ci95?;
         Some(match (low > 1.0, high < 1.0) {
             (true, _) => Ordering::Greater,
             (_, true) => Ordering::Less,
             _ => Ordering::Equal,
         })
+    }
+
+    /// Whether 1 lies within the interval, or the range in its place: there is no sign of a
+    /// difference.
+    pub fn holds_one(&self) -> bool {
+        self.ci95.or(self.range).is_some_and(|[low, high]| low <= 1.0 && 1.0 <= high)
     }
 }
 
@@ -84,10 +90,14 @@ mod tests {
     fn few_samples_have_a_range_and_one_has_nothing() {
         let ratio = Ratio::of(&[2.0, 4.0], &[1.0; 9], 1).expect("a ratio");
         assert_eq!(ratio, Ratio { ratio: 3.0, ci95: None, range: Some([2.0, 4.0]) });
-        assert_eq!(ratio.beside_one(), Some(Ordering::Greater));
+        assert!(ratio.beside_one().is_none() && !ratio.holds_one());
         let ratio = Ratio::of(&[2.0], &[4.0], 1).expect("a ratio");
         assert_eq!(ratio, Ratio { ratio: 0.5, ci95: None, range: None });
-        assert_eq!(ratio.beside_one(), None);
+        assert!(ratio.beside_one().is_none() && !ratio.holds_one());
+        let ratio = Ratio::of(&[2.0, 4.0], &[3.0; 9], 1).expect("a ratio");
+        assert!(ratio.beside_one().is_none() && ratio.holds_one());
+        let ratio = Ratio::of(&[2.0; 6], &[3.0; 6], 1).expect("a ratio");
+        assert!(ratio.beside_one() == Some(Ordering::Less) && !ratio.holds_one());
         assert_eq!(Ratio::of(&[], &[4.0], 1), None);
         assert_eq!(Ratio::of(&[4.0], &[], 1), None);
     }
@@ -100,7 +110,7 @@ mod tests {
         let around_zero = [-2.0, -1.0, -0.1, 0.1, 1.0, 2.0, 0.2];
         assert_eq!(Ratio::of(&[1.0; 9], &around_zero, 1), None);
         let nothing = Ratio::of(&[0.0; 9], &[1.0; 9], 1).expect("it is 0");
-        assert_eq!((nothing.ratio, nothing.ci95), (0.0, Some([0.0, 0.0])));
+        assert_eq!(nothing.beside_one(), Some(Ordering::Less));
     }
 
     #[test]
@@ -116,8 +126,7 @@ mod tests {
     fn the_interval_holds_the_true_ratio_about_95_times_of_100() {
         let holds = |seed: u64| {
             let (one, other) = (noise(2 * seed, 12), noise(2 * seed + 1, 12));
-            let ratio = Ratio::of(&one, &other, seed).expect("a ratio");
-            ratio.beside_one() == Some(Ordering::Equal)
+            Ratio::of(&one, &other, seed).expect("a ratio").holds_one()
         };
         let held = (0..200).filter(|&seed| holds(seed)).count();
         assert!((180..=199).contains(&held), "{held} of 200");

@@ -1,5 +1,6 @@
 //! A record as JSON.
 
+use contend_record::compare::CompareRecord;
 use contend_record::lab::RunRecord;
 use contend_record::pipe::PipeRecord;
 use contend_record::run;
@@ -26,6 +27,14 @@ pub fn lab(record: &RunRecord) -> serde_json::Result<String> {
 /// # Errors
 /// As [`pipe`].
 pub fn run(record: &run::RunRecord) -> serde_json::Result<String> {
+    indented(record)
+}
+
+/// Several runs of the lab beside each other.
+///
+/// # Errors
+/// As [`pipe`].
+pub fn compare(record: &CompareRecord) -> serde_json::Result<String> {
     indented(record)
 }
 

@@ -56,6 +56,20 @@ pub(super) fn styled_lines(mut table: Table, paced: Option<usize>, width: usize)
     out
 }
 
+/// What has equal keys together, in the order in which the keys appear.
+pub(super) fn grouped<K: PartialEq, T>(
+    pairs: impl IntoIterator<Item = (K, T)>,
+) -> Vec<(K, Vec<T>)> {
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    for (key, item) in pairs {
+        match groups.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, items)) => items.push(item),
+            None => groups.push((key, vec![item])),
+        }
+    }
+    groups
+}
+
 /// At most `room` columns of the text.
 pub(super) fn cut(text: &str, room: usize) -> String {
     if text.width() <= room {
@@ -99,6 +113,12 @@ pub(super) fn dimmed(out: &mut String, text: &str, width: usize) {
 pub(super) fn paragraph(out: &mut String, mark: &str, text: &str, width: usize) {
     out.push_str(mark);
     paragraph_after(out, mark.len(), text, width);
+}
+
+/// A warning, wrapped.
+pub(super) fn warn(out: &mut String, message: &str, width: usize) {
+    let _ = write!(out, "{WARN}warning:{WARN:#} ");
+    paragraph_after(out, "warning: ".len(), message, width);
 }
 
 /// Wrapped text whose first line has something of `used` columns before it.

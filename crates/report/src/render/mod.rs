@@ -1,6 +1,7 @@
 //! One record, rendered for people or for programs.
 
 mod advice;
+pub mod compare;
 pub mod history;
 pub mod json;
 pub mod lab;

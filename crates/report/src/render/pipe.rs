@@ -14,8 +14,8 @@ use contend_record::stats::Estimate;
 use unicode_width::UnicodeWidthStr;
 
 use super::layout::{
-    BOLD, NARROWEST, PACE, WARN, aligned, cut, dimmed, gap, paragraph, paragraph_after,
-    plain_table, styled_lines, wrapped,
+    BOLD, NARROWEST, PACE, aligned, cut, dimmed, gap, paragraph, paragraph_after, plain_table,
+    styled_lines, warn, wrapped,
 };
 use super::text::printable;
 use super::units::{bytes, count, counted, percent, seconds};
@@ -51,8 +51,7 @@ pub fn report(record: &PipeRecord, width: usize) -> String {
         paragraph(&mut out, "- ", &finding.message, width);
     }
     for warning in &record.warnings {
-        let _ = write!(out, "{WARN}warning:{WARN:#} ");
-        paragraph_after(&mut out, "warning: ".len(), &warning.message, width);
+        warn(&mut out, &warning.message, width);
     }
     if let Some(runs) = &record.runs {
         out.push('\n');

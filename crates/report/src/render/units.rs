@@ -35,6 +35,18 @@ pub fn count(value: f64) -> String {
     scaled(value, &["", "k", "M", "G", "T"])
 }
 
+/// A ratio: `0.031`, `0.98`, `1.00`, `12.3`, `310`.
+pub fn ratio(value: f64) -> String {
+    let digits = match value.abs() {
+        ..0.0995 => 3,
+        ..9.995 => 2,
+        ..99.95 => 1,
+        ..99_999.5 => 0,
+        _ => return count(value),
+    };
+    format!("{value:.digits$}")
+}
+
 /// So many things: `1 look`, `12 looks`.
 pub fn counted(number: u64, name: &str) -> String {
     format!("{number} {name}{}", if number == 1 { "" } else { "s" })
@@ -83,6 +95,9 @@ mod tests {
         let shown = [0.031, 87.21, 4210.0, 104_000.0, 1.25e6, 2e9].map(nanoseconds);
         assert_eq!(shown, ["0.03ns", "87.2ns", "4.21µs", "104µs", "1.25ms", "2.00s"]);
         assert_eq!(count(178_208.0), "178k");
+        let shown = [0.0, 0.0312, 0.98, 1.0, 9.996, 12.34, 99.96, 1234.0, 2.5e6].map(ratio);
+        let expected = ["0.000", "0.031", "0.98", "1.00", "10.0", "12.3", "100", "1234", "2.50M"];
+        assert_eq!(shown, expected);
         assert_eq!(percent(0.0, 1.0), "");
         assert_eq!(percent(0.004, 1.0), "0.4%");
         assert_eq!(percent(0.5, 1.0), "50%");

@@ -144,7 +144,7 @@ impl<J: Job> Subject for Saturation<J> {
         let sample = Sample::of(elapsed)
             .with("cpu", Unit::Nanoseconds, cpu)
             .with("load", Unit::Count, 100.0 * cpu / elapsed / cpu::allowed() as f64)
-            .with("involuntary_switches", Unit::Count, shift.involuntary_switches as f64);
+            .with("preemptions", Unit::Count, shift.involuntary_switches as f64);
         Ok(match shift.throttled {
             Some(throttled) => {
                 sample.with("throttled", Unit::Nanoseconds, throttled.as_nanos() as f64)

@@ -7,19 +7,20 @@ mod memory;
 mod pipeline;
 mod process_thread;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod saturation;
 mod synchronisation;
-mod table;
+pub(super) mod table;
 pub mod timeline;
 mod verdict;
 
 use std::fmt::Write as _;
 
+use contend_record::Warning;
 use contend_record::lab::{Case, Ending, RunRecord, Stopped, Unit};
 use contend_record::warning::WarningId;
 
-use super::layout::{BOLD, NARROWEST, WARN, dimmed, paragraph, paragraph_after};
+use super::layout::{BOLD, NARROWEST, dimmed, grouped, paragraph, paragraph_after, warn};
 use super::text::printable;
 use super::units::{bytes, count, nanoseconds, seconds};
 
@@ -43,7 +44,7 @@ pub fn figures(record: &RunRecord, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut out = String::new();
     headline(&mut out, record, width);
-    for name in experiments(record) {
+    for name in record.experiments() {
         out.push('\n');
         let cases: Vec<_> = record.cases.iter().filter(|case| case.experiment == name).collect();
         let _ = writeln!(out, "{BOLD}{name}{BOLD:#}");
@@ -51,7 +52,10 @@ pub fn figures(record: &RunRecord, width: usize) -> String {
         for skipped in skipped(&cases) {
             paragraph(&mut out, "- ", &skipped, width);
         }
-        for message in warnings(&cases) {
+        let of_cases = cases.iter().flat_map(|case| {
+            case.warnings.iter().map(|warning| (case.parameters.to_string(), warning))
+        });
+        for message in warnings(of_cases) {
             warn(&mut out, &message, width);
         }
     }
@@ -89,17 +93,6 @@ fn headline(out: &mut String, record: &RunRecord, width: usize) {
     paragraph_after(out, what.len(), &rest, width);
 }
 
-/// Names in the order in which they appear.
-fn experiments(record: &RunRecord) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for case in &record.cases {
-        if !names.contains(&case.experiment.as_str()) {
-            names.push(&case.experiment);
-        }
-    }
-    names
-}
-
 fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let measured: Vec<&Case> =
         cases.iter().copied().filter(|case| !case.samples.is_empty()).collect();
@@ -119,15 +112,9 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
 
 /// Reasons, each with the cases that share it.
 fn skipped(cases: &[&Case]) -> Vec<String> {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for case in cases {
-        let Some(reason) = &case.skipped else { continue };
-        let parameters = case.parameters.to_string();
-        match reasons.iter_mut().find(|(other, _)| other == reason) {
-            Some((_, cases)) => cases.push(parameters),
-            None => reasons.push((reason, vec![parameters])),
-        }
-    }
+    let reasons = cases
+        .iter()
+        .filter_map(|case| Some((case.skipped.as_deref()?, case.parameters.to_string())));
     let sentence = |(reason, cases): (&str, Vec<String>)| {
         let which = match cases.len() {
             1..=3 => cases.join("; "),
@@ -136,32 +123,21 @@ fn skipped(cases: &[&Case]) -> Vec<String> {
         let which = if which.is_empty() { String::new() } else { format!(" {which}:") };
         format!("not measured:{which} {}", printable(reason))
     };
-    reasons.into_iter().map(sentence).collect()
+    grouped(reasons).into_iter().map(sentence).collect()
 }
 
-/// Warnings of cases; where many are of one kind, the first stands for all.
-fn warnings(cases: &[&Case]) -> Vec<String> {
+/// Warnings, each with what it is about; where many are of one kind, the first stands for all.
+pub(super) fn warnings<'a>(found: impl Iterator<Item = (String, &'a Warning)>) -> Vec<String> {
     const FEW: usize = 2;
-    let mut kinds: Vec<(WarningId, Vec<String>)> = Vec::new();
-    for (case, warning) in cases.iter().flat_map(|c| c.warnings.iter().map(move |w| (c, w))) {
-        let parameters = case.parameters.to_string();
-        let gap = if parameters.is_empty() { "" } else { ": " };
-        let message = format!("{parameters}{gap}{}", printable(&warning.message));
-        match kinds.iter_mut().find(|(id, _)| *id == warning.id) {
-            Some((_, messages)) => messages.push(message),
-            None => kinds.push((warning.id, vec![message])),
-        }
-    }
+    let messages = found.map(|(about, warning)| {
+        let gap = if about.is_empty() { "" } else { ": " };
+        (warning.id, printable(&format!("{about}{gap}{}", warning.message)))
+    });
     let shown = |(_, messages): (WarningId, Vec<String>)| match messages.len() {
         ..=FEW => messages,
         many => vec![format!("{} (and so in {} other cases)", messages[0], many - 1)],
     };
-    kinds.into_iter().flat_map(shown).collect()
-}
-
-fn warn(out: &mut String, message: &str, width: usize) {
-    let _ = write!(out, "{WARN}warning:{WARN:#} ");
-    paragraph_after(out, "warning: ".len(), message, width);
+    grouped(messages).into_iter().flat_map(shown).collect()
 }
 
 fn footer(out: &mut String, record: &RunRecord, width: usize) {
@@ -200,7 +176,7 @@ fn footer(out: &mut String, record: &RunRecord, width: usize) {
 }
 
 /// A figure in its unit.
-fn shown(value: f64, unit: Unit) -> String {
+pub(super) fn shown(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Nanoseconds => nanoseconds(value),
         Unit::Bytes if value < 0.0 => format!("-{}", bytes(-value)),

@@ -1,9 +1,10 @@
 //! The cases of one experiment, a row each.
 
 use contend_record::lab::{Case, Unit};
-use contend_record::parameters::Value;
+use contend_record::parameters::{Parameters, Value};
 
-use super::super::layout::{aligned_left, plain_table, styled_lines};
+use super::super::layout::{aligned_left, grouped, plain_table, styled_lines};
+use super::super::text::printable;
 use super::super::units::{nanoseconds, percent};
 use super::shown;
 
@@ -56,7 +57,7 @@ fn metrics(cases: &[&Case], value: &str, columns: &[MetricColumn], width: usize)
     let headings = names.iter().copied().chain([value]).chain(columns.iter().map(|c| c.0));
     table.add_row(headings.enumerate().map(|(i, text)| aligned_left(i, words, text.to_owned())));
     for case in cases {
-        let parameters = names.iter().map(|name| parameter(case, name));
+        let parameters = names.iter().map(|name| parameter(*case, name));
         let median = case.median.map_or_else(String::new, |value| shown(value, case.unit));
         let row = parameters.chain([median]).chain(columns.iter().map(|c| metric(case, c.1)));
         table.add_row(row.enumerate().map(|(i, text)| aligned_left(i, words, text)));
@@ -65,16 +66,9 @@ fn metrics(cases: &[&Case], value: &str, columns: &[MetricColumn], width: usize)
 }
 
 /// The cases with the same parameters together.
-pub fn groups<'a>(cases: &[&'a Case]) -> Vec<Vec<&'a Case>> {
-    let mut groups: Vec<Vec<&Case>> = Vec::new();
-    for &case in cases {
-        let names = parameter_names(&[case]);
-        match groups.iter_mut().find(|group| parameter_names(&group[..1]) == names) {
-            Some(group) => group.push(case),
-            None => groups.push(vec![case]),
-        }
-    }
-    groups
+pub fn groups<'a, T: AsRef<Parameters>>(cases: &[&'a T]) -> Vec<Vec<&'a T>> {
+    let by_names = cases.iter().map(|&case| (parameter_names(&[case]), case));
+    grouped(by_names).into_iter().map(|(_, group)| group).collect()
 }
 
 fn table(cases: &[&Case], width: usize) -> String {
@@ -95,7 +89,7 @@ fn table(cases: &[&Case], width: usize) -> String {
     let headings = names.iter().copied().chain(columns.iter().map(|column| column.0));
     table.add_row(headings.enumerate().map(|(i, text)| aligned_left(i, names.len(), text.into())));
     for case in cases {
-        let parameters = names.iter().map(|name| parameter(case, name));
+        let parameters = names.iter().map(|name| parameter(*case, name));
         let figures = columns.iter().map(|column| (column.2)(case));
         let row = parameters.chain(figures).enumerate();
         table.add_row(row.map(|(i, text)| aligned_left(i, text_columns(&names, cases), text)));
@@ -104,17 +98,17 @@ fn table(cases: &[&Case], width: usize) -> String {
 }
 
 /// How many of the first columns hold words.
-fn text_columns(names: &[&str], cases: &[&Case]) -> usize {
+pub fn text_columns<T: AsRef<Parameters>>(names: &[&str], cases: &[&T]) -> usize {
     let is_text = |name: &&&str| {
-        cases.iter().any(|case| matches!(case.parameters.get(name), Some(Value::Text(_))))
+        cases.iter().any(|case| matches!(T::as_ref(case).get(name), Some(Value::Text(_))))
     };
     names.iter().take_while(is_text).count()
 }
 
 /// Every parameter that a case has, in order of appearance.
-pub fn parameter_names<'a>(cases: &[&'a Case]) -> Vec<&'a str> {
+pub fn parameter_names<'a, T: AsRef<Parameters>>(cases: &[&'a T]) -> Vec<&'a str> {
     let mut names = Vec::new();
-    for (name, _) in cases.iter().flat_map(|case| case.parameters.iter()) {
+    for (name, _) in cases.iter().flat_map(|&case| T::as_ref(case).iter()) {
         if !names.contains(&name) {
             names.push(name);
         }
@@ -123,21 +117,26 @@ pub fn parameter_names<'a>(cases: &[&'a Case]) -> Vec<&'a str> {
 }
 
 /// A parameter's value; nothing if the case does not have it.
-pub fn parameter(case: &Case, name: &str) -> String {
-    case.parameters.get(name).map_or_else(String::new, ToString::to_string)
+pub fn parameter<T: AsRef<Parameters>>(case: &T, name: &str) -> String {
+    T::as_ref(case).get(name).map_or_else(String::new, |value| printable(&value.to_string()))
 }
 
 /// The interval, or the least and most where there are too few samples for one.
 fn interval(case: &Case) -> String {
-    let range = case.min.zip(case.max).map(|(low, high)| [low, high]);
-    match (case.ci95, range) {
-        (Some([low, high]), _) => {
-            format!("[{}, {}]", shown(low, case.unit), shown(high, case.unit))
-        }
-        (None, Some([low, high])) if case.samples.len() > 1 => {
-            format!("({} to {})", shown(low, case.unit), shown(high, case.unit))
-        }
-        _ => String::new(),
+    let range = case.min.zip(case.max).filter(|_| case.samples.len() > 1);
+    spread(case.ci95, range.map(|(low, high)| [low, high]), |value| shown(value, case.unit))
+}
+
+/// An interval in brackets, or the range in parentheses in its place.
+pub fn spread(
+    interval: Option<[f64; 2]>,
+    range: Option<[f64; 2]>,
+    shown: impl Fn(f64) -> String,
+) -> String {
+    match (interval, range) {
+        (Some([low, high]), _) => format!("[{}, {}]", shown(low), shown(high)),
+        (None, Some([low, high])) => format!("({} to {})", shown(low), shown(high)),
+        (None, None) => String::new(),
     }
 }
 

@@ -1,0 +1,99 @@
+//! Settings of `contend compare`: the records that it compares, read.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use anyhow::Result;
+use contend_record::compare::Origin;
+use contend_record::lab::{RunRecord, SCHEMA};
+
+use super::{readable, store};
+use crate::cli::compare::CompareArgs;
+use crate::exit::UsageError;
+use crate::output::ReportFile;
+use crate::records;
+
+/// What is compared, and where the result goes.
+#[derive(Debug)]
+pub struct Compare {
+    /// The runs; the first is the baseline.
+    pub runs: Vec<(Origin, RunRecord)>,
+    /// Where the record goes as JSON.
+    pub json: Option<ReportFile>,
+}
+
+/// Settings of `contend compare`.
+///
+/// # Errors
+/// A [`UsageError`] when something that is to be compared is no run of the lab.
+pub fn compare(args: CompareArgs) -> Result<Compare> {
+    let origins: Vec<Origin> = args.runs.iter().map(|name| origin(name)).collect();
+    if origins.iter().filter(|origin| **origin == Origin::StandardInput).count() > 1 {
+        return Err(UsageError("standard input can be read once only".to_owned()).into());
+    }
+    let kept = origins.iter().any(|origin| matches!(origin, Origin::Kept { .. }));
+    let store = kept.then(|| store(args.store)).transpose()?;
+    let mut runs = Vec::new();
+    for (name, origin) in args.runs.iter().zip(origins) {
+        let record = match (&origin, &store) {
+            (Origin::Kept { number }, Some(store)) => kept_run(store, *number)?,
+            _ => of_file(name, &origin)?,
+        };
+        runs.push((origin, record));
+    }
+    if let Some(json) = &args.json
+        && let Some(input) = args.runs.iter().find(|input| is_same_file(input, json))
+    {
+        let message = format!("--json would write over {}, which is compared", input.display());
+        return Err(UsageError(message).into());
+    }
+    let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
+    Ok(Compare { runs, json })
+}
+
+/// What is meant: a file wins over the number of a run.
+fn origin(name: &Path) -> Origin {
+    let text = name.to_string_lossy();
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        _ if text == "-" => Origin::StandardInput,
+        Ok(number) if is_number && !name.exists() => Origin::Kept { number },
+        _ => Origin::File { path: text.into_owned() },
+    }
+}
+
+fn kept_run(store: &Path, number: i64) -> Result<RunRecord> {
+    if !store.exists() {
+        let message = format!(
+            "there is no file {number}, and no run: none are kept yet in {}",
+            store.display()
+        );
+        return Err(UsageError(message).into());
+    }
+    let (schema, text) = records::kept(store, number)?;
+    records::kept_lab(number, &schema, &text)
+}
+
+fn of_file(path: &Path, origin: &Origin) -> Result<RunRecord, UsageError> {
+    let (name, opened) = match origin {
+        Origin::StandardInput => {
+            ("standard input".to_owned(), io::stdin().as_fd().try_clone_to_owned().map(File::from))
+        }
+        _ => (path.display().to_string(), File::open(path)),
+    };
+    let mut text = String::new();
+    readable(&name, opened)?
+        .read_to_string(&mut text)
+        .map_err(|source| UsageError(format!("cannot read {name}: {source}")))?;
+    records::of_schema(&text, SCHEMA, "contend lab --json")
+        .map_err(|what| UsageError(format!("cannot compare {name}: {what}")))
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let file = |path: &Path| path.metadata().ok().filter(std::fs::Metadata::is_file);
+    let place = |path: &Path| file(path).map(|data| (data.dev(), data.ino()));
+    place(one).is_some_and(|place_of_one| place(other) == Some(place_of_one))
+}

@@ -1,0 +1,252 @@
+//! Sets the cases of several runs of the lab beside each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use contend_record::compare::{Case, CompareRecord, Figure, Origin, Run, SCHEMA, Side};
+use contend_record::lab::{self, RunRecord, Unit};
+use contend_record::stats::{Ratio, median};
+
+/// Compares runs; the first is the baseline. A case is known by its experiment and parameters;
+/// where a run has one several times, the first goes with the first of the others, and so on.
+pub fn compare(runs: &[(Origin, RunRecord)]) -> CompareRecord {
+    let seed = runs.first().map_or(0, |(_, record)| record.seed);
+    let described = runs.iter().enumerate().map(|(index, (origin, record))| Run {
+        name: name(index),
+        origin: origin.clone(),
+        suite: record.suite.clone(),
+        experiments: record.experiments().into_iter().map(str::to_owned).collect(),
+        started_at: record.started_at.clone(),
+        wall_seconds: record.wall_seconds,
+        quick: record.quick,
+        ending: record.ending,
+        host: record.host.clone(),
+        warnings: record.warnings.clone(),
+    });
+    CompareRecord {
+        schema: SCHEMA.to_owned(),
+        seed,
+        runs: described.collect(),
+        cases: rows(runs).iter().filter_map(|row| case(row, seed)).collect(),
+    }
+}
+
+/// A, B, … Z, AA, AB, …
+fn name(index: usize) -> String {
+    let letter = char::from(b'A' + u8::try_from(index % 26).unwrap_or(0));
+    match index / 26 {
+        0 => letter.to_string(),
+        before => name(before - 1) + &letter.to_string(),
+    }
+}
+
+/// What each run has of a case.
+type Row<'a> = Vec<Option<&'a lab::Case>>;
+
+fn rows(runs: &[(Origin, RunRecord)]) -> Vec<Row<'_>> {
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    for (index, (_, record)) in runs.iter().enumerate() {
+        for case in &record.cases {
+            let fits = |row: &&mut Row<'_>| {
+                row[index].is_none() && row.iter().flatten().all(|other| is_same(case, other))
+            };
+            if let Some(row) = rows.iter_mut().find(fits) {
+                row[index] = Some(case);
+            } else {
+                let mut row = vec![None; runs.len()];
+                row[index] = Some(case);
+                rows.push(row);
+            }
+        }
+    }
+    rows
+}
+
+fn is_same(one: &lab::Case, other: &lab::Case) -> bool {
+    one.experiment == other.experiment && one.parameters.are_those_of(&other.parameters)
+}
+
+fn case(row: &Row<'_>, seed: u64) -> Option<Case> {
+    let first = row.iter().flatten().next()?;
+    let unit = row.iter().flatten().find(|case| !case.samples.is_empty()).map(|case| case.unit);
+    let sides: Vec<_> = row.iter().map(|case| side(*case, unit)).collect();
+    let measured: Row<'_> =
+        row.iter().zip(&sides).map(|(case, side)| case.filter(|_| side.is_measured())).collect();
+    let samples: Vec<_> =
+        measured.iter().map(|case| case.map(|case| case.samples.as_slice())).collect();
+    Some(Case {
+        experiment: first.experiment.clone(),
+        parameters: first.parameters.clone(),
+        value: unit.map(|unit| figure(unit, &samples, seed)),
+        metrics: metrics(&measured, seed),
+        sides,
+    })
+}
+
+fn side(case: Option<&lab::Case>, unit: Option<Unit>) -> Side {
+    match case {
+        None => Side::Absent,
+        Some(case) if case.samples.is_empty() => match &case.skipped {
+            Some(reason) => Side::Skipped { reason: reason.clone() },
+            None => Side::NoSamples { stopped: case.stopped },
+        },
+        Some(case) if Some(case.unit) != unit => Side::OtherUnit { unit: case.unit },
+        Some(case) => Side::Measured {
+            samples: case.samples.len(),
+            disturbed: case.disturbed.len(),
+            warnings: case.warnings.clone(),
+        },
+    }
+}
+
+/// What two cases at least have, in the unit of the first of them.
+fn metrics(measured: &Row<'_>, seed: u64) -> BTreeMap<String, Figure> {
+    let names: BTreeSet<&String> =
+        measured.iter().flatten().flat_map(|case| case.metrics.keys()).collect();
+    let of = |name: &String| {
+        let metrics = || measured.iter().map(|case| case.and_then(|case| case.metrics.get(name)));
+        let unit = metrics().flatten().next()?.unit;
+        let samples: Vec<_> = metrics()
+            .map(|metric| metric.filter(|metric| metric.unit == unit))
+            .map(|metric| metric.map(|metric| metric.samples.as_slice()))
+            .collect();
+        let several = samples.iter().flatten().count() > 1;
+        several.then(|| (name.clone(), figure(unit, &samples, seed)))
+    };
+    names.into_iter().filter_map(of).collect()
+}
+
+fn figure(unit: Unit, samples: &[Option<&[f64]>], seed: u64) -> Figure {
+    let baseline = samples.first().copied().flatten();
+    let ratio = |(index, side): (usize, Option<&[f64]>)| {
+        if index == 0 { None } else { Ratio::of(side?, baseline?, seed) }
+    };
+    Figure {
+        unit,
+        medians: samples.iter().map(|side| side.and_then(median)).collect(),
+        ratios: samples.iter().copied().enumerate().map(ratio).collect(),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use contend_record::Host;
+    use contend_record::lab::{Metric, Stopped};
+    use contend_record::parameters::Parameters;
+
+    use super::*;
+    use crate::render::lab::sample;
+
+    /// A run of these cases.
+    pub(crate) fn run(cases: Vec<lab::Case>) -> (Origin, RunRecord) {
+        let record = RunRecord {
+            suite: None,
+            started_at: "2026-01-02T03:04:05Z".to_owned(),
+            seed: 7,
+            host: Host::default(),
+            ..sample::record("", cases)
+        };
+        (Origin::StandardInput, record)
+    }
+
+    /// So many forks with these samples.
+    pub(crate) fn case(n: u64, samples: &[f64]) -> lab::Case {
+        let parameters = Parameters::new().with("kind", "fork").with("n", n);
+        let mut case = lab::Case::new("units/create", parameters, Unit::Nanoseconds);
+        case.samples = samples.to_vec();
+        case
+    }
+
+    fn with_cpu(mut case: lab::Case, unit: Unit) -> lab::Case {
+        let metric = Metric::of(unit, case.samples.clone());
+        case.metrics.insert("cpu_self".to_owned(), metric);
+        case
+    }
+
+    fn ratios(figure: &Figure) -> Vec<Option<f64>> {
+        figure.ratios.iter().map(|ratio| ratio.as_ref().map(|ratio| ratio.ratio)).collect()
+    }
+
+    #[test]
+    fn runs_are_named_like_columns_of_a_sheet() {
+        let names = [0, 1, 25, 26, 27, 51, 52, 701, 702].map(name);
+        assert_eq!(names, ["A", "B", "Z", "AA", "AB", "AZ", "BA", "ZZ", "AAA"]);
+    }
+
+    #[test]
+    fn the_first_run_is_the_baseline() {
+        let runs = [10.0, 20.0, 5.0].map(|value| run(vec![case(1, &[value; 9])]));
+        let record = compare(&runs);
+        assert_eq!(record.seed, 7);
+        let value = record.cases[0].value.as_ref().expect("measured");
+        assert_eq!(value.medians, [Some(10.0), Some(20.0), Some(5.0)]);
+        assert_eq!(ratios(value), [None, Some(2.0), Some(0.5)]);
+        let own = compare(&[runs[0].clone(), runs[0].clone()]);
+        assert_eq!(ratios(own.cases[0].value.as_ref().expect("measured")), [None, Some(1.0)]);
+    }
+
+    #[test]
+    fn the_order_of_cases_and_parameters_does_not_matter() {
+        let mut turned = case(2, &[4.0; 9]);
+        turned.parameters = Parameters::new().with("n", 2).with("kind", "fork");
+        let record =
+            compare(&[run(vec![case(1, &[1.0; 9]), case(2, &[2.0; 9])]), run(vec![turned])]);
+        assert_eq!(record.cases.len(), 2);
+        assert_eq!(record.cases[0].sides[1], Side::Absent);
+        assert_eq!(ratios(record.cases[1].value.as_ref().expect("measured")), [None, Some(2.0)]);
+    }
+
+    #[test]
+    fn what_not_all_have_is_there_with_the_reason() {
+        let mut skipped = case(1, &[]);
+        skipped.skipped = Some("needs two CPUs".to_owned());
+        let mut stopped = case(1, &[]);
+        stopped.stopped = Some(Stopped::Interrupt);
+        let mut bytes = case(1, &[1.0]);
+        bytes.unit = Unit::Bytes;
+        let runs = [vec![skipped], vec![case(1, &[1.0; 3])], vec![stopped], vec![bytes], vec![]];
+        let record = compare(&runs.map(run));
+        let [only] = record.cases.as_slice() else { panic!("{record:?}") };
+        assert_eq!(only.measured(), 1);
+        let expected = [
+            Side::Skipped { reason: "needs two CPUs".to_owned() },
+            Side::Measured { samples: 3, disturbed: 0, warnings: Vec::new() },
+            Side::NoSamples { stopped: Some(Stopped::Interrupt) },
+            Side::OtherUnit { unit: Unit::Bytes },
+            Side::Absent,
+        ];
+        assert_eq!(only.sides, expected);
+        let value = only.value.as_ref().expect("measured in one");
+        assert_eq!(value.medians, [None, Some(1.0), None, None, None]);
+        assert_eq!(ratios(value), [None; 5]);
+    }
+
+    #[test]
+    fn a_case_that_nobody_measured_has_no_figure() {
+        let record = compare(&[run(vec![case(1, &[])]), run(vec![])]);
+        assert_eq!(record.cases[0].value, None);
+        assert_eq!(record.cases[0].sides, [Side::NoSamples { stopped: None }, Side::Absent]);
+        assert!(compare(&[run(vec![]), run(vec![])]).cases.is_empty());
+    }
+
+    #[test]
+    fn equal_cases_of_one_run_go_with_their_likes() {
+        let twice = |first, second| run(vec![case(1, &[first; 9]), case(1, &[second; 9])]);
+        let record = compare(&[twice(1.0, 10.0), twice(2.0, 30.0), run(vec![case(1, &[3.0; 9])])]);
+        let found: Vec<_> =
+            record.cases.iter().map(|case| ratios(case.value.as_ref().expect("some"))).collect();
+        assert_eq!(found, [[None, Some(2.0), Some(3.0)], [None, Some(3.0), None]]);
+    }
+
+    #[test]
+    fn metrics_that_two_runs_have_are_compared() {
+        let nanoseconds = |value| with_cpu(case(1, &[value; 9]), Unit::Nanoseconds);
+        let other = with_cpu(case(1, &[9.0; 9]), Unit::Count);
+        let runs = [nanoseconds(2.0), case(1, &[1.0]), other, nanoseconds(3.0)];
+        let record = compare(&runs.map(|case| run(vec![case])));
+        let metric = &record.cases[0].metrics["cpu_self"];
+        assert_eq!(metric.medians, [Some(2.0), None, None, Some(3.0)]);
+        assert_eq!(ratios(metric), [None, None, None, Some(1.5)]);
+        let lonely = compare(&[run(vec![nanoseconds(2.0)]), run(vec![case(1, &[1.0])])]);
+        assert!(lonely.cases[0].metrics.is_empty());
+    }
+}

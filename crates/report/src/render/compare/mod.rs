@@ -1,0 +1,89 @@
+//! Several runs of the lab beside each other, as text.
+
+mod runs;
+mod section;
+mod table;
+#[cfg(test)]
+mod tests;
+mod unequal;
+
+use std::fmt::Write as _;
+
+use contend_record::compare::{Case, CompareRecord, Side};
+
+use super::lab;
+use super::layout::{BOLD, dimmed, paragraph_after, warn};
+use super::text::printable;
+use super::units::counted;
+
+/// Columns below which lines may be cut by the terminal.
+const NARROWEST: usize = 40;
+
+/// The whole report.
+pub fn report(record: &CompareRecord, width: usize) -> String {
+    let width = width.max(NARROWEST);
+    let mut out = String::new();
+    headline(&mut out, record, width);
+    runs::described(&mut out, record, width);
+    out.push_str(&section::all(record, width));
+    unequal::listed(&mut out, record, width);
+    warnings(&mut out, record, width);
+    let legend = section::legend(record);
+    if !legend.is_empty() {
+        out.push('\n');
+        dimmed(&mut out, &legend, width);
+    }
+    out
+}
+
+fn headline(out: &mut String, record: &CompareRecord, width: usize) {
+    let what = counted(record.runs.len() as u64, "run");
+    let _ = write!(out, "{BOLD}{what}{BOLD:#}");
+    let in_several = record.cases.iter().filter(|case| case.measured() > 1).count();
+    let in_all = record.cases.iter().filter(|case| is_in_all(case)).count();
+    let cases = counted(record.cases.len() as u64, "case");
+    let rest = match in_several {
+        0 => format!(", {cases}: none of them was measured in two runs"),
+        _ if in_several == in_all => format!(", {cases}: {in_all} measured in all runs"),
+        _ => format!(", {cases}: {in_all} measured in all runs, {in_several} in two or more"),
+    };
+    paragraph_after(out, what.len(), &rest, width);
+}
+
+fn is_in_all(case: &Case) -> bool {
+    case.sides.iter().all(Side::is_measured)
+}
+
+/// Names of runs as words: A, B and C.
+fn words(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [others @ .., last] => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+/// What makes the figures of each run worth less.
+fn warnings(out: &mut String, record: &CompareRecord, width: usize) {
+    let before = out.len();
+    for (index, run) in record.runs.iter().enumerate() {
+        let of_run = run.warnings.iter().map(|warning| printable(&warning.message));
+        let of_cases = record.cases.iter().flat_map(|case| match case.sides.get(index) {
+            Some(Side::Measured { warnings, .. }) => {
+                warnings.iter().map(|warning| (about(case), warning)).collect()
+            }
+            _ => Vec::new(),
+        });
+        for message in of_run.chain(lab::warnings(of_cases)) {
+            warn(out, &format!("{}: {message}", run.name), width);
+        }
+    }
+    if out.len() > before {
+        out.insert(before, '\n');
+    }
+}
+
+/// The case's name.
+fn about(case: &Case) -> String {
+    format!("{} {}", case.experiment, case.parameters).trim_end().to_owned()
+}

@@ -1,0 +1,167 @@
+//! What is compared: each run with its machine, and what is the same for all of them.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use contend_record::Host;
+use contend_record::compare::{CompareRecord, Origin, Run, Side};
+use contend_record::lab::Ending;
+use contend_record::stats::Ratio;
+
+use super::super::layout::{grouped, paragraph};
+use super::super::text::printable;
+use super::super::units::{bytes, counted};
+use super::words;
+
+/// Of more experiments the first are named.
+const NAMED: usize = 4;
+
+/// Something of a machine, in words.
+type Trait = fn(&Host) -> String;
+
+const TRAITS: [Trait; 12] = [
+    |host| bare("CPU", &host.cpu_model),
+    |host| format!("{} of {} CPUs", host.cpus_allowed, host.cpus_online),
+    |host| host.cores.map_or_else(|| unknown("cores"), |cores| counted(cores as u64, "core")),
+    |host| host.cpu_quota.map_or("no quota".into(), |quota| format!("a quota of {quota} CPUs")),
+    |host| format!("{} of memory", bytes(host.memory_bytes as f64)),
+    |host| match host.memory_limit_bytes {
+        Some(limit) => format!("{} of it allowed", bytes(limit as f64)),
+        None => "all of it allowed".into(),
+    },
+    |host| bare("kernel", &host.kernel),
+    |host| if host.virtual_machine { "virtual machine" } else { "no virtual machine" }.into(),
+    |host| named("clocksource", &host.clocksource),
+    |host| named("governor", host.governor.as_deref().unwrap_or_default()),
+    |host| bare("C library", &host.libc),
+    |host| named("huge pages", host.huge_pages.as_deref().unwrap_or_default()),
+];
+
+fn bare(name: &str, value: &str) -> String {
+    if value.is_empty() { unknown(name) } else { value.to_owned() }
+}
+
+fn named(name: &str, value: &str) -> String {
+    if value.is_empty() { unknown(name) } else { format!("{name} {value}") }
+}
+
+fn unknown(name: &str) -> String {
+    format!("{name} unknown")
+}
+
+/// Each run with what its machine alone has, and what all have.
+pub fn described(out: &mut String, record: &CompareRecord, width: usize) {
+    let (common, own): (Vec<Trait>, Vec<Trait>) =
+        TRAITS.into_iter().partition(|&of| is_common(record, of));
+    let words_for = |traits: &[Trait], host: &Host| {
+        traits.iter().map(|of| of(host)).collect::<Vec<_>>().join(", ")
+    };
+    for (index, run) in record.runs.iter().enumerate() {
+        let text = format!("{} {}", origin(run), what(record, index, run));
+        paragraph(out, &format!("{}  ", run.name), &printable(&text), width);
+        if !own.is_empty() {
+            paragraph(out, "   ", &printable(&words_for(&own, &run.host)), width);
+        }
+    }
+    let (same, different) = mitigations(record);
+    for flaw in different {
+        paragraph(out, "- ", &printable(&flaw), width);
+    }
+    let Some(run) = record.runs.first() else { return };
+    let flaws = match same {
+        0 => String::new(),
+        some => format!(", mitigations of {}", counted(some, "flaw")),
+    };
+    let text = format!("The same for all: {}{flaws}.", words_for(&common, &run.host));
+    paragraph(out, "", &printable(&text), width);
+}
+
+fn is_common(record: &CompareRecord, of: Trait) -> bool {
+    record.runs.windows(2).all(|runs| of(&runs[0].host) == of(&runs[1].host))
+}
+
+fn origin(run: &Run) -> String {
+    match &run.origin {
+        Origin::File { path } => path.clone(),
+        Origin::StandardInput => "standard input".to_owned(),
+        Origin::Kept { number } => format!("run {number}"),
+    }
+}
+
+/// What was run, when, and what came of it.
+fn what(record: &CompareRecord, index: usize, run: &Run) -> String {
+    let sides = || record.cases.iter().filter_map(|case| case.sides.get(index));
+    let all = sides().filter(|side| !matches!(side, Side::Absent)).count();
+    let measured = sides().filter(|side| side.is_measured()).count();
+    let started = run.started_at.replace('T', " ").replace('Z', " UTC");
+    let quick = if run.quick { "quick; " } else { "" };
+    let ending = match run.ending {
+        Ending::Complete => "",
+        Ending::Interrupted => "interrupted; ",
+        Ending::Unfinished => "unfinished; ",
+    };
+    let cases = if all == 1 { "case" } else { "cases" };
+    format!(
+        "of {started}: {}; {quick}{ending}{measured} of {all} {cases} measured{}",
+        content(run),
+        beside_the_first(record, index)
+    )
+}
+
+fn content(run: &Run) -> String {
+    if let Some(suite) = &run.suite {
+        return format!("suite {suite}");
+    }
+    match run.experiments.split_at_checked(NAMED) {
+        Some((first, rest)) if rest.len() > 1 => {
+            format!("{} and {} more", first.join(", "), rest.len())
+        }
+        _ if run.experiments.is_empty() => "nothing".to_owned(),
+        _ => run.experiments.join(", "),
+    }
+}
+
+/// How many cases are higher or lower than in the first run.
+fn beside_the_first(record: &CompareRecord, index: usize) -> String {
+    let Some(first) = record.runs.first().filter(|_| index > 0) else { return String::new() };
+    let values = record.cases.iter().filter_map(|case| case.value.as_ref());
+    let ratios = values.filter_map(|value| value.ratios.get(index)?.as_ref());
+    let found: Vec<Option<Ordering>> = ratios.map(Ratio::beside_one).collect();
+    let kinds = [
+        (Some(Ordering::Greater), format!("higher than in {}", first.name)),
+        (Some(Ordering::Less), "lower".to_owned()),
+        (Some(Ordering::Equal), "not different".to_owned()),
+        (None, "with too few samples".to_owned()),
+    ];
+    let count = |kind| found.iter().filter(|&&other| other == kind).count();
+    let parts: Vec<_> = kinds
+        .into_iter()
+        .filter(|(kind, _)| count(*kind) > 0)
+        .map(|(kind, words)| format!("{} {words}", count(kind)))
+        .collect();
+    if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) }
+}
+
+/// How many flaws of processors all machines do the same against, and the others with what each
+/// does.
+fn mitigations(record: &CompareRecord) -> (u64, Vec<String>) {
+    let flaws: BTreeSet<&String> =
+        record.runs.iter().flat_map(|run| run.host.mitigations.keys()).collect();
+    let mut same = 0;
+    let mut different = Vec::new();
+    for flaw in flaws {
+        let by_text = record.runs.iter().map(|run| {
+            let text = run.host.mitigations.get(flaw).map_or("nothing known", String::as_str);
+            (text, run.name.as_str())
+        });
+        let by_text = grouped(by_text);
+        if by_text.len() < 2 {
+            same += 1;
+            continue;
+        }
+        let texts: Vec<_> =
+            by_text.iter().map(|(text, names)| format!("\"{text}\" in {}", words(names))).collect();
+        different.push(format!("against {flaw}: {}", texts.join(", ")));
+    }
+    (same, different)
+}

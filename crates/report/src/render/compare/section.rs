@@ -1,0 +1,182 @@
+//! The cases that two runs at least have measured: a row a case, a column a run.
+
+use std::fmt::Write as _;
+
+use contend_record::compare::{Case, CompareRecord, Figure, Run, Side};
+use contend_record::stats::Ratio;
+
+use super::super::lab::shown;
+use super::super::lab::table::{groups, parameter, parameter_names, spread, text_columns};
+use super::super::layout::{BOLD, grouped, paragraph_after};
+use super::super::text::printable;
+use super::super::units;
+use super::table::{Block, Cases, Column};
+
+/// How experiments are shown.
+#[derive(Debug)]
+struct Layout {
+    /// What their names begin with; the first layout that fits holds.
+    prefix: &'static str,
+    /// They stand in one table, of which the first column is the rest of their names.
+    together: bool,
+    /// What the figures are, if the name does not say it.
+    what: &'static str,
+    /// Metrics beside the value of each run: heading and name.
+    metrics: &'static [(&'static str, &'static str)],
+}
+
+const LAYOUTS: [Layout; 2] = [
+    Layout { prefix: "handoff/mechanisms", together: false, what: "a hand-off", metrics: &[] },
+    Layout {
+        prefix: "handoff/",
+        together: true,
+        what: "10,000 turns; load: CPU time in percent of all CPUs, the most of pieces of 50 ms",
+        metrics: &[("load", "load_max")],
+    },
+];
+
+const USUAL: Layout = Layout { prefix: "", together: false, what: "", metrics: &[] };
+
+fn layout_of(case: &Case) -> &'static Layout {
+    let fits = |layout: &&Layout| case.experiment.starts_with(layout.prefix);
+    LAYOUTS.iter().find(fits).unwrap_or(&USUAL)
+}
+
+/// What stands in tables.
+fn in_tables(record: &CompareRecord) -> impl Iterator<Item = &Case> {
+    record.cases.iter().filter(|case| case.measured() > 1)
+}
+
+/// All tables, each experiment's under its name.
+pub fn all(record: &CompareRecord, width: usize) -> String {
+    let titled = in_tables(record).map(|case| {
+        let layout = layout_of(case);
+        let title = if layout.together { layout.prefix } else { &case.experiment };
+        (printable(title.trim_end_matches('/')), case)
+    });
+    let mut out = String::new();
+    for (title, cases) in grouped(titled) {
+        let Some(layout) = cases.first().map(|case| layout_of(case)) else { continue };
+        heading(&mut out, &title, layout.what, width);
+        let tables = if layout.together { vec![cases] } else { groups(&cases) };
+        let tables = tables.iter().map(|cases| table(record, layout, cases).pieces(width));
+        out.push_str(&tables.collect::<Vec<_>>().join("\n"));
+    }
+    out
+}
+
+fn heading(out: &mut String, title: &str, what: &str, width: usize) {
+    let _ = write!(out, "\n{BOLD}{title}{BOLD:#}");
+    if what.is_empty() {
+        out.push('\n');
+    } else {
+        paragraph_after(out, title.len(), &format!(": {what}"), width);
+    }
+}
+
+fn table(record: &CompareRecord, layout: &Layout, cases: &[&Case]) -> Cases {
+    let names = parameter_names(cases);
+    let of_name = |name: &&str| {
+        Column::new(&printable(name), cases.iter().map(|case| parameter(*case, name)))
+    };
+    let mut left: Vec<Column> = names.iter().map(of_name).collect();
+    let mut words = text_columns(&names, cases);
+    if layout.together {
+        let rest = |case: &&Case| {
+            printable(case.experiment.strip_prefix(layout.prefix).unwrap_or(&case.experiment))
+        };
+        left.insert(0, Column::new("case", cases.iter().map(rest)));
+        words += 1;
+    }
+    let runs = || record.runs.iter().enumerate();
+    let baseline = record.runs.first().map_or("", |run| &run.name);
+    let heading = |run: &Run| format!("{}/{baseline}", run.name);
+    Cases {
+        left,
+        words,
+        values: runs().filter_map(|(index, run)| values(layout, cases, index, &run.name)).collect(),
+        ratios: runs().filter_map(|(index, run)| ratios(cases, index, &heading(run))).collect(),
+    }
+}
+
+/// What a run has measured, if it has any of these cases.
+fn values(layout: &Layout, cases: &[&Case], run: usize, name: &str) -> Option<Block> {
+    if !cases.iter().any(|case| case.sides.get(run).is_some_and(Side::is_measured)) {
+        return None;
+    }
+    let cell = |case: &&Case| (median(case.value.as_ref(), run), disturbed(case, run));
+    let value = Column::marked(name, &cases.iter().map(cell).collect::<Vec<_>>(), '!');
+    let metrics = layout.metrics.iter().map(|(heading, metric)| {
+        Column::new(heading, cases.iter().map(|case| median(case.metrics.get(*metric), run)))
+    });
+    Some([value].into_iter().chain(metrics).collect())
+}
+
+fn median(figure: Option<&Figure>, run: usize) -> String {
+    let value = figure.and_then(|figure| Some((figure.medians.get(run).copied()??, figure.unit)));
+    value.map_or_else(|| NOTHING.to_owned(), |(value, unit)| shown(value, unit))
+}
+
+/// Stands where a run has no figure, or two have no ratio.
+const NOTHING: &str = "-";
+
+fn disturbed(case: &Case, run: usize) -> bool {
+    matches!(case.sides.get(run), Some(Side::Measured { disturbed: 1.., .. }))
+}
+
+/// How a run relates to the first one, and within which interval, if there are ratios.
+fn ratios(cases: &[&Case], run: usize, heading: &str) -> Option<Block> {
+    let found: Vec<Option<&Ratio>> =
+        cases.iter().map(|case| case.value.as_ref()?.ratios.get(run)?.as_ref()).collect();
+    if found.iter().all(Option::is_none) {
+        return None;
+    }
+    let cell = |ratio: Option<&Ratio>| match ratio {
+        Some(ratio) => (units::ratio(ratio.ratio), ratio.holds_one()),
+        None => (NOTHING.to_owned(), false),
+    };
+    let interval = |ratio: Option<&Ratio>| {
+        ratio.map_or_else(String::new, |ratio| spread(ratio.ci95, ratio.range, units::ratio))
+    };
+    let intervals = Column::new("[interval]", found.iter().copied().map(interval));
+    let column = Column::marked(heading, &found.iter().copied().map(cell).collect::<Vec<_>>(), '~');
+    Some(if intervals.is_empty() { vec![column] } else { vec![column, intervals] })
+}
+
+/// Whether a run and the first one have figures, and yet no ratio.
+fn lacks_ratio(case: &Case) -> bool {
+    case.value.as_ref().is_some_and(|value| {
+        let mut pairs = value.medians.iter().zip(&value.ratios).skip(1);
+        let lacking =
+            |(median, ratio): (&Option<f64>, &Option<Ratio>)| median.is_some() && ratio.is_none();
+        value.medians.first().is_some_and(Option::is_some) && pairs.any(lacking)
+    })
+}
+
+/// What the signs in the tables mean, as far as there are any.
+pub fn legend(record: &CompareRecord) -> String {
+    let ratios: Vec<&Ratio> = in_tables(record)
+        .filter_map(|case| case.value.as_ref())
+        .flat_map(|value| value.ratios.iter().flatten())
+        .collect();
+    let any = |holds: fn(&Ratio) -> bool| ratios.iter().any(|ratio| holds(ratio));
+    let spoiled = |case: &Case| (0..case.sides.len()).any(|run| disturbed(case, run));
+    let parts = [
+        (!ratios.is_empty(), "B/A is the median of B by that of A."),
+        (
+            any(|ratio| ratio.ci95.is_some()),
+            "In [brackets] its 95 % interval, which knows how the samples of each run scatter, but not \
+             what differs from one run to the next.",
+        ),
+        (
+            any(|ratio| ratio.ci95.is_none() && ratio.range.is_some()),
+            "In (parentheses), where one of the two has fewer than six samples, what the samples \
+             allow at the least and at the most.",
+        ),
+        (any(Ratio::holds_one), "~: 1 lies within, so no difference is shown."),
+        (in_tables(record).any(lacks_ratio), "No ratio is given where A may be 0 or less."),
+        (in_tables(record).any(spoiled), "!: some samples were taken while others used the CPUs."),
+    ];
+    let said: Vec<&str> = parts.into_iter().filter(|part| part.0).map(|part| part.1).collect();
+    said.join(" ")
+}

@@ -1,0 +1,94 @@
+//! The cases that not every run has measured: which run has them, and why others have not.
+
+use std::fmt::Write as _;
+
+use contend_record::compare::{Case, CompareRecord, Side};
+use contend_record::lab::{Stopped, Unit};
+
+use super::super::lab::table::parameter_names;
+use super::super::layout::{BOLD, grouped, paragraph};
+use super::super::text::printable;
+use super::{is_in_all, words};
+
+/// So many cases of a kind are named one by one.
+const FEW: usize = 3;
+
+/// The cases of which the same is to be said together, a line for each experiment.
+pub fn listed(out: &mut String, record: &CompareRecord, width: usize) {
+    let unequal = record.cases.iter().filter(|case| !is_in_all(case));
+    let kinds = grouped(unequal.map(|case| (standing(record, case), case)));
+    if kinds.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{BOLD}Not measured in all runs{BOLD:#}");
+    for (standing, cases) in kinds {
+        paragraph(out, "", &printable(&format!("{standing}:")), width);
+        let by_name = cases.into_iter().map(|case| (case.experiment.as_str(), case));
+        for (experiment, cases) in grouped(by_name) {
+            paragraph(out, "- ", &printable(&format!("{experiment}{}", which(&cases))), width);
+        }
+    }
+}
+
+/// What each run has of the case, runs of which the same is to be said together: first those that
+/// have measured it, and last those that know nothing of it.
+fn standing(record: &CompareRecord, case: &Case) -> String {
+    let mut sides: Vec<_> = record.runs.iter().zip(&case.sides).collect();
+    sides.sort_by_key(|(_, side)| match side {
+        Side::Measured { .. } => 0,
+        Side::OtherUnit { .. } | Side::Skipped { .. } | Side::NoSamples { .. } => 1,
+        Side::Absent => 2,
+    });
+    let said = sides.into_iter().map(|(run, side)| (of_side(side, case), run.name.as_str()));
+    let parts = grouped(said)
+        .into_iter()
+        .map(|((before, behind), names)| format!("{before} {}{behind}", words(&names)));
+    parts.collect::<Vec<_>>().join("; ")
+}
+
+/// What stands before and after the names of the runs of which it is said.
+fn of_side(side: &Side, case: &Case) -> (&'static str, String) {
+    match side {
+        Side::Measured { .. } => ("measured in", String::new()),
+        Side::Absent => ("not part of", String::new()),
+        Side::Skipped { reason } => ("not measured in", format!(" ({reason})")),
+        Side::NoSamples { stopped } => ("no samples in", format!(" ({})", without(*stopped))),
+        Side::OtherUnit { unit } => {
+            let first = case.value.as_ref().map_or("", |value| counts(value.unit));
+            ("left out in", format!(" (counts {}, not {first})", counts(*unit)))
+        }
+    }
+}
+
+fn without(stopped: Option<Stopped>) -> &'static str {
+    match stopped {
+        Some(Stopped::Interrupt) => "the run was interrupted",
+        Some(Stopped::Budget) => "the time was used",
+        Some(Stopped::Failure) => "its subject failed",
+        Some(Stopped::Interval | Stopped::Count) | None => "no reason is known",
+    }
+}
+
+fn counts(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Nanoseconds => "nanoseconds",
+        Unit::Bytes => "bytes",
+        Unit::Units => "units",
+        Unit::Count => "events",
+    }
+}
+
+/// Few cases by their parameters, many by the values that occur.
+fn which(cases: &[&Case]) -> String {
+    if cases.len() <= FEW {
+        let named: Vec<_> = cases.iter().map(|case| case.parameters.to_string()).collect();
+        let named = named.join("; ");
+        return if named.is_empty() { named } else { format!(" {named}") };
+    }
+    let values = parameter_names(cases).into_iter().map(|name| {
+        let values = cases.iter().filter_map(|case| Some((case.parameters.get(name)?, ())));
+        let values: Vec<_> = grouped(values).iter().map(|(value, _)| value.to_string()).collect();
+        format!("{name}: {}", values.join(", "))
+    });
+    format!(", {} cases ({})", cases.len(), values.collect::<Vec<_>>().join("; "))
+}
