@@ -190,8 +190,8 @@ fn finish(scope: &Scope, preset: &Preset, cases: Vec<Parameters>) -> Vec<Paramet
         SETTINGS.iter().copied().filter(|setting| setting.name != TICK.name).collect();
     let ticks: &[u64] = scope.choose(&[0, 1000, 10_000, 15_625], &[15_625], &[0]);
     let ticks = scope.choices.numbers(TICK.name, ticks);
-    // Turns of a sample: of some seconds at most.
-    let longest = scope.choose(&[1_500_000_u64], &[300_000], &[20_000])[0];
+    // Turns of a sample: of a second at most, unless they are very long.
+    let longest = scope.choose(&[1_000_000_u64], &[300_000], &[20_000])[0];
     let mut finished = Vec::new();
     for case in scope.choices.applied(cases, &all_but_tick) {
         let ticking = if Settled::of(&case, preset).sleeps() { ticks.clone() } else { vec![] };
