@@ -128,10 +128,10 @@ fn beside_the_first(record: &CompareRecord, index: usize) -> String {
     let ratios = values.filter_map(|value| value.ratios.get(index)?.as_ref());
     let found: Vec<Option<Ordering>> = ratios.map(Ratio::beside_one).collect();
     let kinds = [
-        (Some(Ordering::Greater), format!("higher than in {}", first.name)),
-        (Some(Ordering::Less), "lower".to_owned()),
-        (Some(Ordering::Equal), "not different".to_owned()),
-        (None, "with too few samples".to_owned()),
+        (Some(Ordering::Greater), "higher"),
+        (Some(Ordering::Less), "lower"),
+        (Some(Ordering::Equal), "not different"),
+        (None, "with too few samples"),
     ];
     let count = |kind| found.iter().filter(|&&other| other == kind).count();
     let parts: Vec<_> = kinds
@@ -139,7 +139,10 @@ fn beside_the_first(record: &CompareRecord, index: usize) -> String {
         .filter(|(kind, _)| count(*kind) > 0)
         .map(|(kind, words)| format!("{} {words}", count(kind)))
         .collect();
-    if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) }
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!("; beside {} {}", first.name, parts.join(", "))
 }
 
 /// How many flaws of processors all machines do the same against, and the others with what each

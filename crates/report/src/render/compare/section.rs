@@ -30,7 +30,7 @@ const LAYOUTS: [Layout; 2] = [
     Layout {
         prefix: "handoff/",
         together: true,
-        what: "10,000 turns; load: CPU time in percent of all CPUs, the most of pieces of 50 ms",
+        what: "10,000 turns; load: CPU time in percent of the CPUs allowed, the most in 50 ms",
         metrics: &[("load", "load_max")],
     },
 ];

@@ -82,7 +82,7 @@ fn two_runs_stand_beside_each_other() {
     2 runs, 3 cases: 3 measured in all runs
     A  laptop.json of 2026-01-02 03:04:05 UTC: units/create; 3 of 3 cases measured
     B  later.json of 2026-01-02 03:04:05 UTC: units/create; quick; interrupted; 3 of
-      3 cases measured: 1 higher than in A, 1 not different, 1 with too few samples
+      3 cases measured; beside A 1 higher, 1 not different, 1 with too few samples
     The same for all: Quick 9, 8 of 8 CPUs, 4 cores, no quota, 16.0GB of memory, all
       of it allowed, Linux 6.1 x86_64, no virtual machine, clocksource tsc, governor
       powersave, glibc 2.36, huge pages unknown, mitigations of 1 flaw.
@@ -115,11 +115,11 @@ fn what_differs_between_machines_is_said() {
     3 runs, 1 case: 1 measured in all runs
     A  laptop.json of 2026-01-02 03:04:05 UTC: units/create; 1 of 1 case measured
        Quick 9, 8 of 8 CPUs, 4 cores, no quota
-    B  board.json of 2026-01-02 03:04:05 UTC: units/create; 1 of 1 case measured:
-      1 higher than in A
+    B  board.json of 2026-01-02 03:04:05 UTC: units/create; 1 of 1 case measured;
+      beside A 1 higher
        Slow 2, 1 of 2 CPUs, 2 cores, a quota of 0.5 CPUs
-    C  later.json of 2026-01-02 03:04:05 UTC: units/create; 1 of 1 case measured:
-      1 higher than in A
+    C  later.json of 2026-01-02 03:04:05 UTC: units/create; 1 of 1 case measured;
+      beside A 1 higher
        Quick 9, 8 of 8 CPUs, 4 cores, no quota
     - against retbleed: "Mitigation: IBRS" in A and C, "Vulnerable" in B
     The same for all: 16.0GB of memory, all of it allowed, Linux 6.1 x86_64, no
@@ -163,7 +163,7 @@ fn the_document_s_cases_stand_in_one_table() {
     ];
     let text = plain(&runs, 100);
     insta::assert_snapshot!(below(&text, "unknown.\n"), @r"
-    handoff: 10,000 turns; load: CPU time in percent of all CPUs, the most of pieces of 50 ms
+    handoff: 10,000 turns; load: CPU time in percent of the CPUs allowed, the most in 50 ms
     case  tick_us  placement  turns      A  load      B  load      C  load
     0       15625       free     96   164s     2   164s     4      -     -
     0+      15625       free     96   164s  9.80   328s  9.80      -     -
@@ -216,7 +216,7 @@ fn unequal_cases_are_listed_with_the_reason() {
     - units/create kind=fork n=2
     measured in A; left out in B (counts bytes, not nanoseconds); not part of C:
     - units/create kind=fork n=3
-    no samples in C (no reason is known); not part of A and B:
+    no samples in C (the run did not get to it); not part of A and B:
     - units/create kind=fork n=4
 
     No ratio is given where A may be 0 or less.

@@ -65,7 +65,8 @@ fn without(stopped: Option<Stopped>) -> &'static str {
         Some(Stopped::Interrupt) => "the run was interrupted",
         Some(Stopped::Budget) => "the time was used",
         Some(Stopped::Failure) => "its subject failed",
-        Some(Stopped::Interval | Stopped::Count) | None => "no reason is known",
+        Some(Stopped::Interval | Stopped::Count) => "no reason is known",
+        None => "the run did not get to it",
     }
 }
 
