@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contend_record::compare::{Case, CompareRecord, Figure, Origin, Run, SCHEMA, Side};
 use contend_record::lab::{self, RunRecord, Unit};
+use contend_record::parameters::Parameters;
 use contend_record::stats::{Ratio, median};
 
-/// Compares runs; the first is the baseline. A case is known by its experiment and parameters;
+/// Compares runs; the first is the baseline. A case is known by its experiment and parameters, but for
+/// the number of turns that it was scaled from;
 /// where a run has one several times, the first goes with the first of the others, and so on.
 pub fn compare(runs: &[(Origin, RunRecord)]) -> CompareRecord {
     let seed = runs.first().map_or(0, |(_, record)| record.seed);
@@ -61,8 +63,21 @@ fn rows(runs: &[(Origin, RunRecord)]) -> Vec<Row<'_>> {
     rows
 }
 
+/// Says only from how many turns a figure was scaled: two cases may differ in it.
+const SCALED_FROM: &str = "turns";
+
 fn is_same(one: &lab::Case, other: &lab::Case) -> bool {
-    one.experiment == other.experiment && one.parameters.are_those_of(&other.parameters)
+    let known_by = |case: &lab::Case| case.parameters.without(SCALED_FROM);
+    one.experiment == other.experiment && known_by(one).are_those_of(&known_by(other))
+}
+
+/// Those of the first, but for what the others have otherwise.
+fn parameters(first: &lab::Case, row: &Row<'_>) -> Parameters {
+    if row.iter().flatten().all(|other| first.parameters.are_those_of(&other.parameters)) {
+        first.parameters.clone()
+    } else {
+        first.parameters.without(SCALED_FROM)
+    }
 }
 
 fn case(row: &Row<'_>, seed: u64) -> Option<Case> {
@@ -75,7 +90,7 @@ fn case(row: &Row<'_>, seed: u64) -> Option<Case> {
         measured.iter().map(|case| case.map(|case| case.samples.as_slice())).collect();
     Some(Case {
         experiment: first.experiment.clone(),
-        parameters: first.parameters.clone(),
+        parameters: parameters(first, row),
         value: unit.map(|unit| figure(unit, &samples, seed)),
         metrics: metrics(&measured, seed),
         sides,
@@ -131,7 +146,6 @@ fn figure(unit: Unit, samples: &[Option<&[f64]>], seed: u64) -> Figure {
 pub(crate) mod tests {
     use contend_record::Host;
     use contend_record::lab::{Metric, Stopped};
-    use contend_record::parameters::Parameters;
 
     use super::*;
     use crate::render::lab::sample;
@@ -182,6 +196,20 @@ pub(crate) mod tests {
         assert_eq!(ratios(value), [None, Some(2.0), Some(0.5)]);
         let own = compare(&[runs[0].clone(), runs[0].clone()]);
         assert_eq!(ratios(own.cases[0].value.as_ref().expect("measured")), [None, Some(1.0)]);
+    }
+
+    #[test]
+    fn cases_scaled_from_different_turns_are_the_same() {
+        let scaled = |turns: u64| {
+            let mut case = case(1, &[1.0, 2.0]);
+            case.parameters = Parameters::new().with("tick_us", 0).with("turns", turns);
+            run(vec![case])
+        };
+        let record = compare(&[scaled(96), scaled(19)]);
+        assert_eq!(record.cases.len(), 1);
+        assert_eq!(record.cases[0].parameters, Parameters::new().with("tick_us", 0));
+        let record = compare(&[scaled(96), scaled(96)]);
+        assert_eq!(record.cases[0].parameters.number("turns"), Some(96));
     }
 
     #[test]

@@ -52,6 +52,8 @@ impl Meter {
                         let load = part / (now - then).as_secs_f64() / cpu::allowed() as f64;
                         // What is left at the end may be too short to tell a load.
                         if now - then >= Self::PIECE / 2 {
+                            // Two cannot use more than two CPUs; the clocks are read one by one.
+                            let load = load.min(2.0 / cpu::allowed() as f64).min(1.0);
                             most = Some(most.unwrap_or(0.0).max(100.0 * load));
                         }
                     }
