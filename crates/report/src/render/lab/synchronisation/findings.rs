@@ -100,8 +100,8 @@ fn one_thread(record: &RunRecord) -> (Verdict, String) {
         () if !has_several_cpus(record) => {
             return (Verdict::Open, format!("{ONE_CPU} {text}"));
         }
-        // Two have to use more, or it was not the thread that was the limit.
-        () if threads.min(processes) < 1.2 * one => Verdict::Open,
+        // One has to get its CPU, and two to use more, or it was not the thread that was the limit.
+        () if one < 0.9 || threads.min(processes) < 1.2 * one => Verdict::Open,
         () => Verdict::Holds,
     };
     (verdict, text)
