@@ -19,7 +19,7 @@ lm() { # scheduling, program and arguments; the last number it prints, in micros
   shift
   [ -x "$lmbench/$1" ] || return 0
   LMBENCH_SCHED=$scheduling timeout -s KILL 60 "$lmbench/$@" 2>&1 |
-    awk '{ for (i = 1; i <= NF; i++) if ($i ~ /^[0-9.]+$/) last = $i } END { print last }'
+    awk '{ for (i = 1; i <= NF; i++) if ($i ~ /^[0-9.]+$/) last = $i } END { if (last != "") print last }'
 }
 has() { command -v "$1" >/dev/null; }
 
@@ -92,11 +92,11 @@ awk -v pairs="$folder/pairs" '
       split(line, f, " ")
       n = 0
       for (round = 1; round <= rounds; round++)
-        if ((round, f[1]) in value && (round, f[2]) in value) {
+        if (value[round, f[1]] > 0 && (round, f[2]) in value) {
           n++
           theirs[n] = value[round, f[1]]
           ours[n] = f[3] * value[round, f[2]] + f[4]
-          ratio[n] = theirs[n] ? ours[n] / theirs[n] : 0
+          ratio[n] = ours[n] / theirs[n]
         }
       if (n) printf "%-26s %-26s %12.1f %12.1f %7.3f\n", f[1], f[2], median(theirs, n), median(ours, n), median(ratio, n)
     }

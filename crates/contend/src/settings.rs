@@ -185,6 +185,11 @@ fn plan(
 /// What was chosen of the parameters of these experiments.
 fn choices(experiments: &[&'static Experiment], how: &HowArgs) -> Result<Choices, UsageError> {
     let mut choices = Choices::default();
+    if how.turns.is_some() && how.set.iter().any(|(name, _)| name == "turns") {
+        return Err(UsageError(
+            "--turns and --set turns say the same: give one of them".to_owned(),
+        ));
+    }
     let turns = how.turns.map(|turns| ("turns".to_owned(), turns.to_string()));
     for (name, values) in how.set.iter().chain(&turns) {
         let known = experiments.iter().flat_map(|experiment| experiment.settings);

@@ -154,15 +154,22 @@ impl SysvSemaphore {
     /// Waits until it can be lowered by one.
     ///
     /// # Errors
-    /// `EIDRM`, `EINTR`.
+    /// `EIDRM` when it has been removed.
     pub fn wait(&self) -> io::Result<()> {
         self.operate(-1)
     }
 
     fn operate(&self, by: i16) -> io::Result<()> {
         let mut operation = libc::sembuf { sem_num: 0, sem_op: by, sem_flg: 0 };
-        // SAFETY: one operation, which is read.
-        check(unsafe { libc::semop(self.id, &raw mut operation, 1) })
+        loop {
+            // SAFETY: one operation, which is read.
+            let done = check(unsafe { libc::semop(self.id, &raw mut operation, 1) });
+            match done {
+                // As after a stop: nothing was done.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return done,
+            }
+        }
     }
 }
 

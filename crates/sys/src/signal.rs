@@ -205,12 +205,20 @@ impl Wake {
     /// Waits for one to come to this thread.
     ///
     /// # Errors
-    /// `EINTR`.
+    /// None is known.
     pub fn wait(self) -> io::Result<()> {
         let mask = set_of(&[self.0]);
-        // SAFETY: the set is initialised; what came with the signal is not asked for.
-        let signal = unsafe { libc::sigwaitinfo(&raw const mask, std::ptr::null_mut()) };
-        if signal == self.0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        loop {
+            // SAFETY: the set is initialised; what came with the signal is not asked for.
+            let signal = unsafe { libc::sigwaitinfo(&raw const mask, std::ptr::null_mut()) };
+            if signal == self.0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error); // not after a stop
+            }
+        }
     }
 
     /// Sends one to a thread of a process, by their numbers.

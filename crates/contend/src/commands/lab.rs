@@ -130,21 +130,23 @@ fn list() -> String {
 /// What of it cannot be measured here, and why.
 fn missing(experiment: &Experiment) -> String {
     let cases = (experiment.cases)(&Scope::of(Size::Full));
-    let reasons: Vec<_> = cases
-        .iter()
-        .filter_map(|parameters| {
-            (experiment.unavailable)(parameters).map(|reason| (parameters.to_string(), reason))
-        })
-        .collect();
-    match reasons.as_slice() {
-        [] => String::new(),
-        [(_, reason), ..] if reasons.len() == cases.len() => format!(" [not here: {reason}]"),
-        some => {
-            let list: Vec<_> =
-                some.iter().map(|(case, reason)| format!("{case}: {reason}")).collect();
-            format!(" [not here: {}]", list.join("; "))
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for parameters in &cases {
+        let Some(reason) = (experiment.unavailable)(parameters) else { continue };
+        match reasons.iter_mut().find(|(other, _)| *other == reason) {
+            Some((_, cases)) => cases.push(parameters.to_string()),
+            None => reasons.push((reason, vec![parameters.to_string()])),
         }
     }
+    let sentence = |(reason, some): &(String, Vec<String>)| match some.as_slice() {
+        all if all.len() == cases.len() => reason.clone(),
+        [one] => format!("{one}: {reason}"),
+        some => format!("{} cases: {reason}", some.len()),
+    };
+    if reasons.is_empty() {
+        return String::new();
+    }
+    format!(" [not here: {}]", reasons.iter().map(sentence).collect::<Vec<_>>().join("; "))
 }
 
 /// The plan, in words.

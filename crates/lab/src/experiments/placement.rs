@@ -74,8 +74,12 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
         return Some(format!("CPU {missing} is not there, or may not be used"));
     }
     if from == to && parameters.text("mechanism") == Some(CACHE_LINE) {
-        let why = if cpus.len() == 1 { ", and only one may be used" } else { "" };
-        return Some(format!("needs two CPUs{why}"));
+        let why = if cpus.len() == 1 {
+            "two CPUs, and only one may be used"
+        } else {
+            "two different CPUs"
+        };
+        return Some(format!("needs {why}"));
     }
     None
 }

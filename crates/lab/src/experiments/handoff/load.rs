@@ -33,9 +33,13 @@ impl Meter {
         }
     }
 
-    /// CPU time of both so far; none when one is not there.
-    fn cpu(&self) -> Option<Duration> {
-        Some(self.main?.time()? + self.sub.get()?.time()?)
+    /// CPU time of both so far, and when that was; none when one is not there, or when this thread
+    /// lost its CPU in the middle of looking.
+    fn look(&self) -> Option<(Instant, Duration)> {
+        let begun = Instant::now();
+        let cpu = self.main?.time()? + self.sub.get()?.time()?;
+        let now = Instant::now();
+        (now - begun < Self::PIECE / 100).then_some((now, cpu))
     }
 
     /// Does something, and says what the largest load was meanwhile in percent of all CPUs; none if
@@ -46,15 +50,14 @@ impl Meter {
                 let mut most: Option<f64> = None;
                 let mut before: Option<(Instant, Duration)> = None;
                 while !self.done.load(Ordering::Relaxed) {
-                    let now = self.cpu().map(|cpu| (Instant::now(), cpu));
+                    let now = self.look();
                     if let (Some((then, used)), Some((now, cpu))) = (before, now) {
-                        let part = cpu.saturating_sub(used).as_secs_f64();
-                        let load = part / (now - then).as_secs_f64() / cpu::allowed() as f64;
+                        let piece = now - then;
                         // What is left at the end may be too short to tell a load.
-                        if now - then >= Self::PIECE / 2 {
-                            // Two cannot use more than two CPUs; the clocks are read one by one.
-                            let load = load.min(2.0 / cpu::allowed() as f64).min(1.0);
-                            most = Some(most.unwrap_or(0.0).max(100.0 * load));
+                        if piece >= Self::PIECE / 2 {
+                            let part = cpu.saturating_sub(used).as_secs_f64();
+                            let load = part / piece.as_secs_f64() / cpu::allowed() as f64;
+                            most = Some(most.unwrap_or(0.0).max(100.0 * load.min(1.0)));
                         }
                     }
                     before = now;

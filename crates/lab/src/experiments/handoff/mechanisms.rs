@@ -21,9 +21,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: "handoff/mechanisms",
     summary: "a turn handed to a partner, by each mechanism and placement: time, tail, CPU",
     about: "Two partners, processes or threads, hand a turn to each other and do nothing else. The \
-            value is half of a round trip, over turns that are timed together. As many turns are \
-            then timed one by one, for `p50`, `p99` and `p99.9` of half a round trip, in a histogram \
-            of two digits, without the clock's own time: the next turn begins when the one before \
+            value is half of a round trip, over turns that are timed together. As many turns, and up to \
+            1,000 if that takes 45 ms at most, are then timed one by one, for `p50`, `p99` and `p99.9` \
+            of half a round trip, in a histogram of two digits, without the clock's own time; with fewer \
+            than 100 and 1,000 turns the last two are left out. The next turn begins when the one before \
             has ended, so that these are times of service, not of waiting for it. `cpu` is what \
             both partners use for a hand-off, `switches` how often they are switched from. \
             Placements: `free`, wherever the scheduler puts them; `same-cpu`; `two-cpus`, of which \
@@ -110,6 +111,9 @@ impl HandOff {
 const TRIAL: u64 = 10;
 /// What a sample is to take, for turns that are timed together and again for those one by one.
 const SAMPLE: Duration = Duration::from_millis(15);
+/// Those one by one may take so long for there to be enough for a percentile of 99.9.
+const ONE_BY_ONE: Duration = Duration::from_millis(45);
+const ENOUGH: u64 = 1000;
 /// Turns of a sample, at least and at most.
 const FEWEST: u64 = 4;
 const MOST: u64 = 100_000;
@@ -128,6 +132,23 @@ impl HandOff {
     }
 }
 
+/// Of times in nanoseconds: two digits; whatever lasts longer than a minute is one.
+///
+/// # Errors
+/// None is known.
+pub fn histogram() -> Result<Histogram<u64>, SubjectError> {
+    let histogram = Histogram::new_with_bounds(1, 60_000_000_000, 2);
+    histogram.map_err(|error| SubjectError::Wrong(error.to_string()))
+}
+
+/// Its percentiles by name, as far as it has times enough for them: of fewer than a thousand, the
+/// largest would stand for the 99.9th.
+pub fn percentiles(histogram: &Histogram<u64>) -> impl Iterator<Item = (&'static str, f64)> {
+    let known = [("p50", 0.5, 1), ("p99", 0.99, 100), ("p99.9", 0.999, ENOUGH)];
+    let enough = known.into_iter().filter(|known| histogram.len() >= known.2);
+    enough.map(|(name, quantile, _)| (name, histogram.value_at_quantile(quantile) as f64))
+}
+
 impl Subject for HandOff {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let nothing: [Part<'_>; 2] = [&|| (), &|| ()];
@@ -136,25 +157,28 @@ impl Subject for HandOff {
             None => *self.turns.insert(self.turns_of_a_sample(nothing)?),
         };
         let whole = self.partners.run(turns, nothing, None)?;
-        // Two digits; whatever lasts longer than a minute is one.
-        let histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 2);
-        let mut histogram = histogram.map_err(|error| SubjectError::Wrong(error.to_string()))?;
+        let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
         let mut note = |turn: Duration| {
             let half = turn.saturating_sub(clock).as_nanos() / 2;
             histogram.saturating_record(u64::try_from(half).unwrap_or(u64::MAX));
         };
-        self.partners.run(turns, nothing, Some(&mut note))?;
+        let turn = whole.elapsed.as_nanos() / u128::from(turns);
+        let affordable = u64::try_from(ONE_BY_ONE.as_nanos() / turn.max(1)).unwrap_or(MOST);
+        let timed = turns.max(affordable.min(ENOUGH));
+        self.partners.run(timed, nothing, Some(&mut note))?;
         let hand_offs = 2.0 * turns as f64;
         let of_both =
             |figure: fn(&Used) -> f64| whole.used.iter().map(figure).sum::<f64>() / hand_offs;
-        let percentile = |q| histogram.value_at_quantile(q) as f64;
-        Ok(Sample::of(whole.elapsed.as_nanos() as f64 / hand_offs)
-            .with("p50", Unit::Nanoseconds, percentile(0.5))
-            .with("p99", Unit::Nanoseconds, percentile(0.99))
-            .with("p99.9", Unit::Nanoseconds, percentile(0.999))
+        let mut sample = Sample::of(whole.elapsed.as_nanos() as f64 / hand_offs)
             .with("cpu", Unit::Nanoseconds, of_both(|used| used.cpu.as_nanos() as f64))
-            .with("switches", Unit::Count, of_both(|used| used.switches() as f64)))
+            .with("switches", Unit::Count, of_both(|used| used.switches() as f64));
+        for (name, nanoseconds) in percentiles(&histogram) {
+            sample = sample.with(name, Unit::Nanoseconds, nanoseconds);
+        }
+        sample.facts = self.facts();
+        sample.facts.insert("timed_one_by_one".to_owned(), timed.into());
+        Ok(sample)
     }
 
     fn facts(&self) -> Facts {

@@ -100,6 +100,8 @@ pub struct Session {
     pub used: [Used; 2],
     /// Turns in which main looked in vain.
     pub turns_in_vain: u64,
+    /// When main's first turn began.
+    begun: Option<Instant>,
 }
 
 /// What sub tells at its end, in shared memory: whether it has done all turns, its CPU time in
@@ -182,6 +184,10 @@ impl Partners {
             turns: [self.warm_up, turns],
         };
         let before = sched_getaffinity(None).attempt("ask for the CPUs")?;
+        // Before there is anybody who posts.
+        for way in [&ways.start, &ways.to_main, &ways.end] {
+            way.attend().attempt("wait for a signal")?;
+        }
         let session = match self.kind {
             Kind::Processes => {
                 let sub = fork(|| {
@@ -198,6 +204,7 @@ impl Partners {
             Kind::Threads => std::thread::scope(|scope| {
                 let other = scope.spawn(|| {
                     observer(Sub::Thread(cpu::Clock::of_this_thread()));
+                    let _ended = Release(|| release_main(&ways, &told));
                     sub(&ways, seats, parts[1], &told)
                 });
                 let release = Release(|| {
@@ -206,7 +213,11 @@ impl Partners {
                     }
                 });
                 let session = self.kept_awake(|| main(&ways, seats, parts[0], each, &told));
-                drop(release);
+                if session.is_ok() {
+                    std::mem::forget(release); // it has, or will have, all of its turns
+                } else {
+                    drop(release);
+                }
                 let other = other.join();
                 other.map_err(|_| wrong("the partner has panicked"))?.attempt(TAKE_TURNS)?;
                 session
@@ -214,6 +225,9 @@ impl Partners {
         };
         restore(&before);
         let mut session = session?;
+        if let Some(begun) = session.begun.filter(|_| !self.mechanisms[3].waits) {
+            session.elapsed = begun.elapsed(); // sub has ended, which main has not waited for
+        }
         session.used[1] = used_by_sub(&told)?;
         Ok(session)
     }
@@ -221,7 +235,12 @@ impl Partners {
     /// Whether these mechanisms go together: where one side does not wait, it posts many times
     /// before the other side looks, and each time counts.
     fn check(&self) -> Result<(), SubjectError> {
-        let [_, to_sub, to_main, _] = self.mechanisms;
+        let [start, to_sub, to_main, _] = self.mechanisms;
+        if !start.waits && to_sub.name == "signal" {
+            let message =
+                "start has to wait where to_sub is a signal: sub has to say first who it is";
+            return Err(wrong(message));
+        }
         for (one, other) in [(to_sub, to_main), (to_main, to_sub)] {
             if !one.waits && !other.counts {
                 let message = format!(
@@ -247,10 +266,7 @@ impl Partners {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let _ = child::wait_for_end(sub);
-                becomes(told, GONE);
-                for way in [&ways.start, &ways.to_main, &ways.end] {
-                    let _ = way.post(); // nobody else does any more
-                }
+                release_main(ways, told);
             });
             let release = Release(|| {
                 let _ = rustix::process::kill_process(sub, Signal::KILL);
@@ -264,22 +280,31 @@ impl Partners {
     }
 
     /// Does something while both CPUs are kept awake, if they are to be.
-    fn kept_awake<T>(&self, body: impl FnOnce() -> T) -> T {
+    fn kept_awake(
+        &self,
+        body: impl FnOnce() -> Result<Session, SubjectError>,
+    ) -> Result<Session, SubjectError> {
         let cpus = self.placement.cpus().filter(|_| self.placement == Placement::Awake);
+        let cpus = cpus.map_or(Vec::new(), Vec::from);
         let done = AtomicBool::new(false);
+        let (tell, told) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
-            for cpu in cpus.into_iter().flatten() {
-                let done = &done;
+            let _rest = Release(|| done.store(true, Ordering::Relaxed));
+            for &cpu in &cpus {
+                let (done, tell) = (&done, tell.clone());
                 scope.spawn(move || {
                     let bound = cpu::pin(cpu).and_then(|()| cpu::yield_to_all_others());
-                    while bound.is_ok() && !done.load(Ordering::Relaxed) {
+                    let is_bound = bound.is_ok();
+                    let _ = tell.send(bound);
+                    while is_bound && !done.load(Ordering::Relaxed) {
                         std::hint::spin_loop();
                     }
                 });
             }
-            let result = body();
-            done.store(true, Ordering::Relaxed);
-            result
+            for bound in told.iter().take(cpus.len()) {
+                bound.attempt("keep a CPU awake")?;
+            }
+            body()
         })
     }
 }
@@ -312,6 +337,15 @@ fn becomes(told: &Told, state: u64) -> bool {
     told[0].compare_exchange(BEGUN, state, Ordering::AcqRel, Ordering::Relaxed).is_ok()
 }
 
+/// Sub has ended: main is told whatever it waits for, since nobody else does that any more, and finds
+/// out if sub has not had all of its turns.
+fn release_main(ways: &Ways, told: &Told) {
+    becomes(told, GONE);
+    for way in [&ways.start, &ways.to_main, &ways.end] {
+        way.release();
+    }
+}
+
 /// The calling thread may run where it might before.
 fn restore(cpus: &CpuSet) {
     let _ = sched_setaffinity(None, cpus);
@@ -326,10 +360,10 @@ fn main(
 ) -> Result<Session, SubjectError> {
     seats.take(0).attempt("bind a process to a CPU")?;
     let [warm_up, turns] = seats.turns;
-    for way in [&ways.start, &ways.to_main, &ways.end] {
-        way.attend().attempt("wait for a signal")?;
-    }
     ways.start.wait().attempt(TAKE_TURNS)?;
+    if told[0].load(Ordering::Acquire) == GONE {
+        return Err(wrong(ENDED_EARLY));
+    }
     let mut session = Session::default();
     let turn = || {
         ways.to_sub.post().attempt(TAKE_TURNS)?;
@@ -359,6 +393,7 @@ fn main(
     }
     ways.end.wait().attempt(TAKE_TURNS)?;
     session.elapsed = begun.elapsed();
+    session.begun = Some(begun);
     session.used[0] = before.since();
     Ok(session)
 }
@@ -477,6 +512,51 @@ mod tests {
             );
             let error = ran.expect_err("it was killed").to_string();
             assert!(error.contains("before its last turn"), "{}: {error}", mechanism.name);
+        }
+    }
+
+    #[test]
+    fn one_that_cannot_begin_ends_the_other() {
+        let [signal, pipe] = ["signal", "pipe"].map(|name| find(name).expect("in the table"));
+        for kind in [Kind::Processes, Kind::Threads] {
+            for cpus in [[0, 999], [999, 0]] {
+                for mechanism in [signal, pipe] {
+                    let ran = Partners {
+                        placement: Placement::On(cpus),
+                        mechanisms: [mechanism; 4],
+                        ..partners(kind, mechanism)
+                    }
+                    .run(10, [&|| (), &|| ()], None);
+                    assert!(ran.is_err(), "{kind:?} {cpus:?} {}", mechanism.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_that_is_killed_in_front_of_a_full_pipe_ends_the_other() {
+        let [pipe, none] = ["pipe", "none"].map(|name| find(name).expect("in the table"));
+        let kill = |sub: Sub| {
+            let Sub::Process(sub) = sub else { panic!("it is a process") };
+            std::thread::sleep(Duration::from_millis(100));
+            rustix::process::kill_process(sub, Signal::KILL).expect("it lives");
+        };
+        let mut partners = partners(Kind::Processes, pipe);
+        partners.mechanisms[1] = none;
+        let slowly = || std::thread::sleep(Duration::from_micros(30));
+        let ran = partners.run_observed(u64::MAX, [&slowly, &|| ()], None, &kill);
+        assert!(ran.expect_err("it was killed").to_string().contains("before its last turn"));
+    }
+
+    #[test]
+    fn one_that_is_not_waited_for_has_its_turns_all_the_same() {
+        let none = find("none").expect("it is in the table");
+        for kind in [Kind::Processes, Kind::Threads] {
+            let mut partners = partners(kind, none);
+            partners.mechanisms[3] = none;
+            let work = || std::thread::sleep(Duration::from_millis(1));
+            let session = partners.run(20, [&|| (), &work], None).expect("they end");
+            assert!(session.used[1].voluntary_switches >= 20, "{kind:?}: {session:?}");
         }
     }
 

@@ -57,7 +57,8 @@ const ABOUT: &str = "One of the document's cases. Main and sub take turns: sub c
     taken where a turn takes long, and the time is scaled up: `turns` says from how many. A sleep is \
     asked to last 1 ms, and ends with a tick of `tick_us` if that is not 0: 15,625 µs on the document's \
     machines. `load_max` and `load_mean` are the CPU time of both in percent of all CPUs, in pieces of \
-    50 ms and altogether; `p50`, `p99` and `p99.9` are those of single turns; `not_ready` is the part \
+    50 ms and altogether; `p50`, `p99` and `p99.9` are those of single turns, as far as there are enough \
+    (100, 1,000); `not_ready` is the part \
     of the turns, in percent, in which main looked in vain. `predicted` is what a model says: where \
     main sleeps, a turn in which it looks in vain ends with the first sleep behind sub's work (the tick, \
     or 1 ms and the timer's slack), another one with the work; where it is told, a turn is the work and \

@@ -5,9 +5,9 @@ use std::time::Duration;
 use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 use contend_sys::cpu;
-use hdrhistogram::Histogram;
 
 use super::load::Meter;
+use super::mechanisms::{histogram, percentiles};
 use super::partners::{Kind, Part, Partners, Session, Used};
 use super::placement::Placement;
 use super::presets::Preset;
@@ -34,6 +34,8 @@ const USUAL_WORK: Duration = Duration::from_micros(37);
 const USUAL_PERIOD: Duration = Duration::from_millis(1);
 /// The kernel's usual slack of timers.
 const USUAL_SLACK: Duration = Duration::from_micros(50);
+/// What a sample may take: it is given up after some more.
+const LONGEST: Duration = Duration::from_secs(200);
 /// Work in turns by which hand-offs are measured, at most.
 const CALIBRATION: Duration = Duration::from_millis(300);
 
@@ -126,6 +128,19 @@ impl Settled {
         }
     }
 
+    /// Whether main tells sub without a sleep of its own, as the model has it.
+    fn is_modelled(&self) -> bool {
+        !["sleep", "timer", "pause"].contains(&self.mechanisms[1].as_str())
+    }
+
+    /// How many turns fit into the time that a sample may take.
+    fn most_turns(&self) -> u64 {
+        let sleeps = self.sleeps();
+        let slept = if sleeps { self.terms.tick.max(self.terms.period) } else { Duration::ZERO };
+        let turn = (self.work + slept).max(Duration::from_nanos(30));
+        u64::try_from(LONGEST.as_nanos() / turn.as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// Whether both can compute at the same time.
     fn has_two_cpus(&self) -> bool {
         match self.placement.cpus() {
@@ -163,18 +178,26 @@ impl Turns {
     /// When there is no such mechanism.
     pub fn new(parameters: &Parameters, preset: &Preset) -> Result<Self, SubjectError> {
         let settled = Settled::of(parameters, preset);
+        let count = parameters.number(TURNS.name).unwrap_or(1).max(1);
+        let most = settled.most_turns();
+        if count > most {
+            let message = format!("{count} turns would take some minutes: at most {most} fit");
+            return Err(SubjectError::Wrong(message));
+        }
         let work = Work::of(settled.work);
         let of_main = if settled.main_works { work } else { Work::NONE };
         let partners = settled.partners()?;
-        let count = parameters.number(TURNS.name).unwrap_or(1).max(1);
         Ok(Self { settled, partners, count, work: [of_main, work] })
     }
 
     /// What a turn takes by the model, where main finds sub not ready in this part of the turns.
     /// Hand-offs are measured in about as long as the turns themselves have taken.
-    fn predict(&self, not_ready: f64, taken: Duration) -> Result<Duration, SubjectError> {
+    fn predict(&self, not_ready: f64, taken: Duration) -> Result<Option<Duration>, SubjectError> {
         let work = self.settled.work;
-        Ok(match self.settled.wait() {
+        if !self.settled.is_modelled() {
+            return Ok(None);
+        }
+        Ok(Some(match self.settled.wait() {
             Wait::Never if self.settled.main_works && !self.settled.has_two_cpus() => 2 * work,
             Wait::Never => work,
             Wait::Told => {
@@ -182,7 +205,7 @@ impl Turns {
                 let twice = self.work[1].times(2);
                 let time = taken.min(CALIBRATION);
                 let turns = time.as_nanos() / (2 * work).as_nanos().max(1);
-                let turns = u64::try_from(turns).unwrap_or(u64::MAX).clamp(10, 2000);
+                let turns = u64::try_from(turns).unwrap_or(u64::MAX).clamp(1, 2000);
                 let session = self.partners.run(turns, [&|| (), &|| twice.work()], None)?;
                 session.elapsed.div_f64(turns as f64).saturating_sub(work)
             }
@@ -191,7 +214,7 @@ impl Turns {
                 let in_vain = sleep.mul_f64(sleeps.max(1.0));
                 in_vain.mul_f64(not_ready) + work.mul_f64(1.0 - not_ready)
             }
-        })
+        }))
     }
 
     fn take(&self, each: &mut dyn FnMut(Duration)) -> (Result<Session, SubjectError>, Option<f64>) {
@@ -206,9 +229,7 @@ impl Turns {
 
 impl Subject for Turns {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        // Two digits; whatever lasts longer than a minute is one.
-        let histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 2);
-        let mut histogram = histogram.map_err(|error| SubjectError::Wrong(error.to_string()))?;
+        let mut histogram = histogram()?;
         let (session, load_max) = self.take(&mut |turn| {
             histogram.saturating_record(turn.as_nanos().try_into().unwrap_or(u64::MAX));
         });
@@ -220,20 +241,24 @@ impl Subject for Turns {
         let scale = DOCUMENTS_TURNS as f64 / self.count as f64;
         let switches =
             |of: fn(&Used) -> u64| session.used.iter().map(of).sum::<u64>() as f64 * scale;
-        let percentile = |q| histogram.value_at_quantile(q) as f64;
-        let predicted = predicted.as_nanos() as f64 * DOCUMENTS_TURNS as f64;
-        Ok(Sample::of(session.elapsed.as_nanos() as f64 * scale)
-            .with("predicted", Unit::Nanoseconds, predicted)
+        let mut sample = Sample::of(session.elapsed.as_nanos() as f64 * scale)
             .with("turns_a_second", Unit::Count, self.count as f64 / session.elapsed.as_secs_f64())
             .with("not_ready", Unit::Count, 100.0 * not_ready)
             .with("load_max", Unit::Count, load_max.unwrap_or(load).max(load))
             .with("load_mean", Unit::Count, load)
             .with("cpu", Unit::Nanoseconds, cpu * 1e9 * scale)
-            .with("p50", Unit::Nanoseconds, percentile(0.5))
-            .with("p99", Unit::Nanoseconds, percentile(0.99))
-            .with("p99.9", Unit::Nanoseconds, percentile(0.999))
             .with("voluntary_switches", Unit::Count, switches(|used| used.voluntary_switches))
-            .with("involuntary_switches", Unit::Count, switches(|used| used.involuntary_switches)))
+            .with("involuntary_switches", Unit::Count, switches(|used| used.involuntary_switches));
+        for (name, nanoseconds) in percentiles(&histogram) {
+            sample = sample.with(name, Unit::Nanoseconds, nanoseconds);
+        }
+        Ok(match predicted {
+            Some(turn) => {
+                let all = turn.as_nanos() as f64 * DOCUMENTS_TURNS as f64;
+                sample.with("predicted", Unit::Nanoseconds, all)
+            }
+            None => sample,
+        })
     }
 
     fn facts(&self) -> Facts {

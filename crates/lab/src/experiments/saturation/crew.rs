@@ -205,11 +205,24 @@ impl Crew {
 mod tests {
     use super::*;
 
-    struct Sleep;
+    /// Waits until all have begun, for ten seconds at most.
+    struct Meet {
+        met: Shared<Line<AtomicU64>>,
+        all: u64,
+    }
 
-    impl Job for Sleep {
+    impl Job for Meet {
         fn prepare(&self) -> Box<dyn FnOnce() + '_> {
-            Box::new(|| std::thread::sleep(Duration::from_millis(5)))
+            Box::new(|| {
+                self.met.fetch_add(1, Ordering::SeqCst);
+                for _ in 0..1000 {
+                    if self.met.load(Ordering::SeqCst) >= self.all {
+                        return;
+                    }
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                exit_now(1); // alone
+            })
         }
     }
 
@@ -231,9 +244,9 @@ mod tests {
 
     #[test]
     fn all_work_at_the_same_time() {
-        let shift = Crew { processes: 3, threads: 2 }.work(&Sleep).expect("they work");
-        assert!(shift.elapsed >= Duration::from_millis(5));
-        assert!(shift.cpu < 6 * shift.elapsed);
+        let met = Shared::new(Line(AtomicU64::new(0))).expect("memory");
+        let shift = Crew { processes: 3, threads: 2 }.work(&Meet { met, all: 6 });
+        assert!(shift.expect("they meet").elapsed > Duration::ZERO);
     }
 
     #[test]

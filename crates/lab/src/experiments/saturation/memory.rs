@@ -22,7 +22,7 @@ pub const EXPERIMENT: Experiment = row(
 /// Bytes of a buffer: caches of more are rare.
 const BUFFER: u64 = 64 << 20;
 /// Bytes of one, at least.
-const SMALLEST: u64 = 1 << 20;
+const SMALLEST: u64 = 64 << 10;
 /// Bytes that are copied for each unit of work.
 const WORK: u64 = 8 << 20;
 

@@ -10,8 +10,7 @@ use contend_record::parameters::Parameters;
 use contend_sys::cpu;
 
 use crate::experiment::{
-    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, always_available,
-    never_hands_over,
+    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::setting::Setting;
 use crew::{Crew, Job};
@@ -49,7 +48,7 @@ const fn row(
         fit: Fit::Scaling,
         settings: &SETTINGS,
         cases,
-        unavailable: always_available,
+        unavailable: too_many,
         hands_over: never_hands_over,
         subject,
     }
@@ -72,6 +71,18 @@ macro_rules! about {
     };
 }
 use about;
+
+/// Workers at most.
+const MOST: u64 = 4096;
+
+fn wanted(parameters: &Parameters, setting: &Setting) -> u64 {
+    parameters.number(setting.name).unwrap_or(1).max(1)
+}
+
+fn too_many(parameters: &Parameters) -> Option<String> {
+    let workers = wanted(parameters, &PROCESSES) * wanted(parameters, &THREADS);
+    (workers > MOST).then(|| format!("needs {workers} workers, and no more than {MOST} are made"))
+}
 
 /// CPUs that can work at the same time.
 fn usable() -> f64 {
@@ -131,7 +142,7 @@ fn saturation<J: Job + 'static>(
     parameters: &Parameters,
     job: impl FnOnce(u64, u64) -> J,
 ) -> Box<dyn Subject> {
-    let wanted = |setting: &Setting| parameters.number(setting.name).unwrap_or(1).max(1);
+    let wanted = |setting: &Setting| wanted(parameters, setting);
     let crew = Crew { processes: wanted(&PROCESSES), threads: wanted(&THREADS) };
     Box::new(Saturation { crew, job: job(wanted(&WORK), crew.workers()) })
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::{Ansi256Color, Color, Style};
-use contend_record::lab::Case;
+use contend_record::lab::{Case, RunRecord};
 use contend_record::parameters::Value;
 
 use super::super::layout::{DIM, paragraph};
@@ -15,7 +15,7 @@ const HEAT: [u8; 7] = [117, 121, 155, 227, 221, 215, 210];
 const CELL: usize = 5;
 
 /// A map for each mechanism, with what each distance takes.
-pub fn section(cases: &[&Case], width: usize) -> String {
+pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let mut mechanisms: Vec<&str> = Vec::new();
     for mechanism in cases.iter().filter_map(|case| case.parameters.text("mechanism")) {
         if !mechanisms.contains(&mechanism) {
@@ -26,7 +26,7 @@ pub fn section(cases: &[&Case], width: usize) -> String {
     if let Some(Value::Text(topology)) = cases.first().and_then(|case| case.facts.get("topology")) {
         paragraph(&mut out, "", &format!("{topology}, as sysfs tells it."), width);
     }
-    if cases.iter().all(|case| ends(case).is_some_and(|[from, to]| from == to)) {
+    if record.host.cpus_allowed == 1 {
         let text =
             "One CPU may be used: what the way from one to another costs cannot be measured.";
         paragraph(&mut out, "", text, width);
@@ -66,9 +66,9 @@ fn map(mechanism: &str, cases: &[&Case], width: usize) -> String {
     for from in shown_cpus {
         let _ = write!(out, "{from:>7}");
         for to in shown_cpus {
-            let case = cases.iter().find(|case| {
-                ends(case).is_some_and(|ends| ends == [*from, *to] || ends == [*to, *from])
-            });
+            let way = |wanted: [u64; 2]| cases.iter().find(|case| ends(case) == Some(wanted));
+            // Measured in one direction, it stands for the other one, too.
+            let case = way([*from, *to]).or_else(|| way([*to, *from]));
             out.push_str(&cell(case.and_then(|case| case.median), unit, [least, most]));
         }
         out.push('\n');
@@ -134,9 +134,11 @@ fn distances(cases: &[&Case]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use contend_record::Host;
     use contend_record::lab::Unit;
     use contend_record::parameters::Parameters;
 
+    use super::super::sample::record;
     use super::*;
 
     fn case(from: u64, to: u64, median: f64, distance: &str) -> Case {
@@ -148,9 +150,11 @@ mod tests {
         case
     }
 
-    fn shown_at(cases: &[Case], width: usize) -> String {
+    fn shown_at(cpus_allowed: usize, cases: &[Case], width: usize) -> String {
+        let host = Host { cpus_allowed, ..Host::default() };
+        let record = RunRecord { host, ..record("", Vec::new()) };
         let cases: Vec<&Case> = cases.iter().collect();
-        anstream::adapter::strip_str(&section(&cases, width)).to_string()
+        anstream::adapter::strip_str(&section(&record, &cases, width)).to_string()
     }
 
     #[test]
@@ -161,7 +165,7 @@ mod tests {
             case(0, 4, 120_400.0, "two packages"),
             case(1, 4, 118_000.0, "two packages"),
         ];
-        insta::assert_snapshot!(shown_at(&cases, 80), @r"
+        insta::assert_snapshot!(shown_at(8, &cases, 80), @r"
         3 CPUs, as sysfs tells it.
         futex, one way, µs
         from\to    0    1    4
@@ -177,14 +181,14 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_told() {
         let cases: Vec<Case> = (0..30).map(|to| case(0, to, 50.0, "two cores")).collect();
-        let text = shown_at(&cases, 80);
+        let text = shown_at(8, &cases, 80);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("- 16 more CPUs are in the record."), "{text}");
     }
 
     #[test]
     fn one_cpu_has_no_way() {
-        let text = shown_at(&[case(1, 1, 2_400.0, "the same CPU")], 80);
+        let text = shown_at(1, &[case(1, 1, 2_400.0, "the same CPU")], 80);
         assert!(text.contains("One CPU may be used"), "{text}");
     }
 }

@@ -102,7 +102,7 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         Some("units/limit") => limit::section(&measured, width),
         Some("sharing/process" | "sharing/thread") => timeline::closing(&measured, width),
         Some(name) if name.starts_with("handoff/") => handoff::section(&measured, width),
-        Some("placement/cpus") => heat_map::section(&measured, width),
+        Some("placement/cpus") => heat_map::section(record, &measured, width),
         Some(name) if name.starts_with("saturation/") => {
             saturation::section(record, &measured, width)
         }

@@ -39,6 +39,11 @@ pub trait Way: Sync {
     /// What the kernel says.
     fn post(&self) -> io::Result<()>;
 
+    /// Tells it for the last time, as somebody else than the poster, who has gone: never blocks.
+    fn release(&self) {
+        let _ = self.post(); // that it cannot be told shows where it is waited for
+    }
+
     /// Waits until it is told. Whatever is posted is waited for once.
     ///
     /// # Errors

@@ -75,7 +75,8 @@ const TICK: &str = "15625";
 pub fn chapter(record: &RunRecord, width: usize) -> String {
     let rows: Vec<_> = ROWS.iter().filter_map(|row| line(record, row, width)).collect();
     if rows.is_empty() {
-        return String::new(); // nothing was measured that could stand beside it
+        // Nothing was measured that could stand beside it.
+        return changed(record).map_or_else(String::new, |text| format!("\n{text}\n"));
     }
     let heading = "Beside the test report";
     let mut out = format!("\n{BOLD}{heading}{BOLD:#}");
@@ -86,7 +87,7 @@ pub fn chapter(record: &RunRecord, width: usize) -> String {
     let rows: Vec<_> = std::iter::once(headings(width)).chain(rows).collect();
     out.push_str(&grid(&rows, words, width));
     paragraph(&mut out, "", LEGEND, width);
-    for text in [scaled(record), model(record)].into_iter().flatten() {
+    for text in [scaled(record), model(record), changed(record)].into_iter().flatten() {
         paragraph(&mut out, "", &text, width);
     }
     out.push('\n');
@@ -148,12 +149,39 @@ fn measured<'a>(record: &'a RunRecord, row: &Row) -> (Option<&'a Case>, Option<&
     }
 }
 
-/// A preset with a tick or without one, whatever it was.
+/// A preset with a tick or without one, as the report has it otherwise.
 fn preset<'a>(record: &'a RunRecord, number: &str, tick: Option<&str>) -> Option<&'a Case> {
     let name = format!("handoff/{number}");
     record.cases.iter().find(|case| {
         let has = case.parameters.get("tick_us").map(ToString::to_string);
-        case.experiment == name && case.median.is_some() && has.as_deref() == tick
+        case.experiment == name
+            && case.median.is_some()
+            && has.as_deref() == tick
+            && is_the_reports(number, case)
+    })
+}
+
+/// Whether nothing else was chosen than the report's case has.
+fn is_the_reports(number: &str, case: &Case) -> bool {
+    let placement = match number {
+        "8" => "two-cpus",
+        "9" => "same-cpu",
+        _ => "free",
+    };
+    let known = ["placement", "tick_us", "turns"];
+    case.parameters.text("placement") == Some(placement)
+        && case.parameters.iter().all(|(name, _)| known.contains(&name))
+}
+
+/// What was measured of the presets, but not as the report has it.
+fn changed(record: &RunRecord) -> Option<String> {
+    let other = |case: &&Case| {
+        let number = case.experiment.strip_prefix("handoff/");
+        case.metric("load_max").is_some() && number.is_some_and(|no| !is_the_reports(no, case))
+    };
+    let count = record.cases.iter().filter(other).count();
+    (count > 0).then(|| {
+        format!("{count} cases with parameters that the report does not have are left out here.")
     })
 }
 

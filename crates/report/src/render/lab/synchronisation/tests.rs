@@ -8,13 +8,15 @@ use super::super::sample::record;
 use super::chapter;
 
 fn turns(number: &str, tick: Option<u64>, load: f64, seconds: f64) -> Case {
-    let mut parameters = Parameters::new().with("turns", 96);
+    let placement = if number == "9" { "same-cpu" } else { "free" };
+    let mut parameters = Parameters::new().with("placement", placement).with("turns", 96);
     if let Some(tick) = tick {
         parameters = parameters.with("tick_us", tick);
     }
     let not_ready = if number == "9" { 6.0 } else { 100.0 };
     let figures = [
         ("load_max", load),
+        ("load_mean", load),
         ("not_ready", not_ready),
         ("predicted", 1e9 * seconds),
         ("p50", 1e5 * seconds),
@@ -82,12 +84,22 @@ fn other_figures_do_not() {
         case.metrics.insert(metric.to_owned(), Metric::of(Unit::Count, vec![load]));
     };
     change(&mut record, 0, 1.2, "load_max", 40.0);
-    change(&mut record, 1, 60.0, "load_max", 70.0);
+    change(&mut record, 1, 60.0, "load_mean", 70.0);
     change(&mut record, 6, 20.0, "load", 80.0);
     let text = told(&record);
     for letter in ["A", "B", "C"] {
         assert!(text.contains(&format!("{letter} does not hold here: ")), "{letter}: {text}");
     }
+}
+
+#[test]
+fn what_was_chosen_otherwise_is_not_the_reports() {
+    let mut record = two_cores();
+    record.cases[0].parameters = record.cases[0].parameters.clone().with("to_main", "semaphore");
+    record.cases[5].parameters = record.cases[5].parameters.clone().with("placement", "two-cpus");
+    let text = told(&record);
+    assert!(text.contains("A cannot be told: ") && !text.contains("by sleeping (0)"), "{text}");
+    assert!(text.contains("2 cases with parameters that the report does not have"), "{text}");
 }
 
 #[test]
