@@ -11,7 +11,7 @@ use super::placement::Placement;
 use super::settings::{
     MECHANISM, PARTNERS, PERIOD, PLACEMENT, SLACK, kind, microseconds, placement, slack,
 };
-use super::ways::{self, Mechanism, Terms};
+use super::ways::{self, SEMAPHORE, Terms};
 use crate::experiment::{Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError};
 use crate::setting::Setting;
 use crate::timing::Overhead;
@@ -90,15 +90,12 @@ impl HandOff {
     /// # Errors
     /// When there is no such mechanism.
     pub fn by(name: &str, kind: Kind, placement: Placement) -> Result<Self, SubjectError> {
-        let find = |name: &str| -> Result<&'static Mechanism, SubjectError> {
-            let found = ways::find(name);
-            found.ok_or_else(|| SubjectError::Wrong(format!("there is no mechanism {name}")))
-        };
-        let (mechanism, semaphore) = (find(name)?, find("semaphore")?);
+        let mechanism = ways::find(name)
+            .ok_or_else(|| SubjectError::Wrong(format!("there is no mechanism {name}")))?;
         let partners = Partners {
             kind,
             placement,
-            mechanisms: [semaphore, mechanism, mechanism, semaphore],
+            mechanisms: [SEMAPHORE, mechanism, mechanism, SEMAPHORE],
             terms: Terms { period: Duration::from_millis(1), tick: Duration::ZERO },
             slack: None,
             warm_up: TRIAL,

@@ -6,6 +6,7 @@ use contend_record::parameters::Parameters;
 use super::placement::Placement;
 use super::settings::{TICK, TURNS};
 use super::turns::{SETTINGS, Settled, Turns};
+use super::ways::{EVENT, Mechanism, NONE, PAUSE, SEMAPHORE, SLEEP, TIMER};
 use crate::experiment::{Experiment, Fit, Sampling, Scope};
 use crate::setting::Setting;
 
@@ -13,7 +14,7 @@ use crate::setting::Setting;
 #[derive(Debug)]
 pub struct Preset {
     /// Its mechanisms: start, main to sub, sub to main, end.
-    pub mechanisms: [&'static str; 4],
+    pub mechanisms: [&'static Mechanism; 4],
     /// How many times the usual work sub does in a turn.
     pub factor: u64,
     /// Main computes in its turn, too, as much as sub.
@@ -22,12 +23,13 @@ pub struct Preset {
     pub placement: Placement,
 }
 
-const SEMAPHORE: &str = "semaphore";
-const NONE: &str = "none";
-
 impl Preset {
     /// Sub tells main by a semaphore, and main looks whether it is its turn as the others say.
-    const fn of(to_sub: &'static str, to_main: &'static str, end: &'static str) -> Self {
+    const fn of(
+        to_sub: &'static Mechanism,
+        to_main: &'static Mechanism,
+        end: &'static Mechanism,
+    ) -> Self {
         let mechanisms = [SEMAPHORE, to_sub, to_main, end];
         Self { mechanisms, factor: 1, main_works: false, placement: Placement::Free }
     }
@@ -45,12 +47,8 @@ impl Preset {
     }
 }
 
-const EVENTS: Preset = Preset {
-    mechanisms: ["event", "event", "event", "event"],
-    factor: 1,
-    main_works: false,
-    placement: Placement::Free,
-};
+const EVENTS: Preset =
+    Preset { mechanisms: [EVENT; 4], factor: 1, main_works: false, placement: Placement::Free };
 
 const ABOUT: &str = "One of the document's cases. Main and sub take turns: sub computes (37 µs of CPU \
     time, or 100 times that), main waits for it; the value is the time of 10,000 turns. Fewer are \
@@ -87,19 +85,19 @@ preset!(
     ZERO,
     "0",
     "told by a semaphore, waited for by sleeping: the original form",
-    Preset::of(SEMAPHORE, "sleep", "sleep")
+    Preset::of(SEMAPHORE, SLEEP, SLEEP)
 );
 preset!(
     ZERO_PLUS,
     "0+",
     "0 with 100 times the work",
-    Preset::of(SEMAPHORE, "sleep", "sleep").a_hundred_times()
+    Preset::of(SEMAPHORE, SLEEP, SLEEP).a_hundred_times()
 );
 preset!(
     ONE,
     "1",
     "no synchronisation, but a sleep in every turn",
-    Preset::of(NONE, "pause", SEMAPHORE)
+    Preset::of(NONE, PAUSE, SEMAPHORE)
 );
 preset!(
     ONE_A,
@@ -124,7 +122,7 @@ preset!(
     THREE,
     "3",
     "told by a semaphore, waited for with a timer",
-    Preset::of(SEMAPHORE, "timer", "timer")
+    Preset::of(SEMAPHORE, TIMER, TIMER)
 );
 preset!(FOUR, "4", "events both ways", EVENTS);
 preset!(FOUR_PLUS, "4+", "4 with 100 times the work", EVENTS.a_hundred_times());
@@ -132,13 +130,13 @@ preset!(
     EIGHT,
     "8",
     "0 with each partner on a CPU of its own",
-    Preset::of(SEMAPHORE, "sleep", "sleep").on(Placement::Apart)
+    Preset::of(SEMAPHORE, SLEEP, SLEEP).on(Placement::Apart)
 );
 preset!(
     NINE,
     "9",
     "0 with both partners on the same CPU",
-    Preset::of(SEMAPHORE, "sleep", "sleep").on(Placement::Same)
+    Preset::of(SEMAPHORE, SLEEP, SLEEP).on(Placement::Same)
 );
 
 /// The row of `handoff/sweep`.
@@ -168,9 +166,9 @@ fn cases(scope: &Scope, preset: &Preset) -> Vec<Parameters> {
 
 fn sweep(scope: &Scope) -> Vec<Parameters> {
     let mechanisms = scope.choose(
-        &[SEMAPHORE, "event", "pipe", "spin-futex", "sleep"],
-        &[SEMAPHORE, "sleep"],
-        &[SEMAPHORE],
+        &["semaphore", "event", "pipe", "spin-futex", "sleep"],
+        &["semaphore", "sleep"],
+        &["semaphore"],
     );
     let factors = scope.choose(&[1, 100_u64], &[1], &[1]);
     let mut cases = Vec::new();
@@ -195,12 +193,11 @@ fn finish(scope: &Scope, preset: &Preset, cases: Vec<Parameters>) -> Vec<Paramet
     let longest = scope.choose(&[1_000_000_u64], &[300_000], &[20_000])[0];
     let mut finished = Vec::new();
     for case in scope.choices.applied(cases, &all_but_tick) {
-        let ticking = if Settled::of(&case, preset).sleeps() { ticks.clone() } else { vec![] };
-        let mut ticked: Vec<_> =
-            ticking.iter().map(|&tick| case.clone().with(TICK.name, tick)).collect();
-        if ticked.is_empty() {
-            ticked.push(case);
-        }
+        let ticked = if Settled::of(&case, preset).sleeps() {
+            ticks.iter().map(|&tick| case.clone().with(TICK.name, tick)).collect()
+        } else {
+            vec![case]
+        };
         finished.extend(ticked.into_iter().map(|case| {
             let usual = Settled::of(&case, preset).turns(longest);
             let turns = case.number(TURNS.name).unwrap_or(usual);

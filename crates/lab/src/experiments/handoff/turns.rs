@@ -43,7 +43,7 @@ const CALIBRATION: Duration = Duration::from_millis(300);
 #[derive(Debug, Clone)]
 pub struct Settled {
     /// Start, main to sub, sub to main, end.
-    mechanisms: [String; 4],
+    mechanisms: [&'static Mechanism; 4],
     /// CPU time of a turn of sub.
     work: Duration,
     main_works: bool,
@@ -58,7 +58,8 @@ impl Settled {
     /// The preset with these parameters.
     pub fn of(parameters: &Parameters, preset: &Preset) -> Self {
         let mechanism = |place: usize, setting: &Setting| {
-            parameters.text(setting.name).unwrap_or(preset.mechanisms[place]).to_owned()
+            let chosen = parameters.text(setting.name).and_then(ways::find);
+            chosen.unwrap_or(preset.mechanisms[place])
         };
         let factor = parameters.number(FACTOR.name).unwrap_or(preset.factor);
         let work = microseconds(parameters, &WORK, USUAL_WORK);
@@ -83,62 +84,59 @@ impl Settled {
 
     /// Whether its turns end by a sleep, so that ticks matter.
     pub fn sleeps(&self) -> bool {
-        self.mechanisms.iter().any(|name| ["sleep", "timer", "pause"].contains(&name.as_str()))
+        self.mechanisms.iter().any(|mechanism| mechanism.sleeps)
+    }
+
+    /// About what a turn takes at least: sub works while main sleeps, or is told in some time.
+    fn turn(&self) -> Duration {
+        const TOLD: Duration = Duration::from_micros(3);
+        let slept = self.terms.tick.max(self.terms.period);
+        if self.sleeps() { self.work.max(slept) } else { self.work + TOLD }
     }
 
     /// How many turns last about so many microseconds.
     pub fn turns(&self, longest: u64) -> u64 {
-        let work = u64::try_from(self.work.as_micros()).unwrap_or(u64::MAX);
-        let slept =
-            if self.sleeps() { self.terms.tick.max(self.terms.period) } else { Duration::ZERO };
-        let slept = u64::try_from(slept.as_micros()).unwrap_or(u64::MAX);
-        (longest / slept.max(work + 3)).clamp(4, DOCUMENTS_TURNS)
+        let turn = u64::try_from(self.turn().as_micros()).unwrap_or(u64::MAX);
+        (longest / turn.max(1)).clamp(4, DOCUMENTS_TURNS)
     }
 
-    fn partners(&self) -> Result<Partners, SubjectError> {
-        let mut mechanisms: [&'static Mechanism; 4] = [&ways::TABLE[0]; 4];
-        for (found, name) in mechanisms.iter_mut().zip(&self.mechanisms) {
-            let named = ways::find(name);
-            *found = named.ok_or_else(|| SubjectError::Wrong(format!("there is no {name}")))?;
-        }
-        Ok(Partners {
+    fn partners(&self) -> Partners {
+        Partners {
             kind: self.kind,
             placement: self.placement,
-            mechanisms,
+            mechanisms: self.mechanisms,
             terms: self.terms,
             slack: self.slack,
             warm_up: 0,
-        })
+        }
     }
 
     /// How main waits for sub.
     fn wait(&self) -> Wait {
         let Terms { period, tick } = self.terms;
-        match self.mechanisms[2].as_str() {
-            "none" => Wait::Never,
-            "sleep" | "timer" | "pause" if tick.is_zero() => {
+        match self.mechanisms[2] {
+            Mechanism { sleeps: true, .. } if tick.is_zero() => {
                 Wait::Sleeping(period + self.slack.unwrap_or(USUAL_SLACK))
             }
-            "sleep" | "timer" | "pause" => {
+            Mechanism { sleeps: true, .. } => {
                 // It begins a moment after one tick, and ends with the first one behind its end.
                 let ticks = period.as_nanos() / tick.as_nanos() + 1;
                 Wait::Sleeping(tick * u32::try_from(ticks).unwrap_or(u32::MAX))
             }
-            _ => Wait::Told,
+            Mechanism { waits: true, .. } => Wait::Told,
+            _ => Wait::Never,
         }
     }
 
     /// Whether main tells sub without a sleep of its own, as the model has it.
     fn is_modelled(&self) -> bool {
-        !["sleep", "timer", "pause"].contains(&self.mechanisms[1].as_str())
+        !self.mechanisms[1].sleeps
     }
 
     /// How many turns fit into the time that a sample may take.
     fn most_turns(&self) -> u64 {
-        let sleeps = self.sleeps();
-        let slept = if sleeps { self.terms.tick.max(self.terms.period) } else { Duration::ZERO };
-        let turn = (self.work + slept).max(Duration::from_nanos(30));
-        u64::try_from(LONGEST.as_nanos() / turn.as_nanos()).unwrap_or(u64::MAX)
+        let turn = self.turn().as_nanos().max(1);
+        u64::try_from(LONGEST.as_nanos() / turn).unwrap_or(u64::MAX)
     }
 
     /// Whether both can compute at the same time.
@@ -175,7 +173,7 @@ impl Turns {
     /// Those of the preset with these parameters.
     ///
     /// # Errors
-    /// When there is no such mechanism.
+    /// When so many turns take too long.
     pub fn new(parameters: &Parameters, preset: &Preset) -> Result<Self, SubjectError> {
         let settled = Settled::of(parameters, preset);
         let count = parameters.number(TURNS.name).unwrap_or(1).max(1);
@@ -186,8 +184,7 @@ impl Turns {
         }
         let work = Work::of(settled.work);
         let of_main = if settled.main_works { work } else { Work::NONE };
-        let partners = settled.partners()?;
-        Ok(Self { settled, partners, count, work: [of_main, work] })
+        Ok(Self { partners: settled.partners(), settled, count, work: [of_main, work] })
     }
 
     /// What a turn takes by the model, where main finds sub not ready in this part of the turns.
@@ -263,7 +260,7 @@ impl Subject for Turns {
 
     fn facts(&self) -> Facts {
         let settled = &self.settled;
-        let [start, to_sub, to_main, end] = settled.mechanisms.clone();
+        let [start, to_sub, to_main, end] = settled.mechanisms.map(|mechanism| mechanism.name);
         let work = u64::try_from(settled.work.as_nanos()).unwrap_or(u64::MAX);
         let mut facts = Facts::from([
             ("turns".to_owned(), self.count.into()),

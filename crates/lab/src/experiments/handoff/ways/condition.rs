@@ -12,6 +12,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     name: "condition",
     summary: "mutex and condition variable, shared by processes",
     waits: true,
+    sleeps: false,
     counts: true,
     make: |_| Ok(Box::new(Condition::new().attempt("make a condition variable")?)),
 };

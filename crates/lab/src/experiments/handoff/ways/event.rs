@@ -15,6 +15,7 @@ pub const AUTO_RESET: Mechanism = Mechanism {
     name: "event",
     summary: "event that resets itself (futex)",
     waits: true,
+    sleeps: false,
     counts: false,
     make: |_| make(Reset::Auto),
 };
@@ -24,6 +25,7 @@ pub const MANUAL_RESET: Mechanism = Mechanism {
     name: "manual-event",
     summary: "event that is reset by hand (futex)",
     waits: true,
+    sleeps: false,
     counts: false,
     make: |_| make(Reset::Manual),
 };

@@ -13,6 +13,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     name: "eventfd",
     summary: "eventfd, written to and read",
     waits: true,
+    sleeps: false,
     counts: true,
     make: |_| {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE;

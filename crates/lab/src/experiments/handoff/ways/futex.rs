@@ -14,6 +14,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     name: "futex",
     summary: "bare futex: woken for every turn",
     waits: true,
+    sleeps: false,
     counts: true,
     make: |_| Ok(Box::new(Futex(Flag::new().attempt("map shared memory")?))),
 };

@@ -76,6 +76,8 @@ pub struct Mechanism {
     pub summary: &'static str,
     /// Whether it waits until it is told.
     pub waits: bool,
+    /// Whether it sleeps for a period before it goes on or looks again, so that ticks matter.
+    pub sleeps: bool,
     /// Whether what is posted several times can be waited for as often.
     pub counts: bool,
     /// Makes one.
@@ -102,6 +104,14 @@ pub const TABLE: &[Mechanism] = &[
     none::MECHANISM,
     none::PAUSE,
 ];
+
+/// Those that others are named by.
+pub const SEMAPHORE: &Mechanism = &semaphore::UNNAMED;
+pub const EVENT: &Mechanism = &event::AUTO_RESET;
+pub const SLEEP: &Mechanism = &sleep::MECHANISM;
+pub const TIMER: &Mechanism = &timer::MECHANISM;
+pub const NONE: &Mechanism = &none::MECHANISM;
+pub const PAUSE: &Mechanism = &none::PAUSE;
 
 /// The names of all.
 pub fn names() -> Vec<&'static str> {

@@ -10,6 +10,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     name: "none",
     summary: "nothing: both go on",
     waits: false,
+    sleeps: false,
     counts: true,
     make: |_| Ok(Box::new(Nothing)),
 };
@@ -19,6 +20,7 @@ pub const PAUSE: Mechanism = Mechanism {
     name: "pause",
     summary: "nothing but a sleep of a period",
     waits: false,
+    sleeps: true,
     counts: true,
     make: |terms| Ok(Box::new(Pause(terms))),
 };

@@ -15,6 +15,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     name: "pipe",
     summary: "a byte through a pipe",
     waits: true,
+    sleeps: false,
     counts: true,
     make: |_| {
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")?;

@@ -12,6 +12,7 @@ pub const UNNAMED: Mechanism = Mechanism {
     name: "semaphore",
     summary: "POSIX semaphore in shared memory (sem_init)",
     waits: true,
+    sleeps: false,
     counts: true,
     make: |_| Ok(Box::new(Semaphore::unnamed().attempt("make a semaphore")?)),
 };
@@ -21,6 +22,7 @@ pub const NAMED: Mechanism = Mechanism {
     name: "named-semaphore",
     summary: "POSIX semaphore with a name (sem_open)",
     waits: true,
+    sleeps: false,
     counts: true,
     make: |_| Ok(Box::new(Semaphore::named().attempt("open a semaphore")?)),
 };

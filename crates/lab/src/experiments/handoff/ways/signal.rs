@@ -15,6 +15,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     name: "signal",
     summary: "a real-time signal, waited for by sigwaitinfo",
     waits: true,
+    sleeps: false,
     counts: true,
     make: |_| {
         let wake = Wake::block().attempt("block a signal")?;

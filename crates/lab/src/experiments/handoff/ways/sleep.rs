@@ -15,6 +15,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     name: "sleep",
     summary: "looking, and sleeping for a period in between",
     waits: true,
+    sleeps: true,
     counts: true,
     make: |terms| polling(move || pause(terms)),
 };

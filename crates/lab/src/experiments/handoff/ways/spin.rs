@@ -8,6 +8,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     name: "spin",
     summary: "looking again and again, without a pause",
     waits: true,
+    sleeps: false,
     counts: true,
     make: |_| {
         polling(|| {

@@ -15,6 +15,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     name: "spin-futex",
     summary: "looking some thousand times, then sleeping on a futex",
     waits: true,
+    sleeps: false,
     counts: true,
     make: |_| {
         let flag = Flag::new().attempt("map shared memory")?;

@@ -12,6 +12,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     name: "sysv-semaphore",
     summary: "System V semaphore (semop)",
     waits: true,
+    sleeps: false,
     counts: true,
     make: |_| Ok(Box::new(SysvSemaphore::new().attempt("make a System V semaphore")?)),
 };

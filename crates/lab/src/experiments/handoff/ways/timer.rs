@@ -18,6 +18,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     name: "timer",
     summary: "looking, and waiting for a timer (timerfd) in between",
     waits: true,
+    sleeps: true,
     counts: true,
     make: |terms| {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC);

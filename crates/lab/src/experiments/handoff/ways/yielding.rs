@@ -8,6 +8,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     name: "yield",
     summary: "looking, with sched_yield in between",
     waits: true,
+    sleeps: false,
     counts: true,
     make: |_| {
         polling(|| {
