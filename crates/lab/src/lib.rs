@@ -11,6 +11,7 @@ pub mod inputs;
 pub mod isolate;
 pub mod limits;
 pub mod noise;
+mod pair;
 pub mod plan;
 pub mod programs;
 pub mod protocol;

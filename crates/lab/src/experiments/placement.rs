@@ -5,9 +5,8 @@ use contend_record::parameters::Parameters;
 use contend_sys::topology::{self, Cpu};
 
 use super::handoff::mechanisms::HandOff;
-use super::handoff::partners::Kind;
-use super::handoff::placement::Placement;
 use crate::experiment::{Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError};
+use crate::pair::{Kind, Pair, Placement};
 use crate::setting::Setting;
 
 /// The row of the table.
@@ -97,7 +96,8 @@ impl Way {
             Some(other) => other,
         };
         let pair = pair(parameters);
-        let hand_off = HandOff::by(mechanism, Kind::Processes, Placement::On(pair))?;
+        let placed = Pair { kind: Kind::Processes, placement: Placement::On(pair), slack: None };
+        let hand_off = HandOff::by(mechanism, placed)?;
         Ok(Self { hand_off, pair })
     }
 }

@@ -6,13 +6,12 @@ use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 use hdrhistogram::Histogram;
 
-use super::partners::{Kind, Part, Partners, Used};
-use super::placement::Placement;
-use super::settings::{
-    MECHANISM, PARTNERS, PERIOD, PLACEMENT, SLACK, kind, microseconds, placement, slack,
-};
+use super::partners::{Part, Partners};
+use super::settings::{MECHANISM, PERIOD, microseconds};
 use super::ways::{self, SEMAPHORE, Terms};
 use crate::experiment::{Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError};
+use crate::pair::settings::{PARTNERS, PLACEMENT, SLACK, pair, placement};
+use crate::pair::{Pair, Placement, Used};
 use crate::setting::Setting;
 use crate::timing::Overhead;
 
@@ -78,10 +77,9 @@ impl HandOff {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let period = microseconds(parameters, &PERIOD, Duration::from_millis(1));
         let mechanism = parameters.text(MECHANISM.name).unwrap_or("");
-        let placement = placement(parameters, Placement::Free);
-        let hand_off = Self::by(mechanism, kind(parameters), placement)?;
+        let hand_off = Self::by(mechanism, pair(parameters, Placement::Free))?;
         let terms = Terms { period, tick: Duration::ZERO };
-        let partners = Partners { terms, slack: slack(parameters), ..hand_off.partners };
+        let partners = Partners { terms, ..hand_off.partners };
         Ok(Self { partners, ..hand_off })
     }
 
@@ -89,15 +87,13 @@ impl HandOff {
     ///
     /// # Errors
     /// When there is no such mechanism.
-    pub fn by(name: &str, kind: Kind, placement: Placement) -> Result<Self, SubjectError> {
+    pub fn by(name: &str, pair: Pair) -> Result<Self, SubjectError> {
         let mechanism = ways::find(name)
             .ok_or_else(|| SubjectError::Wrong(format!("there is no mechanism {name}")))?;
         let partners = Partners {
-            kind,
-            placement,
+            pair,
             mechanisms: [SEMAPHORE, mechanism, mechanism, SEMAPHORE],
             terms: Terms { period: Duration::from_millis(1), tick: Duration::ZERO },
-            slack: None,
             warm_up: TRIAL,
         };
         Ok(Self { partners, turns: None, what: mechanism.summary, overhead: Overhead::measure() })
@@ -180,7 +176,7 @@ impl Subject for HandOff {
 
     fn facts(&self) -> Facts {
         let mut facts = Facts::from([("mechanism_is".to_owned(), self.what.into())]);
-        let cpus = self.partners.placement.describe();
+        let cpus = self.partners.pair.placement.describe();
         facts.extend(cpus.map(|cpus| ("cpus".to_owned(), cpus.into())));
         facts
     }

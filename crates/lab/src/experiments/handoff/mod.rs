@@ -3,7 +3,6 @@
 mod load;
 pub mod mechanisms;
 pub mod partners;
-pub mod placement;
 pub mod presets;
 mod settings;
 mod turns;

@@ -3,11 +3,11 @@
 use contend_record::lab::Unit;
 use contend_record::parameters::Parameters;
 
-use super::placement::Placement;
 use super::settings::{TICK, TURNS};
 use super::turns::{SETTINGS, Settled, Turns};
 use super::ways::{EVENT, Mechanism, NONE, PAUSE, SEMAPHORE, SLEEP, TIMER};
 use crate::experiment::{Experiment, Fit, Sampling, Scope};
+use crate::pair::Placement;
 use crate::setting::Setting;
 
 /// One of the document's cases, or what stands for whatever is not chosen.
@@ -74,8 +74,10 @@ macro_rules! preset {
             fit: Fit::None,
             settings: &SETTINGS,
             cases: |scope| cases(scope, &$preset),
-            unavailable: |parameters| Settled::of(parameters, &$preset).placement.unavailable(),
-            hands_over: |parameters| Settled::of(parameters, &$preset).placement.crosses(),
+            unavailable: |parameters| {
+                Settled::of(parameters, &$preset).pair.placement.unavailable()
+            },
+            hands_over: |parameters| Settled::of(parameters, &$preset).pair.placement.crosses(),
             subject: |parameters| Ok(Box::new(Turns::new(parameters, &$preset)?)),
         };
     };
@@ -151,8 +153,8 @@ pub const SWEEP: Experiment = Experiment {
     fit: Fit::None,
     settings: &SETTINGS,
     cases: sweep,
-    unavailable: |parameters| Settled::of(parameters, &BASE).placement.unavailable(),
-    hands_over: |parameters| Settled::of(parameters, &BASE).placement.crosses(),
+    unavailable: |parameters| Settled::of(parameters, &BASE).pair.placement.unavailable(),
+    hands_over: |parameters| Settled::of(parameters, &BASE).pair.placement.crosses(),
     subject: |parameters| Ok(Box::new(Turns::new(parameters, &BASE)?)),
 };
 

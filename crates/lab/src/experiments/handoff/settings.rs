@@ -4,34 +4,8 @@ use std::time::Duration;
 
 use contend_record::parameters::Parameters;
 
-use super::partners::Kind;
-use super::placement::Placement;
 use super::ways;
 use crate::setting::Setting;
-
-/// What the partners are.
-pub const PARTNERS: Setting = Setting::named(
-    "partners",
-    "two processes (`process`, by itself) or two threads of one (`thread`)",
-    || vec!["process", "thread"],
-);
-
-/// Where they run.
-pub const PLACEMENT: Setting = Setting::named(
-    "placement",
-    "where the partners run: `free`, `same-cpu`, `two-cpus`, `two-awake`, `smt-sibling` or \
-              `other-cache`",
-    Placement::names,
-);
-
-/// How late the kernel may end a sleep.
-pub const SLACK: Setting = Setting::number(
-    "slack_ns",
-    "by how many nanoseconds the kernel may end a sleep later than asked for, to end several \
-              together (PR_SET_TIMERSLACK); 50,000 by itself",
-    1,
-    1_000_000_000,
-);
 
 /// How long one that polls sleeps.
 pub const PERIOD: Setting = Setting::number(
@@ -100,25 +74,7 @@ pub const END: Setting = Setting::named(
     ways::names,
 );
 
-/// What the parameters say of the partners.
-pub fn kind(parameters: &Parameters) -> Kind {
-    match parameters.text(PARTNERS.name) {
-        Some("thread") => Kind::Threads,
-        _ => Kind::Processes,
-    }
-}
-
-/// What they say of the place, or this.
-pub fn placement(parameters: &Parameters, usual: Placement) -> Placement {
-    parameters.text(PLACEMENT.name).and_then(Placement::find).unwrap_or(usual)
-}
-
-/// What they say of a time in microseconds, or this.
+/// What the parameters say of a time in microseconds, or this.
 pub fn microseconds(parameters: &Parameters, setting: &Setting, usual: Duration) -> Duration {
     parameters.number(setting.name).map_or(usual, Duration::from_micros)
-}
-
-/// What they say of the slack of timers.
-pub fn slack(parameters: &Parameters) -> Option<Duration> {
-    parameters.number(SLACK.name).map(Duration::from_nanos)
 }

@@ -8,15 +8,15 @@ use contend_sys::cpu;
 
 use super::load::Meter;
 use super::mechanisms::{histogram, percentiles};
-use super::partners::{Kind, Part, Partners, Session, Used};
-use super::placement::Placement;
+use super::partners::{Part, Partners, Session};
 use super::presets::Preset;
 use super::settings::{
-    END, FACTOR, PARTNERS, PERIOD, PLACEMENT, SLACK, START, TICK, TO_MAIN, TO_SUB, TURNS, WORK,
-    kind, microseconds, placement, slack,
+    END, FACTOR, PERIOD, START, TICK, TO_MAIN, TO_SUB, TURNS, WORK, microseconds,
 };
 use super::ways::{self, Mechanism, Terms};
 use crate::experiment::{Facts, Sample, Subject, SubjectError};
+use crate::pair::settings::{PARTNERS, PLACEMENT, SLACK, pair};
+use crate::pair::{Pair, Used};
 use crate::setting::Setting;
 use crate::work::Work;
 
@@ -48,10 +48,8 @@ pub struct Settled {
     work: Duration,
     main_works: bool,
     terms: Terms,
-    kind: Kind,
-    /// Where the partners run.
-    pub placement: Placement,
-    slack: Option<Duration>,
+    /// What the partners are, and where.
+    pub pair: Pair,
 }
 
 impl Settled {
@@ -76,9 +74,7 @@ impl Settled {
                 period: microseconds(parameters, &PERIOD, USUAL_PERIOD),
                 tick: microseconds(parameters, &TICK, Duration::ZERO),
             },
-            kind: kind(parameters),
-            placement: placement(parameters, preset.placement),
-            slack: slack(parameters),
+            pair: pair(parameters, preset.placement),
         }
     }
 
@@ -101,14 +97,7 @@ impl Settled {
     }
 
     fn partners(&self) -> Partners {
-        Partners {
-            kind: self.kind,
-            placement: self.placement,
-            mechanisms: self.mechanisms,
-            terms: self.terms,
-            slack: self.slack,
-            warm_up: 0,
-        }
+        Partners { pair: self.pair, mechanisms: self.mechanisms, terms: self.terms, warm_up: 0 }
     }
 
     /// How main waits for sub.
@@ -116,7 +105,7 @@ impl Settled {
         let Terms { period, tick } = self.terms;
         match self.mechanisms[2] {
             Mechanism { sleeps: true, .. } if tick.is_zero() => {
-                Wait::Sleeping(period + self.slack.unwrap_or(USUAL_SLACK))
+                Wait::Sleeping(period + self.pair.slack.unwrap_or(USUAL_SLACK))
             }
             Mechanism { sleeps: true, .. } => {
                 // It begins a moment after one tick, and ends with the first one behind its end.
@@ -141,7 +130,7 @@ impl Settled {
 
     /// Whether both can compute at the same time.
     fn has_two_cpus(&self) -> bool {
-        match self.placement.cpus() {
+        match self.pair.placement.cpus() {
             Some([main, sub]) => main != sub,
             None => cpu::allowed() > 1,
         }
@@ -270,7 +259,8 @@ impl Subject for Turns {
             ("end".to_owned(), end.into()),
             ("work_ns".to_owned(), work.into()),
         ]);
-        facts.extend(settled.placement.describe().map(|cpus| ("cpus".to_owned(), cpus.into())));
+        facts
+            .extend(settled.pair.placement.describe().map(|cpus| ("cpus".to_owned(), cpus.into())));
         if self.count != DOCUMENTS_TURNS {
             facts.insert("scaled_to_turns".to_owned(), DOCUMENTS_TURNS.into());
         }

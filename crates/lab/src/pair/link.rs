@@ -1,0 +1,73 @@
+//! What two that work together know of each other.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{array, io};
+
+use contend_sys::shared::{Line, Shared};
+
+use crate::experiment::SubjectError;
+
+/// Sub is on its way, …
+const BEGUN: u64 = 0;
+/// … has done all that it has to, …
+const DONE: u64 = 1;
+/// … or one of the two has ended before.
+const GONE: u64 = 2;
+
+/// Numbers that sub can tell at its end.
+pub const FIGURES: usize = 24;
+
+/// What both of them have, and what sub has to tell.
+#[derive(Debug)]
+pub struct Link {
+    state: Shared<Line<AtomicU64>>,
+    figures: Shared<[AtomicU64; FIGURES]>,
+}
+
+impl Link {
+    /// One for a single run.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            state: Shared::new(Line(AtomicU64::new(BEGUN)))?,
+            figures: Shared::new([const { AtomicU64::new(0) }; FIGURES])?,
+        })
+    }
+
+    /// Says that one of them has ended, unless sub was done before. Whether it was not, and nobody
+    /// has said so yet.
+    pub(super) fn gone(&self) -> bool {
+        self.state.compare_exchange(BEGUN, GONE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether one of them has ended too early.
+    pub fn is_broken(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == GONE
+    }
+
+    /// Says that sub is done, and these figures, as many as there can be.
+    pub fn finish(&self, figures: &[u64]) {
+        for (to, &figure) in self.figures.iter().zip(figures) {
+            to.store(figure, Ordering::Relaxed);
+        }
+        let _ = self.state.compare_exchange(BEGUN, DONE, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// What sub has told at its end.
+    ///
+    /// # Errors
+    /// When it ended without.
+    pub fn figures(&self) -> Result<[u64; FIGURES], SubjectError> {
+        if self.state.load(Ordering::Acquire) != DONE {
+            return Err(Self::broken());
+        }
+        Ok(array::from_fn(|place| self.figures[place].load(Ordering::Relaxed)))
+    }
+
+    /// What it means that it is broken.
+    pub fn broken() -> SubjectError {
+        SubjectError::Wrong("the partner has ended before it was done".to_owned())
+    }
+}

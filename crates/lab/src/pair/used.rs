@@ -1,0 +1,64 @@
+//! What a thread has used.
+
+use std::time::Duration;
+
+use contend_sys::{child, cpu};
+
+/// What one of two has used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Used {
+    /// CPU time.
+    pub cpu: Duration,
+    /// How often it has waited.
+    pub voluntary_switches: u64,
+    /// How often it was made to wait.
+    pub involuntary_switches: u64,
+    /// How often it touched a page that was not there, or not its own.
+    pub faults: u64,
+}
+
+impl Used {
+    /// What the calling thread has used so far.
+    pub fn so_far() -> Self {
+        let usage = child::thread_usage();
+        Self {
+            cpu: cpu::own_thread_time(),
+            voluntary_switches: usage.voluntary_switches,
+            involuntary_switches: usage.involuntary_switches,
+            faults: usage.minor_faults,
+        }
+    }
+
+    /// What it has used since it had used this.
+    #[must_use]
+    pub fn since(self) -> Self {
+        let now = Self::so_far();
+        Self {
+            cpu: now.cpu.saturating_sub(self.cpu),
+            voluntary_switches: now.voluntary_switches - self.voluntary_switches,
+            involuntary_switches: now.involuntary_switches - self.involuntary_switches,
+            faults: now.faults - self.faults,
+        }
+    }
+
+    /// How often it was switched from.
+    pub fn switches(&self) -> u64 {
+        self.voluntary_switches + self.involuntary_switches
+    }
+
+    /// As numbers: CPU time in nanoseconds, switches, faults.
+    pub fn to_figures(self) -> [u64; 4] {
+        let cpu = u64::try_from(self.cpu.as_nanos()).unwrap_or(u64::MAX);
+        [cpu, self.voluntary_switches, self.involuntary_switches, self.faults]
+    }
+
+    /// From what it is as numbers.
+    pub fn from_figures([cpu, voluntary, involuntary, faults]: [u64; 4]) -> Self {
+        Self {
+            cpu: Duration::from_nanos(cpu),
+            voluntary_switches: voluntary,
+            involuntary_switches: involuntary,
+            faults,
+        }
+    }
+}
