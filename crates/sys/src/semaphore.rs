@@ -4,14 +4,12 @@
 use std::cell::UnsafeCell;
 use std::ffi::CString;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::process::{Pid, Signal, getpid};
+use rustix::process::getpid;
 
-use crate::child::reap;
-use crate::process::fork;
+use crate::kept::Kept;
 use crate::shared::Shared;
 
 /// A POSIX semaphore that processes forked from now on share.
@@ -101,14 +99,7 @@ fn check(result: i32) -> io::Result<()> {
 
 /// A System V semaphore that processes forked from now on share.
 #[derive(Debug)]
-pub struct SysvSemaphore {
-    id: i32,
-    creator: Pid,
-    /// Removes it when the creator and all who have it from there have gone: the kernel does not.
-    keeper: Pid,
-    /// Open as long as somebody has it.
-    gate: Option<OwnedFd>,
-}
+pub struct SysvSemaphore(Kept);
 
 impl SysvSemaphore {
     /// A new one, at zero.
@@ -116,31 +107,9 @@ impl SysvSemaphore {
     /// # Errors
     /// `ENOSPC` when the system has as many as it allows.
     pub fn new() -> io::Result<Self> {
-        let (waits_at, gate) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         // SAFETY: a call without pointers.
-        let id = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
-        if id < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let mut gate = Some(gate);
-        let keeper = fork(|| {
-            gate = None;
-            // Whoever ends its group does not mean it, and it has nothing else to do.
-            let _ = rustix::process::setsid();
-            while matches!(
-                rustix::io::read(&waits_at, &mut [0_u8; 1]),
-                Err(rustix::io::Errno::INTR)
-            ) {}
-            remove(id);
-            0
-        });
-        match keeper {
-            Ok(keeper) => Ok(Self { id, creator: getpid(), keeper, gate }),
-            Err(error) => {
-                remove(id);
-                Err(error)
-            }
-        }
+        let make = || unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
+        Kept::new(make, remove).map(Self)
     }
 
     /// Raises it by one.
@@ -163,7 +132,7 @@ impl SysvSemaphore {
         let mut operation = libc::sembuf { sem_num: 0, sem_op: by, sem_flg: 0 };
         loop {
             // SAFETY: one operation, which is read.
-            let done = check(unsafe { libc::semop(self.id, &raw mut operation, 1) });
+            let done = check(unsafe { libc::semop(self.0.id(), &raw mut operation, 1) });
             match done {
                 // As after a stop: nothing was done.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -178,22 +147,11 @@ fn remove(id: i32) {
     unsafe { libc::semctl(id, 0, libc::IPC_RMID) };
 }
 
-impl Drop for SysvSemaphore {
-    fn drop(&mut self) {
-        self.gate = None;
-        if getpid() == self.creator {
-            remove(self.id);
-            // Keepers of later ones have this gate open, too, so that it would not see its end.
-            let _ = rustix::process::kill_process(self.keeper, Signal::KILL);
-            let _ = reap(self.keeper);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::child::ExitStatus;
+    use crate::child::{ExitStatus, reap};
+    use crate::process::fork;
 
     fn exists(id: i32) -> bool {
         let table = std::fs::read_to_string("/proc/sysvipc/sem").unwrap_or_default();
@@ -213,7 +171,7 @@ mod tests {
         }
         sysv.post().expect("posted");
         assert_eq!(reap(child.expect("a child")).expect("it ends").status, ExitStatus::Exited(0));
-        let id = sysv.id;
+        let id = sysv.0.id();
         assert!(exists(id));
         drop(sysv);
         assert!(!exists(id));
@@ -224,7 +182,7 @@ mod tests {
         let (told, tell) = rustix::pipe::pipe().expect("a pipe");
         let creator = fork(|| {
             let semaphore = SysvSemaphore::new();
-            let id = semaphore.as_ref().map_or(-1, |semaphore| semaphore.id);
+            let id = semaphore.as_ref().map_or(-1, |semaphore| semaphore.0.id());
             let _ = rustix::io::write(&tell, &id.to_ne_bytes());
             std::thread::sleep(std::time::Duration::from_mins(1));
             0

@@ -221,6 +221,45 @@ impl Wake {
         }
     }
 
+    /// Waits for one that came with a number to this thread.
+    ///
+    /// # Errors
+    /// `EINTR`, when another signal came that is not blocked.
+    pub fn wait_for_number(self) -> io::Result<u64> {
+        let mask = set_of(&[self.0]);
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: the set is initialised, and there is room for what comes with the signal.
+        let signal = unsafe { libc::sigwaitinfo(&raw const mask, info.as_mut_ptr()) };
+        if signal != self.0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: filled by the call.
+        let info = unsafe { info.assume_init() };
+        // SAFETY: it was queued with a value.
+        Ok(unsafe { info.si_value() }.sival_ptr.addr() as u64)
+    }
+
+    /// Sends one with a number to a thread of a process, as `pthread_sigqueue(3)` and `sigqueue(3)` do.
+    ///
+    /// # Errors
+    /// `ESRCH` when it has ended; `EAGAIN` when as many are on their way as `RLIMIT_SIGPENDING` allows.
+    pub fn send_number(self, process: u32, thread: u32, number: u64) -> io::Result<()> {
+        let info = Queued {
+            signal: self.0,
+            error: 0,
+            code: libc::SI_QUEUE,
+            process: std::process::id(),
+            user: rustix::process::getuid().as_raw(),
+            number,
+            rest: [0; 12],
+        };
+        // SAFETY: laid out as the kernel's siginfo_t, and read only.
+        let sent = unsafe {
+            libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, self.0, &raw const info)
+        };
+        if sent == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
     /// Sends one to a thread of a process, by their numbers.
     ///
     /// # Errors
@@ -231,6 +270,49 @@ impl Wake {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
+    }
+}
+
+/// What comes with a signal that is queued, as the kernel lays it out on 64-bit machines.
+#[repr(C)]
+struct Queued {
+    signal: i32,
+    error: i32,
+    code: i32,
+    process: u32,
+    user: u32,
+    number: u64,
+    rest: [u64; 12],
+}
+
+/// A signal that does nothing but end what a thread waits for in the kernel.
+#[derive(Debug, Clone, Copy)]
+pub struct Nudge(i32);
+
+impl Nudge {
+    /// Has the second real-time signal do nothing from now on, in this process and those forked from it.
+    /// System calls that it comes into end with `EINTR`.
+    ///
+    /// # Errors
+    /// None is known.
+    pub fn prepare() -> io::Result<Self> {
+        extern "C" fn nothing(_: libc::c_int) {}
+        let signal = libc::SIGRTMIN() + 1;
+        // SAFETY: all zeros are a valid action: the default, no flags, so that calls do not go on.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        // SAFETY: the handler does nothing, which is safe anywhere.
+        match unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } {
+            0 => Ok(Self(signal)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Ends what a thread of this process waits for, if it does.
+    pub fn end_wait(self, thread: u32) {
+        let process = std::process::id();
+        // SAFETY: a call without pointers; a thread that has ended is an error.
+        unsafe { libc::syscall(libc::SYS_tgkill, process, thread, self.0) };
     }
 }
 
@@ -247,5 +329,26 @@ mod tests {
         let arrived = Arrived { signal: libc::SIGUSR1, from_process: true };
         assert_eq!(signals.next(), Some(arrived));
         assert_eq!(signals.next(), None);
+    }
+
+    #[test]
+    fn a_queued_signal_brings_its_number_and_a_nudge_ends_the_wait() {
+        let nudge = Nudge::prepare().expect("it works");
+        let (tell, told) = std::sync::mpsc::channel();
+        let waiter = std::thread::spawn(move || {
+            let wake = Wake::block().expect("it works");
+            let thread = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+            tell.send((wake, thread)).expect("it is waited for");
+            let number = wake.wait_for_number().expect("it comes");
+            (number, wake.wait_for_number().expect_err("it is nudged"))
+        });
+        let (wake, thread) = told.recv().expect("it tells");
+        wake.send_number(std::process::id(), thread, u64::MAX - 1).expect("sent");
+        while !waiter.is_finished() {
+            nudge.end_wait(thread);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let (number, error) = waiter.join().expect("it ends");
+        assert_eq!((number, error.kind()), (u64::MAX - 1, io::ErrorKind::Interrupted));
     }
 }

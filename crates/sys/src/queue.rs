@@ -1,0 +1,175 @@
+//! Message queues that processes share: those of POSIX and those of System V. None of them remains
+//! when its users have ended, whatever has ended them.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::process::getpid;
+
+use crate::kept::Kept;
+
+/// A POSIX message queue (`mq_open(3)`), which processes forked from now on share. It needs no file
+/// system to be mounted.
+#[derive(Debug)]
+pub struct PosixQueue(OwnedFd);
+
+impl PosixQueue {
+    /// A new one, with room for so many messages of so many bytes. Its name is taken away at once:
+    /// those who have it keep it, and nothing is left behind.
+    ///
+    /// # Errors
+    /// `EINVAL` or `EMFILE` where that is more than `fs.mqueue.msg_max`, `fs.mqueue.msgsize_max` or
+    /// `RLIMIT_MSGQUEUE` allow; `ENOSYS` where the kernel has none.
+    pub fn new(messages: usize, bytes: usize) -> io::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("/contend-{}-{number}", getpid().as_raw_nonzero());
+        let name = CString::new(name).map_err(io::Error::other)?;
+        // SAFETY: all zeros are a valid value.
+        let mut attributes: libc::mq_attr = unsafe { std::mem::zeroed() };
+        attributes.mq_maxmsg = messages.try_into().unwrap_or(libc::c_long::MAX);
+        attributes.mq_msgsize = bytes.try_into().unwrap_or(libc::c_long::MAX);
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
+        let mode = 0o600_u32;
+        // SAFETY: the name ends with a zero; mode and attributes are what comes with these flags.
+        let queue = unsafe { libc::mq_open(name.as_ptr(), flags, mode, &raw const attributes) };
+        if queue < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the name ends with a zero.
+        unsafe { libc::mq_unlink(name.as_ptr()) };
+        // SAFETY: on Linux a queue is a descriptor, and this one is new.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(queue) }))
+    }
+
+    /// Puts a message in, and waits for room.
+    ///
+    /// # Errors
+    /// `EMSGSIZE`; `EINTR`.
+    pub fn send(&self, message: &[u8]) -> io::Result<()> {
+        let (start, length) = (message.as_ptr().cast(), message.len());
+        // SAFETY: the message is readable for its length.
+        let sent = unsafe { libc::mq_send(self.0.as_raw_fd(), start, length, 0) };
+        if sent == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Takes the oldest message out, and waits until there is one. How long it is.
+    ///
+    /// # Errors
+    /// `EMSGSIZE` where there is less room than the longest one may need; `EINTR`.
+    pub fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
+        let (start, length) = (into.as_mut_ptr().cast(), into.len());
+        // SAFETY: the room is writable for its length; nobody asks for the priority.
+        let received =
+            unsafe { libc::mq_receive(self.0.as_raw_fd(), start, length, ptr::null_mut()) };
+        usize::try_from(received).map_err(|_| io::Error::last_os_error())
+    }
+}
+
+/// A message with what goes before it for a System V queue.
+#[derive(Debug)]
+pub struct Envelope {
+    /// Its type, then its bytes.
+    words: Box<[libc::c_long]>,
+    length: usize,
+}
+
+impl Envelope {
+    /// One for messages of so many bytes.
+    pub fn new(length: usize) -> Self {
+        let mut words = vec![0; 1 + length.div_ceil(size_of::<libc::c_long>())];
+        words[0] = 1; // the type has to be positive
+        Self { words: words.into(), length }
+    }
+
+    /// The message.
+    pub fn message(&mut self) -> &mut [u8] {
+        let start = self.words[1..].as_mut_ptr().cast();
+        // SAFETY: the words behind the first are at least so many bytes, all of them initialised.
+        unsafe { std::slice::from_raw_parts_mut(start, self.length) }
+    }
+}
+
+/// A System V message queue (`msgget(2)`), which processes forked from now on share.
+#[derive(Debug)]
+pub struct SysvQueue(Kept);
+
+impl SysvQueue {
+    /// A new one.
+    ///
+    /// # Errors
+    /// `ENOSPC` when the system has as many as it allows; `ENOSYS` where the kernel has none.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: a call without pointers.
+        let make = || unsafe { libc::msgget(libc::IPC_PRIVATE, 0o600) };
+        Kept::new(make, remove).map(Self)
+    }
+
+    /// Puts a message in, and waits for room.
+    ///
+    /// # Errors
+    /// `EINVAL` where it is longer than `kernel.msgmax`; `EIDRM` when the queue was removed; `EINTR`.
+    pub fn send(&self, envelope: &Envelope) -> io::Result<()> {
+        let start = envelope.words.as_ptr().cast();
+        // SAFETY: a type and as many bytes as said are readable there.
+        let sent = unsafe { libc::msgsnd(self.0.id(), start, envelope.length, 0) };
+        if sent == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Takes the oldest message out, and waits until there is one. How long it is.
+    ///
+    /// # Errors
+    /// `E2BIG` where there is less room; `EIDRM` when the queue was removed; `EINTR`.
+    pub fn receive(&self, into: &mut Envelope) -> io::Result<usize> {
+        let start = into.words.as_mut_ptr().cast();
+        // SAFETY: a type and as many bytes as said can be written there.
+        let received = unsafe { libc::msgrcv(self.0.id(), start, into.length, 0, 0) };
+        usize::try_from(received).map_err(|_| io::Error::last_os_error())
+    }
+}
+
+fn remove(id: i32) {
+    // SAFETY: nothing is written for this command; what has been removed is an error.
+    unsafe { libc::msgctl(id, libc::IPC_RMID, ptr::null_mut()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::{ExitStatus, reap};
+    use crate::process::fork;
+
+    #[test]
+    fn messages_come_out_as_they_went_in() {
+        let posix = PosixQueue::new(2, 100).expect("a queue");
+        let sysv = SysvQueue::new().expect("a queue");
+        let child = fork(|| {
+            let mut envelope = Envelope::new(100);
+            envelope.message().fill(7);
+            let posted = (0..5).all(|n| posix.send(&[n; 100]).is_ok());
+            i32::from(!(posted && sysv.send(&envelope).is_ok()))
+        });
+        let mut message = [0; 100];
+        for n in 0..5 {
+            assert_eq!(posix.receive(&mut message).expect("one"), 100);
+            assert_eq!(message, [n; 100]);
+        }
+        assert_eq!(posix.receive(&mut [0; 99]).expect_err("no room").raw_os_error(), Some(90));
+        let mut envelope = Envelope::new(100);
+        assert_eq!(sysv.receive(&mut envelope).expect("one"), 100);
+        assert_eq!(envelope.message(), [7; 100]);
+        assert_eq!(reap(child.expect("a child")).expect("it ends").status, ExitStatus::Exited(0));
+        assert!(PosixQueue::new(2, usize::MAX / 2).is_err());
+        let id = sysv.0.id().to_string();
+        let exists = || {
+            let table = std::fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
+            table.lines().any(|line| line.split_whitespace().nth(1) == Some(&id))
+        };
+        assert!(exists());
+        drop(sysv);
+        assert!(!exists());
+    }
+}
