@@ -5,6 +5,7 @@
 //! and takes samples of all of them in turn until they are good enough or the time is used
 //! ([`runner`]). What comes out is a [`contend_record::lab::RunRecord`].
 
+mod calls;
 pub mod experiment;
 pub mod experiments;
 pub mod inputs;

@@ -2,6 +2,7 @@
 
 mod engine;
 pub mod handoff;
+pub mod ipc;
 pub mod pipeline;
 mod placement;
 pub mod saturation;

@@ -15,13 +15,17 @@ const DONE: u64 = 1;
 const GONE: u64 = 2;
 
 /// Numbers that sub can tell at its end.
-pub const FIGURES: usize = 24;
+pub const FIGURES: usize = 40;
+/// Words of an explanation.
+const WORDS: usize = 24;
 
 /// What both of them have, and what sub has to tell.
 #[derive(Debug)]
 pub struct Link {
     state: Shared<Line<AtomicU64>>,
     figures: Shared<[AtomicU64; FIGURES]>,
+    /// Why sub has ended too early, as text, with zeros behind it.
+    why: Shared<[AtomicU64; WORDS]>,
 }
 
 impl Link {
@@ -33,6 +37,7 @@ impl Link {
         Ok(Self {
             state: Shared::new(Line(AtomicU64::new(BEGUN)))?,
             figures: Shared::new([const { AtomicU64::new(0) }; FIGURES])?,
+            why: Shared::new([const { AtomicU64::new(0) }; WORDS])?,
         })
     }
 
@@ -61,13 +66,29 @@ impl Link {
     /// When it ended without.
     pub fn figures(&self) -> Result<[u64; FIGURES], SubjectError> {
         if self.state.load(Ordering::Acquire) != DONE {
-            return Err(Self::broken());
+            return Err(self.broken());
         }
         Ok(array::from_fn(|place| self.figures[place].load(Ordering::Relaxed)))
     }
 
-    /// What it means that it is broken.
-    pub fn broken() -> SubjectError {
-        SubjectError::Wrong("the partner has ended before it was done".to_owned())
+    /// Says why sub ends too early.
+    pub(super) fn explain(&self, why: &io::Error) {
+        let text = why.to_string();
+        for (to, bytes) in self.why.iter().zip(text.as_bytes().chunks(8)) {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            to.store(u64::from_le_bytes(word), Ordering::Relaxed);
+        }
+    }
+
+    /// What it means that it is broken, and what sub has said of it, if it still could.
+    pub fn broken(&self) -> SubjectError {
+        const BROKEN: &str = "the partner has ended before it was done";
+        let words = self.why.each_ref().map(|word| word.load(Ordering::Relaxed).to_le_bytes());
+        let text = String::from_utf8_lossy(words.as_flattened());
+        SubjectError::Wrong(match text.trim_end_matches('\0') {
+            "" => BROKEN.to_owned(),
+            why => format!("{BROKEN}: {why}"),
+        })
     }
 }

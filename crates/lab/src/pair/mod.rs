@@ -115,6 +115,9 @@ impl Pair {
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
             parts.0 = None;
             let done = self.seat(1).and_then(|()| parts.1.take().map_or(Ok(()), |sub| sub()));
+            if let Err(error) = &done {
+                link.explain(error);
+            }
             i32::from(done.is_err())
         });
         let pid = pid.attempt("create a process")?;
@@ -155,7 +158,8 @@ impl Pair {
                     link.gone();
                     (release.main)();
                 });
-                self.seat(1).and_then(|()| sub())
+                let done = self.seat(1).and_then(|()| sub());
+                done.inspect_err(|error| link.explain(error))
             });
             let end = AtDrop(|| {
                 if link.gone() {

@@ -144,14 +144,14 @@ fn main(
 ) -> Result<Session, SubjectError> {
     ways.start.wait().attempt(TAKE_TURNS)?;
     if link.is_broken() {
-        return Err(Link::broken());
+        return Err(link.broken());
     }
     let mut session = Session::default();
     let turn = || {
         ways.to_sub.post().attempt(TAKE_TURNS)?;
         let waited = ways.to_main.wait().attempt(TAKE_TURNS)?;
         if link.is_broken() {
-            return Err(Link::broken());
+            return Err(link.broken());
         }
         Ok(waited)
     };

@@ -1,0 +1,96 @@
+//! Counting system calls where they are made.
+
+macro_rules! calls {
+    ($($variant:ident = $name:literal),* $(,)?) => {
+        /// A system call.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Call {
+            $(#[doc = concat!("`", $name, "(2)`.")] $variant),*
+        }
+
+        /// By the names that strace(1) gives them.
+        const NAMES: [&str; KINDS] = [$($name),*];
+
+        /// How many kinds are counted.
+        pub const KINDS: usize = [$($name),*].len();
+    };
+}
+
+calls! {
+    Read = "read",
+    Write = "write",
+    Pread = "pread64",
+    Pwrite = "pwrite64",
+    Futex = "futex",
+    SchedYield = "sched_yield",
+    MqSend = "mq_timedsend",
+    MqReceive = "mq_timedreceive",
+    Msgsnd = "msgsnd",
+    Msgrcv = "msgrcv",
+    Sigqueue = "rt_tgsigqueueinfo",
+    Sigwait = "rt_sigtimedwait",
+    Vmsplice = "vmsplice",
+    ProcessVmWritev = "process_vm_writev",
+    IoUringEnter = "io_uring_enter",
+}
+
+/// How many calls of each kind were made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally([u64; KINDS]);
+
+impl Tally {
+    /// One more.
+    #[inline]
+    pub fn add(&mut self, call: Call) {
+        self.0[call as usize] += 1;
+    }
+
+    /// So many more.
+    pub fn add_many(&mut self, call: Call, count: u64) {
+        self.0[call as usize] += count;
+    }
+
+    /// Those that were made since there were these.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self(std::array::from_fn(|kind| self.0[kind] - before.0[kind]))
+    }
+
+    /// As numbers, always in the same order.
+    pub fn figures(&self) -> [u64; KINDS] {
+        self.0
+    }
+
+    /// From what it is as numbers.
+    pub fn from_figures(figures: [u64; KINDS]) -> Self {
+        Self(figures)
+    }
+
+    /// The kinds that were made, by name.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        NAMES.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    }
+
+    /// How many in all.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_counted_by_kind() {
+        let mut tally = Tally::default();
+        tally.add(Call::Read);
+        let before = tally;
+        tally.add(Call::Read);
+        tally.add_many(Call::IoUringEnter, 3);
+        let since = Tally::from_figures(tally.since(&before).figures());
+        let named: Vec<_> = since.named().collect();
+        assert_eq!(named, [("read", 1), ("io_uring_enter", 3)]);
+        assert_eq!((since.total(), tally.total()), (4, 5));
+    }
+}

@@ -1,0 +1,72 @@
+//! Event counters, made to carry a few bytes.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::{End, Mechanism, Terms, Waiting, always_available};
+use crate::calls::{Call, Tally};
+
+/// A number for the kernel to add to a counter. The message stands in its lower bytes; two of them are
+/// more than a counter can hold, so that the second one waits until the first has been read.
+pub const MECHANISM: Mechanism = Mechanism {
+    name: "eventfd",
+    summary: "an event counter (eventfd): its number is the message, one at a time",
+    waiting: Waiting::Asleep,
+    most: 7,
+    between_threads: true,
+    unavailable: always_available,
+    make: |terms| {
+        let counter = || eventfd(0, EventfdFlags::CLOEXEC).map(Arc::new);
+        let (to_sub, to_main) = (counter()?, counter()?);
+        let end = |from: &Arc<OwnedFd>, to: &Arc<OwnedFd>| -> Box<dyn End> {
+            Box::new(Counters {
+                terms: terms.clone(),
+                from: Arc::clone(from),
+                to: Arc::clone(to),
+                draft: FULL.to_le_bytes(),
+                message: [0; 8],
+                tally: Tally::default(),
+            })
+        };
+        Ok([end(&to_main, &to_sub), end(&to_sub, &to_main)])
+    },
+};
+
+/// Half of what a counter can hold, and a bit more.
+const FULL: u64 = 1 << 63;
+
+struct Counters {
+    terms: Terms,
+    from: Arc<OwnedFd>,
+    to: Arc<OwnedFd>,
+    draft: [u8; 8],
+    message: [u8; 8],
+    tally: Tally,
+}
+
+impl End for Counters {
+    fn draft(&mut self) -> io::Result<&mut [u8]> {
+        Ok(&mut self.draft[..self.terms.bytes])
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let number = u64::from_le_bytes(self.draft).to_ne_bytes();
+        let write = || Ok(rustix::io::write(&self.to, &number)?);
+        self.terms.patiently(&mut self.tally, Call::Write, write).map(drop)
+    }
+
+    fn receive(&mut self) -> io::Result<&[u8]> {
+        let mut number = [0; 8];
+        let read = || Ok(rustix::io::read(&self.from, &mut number)?);
+        self.terms.patiently(&mut self.tally, Call::Read, read)?;
+        self.message = u64::from_ne_bytes(number).to_le_bytes();
+        Ok(&self.message[..self.terms.bytes])
+    }
+
+    fn calls(&self) -> Tally {
+        self.tally
+    }
+}

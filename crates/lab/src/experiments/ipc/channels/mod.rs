@@ -1,0 +1,263 @@
+//! What messages are carried by: one file each, and the one table.
+
+mod event_counter;
+mod fifo;
+mod file;
+mod pipe;
+mod posix_queue;
+mod remote;
+mod ring;
+mod signal;
+mod splice;
+mod stream;
+mod sysv_queue;
+mod tcp;
+mod unix;
+mod uring;
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::payload;
+use crate::calls::{Call, Tally};
+use crate::pair::{Kind, Link};
+
+/// One of the two ends of a channel that carries whole messages of one length, both ways. Both are made
+/// before the partners part, and each has one.
+pub trait End: Send {
+    /// Gets ready: called once by whoever has this end, before any message; by main after sub.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    fn attend(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Where the next message is to be written, all of it. May wait for room.
+    ///
+    /// # Errors
+    /// What the kernel says; `BrokenPipe` when the partner has gone.
+    fn draft(&mut self) -> io::Result<&mut [u8]>;
+
+    /// Sends what was written there.
+    ///
+    /// # Errors
+    /// As [`End::draft`].
+    fn send(&mut self) -> io::Result<()>;
+
+    /// The next message, which stands until the one after it is asked for; waits until there is one.
+    ///
+    /// # Errors
+    /// As [`End::draft`]; `UnexpectedEof` where the partner has gone.
+    fn receive(&mut self) -> io::Result<&[u8]>;
+
+    /// Sends what is held back, if anything is.
+    ///
+    /// # Errors
+    /// As [`End::draft`].
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// System calls made here so far for messages.
+    fn calls(&self) -> Tally;
+
+    // The loops are here, so that each mechanism has its own, with nothing to look up in between.
+
+    /// Writes and sends the messages of these numbers.
+    ///
+    /// # Errors
+    /// As [`End::send`].
+    fn send_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
+        for number in numbers {
+            payload::write(self.draft()?, number);
+            self.send()?;
+        }
+        self.flush()
+    }
+
+    /// Receives and reads the messages of these numbers.
+    ///
+    /// # Errors
+    /// As [`End::receive`]; `InvalidData` when a message is not the next one, whole.
+    fn receive_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
+        for number in numbers {
+            seen(self.receive()?, number)?;
+        }
+        Ok(())
+    }
+
+    /// Sends each message and waits for its answer, which is the same again.
+    ///
+    /// # Errors
+    /// As [`End::receive_all`].
+    fn ask_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
+        for number in numbers {
+            payload::write(self.draft()?, number);
+            self.send()?;
+            seen(self.receive()?, number)?;
+        }
+        Ok(())
+    }
+
+    /// The same, and says what each round trip took.
+    ///
+    /// # Errors
+    /// As [`End::ask_all`].
+    fn ask_each(&mut self, numbers: Range<u64>, each: &mut dyn FnMut(Duration)) -> io::Result<()> {
+        for number in numbers {
+            let begun = Instant::now();
+            payload::write(self.draft()?, number);
+            self.send()?;
+            seen(self.receive()?, number)?;
+            each(begun.elapsed());
+        }
+        Ok(())
+    }
+
+    /// Answers each message with the same again.
+    ///
+    /// # Errors
+    /// As [`End::receive_all`].
+    fn answer_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
+        for number in numbers {
+            seen(self.receive()?, number)?;
+            payload::write(self.draft()?, number);
+            self.send()?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a message in full.
+#[inline]
+fn seen(message: &[u8], number: u64) -> io::Result<()> {
+    if payload::is_whole(message, number) { Ok(()) } else { Err(wrong(number)) }
+}
+
+#[cold]
+fn wrong(number: u64) -> io::Error {
+    let message = format!("where message {number} was due came another one, or it is not whole");
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+/// What a channel is made for.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// How long each message is, in bytes.
+    pub bytes: usize,
+    /// What its partners are.
+    pub kind: Kind,
+    /// By which one is told that the other has gone.
+    pub link: Arc<Link>,
+}
+
+impl Terms {
+    /// Does a system call, and again after a signal, unless the partner has gone.
+    fn patiently<T>(
+        &self,
+        tally: &mut Tally,
+        call: Call,
+        mut make: impl FnMut() -> io::Result<T>,
+    ) -> io::Result<T> {
+        loop {
+            tally.add(call);
+            match make() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    if self.link.is_broken() {
+                        return Err(io::ErrorKind::BrokenPipe.into());
+                    }
+                }
+                made => return made,
+            }
+        }
+    }
+}
+
+/// Both ends: main's and sub's.
+pub type Ends = [Box<dyn End>; 2];
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct Mechanism {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in some words.
+    pub summary: &'static str,
+    /// How one waits for the other.
+    pub waiting: Waiting,
+    /// The longest message that it can carry anywhere, in bytes.
+    pub most: usize,
+    /// Whether it makes sense between threads.
+    pub between_threads: bool,
+    /// Why messages of this length cannot be carried on this machine, if so.
+    pub unavailable: fn(usize) -> Option<String>,
+    /// Makes one.
+    pub make: fn(Terms) -> io::Result<Ends>,
+}
+
+/// How one waits for the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// Asleep.
+    Asleep,
+    /// By looking again and again, so that the CPU is not free for the other.
+    Spinning,
+    /// By looking again, and giving the CPU to others in between.
+    Yielding,
+}
+
+/// Mechanisms without a limit of their own.
+const ANY: usize = usize::MAX;
+
+/// For those that work everywhere.
+fn always_available(_: usize) -> Option<String> {
+    None
+}
+
+/// All of them, in the order in which they are shown.
+pub const TABLE: &[&Mechanism] = &[
+    &pipe::PIPE,
+    &pipe::LARGE,
+    &fifo::MECHANISM,
+    &unix::STREAM,
+    &unix::DATAGRAM,
+    &unix::SEQPACKET,
+    &tcp::MECHANISM,
+    &posix_queue::MECHANISM,
+    &sysv_queue::MECHANISM,
+    &event_counter::MECHANISM,
+    &signal::MECHANISM,
+    &file::MECHANISM,
+    &ring::MAPPED_FILE,
+    &ring::FUTEX,
+    &ring::SPIN_FUTEX,
+    &ring::SPIN,
+    &splice::MECHANISM,
+    &remote::MECHANISM,
+    &uring::MECHANISM,
+];
+
+/// The names of all.
+pub fn names() -> Vec<&'static str> {
+    TABLE.iter().map(|mechanism| mechanism.name).collect()
+}
+
+/// The one of this name.
+pub fn find(name: &str) -> Option<&'static Mechanism> {
+    TABLE.iter().copied().find(|mechanism| mechanism.name == name)
+}
+
+/// A limit of the kernel's, by its place below `/proc/sys`.
+fn sysctl(name: &str) -> Option<usize> {
+    std::fs::read_to_string(format!("/proc/sys/{name}")).ok()?.trim().parse().ok()
+}
+
+/// Why messages of this length go beyond a limit of the kernel's, if so.
+fn beyond(bytes: usize, name: &str) -> Option<String> {
+    let most = sysctl(name).filter(|&most| bytes > most)?;
+    let name = name.replace('/', ".");
+    Some(format!("{name} allows messages of {most} bytes at most"))
+}

@@ -1,0 +1,86 @@
+//! Message queues of POSIX.
+
+use std::io;
+use std::sync::Arc;
+
+use contend_sys::queue::PosixQueue;
+use rustix::process::{Resource, getrlimit};
+
+use super::{ANY, End, Mechanism, Terms, Waiting, beyond, sysctl};
+use crate::calls::{Call, Tally};
+
+/// What `mq_open(3)` makes: with as many places as any user may have by default, and fewer for long
+/// messages.
+pub const MECHANISM: Mechanism = Mechanism {
+    name: "posix-queue",
+    summary: "a message queue of POSIX (mq_open), with room for 10 messages or as many as are allowed",
+    waiting: Waiting::Asleep,
+    most: ANY,
+    between_threads: true,
+    unavailable: |bytes| {
+        beyond(bytes, "fs/mqueue/msgsize_max").or_else(|| {
+            match PosixQueue::new(places(bytes), bytes) {
+                Ok(_) => None,
+                Err(error) if places(bytes) == 1 => Some(format!(
+                    "a queue for such a message is refused ({error}): see RLIMIT_MSGQUEUE"
+                )),
+                Err(error) => Some(format!("queues of POSIX are refused: {error}")),
+            }
+        })
+    },
+    make: |terms| {
+        let queue = || PosixQueue::new(places(terms.bytes), terms.bytes).map(Arc::new);
+        let (to_sub, to_main) = (queue()?, queue()?);
+        let end = |from: &Arc<PosixQueue>, to: &Arc<PosixQueue>| -> Box<dyn End> {
+            Box::new(Queues {
+                terms: terms.clone(),
+                from: Arc::clone(from),
+                to: Arc::clone(to),
+                draft: vec![0; terms.bytes],
+                message: vec![0; terms.bytes],
+                tally: Tally::default(),
+            })
+        };
+        Ok([end(&to_main, &to_sub), end(&to_sub, &to_main)])
+    },
+};
+
+/// For how many messages there may be room, in two queues.
+fn places(bytes: usize) -> usize {
+    /// What the kernel takes for each message, at most.
+    const NOTES: usize = 256;
+    let usual = sysctl("fs/mqueue/msg_max").unwrap_or(10).min(10);
+    let allowed = getrlimit(Resource::Msgqueue).current;
+    let allowed = allowed.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
+    usual.min(allowed / 2 / (bytes + NOTES)).max(1)
+}
+
+struct Queues {
+    terms: Terms,
+    from: Arc<PosixQueue>,
+    to: Arc<PosixQueue>,
+    draft: Vec<u8>,
+    message: Vec<u8>,
+    tally: Tally,
+}
+
+impl End for Queues {
+    fn draft(&mut self) -> io::Result<&mut [u8]> {
+        Ok(&mut self.draft)
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let send = || self.to.send(&self.draft);
+        self.terms.patiently(&mut self.tally, Call::MqSend, send)
+    }
+
+    fn receive(&mut self) -> io::Result<&[u8]> {
+        let receive = || self.from.receive(&mut self.message);
+        let bytes = self.terms.patiently(&mut self.tally, Call::MqReceive, receive)?;
+        Ok(&self.message[..bytes])
+    }
+
+    fn calls(&self) -> Tally {
+        self.tally
+    }
+}

@@ -1,0 +1,118 @@
+//! Writing into the partner's memory.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use contend_sys::mapping::{Backing, Mapping};
+use contend_sys::remote::{Landing, allow};
+use contend_sys::ring::{Patience, Receiver, Sender, Shape, ring};
+use contend_sys::shared::{Line, Shared};
+
+use super::ring::shape;
+use super::{ANY, End, Mechanism, Terms, Waiting};
+use crate::calls::{Call, Tally};
+
+/// One copy from memory to memory by the kernel, and a ring that says what has landed.
+pub const MECHANISM: Mechanism = Mechanism {
+    name: "process-vm-writev",
+    summary: "bytes written into the partner's memory by the kernel (process_vm_writev), and a ring \
+              that says so",
+    waiting: Waiting::Asleep,
+    most: ANY,
+    between_threads: false,
+    unavailable: |_| {
+        let itself =
+            Landing::new(1, 1).and_then(|landing| landing.write(std::process::id(), 0, b"x"));
+        itself.err().map(|error| format!("writing into a process's memory is refused: {error}"))
+    },
+    make: |terms| {
+        let shape = Shape { bytes: 0, ..shape(terms.bytes) };
+        let told = || {
+            let memory = Mapping::new(Backing::Shared, shape.length())?;
+            ring(memory, shape, Patience::Sleep(2000))
+        };
+        let landing = || Landing::new(shape.slots as usize, terms.bytes).map(Arc::new);
+        let (to_sub, to_main) = (told()?, told()?);
+        let (in_sub, in_main) = (landing()?, landing()?);
+        let processes = Arc::new(Shared::new([const { Line(AtomicU32::new(0)) }; 2])?);
+        let end = |who, told, tells, landing: &Arc<Landing>, partners: &Arc<Landing>| {
+            Box::new(Remote {
+                terms: terms.clone(),
+                who,
+                processes: Arc::clone(&processes),
+                slots: shape.slots as usize,
+                told,
+                tells,
+                landing: Arc::clone(landing),
+                partners: Arc::clone(partners),
+                sent: 0,
+                received: 0,
+                draft: vec![0; terms.bytes],
+                tally: Tally::default(),
+            }) as Box<dyn End>
+        };
+        Ok([
+            end(0, to_main.1, to_sub.0, &in_main, &in_sub),
+            end(1, to_sub.1, to_main.0, &in_sub, &in_main),
+        ])
+    },
+};
+
+struct Remote {
+    terms: Terms,
+    /// Main is 0, sub is 1.
+    who: usize,
+    /// Main's and sub's.
+    processes: Arc<Shared<[Line<AtomicU32>; 2]>>,
+    slots: usize,
+    /// What has landed here, and what has there.
+    told: Receiver,
+    tells: Sender,
+    landing: Arc<Landing>,
+    partners: Arc<Landing>,
+    /// The places of the next messages.
+    sent: usize,
+    received: usize,
+    draft: Vec<u8>,
+    tally: Tally,
+}
+
+impl End for Remote {
+    fn attend(&mut self) -> io::Result<()> {
+        self.processes[self.who].store(std::process::id(), Ordering::Release);
+        if self.who == 0 {
+            allow(self.processes[1].load(Ordering::Acquire));
+        }
+        Ok(())
+    }
+
+    fn draft(&mut self) -> io::Result<&mut [u8]> {
+        self.tells.draft(&|| self.terms.link.is_broken())?; // there is room for it
+        Ok(&mut self.draft)
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let partner = self.processes[1 - self.who].load(Ordering::Acquire);
+        let write = || self.partners.write(partner, self.sent, &self.draft);
+        self.terms.patiently(&mut self.tally, Call::ProcessVmWritev, write)?;
+        self.sent = (self.sent + 1) % self.slots;
+        self.tells.send();
+        Ok(())
+    }
+
+    fn receive(&mut self) -> io::Result<&[u8]> {
+        self.told.receive(&|| self.terms.link.is_broken())?;
+        let place = self.received;
+        self.received = (place + 1) % self.slots;
+        Ok(self.landing.piece(place))
+    }
+
+    fn calls(&self) -> Tally {
+        let mut tally = self.tally;
+        for calls in [self.told.calls(), self.tells.calls()] {
+            tally.add_many(Call::Futex, calls.iter().sum());
+        }
+        tally
+    }
+}

@@ -1,0 +1,116 @@
+//! Rings in shared memory.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use contend_sys::mapping::{Backing, Mapping};
+use contend_sys::ring::{Patience, Receiver, Sender, Shape, ring};
+
+use super::file::unnamed;
+use super::{ANY, End, Ends, Mechanism, Terms, Waiting, always_available};
+use crate::calls::{Call, Tally};
+
+/// The ring, in a file's pages.
+pub const MAPPED_FILE: Mechanism = Mechanism {
+    name: "mapped-file",
+    summary: "a ring in a file that both map (mmap), looked at some thousand times, then slept on",
+    waiting: Waiting::Asleep,
+    most: ANY,
+    between_threads: true,
+    unavailable: always_available,
+    make: |terms| {
+        ends(&terms, SPIN_THEN_SLEEP, |shape| {
+            let file = unnamed()?;
+            file.set_len(shape.length() as u64)?;
+            Mapping::new(Backing::File(file.as_fd()), shape.length())
+        })
+    },
+};
+
+/// The ring, slept on at once.
+pub const FUTEX: Mechanism = Mechanism {
+    name: "ring-futex",
+    summary: "a ring in shared memory, slept on where there is nothing (futex)",
+    waiting: Waiting::Asleep,
+    most: ANY,
+    between_threads: true,
+    unavailable: always_available,
+    make: |terms| ends(&terms, Patience::Sleep(1), anonymous),
+};
+
+/// The ring, slept on after a while.
+pub const SPIN_FUTEX: Mechanism = Mechanism {
+    name: "ring-spin-futex",
+    summary: "a ring in shared memory, looked at some thousand times, then slept on",
+    waiting: Waiting::Asleep,
+    most: ANY,
+    between_threads: true,
+    unavailable: always_available,
+    make: |terms| ends(&terms, SPIN_THEN_SLEEP, anonymous),
+};
+
+/// The ring, looked at again and again.
+pub const SPIN: Mechanism = Mechanism {
+    name: "ring-spin",
+    summary: "a ring in shared memory, looked at again and again",
+    waiting: Waiting::Spinning,
+    most: ANY,
+    between_threads: true,
+    unavailable: always_available,
+    make: |terms| ends(&terms, Patience::Spin, anonymous),
+};
+
+/// Some 10 µs, in which many messages come: those that wake a sleeper take longer.
+const SPIN_THEN_SLEEP: Patience = Patience::Sleep(2000);
+
+fn anonymous(shape: Shape) -> io::Result<Mapping> {
+    Mapping::new(Backing::Shared, shape.length())
+}
+
+/// A ring that stays in the CPUs' nearest caches where messages are short.
+pub fn shape(bytes: usize) -> Shape {
+    const NEAREST: usize = 8 << 10;
+    let slots = (NEAREST / bytes.max(1)).clamp(4, 64);
+    Shape { slots: u32::try_from(slots).unwrap_or(64), bytes }
+}
+
+fn ends(
+    terms: &Terms,
+    patience: Patience,
+    memory: impl Fn(Shape) -> io::Result<Mapping>,
+) -> io::Result<Ends> {
+    let shape = shape(terms.bytes);
+    let make = || ring(memory(shape)?, shape, patience);
+    let (to_sub, to_main) = (make()?, make()?);
+    let end = |to, from| Rings { terms: terms.clone(), to, from };
+    Ok([Box::new(end(to_sub.0, to_main.1)), Box::new(end(to_main.0, to_sub.1))])
+}
+
+struct Rings {
+    terms: Terms,
+    to: Sender,
+    from: Receiver,
+}
+
+impl End for Rings {
+    fn draft(&mut self) -> io::Result<&mut [u8]> {
+        self.to.draft(&|| self.terms.link.is_broken())
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        self.to.send();
+        Ok(())
+    }
+
+    fn receive(&mut self) -> io::Result<&[u8]> {
+        self.from.receive(&|| self.terms.link.is_broken())
+    }
+
+    fn calls(&self) -> Tally {
+        let mut tally = Tally::default();
+        for calls in [self.to.calls(), self.from.calls()] {
+            tally.add_many(Call::Futex, calls.iter().sum());
+        }
+        tally
+    }
+}

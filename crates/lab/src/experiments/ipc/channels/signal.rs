@@ -1,0 +1,128 @@
+//! Signals that bring a number.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use contend_sys::shared::{Line, Shared};
+use contend_sys::signal::Wake;
+
+use super::{End, Mechanism, Terms, Waiting, always_available};
+use crate::calls::{Call, Tally};
+
+/// What `sigqueue(3)` sends, to a thread. Signals are only queued up to a limit for all of a user's
+/// processes, so that the receiver has to say now and then that it has taken some.
+pub const MECHANISM: Mechanism = Mechanism {
+    name: "signal",
+    summary: "real-time signals that bring a number (sigqueue), 32 on their way at most",
+    waiting: Waiting::Asleep,
+    most: 7,
+    between_threads: true,
+    unavailable: always_available,
+    make: |terms| {
+        let threads = Arc::new(Shared::new([const { Line(AtomicU32::new(0)) }; 4])?);
+        let end = |who: usize| -> Box<dyn End> {
+            Box::new(Signals {
+                terms: terms.clone(),
+                who,
+                threads: Arc::clone(&threads),
+                wake: None,
+                credit: WINDOW,
+                taken: 0,
+                draft: [0; 8],
+                message: [0; 8],
+                tally: Tally::default(),
+            })
+        };
+        Ok([end(0), end(1)])
+    },
+};
+
+/// Messages on their way at most, in each direction.
+const WINDOW: u32 = 32;
+/// The last byte of a number that says how many messages were taken.
+const TAKEN: u8 = 1;
+
+struct Signals {
+    terms: Terms,
+    /// Main is 0, sub is 1.
+    who: usize,
+    /// Process and thread of main, then of sub.
+    threads: Arc<Shared<[Line<AtomicU32>; 4]>>,
+    wake: Option<Wake>,
+    /// How many more may be sent.
+    credit: u32,
+    /// How many were taken and not told of.
+    taken: u32,
+    draft: [u8; 8],
+    message: [u8; 8],
+    tally: Tally,
+}
+
+impl Signals {
+    fn send_number(&mut self, number: [u8; 8]) -> io::Result<()> {
+        let partner = 2 * (1 - self.who);
+        let [process, thread] = [partner, partner + 1];
+        let [process, thread] =
+            [process, thread].map(|of| self.threads[of].load(Ordering::Acquire));
+        let wake = self.wake.ok_or(io::ErrorKind::NotConnected)?;
+        let send = || wake.send_number(process, thread, u64::from_le_bytes(number));
+        self.terms.patiently(&mut self.tally, Call::Sigqueue, send)
+    }
+
+    /// The next number; those that say how many were taken are treated on the way.
+    fn wait(&mut self) -> io::Result<Option<[u8; 8]>> {
+        let wake = self.wake.ok_or(io::ErrorKind::NotConnected)?;
+        let wait = || wake.wait_for_number();
+        let number = self.terms.patiently(&mut self.tally, Call::Sigwait, wait)?.to_le_bytes();
+        if number[7] == TAKEN {
+            self.credit += WINDOW / 2;
+            return Ok(None);
+        }
+        Ok(Some(number))
+    }
+}
+
+impl End for Signals {
+    fn attend(&mut self) -> io::Result<()> {
+        self.wake = Some(Wake::block()?);
+        let thread = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        self.threads[2 * self.who].store(std::process::id(), Ordering::Release);
+        self.threads[2 * self.who + 1].store(thread, Ordering::Release);
+        Ok(())
+    }
+
+    fn draft(&mut self) -> io::Result<&mut [u8]> {
+        while self.credit == 0 {
+            if self.wait()?.is_some() {
+                // Both sides send without asking: nobody here does.
+                return Err(io::ErrorKind::Deadlock.into());
+            }
+        }
+        Ok(&mut self.draft[..self.terms.bytes])
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        self.send_number(self.draft)?;
+        self.credit -= 1;
+        Ok(())
+    }
+
+    fn receive(&mut self) -> io::Result<&[u8]> {
+        if self.taken == WINDOW / 2 {
+            self.send_number([0, 0, 0, 0, 0, 0, 0, TAKEN])?;
+            self.taken = 0;
+        }
+        self.message = loop {
+            if let Some(number) = self.wait()? {
+                break number;
+            }
+        };
+        self.taken += 1;
+        Ok(&self.message[..self.terms.bytes])
+    }
+
+    fn calls(&self) -> Tally {
+        self.tally
+    }
+}

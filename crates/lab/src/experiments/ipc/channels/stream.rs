@@ -1,0 +1,82 @@
+//! Descriptors that are read from and written to.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use super::{End, Terms};
+use crate::calls::{Call, Tally};
+
+/// An end of two descriptors, or of one that goes both ways.
+#[derive(Debug)]
+pub struct Stream<D> {
+    terms: Terms,
+    from: D,
+    to: D,
+    draft: Vec<u8>,
+    message: Vec<u8>,
+    tally: Tally,
+}
+
+impl<D: AsFd> Stream<D> {
+    /// One that receives from `from` and sends to `to`.
+    pub fn new(terms: &Terms, from: D, to: D) -> Self {
+        let room = || vec![0; terms.bytes];
+        let (draft, message) = (room(), room());
+        Self { terms: terms.clone(), from, to, draft, message, tally: Tally::default() }
+    }
+}
+
+/// Reads a message, as many calls as that may take.
+pub fn read_whole(
+    terms: &Terms,
+    tally: &mut Tally,
+    from: impl AsFd,
+    message: &mut [u8],
+) -> io::Result<()> {
+    let mut received = 0;
+    while received < message.len() {
+        let rest = &mut message[received..];
+        let read = || Ok(rustix::io::read(&from, &mut *rest)?);
+        received += match terms.patiently(tally, Call::Read, read)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            bytes => bytes,
+        };
+    }
+    Ok(())
+}
+
+/// Two ends of two one-way channels, each with what is read from and what is written to.
+pub fn crossed(
+    terms: &Terms,
+    to_sub: (OwnedFd, OwnedFd),
+    to_main: (OwnedFd, OwnedFd),
+) -> super::Ends {
+    let main = Stream::new(terms, to_main.0, to_sub.1);
+    let sub = Stream::new(terms, to_sub.0, to_main.1);
+    [Box::new(main), Box::new(sub)]
+}
+
+impl<D: AsFd + Send> End for Stream<D> {
+    fn draft(&mut self) -> io::Result<&mut [u8]> {
+        Ok(&mut self.draft)
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < self.draft.len() {
+            let rest = &self.draft[sent..];
+            let write = || Ok(rustix::io::write(&self.to, rest)?);
+            sent += self.terms.patiently(&mut self.tally, Call::Write, write)?;
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self) -> io::Result<&[u8]> {
+        read_whole(&self.terms, &mut self.tally, &self.from, &mut self.message)?;
+        Ok(&self.message)
+    }
+
+    fn calls(&self) -> Tally {
+        self.tally
+    }
+}

@@ -1,0 +1,34 @@
+//! TCP within this machine.
+
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+
+use super::stream::Stream;
+use super::{ANY, End, Mechanism, Waiting, always_available};
+
+/// As a local service is reached.
+pub const MECHANISM: Mechanism = Mechanism {
+    name: "tcp",
+    summary: "a TCP connection within this machine, every message sent at once (TCP_NODELAY)",
+    waiting: Waiting::Asleep,
+    most: ANY,
+    between_threads: true,
+    unavailable: always_available,
+    make: |terms| {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let main = TcpStream::connect(listener.local_addr()?)?;
+        // Somebody else may have found the port.
+        let sub = loop {
+            let (sub, peer) = listener.accept()?;
+            if peer == main.local_addr()? {
+                break sub;
+            }
+        };
+        let end = |socket: TcpStream| -> std::io::Result<Box<dyn End>> {
+            socket.set_nodelay(true)?;
+            let both = Arc::new(socket);
+            Ok(Box::new(Stream::new(&terms, Arc::clone(&both), both)))
+        };
+        Ok([end(main)?, end(sub)?])
+    },
+};

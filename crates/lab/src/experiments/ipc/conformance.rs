@@ -1,0 +1,236 @@
+//! What every mechanism has to do: every message arrives once, in order and whole; a partner that dies is
+//! an error and nobody waits for it; nothing is left behind.
+
+use std::fs;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use contend_sys::process::fork;
+use contend_sys::shared::{Line, Shared};
+use contend_sys::{Signal, child};
+
+use super::channels::{End, Mechanism, TABLE, Waiting};
+use super::exchange::{Exchange, MORE};
+use crate::pair::{Kind, Pair, Placement, Sub};
+
+fn exchange(mechanism: &'static Mechanism, kind: Kind, bytes: usize) -> Exchange {
+    let pair = Pair { kind, placement: Placement::Free, slack: Some(Duration::from_nanos(1)) };
+    Exchange { pair, mechanism, bytes, warm_up: 3 }
+}
+
+/// Every mechanism between processes and, where that makes sense, threads, with messages of every length
+/// that it can carry here.
+fn all() -> impl Iterator<Item = Exchange> {
+    let lengths = [1, 7, 64, 1000, 4096, 65_536, 1 << 20];
+    TABLE.iter().flat_map(move |mechanism| {
+        let able = lengths
+            .into_iter()
+            .filter(|&bytes| bytes <= mechanism.most && (mechanism.unavailable)(bytes).is_none());
+        able.flat_map(move |bytes| {
+            let kinds = [Kind::Processes, Kind::Threads];
+            let kinds = kinds
+                .into_iter()
+                .filter(|&kind| kind == Kind::Processes || mechanism.between_threads);
+            kinds.map(move |kind| exchange(mechanism, kind, bytes))
+        })
+    })
+}
+
+/// Fewer of those that are long, and of those that take a time slice each.
+fn messages(exchange: &Exchange, usual: u64) -> u64 {
+    let spins = exchange.mechanism.waiting == Waiting::Spinning;
+    let most = if exchange.bytes > 10_000 || spins { 50 } else { usual };
+    usual.min(most)
+}
+
+/// Those that may need no system call for a message.
+const BY_RING: [&str; 5] =
+    ["mapped-file", "ring-futex", "ring-spin-futex", "ring-spin", "process-vm-writev"];
+
+fn name(exchange: &Exchange) -> String {
+    let Exchange { pair, mechanism, bytes, .. } = exchange;
+    format!("{} {:?} {bytes} B", mechanism.name, pair.kind)
+}
+
+#[test]
+fn messages_arrive_once_in_order_and_whole() {
+    for exchange in all() {
+        let name = name(&exchange);
+        let messages = messages(&exchange, 1000);
+        let taken = exchange.one_way(messages).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(taken.elapsed > Duration::ZERO, "{name}");
+        let mut trips = 0;
+        let taken = exchange.round_trips(messages, Some(&mut |_| trips += 1));
+        let taken = taken.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(trips, messages, "{name}");
+        let by_ring = BY_RING.contains(&exchange.mechanism.name);
+        for done in taken.done {
+            assert!(by_ring || done.calls.total() >= 2 * messages, "{name}: {done:?}");
+        }
+    }
+}
+
+/// Has main send messages with pauses that look random, and sub receive them with others.
+fn with_delays(exchange: &Exchange, messages: u64) {
+    fn pause(number: u64) {
+        let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let spins = if random >> 56 == 0 { random >> 48 & 0xFFF } else { random >> 59 };
+        (0..spins).for_each(|_| std::hint::spin_loop());
+    }
+    let mut main = |end: &mut dyn End, numbers: Range<u64>| {
+        for number in numbers {
+            pause(number);
+            end.send_all(number..number + 1)?;
+        }
+        Ok(())
+    };
+    let mut sub = |end: &mut dyn End, numbers: Range<u64>| {
+        for number in numbers {
+            pause(!number);
+            end.receive_all(number..number + 1)?;
+        }
+        Ok([0; MORE])
+    };
+    let ran = exchange.run(messages, &mut main, &mut sub, &|_| ());
+    ran.unwrap_or_else(|error| panic!("{}: {error}", name(exchange)));
+}
+
+/// Many more by `IPC_MESSAGES`, and only by the mechanism that `IPC_MECHANISM` names.
+#[test]
+fn none_is_lost_where_either_is_late() {
+    let wanted = std::env::var("IPC_MESSAGES").ok().and_then(|text| text.parse().ok());
+    let only = std::env::var("IPC_MECHANISM").ok();
+    for exchange in all().filter(|exchange| exchange.bytes <= 64) {
+        if only.as_ref().is_none_or(|only| only == exchange.mechanism.name) {
+            with_delays(&exchange, wanted.unwrap_or(messages(&exchange, 3000)));
+        }
+    }
+}
+
+/// Sub is killed when it has received so many messages, while main goes on sending, or waits for an
+/// answer.
+#[test]
+fn a_partner_that_is_killed_at_any_step_is_an_error() {
+    for exchange in all().filter(|exchange| exchange.pair.kind == Kind::Processes) {
+        if ![1, 64, 65_536].contains(&exchange.bytes) {
+            continue;
+        }
+        for step in [0, 1, 3, 4, 20, 41] {
+            for answers in [false, true] {
+                killed_at(&exchange, step, answers);
+            }
+        }
+    }
+}
+
+fn killed_at(exchange: &Exchange, step: u64, answers: bool) {
+    let itself = || rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
+    let mut main = |end: &mut dyn End, numbers: Range<u64>| {
+        if answers { end.ask_all(numbers) } else { end.send_all(numbers) }
+    };
+    let mut sub = |end: &mut dyn End, numbers: Range<u64>| {
+        for number in numbers {
+            if number == step {
+                let _ = itself();
+            }
+            if answers {
+                end.answer_all(number..number + 1)?;
+            } else {
+                end.receive_all(number..number + 1)?;
+            }
+        }
+        Ok([0; MORE])
+    };
+    let ran = exchange.run(u64::MAX / 2, &mut main, &mut sub, &|_| ());
+    let error = ran.expect_err("it was killed").to_string();
+    let name = name(exchange);
+    assert!(error.contains("has ended before it was done"), "{name} at {step}: {error}");
+}
+
+#[test]
+fn one_that_is_killed_anywhere_else_is_an_error_too() {
+    for exchange in all().filter(|exchange| exchange.pair.kind == Kind::Processes) {
+        for delay in [0, 300, 3000] {
+            let kill = |sub: Sub| {
+                let Sub::Process(sub) = sub else { panic!("it is a process") };
+                std::thread::sleep(Duration::from_micros(delay));
+                rustix::process::kill_process(sub, Signal::KILL).expect("it lives");
+            };
+            let mut main = |end: &mut dyn End, numbers| end.ask_all(numbers);
+            let mut sub = |end: &mut dyn End, numbers| end.answer_all(numbers).map(|()| [0; MORE]);
+            let ran = exchange.run(u64::MAX / 2, &mut main, &mut sub, &kill);
+            let error = ran.expect_err("it was killed").to_string();
+            let name = name(&exchange);
+            assert!(error.contains("has ended before it was done"), "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    for exchange in all().filter(|exchange| exchange.bytes == 1) {
+        let mut sub = |end: &mut dyn End, numbers: Range<u64>| {
+            end.receive_all(numbers.start + 1..numbers.end)?; // not those that are sent
+            Ok([0; MORE])
+        };
+        let mut main = |end: &mut dyn End, numbers| end.send_all(numbers);
+        let ran = exchange.run(u64::MAX / 2, &mut main, &mut sub, &|_| ());
+        let error = ran.expect_err("it is not what was sent").to_string();
+        let name = name(&exchange);
+        assert!(error.contains("where message 1 was due"), "{name}: {error}");
+    }
+}
+
+/// What is there of queues, semaphores and files that could have been left behind, and not by others:
+/// those of the process with this number.
+fn left_behind(process: u32) -> Vec<String> {
+    let mut left = Vec::new();
+    for folder in [std::env::temp_dir(), "/dev/shm".into(), "/dev/mqueue".into()] {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.path().display().to_string());
+        left.extend(names.filter(|name| name.contains(&format!("contend-{process}-"))));
+    }
+    // Columns 4 and 5 of queues are who sent and received last; those of semaphores lack them.
+    let queues = fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
+    let is_of =
+        |line: &&str| line.split_whitespace().skip(5).take(2).any(|of| of == process.to_string());
+    left.extend(queues.lines().filter(is_of).map(str::to_owned));
+    left
+}
+
+#[test]
+fn nothing_is_left_when_main_is_killed() {
+    for exchange in all().filter(|exchange| exchange.bytes == 1) {
+        if exchange.pair.kind != Kind::Processes {
+            continue;
+        }
+        let begun = Shared::new(Line(AtomicU64::new(0))).expect("memory");
+        let main = fork(|| {
+            let mut main = |end: &mut dyn End, numbers: Range<u64>| {
+                for number in numbers {
+                    end.ask_all(number..number + 1)?;
+                    begun.fetch_add(1, Ordering::SeqCst);
+                }
+                Ok(())
+            };
+            let mut sub = |end: &mut dyn End, numbers| end.answer_all(numbers).map(|()| [0; MORE]);
+            i32::from(exchange.run(u64::MAX / 2, &mut main, &mut sub, &|_| ()).is_err())
+        });
+        let main = main.expect("a process");
+        while begun.load(Ordering::SeqCst) < 10 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let process = main.as_raw_nonzero().get().unsigned_abs();
+        rustix::process::kill_process(main, Signal::KILL).expect("it lives");
+        child::reap(main).expect("it ends");
+        let name = name(&exchange);
+        // Whoever removes them may take a moment.
+        let mut looks = 0;
+        while !left_behind(process).is_empty() {
+            looks += 1;
+            assert!(looks < 10_000, "{name} leaves {:?}", left_behind(process));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Two partners that exchange messages: main sends, sub receives or answers.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use contend_sys::shared::{Line, Shared};
+use contend_sys::signal::Nudge;
+use rustix::io::Errno;
+use rustix::thread::gettid;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::channels::{End, Mechanism, Terms};
+use crate::calls::{KINDS, Tally};
+use crate::experiment::{Attempt, SubjectError};
+use crate::pair::{AtDrop, Link, Observer, Pair, Release, Used};
+
+/// Two partners, and what carries their messages.
+#[derive(Debug, Clone, Copy)]
+pub struct Exchange {
+    /// What they are, and where.
+    pub pair: Pair,
+    /// By what they exchange messages.
+    pub mechanism: &'static Mechanism,
+    /// How long each message is.
+    pub bytes: usize,
+    /// Messages before those that are measured.
+    pub warm_up: u64,
+}
+
+/// What one of the partners has done.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Done {
+    /// When it was done, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub at: u64,
+    /// What it has used for the messages that are measured.
+    pub used: Used,
+    /// Its system calls for them.
+    pub calls: Tally,
+}
+
+/// What an exchange has taken.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Taken {
+    /// From main's first message to the last one received.
+    pub elapsed: Duration,
+    /// What main has done, and sub.
+    pub done: [Done; 2],
+    /// What else sub has told.
+    pub told: [u64; MORE],
+}
+
+/// Numbers that sub can tell besides what it has done.
+pub const MORE: usize = 8;
+/// What it has done, as numbers.
+const DONE: usize = 1 + 4 + KINDS;
+
+impl Done {
+    fn to_figures(self) -> [u64; DONE] {
+        let mut figures = [0; DONE];
+        figures[0] = self.at;
+        figures[1..5].copy_from_slice(&self.used.to_figures());
+        figures[5..].copy_from_slice(&self.calls.figures());
+        figures
+    }
+
+    fn from_figures(figures: &[u64]) -> Self {
+        let mut used = [0; 4];
+        used.copy_from_slice(&figures[1..5]);
+        let mut calls = [0; KINDS];
+        calls.copy_from_slice(&figures[5..DONE]);
+        Self { at: figures[0], used: Used::from_figures(used), calls: Tally::from_figures(calls) }
+    }
+}
+
+/// `CLOCK_MONOTONIC`, which is the same for all processes, in nanoseconds.
+pub fn now() -> u64 {
+    let now = Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// How far the partners are with getting ready.
+type Gate = Shared<Line<AtomicU64>>;
+/// Sub can be sent to, …
+const ATTENDS: u64 = 1;
+/// … main can be answered, …
+const BEGINS: u64 = 2;
+/// … and sub has had what comes before.
+const IS_WARM: u64 = 3;
+
+/// What main does with the messages of these numbers: first with those of the warm-up, then with those
+/// that are measured.
+pub type Main<'a> = &'a mut dyn FnMut(&mut dyn End, Range<u64>) -> io::Result<()>;
+/// What sub does with them. What it tells in the end is kept.
+pub type Sub<'a> = &'a mut (dyn FnMut(&mut dyn End, Range<u64>) -> io::Result<[u64; MORE]> + Send);
+
+impl Exchange {
+    /// Main sends so many messages, sub receives and reads them.
+    ///
+    /// # Errors
+    /// As [`Exchange::run`].
+    pub fn one_way(&self, messages: u64) -> Result<Taken, SubjectError> {
+        self.run(
+            messages,
+            &mut |end, numbers| end.send_all(numbers),
+            &mut |end, numbers| end.receive_all(numbers).map(|()| [0; MORE]),
+            &|_| (),
+        )
+    }
+
+    /// Main sends so many messages, and waits for the answer to each. `each` is told what each of them
+    /// took, if it is to be measured.
+    ///
+    /// # Errors
+    /// As [`Exchange::run`].
+    pub fn round_trips(
+        &self,
+        messages: u64,
+        mut each: Option<&mut dyn FnMut(Duration)>,
+    ) -> Result<Taken, SubjectError> {
+        let warm_up = self.warm_up;
+        self.run(
+            messages,
+            &mut |end, numbers| match &mut each {
+                Some(each) if numbers.start >= warm_up => end.ask_each(numbers, each),
+                _ => end.ask_all(numbers),
+            },
+            &mut |end, numbers| end.answer_all(numbers).map(|()| [0; MORE]),
+            &|_| (),
+        )
+    }
+
+    /// Has both do their parts. `observer` is told of sub when it has just been created.
+    ///
+    /// # Errors
+    /// When the kernel refuses something, a message does not arrive as it was sent, or one partner ends
+    /// before the last one.
+    pub fn run(
+        &self,
+        messages: u64,
+        main: Main<'_>,
+        sub: Sub<'_>,
+        observer: Observer<'_>,
+    ) -> Result<Taken, SubjectError> {
+        let link = Arc::new(Link::new().attempt("map shared memory")?);
+        let terms = Terms { bytes: self.bytes, kind: self.pair.kind, link: Arc::clone(&link) };
+        let ends = (self.mechanism.make)(terms);
+        let [main_end, sub_end] = ends.attempt(&format!("make a {}", self.mechanism.name))?;
+        let gate = Shared::new(Line(AtomicU64::new(0))).attempt("map shared memory")?;
+        let threads = Waits::new().attempt("prepare a signal")?;
+        let phases = [0..self.warm_up, self.warm_up..self.warm_up + messages];
+        let ran = self.pair.run(
+            &link,
+            || {
+                let _done = threads.enter(0);
+                let part = Begun { end: main_end, gate: &gate, link: &link, phases: &phases };
+                part.main(main).attempt("exchange messages")
+            },
+            || {
+                let _done = threads.enter(1);
+                let part = Begun { end: sub_end, gate: &gate, link: &link, phases: &phases };
+                part.sub(sub)
+            },
+            Release { main: &|| threads.end_wait(0, &link), sub: &|| threads.end_wait(1, &link) },
+            observer,
+        );
+        let (begun, done, _end) = match ran {
+            Ok(main) => main,
+            Err(error) if link.is_broken() && means_gone(&error) => return Err(link.broken()),
+            Err(error) => return Err(error),
+        };
+        let figures = link.figures()?;
+        let (of_sub, rest) = figures.split_at(DONE);
+        let done = [done, Done::from_figures(of_sub)];
+        let mut told = [0; MORE];
+        told.copy_from_slice(&rest[..MORE]);
+        let last = done[0].at.max(done[1].at);
+        Ok(Taken { elapsed: Duration::from_nanos(last.saturating_sub(begun)), done, told })
+    }
+}
+
+/// Whether it only says that the other one has gone.
+fn means_gone(error: &SubjectError) -> bool {
+    let SubjectError::Refused { source, .. } = error else { return false };
+    let kinds = [
+        io::ErrorKind::BrokenPipe,
+        io::ErrorKind::UnexpectedEof,
+        io::ErrorKind::ConnectionReset,
+        io::ErrorKind::ConnectionRefused,
+    ];
+    kinds.contains(&source.kind()) || source.raw_os_error() == Some(Errno::SRCH.raw_os_error())
+}
+
+/// What a partner has when it begins.
+struct Begun<'a> {
+    end: Box<dyn End>,
+    gate: &'a Gate,
+    link: &'a Link,
+    /// The numbers of the warm-up, and of what is measured.
+    phases: &'a [Range<u64>; 2],
+}
+
+impl Begun<'_> {
+    /// When it began with what is measured, and what it has done; and its end, which others may still need.
+    fn main(mut self, part: Main<'_>) -> io::Result<(u64, Done, Box<dyn End>)> {
+        self.wait(ATTENDS)?;
+        self.end.attend()?;
+        self.gate.store(BEGINS, Ordering::Release);
+        let [warm_up, measured] = self.phases.clone();
+        part(&mut *self.end, warm_up)?;
+        self.wait(IS_WARM)?;
+        let before = (Used::so_far(), self.end.calls());
+        let begun = now();
+        part(&mut *self.end, measured)?;
+        Ok((begun, self.done(before), self.end))
+    }
+
+    fn sub(mut self, part: Sub<'_>) -> io::Result<()> {
+        self.end.attend()?;
+        self.gate.store(ATTENDS, Ordering::Release);
+        self.wait(BEGINS)?;
+        let [warm_up, measured] = self.phases.clone();
+        part(&mut *self.end, warm_up)?;
+        let before = (Used::so_far(), self.end.calls());
+        self.gate.store(IS_WARM, Ordering::Release);
+        let told = part(&mut *self.end, measured)?;
+        let done = self.done(before);
+        self.link.finish(&[done.to_figures().as_slice(), &told].concat());
+        Ok(())
+    }
+
+    fn done(&self, before: (Used, Tally)) -> Done {
+        let at = now();
+        Done { at, used: before.0.since(), calls: self.end.calls().since(&before.1) }
+    }
+
+    /// Waits until both are so far.
+    fn wait(&self, state: u64) -> io::Result<()> {
+        const LOOKS: u32 = 1000;
+        let mut looks = 0;
+        while self.gate.load(Ordering::Acquire) < state {
+            if self.link.is_broken() {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            looks += 1;
+            if looks < LOOKS {
+                rustix::thread::sched_yield();
+            } else {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The threads of both, as far as they are in this process, and how what they wait for in the kernel is
+/// ended: by signals, until they have noticed.
+struct Waits {
+    nudge: Nudge,
+    threads: [AtomicU32; 2],
+    done: [AtomicBool; 2],
+}
+
+impl Waits {
+    fn new() -> io::Result<Self> {
+        Ok(Self { nudge: Nudge::prepare()?, threads: Default::default(), done: Default::default() })
+    }
+
+    /// The calling thread is main (0) or sub (1), until what this returns is dropped.
+    fn enter(&self, who: usize) -> impl Drop + '_ {
+        let thread = gettid().as_raw_nonzero().get().unsigned_abs();
+        self.threads[who].store(thread, Ordering::Release);
+        AtDrop(move || self.done[who].store(true, Ordering::Release))
+    }
+
+    /// Ends what it waits for, if the other one has gone too early.
+    fn end_wait(&self, who: usize, link: &Link) {
+        while link.is_broken() && !self.done[who].load(Ordering::Acquire) {
+            match self.threads[who].load(Ordering::Acquire) {
+                0 => {} // it has not begun
+                thread => self.nudge.end_wait(thread),
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
