@@ -8,6 +8,7 @@
 mod calls;
 pub mod experiment;
 pub mod experiments;
+mod histogram;
 pub mod inputs;
 pub mod isolate;
 pub mod limits;

@@ -3,6 +3,7 @@
 
 use std::hint::black_box;
 use std::io;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use contend_record::lab::{Step, Unit};
@@ -58,6 +59,31 @@ pub fn clock_resolution() -> f64 {
         }
     };
     (0..1000).map(step).fold(f64::INFINITY, f64::min)
+}
+
+/// How many operations take so long, where some have taken that.
+pub fn how_many(time: Duration, taken: Duration, operations: u64) -> u64 {
+    let each = taken.as_nanos() / u128::from(operations.max(1));
+    u64::try_from(time.as_nanos() / each.max(1)).unwrap_or(u64::MAX)
+}
+
+/// How many operations fit into a time, within a range, by trial: first with a few, then, since some are
+/// quicker when they are warm, with as many as that was about.
+///
+/// # Errors
+/// That of a trial.
+pub fn as_many_as_fit(
+    time: Duration,
+    few: u64,
+    range: RangeInclusive<u64>,
+    mut take: impl FnMut(u64) -> Result<Duration, SubjectError>,
+) -> Result<u64, SubjectError> {
+    let mut operations = few;
+    for _ in 0..2 {
+        let taken = take(operations)?;
+        operations = how_many(time, taken, operations).clamp(*range.start(), *range.end());
+    }
+    Ok(operations)
 }
 
 /// The loop. Never inlined, so that the empty operation turns in the very same one.

@@ -4,11 +4,16 @@ use std::time::Duration;
 
 use contend_sys::{child, cpu};
 
+/// How many numbers that is.
+pub const USED: usize = 5;
+
 /// What one of two has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Used {
     /// CPU time.
     pub cpu: Duration,
+    /// The part of it in the kernel, as the kernel samples it by ticks.
+    pub system: Duration,
     /// How often it has waited.
     pub voluntary_switches: u64,
     /// How often it was made to wait.
@@ -23,6 +28,7 @@ impl Used {
         let usage = child::thread_usage();
         Self {
             cpu: cpu::own_thread_time(),
+            system: usage.system,
             voluntary_switches: usage.voluntary_switches,
             involuntary_switches: usage.involuntary_switches,
             faults: usage.minor_faults,
@@ -35,6 +41,7 @@ impl Used {
         let now = Self::so_far();
         Self {
             cpu: now.cpu.saturating_sub(self.cpu),
+            system: now.system.saturating_sub(self.system),
             voluntary_switches: now.voluntary_switches - self.voluntary_switches,
             involuntary_switches: now.involuntary_switches - self.involuntary_switches,
             faults: now.faults - self.faults,
@@ -46,16 +53,23 @@ impl Used {
         self.voluntary_switches + self.involuntary_switches
     }
 
-    /// As numbers: CPU time in nanoseconds, switches, faults.
-    pub fn to_figures(self) -> [u64; 4] {
-        let cpu = u64::try_from(self.cpu.as_nanos()).unwrap_or(u64::MAX);
-        [cpu, self.voluntary_switches, self.involuntary_switches, self.faults]
+    /// As numbers: times in nanoseconds, switches, faults.
+    pub fn to_figures(self) -> [u64; USED] {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        [
+            nanoseconds(self.cpu),
+            nanoseconds(self.system),
+            self.voluntary_switches,
+            self.involuntary_switches,
+            self.faults,
+        ]
     }
 
     /// From what it is as numbers.
-    pub fn from_figures([cpu, voluntary, involuntary, faults]: [u64; 4]) -> Self {
+    pub fn from_figures([cpu, system, voluntary, involuntary, faults]: [u64; USED]) -> Self {
         Self {
             cpu: Duration::from_nanos(cpu),
+            system: Duration::from_nanos(system),
             voluntary_switches: voluntary,
             involuntary_switches: involuntary,
             faults,

@@ -33,7 +33,9 @@ pub(super) fn case(track: &Track<'_>) -> Case {
         case.warnings.push(Warning::new(WarningId::OtherLoad, message));
     }
     let lost = lost_cpu(&case);
-    if lost >= 1.0 && !case.samples.is_empty() {
+    // Others give their CPU to partners.
+    let alone = track.planned.sampling == Sampling::Adaptive;
+    if alone && lost >= 1.0 && !case.samples.is_empty() {
         let message = format!(
             "it never waits by itself, but lost its CPU {lost:.1} times in a sample to something \
              else"

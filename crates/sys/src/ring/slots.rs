@@ -98,8 +98,9 @@ pub struct Receiver {
     side: Side,
     /// Messages received; the last one is still looked at.
     received: u32,
-    /// The slot of the next one.
+    /// The slot of the next one, and of the last one.
     slot: u32,
+    last: Option<u32>,
     /// How many are freed at once.
     lazily: u32,
 }
@@ -116,7 +117,7 @@ pub fn ring(memory: Mapping, shape: Shape, patience: Patience) -> io::Result<(Se
     let side = || Side { memory: Arc::clone(&memory), shape, patience, calls: Default::default() };
     let sender = Sender { side: side(), sent: 0, freed: 0, slot: 0 };
     let lazily = (shape.slots / 4).max(1);
-    Ok((sender, Receiver { side: side(), received: 0, slot: 0, lazily }))
+    Ok((sender, Receiver { side: side(), received: 0, slot: 0, last: None, lazily }))
 }
 
 impl Side {
@@ -275,10 +276,18 @@ impl Receiver {
         let number = self.side.number(self.slot);
         self.side.wait(number, &control.receiver_asleep, |number| number == wanted, gives_up)?;
         self.received = wanted;
-        let message = self.side.message(self.slot);
+        self.last = Some(self.slot);
         self.slot = self.side.next(self.slot);
+        Ok(self.last())
+    }
+
+    /// The message received last, or nothing before the first.
+    #[inline]
+    pub fn last(&self) -> &[u8] {
+        let Some(slot) = self.last else { return &[] };
+        let message = self.side.message(slot);
         // SAFETY: the slot is the receiver's until it is freed, with the next call at the earliest.
-        Ok(unsafe { std::slice::from_raw_parts(message.as_ptr(), self.side.shape.bytes) })
+        unsafe { std::slice::from_raw_parts(message.as_ptr(), self.side.shape.bytes) }
     }
 
     /// How often it has slept, and woken the other one.

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
-use hdrhistogram::Histogram;
 
 use super::partners::{Part, Partners};
 use super::settings::{MECHANISM, PERIOD, microseconds};
 use super::ways::{self, SEMAPHORE, Terms};
 use crate::experiment::{Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError};
+use crate::histogram::{ENOUGH, histogram, note, percentiles};
 use crate::pair::settings::{PARTNERS, PLACEMENT, SLACK, pair, placement};
 use crate::pair::{Pair, Placement, Used};
 use crate::setting::Setting;
-use crate::timing::Overhead;
+use crate::timing::{Overhead, as_many_as_fit, how_many};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -106,40 +106,15 @@ const TRIAL: u64 = 10;
 const SAMPLE: Duration = Duration::from_millis(15);
 /// Those one by one may take so long for there to be enough for a percentile of 99.9.
 const ONE_BY_ONE: Duration = Duration::from_millis(45);
-const ENOUGH: u64 = 1000;
 /// Turns of a sample, at least and at most.
 const FEWEST: u64 = 4;
 const MOST: u64 = 100_000;
 
 impl HandOff {
     fn turns_of_a_sample(&self, nothing: [Part<'_>; 2]) -> Result<u64, SubjectError> {
-        let mut turns = TRIAL;
-        // Some are quicker when they are warm.
-        for _ in 0..2 {
-            let session = self.partners.run(turns, nothing, None)?;
-            let turn = session.elapsed.as_nanos() / u128::from(turns);
-            let wanted = SAMPLE.as_nanos() / turn.max(1);
-            turns = u64::try_from(wanted).unwrap_or(MOST).clamp(FEWEST, MOST);
-        }
-        Ok(turns)
+        let take = |turns| Ok(self.partners.run(turns, nothing, None)?.elapsed);
+        as_many_as_fit(SAMPLE, TRIAL, FEWEST..=MOST, take)
     }
-}
-
-/// Of times in nanoseconds: two digits; whatever lasts longer than a minute is one.
-///
-/// # Errors
-/// None is known.
-pub fn histogram() -> Result<Histogram<u64>, SubjectError> {
-    let histogram = Histogram::new_with_bounds(1, 60_000_000_000, 2);
-    histogram.map_err(|error| SubjectError::Wrong(error.to_string()))
-}
-
-/// Its percentiles by name, as far as it has times enough for them: of fewer than a thousand, the
-/// largest would stand for the 99.9th.
-pub fn percentiles(histogram: &Histogram<u64>) -> impl Iterator<Item = (&'static str, f64)> {
-    let known = [("p50", 0.5, 1), ("p99", 0.99, 100), ("p99.9", 0.999, ENOUGH)];
-    let enough = known.into_iter().filter(|known| histogram.len() >= known.2);
-    enough.map(|(name, quantile, _)| (name, histogram.value_at_quantile(quantile) as f64))
 }
 
 impl Subject for HandOff {
@@ -152,12 +127,8 @@ impl Subject for HandOff {
         let whole = self.partners.run(turns, nothing, None)?;
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
-        let mut note = |turn: Duration| {
-            let half = turn.saturating_sub(clock).as_nanos() / 2;
-            histogram.saturating_record(u64::try_from(half).unwrap_or(u64::MAX));
-        };
-        let turn = whole.elapsed.as_nanos() / u128::from(turns);
-        let affordable = u64::try_from(ONE_BY_ONE.as_nanos() / turn.max(1)).unwrap_or(MOST);
+        let mut note = |turn: Duration| note(&mut histogram, turn.saturating_sub(clock) / 2);
+        let affordable = how_many(ONE_BY_ONE, whole.elapsed, turns);
         let timed = turns.max(affordable.min(ENOUGH));
         self.partners.run(timed, nothing, Some(&mut note))?;
         let hand_offs = 2.0 * turns as f64;

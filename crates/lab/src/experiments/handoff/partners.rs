@@ -95,8 +95,8 @@ impl Partners {
         if let Some(begun) = session.begun.filter(|_| !self.mechanisms[3].waits) {
             session.elapsed = begun.elapsed(); // sub has ended, which main has not waited for
         }
-        let [cpu, voluntary, involuntary, faults, ..] = link.figures()?;
-        session.used[1] = Used::from_figures([cpu, voluntary, involuntary, faults]);
+        let figures = link.figures()?;
+        session.used[1] = Used::from_figures(std::array::from_fn(|place| figures[place]));
         Ok(session)
     }
 

@@ -7,7 +7,6 @@ use contend_record::parameters::Parameters;
 use contend_sys::cpu;
 
 use super::load::Meter;
-use super::mechanisms::{histogram, percentiles};
 use super::partners::{Part, Partners, Session};
 use super::presets::Preset;
 use super::settings::{
@@ -15,6 +14,7 @@ use super::settings::{
 };
 use super::ways::{self, Mechanism, Terms};
 use crate::experiment::{Facts, Sample, Subject, SubjectError};
+use crate::histogram::{histogram, note, percentiles};
 use crate::pair::settings::{PARTNERS, PLACEMENT, SLACK, pair};
 use crate::pair::{Pair, Used};
 use crate::setting::Setting;
@@ -216,9 +216,7 @@ impl Turns {
 impl Subject for Turns {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let mut histogram = histogram()?;
-        let (session, load_max) = self.take(&mut |turn| {
-            histogram.saturating_record(turn.as_nanos().try_into().unwrap_or(u64::MAX));
-        });
+        let (session, load_max) = self.take(&mut |turn| note(&mut histogram, turn));
         let session = session?;
         let cpu: f64 = session.used.iter().map(|used| used.cpu.as_secs_f64()).sum();
         let load = 100.0 * cpu / session.elapsed.as_secs_f64() / cpu::allowed() as f64;

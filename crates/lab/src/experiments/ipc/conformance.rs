@@ -45,8 +45,15 @@ fn messages(exchange: &Exchange, usual: u64) -> u64 {
 }
 
 /// Those that may need no system call for a message.
-const BY_RING: [&str; 5] =
-    ["mapped-file", "ring-futex", "ring-spin-futex", "ring-spin", "process-vm-writev"];
+const BY_RING: [&str; 7] = [
+    "mapped-file",
+    "ring-futex",
+    "ring-spin-futex",
+    "ring-spin",
+    "ring-batches",
+    "cell",
+    "process-vm-writev",
+];
 
 fn name(exchange: &Exchange) -> String {
     let Exchange { pair, mechanism, bytes, .. } = exchange;

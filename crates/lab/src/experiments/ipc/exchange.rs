@@ -15,6 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::channels::{End, Mechanism, Terms};
 use crate::calls::{KINDS, Tally};
 use crate::experiment::{Attempt, SubjectError};
+use crate::pair::used::USED;
 use crate::pair::{AtDrop, Link, Observer, Pair, Release, Used};
 
 /// Two partners, and what carries their messages.
@@ -55,23 +56,24 @@ pub struct Taken {
 /// Numbers that sub can tell besides what it has done.
 pub const MORE: usize = 8;
 /// What it has done, as numbers.
-const DONE: usize = 1 + 4 + KINDS;
+const DONE: usize = 1 + USED + KINDS;
 
 impl Done {
     fn to_figures(self) -> [u64; DONE] {
         let mut figures = [0; DONE];
         figures[0] = self.at;
-        figures[1..5].copy_from_slice(&self.used.to_figures());
-        figures[5..].copy_from_slice(&self.calls.figures());
+        figures[1..][..USED].copy_from_slice(&self.used.to_figures());
+        figures[1 + USED..].copy_from_slice(&self.calls.figures());
         figures
     }
 
     fn from_figures(figures: &[u64]) -> Self {
-        let mut used = [0; 4];
-        used.copy_from_slice(&figures[1..5]);
-        let mut calls = [0; KINDS];
-        calls.copy_from_slice(&figures[5..DONE]);
-        Self { at: figures[0], used: Used::from_figures(used), calls: Tally::from_figures(calls) }
+        let of = |from: usize| move |place: usize| figures[from + place];
+        Self {
+            at: figures[0],
+            used: Used::from_figures(std::array::from_fn(of(1))),
+            calls: Tally::from_figures(std::array::from_fn(of(1 + USED))),
+        }
     }
 }
 
@@ -145,7 +147,7 @@ impl Exchange {
         observer: Observer<'_>,
     ) -> Result<Taken, SubjectError> {
         let link = Arc::new(Link::new().attempt("map shared memory")?);
-        let terms = Terms { bytes: self.bytes, kind: self.pair.kind, link: Arc::clone(&link) };
+        let terms = Terms { bytes: self.bytes, link: Arc::clone(&link) };
         let ends = (self.mechanism.make)(terms);
         let [main_end, sub_end] = ends.attempt(&format!("make a {}", self.mechanism.name))?;
         let gate = Shared::new(Line(AtomicU64::new(0))).attempt("map shared memory")?;
@@ -174,8 +176,7 @@ impl Exchange {
         let figures = link.figures()?;
         let (of_sub, rest) = figures.split_at(DONE);
         let done = [done, Done::from_figures(of_sub)];
-        let mut told = [0; MORE];
-        told.copy_from_slice(&rest[..MORE]);
+        let told = std::array::from_fn(|place| rest[place]);
         let last = done[0].at.max(done[1].at);
         Ok(Taken { elapsed: Duration::from_nanos(last.saturating_sub(begun)), done, told })
     }

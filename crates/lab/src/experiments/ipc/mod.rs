@@ -1,8 +1,10 @@
 //! What a message costs, by every way there is between two processes or threads.
 
-pub mod channels;
-pub mod exchange;
-mod payload;
-
+mod channels;
 #[cfg(test)]
 mod conformance;
+mod exchange;
+pub mod messages;
+mod payload;
+pub mod rate;
+mod settings;

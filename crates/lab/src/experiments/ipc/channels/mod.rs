@@ -1,5 +1,7 @@
 //! What messages are carried by: one file each, and the one table.
 
+mod batches;
+mod cell;
 mod event_counter;
 mod fifo;
 mod file;
@@ -22,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use super::payload;
 use crate::calls::{Call, Tally};
-use crate::pair::{Kind, Link};
+use crate::pair::Link;
 
 /// One of the two ends of a channel that carries whole messages of one length, both ways. Both are made
 /// before the partners part, and each has one.
@@ -41,7 +43,7 @@ pub trait End: Send {
     /// What the kernel says; `BrokenPipe` when the partner has gone.
     fn draft(&mut self) -> io::Result<&mut [u8]>;
 
-    /// Sends what was written there.
+    /// Sends what was written there, at the latest with [`End::flush`].
     ///
     /// # Errors
     /// As [`End::draft`].
@@ -97,6 +99,7 @@ pub trait End: Send {
         for number in numbers {
             payload::write(self.draft()?, number);
             self.send()?;
+            self.flush()?;
             seen(self.receive()?, number)?;
         }
         Ok(())
@@ -111,6 +114,7 @@ pub trait End: Send {
             let begun = Instant::now();
             payload::write(self.draft()?, number);
             self.send()?;
+            self.flush()?;
             seen(self.receive()?, number)?;
             each(begun.elapsed());
         }
@@ -126,6 +130,7 @@ pub trait End: Send {
             seen(self.receive()?, number)?;
             payload::write(self.draft()?, number);
             self.send()?;
+            self.flush()?;
         }
         Ok(())
     }
@@ -148,8 +153,6 @@ fn wrong(number: u64) -> io::Error {
 pub struct Terms {
     /// How long each message is, in bytes.
     pub bytes: usize,
-    /// What its partners are.
-    pub kind: Kind,
     /// By which one is told that the other has gone.
     pub link: Arc<Link>,
 }
@@ -198,6 +201,17 @@ pub struct Mechanism {
     pub make: fn(Terms) -> io::Result<Ends>,
 }
 
+impl Waiting {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Asleep => "asleep",
+            Self::Spinning => "spinning",
+            Self::Yielding => "yielding",
+        }
+    }
+}
+
 /// How one waits for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
@@ -235,6 +249,8 @@ pub const TABLE: &[&Mechanism] = &[
     &ring::FUTEX,
     &ring::SPIN_FUTEX,
     &ring::SPIN,
+    &batches::MECHANISM,
+    &cell::MECHANISM,
     &splice::MECHANISM,
     &remote::MECHANISM,
     &uring::MECHANISM,

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use contend_sys::mapping::{Backing, Mapping};
 use contend_sys::remote::{Landing, allow};
-use contend_sys::ring::{Patience, Receiver, Sender, Shape, ring};
+use contend_sys::ring::{Receiver, Sender, Shape, ring};
 use contend_sys::shared::{Line, Shared};
 
-use super::ring::shape;
+use super::ring::{SPIN_THEN_SLEEP, shape};
 use super::{ANY, End, Mechanism, Terms, Waiting};
 use crate::calls::{Call, Tally};
 
@@ -30,7 +30,7 @@ pub const MECHANISM: Mechanism = Mechanism {
         let shape = Shape { bytes: 0, ..shape(terms.bytes) };
         let told = || {
             let memory = Mapping::new(Backing::Shared, shape.length())?;
-            ring(memory, shape, Patience::Sleep(2000))
+            ring(memory, shape, SPIN_THEN_SLEEP)
         };
         let landing = || Landing::new(shape.slots as usize, terms.bytes).map(Arc::new);
         let (to_sub, to_main) = (told()?, told()?);

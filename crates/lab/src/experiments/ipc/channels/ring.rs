@@ -13,7 +13,7 @@ use crate::calls::{Call, Tally};
 /// The ring, in a file's pages.
 pub const MAPPED_FILE: Mechanism = Mechanism {
     name: "mapped-file",
-    summary: "a ring in a file that both map (mmap), looked at some thousand times, then slept on",
+    summary: "a ring in a file that both map (mmap), looked at a thousand times, then slept on",
     waiting: Waiting::Asleep,
     most: ANY,
     between_threads: true,
@@ -41,7 +41,7 @@ pub const FUTEX: Mechanism = Mechanism {
 /// The ring, slept on after a while.
 pub const SPIN_FUTEX: Mechanism = Mechanism {
     name: "ring-spin-futex",
-    summary: "a ring in shared memory, looked at some thousand times, then slept on",
+    summary: "a ring in shared memory, looked at a thousand times, then slept on",
     waiting: Waiting::Asleep,
     most: ANY,
     between_threads: true,
@@ -60,8 +60,8 @@ pub const SPIN: Mechanism = Mechanism {
     make: |terms| ends(&terms, Patience::Spin, anonymous),
 };
 
-/// Some 10 µs, in which many messages come: those that wake a sleeper take longer.
-const SPIN_THEN_SLEEP: Patience = Patience::Sleep(2000);
+/// Looks for some 25 µs: about what it takes to wake a sleeper on another CPU.
+pub const SPIN_THEN_SLEEP: Patience = Patience::Sleep(1000);
 
 fn anonymous(shape: Shape) -> io::Result<Mapping> {
     Mapping::new(Backing::Shared, shape.length())

@@ -1,0 +1,164 @@
+//! `ipc/rate`: how long messages are on their way that are sent at a fixed rate.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use contend_record::lab::{Step, Unit};
+use contend_record::parameters::Parameters;
+use contend_sys::shared::{Line, Shared};
+
+use super::channels::{self, Waiting};
+use super::exchange::{Exchange, MORE, now};
+use super::messages::{facts, sample_of};
+use super::payload;
+use super::settings::{BYTES, MECHANISM, case, exchange, hands_over, unavailable};
+use crate::experiment::{
+    Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+};
+use crate::histogram::{histogram, note, percentiles};
+use crate::pair::Placement;
+use crate::pair::settings::{PARTNERS, PLACEMENT};
+use crate::setting::Setting;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "ipc/rate",
+    summary: "latency of messages that are sent at a fixed rate, by each mechanism",
+    about: "Main sends `rate_per_s` messages a second, each when it is due, for a quarter of a second; sub \
+            notes how long after that it has received each. The value is the median, `p99`, `p99.9` and \
+            `max` are beside it. Time counts from when a message was due, not from when it was sent: \
+            where one is late, those behind it are late, too, and that is seen. `late` is the part of the \
+            messages, in percent, that main could only begin to send more than 10 µs after they were due. \
+            Main waits for the time by looking at the clock, so that its own CPU is awake. Where a rate \
+            is more than a mechanism can carry, messages are the later the longer it goes on.",
+    unit: Unit::Nanoseconds,
+    sampling: Sampling::Fixed(5),
+    fit: Fit::None,
+    settings: &SETTINGS,
+    cases,
+    unavailable,
+    hands_over,
+    subject: |parameters| Ok(Box::new(Rate::new(parameters)?)),
+};
+
+/// How many messages a second.
+const RATE: Setting = Setting::number(
+    "rate_per_s",
+    "messages a second; 1,000, 10,000 and 100,000 by themselves",
+    1,
+    10_000_000,
+);
+
+const SETTINGS: [&Setting; 5] = [&MECHANISM, &BYTES, &PARTNERS, &PLACEMENT, &RATE];
+
+fn cases(scope: &Scope) -> Vec<Parameters> {
+    let all = channels::names();
+    let few = ["pipe", "unix-stream", "tcp", "eventfd", "ring-futex", "ring-spin"];
+    let mechanisms = scope.choose(&all, &few, &few);
+    let rates = scope.choose(&[1000, 10_000, 100_000_u64], &[1000, 100_000], &[10_000]);
+    let placements = [Placement::Apart, Placement::Same];
+    let mut cases = Vec::new();
+    for mechanism in mechanisms.iter().filter_map(|name| channels::find(name)) {
+        // Two that never sleep cannot share a CPU at a rate.
+        let most = if mechanism.waiting == Waiting::Spinning { 1 } else { 2 };
+        for &placement in &placements[..most] {
+            for &rate in rates {
+                cases.push(case(mechanism, 1, "process", placement).with(RATE.name, rate));
+            }
+        }
+    }
+    scope.choices.applied(cases, &SETTINGS)
+}
+
+/// How long a sample goes on.
+const LASTS: Duration = Duration::from_millis(250);
+/// Messages of a sample, at least.
+const FEWEST: u64 = 100;
+/// A message is late that is begun so long after it was due.
+const LATE: u64 = 10_000;
+
+/// Messages at a rate.
+struct Rate {
+    exchange: Exchange,
+    rate: u64,
+}
+
+impl Rate {
+    fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
+        let rate = parameters.number(RATE.name).unwrap_or(1000).max(1);
+        Ok(Self { exchange: exchange(parameters, 100)?, rate })
+    }
+}
+
+/// Waits until this time, in nanoseconds of `CLOCK_MONOTONIC`, and says how late it is then.
+fn wait_until(due: u64) -> u64 {
+    loop {
+        match now().checked_sub(due) {
+            Some(late) => return late,
+            None => std::hint::spin_loop(),
+        }
+    }
+}
+
+impl Subject for Rate {
+    fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        let interval = 1_000_000_000 / self.rate;
+        let wanted = LASTS.as_nanos() / u128::from(interval.max(1));
+        let count = u64::try_from(wanted).unwrap_or(u64::MAX).max(FEWEST);
+        let warm_up = self.exchange.warm_up;
+        let begin = Shared::new(Line(AtomicU64::new(0))).attempt("map shared memory")?;
+        let due = |number: u64| begin.load(Ordering::Acquire) + (number - warm_up) * interval;
+        let mut late = 0;
+        let mut waited = histogram()?;
+        let taken = self.exchange.run(
+            count,
+            &mut |end, numbers| {
+                if numbers.start < warm_up {
+                    return end.send_all(numbers);
+                }
+                begin.store(now() + interval, Ordering::Release);
+                for number in numbers {
+                    late += u64::from(wait_until(due(number)) > LATE);
+                    payload::write(end.draft()?, number);
+                    end.send()?;
+                    end.flush()?;
+                }
+                Ok(())
+            },
+            &mut |end, numbers| {
+                for number in numbers {
+                    end.receive_all(number..number + 1)?;
+                    if number >= warm_up {
+                        note(&mut waited, Duration::from_nanos(now().saturating_sub(due(number))));
+                    }
+                }
+                let mut told = [0; MORE];
+                for (to, (_, nanoseconds)) in told.iter_mut().zip(percentiles(&waited)) {
+                    *to = nanoseconds.to_bits();
+                }
+                told[MORE - 1] = waited.max();
+                Ok(told)
+            },
+            &|_| (),
+        )?;
+        let names = ["p50", "p99", "p99.9"];
+        let known = names.into_iter().zip(taken.told).filter(|(_, bits)| *bits != 0);
+        let mut sample = sample_of(&taken, count);
+        sample.value = f64::from_bits(taken.told[0]);
+        for (name, bits) in known.skip(1) {
+            sample = sample.with(name, Unit::Nanoseconds, f64::from_bits(bits));
+        }
+        let achieved = count as f64 / taken.elapsed.as_secs_f64();
+        sample = sample
+            .with("max", Unit::Nanoseconds, taken.told[MORE - 1] as f64)
+            .with("late", Unit::Count, 100.0 * late as f64 / count as f64)
+            .with("achieved_per_s", Unit::Count, achieved);
+        sample.facts = self.facts();
+        sample.facts.insert("messages".to_owned(), count.into());
+        Ok(sample)
+    }
+
+    fn facts(&self) -> Facts {
+        facts(&self.exchange)
+    }
+}

@@ -1,0 +1,71 @@
+//! What can be chosen of partners that exchange messages.
+
+use contend_record::parameters::Parameters;
+
+use super::channels::{self, Mechanism};
+use super::exchange::Exchange;
+use crate::experiment::SubjectError;
+use crate::pair::Placement;
+use crate::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
+use crate::setting::Setting;
+
+/// What carries the messages.
+pub const MECHANISM: Setting =
+    Setting::named("mechanism", "what carries the messages", channels::names);
+
+/// How long they are.
+pub const BYTES: Setting = Setting::number(
+    "bytes",
+    "how long a message is; 1, 64, 4,096, 65,536 and 1,048,576 by itself",
+    1,
+    16 << 20,
+);
+
+/// All of them.
+pub const SETTINGS: [&Setting; 4] = [&MECHANISM, &BYTES, &PARTNERS, &PLACEMENT];
+
+/// A case with these.
+pub fn case(mechanism: &Mechanism, bytes: u64, partners: &str, placement: Placement) -> Parameters {
+    let parameters = Parameters::new().with(MECHANISM.name, mechanism.name);
+    let parameters = parameters.with(BYTES.name, bytes).with(PARTNERS.name, partners);
+    parameters.with(PLACEMENT.name, placement.name())
+}
+
+/// What the parameters say of the mechanism.
+fn mechanism(parameters: &Parameters) -> Option<&'static Mechanism> {
+    channels::find(parameters.text(MECHANISM.name)?)
+}
+
+fn bytes(parameters: &Parameters) -> usize {
+    let bytes = parameters.number(BYTES.name).unwrap_or(1);
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// The exchange that they say, after so many messages.
+///
+/// # Errors
+/// When there is no such mechanism.
+pub fn exchange(parameters: &Parameters, warm_up: u64) -> Result<Exchange, SubjectError> {
+    let mechanism = mechanism(parameters)
+        .ok_or_else(|| SubjectError::Wrong("there is no such mechanism".to_owned()))?;
+    let pair = pair(parameters, Placement::Free);
+    Ok(Exchange { pair, mechanism, bytes: bytes(parameters), warm_up })
+}
+
+/// Why messages cannot be exchanged so here, if so.
+pub fn unavailable(parameters: &Parameters) -> Option<String> {
+    let (mechanism, bytes) = (mechanism(parameters)?, bytes(parameters));
+    if bytes > mechanism.most {
+        return Some(format!("carries messages of {} bytes at most", mechanism.most));
+    }
+    if !mechanism.between_threads && parameters.text(PARTNERS.name) == Some("thread") {
+        return Some("makes sense between processes only".to_owned());
+    }
+    let placement = placement(parameters, Placement::Free);
+    placement.unavailable().or_else(|| (mechanism.unavailable)(bytes))
+}
+
+/// Whether they are on two CPUs for sure.
+pub fn hands_over(parameters: &Parameters) -> bool {
+    placement(parameters, Placement::Free).crosses()
+}
