@@ -38,6 +38,7 @@ pub const TABLE: &[&Experiment] = &[
     &handoff::presets::EIGHT,
     &handoff::presets::NINE,
     &handoff::presets::SWEEP,
+    &ipc::one_byte::EXPERIMENT,
     &ipc::messages::ONE_WAY,
     &ipc::messages::ROUND_TRIP,
     &ipc::rate::EXPERIMENT,

@@ -15,6 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::channels::{End, Mechanism, Terms};
 use crate::calls::{KINDS, Tally};
 use crate::experiment::{Attempt, SubjectError};
+use crate::pair::link::FIGURES;
 use crate::pair::used::USED;
 use crate::pair::{AtDrop, Link, Observer, Pair, Release, Used};
 
@@ -57,9 +58,11 @@ pub struct Taken {
 pub const MORE: usize = 8;
 /// What it has done, as numbers.
 const DONE: usize = 1 + USED + KINDS;
+const _: () = assert!(DONE + MORE <= FIGURES, "the link has to hold all of it");
 
 impl Done {
-    fn to_figures(self) -> [u64; DONE] {
+    /// As numbers, for the link.
+    pub fn to_figures(self) -> [u64; DONE] {
         let mut figures = [0; DONE];
         figures[0] = self.at;
         figures[1..][..USED].copy_from_slice(&self.used.to_figures());
@@ -67,13 +70,15 @@ impl Done {
         figures
     }
 
-    fn from_figures(figures: &[u64]) -> Self {
+    /// From what the link brings: what sub has done, and what it has told behind it.
+    pub fn split(figures: &[u64; FIGURES]) -> (Self, [u64; MORE]) {
         let of = |from: usize| move |place: usize| figures[from + place];
-        Self {
+        let done = Self {
             at: figures[0],
             used: Used::from_figures(std::array::from_fn(of(1))),
             calls: Tally::from_figures(std::array::from_fn(of(1 + USED))),
-        }
+        };
+        (done, std::array::from_fn(of(DONE)))
     }
 }
 
@@ -173,10 +178,8 @@ impl Exchange {
             Err(error) if link.is_broken() && means_gone(&error) => return Err(link.broken()),
             Err(error) => return Err(error),
         };
-        let figures = link.figures()?;
-        let (of_sub, rest) = figures.split_at(DONE);
-        let done = [done, Done::from_figures(of_sub)];
-        let told = std::array::from_fn(|place| rest[place]);
+        let (of_sub, told) = Done::split(&link.figures()?);
+        let done = [done, of_sub];
         let last = done[0].at.max(done[1].at);
         Ok(Taken { elapsed: Duration::from_nanos(last.saturating_sub(begun)), done, told })
     }

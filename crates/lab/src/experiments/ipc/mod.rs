@@ -5,6 +5,7 @@ mod channels;
 mod conformance;
 mod exchange;
 pub mod messages;
+pub mod one_byte;
 mod payload;
 pub mod rate;
 mod settings;
