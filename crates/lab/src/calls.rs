@@ -32,6 +32,17 @@ calls! {
     Vmsplice = "vmsplice",
     ProcessVmWritev = "process_vm_writev",
     IoUringEnter = "io_uring_enter",
+    Openat = "openat",
+    Close = "close",
+    Ftruncate = "ftruncate",
+    Mmap = "mmap",
+    Munmap = "munmap",
+    Madvise = "madvise",
+    CopyFileRange = "copy_file_range",
+    Sendfile = "sendfile",
+    Splice = "splice",
+    Pipe = "pipe2",
+    Fcntl = "fcntl",
 }
 
 /// How many calls of each kind were made.

@@ -8,6 +8,7 @@
 mod calls;
 pub mod experiment;
 pub mod experiments;
+mod files;
 mod histogram;
 pub mod inputs;
 pub mod isolate;

@@ -57,6 +57,8 @@ pub struct Usage {
     pub max_rss: u64,
     /// Page faults that needed no input or output.
     pub minor_faults: u64,
+    /// Page faults that had to read.
+    pub major_faults: u64,
     /// Switches because the process waited.
     pub voluntary_switches: u64,
     /// Switches because the kernel gave the CPU to another.
@@ -70,6 +72,22 @@ impl Usage {
     }
 }
 
+impl Usage {
+    /// What was used since it was this. The resident set stays as it is.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(before.user),
+            system: self.system.saturating_sub(before.system),
+            max_rss: self.max_rss,
+            minor_faults: self.minor_faults - before.minor_faults,
+            major_faults: self.major_faults - before.major_faults,
+            voluntary_switches: self.voluntary_switches - before.voluntary_switches,
+            involuntary_switches: self.involuntary_switches - before.involuntary_switches,
+        }
+    }
+}
+
 impl std::ops::AddAssign for Usage {
     /// Adds what another process used; of the two resident sets the larger one stands.
     fn add_assign(&mut self, other: Self) {
@@ -77,6 +95,7 @@ impl std::ops::AddAssign for Usage {
         self.system += other.system;
         self.max_rss = self.max_rss.max(other.max_rss);
         self.minor_faults += other.minor_faults;
+        self.major_faults += other.major_faults;
         self.voluntary_switches += other.voluntary_switches;
         self.involuntary_switches += other.involuntary_switches;
     }
@@ -215,6 +234,7 @@ impl From<libc::rusage> for Usage {
             system: duration(usage.ru_stime),
             max_rss: count(usage.ru_maxrss) * 1024,
             minor_faults: count(usage.ru_minflt),
+            major_faults: count(usage.ru_majflt),
             voluntary_switches: count(usage.ru_nvcsw),
             involuntary_switches: count(usage.ru_nivcsw),
         }

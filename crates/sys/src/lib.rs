@@ -30,6 +30,7 @@ pub mod shared;
 pub mod signal;
 pub mod spawn;
 pub mod splice;
+pub mod stdio;
 pub mod syscall;
 pub mod thread;
 pub mod topology;

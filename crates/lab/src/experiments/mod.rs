@@ -1,5 +1,6 @@
 //! The experiments: one file each, and the one table.
 
+mod copy;
 mod engine;
 pub mod handoff;
 pub mod ipc;
@@ -42,6 +43,7 @@ pub const TABLE: &[&Experiment] = &[
     &ipc::messages::ONE_WAY,
     &ipc::messages::ROUND_TRIP,
     &ipc::rate::EXPERIMENT,
+    &copy::EXPERIMENT,
     &placement::EXPERIMENT,
     &saturation::compute::EXPERIMENT,
     &saturation::memory::EXPERIMENT,

@@ -15,7 +15,7 @@ const DONE: u64 = 1;
 const GONE: u64 = 2;
 
 /// Numbers that sub can tell at its end.
-pub const FIGURES: usize = 40;
+pub const FIGURES: usize = 48;
 /// Words of an explanation.
 const WORDS: usize = 24;
 

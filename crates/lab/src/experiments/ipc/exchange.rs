@@ -218,7 +218,7 @@ impl Begun<'_> {
         let before = (Used::so_far(), self.end.calls());
         let begun = now();
         part(&mut *self.end, measured)?;
-        Ok((begun, self.done(before), self.end))
+        Ok((begun, self.done(&before), self.end))
     }
 
     fn sub(mut self, part: Sub<'_>) -> io::Result<()> {
@@ -230,12 +230,12 @@ impl Begun<'_> {
         let before = (Used::so_far(), self.end.calls());
         self.gate.store(IS_WARM, Ordering::Release);
         let told = part(&mut *self.end, measured)?;
-        let done = self.done(before);
+        let done = self.done(&before);
         self.link.finish(&[done.to_figures().as_slice(), &told].concat());
         Ok(())
     }
 
-    fn done(&self, before: (Used, Tally)) -> Done {
+    fn done(&self, before: &(Used, Tally)) -> Done {
         let at = now();
         Done { at, used: before.0.since(), calls: self.end.calls().since(&before.1) }
     }

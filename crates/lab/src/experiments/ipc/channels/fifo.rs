@@ -2,13 +2,12 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat, openat, unlinkat};
 
 use super::stream::crossed;
 use super::{ANY, Mechanism, Waiting, always_available};
+use crate::files::name_in;
 
 /// What `mkfifo` makes.
 pub const MECHANISM: Mechanism = Mechanism {
@@ -23,10 +22,7 @@ pub const MECHANISM: Mechanism = Mechanism {
 
 /// One whose ends are open, and whose name is gone.
 fn fifo() -> io::Result<(OwnedFd, OwnedFd)> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("contend-{}-{number}.fifo", std::process::id());
-    let path: PathBuf = std::env::temp_dir().join(name);
+    let path = name_in(&std::env::temp_dir());
     mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     let open = |flags| openat(CWD, &path, flags | OFlags::CLOEXEC, Mode::empty());
     // To open the one end waits for somebody at the other one.

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-use rustix::fs::{CWD, Mode, OFlags, openat, unlinkat};
 use rustix::io::{pread, pwrite};
 
 use super::{ANY, End, Mechanism, Terms, Waiting, always_available};
 use crate::calls::{Call, Tally};
+use crate::files::unnamed_in;
 
 /// What programs do that have nothing but files: a file is a ring of messages, and each side looks
 /// again and again at how far the other one is.
@@ -20,7 +20,8 @@ pub const MECHANISM: Mechanism = Mechanism {
     between_threads: true,
     unavailable: always_available,
     make: |terms| {
-        let (to_sub, to_main) = (Arc::new(unnamed()?), Arc::new(unnamed()?));
+        let file = || unnamed_in(&std::env::temp_dir()).map(Arc::new);
+        let (to_sub, to_main) = (file()?, file()?);
         let end = |from: &Arc<File>, to: &Arc<File>| -> Box<dyn End> {
             Box::new(Files {
                 terms: terms.clone(),
@@ -38,20 +39,6 @@ pub const MECHANISM: Mechanism = Mechanism {
         Ok([end(&to_main, &to_sub), end(&to_sub, &to_main)])
     },
 };
-
-/// A new file in the folder for temporary ones, without a name.
-pub fn unnamed() -> io::Result<File> {
-    let folder = std::env::temp_dir();
-    let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
-    let file = openat(CWD, &folder, flags | OFlags::TMPFILE, mode).or_else(|_| {
-        // Not every file system can do that.
-        let path = folder.join(format!("contend-{}.tmp", std::process::id()));
-        let file = openat(CWD, &path, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
-        unlinkat(CWD, &path, rustix::fs::AtFlags::empty())?;
-        Ok::<_, rustix::io::Errno>(file)
-    })?;
-    Ok(File::from(file))
-}
 
 /// How many messages were sent: 8 bytes at the beginning.
 const SENT: u64 = 0;

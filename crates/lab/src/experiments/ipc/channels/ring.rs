@@ -6,9 +6,9 @@ use std::os::fd::AsFd;
 use contend_sys::mapping::{Backing, Mapping};
 use contend_sys::ring::{Patience, Receiver, Sender, Shape, ring};
 
-use super::file::unnamed;
 use super::{ANY, End, Ends, Mechanism, Terms, Waiting, always_available};
 use crate::calls::{Call, Tally};
+use crate::files::unnamed_in;
 
 /// The ring, in a file's pages.
 pub const MAPPED_FILE: Mechanism = Mechanism {
@@ -20,7 +20,7 @@ pub const MAPPED_FILE: Mechanism = Mechanism {
     unavailable: always_available,
     make: |terms| {
         ends(&terms, SPIN_THEN_SLEEP, |shape| {
-            let file = unnamed()?;
+            let file = unnamed_in(&std::env::temp_dir())?;
             file.set_len(shape.length() as u64)?;
             Mapping::new(Backing::File(file.as_fd()), shape.length())
         })

@@ -1,0 +1,108 @@
+//! What the parts of copying cost on this machine, so that it can be said which of them a copy comes to.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use contend_sys::mapping::{Backing, Mapping};
+use rustix::fs::ftruncate;
+
+use crate::files::unnamed_in;
+
+/// What single things take, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Prices {
+    /// A system call that does nothing.
+    pub call: f64,
+    /// A page of a file touched for the first time in a mapping, where the file has it in memory.
+    pub fault: f64,
+    /// A page that a file gets when it is written to, beyond writing over one that it has.
+    pub page: f64,
+    /// A byte copied from memory to memory, both far beyond all caches.
+    pub byte: f64,
+}
+
+const PAGE: usize = 4096;
+/// Pages and bytes that are tried.
+const TRIED: usize = 8 << 20;
+const ROUNDS: usize = 3;
+
+impl Prices {
+    /// Those of this folder, measured when they are first asked for: some ten milliseconds.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn at(folder: &Path) -> io::Result<Self> {
+        static KNOWN: Mutex<Vec<(PathBuf, Prices)>> = Mutex::new(Vec::new());
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, prices)) = known.iter().find(|(path, _)| path == folder) {
+            return Ok(*prices);
+        }
+        let prices = Self::measure(folder)?;
+        known.push((folder.to_owned(), prices));
+        Ok(prices)
+    }
+
+    fn measure(folder: &Path) -> io::Result<Self> {
+        let least = |mut once: Box<dyn FnMut() -> io::Result<f64> + '_>| {
+            let times = (0..ROUNDS).map(|_| once()).collect::<io::Result<Vec<_>>>()?;
+            Ok::<_, io::Error>(times.into_iter().fold(f64::INFINITY, f64::min))
+        };
+        Ok(Self {
+            call: least(Box::new(|| Ok(call())))?,
+            fault: least(Box::new(|| fault(folder)))?,
+            page: least(Box::new(|| page(folder)))?.max(0.0),
+            byte: least(Box::new(byte))?,
+        })
+    }
+}
+
+fn nanoseconds(time: Duration, parts: usize) -> f64 {
+    time.as_nanos() as f64 / parts as f64
+}
+
+fn call() -> f64 {
+    const CALLS: usize = 10_000;
+    let begun = Instant::now();
+    for _ in 0..CALLS {
+        std::hint::black_box(rustix::process::getppid());
+    }
+    nanoseconds(begun.elapsed(), CALLS)
+}
+
+fn fault(folder: &Path) -> io::Result<f64> {
+    let file = unnamed_in(folder)?;
+    ftruncate(&file, TRIED as u64)?;
+    let all = Mapping::populated(Backing::File(file.as_fd()), TRIED)?; // the file has its pages now
+    let mapping = Mapping::new(Backing::File(file.as_fd()), TRIED)?;
+    let begun = Instant::now();
+    let faults = mapping.touch();
+    let time = begun.elapsed();
+    drop(all);
+    Ok(nanoseconds(time, faults))
+}
+
+fn page(folder: &Path) -> io::Result<f64> {
+    let file = unnamed_in(folder)?;
+    let bytes = vec![1; 1 << 20];
+    let mut times = [0.0; 2];
+    for time in &mut times {
+        let begun = Instant::now();
+        for place in (0..TRIED).step_by(bytes.len()) {
+            rustix::io::pwrite(&file, &bytes, place as u64)?;
+        }
+        *time = nanoseconds(begun.elapsed(), TRIED / PAGE);
+    }
+    Ok(times[0] - times[1])
+}
+
+fn byte() -> io::Result<f64> {
+    const FAR: usize = 64 << 20;
+    let (from, to) =
+        (Mapping::populated(Backing::Private, FAR)?, Mapping::populated(Backing::Private, FAR)?);
+    let begun = Instant::now();
+    to.copy(&from, FAR);
+    Ok(nanoseconds(begun.elapsed(), FAR))
+}

@@ -1,0 +1,178 @@
+//! Ways to copy a file: one file each, and the one table.
+
+mod in_kernel;
+mod mapped;
+mod program;
+mod read_write;
+mod stdio;
+mod uring;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use contend_sys::mapping::{Backing, Mapping};
+use contend_sys::uring::Uring;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use super::place::Place;
+use crate::calls::{Call, Tally};
+
+/// A copy that is to be made, and what was made ready for it.
+pub struct Job<'a> {
+    /// What is copied.
+    pub from: &'a Path,
+    /// What is still empty.
+    pub to: &'a Path,
+    /// How long it is.
+    pub bytes: usize,
+    /// What the kernel is told, where it is told something.
+    pub advice: Advice,
+    /// What was made before.
+    pub ready: &'a mut Ready,
+    /// The system calls that were made here.
+    pub tally: Tally,
+}
+
+/// What is made before a copy, and not part of it.
+#[derive(Debug, Default)]
+pub struct Ready {
+    /// A block of memory.
+    pub buffer: Vec<u8>,
+    /// A ring of submissions.
+    pub uring: Option<Uring>,
+}
+
+/// What the kernel is told of a mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// Nothing.
+    None,
+    /// That it is read from the beginning to the end.
+    Sequential,
+    /// That all of its pages are wanted at once.
+    Populate,
+    /// That huge pages are wanted.
+    HugePages,
+}
+
+impl Advice {
+    /// Those with a name.
+    pub const NAMED: [(&'static str, Self); 4] = [
+        ("none", Self::None),
+        ("sequential", Self::Sequential),
+        ("populate", Self::Populate),
+        ("huge-pages", Self::HugePages),
+    ];
+
+    /// The one of this name.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, advice)| advice)
+    }
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct Way {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in some words.
+    pub summary: &'static str,
+    /// How much it moves at a time, if that can be chosen.
+    pub blocks: &'static [u64],
+    /// What the kernel can be told, if anything.
+    pub advices: &'static [&'static str],
+    /// Why it cannot be done here, if so.
+    pub unavailable: fn(Place, Advice) -> Option<String>,
+    /// Makes ready what is not part of it, for blocks of so many bytes, if there is something.
+    pub prepare: Option<fn(usize) -> io::Result<Ready>>,
+    /// Copies.
+    pub copy: fn(&mut Job<'_>) -> io::Result<()>,
+    /// Whether its system calls are made here; those of other programs and libraries are only known as
+    /// far as the kernel counts them.
+    pub counts: bool,
+}
+
+/// All of them, in the order in which they are shown.
+pub const TABLE: &[&Way] = &[
+    &stdio::WAY,
+    &read_write::WAY,
+    &mapped::BY_BYTE,
+    &mapped::BY_MEMCPY,
+    &mapped::TO_WRITE,
+    &in_kernel::COPY_FILE_RANGE,
+    &in_kernel::SENDFILE,
+    &in_kernel::SPLICE,
+    &uring::WAY,
+    &program::CP,
+    &program::DD,
+];
+
+/// The names of all.
+pub fn names() -> Vec<&'static str> {
+    TABLE.iter().map(|way| way.name).collect()
+}
+
+/// The one of this name.
+pub fn find(name: &str) -> Option<&'static Way> {
+    TABLE.iter().copied().find(|way| way.name == name)
+}
+
+/// For those that work everywhere.
+fn always(_: Place, _: Advice) -> Option<String> {
+    None
+}
+
+impl Job<'_> {
+    /// Does a system call, and again after a signal.
+    fn call<T>(&mut self, call: Call, mut make: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        loop {
+            self.tally.add(call);
+            match make() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                made => return made,
+            }
+        }
+    }
+
+    /// Opens the one to read, and the other one to write from its beginning.
+    fn open(&mut self) -> io::Result<(File, File)> {
+        let (from, to) = (self.from, self.to);
+        let open = |path: &Path, flags: OFlags| {
+            Ok(openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty())?)
+        };
+        let from = self.call(Call::Openat, || open(from, OFlags::RDONLY))?;
+        let anew = OFlags::RDWR | OFlags::TRUNC;
+        let to: OwnedFd = self.call(Call::Openat, || open(to, anew))?;
+        Ok((File::from(from), File::from(to)))
+    }
+
+    /// Closes both.
+    fn close(&mut self, files: (File, File)) {
+        self.tally.add_many(Call::Close, 2);
+        drop(files);
+    }
+
+    /// Maps a file as advised.
+    fn map(&mut self, backing: Backing<'_>) -> io::Result<Mapping> {
+        let (advice, bytes) = (self.advice, self.bytes);
+        let mapping = self.call(Call::Mmap, || match advice {
+            Advice::Populate => Mapping::populated(backing, bytes),
+            _ => Mapping::new(backing, bytes),
+        })?;
+        let advice = match advice {
+            Advice::None | Advice::Populate => return Ok(mapping),
+            Advice::Sequential => contend_sys::mapping::Advice::Sequential,
+            Advice::HugePages => contend_sys::mapping::Advice::HugePages,
+        };
+        self.call(Call::Madvise, || mapping.advise(advice))?;
+        Ok(mapping)
+    }
+
+    /// Unmaps it.
+    fn unmap(&mut self, mapping: Mapping) {
+        self.tally.add(Call::Munmap);
+        drop(mapping);
+    }
+}

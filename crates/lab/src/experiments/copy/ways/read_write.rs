@@ -1,0 +1,33 @@
+//! By reading and writing.
+
+use super::{Ready, Way, always};
+use crate::calls::Call;
+
+/// A block at a time. Files that are copied a byte at a time are shorter.
+pub const WAY: Way = Way {
+    name: "read-write",
+    summary: "read and write, a block at a time",
+    blocks: &[1, 512, 4096, 65_536, 1 << 20, 4 << 20],
+    advices: &[],
+    unavailable: always,
+    prepare: Some(|block| Ok(Ready { buffer: vec![1; block], uring: None })),
+    copy: |job| {
+        let files = job.open()?;
+        let mut buffer = std::mem::take(&mut job.ready.buffer);
+        loop {
+            let read = job.call(Call::Read, || Ok(rustix::io::read(&files.0, &mut buffer)?))?;
+            let mut rest = &buffer[..read];
+            if rest.is_empty() {
+                break;
+            }
+            while !rest.is_empty() {
+                let written = job.call(Call::Write, || Ok(rustix::io::write(&files.1, rest)?))?;
+                rest = &rest[written..];
+            }
+        }
+        job.ready.buffer = buffer;
+        job.close(files);
+        Ok(())
+    },
+    counts: true,
+};

@@ -1,0 +1,37 @@
+//! Files without a name, which go with their last user, whatever ends it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
+
+/// A name in a folder that nobody else uses.
+pub fn name_in(folder: &Path) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    folder.join(format!("contend-{}-{number}.tmp", std::process::id()))
+}
+
+/// A new file in a folder, to read and write, without a name.
+///
+/// # Errors
+/// What the kernel says of making it.
+pub fn unnamed_in(folder: &Path) -> io::Result<File> {
+    let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+    let file = openat(CWD, folder, flags | OFlags::TMPFILE, mode).or_else(|_| {
+        // Not every file system can do that.
+        let path = name_in(folder);
+        let file = openat(CWD, &path, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
+        unlinkat(CWD, &path, AtFlags::empty())?;
+        Ok::<_, rustix::io::Errno>(file)
+    })?;
+    Ok(File::from(file))
+}
+
+/// By what others can open a file of this process.
+pub fn path_of(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()))
+}
