@@ -156,7 +156,11 @@ fn plan(
     let mut only: Vec<_> = how
         .only
         .iter()
-        .map(|(name, value)| Only { name: name.clone(), value: value.clone() })
+        .map(|(name, value)| Only {
+            experiments: "*".to_owned(),
+            name: name.clone(),
+            value: value.clone(),
+        })
         .collect();
     for Only { name, .. } in &only {
         let has = |e: &&Experiment| (e.cases)(&scope).iter().any(|p| p.get(name).is_some());
@@ -167,10 +171,14 @@ fn plan(
     }
     // What is said on the command line of a parameter takes the place of what the suite says of it.
     let suites = suite.map_or(&[][..], |suite| suite.only).iter();
-    let unsaid = suites.filter(|(name, _)| {
+    let unsaid = suites.filter(|(_, name, _)| {
         scope.choices.of(name).is_empty() && how.only.iter().all(|(other, _)| other != name)
     });
-    only.extend(unsaid.map(|&(name, value)| Only { name: name.into(), value: value.into() }));
+    only.extend(unsaid.map(|&(experiments, name, value)| Only {
+        experiments: experiments.into(),
+        name: name.into(),
+        value: value.into(),
+    }));
     let budget = how.budget.map(Duration::from_secs_f64);
     let seed = how.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
     let plan = Plan::new(suite, experiments, scope, &only, budget, seed);

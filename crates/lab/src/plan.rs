@@ -5,6 +5,7 @@ use std::time::Duration;
 use contend_record::parameters::Parameters;
 
 use crate::experiment::{Experiment, Sampling, Scope, Size};
+use crate::experiments::matches;
 use crate::suites::Suite;
 
 /// One case to measure.
@@ -57,6 +58,8 @@ pub struct Plan {
 /// that know no such parameter are not touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Only {
+    /// The experiments that it is for, as a pattern.
+    pub experiments: String,
     /// The parameter's name.
     pub name: String,
     /// Its value as it is shown.
@@ -64,7 +67,7 @@ pub struct Only {
 }
 
 /// Whether the conditions admit a case of an experiment whose cases are `all`.
-fn admits(only: &[Only], all: &[Parameters], parameters: &Parameters) -> bool {
+fn admits(only: &[&Only], all: &[Parameters], parameters: &Parameters) -> bool {
     only.iter().all(|condition| {
         let name = condition.name.as_str();
         let known = all.iter().any(|other| other.get(name).is_some());
@@ -87,7 +90,9 @@ impl Plan {
             .iter()
             .flat_map(|&experiment| {
                 let all = (experiment.cases)(&scope);
-                let admitted = all.iter().filter(|case| admits(only, &all, case));
+                let is_meant = |only: &&Only| matches(&only.experiments, experiment.name);
+                let only: Vec<_> = only.iter().filter(is_meant).collect();
+                let admitted = all.iter().filter(|case| admits(&only, &all, case));
                 let of = |parameters: &Parameters| {
                     PlannedCase::new(experiment, parameters.clone(), scope.size)
                 };
@@ -134,8 +139,13 @@ mod tests {
         let chosen = |conditions: &[(&str, &str)]| -> Vec<Parameters> {
             let only: Vec<_> = conditions
                 .iter()
-                .map(|&(name, value)| Only { name: name.to_owned(), value: value.to_owned() })
+                .map(|&(name, value)| Only {
+                    experiments: "*".to_owned(),
+                    name: name.to_owned(),
+                    value: value.to_owned(),
+                })
                 .collect();
+            let only: Vec<_> = only.iter().collect();
             all.iter().filter(|case| admits(&only, &all, case)).cloned().collect()
         };
         assert_eq!(chosen(&[("n", "1")]), [small.clone(), large.clone()]);

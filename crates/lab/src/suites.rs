@@ -13,8 +13,9 @@ pub struct Suite {
     pub summary: &'static str,
     /// The experiments, by name or pattern.
     pub patterns: &'static [&'static str],
-    /// Of those that know these parameters, only the cases with one of these values.
-    pub only: &'static [(&'static str, &'static str)],
+    /// Of experiments by these patterns that know these parameters, only the cases with one of these
+    /// values.
+    pub only: &'static [(&'static str, &'static str, &'static str)],
     /// The most time for measuring it takes by itself, in seconds.
     pub budget_seconds: f64,
 }
@@ -49,8 +50,34 @@ pub const SUITES: &[Suite] = &[
             "handoff/9",
             "saturation/compute",
         ],
-        only: &[("tick_us", "0"), ("tick_us", "15625"), ("partners", "process")],
+        only: &[("*", "tick_us", "0"), ("*", "tick_us", "15625"), ("*", "partners", "process")],
         budget_seconds: 115.0,
+    },
+    Suite {
+        name: "shared-memory",
+        summary: "what a message and a copy cost: pipes, shared memory and every way between",
+        patterns: &[
+            "engine/cache-line",
+            "engine/futex",
+            "engine/handed-copy",
+            "ipc/one-byte",
+            "ipc/one-way",
+            "ipc/round-trip",
+            "copy/file",
+        ],
+        only: &[
+            ("ipc/*", "partners", "process"),
+            ("ipc/round-trip", "bytes", "1"),
+            ("ipc/round-trip", "placement", "same-cpu"),
+            ("ipc/round-trip", "placement", "two-cpus"),
+            ("ipc/round-trip", "placement", "two-awake"),
+            ("ipc/one-way", "placement", "two-cpus"),
+            ("copy/file", "advice", "none"),
+            ("copy/file", "advice", ""),
+            ("copy/file", "cache", "warm"),
+            ("copy/file", "place", "tmpfs"),
+        ],
+        budget_seconds: 50.0,
     },
 ];
 

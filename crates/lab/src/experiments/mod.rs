@@ -18,6 +18,7 @@ pub const TABLE: &[&Experiment] = &[
     &engine::clock::EXPERIMENT,
     &engine::cache_line::EXPERIMENT,
     &engine::futex::EXPERIMENT,
+    &engine::handed_copy::EXPERIMENT,
     &sharing::process::EXPERIMENT,
     &sharing::thread::EXPERIMENT,
     &units::create::EXPERIMENT,
@@ -79,7 +80,7 @@ pub fn matching<'a>(patterns: &[&'a str]) -> Result<Vec<&'static Experiment>, &'
 }
 
 /// Whether the pattern stands for this name.
-fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
         Some((start, rest)) => name.strip_prefix(start).is_some_and(|name| {

@@ -6,4 +6,4 @@ mod slots;
 mod sync;
 
 #[cfg(not(loom))]
-pub use slots::{Patience, Receiver, Sender, Shape, ring};
+pub use slots::{Patience, Receiver, Sender, Shape, pair, ring};

@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::thread::futex;
 
@@ -34,20 +34,45 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// From one slot to the next.
+    /// From one slot to the next: whole cache lines, or parts of which several make one.
     fn stride(self) -> usize {
-        (HEADER + self.bytes).next_multiple_of(HEADER)
+        let bytes = self.header() + self.bytes;
+        if bytes <= LINE {
+            bytes.next_power_of_two().max(SHORTEST)
+        } else {
+            bytes.next_multiple_of(LINE)
+        }
     }
 
-    /// The memory that it needs, in bytes.
+    /// Before a message: its number, and what makes one of 8 bytes and more begin at a multiple of 8.
+    fn header(self) -> usize {
+        if self.is_tiny() { 4 } else { 8 }
+    }
+
+    /// Whether a message and its number are one word, which is written and read at once: who looks for
+    /// the number cannot take the line away between the two.
+    fn is_tiny(self) -> bool {
+        self.bytes <= TINY
+    }
+
+    /// The memory that a ring needs, in bytes.
     pub fn length(self) -> usize {
-        CONTROL + self.slots as usize * self.stride()
+        CONTROL + (self.slots as usize * self.stride()).next_multiple_of(LINE)
+    }
+
+    /// The memory that two rings need, one each way.
+    pub fn length_of_pair(self) -> usize {
+        CONTROL + 2 * (self.slots as usize * self.stride()).next_multiple_of(LINE)
     }
 }
 
-/// Before a message: its number, and what makes it begin at a multiple of 8.
-const HEADER: usize = 8;
-/// Before the slots.
+/// The longest message that stands in a word with its number.
+const TINY: usize = 4;
+/// A cache line.
+const LINE: usize = 64;
+/// The shortest slot.
+const SHORTEST: usize = 8;
+/// Before the slots: what both sides write besides, in each direction.
 const CONTROL: usize = 4096;
 
 /// How one waits for the other.
@@ -59,7 +84,7 @@ pub enum Patience {
     Sleep(u32),
 }
 
-/// What stands before the slots. All zeros are an empty ring.
+/// What stands before the slots, once for each direction. All zeros are an empty ring.
 #[repr(C)]
 struct Control {
     /// Messages that the sender need not keep any more, modulo 2³².
@@ -70,11 +95,57 @@ struct Control {
     sender_asleep: Line<AtomicU32>,
 }
 
+/// Where the slots of one direction are.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    /// The words of this direction.
+    control: usize,
+    /// The first slot.
+    first: usize,
+    /// Slots that stand together, as a power of two, and how far it is from those to the next ones.
+    together: u32,
+    distance: usize,
+    stride: usize,
+}
+
+impl Layout {
+    /// Of a ring that has the memory for itself.
+    fn alone(shape: Shape) -> Self {
+        let stride = shape.stride();
+        Self { control: 0, first: CONTROL, together: 0, distance: stride, stride }
+    }
+
+    /// Of the first or the second of two rings, one each way. Where slots are short, both have halves of
+    /// the same cache lines: who answers then writes into a line that it has just read, which takes less
+    /// than asking for another one.
+    fn of_pair(shape: Shape, second: bool) -> Self {
+        let stride = shape.stride();
+        let control = if second { CONTROL / 2 } else { 0 };
+        if stride <= LINE / 2 {
+            let together = (LINE / 2 / stride).ilog2();
+            let first = CONTROL + if second { LINE / 2 } else { 0 };
+            return Self { control, first, together, distance: LINE, stride };
+        }
+        let alone = Self::alone(shape);
+        let behind = if second { shape.length() - CONTROL } else { 0 };
+        Self { control, first: alone.first + behind, ..alone }
+    }
+
+    /// The place of a slot.
+    #[inline]
+    fn at(&self, slot: u32) -> usize {
+        let group = (slot >> self.together) as usize;
+        let within = (slot & ((1 << self.together) - 1)) as usize;
+        self.first + group * self.distance + within * self.stride
+    }
+}
+
 /// One side's view.
 #[derive(Debug)]
 struct Side {
     memory: Arc<Mapping>,
     shape: Shape,
+    layout: Layout,
     patience: Patience,
     /// How often it slept, and woke the other one: system calls.
     calls: [Cell<u64>; 2],
@@ -84,12 +155,13 @@ struct Side {
 #[derive(Debug)]
 pub struct Sender {
     side: Side,
-    /// Messages sent.
+    /// Messages sent, and as many of them as were freed when that was looked at last.
     sent: u32,
-    /// As many as were freed when that was looked at last.
     freed: u32,
-    /// The slot of the next one.
-    slot: u32,
+    /// Where the next one is written.
+    next: Place,
+    /// The next one, if it is tiny.
+    tiny: [u8; TINY],
 }
 
 /// Who receives.
@@ -98,12 +170,27 @@ pub struct Receiver {
     side: Side,
     /// Messages received; the last one is still looked at.
     received: u32,
-    /// The slot of the next one, and of the last one.
-    slot: u32,
-    last: Option<u32>,
-    /// How many are freed at once.
+    /// Where the next one is, and the last one.
+    next: Place,
+    last: Option<Place>,
+    /// The last one, if it is tiny.
+    tiny: [u8; TINY],
+    /// How many are freed at once, and how many are still to be received before.
     lazily: u32,
+    until_freeing: u32,
 }
+
+/// A slot, and where it is.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    slot: u32,
+    at: NonNull<u8>,
+}
+
+// SAFETY: what it points to is shared memory, and lives as long as the ends that have it.
+unsafe impl Send for Place {}
+
+const _: () = assert!(size_of::<Control>() <= CONTROL / 2, "there are two of them");
 
 /// Makes a ring of memory that is all zeros, and of which nobody else has a part.
 ///
@@ -113,84 +200,140 @@ pub fn ring(memory: Mapping, shape: Shape, patience: Patience) -> io::Result<(Se
     if memory.length() < shape.length() || shape.slots < 2 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
+    Ok(ends(&Arc::new(memory), shape, Layout::alone(shape), patience))
+}
+
+/// Makes two rings, one each way: what the first of two partners sends to and receives from, and the
+/// second.
+///
+/// # Errors
+/// As [`ring`].
+pub fn pair(
+    memory: Mapping,
+    shape: Shape,
+    patience: Patience,
+) -> io::Result<[(Sender, Receiver); 2]> {
+    if memory.length() < shape.length_of_pair() || shape.slots < 2 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     let memory = Arc::new(memory);
-    let side = || Side { memory: Arc::clone(&memory), shape, patience, calls: Default::default() };
-    let sender = Sender { side: side(), sent: 0, freed: 0, slot: 0 };
+    let [there, back] =
+        [false, true].map(|second| ends(&memory, shape, Layout::of_pair(shape, second), patience));
+    Ok([(there.0, back.1), (back.0, there.1)])
+}
+
+fn ends(
+    memory: &Arc<Mapping>,
+    shape: Shape,
+    layout: Layout,
+    patience: Patience,
+) -> (Sender, Receiver) {
+    let side =
+        || Side { memory: Arc::clone(memory), shape, layout, patience, calls: Default::default() };
+    let first = side().place(0);
     let lazily = (shape.slots / 4).max(1);
-    Ok((sender, Receiver { side: side(), received: 0, slot: 0, last: None, lazily }))
+    let tiny = [0; TINY];
+    let sender = Sender { side: side(), sent: 0, freed: 0, next: first, tiny };
+    let receiver = Receiver {
+        side: side(),
+        received: 0,
+        next: first,
+        last: None,
+        tiny,
+        lazily,
+        until_freeing: lazily,
+    };
+    (sender, receiver)
 }
 
 impl Side {
     fn control(&self) -> &Control {
-        // SAFETY: the mapping begins at a page, and is long enough; all that is there are atomics,
-        // for which zeros are valid.
-        unsafe { self.memory.start().cast().as_ref() }
+        // SAFETY: within the first page of the mapping, at a multiple of the alignment.
+        let control = unsafe { self.memory.start().add(self.layout.control) };
+        // SAFETY: all that is there are atomics, for which zeros are valid.
+        unsafe { control.cast().as_ref() }
     }
 
     /// The place of a slot: its number, then its message.
-    fn at(&self, slot: u32) -> NonNull<u8> {
-        let offset = CONTROL + slot as usize * self.shape.stride();
+    fn place(&self, slot: u32) -> Place {
         // SAFETY: within the mapping, as was seen when the ring was made.
-        unsafe { self.memory.start().add(offset) }
+        let at = unsafe { self.memory.start().add(self.layout.at(slot)) };
+        Place { slot, at }
+    }
+
+    /// The place behind it, or the first one.
+    #[inline]
+    fn behind(&self, place: Place) -> Place {
+        let slot = place.slot + 1;
+        self.place(if slot == self.shape.slots { 0 } else { slot })
     }
 
     /// The number of the message in a slot.
-    fn number(&self, slot: u32) -> &AtomicU32 {
+    #[inline]
+    fn number(&self, place: Place) -> &AtomicU32 {
         // SAFETY: aligned to 8, within the mapping, and only used as an atomic.
-        unsafe { self.at(slot).cast().as_ref() }
+        unsafe { place.at.cast().as_ref() }
+    }
+
+    /// The number of the tiny message in a slot, below it.
+    #[inline]
+    fn word(&self, place: Place) -> &AtomicU64 {
+        // SAFETY: as above.
+        unsafe { place.at.cast().as_ref() }
     }
 
     /// The message in a slot.
-    fn message(&self, slot: u32) -> NonNull<u8> {
-        // SAFETY: a slot is longer than its header.
-        unsafe { self.at(slot).add(HEADER) }
-    }
-
-    fn next(&self, slot: u32) -> u32 {
-        if slot + 1 == self.shape.slots { 0 } else { slot + 1 }
-    }
-
-    /// Waits until the word is as it is to be.
     #[inline]
-    fn wait(
+    fn message(&self, place: Place) -> NonNull<u8> {
+        // SAFETY: a slot is longer than its header.
+        unsafe { place.at.add(self.shape.header()) }
+    }
+
+    /// Looks until there is something.
+    #[inline]
+    fn wait<T>(
         &self,
-        word: &AtomicU32,
+        look: impl Fn() -> Option<T>,
         asleep: &AtomicU32,
-        is_there: impl Fn(u32) -> bool,
         gives_up: &dyn Fn() -> bool,
-    ) -> io::Result<()> {
+    ) -> io::Result<T> {
+        for _ in 0..self.patience.first_looks() {
+            if let Some(found) = look() {
+                return Ok(found);
+            }
+            std::hint::spin_loop();
+        }
+        self.wait_longer(look, asleep, gives_up)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_longer<T>(
+        &self,
+        look: impl Fn() -> Option<T>,
+        asleep: &AtomicU32,
+        gives_up: &dyn Fn() -> bool,
+    ) -> io::Result<T> {
         let looks = match self.patience {
             Patience::Spin => u32::MAX,
-            Patience::Sleep(looks) => looks,
+            Patience::Sleep(looks) => looks - self.patience.first_looks(),
         };
         loop {
-            for look in 0..looks {
-                if is_there(word.load(Ordering::Acquire)) {
-                    return Ok(());
+            for count in 0..looks {
+                if let Some(found) = look() {
+                    return Ok(found);
                 }
-                if look % LOOKS == LOOKS - 1 && gives_up() {
+                if count % LOOKS == LOOKS - 1 && gives_up() {
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
                 std::hint::spin_loop();
             }
             if self.patience != Patience::Spin {
-                return self.sleep(word, asleep, is_there, gives_up);
+                let sleeps = || self.calls[0].set(self.calls[0].get() + 1);
+                bell::wait(asleep, || look().is_some(), gives_up, sleeps);
+                return look().ok_or_else(|| io::ErrorKind::BrokenPipe.into());
             }
         }
-    }
-
-    #[cold]
-    fn sleep(
-        &self,
-        word: &AtomicU32,
-        asleep: &AtomicU32,
-        is_there: impl Fn(u32) -> bool,
-        gives_up: &dyn Fn() -> bool,
-    ) -> io::Result<()> {
-        let is_there = || is_there(word.load(Ordering::Acquire));
-        let sleeps = || self.calls[0].set(self.calls[0].get() + 1);
-        let found = bell::wait(asleep, is_there, gives_up, sleeps);
-        if found { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
     }
 
     /// Wakes the other one, if it sleeps.
@@ -204,6 +347,25 @@ impl Side {
     fn calls(&self) -> [u64; 2] {
         self.calls.each_ref().map(Cell::get)
     }
+}
+
+impl Patience {
+    /// Looks that most waits are over with.
+    #[inline]
+    fn first_looks(self) -> u32 {
+        const MOST: u32 = 64;
+        match self {
+            Self::Spin => MOST,
+            Self::Sleep(looks) => looks.min(MOST),
+        }
+    }
+}
+
+/// The lower half of a word, and the upper one.
+#[inline]
+fn halves(word: u64) -> [u32; 2] {
+    let [a, b, c, d, e, f, g, h] = word.to_le_bytes();
+    [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])]
 }
 
 /// Looks before it is asked whether to give up.
@@ -233,24 +395,37 @@ impl Sender {
     pub fn draft(&mut self, gives_up: &dyn Fn() -> bool) -> io::Result<&mut [u8]> {
         let slots = self.side.shape.slots;
         if self.sent.wrapping_sub(self.freed) >= slots {
-            let control = self.side.control();
-            let sent = self.sent;
-            let has_room = |freed| sent.wrapping_sub(freed) < slots;
-            self.side.wait(&control.freed, &control.sender_asleep, has_room, gives_up)?;
-            self.freed = control.freed.load(Ordering::Acquire);
+            let (control, sent) = (self.side.control(), self.sent);
+            let look = || {
+                let freed = control.freed.load(Ordering::Acquire);
+                (sent.wrapping_sub(freed) < slots).then_some(freed)
+            };
+            self.freed = self.side.wait(look, &control.sender_asleep, gives_up)?;
         }
-        let message = self.side.message(self.slot);
+        let bytes = self.side.shape.bytes;
+        if self.side.shape.is_tiny() {
+            return Ok(&mut self.tiny[..bytes]);
+        }
+        let message = self.side.message(self.next);
         // SAFETY: the slot is the sender's until its number is written, and so long.
-        Ok(unsafe { std::slice::from_raw_parts_mut(message.as_ptr(), self.side.shape.bytes) })
+        Ok(unsafe { std::slice::from_raw_parts_mut(message.as_ptr(), bytes) })
     }
 
     /// Sends what was written there.
     #[inline]
     pub fn send(&mut self) {
         self.sent = self.sent.wrapping_add(1);
-        self.side.number(self.slot).store(self.sent, Ordering::Release);
+        if self.side.shape.is_tiny() {
+            // Byte by byte, as it may have been written: together they could not be read at once.
+            let bytes = self.tiny[..self.side.shape.bytes].iter().rev();
+            let message = bytes.fold(0, |word, &byte| word << 8 | u64::from(byte));
+            let word = message << u32::BITS | u64::from(self.sent);
+            self.side.word(self.next).store(word, Ordering::Release);
+        } else {
+            self.side.number(self.next).store(self.sent, Ordering::Release);
+        }
         self.side.ring(&self.side.control().receiver_asleep);
-        self.slot = self.side.next(self.slot);
+        self.next = self.side.behind(self.next);
     }
 
     /// How often it has slept, and woken the other one.
@@ -267,27 +442,49 @@ impl Receiver {
     /// `BrokenPipe` when it gave up.
     #[inline]
     pub fn receive(&mut self, gives_up: &dyn Fn() -> bool) -> io::Result<&[u8]> {
-        let control = self.side.control();
-        if self.received.is_multiple_of(self.lazily) && self.received != 0 {
-            control.freed.store(self.received, Ordering::Release);
-            self.side.ring(&control.sender_asleep);
+        if self.until_freeing == 0 {
+            self.free();
         }
+        let asleep = &self.side.control().receiver_asleep;
         let wanted = self.received.wrapping_add(1);
-        let number = self.side.number(self.slot);
-        self.side.wait(number, &control.receiver_asleep, |number| number == wanted, gives_up)?;
+        if self.side.shape.is_tiny() {
+            let word = self.side.word(self.next);
+            let look = || {
+                let [number, message] = halves(word.load(Ordering::Acquire));
+                (number == wanted).then_some(message)
+            };
+            self.tiny = self.side.wait(look, asleep, gives_up)?.to_le_bytes();
+        } else {
+            let number = self.side.number(self.next);
+            let look = || (number.load(Ordering::Acquire) == wanted).then_some(());
+            self.side.wait(look, asleep, gives_up)?;
+        }
         self.received = wanted;
-        self.last = Some(self.slot);
-        self.slot = self.side.next(self.slot);
+        self.until_freeing -= 1;
+        self.last = Some(self.next);
+        self.next = self.side.behind(self.next);
         Ok(self.last())
+    }
+
+    /// Says which messages were looked at.
+    fn free(&mut self) {
+        let control = self.side.control();
+        control.freed.store(self.received, Ordering::Release);
+        self.side.ring(&control.sender_asleep);
+        self.until_freeing = self.lazily;
     }
 
     /// The message received last, or nothing before the first.
     #[inline]
     pub fn last(&self) -> &[u8] {
-        let Some(slot) = self.last else { return &[] };
-        let message = self.side.message(slot);
+        let Some(place) = self.last else { return &[] };
+        let bytes = self.side.shape.bytes;
+        if self.side.shape.is_tiny() {
+            return &self.tiny[..bytes];
+        }
+        let message = self.side.message(place);
         // SAFETY: the slot is the receiver's until it is freed, with the next call at the earliest.
-        unsafe { std::slice::from_raw_parts(message.as_ptr(), self.side.shape.bytes) }
+        unsafe { std::slice::from_raw_parts(message.as_ptr(), bytes) }
     }
 
     /// How often it has slept, and woken the other one.
@@ -335,6 +532,37 @@ mod tests {
                 }
                 let status = reap(child.expect("a child")).expect("it ends").status;
                 assert_eq!(status, ExitStatus::Exited(0), "{shape:?} {patience:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn two_rings_do_not_touch_each_other() {
+        for (slots, bytes) in
+            [(2, 1), (7, 4), (8, 5), (64, 8), (5, 24), (3, 25), (6, 56), (4, 1000)]
+        {
+            let shape = Shape { slots, bytes };
+            let mut taken = vec![false; shape.length_of_pair()];
+            for second in [false, true] {
+                let layout = Layout::of_pair(shape, second);
+                for slot in 0..slots {
+                    let at = layout.at(slot);
+                    assert!(at >= CONTROL && at.is_multiple_of(8));
+                    for byte in at..at + shape.header() + shape.bytes {
+                        assert!(!std::mem::replace(&mut taken[byte], true), "{shape:?} {slot}");
+                    }
+                }
+            }
+            let memory = Mapping::new(Backing::Shared, shape.length_of_pair()).expect("memory");
+            let ends = pair(memory, shape, Patience::Spin).expect("two rings");
+            let [(mut to, mut from), (mut back, mut there)] = ends;
+            for n in 0..100 {
+                to.draft(&never).expect("room").fill(n);
+                to.send();
+                back.draft(&never).expect("room").fill(!n);
+                back.send();
+                assert_eq!(there.receive(&never).expect("sent"), vec![n; bytes]);
+                assert_eq!(from.receive(&never).expect("sent"), vec![!n; bytes]);
             }
         }
     }

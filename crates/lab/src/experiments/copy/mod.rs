@@ -32,10 +32,10 @@ pub const EXPERIMENT: Experiment = Experiment {
             `cold`, it was taken out (posix_fadvise), as far as `still_cached_percent` says. System calls \
             are counted where they are made; those of the C library and of programs as far as the kernel \
             counts reading and writing. `limit` names what most of the time goes into, by prices measured \
-            before the first copy: a system call, a page touched for the first time in a mapping, a \
-            page that the copy gets, a byte copied from memory to memory; `at_calls`, `at_faults`, \
-            `at_pages`, `at_memory` are their parts of the time, `at_waiting` is what is not CPU time, and \
-            `at_instructions` the rest: what the program and the kernel do besides.",
+            before the first copy: a system call for one byte, a page touched for the first time in a \
+            mapping, a page that the copy gets, a byte copied from memory to memory; `at_calls`, \
+            `at_faults`, `at_pages`, `at_memory` are their parts of the time, `at_waiting` is what is not \
+            CPU time, `at_program` what the program itself computes, and `at_kernel` the rest.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
     fit: Fit::None,
@@ -254,7 +254,7 @@ impl Subject for Copying {
         };
         sample = sample.with("calls", Unit::Count, calls as f64);
         let parts = Parts::of(&prices, self.chosen.bytes, time, &used, calls);
-        for (name, part) in parts.named() {
+        for (name, _, part) in parts.0 {
             sample = sample.with(name, Unit::Nanoseconds, part);
         }
         facts.insert("limit".to_owned(), parts.limit().into());
@@ -272,49 +272,34 @@ impl Subject for Copying {
 
 /// What the time of a copy goes into, in nanoseconds, by prices of single things.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Parts {
-    calls: f64,
-    faults: f64,
-    pages: f64,
-    memory: f64,
-    waiting: f64,
-    instructions: f64,
-}
+struct Parts([(&'static str, &'static str, f64); 7]);
 
 impl Parts {
     fn of(prices: &Prices, bytes: u64, time: f64, used: &Usage, calls: u64) -> Self {
-        let pages = bytes.div_ceil(4096) as f64;
-        let (calls, faults) = (calls as f64 * prices.call, used.minor_faults as f64 * prices.fault);
-        let (pages, memory) = (pages * prices.page, bytes as f64 * prices.byte);
+        let calls = calls as f64 * prices.call;
+        let faults = used.minor_faults as f64 * prices.fault;
+        let pages = bytes.div_ceil(4096) as f64 * prices.page;
+        let memory = bytes as f64 * prices.byte;
         let waiting = (time - used.cpu().as_nanos() as f64).max(0.0);
+        // Where the program copies by itself, that is memory, too.
+        let program = (used.user.as_nanos() as f64 - memory).max(0.0);
         // What is priced alone may take less together.
-        let priced = calls + faults + pages + memory;
-        let instructions = (time - waiting - priced).max(0.0);
-        Self { calls, faults, pages, memory, waiting, instructions }
-    }
-
-    fn named(&self) -> [(&'static str, f64); 6] {
-        [
-            ("at_calls", self.calls),
-            ("at_faults", self.faults),
-            ("at_pages", self.pages),
-            ("at_memory", self.memory),
-            ("at_waiting", self.waiting),
-            ("at_instructions", self.instructions),
-        ]
+        let kernel = (time - waiting - calls - faults - pages - memory - program).max(0.0);
+        Self([
+            ("at_calls", "system calls", calls),
+            ("at_faults", "page faults", faults),
+            ("at_pages", "new pages of the copy", pages),
+            ("at_memory", "memory bandwidth", memory),
+            ("at_waiting", "waiting for the disk", waiting),
+            ("at_program", "its own instructions", program),
+            ("at_kernel", "other work of the kernel", kernel),
+        ])
     }
 
     /// What most of it goes into.
     fn limit(&self) -> &'static str {
-        let largest = self.named().into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-        match largest.map(|(name, _)| name) {
-            Some("at_calls") => "system calls",
-            Some("at_faults") => "page faults",
-            Some("at_pages") => "new pages of the copy",
-            Some("at_memory") => "memory bandwidth",
-            Some("at_waiting") => "waiting for the disk",
-            _ => "instructions",
-        }
+        let largest = self.0.into_iter().max_by(|a, b| a.2.total_cmp(&b.2));
+        largest.map_or("", |(_, limit, _)| limit)
     }
 }
 
@@ -350,7 +335,7 @@ mod tests {
     fn the_largest_part_is_the_limit() {
         let prices = Prices { call: 200.0, fault: 500.0, page: 100.0, byte: 0.1 };
         let used = |cpu: u64, minor_faults| Usage {
-            user: Duration::from_micros(cpu),
+            system: Duration::from_micros(cpu),
             minor_faults,
             ..Usage::default()
         };
@@ -361,6 +346,8 @@ mod tests {
         assert_eq!(limit(3e6, &used(3000, 0), 10_000), "system calls");
         assert_eq!(limit(1e6, &used(1000, 1000), 2), "page faults");
         assert_eq!(limit(9e6, &used(700, 0), 10), "waiting for the disk");
-        assert_eq!(limit(9e6, &used(9000, 0), 10), "instructions");
+        assert_eq!(limit(9e6, &used(9000, 0), 10), "other work of the kernel");
+        let computing = Usage { user: Duration::from_millis(9), ..Usage::default() };
+        assert_eq!(limit(9e6, &computing, 10), "its own instructions");
     }
 }

@@ -14,7 +14,7 @@ use crate::files::unnamed_in;
 /// What single things take, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Prices {
-    /// A system call that does nothing.
+    /// A system call that reads or writes one byte of a file, where the file has it in memory.
     pub call: f64,
     /// A page of a file touched for the first time in a mapping, where the file has it in memory.
     pub fault: f64,
@@ -25,9 +25,9 @@ pub struct Prices {
 }
 
 const PAGE: usize = 4096;
-/// Pages and bytes that are tried.
-const TRIED: usize = 8 << 20;
-const ROUNDS: usize = 3;
+/// Bytes that are tried: far beyond all caches.
+const TRIED: usize = 64 << 20;
+const ROUNDS: usize = 2;
 
 impl Prices {
     /// Those of this folder, measured when they are first asked for: some ten milliseconds.
@@ -51,7 +51,7 @@ impl Prices {
             Ok::<_, io::Error>(times.into_iter().fold(f64::INFINITY, f64::min))
         };
         Ok(Self {
-            call: least(Box::new(|| Ok(call())))?,
+            call: least(Box::new(|| call(folder)))?,
             fault: least(Box::new(|| fault(folder)))?,
             page: least(Box::new(|| page(folder)))?.max(0.0),
             byte: least(Box::new(byte))?,
@@ -63,13 +63,17 @@ fn nanoseconds(time: Duration, parts: usize) -> f64 {
     time.as_nanos() as f64 / parts as f64
 }
 
-fn call() -> f64 {
+fn call(folder: &Path) -> io::Result<f64> {
     const CALLS: usize = 10_000;
+    let file = unnamed_in(folder)?;
+    rustix::io::pwrite(&file, &[1; PAGE], 0)?;
     let begun = Instant::now();
-    for _ in 0..CALLS {
-        std::hint::black_box(rustix::process::getppid());
+    for place in 0..CALLS / 2 {
+        let (mut byte, place) = ([0], (place % PAGE) as u64);
+        rustix::io::pread(&file, &mut byte, place)?;
+        rustix::io::pwrite(&file, &byte, place)?;
     }
-    nanoseconds(begun.elapsed(), CALLS)
+    Ok(nanoseconds(begun.elapsed(), CALLS))
 }
 
 fn fault(folder: &Path) -> io::Result<f64> {
@@ -99,10 +103,9 @@ fn page(folder: &Path) -> io::Result<f64> {
 }
 
 fn byte() -> io::Result<f64> {
-    const FAR: usize = 64 << 20;
-    let (from, to) =
-        (Mapping::populated(Backing::Private, FAR)?, Mapping::populated(Backing::Private, FAR)?);
+    let memory = || Mapping::populated(Backing::Private, TRIED);
+    let (from, to) = (memory()?, memory()?);
     let begun = Instant::now();
-    to.copy(&from, FAR);
-    Ok(nanoseconds(begun.elapsed(), FAR))
+    to.copy(&from, TRIED);
+    Ok(nanoseconds(begun.elapsed(), TRIED))
 }

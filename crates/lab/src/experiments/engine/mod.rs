@@ -5,3 +5,4 @@ pub mod cache_line;
 pub mod clock;
 pub mod empty;
 pub mod futex;
+pub mod handed_copy;

@@ -3,7 +3,7 @@
 use contend_record::lab::Case;
 
 use super::super::layout::paragraph;
-use super::table::{self, MetricColumn, figure, grid};
+use super::table::{self, MetricColumn, TimeOf, figure, matrix};
 
 /// For mechanisms beside each other, where they differ in more than mechanism and place.
 const MECHANISMS: [MetricColumn; 5] = [
@@ -34,11 +34,8 @@ pub fn section(cases: &[&Case], width: usize) -> String {
     }
 }
 
-/// A figure of a case, in nanoseconds.
-type Figure = fn(&Case) -> Option<f64>;
-
 /// What the matrices show of each mechanism and place.
-const MATRICES: [(&str, Figure); 3] = [
+const MATRICES: [(&str, TimeOf); 3] = [
     ("median", |case| case.median),
     ("99.9 %", |case| case.metric("p99.9")),
     ("CPU time", |case| case.metric("cpu")),
@@ -57,45 +54,15 @@ fn mechanisms(cases: &[&Case], width: usize) -> String {
             .copied()
             .filter(|case| case.parameters.text("partners") == Some(partners))
             .collect();
-        for (title, figure) in MATRICES {
+        for (title, time) in MATRICES {
             if !of.is_empty() {
                 let title = format!("{plural}, {title}");
-                out.push_str(&matrix(&of, &title, figure, width));
+                let cell = |case: &Case| figure(time(case));
+                out.push_str(&matrix(&of, &title, ["mechanism", "placement"], &cell, width));
             }
         }
     }
     let text = "One way: half of a round trip. CPU time is that of both partners for it.";
     paragraph(&mut out, "", text, width);
     out
-}
-
-/// The values of a parameter, in the order in which they come.
-fn values<'a>(cases: &[&'a Case], name: &str) -> Vec<&'a str> {
-    let mut values = Vec::new();
-    for value in cases.iter().filter_map(|case| case.parameters.text(name)) {
-        if !values.contains(&value) {
-            values.push(value);
-        }
-    }
-    values
-}
-
-/// Mechanisms by places.
-fn matrix(cases: &[&Case], title: &str, of: Figure, width: usize) -> String {
-    let places = values(cases, "placement");
-    let mut rows =
-        vec![std::iter::once(title).chain(places.iter().copied()).map(str::to_owned).collect()];
-    for mechanism in values(cases, "mechanism") {
-        let cell = |place: &&str| {
-            let case = cases.iter().find(|case| {
-                case.parameters.text("mechanism") == Some(mechanism)
-                    && case.parameters.text("placement") == Some(place)
-            });
-            figure(case.and_then(|case| of(case)))
-        };
-        let row: Vec<String> =
-            std::iter::once(mechanism.to_owned()).chain(places.iter().map(cell)).collect();
-        rows.push(row);
-    }
-    grid(&rows, 1, width)
 }

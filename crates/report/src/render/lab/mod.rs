@@ -1,9 +1,11 @@
 //! A run of the lab as text.
 
+mod copy;
 mod handoff;
 mod heat_map;
 mod limit;
 mod memory;
+mod messages;
 mod pipeline;
 mod process_thread;
 #[cfg(test)]
@@ -102,6 +104,8 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         Some("units/limit") => limit::section(&measured, width),
         Some("sharing/process" | "sharing/thread") => timeline::closing(&measured, width),
         Some(name) if name.starts_with("handoff/") => handoff::section(&measured, width),
+        Some(name) if name.starts_with("ipc/") => messages::section(&measured, width),
+        Some("copy/file") => copy::section(&measured, width),
         Some("placement/cpus") => heat_map::section(record, &measured, width),
         Some(name) if name.starts_with("saturation/") => {
             saturation::section(record, &measured, width)

@@ -178,3 +178,41 @@ pub fn figure(nanos: Option<f64>) -> String {
         Some(value) => nanoseconds(value),
     }
 }
+
+/// A time of a case, in nanoseconds.
+pub type TimeOf = fn(&Case) -> Option<f64>;
+
+/// The values of a parameter as they are shown, in the order in which they come.
+pub fn values(cases: &[&Case], name: &str) -> Vec<String> {
+    let mut values = Vec::new();
+    for case in cases {
+        let value = parameter(*case, name);
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
+}
+
+/// The cases by two of their parameters: rows and columns.
+pub fn matrix(
+    cases: &[&Case],
+    title: &str,
+    [rows, columns]: [&str; 2],
+    cell: &dyn Fn(&Case) -> String,
+    width: usize,
+) -> String {
+    let headings = values(cases, columns);
+    let mut lines = vec![std::iter::once(title.to_owned()).chain(headings.clone()).collect()];
+    for row in values(cases, rows) {
+        let of = |column: &String| {
+            let case = cases.iter().find(|case| {
+                parameter(**case, rows) == row && parameter(**case, columns) == *column
+            });
+            case.map_or_else(String::new, |case| cell(case))
+        };
+        let cells: Vec<String> = headings.iter().map(of).collect();
+        lines.push(std::iter::once(row).chain(cells).collect());
+    }
+    grid(&lines, 1, width)
+}

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use contend_sys::mapping::{Backing, Mapping};
-use contend_sys::ring::{Patience, Receiver, Sender, Shape, ring};
+use contend_sys::ring::{Patience, Receiver, Sender, Shape, pair};
 
 use super::{ANY, End, Ends, Mechanism, Terms, Waiting, always_available};
 use crate::calls::{Call, Tally};
@@ -21,8 +21,8 @@ pub const MAPPED_FILE: Mechanism = Mechanism {
     make: |terms| {
         ends(&terms, SPIN_THEN_SLEEP, |shape| {
             let file = unnamed_in(&std::env::temp_dir())?;
-            file.set_len(shape.length() as u64)?;
-            Mapping::new(Backing::File(file.as_fd()), shape.length())
+            file.set_len(shape.length_of_pair() as u64)?;
+            Mapping::new(Backing::File(file.as_fd()), shape.length_of_pair())
         })
     },
 };
@@ -64,7 +64,7 @@ pub const SPIN: Mechanism = Mechanism {
 pub const SPIN_THEN_SLEEP: Patience = Patience::Sleep(1000);
 
 fn anonymous(shape: Shape) -> io::Result<Mapping> {
-    Mapping::new(Backing::Shared, shape.length())
+    Mapping::new(Backing::Shared, shape.length_of_pair())
 }
 
 /// A ring that stays in the CPUs' nearest caches where messages are short.
@@ -80,10 +80,9 @@ fn ends(
     memory: impl Fn(Shape) -> io::Result<Mapping>,
 ) -> io::Result<Ends> {
     let shape = shape(terms.bytes);
-    let make = || ring(memory(shape)?, shape, patience);
-    let (to_sub, to_main) = (make()?, make()?);
-    let end = |to, from| Rings { terms: terms.clone(), to, from };
-    Ok([Box::new(end(to_sub.0, to_main.1)), Box::new(end(to_main.0, to_sub.1))])
+    let ends = pair(memory(shape)?, shape, patience)?;
+    let end = |(to, from)| Box::new(Rings { terms: terms.clone(), to, from }) as Box<dyn End>;
+    Ok(ends.map(end))
 }
 
 struct Rings {

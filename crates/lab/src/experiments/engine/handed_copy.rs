@@ -1,0 +1,87 @@
+//! `engine/handed-copy`: bytes copied into a buffer on one CPU and out of it on another.
+
+use std::time::Instant;
+
+use contend_record::lab::{Step, Unit};
+use contend_record::parameters::Parameters;
+use contend_sys::mapping::{Backing, Mapping};
+use contend_sys::ring::{Patience, Receiver, Sender, Shape, ring};
+use contend_sys::{cpu, topology};
+
+use super::bounce;
+use crate::experiment::{Attempt, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError};
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "engine/handed-copy",
+    summary: "64 bytes copied into a buffer on one CPU and out of it on another: what a message is made of",
+    about: "A thread copies bytes into a quarter of a small buffer, another one on another CPU copies them \
+            out meanwhile and into memory of its own, both by memcpy and as fast as they can. The buffer is \
+            as large as a ring for messages of 64 bytes. The value is the time of 64 bytes: what \
+            ipc/one-way takes for a message of 64 bytes is to be set beside it.",
+    unit: Unit::Nanoseconds,
+    sampling: Sampling::Adaptive,
+    fit: Fit::None,
+    settings: &[],
+    cases: |_: &Scope| vec![Parameters::new()],
+    unavailable: |_| bounce::unavailable(),
+    hands_over: |_| true,
+    subject: |_| {
+        let cpus = topology::apart(&topology::allowed());
+        let cpus = cpus.ok_or_else(|| SubjectError::Wrong("needs two CPUs".to_owned()))?;
+        Ok(Box::new(HandedCopy(cpus)))
+    },
+};
+
+/// What is handed over at a time, and in how many places.
+const SHAPE: Shape = Shape { slots: 4, bytes: 1152 };
+/// Pieces before those that are measured.
+const WARM_UP: u64 = 100;
+/// What the value is of.
+const MESSAGE: usize = 64;
+
+/// On two CPUs.
+struct HandedCopy([usize; 2]);
+
+fn give(sender: &mut Sender, pieces: u64) -> std::io::Result<()> {
+    let source = [7; SHAPE.bytes];
+    for _ in 0..pieces {
+        sender.draft(&|| false)?.copy_from_slice(std::hint::black_box(&source));
+        sender.send();
+    }
+    Ok(())
+}
+
+fn take(receiver: &mut Receiver, pieces: u64) -> std::io::Result<()> {
+    let mut target = [0; SHAPE.bytes];
+    for _ in 0..pieces {
+        target.copy_from_slice(receiver.receive(&|| false)?);
+        std::hint::black_box(&target);
+    }
+    Ok(())
+}
+
+impl Subject for HandedCopy {
+    fn sample(&mut self, iterations: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        let [here, there] = self.0;
+        let memory = Mapping::new(Backing::Shared, SHAPE.length()).attempt("map memory")?;
+        let (mut sender, mut receiver) =
+            ring(memory, SHAPE, Patience::Spin).attempt("make a ring")?;
+        let each = (SHAPE.bytes / MESSAGE) as u64;
+        let pieces = iterations.div_ceil(each);
+        cpu::pin(here).attempt("bind a thread to a CPU")?;
+        let time = std::thread::scope(|scope| {
+            let other = scope.spawn(move || {
+                let _ = cpu::pin(there); // if it fails, the distance is merely another one
+                take(&mut receiver, WARM_UP + pieces)
+            });
+            give(&mut sender, WARM_UP)?;
+            let begun = Instant::now();
+            give(&mut sender, pieces)?;
+            let taken = other.join().map_err(|_| std::io::Error::other("a thread has panicked"))?;
+            taken.map(|()| begun.elapsed())
+        });
+        let time = time.attempt("copy bytes")?;
+        Ok(Sample::of(time.as_nanos() as f64 / (pieces * each) as f64))
+    }
+}

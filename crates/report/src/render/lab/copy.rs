@@ -1,0 +1,89 @@
+//! Files that are copied.
+
+use contend_record::lab::Case;
+use contend_record::parameters::Value;
+
+use super::super::layout::paragraph;
+use super::super::units::{bytes, count, nanoseconds};
+use super::table::{figure, grid, parameter, row};
+
+/// The table.
+pub fn section(cases: &[&Case], width: usize) -> String {
+    let is_wide = width >= 100;
+    let mut headings = row(["way", "place", "cache", "time", "a second", "user", "sys"]);
+    if is_wide {
+        headings.extend(row(["faults", "calls"]));
+    }
+    headings.push("most of it".to_owned());
+    let mut lines = vec![headings];
+    for case in cases {
+        let number = |name: &str| case.metric(name).map_or_else(String::new, count);
+        let mut line = vec![
+            way(case),
+            parameter(*case, "place"),
+            parameter(*case, "cache"),
+            figure(case.median),
+            bandwidth(case).map_or_else(String::new, bytes),
+            figure(case.metric("user")),
+            figure(case.metric("system")),
+        ];
+        if is_wide {
+            line.extend([number("minor_faults"), number("calls")]);
+        }
+        line.push(limit(case).unwrap_or_default().to_owned());
+        lines.push(line);
+    }
+    let mut out = grid(&lines, 3, width);
+    if let Some(text) = memory(cases) {
+        paragraph(&mut out, "", &text, width);
+    }
+    out
+}
+
+/// How it was copied, with what was chosen of that.
+pub fn way(case: &Case) -> String {
+    let way = parameter(case, "way");
+    if let Some(block) = case.parameters.number("block") {
+        return format!("{way} {}", size(block));
+    }
+    match case.parameters.text("advice") {
+        None | Some("none") => way,
+        Some(advice) => format!("{way}, {advice}"),
+    }
+}
+
+/// A size that is a power of two.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..1_048_576 => format!("{} KiB", bytes / 1024),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
+/// Bytes copied in a second.
+pub fn bandwidth(case: &Case) -> Option<f64> {
+    Some(case.parameters.number("bytes")? as f64 / case.median? * 1e9)
+}
+
+/// What most of its time goes into.
+pub fn limit(case: &Case) -> Option<&str> {
+    match case.facts.get("limit")? {
+        Value::Text(limit) => Some(limit),
+        _ => None,
+    }
+}
+
+/// What memory would allow, and what other parts cost.
+fn memory(cases: &[&Case]) -> Option<String> {
+    let case = cases.iter().find(|case| case.parameters.number("bytes") > Some(100_000_000))?;
+    let (bytes_copied, time) = (case.parameters.number("bytes")? as f64, case.metric("at_memory")?);
+    let pages = case.metric("at_pages")? / (bytes_copied / 4096.0);
+    Some(format!(
+        "From memory to memory {} a second are copied here: {} for the file. A page that a file gets takes \
+         {}.",
+        bytes(bytes_copied / time * 1e9),
+        nanoseconds(time),
+        nanoseconds(pages),
+    ))
+}

@@ -1,0 +1,172 @@
+//! Messages between partners, by mechanism.
+
+use contend_record::lab::Case;
+
+use super::super::layout::paragraph;
+use super::super::units::{bytes, count, counted, nanoseconds, ratio};
+use super::table::{self, MetricColumn, figure, grid, matrix, row, values};
+
+/// Where they differ in more than a matrix shows.
+const ROUND_TRIP: [MetricColumn; 6] = [
+    ("p99", "p99", 0),
+    ("p99.9", "p99.9", 80),
+    ("CPU main", "cpu_main", 0),
+    ("CPU sub", "cpu_sub", 0),
+    ("calls main", "calls_main", 90),
+    ("calls sub", "calls_sub", 90),
+];
+
+/// For those sent at a rate.
+const RATE: [MetricColumn; 5] = [
+    ("p99", "p99", 0),
+    ("p99.9", "p99.9", 0),
+    ("max", "max", 0),
+    ("late %", "late", 90),
+    ("achieved/s", "achieved_per_s", 100),
+];
+
+/// The tables of an experiment.
+pub fn section(cases: &[&Case], width: usize) -> String {
+    match cases.first().map(|case| case.experiment.as_str()) {
+        Some("ipc/one-byte") => one_byte(cases, width),
+        Some("ipc/rate") => table::with_metrics(cases, "latency", &RATE, width),
+        Some("ipc/one-way") => by(cases, "placement", "bytes", &ONE_WAY, width),
+        _ => by(cases, "bytes", "placement", &ROUND_TRIPS, width),
+    }
+}
+
+/// A cell of a matrix.
+type Cell = fn(&Case) -> String;
+
+const ONE_WAY: [(&str, Cell); 4] = [
+    ("time", |case| figure(case.median)),
+    ("bytes a second", |case| bandwidth(case).map_or_else(String::new, bytes)),
+    ("CPU time", |case| figure(cpu(case))),
+    ("system calls", |case| calls(case).map_or_else(String::new, few)),
+];
+
+const ROUND_TRIPS: [(&str, Cell); 3] = [
+    ("time", |case| figure(case.median)),
+    ("CPU time", |case| figure(cpu(case))),
+    ("system calls", |case| calls(case).map_or_else(String::new, few)),
+];
+
+/// CPU time of both sides for a message, in nanoseconds.
+pub fn cpu(case: &Case) -> Option<f64> {
+    Some(case.metric("cpu_main")? + case.metric("cpu_sub")?)
+}
+
+/// System calls of both sides for a message.
+pub fn calls(case: &Case) -> Option<f64> {
+    Some(case.metric("calls_main")? + case.metric("calls_sub")?)
+}
+
+/// Bytes that arrive in a second.
+pub fn bandwidth(case: &Case) -> Option<f64> {
+    Some(case.parameters.number("bytes")? as f64 / case.median? * 1e9)
+}
+
+/// A number of calls for a message: none is often what matters.
+fn few(calls: f64) -> String {
+    if calls < 0.0005 { "0".to_owned() } else { ratio(calls) }
+}
+
+/// A matrix of mechanisms by `columns` for every value of `each`, and for processes and threads.
+fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width: usize) -> String {
+    if table::parameter_names(cases) != ["mechanism", "bytes", "partners", "placement"] {
+        return table::with_metrics(cases, "time", &ROUND_TRIP, width);
+    }
+    let mut out = String::new();
+    for partners in values(cases, "partners") {
+        for value in values(cases, each) {
+            let of: Vec<&Case> = cases
+                .iter()
+                .copied()
+                .filter(|case| {
+                    table::parameter(*case, "partners") == partners
+                        && table::parameter(*case, each) == value
+                })
+                .collect();
+            let about = match each {
+                "bytes" => counted(value.parse().unwrap_or(0), "byte"),
+                _ => value,
+            };
+            let plural = if partners == "process" { "processes" } else { "threads" };
+            for (title, cell) in cells.iter().filter(|_| !of.is_empty()) {
+                let title = format!("{plural}, {about}, {title}");
+                out.push_str(&matrix(&of, &title, ["mechanism", columns], cell, width));
+            }
+        }
+    }
+    let text = "CPU time and system calls are those of both partners for a message, written and read in \
+                full.";
+    paragraph(&mut out, "", text, width);
+    out
+}
+
+/// The document's million messages: a line for each side.
+fn one_byte(cases: &[&Case], width: usize) -> String {
+    let mut lines = vec![row([
+        "through",
+        "real",
+        "",
+        "user",
+        "sys",
+        "waits",
+        "switched",
+        "faults",
+        "peak",
+        "system calls",
+    ])];
+    for case in cases {
+        let form = table::parameter(*case, "form");
+        for (who, name) in [("main", "parent"), ("sub", "child")] {
+            let metric = |of: &str| case.metric(&format!("{of}_{who}"));
+            let number = |of: &str| metric(of).map_or_else(String::new, count);
+            let first = who == "main";
+            lines.push(vec![
+                if first { form.clone() } else { String::new() },
+                if first { figure(case.median) } else { String::new() },
+                name.to_owned(),
+                figure(metric("user")),
+                figure(metric("system")),
+                number("voluntary_switches"),
+                number("involuntary_switches"),
+                number("minor_faults"),
+                metric("peak_rss").map_or_else(String::new, bytes),
+                by_name(case, who),
+            ]);
+        }
+    }
+    let mut out = grid(&lines, 1, width);
+    for case in cases {
+        if let Some(text) = delivery(case) {
+            paragraph(&mut out, "", &text, width);
+        }
+    }
+    out
+}
+
+/// System calls of a side by name.
+pub fn by_name(case: &Case, who: &str) -> String {
+    let of = format!("{who}.");
+    let named = case.metrics.iter().filter_map(|(name, metric)| {
+        Some(format!("{} {}", count(metric.median), name.strip_prefix(&of)?))
+    });
+    let named: Vec<_> = named.collect();
+    if named.is_empty() { "none".to_owned() } else { named.join(", ") }
+}
+
+/// What did not arrive.
+fn delivery(case: &Case) -> Option<String> {
+    let (received, lost) = (case.metric("received")?, case.metric("lost")?);
+    let form = case.parameters.text("form")?;
+    (lost > 0.0).then(|| {
+        format!(
+            "{form}: the child saw {received:.0} bytes, and {lost:.0} of {:.0} were lost: {} each to \
+             write, overwritten before anybody had looked.",
+            received + lost,
+            nanoseconds(case.median.unwrap_or(0.0) / (received + lost)),
+        )
+    })
+}
