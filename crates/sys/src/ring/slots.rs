@@ -268,20 +268,6 @@ impl Side {
         self.place(if slot == self.shape.slots { 0 } else { slot })
     }
 
-    /// The number of the message in a slot.
-    #[inline]
-    fn number(&self, place: Place) -> &AtomicU32 {
-        // SAFETY: aligned to 8, within the mapping, and only used as an atomic.
-        unsafe { place.at.cast().as_ref() }
-    }
-
-    /// The number of the tiny message in a slot, below it.
-    #[inline]
-    fn word(&self, place: Place) -> &AtomicU64 {
-        // SAFETY: as above.
-        unsafe { place.at.cast().as_ref() }
-    }
-
     /// The message in a slot.
     #[inline]
     fn message(&self, place: Place) -> NonNull<u8> {
@@ -361,11 +347,27 @@ impl Patience {
     }
 }
 
+impl Place {
+    /// The number of the message there.
+    #[inline]
+    fn number(&self) -> &AtomicU32 {
+        // SAFETY: aligned to 8, within the mapping, and only used as an atomic.
+        unsafe { self.at.cast().as_ref() }
+    }
+
+    /// The number of the tiny message there, below it.
+    #[inline]
+    fn word(&self) -> &AtomicU64 {
+        // SAFETY: as above.
+        unsafe { self.at.cast().as_ref() }
+    }
+}
+
 /// The lower half of a word, and the upper one.
 #[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the halves are wanted")]
 fn halves(word: u64) -> [u32; 2] {
-    let [a, b, c, d, e, f, g, h] = word.to_le_bytes();
-    [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])]
+    [word as u32, (word >> u32::BITS) as u32]
 }
 
 /// Looks before it is asked whether to give up.
@@ -420,9 +422,9 @@ impl Sender {
             let bytes = self.tiny[..self.side.shape.bytes].iter().rev();
             let message = bytes.fold(0, |word, &byte| word << 8 | u64::from(byte));
             let word = message << u32::BITS | u64::from(self.sent);
-            self.side.word(self.next).store(word, Ordering::Release);
+            self.next.word().store(word, Ordering::Release);
         } else {
-            self.side.number(self.next).store(self.sent, Ordering::Release);
+            self.next.number().store(self.sent, Ordering::Release);
         }
         self.side.ring(&self.side.control().receiver_asleep);
         self.next = self.side.behind(self.next);
@@ -448,14 +450,14 @@ impl Receiver {
         let asleep = &self.side.control().receiver_asleep;
         let wanted = self.received.wrapping_add(1);
         if self.side.shape.is_tiny() {
-            let word = self.side.word(self.next);
+            let word = self.next.word();
             let look = || {
                 let [number, message] = halves(word.load(Ordering::Acquire));
                 (number == wanted).then_some(message)
             };
             self.tiny = self.side.wait(look, asleep, gives_up)?.to_le_bytes();
         } else {
-            let number = self.side.number(self.next);
+            let number = self.next.number();
             let look = || (number.load(Ordering::Acquire) == wanted).then_some(());
             self.side.wait(look, asleep, gives_up)?;
         }
