@@ -550,9 +550,9 @@ mod tests {
                 for slot in 0..slots {
                     let at = layout.at(slot);
                     assert!(at >= CONTROL && at.is_multiple_of(8));
-                    for byte in at..at + shape.header() + shape.bytes {
-                        assert!(!std::mem::replace(&mut taken[byte], true), "{shape:?} {slot}");
-                    }
+                    let slot_has = &mut taken[at..at + shape.header() + shape.bytes];
+                    assert!(slot_has.iter().all(|taken| !taken), "{shape:?} {slot}");
+                    slot_has.fill(true);
                 }
             }
             let memory = Mapping::new(Backing::Shared, shape.length_of_pair()).expect("memory");

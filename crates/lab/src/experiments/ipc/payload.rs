@@ -8,10 +8,17 @@ pub fn write(message: &mut [u8], number: u64) {
         *byte = number.to_le_bytes()[0]; // what follows takes longer than sending it
         return;
     }
-    let first = number.wrapping_mul(SPREAD);
-    let (words, rest) = message.as_chunks_mut::<8>();
-    for (place, word) in words.iter_mut().enumerate() {
-        *word = first.wrapping_add(place as u64).to_le_bytes();
+    let mut word = number.wrapping_mul(SPREAD);
+    let (lines, rest) = message.as_chunks_mut::<LINE>();
+    for line in lines {
+        for (place, bytes) in (0..).zip(line.as_chunks_mut::<8>().0) {
+            *bytes = word.wrapping_add(place).to_le_bytes();
+        }
+        word = word.wrapping_add(WORDS);
+    }
+    let (words, rest) = rest.as_chunks_mut::<8>();
+    for (place, bytes) in (0..).zip(words) {
+        *bytes = word.wrapping_add(place).to_le_bytes();
     }
     for byte in rest {
         *byte = number.to_le_bytes()[0];
@@ -24,11 +31,18 @@ pub fn is_whole(message: &[u8], number: u64) -> bool {
     if let [byte] = message {
         return *byte == number.to_le_bytes()[0];
     }
-    let first = number.wrapping_mul(SPREAD);
-    let (words, rest) = message.as_chunks::<8>();
+    let mut word = number.wrapping_mul(SPREAD);
     let mut differences = 0;
-    for (place, word) in words.iter().enumerate() {
-        differences |= u64::from_le_bytes(*word) ^ first.wrapping_add(place as u64);
+    let (lines, rest) = message.as_chunks::<LINE>();
+    for line in lines {
+        for (place, bytes) in (0..).zip(line.as_chunks::<8>().0) {
+            differences |= u64::from_le_bytes(*bytes) ^ word.wrapping_add(place);
+        }
+        word = word.wrapping_add(WORDS);
+    }
+    let (words, rest) = rest.as_chunks::<8>();
+    for (place, bytes) in (0..).zip(words) {
+        differences |= u64::from_le_bytes(*bytes) ^ word.wrapping_add(place);
     }
     for &byte in rest {
         differences |= u64::from(byte ^ number.to_le_bytes()[0]);
@@ -36,6 +50,9 @@ pub fn is_whole(message: &[u8], number: u64) -> bool {
     differences == 0
 }
 
+/// How much is written at once, and its words: a loop over so many of them is one over vectors.
+const LINE: usize = 64;
+const WORDS: u64 = LINE as u64 / 8;
 /// Neighbouring numbers give words that differ in many bits.
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
