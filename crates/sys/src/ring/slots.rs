@@ -178,6 +178,8 @@ pub struct Receiver {
     /// How many are freed at once, and how many are still to be received before.
     lazily: u32,
     until_freeing: u32,
+    /// How many have come without waiting since it waited last.
+    at_once: u32,
 }
 
 /// A slot, and where it is.
@@ -242,6 +244,7 @@ fn ends(
         tiny,
         lazily,
         until_freeing: lazily,
+        at_once: 0,
     };
     (sender, receiver)
 }
@@ -370,6 +373,18 @@ fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> u32::BITS) as u32]
 }
 
+/// Waits a moment if several messages have come at once and there is no more: the sender is at work, and
+/// whoever looks at the line that it writes next slows both down. Where one message is waited for at a
+/// time, it does not.
+#[inline]
+fn let_gather(at_once: &mut u32) {
+    const SEVERAL: u32 = 4;
+    const MOMENT: u32 = 8;
+    if std::mem::take(at_once) >= SEVERAL {
+        (0..MOMENT).for_each(|_| std::hint::spin_loop());
+    }
+}
+
 /// Looks before it is asked whether to give up.
 const LOOKS: u32 = 1 << 12;
 
@@ -455,12 +470,22 @@ impl Receiver {
                 let [number, message] = halves(word.load(Ordering::Acquire));
                 (number == wanted).then_some(message)
             };
-            self.tiny = self.side.wait(look, asleep, gives_up)?.to_le_bytes();
+            let message = if let Some(message) = look() {
+                message
+            } else {
+                let_gather(&mut self.at_once);
+                self.side.wait(look, asleep, gives_up)?
+            };
+            self.tiny = message.to_le_bytes();
         } else {
             let number = self.next.number();
             let look = || (number.load(Ordering::Acquire) == wanted).then_some(());
-            self.side.wait(look, asleep, gives_up)?;
+            if look().is_none() {
+                let_gather(&mut self.at_once);
+                self.side.wait(look, asleep, gives_up)?;
+            }
         }
+        self.at_once = self.at_once.saturating_add(1);
         self.received = wanted;
         self.until_freeing -= 1;
         self.last = Some(self.next);
