@@ -11,6 +11,7 @@ mod process_thread;
 #[cfg(test)]
 pub(crate) mod sample;
 mod saturation;
+mod shared_memory;
 mod synchronisation;
 pub(super) mod table;
 pub mod timeline;
@@ -65,6 +66,7 @@ pub fn figures(record: &RunRecord, width: usize) -> String {
         Some("process-thread") => process_thread::chapter(record, width),
         Some("pipeline") => pipeline::chapter(record, width),
         Some("synchronisation") => synchronisation::chapter(record, width),
+        Some("shared-memory") => shared_memory::chapter(record, width),
         _ => String::new(),
     });
     out.push('\n');
