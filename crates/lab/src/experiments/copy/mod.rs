@@ -33,7 +33,8 @@ pub const EXPERIMENT: Experiment = Experiment {
             are counted where they are made; those of the C library and of programs as far as the kernel \
             counts reading and writing. `limit` names what most of the time goes into, by prices measured \
             before the first copy: a system call for one byte, a page touched for the first time in a \
-            mapping, a page that the copy gets, a byte copied from memory to memory; `at_calls`, \
+            mapping, a page that the copy gets and one that is read, without the copying itself, a byte \
+            copied from memory to memory; `at_calls`, \
             `at_faults`, `at_pages`, `at_memory` are their parts of the time, `at_waiting` is what is not \
             CPU time, `at_program` what the program itself computes, and `at_kernel` the rest.",
     unit: Unit::Nanoseconds,
@@ -253,7 +254,8 @@ impl Subject for Copying {
             reads + writes
         };
         sample = sample.with("calls", Unit::Count, calls as f64);
-        let parts = Parts::of(&prices, self.chosen.bytes, time, &used, calls);
+        let reads = self.chosen.way.advices.is_empty(); // others look at pages by themselves
+        let parts = Parts::of(&prices, self.chosen.bytes, reads, time, &used, calls);
         for (name, _, part) in parts.0 {
             sample = sample.with(name, Unit::Nanoseconds, part);
         }
@@ -275,10 +277,12 @@ impl Subject for Copying {
 struct Parts([(&'static str, &'static str, f64); 7]);
 
 impl Parts {
-    fn of(prices: &Prices, bytes: u64, time: f64, used: &Usage, calls: u64) -> Self {
+    /// Those of a copy that is written by the kernel, and read by it, too, or not.
+    fn of(prices: &Prices, bytes: u64, reads: bool, time: f64, used: &Usage, calls: u64) -> Self {
         let calls = calls as f64 * prices.call;
         let faults = used.minor_faults as f64 * prices.fault;
-        let pages = bytes.div_ceil(4096) as f64 * prices.page;
+        let page = prices.new_page + if reads { prices.read_page } else { 0.0 };
+        let pages = bytes.div_ceil(4096) as f64 * page;
         let memory = bytes as f64 * prices.byte;
         let waiting = (time - used.cpu().as_nanos() as f64).max(0.0);
         // Where the program copies by itself, that is memory, too.
@@ -288,7 +292,7 @@ impl Parts {
         Self([
             ("at_calls", "system calls", calls),
             ("at_faults", "page faults", faults),
-            ("at_pages", "new pages of the copy", pages),
+            ("at_pages", "the kernel's pages", pages),
             ("at_memory", "memory bandwidth", memory),
             ("at_waiting", "waiting for the disk", waiting),
             ("at_program", "its own instructions", program),
@@ -333,15 +337,17 @@ mod tests {
 
     #[test]
     fn the_largest_part_is_the_limit() {
-        let prices = Prices { call: 200.0, fault: 500.0, page: 100.0, byte: 0.1 };
+        let prices =
+            Prices { call: 200.0, fault: 500.0, new_page: 60.0, read_page: 40.0, byte: 0.1 };
         let used = |cpu: u64, minor_faults| Usage {
             system: Duration::from_micros(cpu),
             minor_faults,
             ..Usage::default()
         };
         let bytes = 4096 * 1000;
-        let limit =
-            |time: f64, used: &Usage, calls| Parts::of(&prices, bytes, time, used, calls).limit();
+        let limit = |time: f64, used: &Usage, calls| {
+            Parts::of(&prices, bytes, true, time, used, calls).limit()
+        };
         assert_eq!(limit(600e3, &used(600, 0), 10), "memory bandwidth");
         assert_eq!(limit(3e6, &used(3000, 0), 10_000), "system calls");
         assert_eq!(limit(1e6, &used(1000, 1000), 2), "page faults");

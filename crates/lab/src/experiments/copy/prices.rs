@@ -18,8 +18,10 @@ pub struct Prices {
     pub call: f64,
     /// A page of a file touched for the first time in a mapping, where the file has it in memory.
     pub fault: f64,
-    /// A page that a file gets when it is written to, beyond writing over one that it has.
-    pub page: f64,
+    /// A page that a file gets when it is written to, without the copying itself.
+    pub new_page: f64,
+    /// A page of a file that is read, without the copying itself.
+    pub read_page: f64,
     /// A byte copied from memory to memory, both far beyond all caches.
     pub byte: f64,
 }
@@ -50,11 +52,19 @@ impl Prices {
             let times = (0..ROUNDS).map(|_| once()).collect::<io::Result<Vec<_>>>()?;
             Ok::<_, io::Error>(times.into_iter().fold(f64::INFINITY, f64::min))
         };
+        let copied = least(Box::new(byte))?;
+        let without_copy = |page: f64| (page - copied * PAGE as f64).max(0.0);
+        let (mut new_page, mut read_page) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..ROUNDS {
+            let [written, read] = pages(folder)?;
+            (new_page, read_page) = (new_page.min(written), read_page.min(read));
+        }
         Ok(Self {
             call: least(Box::new(|| call(folder)))?,
             fault: least(Box::new(|| fault(folder)))?,
-            page: least(Box::new(|| page(folder)))?.max(0.0),
-            byte: least(Box::new(byte))?,
+            new_page: without_copy(new_page),
+            read_page: without_copy(read_page),
+            byte: copied,
         })
     }
 }
@@ -88,18 +98,20 @@ fn fault(folder: &Path) -> io::Result<f64> {
     Ok(nanoseconds(time, faults))
 }
 
-fn page(folder: &Path) -> io::Result<f64> {
+/// A page that is written, and one that is read.
+fn pages(folder: &Path) -> io::Result<[f64; 2]> {
     let file = unnamed_in(folder)?;
-    let bytes = vec![1; 1 << 20];
-    let mut times = [0.0; 2];
-    for time in &mut times {
-        let begun = Instant::now();
-        for place in (0..TRIED).step_by(bytes.len()) {
-            rustix::io::pwrite(&file, &bytes, place as u64)?;
-        }
-        *time = nanoseconds(begun.elapsed(), TRIED / PAGE);
+    let mut bytes = vec![1; 1 << 20];
+    let begun = Instant::now();
+    for place in (0..TRIED).step_by(bytes.len()) {
+        rustix::io::pwrite(&file, &bytes, place as u64)?;
     }
-    Ok(times[0] - times[1])
+    let written = nanoseconds(begun.elapsed(), TRIED / PAGE);
+    let begun = Instant::now();
+    for place in (0..TRIED).step_by(bytes.len()) {
+        rustix::io::pread(&file, &mut bytes, place as u64)?;
+    }
+    Ok([written, nanoseconds(begun.elapsed(), TRIED / PAGE)])
 }
 
 fn byte() -> io::Result<f64> {

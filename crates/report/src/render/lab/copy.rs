@@ -80,8 +80,8 @@ fn memory(cases: &[&Case]) -> Option<String> {
     let (bytes_copied, time) = (case.parameters.number("bytes")? as f64, case.metric("at_memory")?);
     let pages = case.metric("at_pages")? / (bytes_copied / 4096.0);
     Some(format!(
-        "From memory to memory {} a second are copied here: {} for the file. A page that a file gets takes \
-         {}.",
+        "From memory to memory {} a second are copied here: {} for the file. A page of a file, found or made, takes \
+         {} besides.",
         bytes(bytes_copied / time * 1e9),
         nanoseconds(time),
         nanoseconds(pages),
