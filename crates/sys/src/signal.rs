@@ -174,7 +174,12 @@ fn set_of(signals: &[i32]) -> libc::sigset_t {
 /// A real-time signal with which threads, of this process or of others, wake one another. Those that
 /// come while one has not been waited for are counted, not merged.
 #[derive(Debug, Clone, Copy)]
-pub struct Wake(i32);
+pub struct Wake {
+    signal: i32,
+    /// Who sends, by its own word: asked for once.
+    process: u32,
+    user: u32,
+}
 
 impl Wake {
     /// Blocks the first real-time signal for the calling thread and those that it creates or forks, so
@@ -189,16 +194,20 @@ impl Wake {
         let result = unsafe {
             libc::pthread_sigmask(libc::SIG_BLOCK, &raw const mask, std::ptr::null_mut())
         };
-        if result == 0 { Ok(Self(signal)) } else { Err(io::Error::from_raw_os_error(result)) }
+        if result != 0 {
+            return Err(io::Error::from_raw_os_error(result));
+        }
+        let user = rustix::process::getuid().as_raw();
+        Ok(Self { signal, process: std::process::id(), user })
     }
 
     /// Takes away those that have come to this thread before.
     pub fn drain(self) {
-        let mask = set_of(&[self.0]);
+        let mask = set_of(&[self.signal]);
         let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: set and time are initialised; what came with the signal is not asked for.
         while unsafe { libc::sigtimedwait(&raw const mask, std::ptr::null_mut(), &raw const now) }
-            == self.0
+            == self.signal
         {}
     }
 
@@ -207,11 +216,11 @@ impl Wake {
     /// # Errors
     /// None is known.
     pub fn wait(self) -> io::Result<()> {
-        let mask = set_of(&[self.0]);
+        let mask = set_of(&[self.signal]);
         loop {
             // SAFETY: the set is initialised; what came with the signal is not asked for.
             let signal = unsafe { libc::sigwaitinfo(&raw const mask, std::ptr::null_mut()) };
-            if signal == self.0 {
+            if signal == self.signal {
                 return Ok(());
             }
             let error = io::Error::last_os_error();
@@ -226,11 +235,11 @@ impl Wake {
     /// # Errors
     /// `EINTR`, when another signal came that is not blocked.
     pub fn wait_for_number(self) -> io::Result<u64> {
-        let mask = set_of(&[self.0]);
+        let mask = set_of(&[self.signal]);
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
         // SAFETY: the set is initialised, and there is room for what comes with the signal.
         let signal = unsafe { libc::sigwaitinfo(&raw const mask, info.as_mut_ptr()) };
-        if signal != self.0 {
+        if signal != self.signal {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: filled by the call.
@@ -245,17 +254,23 @@ impl Wake {
     /// `ESRCH` when it has ended; `EAGAIN` when as many are on their way as `RLIMIT_SIGPENDING` allows.
     pub fn send_number(self, process: u32, thread: u32, number: u64) -> io::Result<()> {
         let info = Queued {
-            signal: self.0,
+            signal: self.signal,
             error: 0,
             code: libc::SI_QUEUE,
-            process: std::process::id(),
-            user: rustix::process::getuid().as_raw(),
+            process: self.process,
+            user: self.user,
             number,
             rest: [0; 12],
         };
         // SAFETY: laid out as the kernel's siginfo_t, and read only.
         let sent = unsafe {
-            libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, self.0, &raw const info)
+            libc::syscall(
+                libc::SYS_rt_tgsigqueueinfo,
+                process,
+                thread,
+                self.signal,
+                &raw const info,
+            )
         };
         if sent == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
@@ -266,7 +281,7 @@ impl Wake {
     /// `ESRCH` when it has ended; `EAGAIN` when too many are on their way.
     pub fn send(self, process: u32, thread: u32) -> io::Result<()> {
         // SAFETY: a call without pointers.
-        match unsafe { libc::syscall(libc::SYS_tgkill, process, thread, self.0) } {
+        match unsafe { libc::syscall(libc::SYS_tgkill, process, thread, self.signal) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }

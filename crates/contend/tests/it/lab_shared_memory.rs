@@ -1,0 +1,169 @@
+//! Messages and copies on the real executable.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{cases, contend, has, lab, lab_record, metric, output, skip, text};
+
+/// The system calls of a thread between the readings of its own usage, by name: what is measured of an
+/// exchange is between two of them.
+type Between = Vec<BTreeMap<String, u64>>;
+
+/// Reads what `strace -f` has written: by thread, what was called between two readings and the next two.
+fn traced(log: &str) -> BTreeMap<String, Between> {
+    let mut threads: BTreeMap<String, (bool, Between)> = BTreeMap::new();
+    for line in log.lines() {
+        let Some((thread, call)) = line.split_once(char::is_whitespace) else { continue };
+        let Some((name, arguments)) = call.trim_start().split_once('(') else { continue };
+        if name.contains(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_') {
+            continue; // the end of a call that began on a line above
+        }
+        let (is_open, regions) = threads.entry(thread.to_owned()).or_default();
+        if name == "getrusage" && arguments.contains("RUSAGE_THREAD") {
+            *is_open = !*is_open;
+            if *is_open {
+                regions.push(BTreeMap::new());
+            }
+        } else if let Some(region) = regions.last_mut().filter(|_| *is_open) {
+            *region.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+    let with_regions = threads.into_iter().filter(|(_, (_, regions))| !regions.is_empty());
+    with_regions.map(|(thread, (_, regions))| (thread, regions)).collect()
+}
+
+/// System calls of one side by name, as the record has them for its last sample.
+fn counted(case: &Value, who: &str) -> BTreeMap<String, u64> {
+    let messages = case["facts"]["messages"].as_f64().expect("a number");
+    let metrics = case["metrics"].as_object().expect("metrics");
+    let of = format!("{who}.");
+    let named = metrics.iter().filter_map(|(name, metric)| {
+        let samples = metric["samples"].as_array()?;
+        let last = samples.last()?.as_f64()? * messages;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+        Some((name.strip_prefix(&of)?.to_owned(), last.round() as u64))
+    });
+    named.filter(|(_, calls)| *calls > 0).collect()
+}
+
+/// What is called besides, to look at clocks.
+fn is_ours(name: &str) -> bool {
+    !["clock_gettime", "restart_syscall"].contains(&name)
+}
+
+#[test]
+fn system_calls_are_those_that_strace_counts() {
+    if !has("strace") {
+        return skip("system_calls_are_those_that_strace_counts", "there is no strace");
+    }
+    let all = lab_record(&["ipc/one-way", "--smallest", "--set", "bytes=1"]);
+    let names: Vec<_> = cases(&all)
+        .iter()
+        .filter(|case| case["skipped"].is_null())
+        .map(|case| case["parameters"]["mechanism"].as_str().expect("a name").to_owned())
+        .collect();
+    assert!(names.len() > 10, "{names:?}");
+    for mechanism in names {
+        let log = tempfile::NamedTempFile::new().expect("a file");
+        let chosen = format!("mechanism={mechanism}");
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-o"]).arg(log.path()).arg(contend());
+        command.args(["lab", "run", "ipc/one-way", "--smallest", "--no-store", "--json", "-"]);
+        command.args(["--set", "bytes=1", "--set", &chosen, "--set", "placement=free"]);
+        let output = output(command.stdin(Stdio::null()));
+        let record: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{mechanism}: {error}: {}", text(&output.stderr)));
+        let case = &cases(&record)[0];
+        let log = std::fs::read_to_string(log.path()).expect("strace has written");
+        let threads = traced(&log);
+        // Main has every exchange, each sub has one: the last exchange is the sample.
+        let is_main = |regions: &&Between| regions.len() > 1;
+        let main = threads.values().find(is_main).expect("main exchanges messages several times");
+        let subs: Vec<_> = threads.values().filter(|regions| !is_main(regions)).collect();
+        let ours = |region: &BTreeMap<String, u64>| -> BTreeMap<String, u64> {
+            region.iter().filter(|(name, _)| is_ours(name)).map(|(n, c)| (n.clone(), *c)).collect()
+        };
+        let of_main = ours(main.last().expect("one"));
+        assert_eq!(of_main, counted(case, "main"), "{mechanism}, main: {case}");
+        let of_sub = counted(case, "sub");
+        let is_it = |regions: &&&Between| ours(&regions[0]) == of_sub;
+        assert!(
+            subs.iter().any(|regions| is_it(&regions)),
+            "{mechanism}, sub: {of_sub:?} {subs:?}"
+        );
+    }
+}
+
+#[test]
+fn a_million_bytes_arrive_with_a_call_each_and_none() {
+    let record = lab_record(&["ipc/one-byte", "--smallest"]);
+    for case in cases(&record) {
+        let form = case["parameters"]["form"].as_str().expect("a form");
+        let messages = case["parameters"]["messages"].as_f64().expect("a number");
+        let (received, lost) = (metric(case, "received"), metric(case, "lost"));
+        assert!((received + lost - messages).abs() < 0.5, "{case}");
+        assert!(form == "cell-unguarded" || lost < 0.5, "{case}");
+        if form == "pipe" {
+            assert!((metric(case, "main.write") - messages).abs() < 0.5, "{case}");
+            assert!((metric(case, "sub.read") - messages).abs() < 0.5, "{case}");
+        } else if form == "ring-batches" {
+            assert!(metric(case, "calls_main") < messages / 2.0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn what_a_mechanism_cannot_carry_is_told() {
+    let record = lab_record(&[
+        "ipc/one-way",
+        "ipc/round-trip",
+        "--smallest",
+        "--set",
+        "mechanism=eventfd,process-vm-writev",
+        "--set",
+        "bytes=8",
+        "--set",
+        "partners=thread",
+    ]);
+    for case in cases(&record) {
+        let why = case["skipped"].as_str().unwrap_or_else(|| panic!("{case}"));
+        match case["parameters"]["mechanism"].as_str() {
+            Some("eventfd") => assert_eq!(why, "carries messages of 7 bytes at most"),
+            _ => assert_eq!(why, "makes sense between processes only"),
+        }
+    }
+}
+
+#[test]
+fn copies_name_their_limit() {
+    let record = lab_record(&[
+        "copy/file",
+        "--smallest",
+        "--set",
+        "way=read-write,mmap-memcpy,cp",
+        "--only",
+        "place=tmpfs",
+        "--only",
+        "block=1",
+        "--only",
+        "block=4096",
+        "--only",
+        "block=",
+    ]);
+    let mut measured = 0;
+    for case in cases(&record).iter().filter(|case| case["skipped"].is_null()) {
+        measured += 1;
+        let limit = case["facts"]["limit"].as_str().expect("a limit");
+        assert!(!limit.is_empty(), "{case}");
+        if case["parameters"]["block"] == 1 {
+            assert_eq!(limit, "system calls", "{case}");
+            assert!(metric(case, "calls.read") > 1_000_000.0, "{case}");
+        }
+    }
+    assert!(measured >= 3, "{record}");
+    let refused = output(&mut lab(&["run", "copy/file", "--set", "place=moon"]));
+    let error = text(&refused.stderr);
+    assert!(error.contains("--set place=moon: give one of tmpfs, disk"), "{error}");
+}
