@@ -34,6 +34,13 @@ pub enum What {
     },
     /// The experiments of the lab as Markdown, to standard output.
     Experiments,
+    /// Which mechanism when: what a record says of messages, as Markdown, to standard output.
+    Mechanisms {
+        /// A record with ipc/one-way and ipc/round-trip, as --json of `contend lab suite
+        /// shared-memory` writes it.
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        record: PathBuf,
+    },
     /// An awk program of the lab's JSON parser, to standard output.
     ///
     /// The tokenizer writes a token a line, which the parser turns into calls of the three

@@ -14,8 +14,9 @@ use contend_report::schema;
 
 use crate::cli::Args;
 use crate::cli::generate::{GenerateArgs, Program, Record, What};
-use crate::exit::Exit;
+use crate::exit::{Exit, UsageError};
 use crate::output;
+use crate::records::of_schema;
 
 /// Prints what was asked for.
 ///
@@ -36,6 +37,7 @@ pub fn run(args: &GenerateArgs) -> Result<Exit> {
         What::Awk { program } => text = awk_program(*program).as_bytes().to_vec(),
         What::JsonArray { count } => return json_array_to_stdout(*count),
         What::Experiments => text = experiments().into_bytes(),
+        What::Mechanisms { record } => text = mechanisms(record)?.into_bytes(),
     }
     output::stdout(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Success)
@@ -58,6 +60,18 @@ fn json_array_to_stdout(count: u64) -> Result<Exit> {
         }
         _ => Ok(Exit::Success),
     }
+}
+
+/// What a record says of the mechanisms that carry messages.
+fn mechanisms(path: &Path) -> Result<String> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let record = of_schema(&text, contend_record::lab::SCHEMA, "contend lab")
+        .map_err(|why| UsageError(format!("{name}: {why}")))?;
+    let page = contend_report::render::mechanisms::page(&record);
+    Ok(page.ok_or_else(|| {
+        UsageError(format!("{name}: it has neither ipc/one-way nor ipc/round-trip"))
+    })?)
 }
 
 /// The experiments and suites, from their table.
@@ -181,6 +195,20 @@ fn roff(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    #[test]
+    fn the_page_of_mechanisms_is_that_of_its_record() {
+        let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
+        let committed = std::fs::read_to_string(docs.join("mechanisms.md")).unwrap_or_default();
+        let made = super::mechanisms(&docs.join("data/messages.json")).expect("a record");
+        assert!(
+            committed == made,
+            "docs/mechanisms.md is not made from its record: run `contend generate mechanisms \
+             docs/data/messages.json >docs/mechanisms.md`"
+        );
+    }
+
     #[test]
     fn the_committed_page_is_that_of_the_table() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/experiments.md");

@@ -6,6 +6,7 @@ pub mod history;
 pub mod json;
 pub mod lab;
 mod layout;
+pub mod mechanisms;
 pub mod pipe;
 pub mod run;
 pub mod text;

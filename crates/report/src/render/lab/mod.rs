@@ -5,7 +5,7 @@ mod handoff;
 mod heat_map;
 mod limit;
 mod memory;
-mod messages;
+pub(super) mod messages;
 mod pipeline;
 mod process_thread;
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::calls::{Call, Tally};
 pub const MECHANISM: Mechanism = Mechanism {
     name: "ring-batches",
     summary: "a ring in shared memory, messages handed over many at a time, then slept on",
-    waiting: Waiting::Asleep,
+    waiting: Waiting::SpinningFirst,
     most: ANY,
     between_threads: true,
     unavailable: always_available,

@@ -201,26 +201,29 @@ pub struct Mechanism {
     pub make: fn(Terms) -> io::Result<Ends>,
 }
 
-impl Waiting {
-    /// In a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Asleep => "asleep",
-            Self::Spinning => "spinning",
-            Self::Yielding => "yielding",
-        }
-    }
-}
-
 /// How one waits for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
     /// Asleep.
     Asleep,
+    /// By looking for some 25 µs, then asleep.
+    SpinningFirst,
     /// By looking again and again, so that the CPU is not free for the other.
     Spinning,
     /// By looking again, and giving the CPU to others in between.
     Yielding,
+}
+
+impl Waiting {
+    /// In some words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Asleep => "asleep",
+            Self::SpinningFirst => "spinning, then asleep",
+            Self::Spinning => "spinning",
+            Self::Yielding => "yielding",
+        }
+    }
 }
 
 /// Mechanisms without a limit of their own.

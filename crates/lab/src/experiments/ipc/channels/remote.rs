@@ -18,7 +18,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     name: "process-vm-writev",
     summary: "bytes written into the partner's memory by the kernel (process_vm_writev), and a ring \
               that says so",
-    waiting: Waiting::Asleep,
+    waiting: Waiting::SpinningFirst,
     most: ANY,
     between_threads: false,
     unavailable: |_| {

@@ -14,7 +14,7 @@ use crate::files::unnamed_in;
 pub const MAPPED_FILE: Mechanism = Mechanism {
     name: "mapped-file",
     summary: "a ring in a file that both map (mmap), looked at a thousand times, then slept on",
-    waiting: Waiting::Asleep,
+    waiting: Waiting::SpinningFirst,
     most: ANY,
     between_threads: true,
     unavailable: always_available,
@@ -42,7 +42,7 @@ pub const FUTEX: Mechanism = Mechanism {
 pub const SPIN_FUTEX: Mechanism = Mechanism {
     name: "ring-spin-futex",
     summary: "a ring in shared memory, looked at a thousand times, then slept on",
-    waiting: Waiting::Asleep,
+    waiting: Waiting::SpinningFirst,
     most: ANY,
     between_threads: true,
     unavailable: always_available,

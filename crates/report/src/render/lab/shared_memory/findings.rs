@@ -2,7 +2,7 @@
 
 use contend_record::lab::RunRecord;
 
-use super::super::super::units::{count, nanoseconds};
+use super::super::super::units::{count, nanoseconds, percent};
 use super::super::verdict::{Conclusion, Verdict, is_disturbed};
 use super::{both, copied, form};
 
@@ -58,26 +58,27 @@ fn no_calls(record: &RunRecord) -> (Verdict, String) {
     let figures = || {
         let (pipe, ring) = (form(record, "pipe")?, form(record, "ring")?);
         let messages = ring.parameters.number("messages")? as f64;
-        Some((pipe.median?, ring.median?, both(ring, "calls")? / messages))
+        Some((pipe.median?, ring.median?, both(ring, "calls")?, messages))
     };
-    let Some((pipe, ring, calls)) = figures() else {
+    let Some((pipe, ring, calls, messages)) = figures() else {
         return (Verdict::Open, NOT_MEASURED.to_owned());
     };
     let lost = form(record, "cell-unguarded").and_then(|case| case.metric("lost"));
     let lost = lost.map_or_else(String::new, |lost| {
-        format!(" Without any handshake it would be none, and {} messages lost.", count(lost))
+        format!(" Without any handshake there would be none, and {} messages lost.", count(lost))
     });
     let text = format!(
-        "Through a ring a message takes {calls:.4} system calls, those to sleep and to wake, and {} of the \
-         pipe's time.{lost}",
-        super::super::super::units::percent(ring, pipe),
+        "Through a ring all messages together take {} system calls, those to sleep and to wake, and {} of \
+         the pipe's time.{lost}",
+        count(calls),
+        percent(ring, pipe),
     );
     let faster = if is_disturbed(record) && (0.8..1.25).contains(&(ring / pipe)) {
         Verdict::Open
     } else {
         Verdict::of(ring < pipe)
     };
-    (Verdict::all(&[Verdict::of(calls < 0.01), faster]), text)
+    (Verdict::all(&[Verdict::of(calls / messages < 0.01), faster]), text)
 }
 
 /// What the article had may have been anything between these.
