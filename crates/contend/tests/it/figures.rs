@@ -129,7 +129,8 @@ fn watching_is_off_the_data_path() {
     let cpu = number(&total["user_seconds"]) + number(&total["system_seconds"]);
     // Pumping the data would cost as much as a stage.
     assert!(own_cpu < 0.25 * cpu, "{own_cpu} s of {cpu} s");
-    assert!(number(&record["observation"]["own_max_rss_bytes"]) < 20e6);
+    // Most of it are the pages of a program built to be debugged; the data are 200 MB.
+    assert!(number(&record["observation"]["own_max_rss_bytes"]) < 30e6);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A ring of messages in memory that two processes or threads share: one sends, one receives.
 
+#[cfg_attr(all(loom, not(test)), expect(dead_code, reason = "only the models use it there"))]
 mod bell;
 #[cfg(not(loom))]
 mod slots;
