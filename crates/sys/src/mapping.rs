@@ -93,6 +93,11 @@ impl Mapping {
         unsafe { self.start.add(place) }
     }
 
+    /// Whether it can be written to.
+    pub(crate) fn can_be_written(&self) -> bool {
+        self.writes
+    }
+
     /// How many bytes it has.
     pub fn length(&self) -> usize {
         self.length
@@ -134,15 +139,16 @@ impl Mapping {
         }
     }
 
-    /// Copies bytes of another mapping into this one, as fast as the library can (`memcpy(3)`).
+    /// Copies bytes of another mapping into this one, as fast as the library can (`memmove(3)`, which
+    /// is `memcpy(3)` with a look at where both are).
     ///
     /// # Panics
     /// Where one of them is shorter, or this one cannot be written to.
     pub fn copy(&self, from: &Self, bytes: usize) {
         assert!(bytes <= self.length && bytes <= from.length, "a mapping is shorter");
         assert!(self.writes, "the mapping cannot be written to");
-        // SAFETY: both are so long, are two mappings, and this one can be written to.
-        unsafe { self.start.copy_from_nonoverlapping(from.start, bytes) };
+        // SAFETY: both are so long, and this one can be written to. They may be one and the same.
+        unsafe { self.start.copy_from(from.start, bytes) };
     }
 
     /// Writes a zero to the beginning of every page. How many pages.

@@ -1,5 +1,6 @@
 //! Message queues that processes share: those of POSIX and those of System V. None of them remains
-//! when its users have ended, whatever has ended them.
+//! when its users have ended, whatever has ended them, unless that has ended the keeper of one of System V,
+//! too.
 
 use std::ffi::CString;
 use std::io;

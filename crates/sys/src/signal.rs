@@ -257,6 +257,7 @@ impl Wake {
             signal: self.signal,
             error: 0,
             code: libc::SI_QUEUE,
+            pad: 0,
             process: self.process,
             user: self.user,
             number,
@@ -294,11 +295,15 @@ struct Queued {
     signal: i32,
     error: i32,
     code: i32,
+    /// What follows is aligned to 8 bytes.
+    pad: i32,
     process: u32,
     user: u32,
     number: u64,
     rest: [u64; 12],
 }
+
+const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
 
 /// A signal that does nothing but end what a thread waits for in the kernel.
 #[derive(Debug, Clone, Copy)]

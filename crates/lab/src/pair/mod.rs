@@ -67,14 +67,18 @@ impl Sub {
 /// Who is told of sub when it has just begun.
 pub type Observer<'a> = &'a (dyn Fn(Sub) + Sync);
 
-/// What is done when one of them has gone.
+/// What is done when one of them has gone. Each is told whether the one who is released is through with its
+/// part, also where that could not begin.
 #[derive(Clone, Copy)]
 pub struct Release<'a> {
     /// Sub has ended: main is not to wait for it any more. Called by another thread than main's.
-    pub main: &'a (dyn Fn() + Sync),
+    pub main: &'a (dyn Fn(IsThrough<'_>) + Sync),
     /// Main has failed, and sub, which is a thread, has not ended.
-    pub sub: &'a (dyn Fn() + Sync),
+    pub sub: &'a (dyn Fn(IsThrough<'_>) + Sync),
 }
+
+/// Whether one of them is through with its part.
+pub type IsThrough<'a> = &'a (dyn Fn() -> bool + Sync);
 
 impl Pair {
     /// Has both do their part. Each has what its part owns for itself: what the other one's owns is
@@ -110,9 +114,13 @@ impl Pair {
         release: Release<'_>,
         observer: Observer<'_>,
     ) -> Result<T, SubjectError> {
+        let creator = rustix::process::getpid();
         let mut parts = (Some(main), Some(sub));
         let pid = fork(|| {
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+            if rustix::process::getppid() != Some(creator) {
+                return 1; // it has died before it was to be told of that
+            }
             parts.0 = None;
             let done = self.seat(1).and_then(|()| parts.1.take().map_or(Ok(()), |sub| sub()));
             if let Err(error) = &done {
@@ -124,12 +132,14 @@ impl Pair {
         parts.1 = None;
         let main = parts.0.take().ok_or_else(|| SubjectError::Wrong("it has begun".to_owned()))?;
         observer(Sub::Process(pid));
+        let through = AtomicBool::new(false);
         let done = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let _ = child::wait_for_end(pid);
                 link.gone();
-                (release.main)();
+                (release.main)(&|| through.load(Ordering::Acquire));
             });
+            let _through = AtDrop(|| through.store(true, Ordering::Release));
             let end = AtDrop(|| {
                 let _ = rustix::process::kill_process(pid, Signal::KILL);
             });
@@ -151,22 +161,32 @@ impl Pair {
         release: Release<'_>,
         observer: Observer<'_>,
     ) -> Result<T, SubjectError> {
+        let through = [AtomicBool::new(false), AtomicBool::new(false)];
+        let is_through = |who: usize| through[who].load(Ordering::Acquire);
+        let [main_through, sub_through] = [0, 1].map(|who| {
+            let through = &through[who];
+            AtDrop(move || through.store(true, Ordering::Release))
+        });
         std::thread::scope(|scope| {
             let other = scope.spawn(|| {
                 observer(Sub::Thread(cpu::Clock::of_this_thread()));
                 let _ended = AtDrop(|| {
                     link.gone();
-                    (release.main)();
+                    (release.main)(&|| is_through(0));
                 });
+                let _through = sub_through;
                 let done = self.seat(1).and_then(|()| sub());
                 done.inspect_err(|error| link.explain(error))
             });
             let end = AtDrop(|| {
                 if link.gone() {
-                    (release.sub)();
+                    (release.sub)(&|| is_through(1));
                 }
             });
-            let done = self.as_main(main);
+            let done = {
+                let _through = main_through;
+                self.as_main(main)
+            };
             if done.is_ok() {
                 std::mem::forget(end); // sub has done, or will have done, all that it has to
             } else {
@@ -174,8 +194,8 @@ impl Pair {
             }
             let other = other.join();
             let other = other.map_err(|_| SubjectError::Wrong("the partner has panicked".into()));
-            other?.attempt("do the partner's part")?;
-            done
+            let other = other.and_then(|done| done.attempt("do the partner's part"));
+            done.and_then(|done| other.map(|()| done))
         })
     }
 

@@ -197,9 +197,9 @@ const _: () = assert!(size_of::<Control>() <= CONTROL / 2, "there are two of the
 /// Makes a ring of memory that is all zeros, and of which nobody else has a part.
 ///
 /// # Errors
-/// `InvalidInput` where the memory is too small or the ring has less than two slots.
+/// `InvalidInput` where the memory is too small or cannot be written to, or the ring has less than two slots.
 pub fn ring(memory: Mapping, shape: Shape, patience: Patience) -> io::Result<(Sender, Receiver)> {
-    if memory.length() < shape.length() || shape.slots < 2 {
+    if memory.length() < shape.length() || shape.slots < 2 || !memory.can_be_written() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     Ok(ends(&Arc::new(memory), shape, Layout::alone(shape), patience))
@@ -215,7 +215,7 @@ pub fn pair(
     shape: Shape,
     patience: Patience,
 ) -> io::Result<[(Sender, Receiver); 2]> {
-    if memory.length() < shape.length_of_pair() || shape.slots < 2 {
+    if memory.length() < shape.length_of_pair() || shape.slots < 2 || !memory.can_be_written() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let memory = Arc::new(memory);
@@ -499,6 +499,7 @@ impl Receiver {
         control.freed.store(self.received, Ordering::Release);
         self.side.ring(&control.sender_asleep);
         self.until_freeing = self.lazily;
+        self.last = None;
     }
 
     /// The message received last, or nothing before the first.

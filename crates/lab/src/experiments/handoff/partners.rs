@@ -79,8 +79,8 @@ impl Partners {
             way.attend().attempt("wait for a signal")?;
         }
         let release = Release {
-            main: &|| ways.release_main(),
-            sub: &|| {
+            main: &|_| ways.release_main(),
+            sub: &|_| {
                 let _ = ways.to_sub.post();
             },
         };

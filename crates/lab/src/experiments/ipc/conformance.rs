@@ -175,6 +175,16 @@ fn one_that_is_killed_anywhere_else_is_an_error_too() {
 }
 
 #[test]
+fn one_that_cannot_begin_ends_the_other() {
+    for mut exchange in all().filter(|exchange| exchange.bytes == 1) {
+        for cpus in [[0, 999], [999, 0]] {
+            exchange.pair.placement = Placement::On(cpus);
+            assert!(exchange.one_way(10).is_err(), "{} {cpus:?}", name(&exchange));
+        }
+    }
+}
+
+#[test]
 fn what_is_wrong_is_told() {
     for exchange in all().filter(|exchange| exchange.bytes == 1) {
         let mut sub = |end: &mut dyn End, numbers: Range<u64>| {

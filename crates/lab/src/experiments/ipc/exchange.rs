@@ -3,12 +3,14 @@
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use contend_sys::procfs::Status;
 use contend_sys::shared::{Line, Shared};
 use contend_sys::signal::Nudge;
 use rustix::io::Errno;
+use rustix::process::getpid;
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -17,7 +19,7 @@ use crate::calls::{KINDS, Tally};
 use crate::experiment::{Attempt, SubjectError};
 use crate::pair::link::FIGURES;
 use crate::pair::used::USED;
-use crate::pair::{AtDrop, Link, Observer, Pair, Release, Used};
+use crate::pair::{IsThrough, Link, Observer, Pair, Release, Used};
 
 /// Two partners, and what carries their messages.
 #[derive(Debug, Clone, Copy)]
@@ -41,12 +43,16 @@ pub struct Done {
     pub used: Used,
     /// Its system calls for them.
     pub calls: Tally,
+    /// The largest resident set of its process so far, in bytes.
+    pub peak_rss: u64,
 }
 
 /// What an exchange has taken.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Taken {
-    /// From main's first message to the last one received.
+    /// When main began with its first message, in nanoseconds of `CLOCK_MONOTONIC`.
+    begun: u64,
+    /// From then to the last message received: sub's, or, with answers, main's.
     pub elapsed: Duration,
     /// What main has done, and sub.
     pub done: [Done; 2],
@@ -57,16 +63,25 @@ pub struct Taken {
 /// Numbers that sub can tell besides what it has done.
 pub const MORE: usize = 8;
 /// What it has done, as numbers.
-const DONE: usize = 1 + USED + KINDS;
+const DONE: usize = 2 + USED + KINDS;
 const _: () = assert!(DONE + MORE <= FIGURES, "the link has to hold all of it");
 
 impl Done {
+    /// With what was used since it was this, and these calls.
+    pub fn now(before: Used, calls: Tally) -> Self {
+        let (at, used) = (now(), before.since());
+        // Only then: it takes a while.
+        let peak_rss = Status::of(getpid()).map_or(0, |status| status.peak_rss);
+        Self { at, used, calls, peak_rss }
+    }
+
     /// As numbers, for the link.
     pub fn to_figures(self) -> [u64; DONE] {
         let mut figures = [0; DONE];
         figures[0] = self.at;
-        figures[1..][..USED].copy_from_slice(&self.used.to_figures());
-        figures[1 + USED..].copy_from_slice(&self.calls.figures());
+        figures[1] = self.peak_rss;
+        figures[2..][..USED].copy_from_slice(&self.used.to_figures());
+        figures[2 + USED..].copy_from_slice(&self.calls.figures());
         figures
     }
 
@@ -75,8 +90,9 @@ impl Done {
         let of = |from: usize| move |place: usize| figures[from + place];
         let done = Self {
             at: figures[0],
-            used: Used::from_figures(std::array::from_fn(of(1))),
-            calls: Tally::from_figures(std::array::from_fn(of(1 + USED))),
+            peak_rss: figures[1],
+            used: Used::from_figures(std::array::from_fn(of(2))),
+            calls: Tally::from_figures(std::array::from_fn(of(2 + USED))),
         };
         (done, std::array::from_fn(of(DONE)))
     }
@@ -128,7 +144,7 @@ impl Exchange {
         mut each: Option<&mut dyn FnMut(Duration)>,
     ) -> Result<Taken, SubjectError> {
         let warm_up = self.warm_up;
-        self.run(
+        let taken = self.run(
             messages,
             &mut |end, numbers| match &mut each {
                 Some(each) if numbers.start >= warm_up => end.ask_each(numbers, each),
@@ -136,7 +152,9 @@ impl Exchange {
             },
             &mut |end, numbers| end.answer_all(numbers).map(|()| [0; MORE]),
             &|_| (),
-        )
+        )?;
+        let elapsed = Duration::from_nanos(taken.done[0].at.saturating_sub(taken.begun));
+        Ok(Taken { elapsed, ..taken })
     }
 
     /// Has both do their parts. `observer` is told of sub when it has just been created.
@@ -161,16 +179,19 @@ impl Exchange {
         let ran = self.pair.run(
             &link,
             || {
-                let _done = threads.enter(0);
+                threads.enter(0);
                 let part = Begun { end: main_end, gate: &gate, link: &link, phases: &phases };
                 part.main(main).attempt("exchange messages")
             },
             || {
-                let _done = threads.enter(1);
+                threads.enter(1);
                 let part = Begun { end: sub_end, gate: &gate, link: &link, phases: &phases };
                 part.sub(sub)
             },
-            Release { main: &|| threads.end_wait(0, &link), sub: &|| threads.end_wait(1, &link) },
+            Release {
+                main: &|is_through| threads.end_wait(0, &link, is_through),
+                sub: &|is_through| threads.end_wait(1, &link, is_through),
+            },
             observer,
         );
         let (begun, done, _end) = match ran {
@@ -180,8 +201,8 @@ impl Exchange {
         };
         let (of_sub, told) = Done::split(&link.figures()?);
         let done = [done, of_sub];
-        let last = done[0].at.max(done[1].at);
-        Ok(Taken { elapsed: Duration::from_nanos(last.saturating_sub(begun)), done, told })
+        let elapsed = Duration::from_nanos(done[1].at.saturating_sub(begun));
+        Ok(Taken { begun, elapsed, done, told })
     }
 }
 
@@ -236,8 +257,7 @@ impl Begun<'_> {
     }
 
     fn done(&self, before: &(Used, Tally)) -> Done {
-        let at = now();
-        Done { at, used: before.0.since(), calls: self.end.calls().since(&before.1) }
+        Done::now(before.0, self.end.calls().since(&before.1))
     }
 
     /// Waits until both are so far.
@@ -264,24 +284,22 @@ impl Begun<'_> {
 struct Waits {
     nudge: Nudge,
     threads: [AtomicU32; 2],
-    done: [AtomicBool; 2],
 }
 
 impl Waits {
     fn new() -> io::Result<Self> {
-        Ok(Self { nudge: Nudge::prepare()?, threads: Default::default(), done: Default::default() })
+        Ok(Self { nudge: Nudge::prepare()?, threads: Default::default() })
     }
 
-    /// The calling thread is main (0) or sub (1), until what this returns is dropped.
-    fn enter(&self, who: usize) -> impl Drop + '_ {
+    /// The calling thread is main (0) or sub (1).
+    fn enter(&self, who: usize) {
         let thread = gettid().as_raw_nonzero().get().unsigned_abs();
         self.threads[who].store(thread, Ordering::Release);
-        AtDrop(move || self.done[who].store(true, Ordering::Release))
     }
 
     /// Ends what it waits for, if the other one has gone too early.
-    fn end_wait(&self, who: usize, link: &Link) {
-        while link.is_broken() && !self.done[who].load(Ordering::Acquire) {
+    fn end_wait(&self, who: usize, link: &Link, is_through: IsThrough<'_>) {
+        while link.is_broken() && !is_through() {
             match self.threads[who].load(Ordering::Acquire) {
                 0 => {} // it has not begun
                 thread => self.nudge.end_wait(thread),

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
-use contend_sys::procfs::Status;
 use contend_sys::shared::{Line, Shared};
 
 use super::channels;
 use super::exchange::{Done, Exchange, MORE, now};
+use crate::calls::Tally;
 use crate::experiment::{
     Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
@@ -99,40 +99,26 @@ impl OneByte {
 struct Outcome {
     elapsed: Duration,
     done: [Done; 2],
-    /// The largest resident set of both, in bytes.
-    peaks: [u64; 2],
     /// Bytes that the child has seen.
     received: u64,
-}
-
-/// The largest resident set of this process so far, in bytes.
-fn peak() -> u64 {
-    Status::of(rustix::process::getpid()).map_or(0, |status| status.peak_rss)
 }
 
 impl OneByte {
     fn exchange(&self, mechanism: &'static channels::Mechanism) -> Result<Outcome, SubjectError> {
         let exchange = Exchange { pair: self.pair, mechanism, bytes: 1, warm_up: 0 };
-        let mut peak_of_main = 0;
         let taken = exchange.run(
             self.messages,
-            &mut |end, numbers| {
-                end.send_all(numbers)?;
-                peak_of_main = peak();
-                Ok(())
-            },
+            &mut |end, numbers| end.send_all(numbers),
             &mut |end, numbers| {
                 let received = numbers.end - numbers.start;
                 end.receive_all(numbers)?;
                 let mut told = [0; MORE];
-                told[..2].copy_from_slice(&[received, peak()]);
+                told[0] = received;
                 Ok(told)
             },
             &|_| (),
         )?;
-        let [received, peak_of_sub, ..] = taken.told;
-        let peaks = [peak_of_main, peak_of_sub];
-        Ok(Outcome { elapsed: taken.elapsed, done: taken.done, peaks, received })
+        Ok(Outcome { elapsed: taken.elapsed, done: taken.done, received: taken.told[0] })
     }
 
     /// Without any guard: the parent overwrites what the child may not have seen.
@@ -142,7 +128,7 @@ impl OneByte {
         let flags = Shared::new([const { Line(AtomicBool::new(false)) }; 2]);
         let flags = flags.attempt("map shared memory")?;
         let [begun, over] = [&flags[0], &flags[1]];
-        let (done, main_peak, from) = self.pair.run(
+        let (done, from) = self.pair.run(
             &link,
             || {
                 while !begun.load(Ordering::Acquire) && !link.is_broken() {
@@ -153,9 +139,9 @@ impl OneByte {
                 for number in 1..=self.messages {
                     cell.store(u32::from(number.to_le_bytes()[0]), Ordering::Release);
                 }
-                let done = Done { at: now(), used: before.since(), ..Done::default() };
+                let done = Done::now(before, Tally::default());
                 over.store(true, Ordering::Release);
-                Ok((done, peak(), from))
+                Ok((done, from))
             },
             || {
                 let before = Used::so_far();
@@ -170,21 +156,19 @@ impl OneByte {
                         break;
                     }
                 }
-                let done = Done { at: now(), used: before.since(), ..Done::default() };
-                let figures = done.to_figures();
-                link.finish(&[figures.as_slice(), &[received, peak()]].concat());
+                let figures = Done::now(before, Tally::default()).to_figures();
+                link.finish(&[figures.as_slice(), &[received]].concat());
                 Ok(())
             },
             // Neither waits for the other, but for sub's beginning, which main looks at by itself.
-            Release { main: &|| (), sub: &|| over.store(true, Ordering::Release) },
+            Release { main: &|_| (), sub: &|_| over.store(true, Ordering::Release) },
             &|_| (),
         )?;
         let figures = link.figures()?;
-        let (of_sub, [received, peak_of_sub, ..]) = Done::split(&figures);
+        let (of_sub, [received, ..]) = Done::split(&figures);
         Ok(Outcome {
             elapsed: Duration::from_nanos(done.at.saturating_sub(from)),
             done: [done, of_sub],
-            peaks: [main_peak, peak_of_sub],
             received,
         })
     }
@@ -199,15 +183,14 @@ impl Subject for OneByte {
         let mut sample = Sample::of(outcome.elapsed.as_nanos() as f64)
             .with("received", Unit::Count, outcome.received as f64)
             .with("lost", Unit::Count, self.messages.saturating_sub(outcome.received) as f64);
-        for ((who, done), peak) in ["main", "sub"].into_iter().zip(outcome.done).zip(outcome.peaks)
-        {
+        for (who, done) in ["main", "sub"].into_iter().zip(outcome.done) {
             let Used { cpu, system, .. } = done.used;
             let time = |time: Duration| (Unit::Nanoseconds, time.as_nanos() as f64);
             let events = |count: u64| (Unit::Count, count as f64);
             for (name, (unit, value)) in [
                 ("user", time(cpu.saturating_sub(system))),
                 ("system", time(system.min(cpu))),
-                ("peak_rss", (Unit::Bytes, peak as f64)),
+                ("peak_rss", (Unit::Bytes, done.peak_rss as f64)),
                 ("minor_faults", events(done.used.faults)),
                 ("voluntary_switches", events(done.used.voluntary_switches)),
                 ("involuntary_switches", events(done.used.involuntary_switches)),

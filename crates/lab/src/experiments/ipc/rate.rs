@@ -24,12 +24,13 @@ use crate::setting::Setting;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ipc/rate",
     summary: "latency of messages that are sent at a fixed rate, by each mechanism",
-    about: "Main sends `rate_per_s` messages a second, each when it is due, for a quarter of a second; sub \
+    about: "Main sends `rate_per_s` messages a second, each when it is due, for a quarter of a second and for 100 of them at least; sub \
             notes how long after that it has received each. The value is the median, `p99`, `p99.9` and \
             `max` are beside it. Time counts from when a message was due, not from when it was sent: \
             where one is late, those behind it are late, too, and that is seen. `late` is the part of the \
             messages, in percent, that main could only begin to send more than 10 µs after they were due. \
-            Main waits for the time by looking at the clock, so that its own CPU is awake. Where a rate \
+            Main waits for the time by looking at the clock, so that its own CPU is awake; on one CPU sub \
+            has to take it away from main, which is what that measures. Where a rate \
             is more than a mechanism can carry, messages are the later the longer it goes on.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),

@@ -1,12 +1,15 @@
 //! What can be chosen of partners that exchange messages.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use contend_record::parameters::Parameters;
 
-use super::channels::{self, Mechanism};
+use super::channels::{self, Mechanism, Terms};
 use super::exchange::Exchange;
 use crate::experiment::SubjectError;
-use crate::pair::Placement;
 use crate::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
+use crate::pair::{Link, Placement};
 use crate::setting::Setting;
 
 /// What carries the messages.
@@ -56,13 +59,31 @@ pub fn exchange(parameters: &Parameters, warm_up: u64) -> Result<Exchange, Subje
 pub fn unavailable(parameters: &Parameters) -> Option<String> {
     let (mechanism, bytes) = (mechanism(parameters)?, bytes(parameters));
     if bytes > mechanism.most {
-        return Some(format!("carries messages of {} bytes at most", mechanism.most));
+        let most = mechanism.most;
+        let bytes = if most == 1 { "byte" } else { "bytes" };
+        return Some(format!("carries messages of {most} {bytes} at most"));
     }
     if !mechanism.between_threads && parameters.text(PARTNERS.name) == Some("thread") {
         return Some("makes sense between processes only".to_owned());
     }
     let placement = placement(parameters, Placement::Free);
-    placement.unavailable().or_else(|| (mechanism.unavailable)(bytes))
+    placement.unavailable().or_else(|| refused(mechanism, bytes))
+}
+
+/// Why a channel for messages of this length cannot be made here, if so: what is known to be in the way,
+/// or what the kernel says when it is tried. Each is tried once.
+fn refused(mechanism: &'static Mechanism, bytes: usize) -> Option<String> {
+    type Known = BTreeMap<(&'static str, usize), Option<String>>;
+    static KNOWN: Mutex<Known> = Mutex::new(Known::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let why = known.entry((mechanism.name, bytes)).or_insert_with(|| {
+        (mechanism.unavailable)(bytes).or_else(|| {
+            let terms = Terms { bytes, link: Arc::new(Link::new().ok()?) };
+            let error = (mechanism.make)(terms).err()?;
+            Some(format!("cannot be made here: {error}"))
+        })
+    });
+    why.clone()
 }
 
 /// Whether they are on two CPUs for sure.

@@ -26,10 +26,10 @@ fn fifo() -> io::Result<(OwnedFd, OwnedFd)> {
     mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     let open = |flags| openat(CWD, &path, flags | OFlags::CLOEXEC, Mode::empty());
     // To open the one end waits for somebody at the other one.
-    let read = open(OFlags::RDONLY | OFlags::NONBLOCK);
-    let write = open(OFlags::WRONLY);
+    let ends = open(OFlags::RDONLY | OFlags::NONBLOCK)
+        .and_then(|read| open(OFlags::WRONLY).map(|write| (read, write)));
     unlinkat(CWD, &path, rustix::fs::AtFlags::empty())?;
-    let (read, write) = (read?, write?);
+    let (read, write) = ends?;
     fcntl_setfl(&read, OFlags::empty())?;
     Ok((read, write))
 }

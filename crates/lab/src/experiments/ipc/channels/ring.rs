@@ -6,6 +6,8 @@ use std::os::fd::AsFd;
 use contend_sys::mapping::{Backing, Mapping};
 use contend_sys::ring::{Patience, Receiver, Sender, Shape, pair};
 
+use rustix::fs::{FallocateFlags, fallocate};
+
 use super::{ANY, End, Ends, Mechanism, Terms, Waiting, always_available};
 use crate::calls::{Call, Tally};
 use crate::files::unnamed_in;
@@ -21,7 +23,9 @@ pub const MAPPED_FILE: Mechanism = Mechanism {
     make: |terms| {
         ends(&terms, SPIN_THEN_SLEEP, |shape| {
             let file = unnamed_in(&std::env::temp_dir())?;
-            file.set_len(shape.length_of_pair() as u64)?;
+            // All of it: a page that there is no room for would be a signal later.
+            let length = shape.length_of_pair() as u64;
+            fallocate(&file, FallocateFlags::empty(), 0, length)?;
             Mapping::new(Backing::File(file.as_fd()), shape.length_of_pair())
         })
     },

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use contend_sys::shared::{Line, Shared};
 use contend_sys::signal::Wake;
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
-use super::{End, Mechanism, Terms, Waiting, always_available};
+use super::{End, Mechanism, Terms, Waiting};
 use crate::calls::{Call, Tally};
 
 /// What `sigqueue(3)` sends, to a thread. Signals are only queued up to a limit for all of a user's
@@ -18,7 +20,10 @@ pub const MECHANISM: Mechanism = Mechanism {
     waiting: Waiting::Asleep,
     most: 7,
     between_threads: true,
-    unavailable: always_available,
+    unavailable: |_| {
+        let most = getrlimit(Resource::Sigpending).current.filter(|&most| most < ROOM)?;
+        Some(format!("RLIMIT_SIGPENDING allows {most} signals on their way"))
+    },
     make: |terms| {
         let threads = Arc::new(Shared::new([const { Line(AtomicU32::new(0)) }; 4])?);
         let end = |who: usize| -> Box<dyn End> {
@@ -40,6 +45,8 @@ pub const MECHANISM: Mechanism = Mechanism {
 
 /// Messages on their way at most, in each direction.
 const WINDOW: u32 = 32;
+/// What both directions need, those that tell what was taken included, and others of the user.
+const ROOM: u64 = 4 * WINDOW as u64;
 /// The last byte of a number that says how many messages were taken.
 const TAKEN: u8 = 1;
 
@@ -85,7 +92,9 @@ impl Signals {
 
 impl End for Signals {
     fn attend(&mut self) -> io::Result<()> {
-        self.wake = Some(Wake::block()?);
+        let wake = Wake::block()?;
+        wake.drain(); // what an exchange before has left
+        self.wake = Some(wake);
         let thread = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         self.threads[2 * self.who].store(std::process::id(), Ordering::Release);
         self.threads[2 * self.who + 1].store(thread, Ordering::Release);
@@ -110,7 +119,11 @@ impl End for Signals {
 
     fn receive(&mut self) -> io::Result<&[u8]> {
         if self.taken == WINDOW / 2 {
-            self.send_number([0, 0, 0, 0, 0, 0, 0, TAKEN])?;
+            match self.send_number([0, 0, 0, 0, 0, 0, 0, TAKEN]) {
+                // Whoever has sent its last message may have ended.
+                Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => {}
+                told => told?,
+            }
             self.taken = 0;
         }
         self.message = loop {

@@ -52,7 +52,7 @@ pub fn chapter(record: &RunRecord, width: usize) -> String {
         paragraph_after(&mut out, heading.len(), rest, width);
         out.push('\n');
         out.push_str(&table);
-        paragraph(&mut out, "", LEGEND, width);
+        paragraph(&mut out, "", &legend(record), width);
         out.push('\n');
         out.push_str(&system_calls(record, width));
     }
@@ -81,9 +81,20 @@ pub fn chapter(record: &RunRecord, width: usize) -> String {
     out
 }
 
-const LEGEND: &str = "1,000,000 messages of one byte. The article's figures are its parent's alone, which \
-    does not wait for the child; here they are those of both, from the first byte sent to the last one \
-    read. The peak is the larger one of both.";
+fn legend(record: &RunRecord) -> String {
+    let messages = form(record, "pipe").and_then(|case| case.parameters.number("messages"));
+    let here = match messages {
+        Some(1_000_000) | None => String::new(),
+        Some(messages) => {
+            format!(" Here they are {messages}: the times are not those of the article's number.")
+        }
+    };
+    format!(
+        "1,000,000 messages of one byte.{here} The article's figures are its parent's alone, which does not \
+         wait for the child; here they are those of both, from the first byte sent to the last one read. \
+         The peak is the larger one of both."
+    )
+}
 
 /// The document's case by this form.
 fn form<'a>(record: &'a RunRecord, name: &str) -> Option<&'a Case> {
@@ -175,11 +186,12 @@ fn saved(record: &RunRecord) -> Option<String> {
         ))
     });
     Some(format!(
-        "A system call is saved wherever the partner looks by itself: {} calls become {}, and the million \
-         messages take {} instead of {}, {times:.1} times as fast{}. A message costs {} of CPU time \
-         instead of {}, both sides together.",
+        "A system call is saved wherever the partner looks by itself: {} calls become {}, and {} messages \
+         take {} instead of {}, {times:.1} times as fast{}. A message costs {} of CPU time instead of {}, \
+         both sides together.",
         count(with),
         count(without),
+        count(messages),
         time(ring),
         time(pipe),
         batches.unwrap_or_default(),
@@ -229,7 +241,7 @@ fn loses(record: &RunRecord) -> Option<String> {
             && case.parameters.text("place") == Some("tmpfs")
             && case.parameters.number("bytes") == mapped.parameters.number("bytes")
             && !case.parameters.text("way").is_some_and(|way| way.starts_with("mmap"))
-            && case.median < mapped.median
+            && case.median.is_some_and(|median| Some(median) < mapped.median)
     });
     let mut quicker: Vec<_> = others.collect();
     quicker.sort_by(|a, b| a.median.partial_cmp(&b.median).unwrap_or(std::cmp::Ordering::Equal));
