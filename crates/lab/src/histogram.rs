@@ -5,6 +5,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use crate::experiment::SubjectError;
+use crate::timing::nanoseconds;
 
 /// Of times in nanoseconds: two digits; whatever lasts longer than a minute is one.
 ///
@@ -17,7 +18,7 @@ pub fn histogram() -> Result<Histogram<u64>, SubjectError> {
 
 /// Notes a time.
 pub fn note(histogram: &mut Histogram<u64>, time: Duration) {
-    histogram.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    histogram.saturating_record(nanoseconds(time));
 }
 
 /// So many times are enough for all percentiles.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use contend_record::lab::{Step, Unit};
 use contend_record::stats::median;
 use contend_sys::{Pid, child, cpu};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::experiment::{Attempt, Facts, Sample, Subject, SubjectError};
 
@@ -59,6 +60,16 @@ pub fn clock_resolution() -> f64 {
         }
     };
     (0..1000).map(step).fold(f64::INFINITY, f64::min)
+}
+
+/// A time in whole nanoseconds.
+pub fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// `CLOCK_MONOTONIC`, which is the same for all processes, in nanoseconds.
+pub fn now() -> u64 {
+    Duration::try_from(clock_gettime(ClockId::Monotonic)).map_or(0, nanoseconds)
 }
 
 /// How many operations take so long, where some have taken that.

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use contend_sys::{child, cpu};
 
+use crate::timing::nanoseconds;
+
 /// How many numbers that is.
 pub const USED: usize = 5;
 
@@ -55,7 +57,6 @@ impl Used {
 
     /// As numbers: times in nanoseconds, switches, faults.
     pub fn to_figures(self) -> [u64; USED] {
-        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         [
             nanoseconds(self.cpu),
             nanoseconds(self.system),

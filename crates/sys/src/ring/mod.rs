@@ -3,8 +3,12 @@
 #[cfg_attr(all(loom, not(test)), expect(dead_code, reason = "only the models use it there"))]
 mod bell;
 #[cfg(not(loom))]
+mod layout;
+#[cfg(not(loom))]
 mod slots;
 mod sync;
 
 #[cfg(not(loom))]
-pub use slots::{Patience, Receiver, Sender, Shape, pair, ring};
+pub use layout::Shape;
+#[cfg(not(loom))]
+pub use slots::{Patience, Receiver, Sender, pair, ring};

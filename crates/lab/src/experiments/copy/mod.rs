@@ -17,7 +17,7 @@ use ways::{Advice, Job, Ready, Way};
 
 use crate::calls::Tally;
 use crate::experiment::{
-    Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     never_hands_over,
 };
 use crate::setting::Setting;
@@ -31,7 +31,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             time by system calls it is 1 MiB long instead. `cache`: `warm`, the source is in memory; \
             `cold`, it was taken out (posix_fadvise), as far as `still_cached_percent` says. System calls \
             are counted where they are made; those of the C library and of programs as far as the kernel \
-            counts reading and writing. `limit` names what most of the time goes into, by prices measured \
+            counts reading and writing: one that does both in the kernel is counted twice. `limit` names what most of the time goes into, by prices measured \
             before the first copy: a system call for one byte, a page touched for the first time in a \
             mapping, a page that the copy gets and one that is read, without the copying itself, a byte \
             copied from memory to memory; `at_calls`, \
@@ -92,7 +92,6 @@ const FEW_BYTES: u64 = 1 << 20;
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let bytes = scope.choose(&[DOCUMENTS_BYTES], &[DOCUMENTS_BYTES], &[FEW_BYTES])[0];
-    let advices = scope.choose(&[true], &[false], &[true])[0];
     let mut cases = Vec::new();
     for (place, cache) in [("tmpfs", "warm"), ("disk", "warm"), ("disk", "cold")] {
         for way in ways::TABLE {
@@ -101,7 +100,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
                 let with = |&block: &u64| forms[0].clone().with(BLOCK.name, block);
                 forms = way.blocks.iter().map(with).collect();
             } else if let Some((first, others)) = way.advices.split_first() {
-                let others = if advices { others } else { &[] };
+                let others = if scope.size == Size::Quick { &[] } else { others };
                 let all = std::iter::once(first).chain(others);
                 forms = all.map(|&advice| forms[0].clone().with(ADVICE.name, advice)).collect();
             }
@@ -310,7 +309,6 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Size;
 
     #[test]
     fn every_way_copies_every_byte_or_says_why_not() {

@@ -12,7 +12,6 @@ use contend_sys::signal::Nudge;
 use rustix::io::Errno;
 use rustix::process::getpid;
 use rustix::thread::gettid;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::channels::{End, Mechanism, Terms};
 use crate::calls::{KINDS, Tally};
@@ -20,6 +19,7 @@ use crate::experiment::{Attempt, SubjectError};
 use crate::pair::link::FIGURES;
 use crate::pair::used::USED;
 use crate::pair::{IsThrough, Link, Observer, Pair, Release, Used};
+use crate::timing::now;
 
 /// Two partners, and what carries their messages.
 #[derive(Debug, Clone, Copy)]
@@ -96,12 +96,6 @@ impl Done {
         };
         (done, std::array::from_fn(of(DONE)))
     }
-}
-
-/// `CLOCK_MONOTONIC`, which is the same for all processes, in nanoseconds.
-pub fn now() -> u64 {
-    let now = Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// How far the partners are with getting ready.

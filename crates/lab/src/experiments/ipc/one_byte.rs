@@ -8,7 +8,7 @@ use contend_record::parameters::Parameters;
 use contend_sys::shared::{Line, Shared};
 
 use super::channels;
-use super::exchange::{Done, Exchange, MORE, now};
+use super::exchange::{Done, Exchange, MORE};
 use crate::calls::Tally;
 use crate::experiment::{
     Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
@@ -16,6 +16,7 @@ use crate::experiment::{
 use crate::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
 use crate::pair::{Link, Pair, Placement, Release, Used};
 use crate::setting::Setting;
+use crate::timing::now;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

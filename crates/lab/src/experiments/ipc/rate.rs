@@ -8,7 +8,7 @@ use contend_record::parameters::Parameters;
 use contend_sys::shared::{Line, Shared};
 
 use super::channels::{self, Waiting};
-use super::exchange::{Exchange, MORE, now};
+use super::exchange::{Exchange, MORE};
 use super::messages::{facts, sample_of};
 use super::payload;
 use super::settings::{BYTES, MECHANISM, case, exchange, hands_over, unavailable};
@@ -19,6 +19,7 @@ use crate::histogram::{histogram, note, percentiles};
 use crate::pair::Placement;
 use crate::pair::settings::{PARTNERS, PLACEMENT};
 use crate::setting::Setting;
+use crate::timing::now;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -9,9 +9,9 @@ use contend_sys::process::{exit_now, fork};
 use contend_sys::shared::{Line, Shared};
 use contend_sys::{Pid, Signal, cpu};
 use rustix::thread::futex::{self, Flags};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::experiment::{Attempt, Facts, SubjectError};
+use crate::timing::{nanoseconds, now};
 
 /// What each worker does.
 pub trait Job: Sync {
@@ -98,15 +98,6 @@ impl Board {
         self.figures[SWITCHES].fetch_add(switches, Ordering::Relaxed);
         self.figures[DONE].fetch_add(1, Ordering::Release);
     }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// `CLOCK_MONOTONIC`, which is the same for all processes, in nanoseconds.
-fn now() -> u64 {
-    Duration::try_from(clock_gettime(ClockId::Monotonic)).map_or(0, nanoseconds)
 }
 
 /// Processes that are ended and reaped, whatever happens.

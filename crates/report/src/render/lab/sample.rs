@@ -1,7 +1,8 @@
 //! Records for tests.
 
 use contend_record::Host;
-use contend_record::lab::{Case, Ending, RunRecord, SCHEMA};
+use contend_record::lab::{Case, Ending, Metric, RunRecord, SCHEMA, Unit};
+use contend_record::parameters::Parameters;
 
 /// A run of a suite with these cases, on eight CPUs.
 pub fn record(suite: &str, cases: Vec<Case>) -> RunRecord {
@@ -21,4 +22,15 @@ pub fn record(suite: &str, cases: Vec<Case>) -> RunRecord {
         scaling: Vec::new(),
         warnings: Vec::new(),
     }
+}
+
+/// A case with two samples of this value, in nanoseconds, and of these metrics.
+pub fn case(experiment: &str, parameters: Parameters, value: f64, metrics: &[(&str, f64)]) -> Case {
+    let mut case = Case::new(experiment, parameters, Unit::Nanoseconds);
+    case.samples = vec![value; 2];
+    case.median = Some(value);
+    for (name, value) in metrics {
+        case.metrics.insert((*name).to_owned(), Metric::of(Unit::Count, vec![*value; 2]));
+    }
+    case
 }

@@ -5,9 +5,9 @@ use std::io;
 use contend_sys::mapping::{Backing, Mapping};
 use contend_sys::ring::{Receiver, Sender, Shape, ring};
 
-use super::ring::SPIN_THEN_SLEEP;
+use super::ring::{SPIN_THEN_SLEEP, calls};
 use super::{ANY, End, Mechanism, Terms, Waiting, always_available};
-use crate::calls::{Call, Tally};
+use crate::calls::Tally;
 
 /// What a sender does that has many messages at once: it hands them over a page full at a time.
 pub const MECHANISM: Mechanism = Mechanism {
@@ -90,10 +90,6 @@ impl End for Batches {
     }
 
     fn calls(&self) -> Tally {
-        let mut tally = Tally::default();
-        for calls in [self.to.calls(), self.from.calls()] {
-            tally.add_many(Call::Futex, calls.iter().sum());
-        }
-        tally
+        calls(&self.to, &self.from)
     }
 }

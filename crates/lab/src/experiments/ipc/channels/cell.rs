@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use contend_sys::shared::{Line, Shared};
 
-use super::{End, Mechanism, Terms, Waiting, always_available};
+use super::{End, Mechanism, Terms, Waiting, always_available, both_ways};
 use crate::calls::{Call, Tally};
 
 /// The least that works: the sender waits until the byte has been taken, the receiver until there is one.
@@ -19,14 +19,13 @@ pub const MECHANISM: Mechanism = Mechanism {
     between_threads: true,
     unavailable: always_available,
     make: |terms| {
-        let cell = || Shared::new(Line(AtomicU32::new(EMPTY))).map(Arc::new);
-        let (to_sub, to_main) = (cell()?, cell()?);
+        let cell = || Shared::new(Line(AtomicU32::new(EMPTY)));
         let end = |from: &Cell, to: &Cell| -> Box<dyn End> {
             let (from, to) = (Arc::clone(from), Arc::clone(to));
             let (terms, tally) = (terms.clone(), Tally::default());
             Box::new(Cells { terms, from, to, draft: [0], message: [0], tally })
         };
-        Ok([end(&to_main, &to_sub), end(&to_sub, &to_main)])
+        both_ways(cell, end)
     },
 };
 

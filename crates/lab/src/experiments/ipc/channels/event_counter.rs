@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::{End, Mechanism, Terms, Waiting, always_available};
+use super::{End, Mechanism, Terms, Waiting, always_available, both_ways};
 use crate::calls::{Call, Tally};
 
 /// A number for the kernel to add to a counter. The message stands in its lower bytes; two of them are
@@ -19,8 +19,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     between_threads: true,
     unavailable: always_available,
     make: |terms| {
-        let counter = || eventfd(0, EventfdFlags::CLOEXEC).map(Arc::new);
-        let (to_sub, to_main) = (counter()?, counter()?);
+        let counter = || Ok(eventfd(0, EventfdFlags::CLOEXEC)?);
         let end = |from: &Arc<OwnedFd>, to: &Arc<OwnedFd>| -> Box<dyn End> {
             Box::new(Counters {
                 terms: terms.clone(),
@@ -31,7 +30,7 @@ pub const MECHANISM: Mechanism = Mechanism {
                 tally: Tally::default(),
             })
         };
-        Ok([end(&to_main, &to_sub), end(&to_sub, &to_main)])
+        both_ways(counter, end)
     },
 };
 

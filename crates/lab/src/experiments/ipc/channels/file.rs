@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::io::{pread, pwrite};
 
-use super::{ANY, End, Mechanism, Terms, Waiting, always_available};
+use super::{ANY, End, Mechanism, Terms, Waiting, always_available, both_ways};
 use crate::calls::{Call, Tally};
 use crate::files::unnamed_in;
 
@@ -20,8 +20,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     between_threads: true,
     unavailable: always_available,
     make: |terms| {
-        let file = || unnamed_in(&std::env::temp_dir()).map(Arc::new);
-        let (to_sub, to_main) = (file()?, file()?);
+        let file = || unnamed_in(&std::env::temp_dir());
         let end = |from: &Arc<File>, to: &Arc<File>| -> Box<dyn End> {
             Box::new(Files {
                 terms: terms.clone(),
@@ -36,7 +35,7 @@ pub const MECHANISM: Mechanism = Mechanism {
                 tally: Tally::default(),
             })
         };
-        Ok([end(&to_main, &to_sub), end(&to_sub, &to_main)])
+        both_ways(file, end)
     },
 };
 

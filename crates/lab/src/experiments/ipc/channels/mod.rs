@@ -182,6 +182,16 @@ impl Terms {
 /// Both ends: main's and sub's.
 pub type Ends = [Box<dyn End>; 2];
 
+/// Both ends of something that goes one way, made once for each way: an end is given what it receives
+/// from, and what it sends to.
+fn both_ways<T>(
+    make: impl Fn() -> io::Result<T>,
+    end: impl Fn(&Arc<T>, &Arc<T>) -> Box<dyn End>,
+) -> io::Result<Ends> {
+    let (to_sub, to_main) = (Arc::new(make()?), Arc::new(make()?));
+    Ok([end(&to_main, &to_sub), end(&to_sub, &to_main)])
+}
+
 /// A row of the table.
 #[derive(Debug)]
 pub struct Mechanism {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use contend_sys::queue::PosixQueue;
 use rustix::process::{Resource, getrlimit};
 
-use super::{ANY, End, Mechanism, Terms, Waiting, beyond, sysctl};
+use super::{ANY, End, Mechanism, Terms, Waiting, beyond, both_ways, sysctl};
 use crate::calls::{Call, Tally};
 
 /// What `mq_open(3)` makes: with as many places as any user may have by default, and fewer for long
@@ -29,8 +29,7 @@ pub const MECHANISM: Mechanism = Mechanism {
         })
     },
     make: |terms| {
-        let queue = || PosixQueue::new(places(terms.bytes), terms.bytes).map(Arc::new);
-        let (to_sub, to_main) = (queue()?, queue()?);
+        let queue = || PosixQueue::new(places(terms.bytes), terms.bytes);
         let end = |from: &Arc<PosixQueue>, to: &Arc<PosixQueue>| -> Box<dyn End> {
             Box::new(Queues {
                 terms: terms.clone(),
@@ -41,7 +40,7 @@ pub const MECHANISM: Mechanism = Mechanism {
                 tally: Tally::default(),
             })
         };
-        Ok([end(&to_main, &to_sub), end(&to_sub, &to_main)])
+        both_ways(queue, end)
     },
 };
 

@@ -9,7 +9,7 @@ use contend_sys::remote::{Landing, allow};
 use contend_sys::ring::{Receiver, Sender, Shape, ring};
 use contend_sys::shared::{Line, Shared};
 
-use super::ring::{SPIN_THEN_SLEEP, shape};
+use super::ring::{SPIN_THEN_SLEEP, calls, shape};
 use super::{ANY, End, Mechanism, Terms, Waiting};
 use crate::calls::{Call, Tally};
 
@@ -110,9 +110,7 @@ impl End for Remote {
 
     fn calls(&self) -> Tally {
         let mut tally = self.tally;
-        for calls in [self.told.calls(), self.tells.calls()] {
-            tally.add_many(Call::Futex, calls.iter().sum());
-        }
+        tally += calls(&self.tells, &self.told);
         tally
     }
 }

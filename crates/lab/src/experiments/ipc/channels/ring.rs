@@ -89,6 +89,15 @@ fn ends(
     Ok(ends.map(end))
 }
 
+/// The system calls of both ends of two rings.
+pub fn calls(to: &Sender, from: &Receiver) -> Tally {
+    let mut tally = Tally::default();
+    for calls in [to.calls(), from.calls()] {
+        tally.add_many(Call::Futex, calls.iter().sum());
+    }
+    tally
+}
+
 struct Rings {
     terms: Terms,
     to: Sender,
@@ -110,10 +119,6 @@ impl End for Rings {
     }
 
     fn calls(&self) -> Tally {
-        let mut tally = Tally::default();
-        for calls in [self.to.calls(), self.from.calls()] {
-            tally.add_many(Call::Futex, calls.iter().sum());
-        }
-        tally
+        calls(&self.to, &self.from)
     }
 }

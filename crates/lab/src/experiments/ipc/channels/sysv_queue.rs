@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use contend_sys::queue::{Envelope, SysvQueue};
 
-use super::{ANY, End, Mechanism, Terms, Waiting, beyond};
+use super::{ANY, End, Mechanism, Terms, Waiting, beyond, both_ways};
 use crate::calls::{Call, Tally};
 
 /// What `msgget(2)` makes.
@@ -22,7 +22,6 @@ pub const MECHANISM: Mechanism = Mechanism {
         })
     },
     make: |terms| {
-        let (to_sub, to_main) = (Arc::new(SysvQueue::new()?), Arc::new(SysvQueue::new()?));
         let end = |from: &Arc<SysvQueue>, to: &Arc<SysvQueue>| -> Box<dyn End> {
             Box::new(Queues {
                 terms: terms.clone(),
@@ -33,7 +32,7 @@ pub const MECHANISM: Mechanism = Mechanism {
                 tally: Tally::default(),
             })
         };
-        Ok([end(&to_main, &to_sub), end(&to_sub, &to_main)])
+        both_ways(SysvQueue::new, end)
     },
 };
 

@@ -1,20 +1,10 @@
 //! Verdicts come from the record: other figures, other words.
 
-use contend_record::lab::{Case, Metric, RunRecord, Unit};
+use contend_record::lab::{Case, RunRecord};
 use contend_record::parameters::Parameters;
 
-use super::super::sample::record;
+use super::super::sample::{case, record};
 use super::chapter;
-
-fn case(experiment: &str, parameters: Parameters, value: f64, metrics: &[(&str, f64)]) -> Case {
-    let mut case = Case::new(experiment, parameters, Unit::Nanoseconds);
-    case.samples = vec![value; 2];
-    case.median = Some(value);
-    for (name, value) in metrics {
-        case.metrics.insert((*name).to_owned(), Metric::of(Unit::Count, vec![*value; 2]));
-    }
-    case
-}
 
 fn form(name: &str, time: f64, calls: f64, switches: f64, lost: f64) -> Case {
     let parameters = Parameters::new().with("form", name).with("messages", 1_000_000);

@@ -4,7 +4,7 @@ use contend_record::Host;
 use contend_record::lab::{Case, Metric, RunRecord, Unit};
 use contend_record::parameters::Parameters;
 
-use super::super::sample::record;
+use super::super::sample::{case, record};
 use super::chapter;
 
 fn turns(number: &str, tick: Option<u64>, load: f64, seconds: f64) -> Case {
@@ -27,16 +27,6 @@ fn turns(number: &str, tick: Option<u64>, load: f64, seconds: f64) -> Case {
 fn workers(processes: u64, threads: u64, load: f64, seconds: f64) -> Case {
     let parameters = Parameters::new().with("processes", processes).with("threads", threads);
     case("saturation/compute", parameters, 1e9 * seconds, &[("load", load)])
-}
-
-fn case(experiment: &str, parameters: Parameters, value: f64, metrics: &[(&str, f64)]) -> Case {
-    let mut case = Case::new(experiment, parameters, Unit::Nanoseconds);
-    case.samples = vec![value; 2];
-    case.median = Some(value);
-    for (name, value) in metrics {
-        case.metrics.insert((*name).to_owned(), Metric::of(Unit::Count, vec![*value; 2]));
-    }
-    case
 }
 
 /// The report's column for two cores.
