@@ -3,9 +3,9 @@
 use std::io;
 
 use contend_sys::mapping::{Backing, Mapping};
-use contend_sys::ring::{Receiver, Sender, Shape, ring};
+use contend_sys::ring::{Receiver, Sender, ring};
 
-use super::ring::{SPIN_THEN_SLEEP, calls};
+use super::ring::{SPIN_THEN_SLEEP, calls, shape};
 use super::{ANY, End, Mechanism, Terms, Waiting, always_available};
 use crate::calls::Tally;
 
@@ -20,7 +20,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     make: |terms| {
         // Where messages are long, one at a time.
         let batch = (PAGE / terms.bytes).max(1);
-        let shape = Shape { slots: 4, bytes: COUNT + batch * terms.bytes };
+        let shape = shape(COUNT + batch * terms.bytes);
         let make = || {
             let memory = Mapping::new(Backing::Shared, shape.length())?;
             ring(memory, shape, SPIN_THEN_SLEEP)

@@ -9,7 +9,7 @@ use contend_sys::remote::{Landing, allow};
 use contend_sys::ring::{Receiver, Sender, Shape, ring};
 use contend_sys::shared::{Line, Shared};
 
-use super::ring::{SPIN_THEN_SLEEP, calls, shape};
+use super::ring::{SPIN_THEN_SLEEP, calls, few};
 use super::{ANY, End, Mechanism, Terms, Waiting};
 use crate::calls::{Call, Tally};
 
@@ -27,7 +27,7 @@ pub const MECHANISM: Mechanism = Mechanism {
         itself.err().map(|error| format!("writing into a process's memory is refused: {error}"))
     },
     make: |terms| {
-        let shape = Shape { bytes: 0, ..shape(terms.bytes) };
+        let shape = Shape { slots: few(terms.bytes), bytes: 0 };
         let told = || {
             let memory = Mapping::new(Backing::Shared, shape.length())?;
             ring(memory, shape, SPIN_THEN_SLEEP)

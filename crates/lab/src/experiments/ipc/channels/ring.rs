@@ -71,11 +71,26 @@ fn anonymous(shape: Shape) -> io::Result<Mapping> {
     Mapping::new(Backing::Shared, shape.length_of_pair())
 }
 
-/// A ring that stays in the CPUs' nearest caches where messages are short.
+/// A ring that stays in the CPUs' nearest caches where messages are short. Where they are long, it is
+/// larger than the caches that each CPU has for itself: lines that the sender's has already given up are
+/// read from the one that both share, which takes a fraction of fetching them from the sender's.
 pub fn shape(bytes: usize) -> Shape {
-    const NEAREST: usize = 8 << 10;
-    let slots = (NEAREST / bytes.max(1)).clamp(4, 64);
-    Shape { slots: u32::try_from(slots).unwrap_or(64), bytes }
+    const BEYOND_OWN: usize = 8 << 20;
+    let slots = if bytes <= NEAREST { few(bytes) } else { slots(BEYOND_OWN, bytes, 128) };
+    Shape { slots, bytes }
+}
+
+/// Slots of which all are in the nearest cache, if they are short.
+pub fn few(bytes: usize) -> u32 {
+    slots(NEAREST, bytes, 64)
+}
+
+/// Of the CPUs' nearest caches, what a ring may take.
+const NEAREST: usize = 8 << 10;
+
+/// As many as there is room for, 4 at least.
+fn slots(room: usize, bytes: usize, most: u32) -> u32 {
+    u32::try_from(room / bytes.max(1)).map_or(most, |fit| fit.clamp(4, most))
 }
 
 fn ends(
