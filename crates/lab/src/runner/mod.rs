@@ -239,18 +239,18 @@ impl<'a> Run<'a> {
         self.tracks.iter().any(|track| !track.is_done())
     }
 
-    /// The cases of the next round: first what is done a set number of times and has not been
-    /// done yet, then the others in an order drawn anew.
+    /// The cases of the next round: while there is something that is done a set number of times and has
+    /// not been done yet, all that have no sample, the others first, as they take little; then those that
+    /// go on, in an order drawn anew.
     fn order(&mut self) -> Vec<usize> {
         let is_fixed = |track: &Track<'_>| track.planned.sampling != Sampling::Adaptive;
         let unfinished = |index: &usize| !self.tracks[*index].is_done();
         let mut order: Vec<_> = (0..self.tracks.len()).filter(unfinished).collect();
-        let first: Vec<_> = order
-            .iter()
-            .copied()
-            .filter(|&index| is_fixed(&self.tracks[index]) && self.tracks[index].used.is_zero())
-            .collect();
-        if !first.is_empty() {
+        let unused = order.iter().copied().filter(|&index| self.tracks[index].used.is_zero());
+        let (fixed, mut first): (Vec<_>, Vec<_>) =
+            unused.partition(|&index| is_fixed(&self.tracks[index]));
+        if !fixed.is_empty() {
+            first.extend(fixed);
             return first;
         }
         let fixed = self.tracks.iter().filter(|track| is_fixed(track));

@@ -87,11 +87,13 @@ const SETTINGS: [&Setting; 6] = [&WAY, &BLOCK, &ADVICE, &BYTES, &PLACE, &CACHE];
 
 /// As long as the document's.
 const DOCUMENTS_BYTES: u64 = 104_857_600;
+/// Larger than most caches, and done sooner.
+const LARGE_BYTES: u64 = 32 << 20;
 /// For a byte at a time.
 const FEW_BYTES: u64 = 1 << 20;
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let bytes = scope.choose(&[DOCUMENTS_BYTES], &[DOCUMENTS_BYTES], &[FEW_BYTES])[0];
+    let bytes = scope.choose(&[DOCUMENTS_BYTES], &[LARGE_BYTES], &[FEW_BYTES])[0];
     let mut cases = Vec::new();
     for (place, cache) in [("tmpfs", "warm"), ("disk", "warm"), ("disk", "cold")] {
         for way in ways::TABLE {

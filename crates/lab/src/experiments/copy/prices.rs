@@ -32,7 +32,7 @@ const TRIED: usize = 64 << 20;
 const ROUNDS: usize = 2;
 
 impl Prices {
-    /// Those of this folder, measured when they are first asked for: some ten milliseconds.
+    /// Those of this folder, measured when they are first asked for: a few tenths of a second.
     ///
     /// # Errors
     /// What the kernel says.

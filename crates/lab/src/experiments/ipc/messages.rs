@@ -62,8 +62,20 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let partners = scope.choose(&["process", "thread"], &["process"], &["process"]);
     let all = [Placement::Same, Placement::Apart, Placement::Awake, Placement::Free];
     let placements = scope.choose(&all, &all[..3], &all[3..]);
+    let all = channels::names();
+    let few = [
+        "pipe",
+        "unix-stream",
+        "tcp",
+        "posix-queue",
+        "ring-futex",
+        "ring-spin",
+        "process-vm-writev",
+        "io-uring",
+    ];
+    let mechanisms = scope.choose(&all, &few, &all);
     let mut cases = Vec::new();
-    for mechanism in channels::TABLE {
+    for mechanism in mechanisms.iter().filter_map(|name| channels::find(name)) {
         for &bytes in lengths.iter().filter(|&&bytes| bytes <= mechanism.most as u64) {
             for &partners in partners {
                 for &placement in placements {

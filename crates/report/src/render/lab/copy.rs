@@ -1,5 +1,7 @@
 //! Files that are copied.
 
+use std::fmt::Write as _;
+
 use contend_record::lab::Case;
 use contend_record::parameters::Value;
 
@@ -76,14 +78,22 @@ pub fn limit(case: &Case) -> Option<&str> {
 
 /// What memory would allow, and what other parts cost.
 fn memory(cases: &[&Case]) -> Option<String> {
-    let case = cases.iter().find(|case| case.parameters.number("bytes") > Some(100_000_000))?;
+    let case = cases.iter().max_by_key(|case| case.parameters.number("bytes"))?;
     let (bytes_copied, time) = (case.parameters.number("bytes")? as f64, case.metric("at_memory")?);
     let pages = case.metric("at_pages")? / (bytes_copied / 4096.0);
-    Some(format!(
-        "From memory to memory {} a second are copied here: {} for the file. A page of a file, found or made, takes \
-         {} besides.",
+    let mut text = format!(
+        "From memory to memory {} a second are copied here: {} for a file of {}. A page of a file, found or \
+         made, takes {} besides.",
         bytes(bytes_copied / time * 1e9),
         nanoseconds(time),
+        bytes(bytes_copied),
         nanoseconds(pages),
-    ))
+    );
+    let length = |case: &&&Case| case.parameters.number("bytes");
+    let least = cases.iter().min_by_key(length)?;
+    if length(&least) < length(&case) {
+        let (way, length) = (way(least), length(&least)? as f64);
+        let _ = write!(text, " A file of {} was copied by {way}.", bytes(length));
+    }
+    Some(text)
 }

@@ -220,10 +220,9 @@ fn replaced(record: &RunRecord) -> Option<String> {
     let faults = mapped.metric("minor_faults")?;
     Some(format!(
         "In copying a file, a page fault takes the place of a system call: reading and writing 4 KiB at a \
-         time makes {} calls and {} faults, mapping both files makes {} calls and {} faults, {:.2} for \
-         each page. They take {} and {}: mapping takes {:.2} times as long.",
+         time makes {} calls, mapping both files makes {} calls and {} faults, {:.2} for each page. They \
+         take {} and {}: mapping takes {:.2} times as long.",
         count(blocks.metric("calls")?),
-        count(blocks.metric("minor_faults")?),
         count(mapped.metric("calls")?),
         count(faults),
         faults / (mapped.parameters.number("bytes")? as f64 / 4096.0),
