@@ -15,7 +15,8 @@ theirs() {
     note "lat_pipe/$place" "$(latency "$scheduling" lat_pipe -N 3)"
     note "lat_unix/$place" "$(latency "$scheduling" lat_unix -N 3)"
     note "bw_pipe/$place" "$(bandwidth "$scheduling" bw_pipe -N 3 -m 65536 -M 50m)"
-    note "bw_unix/$place" "$(bandwidth "$scheduling" bw_unix -N 3 -m 65536 -M 50m)"
+    # Whatever is moved, it reports as much as the 10 MiB that are moved without -M.
+    note "bw_unix/$place" "$(bandwidth "$scheduling" bw_unix -N 3 -m 65536)"
   done
   if [ -x "$lmbench/lat_tcp" ]; then
     # The server goes into the background by itself, wherever it was started.

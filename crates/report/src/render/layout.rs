@@ -87,7 +87,7 @@ pub(super) fn cut(text: &str, room: usize) -> String {
     kept
 }
 
-/// Wrapped text; a number stays on the same line as its unit.
+/// Wrapped text; a number stays on the same line as its unit, and a name with a hyphen on one line.
 pub(super) fn wrapped<'a>(text: &str, options: impl Into<textwrap::Options<'a>>) -> Vec<String> {
     let mut joined = String::with_capacity(text.len());
     let mut after_digit = false;
@@ -95,6 +95,7 @@ pub(super) fn wrapped<'a>(text: &str, options: impl Into<textwrap::Options<'a>>)
         joined.push(if after_digit && character == ' ' { GLUE } else { character });
         after_digit = character.is_ascii_digit();
     }
+    let options = options.into().word_splitter(textwrap::WordSplitter::NoHyphenation);
     let lines = textwrap::wrap(&joined, options);
     lines.into_iter().map(|line| line.replace(GLUE, " ")).collect()
 }

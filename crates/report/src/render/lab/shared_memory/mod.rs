@@ -174,7 +174,9 @@ fn time(case: &Case) -> String {
 /// Where a system call is saved.
 fn saved(record: &RunRecord) -> Option<String> {
     let (pipe, ring) = (form(record, "pipe")?, form(record, "ring")?);
-    let messages = pipe.parameters.number("messages")? as f64;
+    let number = pipe.parameters.number("messages")?;
+    let messages = number as f64;
+    let all = if number == 1_000_000 { "a million".to_owned() } else { count(messages) };
     let (with, without) = (both(pipe, "calls")?, both(ring, "calls")?);
     let times = pipe.median? / ring.median?;
     let costs = both_cpu(pipe)? / messages;
@@ -186,12 +188,11 @@ fn saved(record: &RunRecord) -> Option<String> {
         ))
     });
     Some(format!(
-        "A system call is saved wherever the partner looks by itself: {} calls become {}, and {} messages \
-         take {} instead of {}, {times:.1} times as fast{}. A message costs {} of CPU time instead of {}, \
+        "A system call is saved wherever the partner looks by itself: {} calls become {}, and {all} \
+         messages take {} instead of {}, {times:.1} times as fast{}. A message costs {} of CPU time instead of {}, \
          both sides together.",
         count(with),
         count(without),
-        count(messages),
         time(ring),
         time(pipe),
         batches.unwrap_or_default(),
