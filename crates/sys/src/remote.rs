@@ -12,7 +12,27 @@ pub struct Landing {
     bytes: usize,
 }
 
+/// Another process than that which has made this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Other(libc::pid_t);
+
+impl Other {
+    /// The process of this number, unless it is this one: what it looks at would change under its eyes.
+    pub fn new(process: u32) -> Option<Self> {
+        (process != std::process::id()).then_some(Self(process.cast_signed()))
+    }
+}
+
 impl Landing {
+    /// Whether the kernel lets this process write into a process's memory: tried with its own.
+    ///
+    /// # Errors
+    /// `ENOSYS` or `EPERM` where not.
+    pub fn try_it() -> io::Result<()> {
+        let own = Self::new(1, 1)?; // nobody looks at it
+        own.put(std::process::id().cast_signed(), 0, b"x")
+    }
+
     /// Memory of this process and, as memory of its own, of those forked from it: so many pieces of so
     /// many bytes.
     ///
@@ -45,7 +65,11 @@ impl Landing {
     ///
     /// # Panics
     /// Where there are not so many pieces, or they are shorter.
-    pub fn write(&self, process: u32, piece: usize, bytes: &[u8]) -> io::Result<()> {
+    pub fn write(&self, process: Other, piece: usize, bytes: &[u8]) -> io::Result<()> {
+        self.put(process.0, piece, bytes)
+    }
+
+    fn put(&self, process: libc::pid_t, piece: usize, bytes: &[u8]) -> io::Result<()> {
         assert!(bytes.len() <= self.bytes, "it is longer than a piece");
         assert!((piece + 1) * self.bytes <= self.memory.length(), "there are not so many pieces");
         let mut written = 0;
@@ -56,9 +80,9 @@ impl Landing {
             // SAFETY: within the mapping.
             let to = unsafe { self.memory.start().add(piece * self.bytes + written) };
             let remote = libc::iovec { iov_base: to.as_ptr().cast(), iov_len: rest.len() };
-            let process = process.cast_signed();
-            // SAFETY: the bytes are readable; what is written is the other process's landing, which is
-            // at the same address there and is only looked at when it has been told to.
+            // SAFETY: the bytes are readable; what is written is the landing of another process, which is
+            // at the same address there and is only looked at when it has been told to, or one that
+            // nobody looks at.
             let moved = unsafe {
                 libc::process_vm_writev(process, &raw const local, 1, &raw const remote, 1, 0)
             };
@@ -92,6 +116,8 @@ mod tests {
         });
         let child = child.expect("a child");
         let process = child.as_raw_nonzero().get().unsigned_abs();
+        let process = Other::new(process).expect("a child is another one");
+        assert_eq!(Other::new(std::process::id()), None);
         landing.write(process, 1, &[7; 5000]).expect("it may be written to");
         assert_eq!(landing.piece(1)[0], 0);
         rustix::io::write(&tell, b"x").expect("it reads");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use contend_sys::mapping::{Backing, Mapping};
-use contend_sys::remote::{Landing, allow};
+use contend_sys::remote::{Landing, Other, allow};
 use contend_sys::ring::{Receiver, Sender, Shape, ring};
 use contend_sys::shared::{Line, Shared};
 
@@ -22,9 +22,8 @@ pub const MECHANISM: Mechanism = Mechanism {
     most: ANY,
     between_threads: false,
     unavailable: |_| {
-        let itself =
-            Landing::new(1, 1).and_then(|landing| landing.write(std::process::id(), 0, b"x"));
-        itself.err().map(|error| format!("writing into a process's memory is refused: {error}"))
+        let tried = Landing::try_it();
+        tried.err().map(|error| format!("writing into a process's memory is refused: {error}"))
     },
     make: |terms| {
         let shape = Shape { slots: few(terms.bytes), bytes: 0 };
@@ -41,6 +40,7 @@ pub const MECHANISM: Mechanism = Mechanism {
                 terms: terms.clone(),
                 who,
                 processes: Arc::clone(&processes),
+                partner: None,
                 slots: shape.slots as usize,
                 told,
                 tells,
@@ -65,6 +65,8 @@ struct Remote {
     who: usize,
     /// Main's and sub's.
     processes: Arc<Shared<[Line<AtomicU32>; 2]>>,
+    /// The other one, once it has been asked for.
+    partner: Option<Other>,
     slots: usize,
     /// What has landed here, and what has there.
     told: Receiver,
@@ -80,6 +82,7 @@ struct Remote {
 
 impl End for Remote {
     fn attend(&mut self) -> io::Result<()> {
+        self.partner = None;
         self.processes[self.who].store(std::process::id(), Ordering::Release);
         if self.who == 0 {
             allow(self.processes[1].load(Ordering::Acquire));
@@ -93,7 +96,10 @@ impl End for Remote {
     }
 
     fn send(&mut self) -> io::Result<()> {
-        let partner = self.processes[1 - self.who].load(Ordering::Acquire);
+        if self.partner.is_none() {
+            self.partner = Other::new(self.processes[1 - self.who].load(Ordering::Acquire));
+        }
+        let partner = self.partner.ok_or(io::ErrorKind::NotFound)?;
         let write = || self.partners.write(partner, self.sent, &self.draft);
         self.terms.patiently(&mut self.tally, Call::ProcessVmWritev, write)?;
         self.sent = (self.sent + 1) % self.slots;
