@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Verb::Compare(args) => settings::compare(args).and_then(commands::compare::run),
         Verb::Json(args) => settings::json(args).and_then(commands::json::run),
         Verb::LabCase => serve_case(),
+        Verb::LabProbe { unit } => serve_probe(&unit),
         Verb::Generate(args) => commands::generate::run(&args),
     };
     let exit = result.unwrap_or_else(|error| {
@@ -61,4 +62,10 @@ fn serve_case() -> anyhow::Result<Exit> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Failure),
         result => Ok(result.map(|()| Exit::Success)?),
     }
+}
+
+/// What this program does as a probe of units.
+fn serve_probe(unit: &str) -> anyhow::Result<Exit> {
+    contend_lab::experiments::runtimes::serve(unit)?;
+    Ok(Exit::Success)
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use contend_lab::experiment::{Cap, Experiment, Scope, Size};
+use contend_lab::experiment::{Cap, Experiment, Scope, Size, USUAL_MAX_UNITS};
 use contend_lab::experiments;
 use contend_lab::plan::{Only, Plan};
 use contend_lab::setting::{Choices, Setting};
@@ -152,7 +152,8 @@ fn plan(
         u64::try_from(Duration::from_secs_f64(pause).as_millis()).unwrap_or(u64::MAX);
     let choices = choices(experiments, how)?;
     let cap = how.cap.unwrap_or(Cap::Usual);
-    let scope = Scope { size, cap, step_milliseconds, choices };
+    let max_units = how.max_units.unwrap_or(USUAL_MAX_UNITS);
+    let scope = Scope { size, cap, step_milliseconds, max_units, choices };
     let mut only: Vec<_> = how
         .only
         .iter()

@@ -74,9 +74,14 @@ pub struct Scope {
     pub cap: Cap,
     /// The pause between two steps of a demonstration, in milliseconds.
     pub step_milliseconds: u64,
+    /// The most units of a kind that are made at once, where their memory is wanted.
+    pub max_units: u64,
     /// Parameters that were chosen.
     pub choices: Choices,
 }
+
+/// The most units that are made at once unless more are asked for.
+pub const USUAL_MAX_UNITS: u64 = 1_000_000;
 
 /// Where a search for a limit stops by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +108,13 @@ pub enum Size {
 impl Scope {
     /// As large as this, and otherwise as it is by itself.
     pub fn of(size: Size) -> Self {
-        Self { size, cap: Cap::Usual, step_milliseconds: 0, choices: Choices::default() }
+        Self {
+            size,
+            cap: Cap::Usual,
+            step_milliseconds: 0,
+            max_units: USUAL_MAX_UNITS,
+            choices: Choices::default(),
+        }
     }
 
     /// One of three lists, by size.

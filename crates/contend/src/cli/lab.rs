@@ -108,6 +108,12 @@ pub struct HowArgs {
     #[arg(long, value_name = "N|none", allow_negative_numbers = true, value_parser = cap)]
     pub cap: Option<Cap>,
 
+    /// Make at most so many units at once in runtime/memory; 1,000,000 by default.
+    ///
+    /// A million of the largest takes 3 GB.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_units: Option<u64>,
+
     /// Do not ask before going to the end.
     #[arg(long)]
     pub yes: bool,

@@ -49,6 +49,12 @@ pub enum Verb {
     /// The process of one case of the lab, started by contend itself.
     #[command(hide = true, name = contend_lab::isolate::VERB)]
     LabCase,
+    /// The units of a runtime that is written in Rust, made for a case of the lab.
+    #[command(hide = true, name = contend_lab::experiments::runtimes::VERB)]
+    LabProbe {
+        /// The kind of unit.
+        unit: String,
+    },
     /// Prints shell completions, man pages, JSON Schemas or the list of experiments.
     Generate(generate::GenerateArgs),
 }

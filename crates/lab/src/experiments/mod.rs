@@ -6,6 +6,7 @@ pub mod handoff;
 pub mod ipc;
 pub mod pipeline;
 mod placement;
+pub mod runtimes;
 pub mod saturation;
 mod sharing;
 mod units;
@@ -26,6 +27,9 @@ pub const TABLE: &[&Experiment] = &[
     &units::callback::EXPERIMENT,
     &units::limit::EXPERIMENT,
     &units::startup::EXPERIMENT,
+    &runtimes::memory::EXPERIMENT,
+    &runtimes::round_trip::EXPERIMENT,
+    &runtimes::document::EXPERIMENT,
     &handoff::mechanisms::EXPERIMENT,
     &handoff::presets::ZERO,
     &handoff::presets::ZERO_PLUS,

@@ -5,7 +5,7 @@ pub mod create;
 pub mod limit;
 pub mod memory;
 pub mod parent;
-mod park;
+pub mod park;
 mod pool;
 pub mod startup;
 mod tiny;

@@ -8,6 +8,7 @@ mod memory;
 pub(super) mod messages;
 mod pipeline;
 mod process_thread;
+pub(super) mod runtimes;
 #[cfg(test)]
 pub(crate) mod sample;
 mod saturation;
@@ -108,6 +109,8 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         Some(name) if name.starts_with("handoff/") => handoff::section(&measured, width),
         Some(name) if name.starts_with("ipc/") => messages::section(&measured, width),
         Some("copy/file") => copy::section(&measured, width),
+        Some("runtime/memory") => runtimes::memory_section(record, width),
+        Some("runtime/round-trip") => runtimes::round_trip_section(&measured, width),
         Some("placement/cpus") => heat_map::section(record, &measured, width),
         Some(name) if name.starts_with("saturation/") => {
             saturation::section(record, &measured, width)

@@ -1,0 +1,190 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.util.Locale;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * A probe for Java: it makes units of concurrency for contend to measure. README.md has the protocol.
+ *
+ * <pre>javac -d DIR Units.java && java OPTIONS -cp DIR Units platform</pre>
+ */
+public final class Units {
+    /** A kind of unit: how a thread of it is started. A further kind is a further entry. */
+    private enum Kind {
+        PLATFORM {
+            @Override
+            void start(Runnable unit) {
+                Thread thread = new Thread(unit);
+                thread.setDaemon(true);
+                thread.start();
+            }
+        },
+        VIRTUAL {
+            @Override
+            void start(Runnable unit) throws Throwable {
+                if (START_VIRTUAL == null) {
+                    throw new UnsupportedOperationException("virtual threads came with Java 21, this is " + VERSION);
+                }
+                Thread thread = (Thread) START_VIRTUAL.invokeExact(unit);
+            }
+        };
+
+        abstract void start(Runnable unit) throws Throwable;
+    }
+
+    private static final String VERSION = "Java " + System.getProperty("java.vm.version").split("[+-]")[0];
+
+    /** Looked up by its name, so that this compiles, and runs with platform threads, before Java 21. */
+    private static final MethodHandle START_VIRTUAL = startVirtual();
+
+    private static MethodHandle startVirtual() {
+        try {
+            return MethodHandles.lookup().findStatic(
+                    Thread.class, "startVirtualThread", MethodType.methodType(Thread.class, Runnable.class));
+        } catch (ReflectiveOperationException absent) {
+            return null;
+        }
+    }
+
+    private final Kind kind;
+    private Crowd crowd;
+
+    private Units(Kind kind) {
+        this.kind = kind;
+    }
+
+    /** The units of one park. It is also the code of each of them, so that a unit has nothing of its own but a thread. */
+    private static final class Crowd implements Runnable {
+        final AtomicInteger waiting = new AtomicInteger();
+        final AtomicInteger ended = new AtomicInteger();
+        final CountDownLatch gate = new CountDownLatch(1);
+        final CountDownLatch allWait = new CountDownLatch(1);
+        final CountDownLatch haveEnded = new CountDownLatch(1);
+        final int total;
+
+        Crowd(int total) {
+            this.total = total;
+        }
+
+        @Override
+        public void run() {
+            if (waiting.incrementAndGet() == total) {
+                allWait.countDown();
+            }
+            try {
+                gate.await();
+            } catch (InterruptedException impossible) {
+                throw new AssertionError(impossible);
+            }
+            if (ended.incrementAndGet() == total) {
+                haveEnded.countDown();
+            }
+        }
+    }
+
+    private String park(int n) throws Throwable {
+        long began = System.nanoTime();
+        crowd = new Crowd(n);
+        for (int i = 0; i < n; i++) {
+            kind.start(crowd);
+        }
+        crowd.allWait.await();
+        long took = System.nanoTime() - began;
+        return "parked " + crowd.waiting.get() + " " + took + " " + used();
+    }
+
+    private String wake() throws InterruptedException {
+        long began = System.nanoTime();
+        int early = crowd.ended.get();
+        crowd.gate.countDown();
+        crowd.haveEnded.await();
+        return "woken " + early + " " + crowd.ended.get() + " " + (System.nanoTime() - began);
+    }
+
+    private String rest() {
+        crowd = null;
+        return "rested " + used();
+    }
+
+    /** The heap that is in use after a collection. The stacks of platform threads are not in it. */
+    private static long used() {
+        System.gc();
+        return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
+    }
+
+    /** Between two threads of the kind: a virtual one that talks to the main thread would pay for a platform one. */
+    private String trips(int m) throws Throwable {
+        Exchange exchange = new Exchange();
+        CountDownLatch finished = new CountDownLatch(1);
+        long[] took = new long[1];
+        kind.start(() -> {
+            for (int i = 0; i < m; i++) {
+                exchange.there.acquireUninterruptibly();
+                exchange.answer = exchange.message;
+                exchange.back.release();
+            }
+        });
+        kind.start(() -> {
+            long began = System.nanoTime();
+            for (int i = 0; i < m; i++) {
+                exchange.message = i;
+                exchange.there.release();
+                exchange.back.acquireUninterruptibly();
+            }
+            took[0] = System.nanoTime() - began;
+            finished.countDown();
+        });
+        finished.await();
+        return "trips " + m + " " + took[0];
+    }
+
+    private static final class Exchange {
+        final Semaphore there = new Semaphore(0);
+        final Semaphore back = new Semaphore(0);
+        int message;
+        int answer;
+    }
+
+    private String answer(String command) throws Throwable {
+        String[] words = command.split(" ");
+        switch (words[0]) {
+            case "park":
+                return park(Integer.parseInt(words[1]));
+            case "wake":
+                return wake();
+            case "rest":
+                return rest();
+            case "trips":
+                return trips(Integer.parseInt(words[1]));
+            default:
+                throw new IllegalArgumentException("no such command: " + command);
+        }
+    }
+
+    private void serve() throws Throwable {
+        park(100);
+        wake();
+        rest();
+        System.out.println("ready " + VERSION);
+        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
+        for (String command; (command = commands.readLine()) != null; ) {
+            System.out.println(answer(command));
+        }
+    }
+
+    public static void main(String[] arguments) {
+        int status = 0;
+        try {
+            new Units(Kind.valueOf(String.join(" ", arguments).toUpperCase(Locale.ROOT))).serve();
+        } catch (Throwable why) { // an OutOfMemoryError, when the system refuses a thread
+            System.err.println(why);
+            status = 1;
+        }
+        Runtime.getRuntime().halt(status); // does not wait for the units
+    }
+}

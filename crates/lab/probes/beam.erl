@@ -1,0 +1,166 @@
+%% A probe for the BEAM; README.md says what it does.
+%%
+%%     erlc -o DIR beam.erl
+%%     erl +P 1048576 +sbwt none +sbwtdcpu none +sbwtdio none -noshell -pa DIR -run beam main UNIT
+%%
+%% UNIT is process, hibernated or send_after. A million processes need +P, whose default is 262,144; +sbwt and the
+%% like keep idle schedulers from spinning. With +hms 12 a process starts with a heap of 12 words instead of 233.
+-module(beam).
+-export([main/1, process/0, hibernated/0, woken/0, sink/1]).
+
+-define(WAITING, 1).
+-define(ENDED, 2).
+
+%% -- the units --
+
+%% A process in receive.
+process() ->
+    count(?WAITING),
+    wait().
+
+wait() ->
+    receive
+        wake -> count(?ENDED);
+        Driver when is_pid(Driver) -> Driver ! back, wait()
+    end.
+
+%% The same, hibernated: no stack, and a heap without room to spare.
+hibernated() ->
+    count(?WAITING),
+    hibernate().
+
+hibernate() -> erlang:hibernate(?MODULE, woken, []).
+
+woken() ->
+    receive
+        wake -> count(?ENDED);
+        Driver when is_pid(Driver) -> Driver ! back, hibernate()
+    end.
+
+%% A timer has no code. It ends when this process, to which all are due, has its message.
+sink(0) -> ok;
+sink(N) -> receive due -> count(?ENDED), sink(N - 1) end.
+
+make(send_after, N, Due) ->
+    Sink = spawn(?MODULE, sink, [N]),
+    %% The runtime does not say how many timers there are, so those that it returns are counted.
+    times(N, fun() ->
+        true = is_reference(erlang:send_after(Due, Sink, due, [{abs, true}])),
+        count(?WAITING)
+    end);
+make(Process, N, _Due) ->
+    times(N, fun() -> spawn(?MODULE, Process, []) end).
+
+wake(send_after, Due, _Others) ->
+    timer:sleep(max(0, Due - erlang:monotonic_time(millisecond)));
+wake(_Process, _Due, Others) ->
+    %% The runtime knows their pids, so no list of them is measured.
+    lists:foreach(fun(Unit) -> Unit ! wake end, processes() -- Others).
+
+trips(send_after, _M) ->
+    none;
+trips(Process, M) ->
+    Unit = spawn(?MODULE, Process, []),
+    trip(Unit),
+    Nanoseconds = timed(fun() -> times(M, fun() -> trip(Unit) end) end),
+    exit(Unit, kill),
+    Nanoseconds.
+
+trip(Unit) ->
+    Unit ! self(),
+    receive back -> ok end.
+
+%% -- the commands --
+
+main([Name]) ->
+    %% The default handler writes to the standard output.
+    ok = logger:remove_handler(default),
+    ok = logger:add_handler(default, logger_std_h, #{config => #{type => standard_error}}),
+    %% Taking lists of characters apart would load Unicode tables of 4 MB.
+    ok = io:setopts([binary]),
+    try
+        Unit = unit(Name),
+        %% A persistent term, so that units hold no reference to it.
+        persistent_term:put(?MODULE, counters:new(2, [])),
+        warm_up(Unit),
+        answer("ready OTP ~s", [erlang:system_info(otp_release)]),
+        serve(Unit, none)
+    of
+        ok -> halt(0)
+    catch
+        Class:Reason:Stack ->
+            io:format(standard_error, "~p: ~p~n~p~n", [Class, Reason, Stack]),
+            halt(1)
+    end.
+
+unit("process") -> process;
+unit("hibernated") -> hibernated;
+unit("send_after") -> send_after;
+unit(Name) -> error({no_such_unit, Name}).
+
+warm_up(Unit) ->
+    {_, Units} = park(Unit, 100, 20),
+    end_all(Unit, Units),
+    trips(Unit, 100),
+    bytes().
+
+serve(Unit, Units) ->
+    case io:get_line("") of
+        eof -> ok;
+        Line -> serve(Unit, command(binary:split(Line, [<<" ">>, <<"\n">>], [global, trim_all]), Unit, Units))
+    end.
+
+command([<<"park">>, N, Hold], Unit, none) ->
+    {Nanoseconds, Units} = park(Unit, binary_to_integer(N), binary_to_integer(Hold)),
+    answer("parked ~b ~b ~b", [counted(?WAITING), Nanoseconds, bytes()]),
+    Units;
+command([<<"wake">>], Unit, Units) ->
+    Early = counted(?ENDED),
+    Nanoseconds = end_all(Unit, Units),
+    answer("woken ~b ~b ~b", [Early, counted(?ENDED), Nanoseconds]),
+    none;
+command([<<"rest">>], _Unit, Units) ->
+    %% Each scheduler frees in a while what the other has given back to it.
+    timer:sleep(200),
+    answer("rested ~b", [bytes()]),
+    Units;
+command([<<"trips">>, M], Unit, Units) ->
+    case trips(Unit, binary_to_integer(M)) of
+        none -> answer("trips none a timer takes no messages", []);
+        Nanoseconds -> answer("trips ~s ~b", [M, Nanoseconds])
+    end,
+    Units.
+
+park(Unit, N, Hold) ->
+    Due = erlang:monotonic_time(millisecond) + Hold,
+    [counters:put(persistent_term:get(?MODULE), Counter, 0) || Counter <- [?WAITING, ?ENDED]],
+    Others = processes(),
+    Nanoseconds = timed(fun() -> make(Unit, N, Due), await(?WAITING, N) end),
+    {Nanoseconds, {N, Due, Others}}.
+
+end_all(Unit, {N, Due, Others}) ->
+    timed(fun() -> wake(Unit, Due, Others), await(?ENDED, N) end).
+
+%% A unit has counted itself a moment before it waits, or is gone. All do when nothing but this process is active.
+await(Counter, N) ->
+    case counted(Counter) =:= N andalso erlang:statistics(total_active_tasks) =:= 1 of
+        true -> ok;
+        false -> erlang:yield(), await(Counter, N)
+    end.
+
+count(Counter) -> counters:add(persistent_term:get(?MODULE), Counter, 1).
+counted(Counter) -> counters:get(persistent_term:get(?MODULE), Counter).
+
+bytes() ->
+    garbage_collect(),
+    erlang:memory(total).
+
+timed(Fun) ->
+    Start = erlang:monotonic_time(nanosecond),
+    Fun(),
+    erlang:monotonic_time(nanosecond) - Start.
+
+times(0, _Fun) -> ok;
+times(N, Fun) -> Fun(), times(N - 1, Fun).
+
+answer(Format, Values) -> io:format(Format ++ "~n", Values).

@@ -1,0 +1,185 @@
+# The evaluation of "lightweight callback threads" (2018) again, as a probe with a protocol of its own: units of the
+# original scheme do not wait at the same time.
+#
+#     elixir -pa DIR document.exs FORM
+#
+# FORM is `callback` (the scheme of 2018), `process` (plain processes), or `sister` (../../../elixir, whose
+# compiled files are in DIR). Its functions sleep, 1 s in callbacks and 10 s in processes, as those of 2018 did.
+#
+# It answers `ready VERSION` when it has started, and each line `evaluate N` with a line
+#
+#     evaluated AT_ONCE AFTER_1S AFTER_6S BEGUN_AT_ONCE BEGUN_6S LEFT
+#
+# AT_ONCE, AFTER_1S, AFTER_6S: bytes by `:erlang.memory(:total)`, more than before, when the functions have been sent
+# or spawned (which is when the evaluation read them), and 1 s and 6 s later. BEGUN_AT_ONCE, BEGUN_6S: how many
+# functions had begun to run by then. LEFT: bytes when everything has been stopped and garbage been collected.
+
+defmodule Scheme do
+  # The scheme of 2018, written anew with its structure, and with its faults where they show in the evaluation.
+
+  defmodule Worker do
+    def worker(receptor), do: worker(receptor, %{queue: [], threads: %{}, next_tid: 0})
+
+    # Whatever has been sent comes before what is queued, so nothing runs while functions still arrive.
+    def worker(receptor, env) do
+      receive do
+        {:spawn, func} -> worker(receptor, report(receptor, spawn(env, func)))
+      after
+        0 -> worker(receptor, run(receptor, env))
+      end
+    end
+
+    # Appending copies the queue, so N functions take O(N^2) steps. A thread is never taken out of `threads`.
+    defp spawn(%{queue: queue, threads: threads, next_tid: tid}, func) do
+      %{queue: queue ++ [{:thread, tid, func}], threads: Map.put(threads, tid, & &1), next_tid: tid + 1}
+    end
+
+    defp run(_receptor, %{queue: []} = env) do
+      Process.sleep(10)
+      env
+    end
+
+    # The only worker runs the function itself: one that sleeps holds all others up, and one that crashes ends the
+    # worker, and with it all threads.
+    defp run(receptor, %{queue: [{:thread, tid, func} | queue]} = env) do
+      env = report(receptor, %{env | queue: queue})
+      func.(tid)
+      env
+    end
+
+    # All that the worker knows is copied to the receptor at each change: most of the memory at rest.
+    defp report(receptor, env) do
+      send(receptor, {:queue, env})
+      env
+    end
+  end
+
+  defmodule Receptor do
+    def new, do: spawn(__MODULE__, :receptor, [])
+
+    # Nobody watches the worker: when it is dead, functions are sent to nobody, and vanish without a word.
+    def receptor, do: receptor(spawn(Worker, :worker, [self()]), nil)
+
+    def receptor(worker, env) do
+      receive do
+        {:queue, new_env} ->
+          receptor(worker, new_env)
+
+        {:spawn, func} ->
+          send(worker, {:spawn, func})
+          receptor(worker, env)
+      end
+    end
+  end
+end
+
+defmodule Evaluation do
+  @compile {:no_warn_undefined, [CallbackThread, CallbackThread.Application, CallbackThread.Receptor]}
+
+  @forms ["callback", "process", "sister"]
+  @readings_ms [1_000, 6_000]
+
+  def main([form]) when form in @forms do
+    log_to_stderr()
+    if form == "sister", do: {:ok, _} = CallbackThread.Application.start(:normal, [])
+    # A persistent term, so that the functions capture nothing, as those of 2018.
+    :persistent_term.put(__MODULE__, :atomics.new(1, []))
+    evaluate(form, 10, [0, 0])
+    IO.puts("ready Elixir #{System.version()} on OTP #{System.otp_release()}")
+    serve(form)
+    System.halt(0)
+  end
+
+  def main(_), do: raise(ArgumentError, "one argument is needed: #{Enum.join(@forms, ", ")}")
+
+  defp serve(form) do
+    case IO.gets("") do
+      :eof ->
+        :ok
+
+      line ->
+        ["evaluate", n] = String.split(line)
+        IO.puts("evaluated #{form |> evaluate(String.to_integer(n), @readings_ms) |> Enum.join(" ")}")
+        serve(form)
+    end
+  end
+
+  # -- the forms --
+
+  defp init("callback"), do: Scheme.Receptor.new()
+  defp init("process"), do: nil
+  defp init("sister"), do: CallbackThread.Receptor.new()
+
+  # They return a list that nobody needs, and not in constant stack; that is in the figures of 2018, too.
+  defp call(_form, _subject, number) when number <= 0, do: []
+
+  defp call("process", subject, number) do
+    spawn(fn -> sleep(10_000) end)
+    [number | call("process", subject, number - 1)]
+  end
+
+  defp call(form, receptor, number) do
+    send(receptor, {:spawn, fn _tid -> sleep(1_000) end})
+    [number | call(form, receptor, number - 1)]
+  end
+
+  defp stop("sister", receptor), do: CallbackThread.stop(receptor)
+  # Its processes are killed.
+  defp stop(_form, _subject), do: :ok
+
+  defp sleep(ms) do
+    :atomics.add(:persistent_term.get(__MODULE__), 1, 1)
+    Process.sleep(ms)
+  end
+
+  defp begun, do: :atomics.get(:persistent_term.get(__MODULE__), 1)
+
+  # -- one evaluation --
+
+  defp evaluate(form, number, readings) do
+    others = Process.list()
+    # In a process of its own, whose garbage goes with it.
+    {before, figures} = fn -> measure(form, number, readings) end |> Task.async() |> Task.await(:infinity)
+    Enum.each(Process.list() -- others, &kill/1)
+    collect_garbage()
+    figures ++ [:erlang.memory(:total) - before]
+  end
+
+  defp measure(form, number, [first, second]) do
+    :atomics.put(:persistent_term.get(__MODULE__), 1, 0)
+    collect_garbage()
+    before = :erlang.memory(:total)
+    subject = init(form)
+    call(form, subject, number)
+    at_once = :erlang.memory(:total)
+    begun_at_once = begun()
+    # Without the list from here on.
+    :erlang.garbage_collect()
+    Process.sleep(first)
+    after_first = :erlang.memory(:total)
+    Process.sleep(second - first)
+    after_second = :erlang.memory(:total)
+    begun_at_last = begun()
+    stop(form, subject)
+    {before, [at_once - before, after_first - before, after_second - before, begun_at_once, begun_at_last]}
+  end
+
+  defp kill(pid) do
+    monitor = Process.monitor(pid)
+    Process.exit(pid, :kill)
+
+    receive do
+      {:DOWN, ^monitor, :process, _, _} -> :ok
+    end
+  end
+
+  defp collect_garbage, do: Enum.each(Process.list(), &:erlang.garbage_collect/1)
+
+  # What logs by default writes to the standard output.
+  defp log_to_stderr do
+    Enum.each(:logger.get_handler_ids(), &:logger.remove_handler/1)
+    :ok = :logger.add_handler(:default, :logger_std_h, %{level: :warning, config: %{type: :standard_error}})
+  end
+end
+
+Evaluation.main(System.argv())

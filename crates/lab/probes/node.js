@@ -1,0 +1,161 @@
+// A probe for Node: it makes units of concurrency for contend to measure. README.md has the protocol.
+//
+//     node --expose-gc node.js timer
+//
+// Without --expose-gc garbage cannot be collected when the protocol wants it: BYTES is then `-`, and the process's
+// memory says little.
+'use strict';
+
+const { performance } = require('perf_hooks');
+const readline = require('readline');
+
+// The units of one park.
+let total = 0;
+let waiting = 0;
+let ended = 0;
+let resolvers = []; // of the promises that units wait for: nothing else would keep those alive
+let haveEnded = null; // what the last unit that ends calls, once `wake` waits for it
+
+function end() {
+  if (++ended === total && haveEnded) haveEnded();
+}
+
+// All units of a park are due at the same time, however long it takes to make them. Timers count whole milliseconds.
+const until = (due) => Math.ceil(due - performance.now());
+const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+async function sleeper(due) {
+  waiting++;
+  await sleep(until(due));
+  end();
+}
+
+// A kind of unit, by its name. A further one is a further entry.
+//   prepare(n)     makes what only the probe needs for n units
+//   start(due, i)  makes the unit i
+//   count()        how many wait, by the runtime's own count; else they count themselves in `waiting`
+//   wake()         lets all units end; else time does it
+//   trips(m)       exchanges m messages with one unit
+const kinds = {
+  timer: {
+    start(due) {
+      setTimeout(end, until(due));
+      waiting++;
+    },
+    // From Node 16.14 and 17.3 on.
+    count: process.getActiveResourcesInfo && (() => {
+      let timers = 0;
+      for (const resource of process.getActiveResourcesInfo()) if (resource === 'Timeout') timers++;
+      return timers;
+    }),
+    trips: () => 'none a timer only fires, it takes no message',
+  },
+  promise: {
+    prepare(n) {
+      resolvers = new Array(n);
+    },
+    start(due, i) {
+      new Promise((resolve) => { resolvers[i] = resolve; }).then(end);
+      waiting++;
+    },
+    wake() {
+      for (const resolve of resolvers) resolve();
+    },
+    trips: exchange,
+  },
+  async: {
+    start: sleeper,
+    trips: exchange,
+  },
+};
+
+const nanoseconds = (began) => Math.round((performance.now() - began) * 1e6);
+
+function used() {
+  if (!global.gc) return '-';
+  global.gc();
+  return process.memoryUsage().heapUsed;
+}
+
+function park(kind, n, hold) {
+  const due = performance.now() + hold;
+  total = n;
+  waiting = ended = 0;
+  haveEnded = null;
+  if (kind.prepare) kind.prepare(n);
+  const began = performance.now();
+  for (let i = 0; i < n; i++) kind.start(due, i);
+  const took = nanoseconds(began);
+  if (kind.count) waiting = kind.count();
+  return `parked ${waiting} ${took} ${used()}`;
+}
+
+async function wake(kind) {
+  const began = performance.now();
+  const early = ended;
+  if (kind.wake) kind.wake();
+  if (ended < total) await new Promise((resolve) => { haveEnded = resolve; });
+  return `woken ${early} ${ended} ${nanoseconds(began)}`;
+}
+
+function rest() {
+  resolvers = [];
+  return `rested ${used()}`;
+}
+
+// Room for one message: one side awaits `take()`, then the other calls `give`.
+class Slot {
+  take() {
+    return new Promise((resolve) => { this.give = resolve; });
+  }
+}
+
+async function exchange(m) {
+  const there = new Slot();
+  const back = new Slot();
+  (async () => {
+    for (let i = 0; i < m; i++) {
+      const message = await there.take();
+      back.give(message);
+    }
+  })();
+  const began = performance.now();
+  for (let i = 0; i < m; i++) {
+    const answer = back.take();
+    there.give(i);
+    await answer;
+  }
+  return `${m} ${nanoseconds(began)}`;
+}
+
+async function answer(kind, command) {
+  const [word, ...numbers] = command.split(' ');
+  switch (word) {
+    case 'park': return park(kind, ...numbers.map(Number));
+    case 'wake': return wake(kind);
+    case 'rest': return rest();
+    case 'trips': return `trips ${await kind.trips(Number(numbers[0]))}`;
+    default: throw new Error(`no such command: ${command}`);
+  }
+}
+
+async function main() {
+  const kind = kinds[process.argv[2]];
+  if (!kind) throw new Error(`no such kind of unit: ${process.argv[2]}`);
+  park(kind, 100, 1);
+  await wake(kind);
+  rest();
+  console.log(`ready Node ${process.versions.node}`);
+  // Commands are events among others, so that timers that are due while none comes are seen to end.
+  for await (const command of readline.createInterface({ input: process.stdin })) {
+    console.log(await answer(kind, command));
+  }
+}
+
+main().then(
+  () => process.exit(0), // does not wait for timers
+  (why) => {
+    console.error(why.message);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,87 @@
+//! `runtime/document`: the evaluation of 2018 again, with memory read at once, and later.
+
+use contend_record::lab::{Step, Unit};
+use contend_record::parameters::Parameters;
+
+use super::probe::Probe;
+use super::table::{DOCUMENT, Row};
+use super::wrong;
+use crate::experiment::{
+    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+};
+use crate::setting::Setting;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "runtime/document",
+    summary: "the evaluation of 2018 again: callbacks and processes in Elixir, memory read at once and later",
+    about: "The document's own program: n functions that sleep are given to a Receptor, which hands them to \
+            one Worker (`callback`, its scheme rebuilt with its faults), or are spawned as processes \
+            (`process`); `sister` is the document's program with the Receptor of the library in elixir/. \
+            The value is what the emulator says that it uses (:erlang.memory(:total)) more than before, read at \
+            once after the last function was given away, as the document read it; `after_1s` and \
+            `after_6s` are the same, later, and `left` when all is stopped and garbage is collected. \
+            `begun_at_once` and `begun_6s` are how many of the functions had begun to run: those that have \
+            not are messages in a queue.",
+    unit: Unit::Bytes,
+    sampling: Sampling::Fixed(1),
+    fit: Fit::None,
+    settings: &SETTINGS,
+    cases,
+    unavailable: |_| DOCUMENT.missing(),
+    hands_over: never_hands_over,
+    subject: |parameters| Ok(Box::new(Document::new(parameters)?)),
+};
+
+const FORMS: [&str; 3] = ["callback", "process", "sister"];
+const FORM: Setting = Setting::named("form", "what runs the functions", || FORMS.to_vec());
+const N: Setting =
+    Setting::number("n", "how many functions; 100 to 10,000 by themselves", 1, 1_000_000);
+const SETTINGS: [&Setting; 2] = [&FORM, &N];
+
+fn cases(scope: &Scope) -> Vec<Parameters> {
+    let documents = [100, 1000, 2000, 5000, 10_000];
+    let counts = scope.choose(&documents, &documents[4..], &[10]);
+    let of = |form: &'static str, &n: &u64| Parameters::new().with(FORM.name, form).with(N.name, n);
+    let cases = FORMS.iter().flat_map(|form| counts.iter().map(move |n| of(form, n)));
+    scope.choices.applied(cases.collect(), &SETTINGS)
+}
+
+struct Document {
+    form: Row,
+    n: u64,
+    version: String,
+}
+
+impl Document {
+    fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
+        let form = parameters.text(FORM.name).unwrap_or_default();
+        let form = FORMS.into_iter().find(|&known| known == form);
+        let form = Row { argument: form.ok_or_else(|| wrong("no such form"))?, ..DOCUMENT };
+        let version = Probe::start(&form)?.version.clone();
+        Ok(Self { form, n: parameters.number(N.name).unwrap_or(1), version })
+    }
+}
+
+impl Subject for Document {
+    fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        let mut probe = Probe::start(&self.form)?;
+        let answer = probe.ask(&format!("evaluate {}", self.n), "evaluated")?;
+        let numbers: Vec<_> = answer.split_whitespace().map(str::parse::<f64>).collect();
+        let [Ok(at_once), Ok(after_1s), Ok(after_6s), Ok(begun_at_once), Ok(begun_6s), Ok(left)] =
+            numbers[..]
+        else {
+            return Err(wrong(format!("the probe said: {answer}")));
+        };
+        Ok(Sample::of(at_once)
+            .with("after_1s", Unit::Bytes, after_1s)
+            .with("after_6s", Unit::Bytes, after_6s)
+            .with("begun_at_once", Unit::Count, begun_at_once)
+            .with("begun_6s", Unit::Count, begun_6s)
+            .with("left", Unit::Bytes, left))
+    }
+
+    fn facts(&self) -> Facts {
+        Facts::from([("version".to_owned(), self.version.as_str().into())])
+    }
+}

@@ -1,0 +1,117 @@
+//! `runtime/memory`: what n units take while they wait, in every runtime.
+
+use std::time::Duration;
+
+use contend_record::lab::{Step, Unit};
+use contend_record::parameters::Parameters;
+
+use super::probe::{Probe, Taken};
+use super::table::{Row, TABLE};
+use super::{N, UNIT, row, unavailable};
+use crate::experiment::{
+    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+};
+use crate::setting::Setting;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "runtime/memory",
+    summary: "memory of n units that wait, and of one by a line through n, in every runtime",
+    about: "A probe, a small program in the runtime's own language, makes n units; each counts itself \
+            before it waits, and memory is read when all of them do. Then all are woken, and count \
+            themselves when they end. There is no figure unless as many waited as were made, none had \
+            ended before memory was read, and as many have ended. The value is what the probe's processes \
+            take more than before (PSS); the line through the values over n gives the bytes of one unit, \
+            whatever the runtime takes without any. `kernel` is what the kernel keeps for them besides: page \
+            tables, and stacks and objects of the whole machine, where a few hundred kB are chance. \
+            `runtime` is what the runtime itself says that it uses more than with none. `create` and `end` \
+            are for one unit. `left` is what of the value is still taken when they have ended and garbage \
+            has been collected, and `left_1s` a second later.",
+    unit: Unit::Bytes,
+    sampling: Sampling::Fixed(2),
+    fit: Fit::Line("n"),
+    settings: &SETTINGS,
+    cases,
+    unavailable,
+    hands_over: never_hands_over,
+    subject: |parameters| Ok(Box::new(Memory::new(parameters)?)),
+};
+
+const SETTINGS: [&Setting; 2] = [&UNIT, &N];
+
+fn cases(scope: &Scope) -> Vec<Parameters> {
+    let many = [100, 1000, 10_000, 100_000, 1_000_000];
+    let counts = scope.choose(&many, &many[1..4], &[10, 20]);
+    let of = |row: &Row, &n: &u64| Parameters::new().with(UNIT.name, row.unit).with(N.name, n);
+    let cases = TABLE.iter().flat_map(|row| {
+        let most = row.most.min(scope.max_units);
+        counts.iter().filter(move |&&n| n <= most).map(move |n| of(row, n))
+    });
+    scope.choices.applied(cases.collect(), &SETTINGS)
+}
+
+struct Memory {
+    n: u64,
+    row: &'static Row,
+    version: String,
+}
+
+impl Memory {
+    fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
+        let (n, row) = (parameters.number(N.name).unwrap_or(1), row(parameters)?);
+        // So that making it is over before anything is measured.
+        let version = Probe::start(row)?.version.clone();
+        Ok(Self { n, row, version })
+    }
+}
+
+/// What the probe takes, when the kernel has done what it does some time later.
+fn settled(probe: &Probe) -> Result<Taken, SubjectError> {
+    const STEP: Duration = Duration::from_millis(20);
+    const STEPS: usize = 15;
+    const CLOSE: u64 = 64 << 10;
+    let mut before = probe.taken()?;
+    for _ in 0..STEPS {
+        std::thread::sleep(STEP);
+        let now = probe.taken()?;
+        if now.pss.abs_diff(before.pss) <= CLOSE {
+            return Ok(now);
+        }
+        before = now;
+    }
+    Ok(before)
+}
+
+impl Subject for Memory {
+    fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        let mut probe = Probe::start(self.row)?;
+        let none = probe.rest()?;
+        let before = settled(&probe)?;
+        let parked = probe.park(self.n, self.row.hold(self.n))?;
+        let waiting = probe.taken()?;
+        let end = probe.wake(self.n)?;
+        probe.rest()?;
+        let left = settled(&probe)?;
+        std::thread::sleep(Duration::from_secs(1));
+        let later = probe.taken()?;
+        let more = |now: u64, before: u64| now as f64 - before as f64;
+        let sample = Sample::of(more(waiting.pss, before.pss))
+            .with("kernel", Unit::Bytes, more(waiting.kernel, before.kernel))
+            .with("create", Unit::Nanoseconds, parked.each)
+            .with("end", Unit::Nanoseconds, end)
+            .with("left", Unit::Bytes, more(left.pss, before.pss))
+            .with("left_1s", Unit::Bytes, more(later.pss, before.pss));
+        Ok(match parked.runtime.zip(none) {
+            Some((now, none)) => sample.with("runtime", Unit::Bytes, now - none),
+            None => sample,
+        })
+    }
+
+    fn facts(&self) -> Facts {
+        Facts::from([
+            ("runtime".to_owned(), self.row.runtime.into()),
+            ("version".to_owned(), self.version.as_str().into()),
+            ("unit_is".to_owned(), self.row.summary.into()),
+        ])
+    }
+}

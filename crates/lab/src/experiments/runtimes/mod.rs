@@ -1,0 +1,46 @@
+//! Family `runtime`: what a unit of concurrency costs in every runtime. Probes make the units; see
+//! `probes/README.md`.
+
+pub mod document;
+pub mod memory;
+mod own;
+mod probe;
+mod program;
+pub mod round_trip;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use contend_record::parameters::Parameters;
+
+pub use self::own::{VERB, serve};
+use self::table::Row;
+use crate::experiment::SubjectError;
+use crate::experiments::units::parent;
+use crate::limits;
+use crate::setting::Setting;
+
+/// The kind of unit.
+const UNIT: Setting = Setting::named("unit", "the kind of unit; all by themselves", table::names);
+
+/// How many units.
+const N: Setting = Setting::number("n", "how many units; several by themselves", 1, 1_000_000_000);
+
+/// The row that the parameters name.
+fn row(parameters: &Parameters) -> Result<&'static Row, SubjectError> {
+    let unit = parameters.text(UNIT.name).unwrap_or_default();
+    table::find(unit).ok_or_else(|| wrong(format!("there are no units called {unit}")))
+}
+
+/// Why there can be no such units here.
+fn unavailable(parameters: &Parameters) -> Option<String> {
+    let row = row(parameters).ok()?;
+    let n = parameters.number(N.name).unwrap_or(1);
+    parent::memory_unreadable()
+        .or_else(|| row.missing())
+        .or_else(|| row.task.and_then(|kind| limits::not_so_many(kind, n)))
+}
+
+fn wrong(message: impl Into<String>) -> SubjectError {
+    SubjectError::Wrong(message.into())
+}

@@ -1,0 +1,187 @@
+//! What the lab knows how to park already: processes, threads and callback threads.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Instant;
+
+use contend_callback::{Address, Context, Receptor, Reply};
+use contend_sys::child::{ExitStatus, reap};
+use contend_sys::process::fork as fork_process;
+
+use super::{Units, wrong};
+use crate::experiment::{Attempt, SubjectError};
+use crate::experiments::units::park::{self, Callbacks, Park};
+use crate::limits::Kind;
+
+/// Processes that wait for the end of a pipe.
+pub fn fork() -> Result<Box<dyn Units>, SubjectError> {
+    let (park, version) = (park::of_kind(Kind::Process)?, kernel());
+    Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_process }))
+}
+
+/// Threads that wait on a condition.
+pub fn thread() -> Result<Box<dyn Units>, SubjectError> {
+    let (park, version) = (park::of_kind(Kind::Thread)?, kernel());
+    Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_thread }))
+}
+
+/// Callback threads that wait for a message.
+pub fn callback() -> Result<Box<dyn Units>, SubjectError> {
+    let version = format!("contend-callback {}", env!("CARGO_PKG_VERSION"));
+    let (park, version) = (Box::new(Callbacks::new()?), version);
+    Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_callback }))
+}
+
+fn kernel() -> String {
+    let name = rustix::system::uname();
+    format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
+}
+
+/// A park, and what it has not got itself.
+struct Parked {
+    park: Box<dyn Park>,
+    version: String,
+    /// Those that have ended as they should.
+    ended: u64,
+    exchange: fn(u64) -> Result<(), SubjectError>,
+}
+
+impl Units for Parked {
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn reserve(&mut self, n: u64) -> Result<(), SubjectError> {
+        self.park.reserve(n)
+    }
+
+    fn park(&mut self, n: u64, _: Instant) -> Result<u64, SubjectError> {
+        self.ended = 0;
+        self.park.add(n).map_err(|source| {
+            let what = format!("create more than {} units", self.park.count());
+            SubjectError::Refused { what, source }
+        })?;
+        self.park.await_all()?;
+        Ok(self.park.count())
+    }
+
+    fn ended(&self) -> u64 {
+        self.ended
+    }
+
+    fn wake(&mut self) -> Result<(), SubjectError> {
+        let count = self.park.count();
+        self.park.release()?; // one that has ended before is an error
+        self.ended = count;
+        Ok(())
+    }
+
+    fn trips(&mut self, messages: u64) -> Result<(), String> {
+        (self.exchange)(messages).map_err(|error| error.to_string())
+    }
+}
+
+/// Asks so many times, and looks whether the answers are right.
+fn ask_all(
+    messages: u64,
+    mut ask: impl FnMut(u64) -> Result<u64, SubjectError>,
+) -> Result<(), SubjectError> {
+    for number in 0..messages {
+        let answer = ask(number)?;
+        if answer != number {
+            return Err(wrong(&format!("message {number} was answered by {answer}")));
+        }
+    }
+    Ok(())
+}
+
+/// By two channels of the standard library.
+fn exchange_with_thread(messages: u64) -> Result<(), SubjectError> {
+    let gone = |_| wrong("the other thread has ended");
+    let echo = |comes: Receiver<u64>, back: SyncSender<u64>| {
+        comes.iter().try_for_each(|number| back.send(number)).is_ok()
+    };
+    std::thread::scope(|scope| {
+        let ((there, comes), (back, answers)) = (sync_channel(1), sync_channel(1));
+        scope.spawn(move || echo(comes, back));
+        ask_all(messages, |number| {
+            there.send(number).map_err(|_| wrong("the other thread has ended"))?;
+            answers.recv().map_err(gone)
+        })
+    })
+}
+
+/// By two pipes.
+fn exchange_with_process(messages: u64) -> Result<(), SubjectError> {
+    let pipe = || rustix::pipe::pipe().attempt("make a pipe");
+    let ((comes, there), (answers, back)) = (pipe()?, pipe()?);
+    let mut there = Some(there);
+    let child = fork_process(|| {
+        drop(there.take());
+        let mut number = [0; 8];
+        while matches!(rustix::io::read(&comes, &mut number), Ok(8)) {
+            if rustix::io::write(&back, &number).is_err() {
+                return 1;
+            }
+        }
+        0
+    });
+    let child = child.attempt("fork")?;
+    drop(back);
+    let asked = ask_all(messages, |number| {
+        let there = there.as_ref().ok_or_else(|| wrong("there is no pipe"))?;
+        rustix::io::write(there, &number.to_ne_bytes()).attempt("write to a pipe")?;
+        let mut answer = [0; 8];
+        let read = rustix::io::read(&answers, &mut answer).attempt("read from a pipe")?;
+        if read == answer.len() {
+            Ok(u64::from_ne_bytes(answer))
+        } else {
+            Err(wrong("it has ended"))
+        }
+    });
+    drop(there);
+    let status = reap(child).attempt("wait for a process")?.status;
+    asked?;
+    if status == ExitStatus::Exited(0) { Ok(()) } else { Err(wrong("it has not ended well")) }
+}
+
+/// Whom a callback thread is to answer, and with what.
+struct Asked(Address<u64>, u64);
+
+/// By messages on one Worker.
+fn exchange_with_callback(messages: u64) -> Result<(), SubjectError> {
+    let failed = |error: &dyn std::fmt::Display| wrong(&error.to_string());
+    let receptor = Receptor::builder().workers(1).start().attempt("start a Worker")?;
+    let answered = receptor.spawn_reply(move |context, answered| {
+        let begun = ask_callback(context, messages, answered);
+        if begun.is_some() { context.end() } else { context.fail("there is no room") }
+    });
+    let answered = answered.map_err(|error| failed(&error))?.wait();
+    if answered.map_err(|error| failed(&error))? == messages {
+        return Ok(());
+    }
+    Err(wrong("messages were answered by others"))
+}
+
+/// Makes one that answers and one that asks, which tells how many of its messages were answered right.
+fn ask_callback(context: &mut Context<'_>, messages: u64, answered: Reply<u64>) -> Option<()> {
+    let echo = context.spawn_handler(|context, Asked(by, number)| {
+        let sent = context.send(by, number).is_ok();
+        if sent { context.again() } else { context.end() }
+    });
+    let echo = echo.ok()?;
+    let (mut answered, mut wanted) = (Some(answered), 0);
+    let asks = context.spawn_handler(move |context: &mut Context<'_, u64>, number| {
+        let by = context.address();
+        if number == wanted && number < messages {
+            wanted += 1;
+            if context.send(echo, Asked(by, wanted)).is_ok() {
+                return context.again();
+            }
+        }
+        if let Some(answered) = answered.take() {
+            answered.send(if number == wanted { number } else { 0 });
+        }
+        context.end()
+    });
+    context.send(asks.ok()?, 0).ok()
+}

@@ -1,0 +1,151 @@
+//! Probes that are this program itself: units of runtimes that are written in Rust, and of the kernel.
+
+mod kernel;
+mod smol;
+mod tokio;
+
+use std::io::{self, BufRead, Write};
+use std::time::{Duration, Instant};
+
+use super::table::{self, Source};
+use crate::experiment::SubjectError;
+use crate::timing::nanoseconds;
+
+pub use kernel::{callback, fork, thread};
+pub use smol::smol;
+pub use tokio::{mpsc, oneshot, pending, sleep};
+
+/// The hidden verb with which this program becomes a probe.
+pub const VERB: &str = "lab-probe";
+
+/// Units of one kind, which are made, wait and are woken as `probes/README.md` says.
+pub trait Units {
+    /// What the runtime is, and its version.
+    fn version(&self) -> String;
+
+    /// Makes ready what only the probe needs for so many.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    fn reserve(&mut self, n: u64) -> Result<(), SubjectError>;
+
+    /// Makes so many, and waits until all of them wait. Those that wait for time are due at this moment.
+    /// Says how many wait, by their own count.
+    ///
+    /// # Errors
+    /// When one cannot be made.
+    fn park(&mut self, n: u64, due: Instant) -> Result<u64, SubjectError>;
+
+    /// How many have ended since they were made, by their own count.
+    fn ended(&self) -> u64;
+
+    /// Lets all of them end, and waits until they have.
+    ///
+    /// # Errors
+    /// When one has not waited, or does not end.
+    fn wake(&mut self) -> Result<(), SubjectError>;
+
+    /// Forgets everything about them.
+    fn rest(&mut self) {}
+
+    /// Exchanges so many messages with one unit, there and back.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn trips(&mut self, _messages: u64) -> Result<(), String>;
+}
+
+/// Makes units of a kind.
+pub type Make = fn() -> Result<Box<dyn Units>, SubjectError>;
+
+/// Units that are made at the start, so that what the runtime starts at its first unit is there.
+const FIRST: u64 = 100;
+
+/// Answers commands on standard input until it ends.
+///
+/// # Errors
+/// When a command is unknown, or cannot be done; when nobody reads the answers.
+pub fn serve(unit: &str) -> Result<(), SubjectError> {
+    let own = table::find(unit).and_then(|row| match row.source {
+        Source::Own(make) => Some(make),
+        Source::Program { .. } => None,
+    });
+    let make = own.ok_or_else(|| wrong(&format!("no probe of this program has units {unit}")))?;
+    let mut units = make()?;
+    let began = Instant::now();
+    units.reserve(FIRST)?;
+    units.park(FIRST, began)?;
+    units.wake()?;
+    units.rest();
+    answer(&format!("ready {}", units.version()))?;
+    for line in io::stdin().lock().lines() {
+        let line = line.map_err(|error| wrong(&error.to_string()))?;
+        answer(&obey(units.as_mut(), &line)?)?;
+    }
+    Ok(())
+}
+
+fn obey(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
+    let read = Instant::now();
+    let words: Vec<_> = line.split_whitespace().collect();
+    let number = |word: &str| word.parse().map_err(|_| wrong(&format!("{word}: not a number")));
+    Ok(match words[..] {
+        ["park", n, hold] => {
+            let (n, due) = (number(n)?, read + Duration::from_millis(number(hold)?));
+            units.reserve(n)?;
+            let begun = Instant::now();
+            let waiting = units.park(n, due)?;
+            format!("parked {waiting} {} -", nanoseconds(begun.elapsed()))
+        }
+        ["wake"] => {
+            let early = units.ended();
+            units.wake()?;
+            format!("woken {early} {} {}", units.ended(), nanoseconds(read.elapsed()))
+        }
+        ["rest"] => {
+            units.rest();
+            "rested -".to_owned()
+        }
+        ["trips", messages] => {
+            let messages = number(messages)?;
+            let begun = Instant::now();
+            match units.trips(messages) {
+                Ok(()) => format!("trips {messages} {}", nanoseconds(begun.elapsed())),
+                Err(reason) => format!("trips none {reason}"),
+            }
+        }
+        _ => return Err(wrong(&format!("{line}: no such command"))),
+    })
+}
+
+fn answer(line: &str) -> Result<(), SubjectError> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| wrong(&error.to_string()))
+}
+
+fn wrong(message: &str) -> SubjectError {
+    SubjectError::Wrong(message.to_owned())
+}
+
+/// Waits until a count has reached so many.
+///
+/// # Errors
+/// When it does not change any more.
+fn await_count(what: &str, wanted: u64, count: impl Fn() -> u64) -> Result<(), SubjectError> {
+    const STILL: Duration = Duration::from_mins(1);
+    let (mut last, mut since) = (count(), Instant::now());
+    loop {
+        let now = count();
+        if now >= wanted {
+            return Ok(());
+        }
+        if now != last {
+            (last, since) = (now, Instant::now());
+        } else if since.elapsed() > STILL {
+            return Err(wrong(&format!(
+                "of {wanted} units, {now} {what}, and no more in a minute"
+            )));
+        }
+        std::thread::yield_now();
+    }
+}

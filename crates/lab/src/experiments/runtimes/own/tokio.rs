@@ -1,0 +1,234 @@
+//! Tasks of tokio, on one worker.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Units, await_count, wrong};
+use crate::experiment::{Attempt, SubjectError};
+
+/// How many units wait. For all, so that no task has to know where.
+static WAITING: AtomicU64 = AtomicU64::new(0);
+/// How many have ended.
+static ENDED: AtomicU64 = AtomicU64::new(0);
+
+/// Counts that a unit waits, and that it has ended, however it has.
+struct Ends;
+
+impl Ends {
+    /// Counts that it waits.
+    #[expect(clippy::unused_self, reason = "who waits has it")]
+    fn wait(&self) {
+        WAITING.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        ENDED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What tasks wait for.
+trait Kind {
+    /// Makes room for what wakes so many.
+    fn reserve(&mut self, _n: usize) {}
+
+    /// Makes a task that counts itself, waits, and drops what counts its end. (What is awaited is made in
+    /// the task: what it brings along would stand in it twice.)
+    fn spawn(&mut self, runtime: &Runtime, ends: Ends, due: Instant);
+
+    /// Wakes all. Whether the runtime has to end for it.
+    fn wake(&mut self) -> bool;
+}
+
+/// The tasks, and the runtime that has them.
+struct Tasks<K> {
+    runtime: Option<Runtime>,
+    kind: K,
+    n: u64,
+}
+
+fn tasks<K: Kind + 'static>(kind: K) -> Result<Box<dyn Units>, SubjectError> {
+    Ok(Box::new(Tasks { runtime: Some(runtime()?), kind, n: 0 }))
+}
+
+fn runtime() -> Result<Runtime, SubjectError> {
+    Builder::new_multi_thread().worker_threads(1).enable_time().build().attempt("start tokio")
+}
+
+impl<K: Kind> Units for Tasks<K> {
+    fn version(&self) -> String {
+        version("tokio")
+    }
+
+    fn reserve(&mut self, n: u64) -> Result<(), SubjectError> {
+        self.kind.reserve(usize::try_from(n).map_err(|error| wrong(&error.to_string()))?);
+        Ok(())
+    }
+
+    fn park(&mut self, n: u64, due: Instant) -> Result<u64, SubjectError> {
+        WAITING.store(0, Ordering::Relaxed);
+        ENDED.store(0, Ordering::Relaxed);
+        self.n = n;
+        let runtime = self.runtime.as_ref().ok_or_else(|| wrong("tokio has ended"))?;
+        for _ in 0..n {
+            self.kind.spawn(runtime, Ends, due);
+        }
+        let waiting = || WAITING.load(Ordering::Relaxed);
+        await_count("wait", n, waiting)?;
+        Ok(waiting())
+    }
+
+    fn ended(&self) -> u64 {
+        ENDED.load(Ordering::Relaxed)
+    }
+
+    fn wake(&mut self) -> Result<(), SubjectError> {
+        if self.kind.wake() {
+            drop(self.runtime.take());
+            self.runtime = Some(runtime()?);
+        }
+        await_count("have ended", self.n, || self.ended())
+    }
+
+    fn trips(&mut self, messages: u64) -> Result<(), String> {
+        let runtime = self.runtime.as_ref().ok_or("tokio has ended")?;
+        let (there, mut comes) = mpsc::channel::<u64>(1);
+        let (back, mut answers) = mpsc::channel::<u64>(1);
+        runtime.spawn(async move {
+            while let Some(number) = comes.recv().await {
+                if back.send(number).await.is_err() {
+                    break;
+                }
+            }
+        });
+        let asks = runtime.spawn(async move {
+            for number in 0..messages {
+                let answer =
+                    if there.send(number).await.is_ok() { answers.recv().await } else { None };
+                if answer != Some(number) {
+                    return Err(format!("message {number} was answered by {answer:?}"));
+                }
+            }
+            Ok(())
+        });
+        runtime.block_on(asks).map_err(|error| error.to_string())?
+    }
+}
+
+/// The version of a library that this program was built with.
+pub(super) fn version(library: &str) -> String {
+    let lock = include_str!("../../../../../../Cargo.lock");
+    let found = lock.split("[[package]]").find_map(|package| {
+        let mut lines = package.lines().filter_map(|line| line.split_once(" = \""));
+        let name = lines.find(|(key, _)| *key == "name")?.1;
+        (name.trim_end_matches('"') == library).then(|| lines.next())?
+    });
+    let number = found.map_or("", |(_, version)| version.trim_end_matches('"'));
+    format!("{library} {number}")
+}
+
+/// Tasks that wait until a moment.
+pub fn sleep() -> Result<Box<dyn Units>, SubjectError> {
+    tasks(Sleep)
+}
+
+struct Sleep;
+
+impl Kind for Sleep {
+    fn spawn(&mut self, runtime: &Runtime, ends: Ends, due: Instant) {
+        runtime.spawn(async move {
+            ends.wait();
+            tokio::time::sleep_until(due.into()).await;
+            drop(ends);
+        });
+    }
+
+    fn wake(&mut self) -> bool {
+        false
+    }
+}
+
+/// Tasks that wait for nothing, and end with the runtime.
+pub fn pending() -> Result<Box<dyn Units>, SubjectError> {
+    tasks(Pending)
+}
+
+struct Pending;
+
+impl Kind for Pending {
+    fn spawn(&mut self, runtime: &Runtime, ends: Ends, _: Instant) {
+        runtime.spawn(async move {
+            ends.wait();
+            std::future::pending::<()>().await;
+            drop(ends);
+        });
+    }
+
+    fn wake(&mut self) -> bool {
+        true
+    }
+}
+
+/// Tasks that each wait for the one message of a channel.
+pub fn oneshot() -> Result<Box<dyn Units>, SubjectError> {
+    tasks(Oneshot(Vec::new()))
+}
+
+struct Oneshot(Vec<oneshot::Sender<()>>);
+
+impl Kind for Oneshot {
+    fn reserve(&mut self, n: usize) {
+        self.0.reserve(n);
+    }
+
+    fn spawn(&mut self, runtime: &Runtime, ends: Ends, _: Instant) {
+        let (sender, receiver) = oneshot::channel();
+        self.0.push(sender);
+        runtime.spawn(async move {
+            ends.wait();
+            let _ = receiver.await; // an end is as good
+            drop(ends);
+        });
+    }
+
+    fn wake(&mut self) -> bool {
+        for sender in self.0.drain(..) {
+            let _ = sender.send(()); // who has ended is counted
+        }
+        false
+    }
+}
+
+/// Tasks that each wait for messages of a channel with room for one.
+pub fn mpsc() -> Result<Box<dyn Units>, SubjectError> {
+    tasks(Mpsc(Vec::new()))
+}
+
+struct Mpsc(Vec<mpsc::Sender<()>>);
+
+impl Kind for Mpsc {
+    fn reserve(&mut self, n: usize) {
+        self.0.reserve(n);
+    }
+
+    fn spawn(&mut self, runtime: &Runtime, ends: Ends, _: Instant) {
+        let (sender, mut receiver) = mpsc::channel(1);
+        self.0.push(sender);
+        runtime.spawn(async move {
+            ends.wait();
+            let _ = receiver.recv().await; // an end is as good
+            drop(ends);
+        });
+    }
+
+    fn wake(&mut self) -> bool {
+        for sender in self.0.drain(..) {
+            let _ = sender.try_send(()); // who has ended is counted
+        }
+        false
+    }
+}

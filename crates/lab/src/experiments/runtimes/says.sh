@@ -1,0 +1,24 @@
+# A probe for tests, whose units are only said to be there.
+echo "ready sh"
+while read -r command n _; do
+  case "$1 $command" in
+  "too-few park") echo "parked $((n - 1)) 1000 -" ;;
+  "too-many park") echo "parked $((n + 1)) 1000 -" ;;
+  "nonsense park") echo hello ;;
+  "refuses park")
+    echo "there is no room" >&2
+    exit 1
+    ;;
+  "leaves park") exit 0 ;;
+  *" park")
+    echo "parked $n 1000 -"
+    parked=$n
+    ;;
+  "early wake") echo "woken 1 $parked 1000" ;;
+  "lost wake") echo "woken 0 $((parked - 1)) 1000" ;;
+  "twice wake") echo "woken 0 $((parked + 1)) 1000" ;;
+  *" wake") echo "woken 0 $parked 1000" ;;
+  *" rest") echo "rested -" ;;
+  *" trips") echo "trips none nobody listens" ;;
+  esac
+done

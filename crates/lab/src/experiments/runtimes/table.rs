@@ -1,0 +1,441 @@
+//! The kinds of units, a row each.
+
+use std::time::Duration;
+
+use super::own::{self, Make};
+use super::program::Program;
+use crate::limits::Kind;
+
+/// A kind of unit.
+#[derive(Debug)]
+pub struct Row {
+    /// What it is called.
+    pub unit: &'static str,
+    /// The runtime that has it.
+    pub runtime: &'static str,
+    /// What it is, and what it waits for.
+    pub summary: &'static str,
+    /// What makes it.
+    pub source: Source,
+    /// What the probe knows it by, where that is not its name.
+    pub argument: &'static str,
+    /// More than so many are not tried unless they are asked for.
+    pub most: u64,
+    /// What one takes to be made, at most, where all are due at one time; none where they are not.
+    pub each: Option<Duration>,
+    /// What each of them is to the kernel, if it knows them.
+    pub task: Option<Kind>,
+    /// Whether its probe exchanges messages with it.
+    pub has_messages: bool,
+}
+
+/// What makes units.
+#[derive(Debug)]
+pub enum Source {
+    /// This program itself.
+    Own(Make),
+    /// A program in another language, and how it is started in its folder.
+    Program { program: &'static Program, run: &'static [&'static str] },
+}
+
+impl Row {
+    /// Why it cannot be made here, if so.
+    pub fn missing(&self) -> Option<String> {
+        match &self.source {
+            Source::Own(_) => None,
+            Source::Program { program, .. } => program.missing(),
+        }
+    }
+
+    /// How long after the beginning so many units that wait for time are due: when all have been made,
+    /// and their memory has been read.
+    pub fn hold(&self, n: u64) -> Duration {
+        const READING: Duration = Duration::from_millis(1500);
+        let making = self.each.map_or(0.0, |each| each.as_secs_f64() * n as f64);
+        READING + Duration::from_secs_f64(making)
+    }
+}
+
+/// What most rows have.
+pub const USUAL: Row = Row {
+    unit: "",
+    runtime: "",
+    summary: "",
+    source: Source::Own(own::callback),
+    argument: "",
+    most: 1_000_000,
+    each: None,
+    task: None,
+    has_messages: true,
+};
+
+/// As many as most systems allow of what the kernel knows.
+const TASKS: u64 = 10_000;
+
+/// All of them.
+pub const TABLE: &[Row] = &[
+    Row {
+        unit: "callback",
+        runtime: "contend-callback",
+        summary: "a callback thread that waits for a message, on one Worker",
+        ..USUAL
+    },
+    Row {
+        unit: "fork",
+        runtime: "Linux",
+        summary: "a process made by fork, which reads from a pipe",
+        source: Source::Own(own::fork),
+        most: TASKS,
+        task: Some(Kind::Process),
+        ..USUAL
+    },
+    Row {
+        unit: "thread",
+        runtime: "Linux",
+        summary: "a thread (std::thread), which waits on a condition",
+        source: Source::Own(own::thread),
+        most: TASKS,
+        task: Some(Kind::Thread),
+        ..USUAL
+    },
+    Row {
+        unit: "tokio-sleep",
+        runtime: "tokio",
+        summary: "a task that sleeps",
+        source: Source::Own(own::sleep),
+        each: Some(Duration::from_micros(3)),
+        has_messages: false,
+        ..USUAL
+    },
+    Row {
+        unit: "tokio-pending",
+        runtime: "tokio",
+        summary: "a task that waits for nothing",
+        source: Source::Own(own::pending),
+        has_messages: false,
+        ..USUAL
+    },
+    Row {
+        unit: "tokio-oneshot",
+        runtime: "tokio",
+        summary: "a task that waits for the message of a oneshot channel",
+        source: Source::Own(own::oneshot),
+        has_messages: false,
+        ..USUAL
+    },
+    Row {
+        unit: "tokio-mpsc",
+        runtime: "tokio",
+        summary: "a task that waits for messages of a channel",
+        source: Source::Own(own::mpsc),
+        ..USUAL
+    },
+    Row {
+        unit: "smol",
+        runtime: "smol",
+        summary: "a task that waits for a timer",
+        source: Source::Own(own::smol),
+        each: Some(Duration::from_micros(2)),
+        ..USUAL
+    },
+    Row {
+        unit: "goroutine",
+        runtime: "Go",
+        summary: "a goroutine that receives from a channel",
+        source: Source::Program { program: &GO, run: &["./probe"] },
+        ..USUAL
+    },
+    Row {
+        unit: "go-afterfunc",
+        runtime: "Go",
+        summary: "a timer with a function (time.AfterFunc)",
+        source: Source::Program { program: &GO, run: &["./probe"] },
+        argument: "afterfunc",
+        each: Some(Duration::from_micros(2)),
+        has_messages: false,
+        ..USUAL
+    },
+    Row {
+        unit: "java-platform",
+        runtime: "Java",
+        summary: "a platform thread that waits for a latch",
+        source: Source::Program { program: &JAVA, run: JAVA_RUN },
+        argument: "platform",
+        most: TASKS,
+        task: Some(Kind::Thread),
+        ..USUAL
+    },
+    Row {
+        unit: "java-virtual",
+        runtime: "Java",
+        summary: "a virtual thread that waits for a latch",
+        source: Source::Program { program: &JAVA, run: JAVA_RUN },
+        argument: "virtual",
+        ..USUAL
+    },
+    Row {
+        unit: "coroutine",
+        runtime: "C++",
+        summary: "a suspended coroutine",
+        source: Source::Program { program: &CPP, run: &["./probe"] },
+        ..USUAL
+    },
+    Row {
+        unit: "node-timer",
+        runtime: "Node",
+        summary: "a timer with a function (setTimeout)",
+        source: Source::Program { program: &NODE, run: NODE_RUN },
+        argument: "timer",
+        each: Some(Duration::from_micros(3)),
+        has_messages: false,
+        ..USUAL
+    },
+    Row {
+        unit: "node-promise",
+        runtime: "Node",
+        summary: "a function that waits for a promise (then)",
+        source: Source::Program { program: &NODE, run: NODE_RUN },
+        argument: "promise",
+        ..USUAL
+    },
+    Row {
+        unit: "node-async",
+        runtime: "Node",
+        summary: "an async function that sleeps",
+        source: Source::Program { program: &NODE, run: NODE_RUN },
+        argument: "async",
+        each: Some(Duration::from_micros(8)),
+        ..USUAL
+    },
+    Row {
+        unit: "python-thread",
+        runtime: "Python",
+        summary: "a thread (threading.Thread) that waits",
+        source: Source::Program { program: &PYTHON, run: PYTHON_RUN },
+        argument: "thread",
+        most: TASKS,
+        task: Some(Kind::Thread),
+        ..USUAL
+    },
+    Row {
+        unit: "asyncio",
+        runtime: "Python",
+        summary: "a task that sleeps (asyncio.sleep)",
+        source: Source::Program { program: &PYTHON, run: PYTHON_RUN },
+        each: Some(Duration::from_micros(15)),
+        ..USUAL
+    },
+    Row {
+        unit: "asyncio-call-later",
+        runtime: "Python",
+        summary: "a timer with a function (loop.call_at)",
+        source: Source::Program { program: &PYTHON, run: PYTHON_RUN },
+        argument: "call_later",
+        each: Some(Duration::from_micros(8)),
+        has_messages: false,
+        ..USUAL
+    },
+    Row {
+        unit: "greenlet",
+        runtime: "Python",
+        summary: "a greenlet that has switched back",
+        source: Source::Program { program: &PYTHON, run: PYTHON_RUN },
+        ..USUAL
+    },
+    Row {
+        unit: "beam-process",
+        runtime: "BEAM",
+        summary: "a process in receive",
+        source: Source::Program { program: &BEAM, run: BEAM_RUN },
+        argument: "process",
+        ..USUAL
+    },
+    Row {
+        unit: "beam-process-hms-12",
+        runtime: "BEAM",
+        summary: "a process in receive, whose heap begins with 12 words (+hms 12)",
+        source: Source::Program { program: &BEAM, run: BEAM_RUN_SMALL },
+        argument: "process",
+        ..USUAL
+    },
+    Row {
+        unit: "beam-hibernated",
+        runtime: "BEAM",
+        summary: "a process in receive, hibernated",
+        source: Source::Program { program: &BEAM, run: BEAM_RUN },
+        argument: "hibernated",
+        ..USUAL
+    },
+    Row {
+        unit: "beam-send-after",
+        runtime: "BEAM",
+        summary: "a timer that sends a message (erlang:send_after)",
+        source: Source::Program { program: &BEAM, run: BEAM_RUN },
+        argument: "send_after",
+        each: Some(Duration::from_micros(3)),
+        has_messages: false,
+        ..USUAL
+    },
+    Row {
+        unit: "sister-registered",
+        runtime: "Elixir",
+        summary: "a registered function of the library in elixir/ that waits for a time",
+        source: Source::Program { program: &SISTER, run: SISTER_RUN },
+        argument: "registered",
+        each: Some(Duration::from_micros(5)),
+        ..USUAL
+    },
+    Row {
+        unit: "sister-closure",
+        runtime: "Elixir",
+        summary: "a closure of the library in elixir/ that waits for a time",
+        source: Source::Program { program: &SISTER, run: SISTER_RUN },
+        argument: "closure",
+        each: Some(Duration::from_micros(15)),
+        ..USUAL
+    },
+];
+
+/// The evaluation of 2018, which has a form for its unit.
+pub const DOCUMENT: Row = Row {
+    unit: "document",
+    runtime: "Elixir",
+    summary: "a function that sleeps",
+    source: Source::Program { program: &SISTER, run: EVALUATION_RUN },
+    ..USUAL
+};
+
+const GO: Program = Program {
+    files: &[("go.go", include_str!("../../../probes/go.go"))],
+    tools: &["go"],
+    version: "version",
+    make: &["go", "build", "-o", "probe", "go.go"],
+    // No other toolchain is fetched, and nothing but the standard library is used.
+    environment: &[("GOTOOLCHAIN", "local"), ("GO111MODULE", "off"), ("CGO_ENABLED", "0")],
+};
+
+const JAVA: Program = Program {
+    files: &[("Units.java", include_str!("../../../probes/Units.java"))],
+    tools: &["java", "javac"],
+    version: "-version",
+    make: &["javac", "Units.java"],
+    environment: &[],
+};
+const JAVA_RUN: &[&str] = &["java", "-XX:+UseSerialGC", "-Xmx8g", "-cp", ".", "Units"];
+
+const CPP: Program = Program {
+    files: &[("coroutine.cpp", include_str!("../../../probes/coroutine.cpp"))],
+    tools: &["g++"],
+    version: "--version",
+    make: &["g++", "-std=c++20", "-O2", "-o", "probe", "coroutine.cpp"],
+    environment: &[],
+};
+
+const NODE: Program = Program {
+    files: &[("node.js", include_str!("../../../probes/node.js"))],
+    tools: &["node"],
+    version: "--version",
+    make: &[],
+    environment: &[],
+};
+const NODE_RUN: &[&str] = &["node", "--expose-gc", "--max-old-space-size=8192", "node.js"];
+
+const PYTHON: Program = Program {
+    files: &[("python.py", include_str!("../../../probes/python.py"))],
+    tools: &["python3"],
+    version: "--version",
+    make: &[],
+    environment: &[],
+};
+const PYTHON_RUN: &[&str] = &["python3", "python.py"];
+
+const BEAM: Program = Program {
+    files: &[("beam.erl", include_str!("../../../probes/beam.erl"))],
+    tools: &["erl", "erlc"],
+    version: "-version",
+    make: &["erlc", "beam.erl"],
+    environment: &[],
+};
+const BEAM_RUN: &[&str] = &[
+    "erl",
+    "+P",
+    "2097152",
+    "+sbwt",
+    "none",
+    "+sbwtdcpu",
+    "none",
+    "+sbwtdio",
+    "none",
+    "-noshell",
+    "-run",
+    "beam",
+    "main",
+];
+const BEAM_RUN_SMALL: &[&str] = &[
+    "erl",
+    "+hms",
+    "12",
+    "+P",
+    "2097152",
+    "+sbwt",
+    "none",
+    "+sbwtdcpu",
+    "none",
+    "+sbwtdio",
+    "none",
+    "-noshell",
+    "-run",
+    "beam",
+    "main",
+];
+
+/// A file of the library in elixir/, and its text.
+macro_rules! sister {
+    ($name:literal) => {
+        (concat!("lib/", $name), include_str!(concat!("../../../../../elixir/lib/", $name)))
+    };
+}
+
+const SISTER: Program = Program {
+    files: &[
+        ("sister.exs", include_str!("../../../probes/sister.exs")),
+        ("document.exs", include_str!("../../../probes/document.exs")),
+        sister!("callback_thread.ex"),
+        sister!("callback_thread/application.ex"),
+        sister!("callback_thread/clock.ex"),
+        sister!("callback_thread/crew.ex"),
+        sister!("callback_thread/directory.ex"),
+        sister!("callback_thread/functions.ex"),
+        sister!("callback_thread/inbox.ex"),
+        sister!("callback_thread/memory.ex"),
+        sister!("callback_thread/options.ex"),
+        sister!("callback_thread/outcome.ex"),
+        sister!("callback_thread/parked.ex"),
+        sister!("callback_thread/ready.ex"),
+        sister!("callback_thread/receptor.ex"),
+        sister!("callback_thread/route.ex"),
+        sister!("callback_thread/runner.ex"),
+        sister!("callback_thread/slots.ex"),
+        sister!("callback_thread/threads.ex"),
+        sister!("callback_thread/watchers.ex"),
+        sister!("callback_thread/worker.ex"),
+    ],
+    tools: &["elixir", "elixirc"],
+    version: "--version",
+    make: &["sh", "-c", "elixirc -o . lib/callback_thread.ex lib/callback_thread/*.ex"],
+    environment: &[],
+};
+const SISTER_RUN: &[&str] =
+    &["elixir", "--erl", "+sbwt none +sbwtdcpu none +sbwtdio none", "-pa", ".", "sister.exs"];
+
+const EVALUATION_RUN: &[&str] = &["elixir", "-pa", ".", "document.exs"];
+
+/// The kind of this name.
+pub fn find(unit: &str) -> Option<&'static Row> {
+    TABLE.iter().find(|row| row.unit == unit)
+}
+
+/// The names of all kinds.
+pub fn names() -> Vec<&'static str> {
+    TABLE.iter().map(|row| row.unit).collect()
+}

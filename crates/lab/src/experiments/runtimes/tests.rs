@@ -1,0 +1,100 @@
+//! Probes that lie, and those that do not.
+
+use std::time::Duration;
+
+use super::probe::Probe;
+use super::program::Program;
+use super::table::{Row, Source, TABLE, USUAL};
+use crate::experiment::SubjectError;
+
+/// Units that are only said to be there: as the name of the kind says.
+const SAYS: Program = Program {
+    files: &[("says.sh", include_str!("says.sh"))],
+    tools: &["sh"],
+    version: "-c :",
+    make: &[],
+    environment: &[],
+};
+
+fn says(unit: &'static str) -> Row {
+    Row { unit, source: Source::Program { program: &SAYS, run: &["sh", "says.sh"] }, ..USUAL }
+}
+
+fn parks_and_wakes(row: &Row, n: u64) -> Result<(), SubjectError> {
+    let mut probe = Probe::start(row)?;
+    for _ in 0..2 {
+        probe.park(n, row.hold(n))?;
+        assert!(probe.taken()?.pss > 0);
+        probe.wake(n)?;
+        probe.rest()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_figure_is_void_unless_every_unit_was_there_waited_and_has_ended() {
+    parks_and_wakes(&says("the-truth"), 3).expect("all were there");
+    for (unit, complaint) in [
+        ("too-few", "of 3 units 2 were there and waited"),
+        ("too-many", "of 3 units 4 were there and waited"),
+        ("early", "of 3 units 1 had ended before their memory was read"),
+        ("lost", "of 3 units 2 have ended"),
+        ("twice", "of 3 units 4 have ended"),
+        ("nonsense", "the probe said: hello"),
+        ("refuses", "there is no room"),
+        ("leaves", "the probe ended: exit status: 0"),
+    ] {
+        let error = parks_and_wakes(&says(unit), 3).expect_err(unit).to_string();
+        assert!(error.contains(complaint), "{unit}: {error}");
+    }
+}
+
+#[test]
+fn a_probe_without_messages_says_why() {
+    let mut probe = Probe::start(&says("the-truth")).expect("a probe");
+    let error = probe.trips(10).expect_err("it has none").to_string();
+    assert_eq!(error, "nobody listens");
+}
+
+/// Of those in other languages whose toolchain is here. (What this program does itself is tested with it.)
+#[test]
+fn every_kind_of_unit_waits_ends_and_answers() {
+    let programs = TABLE.iter().filter(|row| matches!(row.source, Source::Program { .. }));
+    for row in programs.filter(|row| row.missing().is_none()) {
+        // What this machine's versions cannot do they say at their start.
+        let mut probe = match Probe::start(row) {
+            Ok(probe) => probe,
+            Err(error) => {
+                assert!(["java-virtual", "greenlet"].contains(&row.unit), "{}: {error}", row.unit);
+                continue;
+            }
+        };
+        assert!(!probe.version.is_empty(), "{}", row.unit);
+        for n in [1, 50] {
+            let done = probe.park(n, Duration::from_millis(800)).and_then(|_| probe.wake(n));
+            done.unwrap_or_else(|error| panic!("{}: {error}", row.unit));
+            probe.rest().unwrap_or_else(|error| panic!("{}: {error}", row.unit));
+        }
+        let answered = probe.trips(100);
+        assert_eq!(answered.is_ok(), row.has_messages, "{}: {answered:?}", row.unit);
+    }
+}
+
+#[test]
+fn the_sister_is_there_with_all_of_its_files() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../elixir/lib/callback_thread");
+    let sister = TABLE.iter().find(|row| row.unit == "sister-closure").expect("it is in the table");
+    let Source::Program { program, .. } = &sister.source else { panic!("it is a program") };
+    for file in std::fs::read_dir(folder).expect("it is there").flatten() {
+        let name = format!("lib/callback_thread/{}", file.file_name().to_string_lossy());
+        assert!(program.files.iter().any(|(other, _)| *other == name), "{name} is not embedded");
+    }
+}
+
+#[test]
+fn names_differ() {
+    let mut names = super::table::names();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), TABLE.len());
+}

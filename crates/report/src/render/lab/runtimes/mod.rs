@@ -1,0 +1,157 @@
+//! What a unit costs in every runtime.
+
+pub mod chart;
+
+use std::fmt::Write as _;
+
+use contend_record::lab::{Case, RunRecord, Unit};
+use contend_record::parameters::Value;
+
+use self::chart::Series;
+use super::super::layout::paragraph;
+use super::super::units::count;
+use super::shown;
+use super::table::{figure, grid, parameter, row, values};
+
+/// A kind of unit, and what was measured of it.
+pub struct Kind<'a> {
+    /// Its name.
+    pub unit: String,
+    /// The letter by which charts show it.
+    pub mark: char,
+    /// Its cases that were measured, by how many units they are.
+    pub cases: Vec<&'a Case>,
+    /// What one of them takes, with the interval of the line.
+    pub each: Option<(f64, Option<[f64; 2]>)>,
+    /// What the kernel keeps for one besides.
+    pub kernel: Option<f64>,
+    /// A message to it and its answer, in nanoseconds.
+    pub round_trip: Option<f64>,
+}
+
+/// All kinds, the smallest first; those without a line last.
+pub fn kinds(record: &RunRecord) -> Vec<Kind<'_>> {
+    let measured = |experiment: &'static str| {
+        let of = move |case: &&Case| case.experiment == experiment && case.median.is_some();
+        record.cases.iter().filter(of).collect::<Vec<_>>()
+    };
+    let (memory, trips) = (measured("runtime/memory"), measured("runtime/round-trip"));
+    let kind = |unit: String| {
+        let is_it = |case: &&&Case| case.parameters.text("unit") == Some(&unit);
+        let mut cases: Vec<_> = memory.iter().filter(is_it).copied().collect();
+        cases.sort_by_key(|case| case.parameters.number("n"));
+        let line = |metric: &str| {
+            let of = |fit: &&contend_record::lab::Fit| {
+                fit.experiment == "runtime/memory"
+                    && fit.metric == metric
+                    && fit.parameters.text("unit") == Some(&unit)
+            };
+            record.fits.iter().find(of).map(|fit| &fit.line)
+        };
+        let each = line("value").map(|line| (line.slope, line.slope_ci95));
+        let kernel = line("kernel").map(|line| line.slope);
+        let round_trip = trips.iter().find(is_it).and_then(|case| case.median);
+        Kind { unit, mark: ' ', cases, each, kernel, round_trip }
+    };
+    let names = values(&[memory.clone(), trips.clone()].concat(), "unit");
+    let mut kinds: Vec<_> = names.into_iter().map(kind).collect();
+    kinds.sort_by(|a, b| bytes_of(a).total_cmp(&bytes_of(b)));
+    for (kind, mark) in kinds.iter_mut().zip(('a'..='z').chain('A'..='Z')) {
+        kind.mark = mark;
+    }
+    kinds
+}
+
+fn bytes_of(kind: &Kind<'_>) -> f64 {
+    kind.each.map_or(f64::INFINITY, |(each, _)| each)
+}
+
+impl Kind<'_> {
+    /// The case with the most units.
+    pub fn largest(&self) -> Option<&Case> {
+        self.cases.last().copied()
+    }
+
+    /// What the runtime is, and its version.
+    pub fn version(&self) -> String {
+        match self.largest().and_then(|case| case.facts.get("version")) {
+            Some(Value::Text(version)) => version.clone(),
+            _ => String::new(),
+        }
+    }
+
+    /// A metric where there are the most of them.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        self.largest()?.metric(name)
+    }
+
+    /// How many there were at once, at most.
+    pub fn most(&self) -> Option<u64> {
+        self.largest()?.parameters.number("n")
+    }
+}
+
+/// The table of all kinds, and the chart.
+pub fn memory_section(record: &RunRecord, width: usize) -> String {
+    let kinds: Vec<_> = kinds(record).into_iter().filter(|kind| !kind.cases.is_empty()).collect();
+    let is_wide = width >= 100;
+    let mut headings = row(["", "unit", "one takes"]);
+    if is_wide {
+        headings.push("[95 % interval]".to_owned());
+    }
+    headings.extend(row(["in the kernel", "create", "end", "at most", "left"]));
+    let mut rows = vec![headings];
+    for kind in &kinds {
+        let size =
+            |value: Option<f64>| value.map_or_else(String::new, |value| shown(value, Unit::Bytes));
+        let mut cells =
+            vec![kind.mark.to_string(), kind.unit.clone(), size(kind.each.map(|each| each.0))];
+        if is_wide {
+            let interval = kind.each.and_then(|each| each.1);
+            let text = interval.map(|[low, high]| {
+                format!("[{}, {}]", shown(low, Unit::Bytes), shown(high, Unit::Bytes))
+            });
+            cells.push(text.unwrap_or_default());
+        }
+        cells.extend([
+            size(kind.kernel.filter(|kernel| *kernel >= 0.02 * bytes_of(kind))),
+            figure(kind.metric("create")),
+            figure(kind.metric("end")),
+            kind.most().map_or_else(String::new, |most| count(most as f64)),
+            size(kind.metric("left_1s")),
+        ]);
+        rows.push(cells);
+    }
+    let mut out = grid(&rows, 2, width);
+    let note = "What one takes is the slope of the line through all numbers of units, by the processes' \
+                proportional sets; in the kernel, if it is worth a word, what the kernel keeps besides. Create \
+                and end are for one of the most that there were at once, and left is what all of them have \
+                left behind a second after their end.";
+    paragraph(&mut out, "", note, width);
+    let series: Vec<_> =
+        kinds.iter().map(|kind| Series { mark: kind.mark, points: points(kind) }).collect();
+    if let Some(chart) = chart::bytes_over_numbers(&series, width) {
+        let _ = write!(out, "\nBytes in all, over the number of units (* several)\n{chart}");
+    }
+    out
+}
+
+/// Bytes over numbers, where there are any.
+fn points(kind: &Kind<'_>) -> Vec<(f64, f64)> {
+    let point = |case: &&Case| Some((case.parameters.number("n")? as f64, case.median?));
+    kind.cases.iter().filter_map(point).filter(|point| point.1 >= 4096.0).collect()
+}
+
+/// The table of round trips, the quickest first.
+pub fn round_trip_section(cases: &[&Case], width: usize) -> String {
+    let mut cases = cases.to_vec();
+    cases.sort_by(|a, b| a.median.unwrap_or(f64::MAX).total_cmp(&b.median.unwrap_or(f64::MAX)));
+    let mut rows = vec![row(["unit", "there and back", "[95 % interval]"])];
+    for case in cases {
+        let interval = case
+            .ci95
+            .map(|[low, high]| format!("[{}, {}]", shown(low, case.unit), shown(high, case.unit)));
+        rows.push(vec![parameter(case, "unit"), figure(case.median), interval.unwrap_or_default()]);
+    }
+    grid(&rows, 1, width)
+}
