@@ -173,7 +173,11 @@ defmodule Evaluation do
     end
   end
 
-  defp collect_garbage, do: Enum.each(Process.list(), &:erlang.garbage_collect/1)
+  defp collect_garbage do
+    Enum.each(Process.list(), &:erlang.garbage_collect/1)
+    # What processes have left is freed a moment after their end.
+    Process.sleep(200)
+  end
 
   # What logs by default writes to the standard output.
   defp log_to_stderr do

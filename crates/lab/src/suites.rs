@@ -54,6 +54,13 @@ pub const SUITES: &[Suite] = &[
         budget_seconds: 115.0,
     },
     Suite {
+        name: "callback",
+        summary: "what a unit costs in every runtime: memory, creation, messages; the evaluation of 2018",
+        patterns: &["runtime/*"],
+        only: &[],
+        budget_seconds: 600.0,
+    },
+    Suite {
         name: "shared-memory",
         summary: "what a message and a copy cost: pipes, shared memory and every way between",
         patterns: &[

@@ -41,6 +41,12 @@ pub enum What {
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         record: PathBuf,
     },
+    /// What a unit costs in every runtime: what a record says of it, as Markdown, to standard output.
+    UnitCosts {
+        /// A record with runtime/memory, as --json of `contend lab suite callback` writes it.
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        record: PathBuf,
+    },
     /// An awk program of the lab's JSON parser, to standard output.
     ///
     /// The tokenizer writes a token a line, which the parser turns into calls of the three

@@ -9,8 +9,9 @@ use contend_lab::experiments::TABLE;
 use contend_lab::experiments::pipeline::awk;
 use contend_lab::inputs::json_array;
 use contend_lab::suites::SUITES;
+use contend_record::lab::RunRecord;
 use contend_record::parameters::Parameters;
-use contend_report::schema;
+use contend_report::{render, schema};
 
 use crate::cli::Args;
 use crate::cli::generate::{GenerateArgs, Program, Record, What};
@@ -38,6 +39,7 @@ pub fn run(args: &GenerateArgs) -> Result<Exit> {
         What::JsonArray { count } => return json_array_to_stdout(*count),
         What::Experiments => text = experiments().into_bytes(),
         What::Mechanisms { record } => text = mechanisms(record)?.into_bytes(),
+        What::UnitCosts { record } => text = unit_costs(record)?.into_bytes(),
     }
     output::stdout(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Success)
@@ -64,14 +66,21 @@ fn json_array_to_stdout(count: u64) -> Result<Exit> {
 
 /// What a record says of the mechanisms that carry messages.
 fn mechanisms(path: &Path) -> Result<String> {
+    page_of(path, render::mechanisms::page, "it has neither ipc/one-way nor ipc/round-trip")
+}
+
+/// What a record says of what a unit costs in every runtime.
+fn unit_costs(path: &Path) -> Result<String> {
+    page_of(path, render::unit_costs::page, "it has no runtime/memory")
+}
+
+/// A page that is made from a record of the lab, or why there is none.
+fn page_of(path: &Path, page: fn(&RunRecord) -> Option<String>, without: &str) -> Result<String> {
     let name = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
     let record = of_schema(&text, contend_record::lab::SCHEMA, "contend lab")
         .map_err(|why| UsageError(format!("{name}: {why}")))?;
-    let page = contend_report::render::mechanisms::page(&record);
-    Ok(page.ok_or_else(|| {
-        UsageError(format!("{name}: it has neither ipc/one-way nor ipc/round-trip"))
-    })?)
+    Ok(page(&record).ok_or_else(|| UsageError(format!("{name}: {without}")))?)
 }
 
 /// The experiments and suites, from their table.

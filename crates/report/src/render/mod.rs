@@ -10,4 +10,5 @@ pub mod mechanisms;
 pub mod pipe;
 pub mod run;
 pub mod text;
+pub mod unit_costs;
 pub mod units;

@@ -22,6 +22,7 @@ use std::fmt::Write as _;
 
 use contend_record::Warning;
 use contend_record::lab::{Case, Ending, RunRecord, Stopped, Unit};
+use contend_record::parameters::Parameters;
 use contend_record::warning::WarningId;
 
 use super::layout::{BOLD, NARROWEST, dimmed, grouped, paragraph, paragraph_after, warn};
@@ -67,6 +68,7 @@ pub fn figures(record: &RunRecord, width: usize) -> String {
         Some("process-thread") => process_thread::chapter(record, width),
         Some("pipeline") => pipeline::chapter(record, width),
         Some("synchronisation") => synchronisation::chapter(record, width),
+        Some("callback") => runtimes::chapter(record, width),
         Some("shared-memory") => shared_memory::chapter(record, width),
         _ => String::new(),
     });
@@ -119,20 +121,37 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     }
 }
 
-/// Reasons, each with the cases that share it.
-fn skipped(cases: &[&Case]) -> Vec<String> {
-    let reasons = cases
-        .iter()
-        .filter_map(|case| Some((case.skipped.as_deref()?, case.parameters.to_string())));
-    let sentence = |(reason, cases): (&str, Vec<String>)| {
+/// Reasons why cases were not measured, each with the cases that share it.
+pub(super) fn skipped(cases: &[&Case]) -> Vec<String> {
+    let reasons = cases.iter().filter_map(|case| Some((case.skipped.as_deref()?, *case)));
+    let sentence = |(reason, cases): (&str, Vec<&Case>)| {
         let which = match cases.len() {
-            1..=3 => cases.join("; "),
-            many => format!("{many} cases"),
+            1..=3 => {
+                let names: Vec<_> = cases.iter().map(|case| case.parameters.to_string()).collect();
+                names.join("; ")
+            }
+            many => match common(&cases).to_string() {
+                common if common.is_empty() => format!("{many} cases"),
+                common => format!("{many} cases with {common}"),
+            },
         };
         let which = if which.is_empty() { String::new() } else { format!(" {which}:") };
         format!("not measured:{which} {}", printable(reason))
     };
     grouped(reasons).into_iter().map(sentence).collect()
+}
+
+/// The parameters that all of these share.
+fn common(cases: &[&Case]) -> Parameters {
+    let Some((first, others)) = cases.split_first() else { return Parameters::new() };
+    let is_shared = |name: &str| {
+        others.iter().all(|case| case.parameters.get(name) == first.parameters.get(name))
+    };
+    first
+        .parameters
+        .iter()
+        .filter(|(name, _)| is_shared(name))
+        .fold(Parameters::new(), |all, (name, value)| all.with(name, value.clone()))
 }
 
 /// Warnings, each with what it is about; where many are of one kind, the first stands for all.

@@ -1,6 +1,7 @@
 //! What a unit costs in every runtime.
 
 pub mod chart;
+mod document;
 
 use std::fmt::Write as _;
 
@@ -8,6 +9,7 @@ use contend_record::lab::{Case, RunRecord, Unit};
 use contend_record::parameters::Value;
 
 use self::chart::Series;
+pub use self::document::chapter;
 use super::super::layout::paragraph;
 use super::super::units::count;
 use super::shown;
@@ -128,12 +130,15 @@ pub fn memory_section(record: &RunRecord, width: usize) -> String {
                 and end are for one of the most that there were at once, and left is what all of them have \
                 left behind a second after their end.";
     paragraph(&mut out, "", note, width);
-    let series: Vec<_> =
-        kinds.iter().map(|kind| Series { mark: kind.mark, points: points(kind) }).collect();
-    if let Some(chart) = chart::bytes_over_numbers(&series, width) {
+    if let Some(chart) = chart::bytes_over_numbers(&series(&kinds), width) {
         let _ = write!(out, "\nBytes in all, over the number of units (* several)\n{chart}");
     }
     out
+}
+
+/// All kinds for a chart.
+pub fn series(kinds: &[Kind<'_>]) -> Vec<Series> {
+    kinds.iter().map(|kind| Series { mark: kind.mark, points: points(kind) }).collect()
 }
 
 /// Bytes over numbers, where there are any.

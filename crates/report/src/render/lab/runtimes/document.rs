@@ -1,0 +1,155 @@
+//! Suite `callback`: the evaluation of 2018 beside this machine, and what units cost in every runtime.
+
+use contend_record::lab::{Case, RunRecord, Unit};
+
+use super::super::super::layout::{BOLD, paragraph};
+use super::super::super::units::{count, ratio};
+use super::super::table::{grid, row};
+use super::super::{find, shown};
+use super::{Kind, bytes_of, kinds};
+
+/// Bytes in all that the document reports, of callbacks and of processes.
+const REPORTED: [(u64, f64, f64); 5] = [
+    (100, 76_144.0, 358_848.0),
+    (1000, 881_656.0, 2_877_360.0),
+    (2000, 1_496_296.0, 5_636_232.0),
+    (5000, 5_734_120.0, 14_160_616.0),
+    (10_000, 13_004_640.0, 28_402_248.0),
+];
+
+/// What follows the tables of the experiments.
+pub fn chapter(record: &RunRecord, width: usize) -> String {
+    let mut out = String::new();
+    let rows = rows(record);
+    if rows.len() > 1 {
+        let heading =
+            "Beside the document (lightweight callback threads in Elixir, evaluation, 2018)";
+        out.push_str(&format!("\n{BOLD}{heading}{BOLD:#}\n\n"));
+        out.push_str(&grid(&rows, 1, width));
+        let note = "Bytes in all by :erlang.memory(:total). Callback is the document's scheme, rebuilt with its \
+                    faults; sister is the same program with the library in elixir/. At once is when the document \
+                    read its figures. Begun is how many of the functions had begun to run by then, and 6 s later.";
+        paragraph(&mut out, "", note, width);
+    }
+    let findings = [queued(record), one_at_a_time(record), then_and_now(record)];
+    let mut texts: Vec<_> = findings.into_iter().flatten().collect();
+    texts.extend(ranks(&kinds(record)));
+    if !texts.is_empty() {
+        out.push_str(&format!("\n{BOLD}What comes of it{BOLD:#}\n"));
+        for text in texts {
+            paragraph(&mut out, "- ", &text, width);
+        }
+    }
+    out
+}
+
+fn case<'a>(record: &'a RunRecord, form: &str, n: u64) -> Option<&'a Case> {
+    let n = n.to_string();
+    find(record, "runtime/document", &[("form", form), ("n", &n)])
+        .filter(|case| case.median.is_some())
+}
+
+fn size(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| shown(value, Unit::Bytes))
+}
+
+fn rows(record: &RunRecord) -> Vec<Vec<String>> {
+    let headings = [
+        "form",
+        "n",
+        "document",
+        "at once",
+        "after 1 s",
+        "after 6 s",
+        "left",
+        "begun",
+        "after 6 s",
+    ];
+    let mut rows = vec![row(headings)];
+    for form in ["callback", "process", "sister"] {
+        for (n, callback, process) in REPORTED {
+            let Some(case) = case(record, form, n) else { continue };
+            let reported = match form {
+                "callback" => Some(callback),
+                "process" => Some(process),
+                _ => None,
+            };
+            let begun = |name| case.metric(name).map_or_else(String::new, count);
+            rows.push(vec![
+                form.to_owned(),
+                count(n as f64),
+                size(reported),
+                size(case.median),
+                size(case.metric("after_1s")),
+                size(case.metric("after_6s")),
+                size(case.metric("left")),
+                begun("begun_at_once"),
+                begun("begun_6s"),
+            ]);
+        }
+    }
+    rows
+}
+
+/// The largest of the document's cases that was measured in this form.
+fn largest<'a>(record: &'a RunRecord, form: &str) -> Option<(u64, &'a Case)> {
+    REPORTED.iter().rev().find_map(|&(n, ..)| Some((n, case(record, form, n)?)))
+}
+
+/// What was read in 2018.
+fn queued(record: &RunRecord) -> Option<String> {
+    let (n, case) = largest(record, "callback")?;
+    let (at_once, later) = (case.median?, case.metric("after_6s")?);
+    Some(format!(
+        "Read at once, {} functions take {} each, and {} of them have begun to run: what is counted are \
+         messages in a queue. 6 s later, at rest, they take {} each.",
+        count(n as f64),
+        shown(at_once / n as f64, Unit::Bytes),
+        count(case.metric("begun_at_once")?),
+        shown(later / n as f64, Unit::Bytes),
+    ))
+}
+
+/// How its functions wait.
+fn one_at_a_time(record: &RunRecord) -> Option<String> {
+    let (n, case) = largest(record, "callback")?;
+    let (_, sister) = largest(record, "sister")?;
+    Some(format!(
+        "Functions that sleep for a second run one after another there: after 6 s {} of {} had begun. With \
+         the library in elixir/ all {} had, and {} were left when they had ended.",
+        count(case.metric("begun_6s")?),
+        count(n as f64),
+        count(sister.metric("begun_6s")?),
+        shown(sister.metric("left")?, Unit::Bytes),
+    ))
+}
+
+/// Processes, which are what they were.
+fn then_and_now(record: &RunRecord) -> Option<String> {
+    let (n, case) = largest(record, "process")?;
+    let reported = REPORTED.iter().find(|row| row.0 == n)?.2;
+    let at_once = case.median?;
+    Some(format!(
+        "A process takes {} here, {} times what the document reports.",
+        shown(at_once / n as f64, Unit::Bytes),
+        ratio(at_once / reported)
+    ))
+}
+
+/// The cheapest, and what others take beside it.
+fn ranks(kinds: &[Kind<'_>]) -> Option<String> {
+    let measured: Vec<_> = kinds.iter().filter(|kind| kind.each.is_some()).collect();
+    let (least, most) = (measured.first()?, measured.last()?);
+    let each =
+        |kind: &Kind<'_>| shown(bytes_of(kind) + kind.kernel.unwrap_or(0.0).max(0.0), Unit::Bytes);
+    Some(format!(
+        "What waits takes from {} ({}) to {} ({}, with what the kernel keeps for it): a machine with 1 GB to \
+         spare holds {} of the ones, and {} of the others.",
+        each(least),
+        least.unit,
+        each(most),
+        most.unit,
+        count(1e9 / bytes_of(least).max(1.0)),
+        count(1e9 / (bytes_of(most) + most.kernel.unwrap_or(0.0)).max(1.0)),
+    ))
+}

@@ -1,0 +1,120 @@
+//! What a unit costs in every runtime: a page of the documentation, made from a record alone.
+
+use std::fmt::Write as _;
+
+use contend_record::lab::{RunRecord, Unit};
+use contend_record::parameters::Value;
+
+use super::lab::runtimes::{Kind, chart, kinds, series};
+use super::lab::{shown, skipped};
+use super::units::{bytes, count, nanoseconds};
+
+/// The page, if the record has anything for it.
+pub fn page(record: &RunRecord) -> Option<String> {
+    let kinds: Vec<_> = kinds(record).into_iter().filter(|kind| !kind.cases.is_empty()).collect();
+    if kinds.is_empty() {
+        return None;
+    }
+    let mut out = String::from(
+        "# What a unit costs\n\nThis page is made by `contend generate unit-costs FILE` from a run of `contend lab suite \
+         callback --json FILE`;\nnothing in it was typed. How it is measured stands in [runtimes.md](runtimes.md).\n",
+    );
+    let host = &record.host;
+    let _ = writeln!(
+        out,
+        "\nMeasured on: {}, {} of {} CPUs, {} of memory, {}.\n",
+        host.cpu_model,
+        host.cpus_allowed,
+        host.cpus_online,
+        bytes(host.memory_bytes as f64),
+        host.kernel
+    );
+    out.push_str(
+        "| | unit | runtime | bytes of one | 95 % interval | in the kernel | create | end | there and back | at most | left |\n\
+         |---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for kind in &kinds {
+        out.push_str(&row(kind));
+    }
+    out.push_str(
+        "\nBytes of one are the slope of the line through all numbers of units, by the processes' proportional sets \
+         (PSS). In the\nkernel stands what the kernel keeps for one besides. Create and end are for one of the most \
+         that there were at once;\nleft is what all of these have left behind a second after their end. A message \
+         there and back is to one unit.\n",
+    );
+    if let Some(chart) = chart::bytes_over_numbers(&series(&kinds), CHART_WIDTH) {
+        let _ = write!(out, "\n## Bytes in all, over the number of units\n\n```text\n{chart}```\n");
+    }
+    out.push_str(&points(&kinds));
+    out.push_str("\n## What they are\n\n");
+    for kind in &kinds {
+        let summary = kind.largest().and_then(|case| case.facts.get("unit_is"));
+        if let Some(Value::Text(summary)) = summary {
+            let _ = writeln!(out, "- `{}`: {summary}.", kind.unit);
+        }
+    }
+    out.push_str(&absent(record));
+    Some(out)
+}
+
+const CHART_WIDTH: usize = 100;
+
+fn row(kind: &Kind<'_>) -> String {
+    let size =
+        |value: Option<f64>| value.map_or_else(String::new, |value| shown(value, Unit::Bytes));
+    let time = |value: Option<f64>| value.map_or_else(String::new, nanoseconds);
+    let interval = kind.each.and_then(|each| each.1).map_or_else(String::new, |[low, high]| {
+        format!("{} to {}", shown(low, Unit::Bytes), shown(high, Unit::Bytes))
+    });
+    format!(
+        "| {} | `{}` | {} | {} | {interval} | {} | {} | {} | {} | {} | {} |\n",
+        kind.mark,
+        kind.unit,
+        kind.version(),
+        size(kind.each.map(|each| each.0)),
+        size(kind.kernel),
+        time(kind.metric("create")),
+        time(kind.metric("end")),
+        time(kind.round_trip),
+        kind.most().map_or_else(String::new, |most| count(most as f64)),
+        size(kind.metric("left_1s")),
+    )
+}
+
+/// What the chart is drawn from.
+fn points(kinds: &[Kind<'_>]) -> String {
+    let mut numbers: Vec<_> = kinds
+        .iter()
+        .flat_map(|kind| &kind.cases)
+        .filter_map(|case| case.parameters.number("n"))
+        .collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let headings: Vec<_> = numbers.iter().map(|&n| count(n as f64)).collect();
+    let mut out = format!(
+        "\n| | unit | {} |\n|---|---|{}\n",
+        headings.join(" | "),
+        "---:|".repeat(numbers.len())
+    );
+    for kind in kinds {
+        let cell = |&n: &u64| {
+            let case = kind.cases.iter().find(|case| case.parameters.number("n") == Some(n));
+            case.and_then(|case| case.median)
+                .map_or_else(String::new, |value| shown(value, Unit::Bytes))
+        };
+        let cells: Vec<_> = numbers.iter().map(cell).collect();
+        let _ = writeln!(out, "| {} | `{}` | {} |", kind.mark, kind.unit, cells.join(" | "));
+    }
+    out
+}
+
+/// What was not measured, and why.
+fn absent(record: &RunRecord) -> String {
+    let cases: Vec<_> =
+        record.cases.iter().filter(|case| case.experiment == "runtime/memory").collect();
+    let reasons = skipped(&cases);
+    if reasons.is_empty() {
+        return String::new();
+    }
+    format!("\n## What is missing\n\n- {}\n", reasons.join("\n- "))
+}
