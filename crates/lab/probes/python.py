@@ -58,13 +58,15 @@ class Threads(Units):
 
     def __init__(self, n):
         super().__init__(n)
-        self.gate = threading.Event()
+        self.gate = threading.Lock()  # an Event looks through all that wait, for each that it wakes
+        self.gate.acquire()
         self.counting = threading.Lock()
 
     def unit(self):
         with self.counting:
             self.count()
-        self.gate.wait()
+        with self.gate:  # handed on from one to the next
+            pass
         with self.counting:
             self.end()
 
@@ -74,7 +76,7 @@ class Threads(Units):
         self.all_wait.wait()
 
     async def wake(self):
-        self.gate.set()
+        self.gate.release()
         self.have_ended.wait()
 
     @staticmethod

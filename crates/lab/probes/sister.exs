@@ -56,7 +56,7 @@ defmodule Probe.Closure do
   def init(receptor), do: %{receptor: receptor}
 
   def make(state, n, due) do
-    Enum.each(1..n, fn number ->
+    Enum.each(1..n//1, fn number ->
       {:ok, _} =
         CallbackThread.spawn(state.receptor, fn ->
           Probe.Count.add(:waiting)
@@ -167,7 +167,7 @@ defmodule Probe do
 
   defp trips(unit, state, m) do
     {:ok, id} = unit.echo(state)
-    ns = timed(fn -> Enum.each(1..m, fn _ -> trip(id) end) end)
+    ns = timed(fn -> Enum.each(1..m//1, fn _ -> trip(id) end) end)
     CallbackThread.cancel(id)
     ns
   end

@@ -10,6 +10,7 @@ mod input;
 mod json;
 mod lab;
 mod lab_pipeline;
+mod lab_runtimes;
 mod lab_shared_memory;
 mod lab_synchronisation;
 mod rewrites;

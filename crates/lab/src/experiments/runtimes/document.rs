@@ -50,7 +50,6 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 struct Document {
     form: Row,
     n: u64,
-    version: String,
 }
 
 impl Document {
@@ -58,8 +57,7 @@ impl Document {
         let form = parameters.text(FORM.name).unwrap_or_default();
         let form = FORMS.into_iter().find(|&known| known == form);
         let form = Row { argument: form.ok_or_else(|| wrong("no such form"))?, ..DOCUMENT };
-        let version = Probe::start(&form)?.version.clone();
-        Ok(Self { form, n: parameters.number(N.name).unwrap_or(1), version })
+        Ok(Self { form, n: parameters.number(N.name).unwrap_or(1) })
     }
 }
 
@@ -73,15 +71,12 @@ impl Subject for Document {
         else {
             return Err(wrong(format!("the probe said: {answer}")));
         };
-        Ok(Sample::of(at_once)
+        let facts = Facts::from([("version".to_owned(), probe.version.as_str().into())]);
+        Ok(Sample { facts, ..Sample::of(at_once) }
             .with("after_1s", Unit::Bytes, after_1s)
             .with("after_6s", Unit::Bytes, after_6s)
             .with("begun_at_once", Unit::Count, begun_at_once)
             .with("begun_6s", Unit::Count, begun_6s)
             .with("left", Unit::Bytes, left))
-    }
-
-    fn facts(&self) -> Facts {
-        Facts::from([("version".to_owned(), self.version.as_str().into())])
     }
 }

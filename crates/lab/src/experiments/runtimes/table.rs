@@ -291,7 +291,7 @@ pub const TABLE: &[Row] = &[
         summary: "a closure of the library in elixir/ that waits for a time",
         source: Source::Program { program: &SISTER, run: SISTER_RUN },
         argument: "closure",
-        each: Some(Duration::from_micros(15)),
+        each: Some(Duration::from_micros(40)),
         ..USUAL
     },
 ];
@@ -349,17 +349,20 @@ const PYTHON: Program = Program {
 };
 const PYTHON_RUN: &[&str] = &["python3", "python.py"];
 
+/// Without a dump of memory where something goes wrong.
+const NO_DUMP: &[(&str, &str)] = &[("ERL_CRASH_DUMP_BYTES", "0")];
+
 const BEAM: Program = Program {
     files: &[("beam.erl", include_str!("../../../probes/beam.erl"))],
     tools: &["erl", "erlc"],
     version: "-version",
     make: &["erlc", "beam.erl"],
-    environment: &[],
+    environment: NO_DUMP,
 };
 const BEAM_RUN: &[&str] = &[
     "erl",
     "+P",
-    "2097152",
+    "1048576",
     "+sbwt",
     "none",
     "+sbwtdcpu",
@@ -376,7 +379,7 @@ const BEAM_RUN_SMALL: &[&str] = &[
     "+hms",
     "12",
     "+P",
-    "2097152",
+    "1048576",
     "+sbwt",
     "none",
     "+sbwtdcpu",
@@ -423,7 +426,7 @@ const SISTER: Program = Program {
     tools: &["elixir", "elixirc"],
     version: "--version",
     make: &["sh", "-c", "elixirc -o . lib/callback_thread.ex lib/callback_thread/*.ex"],
-    environment: &[],
+    environment: NO_DUMP,
 };
 const SISTER_RUN: &[&str] =
     &["elixir", "--erl", "+sbwt none +sbwtdcpu none +sbwtdio none", "-pa", ".", "sister.exs"];

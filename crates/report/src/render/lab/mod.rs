@@ -112,6 +112,7 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         Some(name) if name.starts_with("ipc/") => messages::section(&measured, width),
         Some("copy/file") => copy::section(&measured, width),
         Some("runtime/memory") => runtimes::memory_section(record, width),
+        Some("runtime/document") => runtimes::document_section(&measured, width),
         Some("runtime/round-trip") => runtimes::round_trip_section(&measured, width),
         Some("placement/cpus") => heat_map::section(record, &measured, width),
         Some(name) if name.starts_with("saturation/") => {

@@ -12,7 +12,7 @@ pub struct Series {
 }
 
 /// Lines of a decade, from bottom to top.
-const LINES_OF_DECADE: f64 = 3.0;
+const LINES_OF_DECADE: f64 = 4.0;
 /// What stands to the left of the points.
 const MARGIN: usize = 9;
 /// Where several series are at one place.
@@ -95,7 +95,9 @@ mod tests {
         let expected = "    100kB │b                   *
           │
           │
+          │
    10.0kB │          b
+          │
           │
           │
    1.00kB │a

@@ -4,7 +4,7 @@ use contend_record::lab::{Case, RunRecord, Unit};
 
 use super::super::super::layout::{BOLD, paragraph};
 use super::super::super::units::{count, ratio};
-use super::super::table::{grid, row};
+use super::super::table::{MetricColumn, grid, row, with_metrics};
 use super::super::{find, shown};
 use super::{Kind, bytes_of, kinds};
 
@@ -16,6 +16,18 @@ const REPORTED: [(u64, f64, f64); 5] = [
     (5000, 5_734_120.0, 14_160_616.0),
     (10_000, 13_004_640.0, 28_402_248.0),
 ];
+
+/// The table of the evaluation alone.
+pub fn section(cases: &[&Case], width: usize) -> String {
+    const COLUMNS: [MetricColumn; 5] = [
+        ("after 1 s", "after_1s", 0),
+        ("after 6 s", "after_6s", 0),
+        ("left", "left", 0),
+        ("begun", "begun_at_once", 0),
+        ("after 6 s", "begun_6s", 0),
+    ];
+    with_metrics(cases, "at once", &COLUMNS, width)
+}
 
 /// What follows the tables of the experiments.
 pub fn chapter(record: &RunRecord, width: usize) -> String {
@@ -101,8 +113,8 @@ fn queued(record: &RunRecord) -> Option<String> {
     let (n, case) = largest(record, "callback")?;
     let (at_once, later) = (case.median?, case.metric("after_6s")?);
     Some(format!(
-        "Read at once, {} functions take {} each, and {} of them have begun to run: what is counted are \
-         messages in a queue. 6 s later, at rest, they take {} each.",
+        "Read at once, {} functions take {} each, when {} had begun to run: what is counted are messages in \
+         a queue. 6 s later, at rest, they take {} each.",
         count(n as f64),
         shown(at_once / n as f64, Unit::Bytes),
         count(case.metric("begun_at_once")?),

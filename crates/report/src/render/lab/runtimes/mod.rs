@@ -9,7 +9,7 @@ use contend_record::lab::{Case, RunRecord, Unit};
 use contend_record::parameters::Value;
 
 use self::chart::Series;
-pub use self::document::chapter;
+pub use self::document::{chapter, section as document_section};
 use super::super::layout::paragraph;
 use super::super::units::count;
 use super::shown;

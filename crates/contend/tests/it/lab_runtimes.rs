@@ -1,0 +1,82 @@
+//! Units of every runtime on the real executable.
+
+use serde_json::Value;
+
+use crate::support::{cases, has, lab_record, metric, skip};
+
+/// Kinds of units, and the programs without which there are none.
+const KINDS: [(&str, &[&str]); 8] = [
+    ("goroutine", &["go"]),
+    ("java-platform", &["java", "javac"]),
+    ("coroutine", &["g++"]),
+    ("node-timer", &["node"]),
+    ("asyncio", &["python3"]),
+    ("beam-process", &["erl", "erlc"]),
+    ("sister-registered", &["elixir", "elixirc"]),
+    ("callback", &[]),
+];
+
+fn unit(case: &Value) -> &str {
+    case["parameters"]["unit"].as_str().expect("a name")
+}
+
+#[test]
+fn every_kind_of_unit_has_a_figure_or_a_reason() {
+    let missing: Vec<_> =
+        KINDS.iter().filter(|(_, programs)| !programs.iter().all(|program| has(program))).collect();
+    let record = lab_record(&["runtime/memory", "runtime/round-trip", "--smallest"]);
+    let reasons = ["java-virtual", "greenlet"]; // not in every version, or not part of it
+    let mut units = Vec::new();
+    for case in cases(&record) {
+        let unit = unit(case);
+        units.push(unit.to_owned());
+        match case["skipped"].as_str() {
+            Some(reason) if reason.ends_with(" is not installed") => {}
+            Some(reason) => assert!(reasons.contains(&unit), "{unit}: {reason}"),
+            None => {
+                assert!(case["median"].is_number(), "{unit}");
+                assert!(
+                    case["facts"]["version"].as_str().is_some_and(|text| !text.is_empty()),
+                    "{unit}"
+                );
+                if case["experiment"] == "runtime/memory" {
+                    assert!(metric(case, "create") > 0.0, "{unit}");
+                }
+            }
+        }
+    }
+    for own in [
+        "callback",
+        "fork",
+        "thread",
+        "tokio-sleep",
+        "tokio-pending",
+        "tokio-oneshot",
+        "tokio-mpsc",
+        "smol",
+    ] {
+        let of = |case: &&Value| unit(case) == own && case["median"].is_number();
+        assert!(cases(&record).iter().any(|case| of(&case)), "{own}");
+    }
+    for (kind, _) in KINDS {
+        assert!(units.iter().any(|unit| unit == kind), "{kind}");
+    }
+    if let Some((kind, programs)) = missing.first() {
+        skip("every_kind_of_unit_has_a_figure_or_a_reason", &format!("{kind} needs {programs:?}"));
+    }
+}
+
+#[test]
+fn fewer_units_are_made_where_fewer_are_asked_for() {
+    let record = lab_record(&[
+        "runtime/memory",
+        "--quick",
+        "--set",
+        "unit=tokio-pending",
+        "--max-units",
+        "1000",
+    ]);
+    let numbers: Vec<_> =
+        cases(&record).iter().map(|case| case["parameters"]["n"].as_u64().expect("n")).collect();
+    assert_eq!(numbers, [1000]);
+}
