@@ -66,7 +66,7 @@ public final class Units {
         this.kind = kind;
     }
 
-    /** The units of one park. It is also the code of each of them, so that a unit has nothing of its own but a thread. */
+    /** The units of one park. It is also the code of each, so that a unit has nothing of its own but a thread. */
     private static final class Crowd implements Runnable {
         final AtomicInteger waiting = new AtomicInteger();
         final AtomicInteger ended = new AtomicInteger();

@@ -2,7 +2,7 @@
 //
 //     g++ -std=c++20 -O2 -o probe coroutine.cpp && ./probe coroutine
 
-#include <malloc.h>
+#include <malloc.h>  // glibc's
 
 #include <chrono>
 #include <coroutine>
@@ -26,12 +26,12 @@ long long nanoseconds_since(Clock::time_point began) {
 // A kind of unit. A further one is a further class, and its line in `kinds`.
 struct Kind {
     virtual ~Kind() = default;
-    virtual void prepare(std::size_t n) = 0;   // makes what only the probe needs
-    virtual void start() = 0;                  // makes one unit
-    virtual std::size_t waiting() = 0;         // how many wait
-    virtual void wake() = 0;                   // lets all units end
-    virtual void forget() = 0;                 // undoes `prepare`
-    virtual std::string trips(long m) = 0;     // exchanges m messages with one unit
+    virtual void prepare(std::size_t n) = 0;  // makes what only the probe needs
+    virtual void start() = 0;                 // makes one unit
+    virtual std::size_t waiting() = 0;        // how many wait
+    virtual void wake() = 0;                  // lets all units end
+    virtual void forget() = 0;                // undoes `prepare`
+    virtual std::string trips(long m) = 0;    // exchanges m messages with one unit
 
     std::size_t ended = 0;  // counted by the units
 };
@@ -107,7 +107,7 @@ std::string Coroutine::trips(long m) {
 
 // What malloc has given out: from its heap, and as mappings of their own (the probe's array is one or the other).
 std::string used() {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+#if __GLIBC_PREREQ(2, 33)
     auto info = mallinfo2();
     return std::to_string(info.uordblks + info.hblkhd);
 #else

@@ -206,16 +206,25 @@ fn roff(line: &str) -> String {
 mod tests {
     use std::path::Path;
 
+    type Make = fn(&Path) -> super::Result<String>;
+
     #[test]
-    fn the_page_of_mechanisms_is_that_of_its_record() {
+    fn pages_are_those_of_their_records() {
         let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
-        let committed = std::fs::read_to_string(docs.join("mechanisms.md")).unwrap_or_default();
-        let made = super::mechanisms(&docs.join("data/messages.json")).expect("a record");
-        assert!(
-            committed == made,
-            "docs/mechanisms.md is not made from its record: run `contend generate mechanisms \
-             docs/data/messages.json >docs/mechanisms.md`"
-        );
+        let pages: [(&str, Make, &str); 2] = [
+            ("mechanisms", super::mechanisms, "data/messages.json"),
+            ("unit-costs", super::unit_costs, "data/units.json"),
+        ];
+        for (page, make, record) in pages {
+            let committed =
+                std::fs::read_to_string(docs.join(format!("{page}.md"))).unwrap_or_default();
+            let made = make(&docs.join(record)).expect("a record");
+            assert!(
+                committed == made,
+                "docs/{page}.md is not made from its record: run `contend generate {page} docs/{record} \
+                 >docs/{page}.md`"
+            );
+        }
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn row(kind: &Kind<'_>) -> String {
         kind.unit,
         kind.version(),
         size(kind.each.map(|each| each.0)),
-        size(kind.kernel),
+        size(kind.kernel()),
         time(kind.metric("create")),
         time(kind.metric("end")),
         time(kind.round_trip),

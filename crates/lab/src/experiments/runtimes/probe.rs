@@ -219,8 +219,17 @@ fn children(pid: Pid) -> Vec<Pid> {
 }
 
 impl Drop for Probe {
-    /// Ends it: it has nothing that would have to be put in order, and may have much to forget.
+    /// Ends it, by itself if it will: it may have to end processes that it has started.
     fn drop(&mut self) {
+        const STEP: Duration = Duration::from_millis(5);
+        const STEPS: usize = 600;
+        self.commands = None;
+        for _ in 0..STEPS {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(STEP);
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -321,7 +321,18 @@ const JAVA: Program = Program {
     make: &["javac", "Units.java"],
     environment: &[],
 };
-const JAVA_RUN: &[&str] = &["java", "-XX:+UseSerialGC", "-Xmx8g", "-cp", ".", "Units"];
+/// A young generation of one size, so that what is taken grows with the units alone; no warnings among the answers.
+const JAVA_RUN: &[&str] = &[
+    "java",
+    "-XX:+UseSerialGC",
+    "-Xmn16m",
+    "-Xbatch",
+    "-Xlog:disable",
+    "-Xlog:all=warning:stderr",
+    "-cp",
+    ".",
+    "Units",
+];
 
 const CPP: Program = Program {
     files: &[("coroutine.cpp", include_str!("../../../probes/coroutine.cpp"))],
@@ -338,7 +349,9 @@ const NODE: Program = Program {
     make: &[],
     environment: &[],
 };
-const NODE_RUN: &[&str] = &["node", "--expose-gc", "--max-old-space-size=8192", "node.js"];
+/// A young generation of one size, so that what is taken grows with the units alone.
+const NODE_RUN: &[&str] =
+    &["node", "--expose-gc", "--max-semi-space-size=1", "--max-old-space-size=8192", "node.js"];
 
 const PYTHON: Program = Program {
     files: &[("python.py", include_str!("../../../probes/python.py"))],

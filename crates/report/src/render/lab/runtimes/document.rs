@@ -152,8 +152,7 @@ fn then_and_now(record: &RunRecord) -> Option<String> {
 fn ranks(kinds: &[Kind<'_>]) -> Option<String> {
     let measured: Vec<_> = kinds.iter().filter(|kind| kind.each.is_some()).collect();
     let (least, most) = (measured.first()?, measured.last()?);
-    let each =
-        |kind: &Kind<'_>| shown(bytes_of(kind) + kind.kernel.unwrap_or(0.0).max(0.0), Unit::Bytes);
+    let each = |kind: &Kind<'_>| shown(bytes_of(kind) + kind.kernel().unwrap_or(0.0), Unit::Bytes);
     Some(format!(
         "What waits takes from {} ({}) to {} ({}, with what the kernel keeps for it): a machine with 1 GB to \
          spare holds {} of the ones, and {} of the others.",
@@ -162,6 +161,6 @@ fn ranks(kinds: &[Kind<'_>]) -> Option<String> {
         each(most),
         most.unit,
         count(1e9 / bytes_of(least).max(1.0)),
-        count(1e9 / (bytes_of(most) + most.kernel.unwrap_or(0.0)).max(1.0)),
+        count(1e9 / (bytes_of(most) + most.kernel().unwrap_or(0.0)).max(1.0)),
     ))
 }

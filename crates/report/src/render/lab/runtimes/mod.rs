@@ -2,6 +2,8 @@
 
 pub mod chart;
 mod document;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Write as _;
 
@@ -26,7 +28,7 @@ pub struct Kind<'a> {
     /// What one of them takes, with the interval of the line.
     pub each: Option<(f64, Option<[f64; 2]>)>,
     /// What the kernel keeps for one besides.
-    pub kernel: Option<f64>,
+    in_kernel: Option<f64>,
     /// A message to it and its answer, in nanoseconds.
     pub round_trip: Option<f64>,
 }
@@ -51,9 +53,9 @@ pub fn kinds(record: &RunRecord) -> Vec<Kind<'_>> {
             record.fits.iter().find(of).map(|fit| &fit.line)
         };
         let each = line("value").map(|line| (line.slope, line.slope_ci95));
-        let kernel = line("kernel").map(|line| line.slope);
+        let in_kernel = line("kernel").map(|line| line.slope);
         let round_trip = trips.iter().find(is_it).and_then(|case| case.median);
-        Kind { unit, mark: ' ', cases, each, kernel, round_trip }
+        Kind { unit, mark: ' ', cases, each, in_kernel, round_trip }
     };
     let names = values(&[memory.clone(), trips.clone()].concat(), "unit");
     let mut kinds: Vec<_> = names.into_iter().map(kind).collect();
@@ -80,6 +82,12 @@ impl Kind<'_> {
             Some(Value::Text(version)) => version.clone(),
             _ => String::new(),
         }
+    }
+
+    /// What the kernel keeps for one besides, if it is worth a word.
+    pub fn kernel(&self) -> Option<f64> {
+        const WORTH: f64 = 0.02;
+        self.in_kernel.filter(|kernel| *kernel >= WORTH * bytes_of(self))
     }
 
     /// A metric where there are the most of them.
@@ -116,7 +124,7 @@ pub fn memory_section(record: &RunRecord, width: usize) -> String {
             cells.push(text.unwrap_or_default());
         }
         cells.extend([
-            size(kind.kernel.filter(|kernel| *kernel >= 0.02 * bytes_of(kind))),
+            size(kind.kernel()),
             figure(kind.metric("create")),
             figure(kind.metric("end")),
             kind.most().map_or_else(String::new, |most| count(most as f64)),

@@ -1,0 +1,99 @@
+//! What is said of units comes from the record.
+
+use contend_record::lab::{Case, Fit, RunRecord, Unit};
+use contend_record::parameters::Parameters;
+use contend_record::stats::Line;
+
+use super::super::sample::{case, record};
+use super::{chapter, kinds, memory_section};
+use crate::render::unit_costs;
+
+fn waiting(unit: &str, n: u64, bytes: f64) -> Case {
+    let parameters = Parameters::new().with("unit", unit).with("n", n);
+    let mut case =
+        case("runtime/memory", parameters, bytes, &[("create", 50.0), ("left_1s", 4096.0)]);
+    case.facts.insert("version".to_owned(), format!("{unit} 1.0").as_str().into());
+    case.facts.insert("unit_is".to_owned(), "a unit that waits".into());
+    case
+}
+
+fn line(unit: &str, each: f64, kernel: f64) -> [Fit; 2] {
+    [("value", each), ("kernel", kernel)].map(|(metric, slope)| {
+        let points = [0.0, 1.0, 2.0].map(|n| (n, n * slope));
+        Fit {
+            experiment: "runtime/memory".to_owned(),
+            parameters: Parameters::new().with("unit", unit),
+            over: "n".to_owned(),
+            metric: metric.to_owned(),
+            unit: Unit::Bytes,
+            line: Line::through(&points).expect("a line"),
+        }
+    })
+}
+
+fn evaluated(form: &str, at_once: f64, later: f64, begun: f64) -> Case {
+    let parameters = Parameters::new().with("form", form).with("n", 10_000);
+    let metrics = [
+        ("after_1s", 5e6),
+        ("after_6s", later),
+        ("begun_at_once", 1.0),
+        ("begun_6s", begun),
+        ("left", 2e6),
+    ];
+    case("runtime/document", parameters, at_once, &metrics)
+}
+
+fn measured() -> RunRecord {
+    let trip = case("runtime/round-trip", Parameters::new().with("unit", "small"), 100.0, &[]);
+    let mut missing = waiting("absent", 100, 0.0);
+    missing.samples.clear();
+    missing.median = None;
+    missing.skipped = Some("absent is not installed".to_owned());
+    let mut record = record(
+        "callback",
+        vec![
+            waiting("large", 100, 4e6),
+            waiting("large", 10_000, 4e8),
+            waiting("small", 100, 5e3),
+            waiting("small", 100_000, 5e6),
+            missing,
+            trip,
+            evaluated("callback", 4e6, 6e8, 6.0),
+            evaluated("process", 28e6, 28e6, 10_000.0),
+            evaluated("sister", 3e6, 1e6, 10_000.0),
+        ],
+    );
+    record.fits = [line("large", 40_000.0, 20_000.0), line("small", 50.0, 0.0)].concat();
+    record
+}
+
+#[test]
+fn the_smallest_comes_first_and_keeps_its_letter() {
+    let record = measured();
+    let names: Vec<_> = kinds(&record).into_iter().map(|kind| (kind.mark, kind.unit)).collect();
+    assert_eq!(names[..2], [('a', "small".to_owned()), ('b', "large".to_owned())]);
+    let text = anstream::adapter::strip_str(&memory_section(&record, 100)).to_string();
+    let row = text.lines().find(|line| line.starts_with("b  large")).expect("a row");
+    assert!(row.contains("40.0kB") && row.contains("20.0kB"), "{text}");
+    assert!(text.contains("Bytes in all, over the number of units"), "{text}");
+}
+
+#[test]
+fn the_chapter_sets_the_document_beside_this_machine() {
+    let text = anstream::adapter::strip_str(&chapter(&measured(), 110)).to_string();
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("callback 10.0k 13.0MB 4.00MB 5.00MB 600MB 2.00MB 1 6"), "{text}");
+    assert!(words.contains("take 400B each, when 1 had begun to run"), "{text}");
+    assert!(words.contains("after 6 s 6 of 10.0k had begun"), "{text}");
+    assert!(words.contains("A process takes 2.80kB here, 0.99 times"), "{text}");
+    assert!(words.contains("from 50B (small) to 60.0kB (large"), "{text}");
+}
+
+#[test]
+fn the_page_has_a_row_for_each_kind_and_says_what_is_missing() {
+    let page = unit_costs::page(&measured()).expect("it has units");
+    assert!(page.contains("| a | `small` | small 1.0 | 50B |"), "{page}");
+    assert!(page.contains("- not measured: unit=absent n=100: absent is not installed"), "{page}");
+    assert!(page.contains("| b | `large` | 4.00MB | 400MB |  |"), "{page}");
+    assert_eq!(unit_costs::page(&record("callback", Vec::new())), None);
+}
