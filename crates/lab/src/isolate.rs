@@ -10,6 +10,7 @@
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -21,9 +22,11 @@ use contend_sys::interrupt::Signals;
 use contend_sys::load::Load;
 use contend_sys::{Pid, Signal, child, cpu, spawn};
 use rustix::event::{PollFd, PollFlags, poll};
+use tempfile::TempDir;
 
 use crate::experiment::{Experiment, Facts, Sampling};
 use crate::experiments;
+use crate::experiments::runtimes;
 use crate::noise::Reading;
 use crate::protocol::{Reply, Request, Taken};
 use crate::runner::{Session, SessionError, World};
@@ -38,6 +41,8 @@ pub struct Machine {
     started: Instant,
     cpus: Vec<usize>,
     living: Living,
+    /// Where cases keep what they have made for each other, if there is no other place. It goes with this.
+    shelf: Option<TempDir>,
 }
 
 /// CPU time so far of each process of a case that is still there.
@@ -56,6 +61,7 @@ impl Machine {
             started: Instant::now(),
             cpus: cpu::allowed_list(),
             living: Rc::default(),
+            shelf: None,
         })
     }
 }
@@ -113,7 +119,11 @@ impl World for Machine {
         experiment: &'static Experiment,
         parameters: &Parameters,
     ) -> Result<Box<dyn Session>, SessionError> {
-        let mut helper = Helper::start(Rc::clone(&self.signals), Rc::clone(&self.living))?;
+        if self.shelf.is_none() && runtimes::needs_shelf(experiment) {
+            self.shelf = tempfile::tempdir().ok(); // without one, each case makes its own
+        }
+        let shelf = self.shelf.as_ref().map(TempDir::path);
+        let mut helper = Helper::start(Rc::clone(&self.signals), Rc::clone(&self.living), shelf)?;
         helper.ask(&Request::Open {
             experiment: experiment.name.to_owned(),
             parameters: parameters.clone(),
@@ -159,12 +169,17 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const LONG_PATIENCE: Duration = Duration::from_mins(5);
 
 impl Helper {
-    fn start(signals: Rc<Signals>, living: Living) -> Result<Self, SessionError> {
+    fn start(
+        signals: Rc<Signals>,
+        living: Living,
+        shelf: Option<&Path>,
+    ) -> Result<Self, SessionError> {
         let failed = |error: std::io::Error| {
             SessionError::Failed(format!("cannot start a process for it: {error}"))
         };
         let mut command = Command::new("/proc/self/exe");
         command.arg0("contend").arg(VERB).process_group(0);
+        command.envs(shelf.map(|shelf| (runtimes::SHELF, shelf)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = spawn::spawn(&mut command, &[0, 1], signals.mask_before(), spawn::ORPHANED)
             .map_err(failed)?;

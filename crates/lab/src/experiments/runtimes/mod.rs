@@ -14,8 +14,9 @@ mod tests;
 use contend_record::parameters::Parameters;
 
 pub use self::own::{VERB, serve};
+pub use self::program::SHELF;
 use self::table::Row;
-use crate::experiment::SubjectError;
+use crate::experiment::{Experiment, SubjectError};
 use crate::experiments::units::parent;
 use crate::limits;
 use crate::setting::Setting;
@@ -25,6 +26,11 @@ const UNIT: Setting = Setting::named("unit", "the kind of unit; all by themselve
 
 /// How many units.
 const N: Setting = Setting::number("n", "how many units; several by themselves", 1, 1_000_000_000);
+
+/// Whether an experiment makes what is kept for later, and has no place for it.
+pub fn needs_shelf(experiment: &Experiment) -> bool {
+    experiment.family() == memory::EXPERIMENT.family() && program::caches().is_none()
+}
 
 /// The row that the parameters name.
 fn row(parameters: &Parameters) -> Result<&'static Row, SubjectError> {

@@ -5,6 +5,7 @@ use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -51,9 +52,13 @@ impl Program {
         if let Some(folder) = kept.as_ref().filter(|folder| folder.is_dir()) {
             return Ok(Made { folder: folder.clone(), _temporary: None });
         }
+        let builder = || tempfile::Builder::new().prefix(MAKING).to_owned();
         let made = match kept.as_ref().and_then(|folder| folder.parent()) {
-            Some(root) => tempfile::tempdir_in(root),
-            None => tempfile::tempdir(),
+            Some(root) => {
+                sweep(root);
+                builder().tempdir_in(root)
+            }
+            None => builder().tempdir(),
         };
         let made = made.attempt("make a folder for a probe")?;
         self.make_in(made.path())?;
@@ -87,7 +92,7 @@ impl Program {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(folder).stdin(Stdio::null());
         command.envs(self.environment.iter().copied());
-        if kept().is_none() {
+        if caches().is_none() {
             // Whoever has no place for caches has none for those of compilers either.
             let cache = folder.join("cache");
             command.env("HOME", folder).env("XDG_CACHE_HOME", &cache).env("GOCACHE", cache);
@@ -104,6 +109,25 @@ impl Program {
     }
 }
 
+/// What a folder is called while something is made in it.
+const MAKING: &str = "contend-making-";
+
+/// Removes what others were making when they were killed.
+fn sweep(root: &Path) {
+    const OLD: Duration = Duration::from_hours(1);
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let age = entry
+            .metadata()
+            .and_then(|data| data.modified())
+            .ok()
+            .and_then(|time| time.elapsed().ok());
+        let is_left = entry.file_name().to_string_lossy().starts_with(MAKING);
+        if is_left && age.is_some_and(|age| age > OLD) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// The end of what a program says, on one line.
 pub fn last_words(text: &str) -> String {
     const MOST: usize = 300;
@@ -113,8 +137,16 @@ pub fn last_words(text: &str) -> String {
     joined[from..].to_owned()
 }
 
+/// The variable that names a folder for what is made, where there is none for caches.
+pub const SHELF: &str = "CONTEND_SHELF";
+
 /// Where what was made is kept for later, made if need be; nowhere if that cannot be.
 fn kept() -> Option<PathBuf> {
+    caches().or_else(|| std::env::var_os(SHELF).map(PathBuf::from).filter(|shelf| shelf.is_dir()))
+}
+
+/// The user's own caches, if they can be written.
+pub fn caches() -> Option<PathBuf> {
     let absolute =
         |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;

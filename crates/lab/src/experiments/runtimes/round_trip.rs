@@ -25,7 +25,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     fit: Fit::None,
     settings: &SETTINGS,
     cases,
-    unavailable,
+    unavailable: |parameters| {
+        let row = row(parameters).ok()?;
+        let without = || "it takes no messages, or others of its runtime stand for it".to_owned();
+        (!row.has_messages).then(without).or_else(|| unavailable(parameters))
+    },
     hands_over: never_hands_over,
     subject: |parameters| Ok(Box::new(RoundTrip::new(parameters)?)),
 };
