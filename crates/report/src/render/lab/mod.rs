@@ -12,6 +12,7 @@ pub(super) mod runtimes;
 #[cfg(test)]
 pub(crate) mod sample;
 mod saturation;
+mod server;
 mod shared_memory;
 mod synchronisation;
 pub(super) mod table;
@@ -111,6 +112,8 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         Some(name) if name.starts_with("handoff/") => handoff::section(&measured, width),
         Some(name) if name.starts_with("ipc/") => messages::section(&measured, width),
         Some("copy/file") => copy::section(&measured, width),
+        Some("server/hello" | "server/wait") => server::requests(&measured, width),
+        Some("server/idle") => server::idle(record, &measured, width),
         Some("runtime/memory") => runtimes::memory_section(record, width),
         Some("runtime/document") => runtimes::document_section(&measured, width),
         Some("runtime/round-trip") => runtimes::round_trip_section(&measured, width),
