@@ -203,6 +203,9 @@ public final class Units {
         int status = 0;
         try {
             new Units(Kind.valueOf(String.join(" ", arguments).toUpperCase(Locale.ROOT))).serve();
+        } catch (UnsupportedOperationException why) {
+            System.err.println(why.getMessage());
+            status = 1;
         } catch (Throwable why) { // an OutOfMemoryError, when the system refuses a thread
             System.err.println(why);
             status = 1;

@@ -235,6 +235,9 @@ async def main():
         if name == "greenlet" and not greenlet:
             raise LookupError("the module greenlet is not installed")
         await Probe(KINDS[name]).serve()
+    except LookupError as why:
+        print(why, file=sys.stderr, flush=True)
+        status = 1
     except Exception as why:  # as a RuntimeError, when the system refuses a thread
         print(f"{type(why).__name__}: {why}", file=sys.stderr, flush=True)
         status = 1
