@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Verb::Json(args) => settings::json(args).and_then(commands::json::run),
         Verb::LabCase => serve_case(),
         Verb::LabProbe { unit } => serve_probe(&unit),
+        Verb::LabServer { model, answer } => serve_connections(&model, &answer),
         Verb::Generate(args) => commands::generate::run(&args),
     };
     let exit = result.unwrap_or_else(|error| {
@@ -67,5 +68,11 @@ fn serve_case() -> anyhow::Result<Exit> {
 /// What this program does as a probe of units.
 fn serve_probe(unit: &str) -> anyhow::Result<Exit> {
     contend_lab::experiments::runtimes::serve(unit)?;
+    Ok(Exit::Success)
+}
+
+/// What this program does as a server whose connections are measured.
+fn serve_connections(model: &str, answer: &str) -> anyhow::Result<Exit> {
+    contend_lab::experiments::server::serve(model, answer)?;
     Ok(Exit::Success)
 }

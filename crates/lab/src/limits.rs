@@ -45,7 +45,7 @@ pub fn usual_unit(kind: Kind) -> OfUnit {
 pub struct Watched {
     /// The limit as it is now.
     pub limit: Limit,
-    in_use: Box<dyn Fn() -> Option<u64>>,
+    in_use: Box<dyn Fn() -> Option<u64> + Send>,
     /// How often it has refused, where the kernel counts that.
     refusals: Option<PathBuf>,
     refused_before: u64,
@@ -82,7 +82,7 @@ impl Watched {
         value: u64,
         per_unit: f64,
         slack: u64,
-        in_use: impl Fn() -> Option<u64> + 'static,
+        in_use: impl Fn() -> Option<u64> + Send + 'static,
     ) -> Option<Self> {
         let used = in_use()?;
         let left = value.saturating_sub(slack).saturating_sub(used) as f64;

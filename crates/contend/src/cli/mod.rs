@@ -55,6 +55,14 @@ pub enum Verb {
         /// The kind of unit.
         unit: String,
     },
+    /// A server of the lab, which serves until its standard input ends.
+    #[command(hide = true, name = contend_lab::experiments::server::VERB)]
+    LabServer {
+        /// How it serves many connections.
+        model: String,
+        /// What it does with a request.
+        answer: String,
+    },
     /// Prints shell completions, man pages, JSON Schemas or the list of experiments.
     Generate(generate::GenerateArgs),
 }

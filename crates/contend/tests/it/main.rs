@@ -11,6 +11,7 @@ mod json;
 mod lab;
 mod lab_pipeline;
 mod lab_runtimes;
+mod lab_server;
 mod lab_shared_memory;
 mod lab_synchronisation;
 mod rewrites;

@@ -8,6 +8,7 @@ pub mod pipeline;
 mod placement;
 pub mod runtimes;
 pub mod saturation;
+pub mod server;
 mod sharing;
 mod units;
 

@@ -1,0 +1,166 @@
+//! The servers of the lab: every model answers as a server has to, and leaves nothing behind.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Instant;
+
+use crate::support::contend;
+
+const MODELS: [&str; 6] = [
+    "process-per-connection",
+    "prefork",
+    "thread-per-connection",
+    "thread-pool",
+    "callback",
+    "tokio",
+];
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+
+/// A server that runs.
+struct Server {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    port: u16,
+}
+
+impl Server {
+    fn start(model: &str, answer: &str) -> Self {
+        let mut command = Command::new(contend());
+        command.args(["lab-server", model, answer]);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        output.read_line(&mut line).expect("it says its port");
+        let port = line.trim().strip_prefix("port ").expect("its port").parse().expect("a number");
+        Self { child, output, port }
+    }
+
+    fn connect(&self) -> TcpStream {
+        TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("it listens")
+    }
+
+    /// Lets it end. All of its processes have its output, which ends with the last of them.
+    fn end(mut self, model: &str) {
+        drop(self.child.stdin.take());
+        let mut said = String::new();
+        self.output.read_to_string(&mut said).expect("text");
+        assert_eq!(said, "", "{model}");
+        let status = self.child.wait().expect("it ends");
+        assert!(status.success(), "{model}: {status}");
+    }
+}
+
+/// One answer: its first line, and its body.
+fn answer(stream: &mut BufReader<TcpStream>) -> (String, String) {
+    let mut first = String::new();
+    stream.read_line(&mut first).expect("an answer");
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).expect("a field");
+        if line == "\r\n" {
+            break;
+        }
+        let (name, value) = line.split_once(':').expect("a field");
+        if name == "Content-Length" {
+            length = value.trim().parse().expect("a number");
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).expect("a body");
+    (first.trim().to_owned(), String::from_utf8(body).expect("text"))
+}
+
+fn hello() -> (String, String) {
+    ("HTTP/1.1 200 OK".to_owned(), "hello\n".to_owned())
+}
+
+/// What comes until the other side closes the connection.
+fn rest(mut stream: BufReader<TcpStream>) -> String {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("text until it is closed");
+    text
+}
+
+fn plain_conversations(server: &Server, model: &str) {
+    let stream = server.connect();
+    let mut reader = BufReader::new(stream.try_clone().expect("a descriptor"));
+    let send = |bytes: &[u8]| (&stream).write_all(bytes).expect("it reads");
+    send(GET);
+    assert_eq!(answer(&mut reader), hello(), "{model}: the first");
+    send(&GET.repeat(2));
+    assert_eq!(answer(&mut reader), hello(), "{model}: the second");
+    assert_eq!(answer(&mut reader), hello(), "{model}: one that came with it");
+    let (begin, end) = GET.split_at(10);
+    send(begin);
+    std::thread::sleep(std::time::Duration::from_millis(20)); // so that it is read alone
+    send(end);
+    assert_eq!(answer(&mut reader), hello(), "{model}: one in two parts");
+    send(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+    assert_eq!(answer(&mut reader), hello(), "{model}: the last");
+    assert_eq!(rest(reader), "", "{model}: it closes the connection");
+}
+
+fn refusals(server: &Server, model: &str) {
+    let large = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(40_000));
+    for (request, status) in [(large.as_str(), "431"), ("hello\r\n\r\n", "400")] {
+        let mut stream = server.connect();
+        stream.write_all(request.as_bytes()).expect("it reads");
+        stream.shutdown(Shutdown::Write).expect("it is open");
+        let said = rest(BufReader::new(stream));
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{model}: {said}");
+        assert_eq!(said.matches("HTTP/1.1").count(), 1, "{model}: {said}");
+    }
+    // In the middle of a request, and with an answer that nobody reads.
+    for part in [&GET[..10], &GET.repeat(1000)] {
+        server.connect().write_all(part).expect("it reads");
+    }
+}
+
+#[test]
+fn every_model_answers_as_a_server_has_to_and_leaves_nothing() {
+    for model in MODELS {
+        for answers in ["hello", "wait"] {
+            let server = Server::start(model, answers);
+            let name = format!("{model}, {answers}");
+            plain_conversations(&server, &name);
+            refusals(&server, &name);
+            plain_conversations(&server, &name);
+            server.end(&name);
+        }
+    }
+}
+
+#[test]
+fn fifty_connections_are_served_at_once() {
+    for model in MODELS {
+        let server = Server::start(model, "wait");
+        let begun = Instant::now();
+        let mut streams: Vec<_> = (0..50).map(|_| BufReader::new(server.connect())).collect();
+        for _ in 0..2 {
+            for stream in &streams {
+                stream.get_ref().write_all(GET).expect("it reads");
+            }
+            for stream in &mut streams {
+                assert_eq!(answer(stream), hello(), "{model}");
+            }
+        }
+        let elapsed = begun.elapsed().as_secs_f64();
+        assert!(elapsed >= 0.2, "{model}: nobody was answered early: {elapsed}");
+        // Open connections do not keep it.
+        server.end(model);
+    }
+}
+
+#[test]
+fn what_there_is_not_is_said() {
+    for (model, answer) in [("nothing", "hello"), ("tokio", "nothing")] {
+        let mut command = Command::new(contend());
+        let output = command.args(["lab-server", model, answer]).output().expect("it starts");
+        assert!(!output.status.success() && output.stdout.is_empty());
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert!(said.contains("there is no") && said.contains("nothing"), "{said}");
+    }
+}

@@ -1,0 +1,147 @@
+//! Conversations, in pieces of every size.
+
+use std::collections::VecDeque;
+
+use super::*;
+
+/// A connection that gives and takes pieces of these sizes; an empty one is "would block".
+struct Pieces {
+    incoming: VecDeque<Vec<u8>>,
+    outgoing: Vec<u8>,
+    /// Room for so many bytes at once.
+    room: usize,
+    is_blocked: bool,
+    finished: bool,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.incoming.pop_front() {
+            None => Ok(0),
+            Some(piece) if piece.is_empty() => Err(ErrorKind::WouldBlock.into()),
+            Some(mut piece) => {
+                let bytes = piece.len().min(into.len());
+                into[..bytes].copy_from_slice(&piece[..bytes]);
+                if bytes < piece.len() {
+                    self.incoming.push_front(piece.split_off(bytes));
+                }
+                Ok(bytes)
+            }
+        }
+    }
+}
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Every other time there is no room.
+        self.is_blocked = !self.is_blocked && self.room < usize::MAX;
+        if self.is_blocked {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let written = bytes.len().min(self.room);
+        self.outgoing.extend_from_slice(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Stream for Pieces {
+    fn finish(&mut self) -> io::Result<()> {
+        self.finished = true;
+        Ok(())
+    }
+}
+
+/// What is answered to all of this, in pieces of so many bytes, and how many pauses there were.
+fn said(text: &[u8], piece: usize, room: usize, answer: Answer) -> (String, usize) {
+    let incoming = text.chunks(piece).flat_map(|piece| [piece.to_vec(), Vec::new()]).collect();
+    let mut stream =
+        Pieces { incoming, outgoing: Vec::new(), room, is_blocked: false, finished: false };
+    let (mut kept, mut pauses) = (Kept::default(), 0);
+    while let Some(waits) = advance(&mut kept, &mut stream, answer) {
+        pauses += usize::from(waits == Waits::Pause);
+    }
+    (String::from_utf8(stream.outgoing).expect("text"), pauses)
+}
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+
+#[test]
+fn requests_are_answered_however_they_arrive() {
+    let three = GET.repeat(3);
+    let hello = std::str::from_utf8(HELLO).expect("text");
+    for piece in [1, 2, 7, 26, 27, 28, 1000] {
+        for room in [1, 50, usize::MAX] {
+            for (answer, pauses) in [(Answer::Hello, 0), (Answer::Wait, 3)] {
+                let expected = (hello.repeat(3), pauses);
+                assert_eq!(said(three.as_bytes(), piece, room, answer), expected, "{piece} {room}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_connection_is_closed_when_either_side_says_so() {
+    let closing = "GET / HTTP/1.1\r\nconnection: x, Close\r\n\r\n".to_owned() + GET;
+    let old = "GET / HTTP/1.0\r\n\r\n".to_owned() + GET;
+    for text in [closing, old] {
+        for answer in [Answer::Hello, Answer::Wait] {
+            let (answers, _) = said(text.as_bytes(), 1000, usize::MAX, answer);
+            assert_eq!(answers.as_bytes(), LAST_HELLO, "what comes later is not heard");
+        }
+    }
+    let kept = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n".to_owned() + GET;
+    let (answers, _) = said(kept.as_bytes(), 1000, usize::MAX, Answer::Hello);
+    assert_eq!(answers.as_bytes(), HELLO.repeat(2));
+}
+
+#[test]
+fn what_is_no_request_is_refused_and_nothing_after_it_is_heard() {
+    let large = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(LARGEST_HEAD));
+    let endless = format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(100_000));
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(MOST_FIELDS + 1));
+    for (text, refusal) in [
+        (large.as_str(), TOO_LARGE),
+        (&endless, TOO_LARGE),
+        (&many, TOO_LARGE),
+        ("hello\r\n\r\n", NO_REQUEST),
+        ("GET / HTTP/1.1\r\nContent-Length: +1\r\n\r\n", NO_REQUEST),
+        ("GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", NO_REQUEST),
+        ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", NO_LENGTH),
+    ] {
+        let text = text.to_owned() + GET;
+        for (piece, room) in [(1000, usize::MAX), (97, 1), (100_000, 7)] {
+            let (answers, _) = said(text.as_bytes(), piece, room, Answer::Hello);
+            assert_eq!(answers.as_bytes(), refusal, "{}", &text[..30]);
+        }
+    }
+}
+
+#[test]
+fn bodies_are_passed_over_and_heads_can_be_asked_for_alone() {
+    let text = "POST / HTTP/1.1\r\nContent-Length: 27\r\n\r\n".to_owned() + GET;
+    assert_eq!(GET.len(), 27, "as if the body were a request");
+    let head = "HEAD / HTTP/1.1\r\n\r\n";
+    for piece in [1, 10, 1000] {
+        let (answers, _) = said((text.clone() + head).as_bytes(), piece, usize::MAX, Answer::Hello);
+        let expected = [HELLO, &HELLO[..HELLO.len() - BODY]].concat();
+        assert_eq!(answers.as_bytes(), expected, "{piece}");
+    }
+}
+
+#[test]
+fn who_waits_for_a_request_keeps_nothing() {
+    let incoming = [GET.as_bytes().to_vec(), Vec::new(), b"GET".to_vec(), Vec::new()].into();
+    let (outgoing, room) = (Vec::new(), usize::MAX);
+    let mut stream = Pieces { incoming, outgoing, room, is_blocked: false, finished: false };
+    let mut kept = Kept::default();
+    let waits = advance(&mut kept, &mut stream, Answer::Hello);
+    assert_eq!((waits, kept.0.is_none()), (Some(Waits::Read), true), "{kept:?}");
+    advance(&mut kept, &mut stream, Answer::Hello);
+    advance(&mut kept, &mut stream, Answer::Hello);
+    assert!(kept.0.is_some(), "a part of a head is kept");
+    assert_eq!(size_of::<Kept>(), 8);
+}

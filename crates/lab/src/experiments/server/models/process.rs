@@ -1,0 +1,87 @@
+//! Processes: one for every connection, or a fixed number that take turns. The process that makes them has one
+//! thread, so that what it makes may do everything.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+
+use contend_sys::child::{self, Which};
+use contend_sys::process::{exit_now, fork};
+use contend_sys::signal::SignalFd;
+use contend_sys::{Pid, Signal};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::super::http::Answer;
+use super::super::own::Trouble;
+use super::super::table::MEMBERS;
+use super::{converse, until_told};
+use crate::limits::Kind;
+
+/// A process for every connection.
+///
+/// # Errors
+/// When it can no longer wait for connections.
+pub fn each(listener: TcpListener, answer: Answer) -> io::Result<()> {
+    let trouble = Trouble::watch(Some(Kind::Process));
+    let ends = SignalFd::block(&[Signal::CHILD.as_raw()])?;
+    let stdin = io::stdin();
+    listener.set_nonblocking(true)?;
+    loop {
+        let input = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut fds = [stdin.as_fd(), listener.as_fd(), ends.as_fd()].map(input);
+        match poll(&mut fds, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let [told, comes, ended] = fds.map(|fd| !fd.revents().is_empty());
+        if told && rustix::io::read(&stdin, &mut [0; 64])? == 0 {
+            return Ok(());
+        }
+        if ended {
+            while ends.next().is_some() {}
+            while let Ok(Some((pid, _))) = child::peek(Which::Any) {
+                child::reap(pid)?;
+            }
+        }
+        if !comes {
+            continue;
+        }
+        let Some(stream) = trouble.accept(&listener) else { continue };
+        if let Err(error) = bound(|| converse(&stream, answer)) {
+            trouble.tell("fork", &error);
+        }
+    }
+}
+
+/// A fixed number of processes, each with one connection until that is closed.
+///
+/// # Errors
+/// When not all can be forked.
+pub fn pool(listener: TcpListener, answer: Answer) -> io::Result<()> {
+    for _ in 0..MEMBERS {
+        bound(|| {
+            let trouble = Trouble::watch(None);
+            loop {
+                if let Some(stream) = trouble.accept(&listener) {
+                    converse(&stream, answer);
+                }
+            }
+        })?;
+    }
+    drop(listener);
+    until_told()
+}
+
+/// Forks a process that does this, and ends with the one that has forked it.
+fn bound(run: impl FnOnce()) -> io::Result<Pid> {
+    let parent = rustix::process::getpid();
+    fork(|| {
+        let told = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+        // It may have ended before the kernel could be told.
+        if told.is_err() || rustix::process::getppid() != Some(parent) {
+            exit_now(1);
+        }
+        run();
+        0
+    })
+}

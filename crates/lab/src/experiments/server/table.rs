@@ -1,0 +1,85 @@
+//! The models of a server: one row each.
+
+use std::io;
+use std::net::TcpListener;
+
+use super::http::Answer;
+use super::models::{callback, process, thread, tokio};
+use crate::limits::Kind;
+
+/// A way to serve many connections.
+#[derive(Debug)]
+pub struct Model {
+    /// The name of the parameter's value.
+    pub name: &'static str,
+    /// What serves a connection, in one line.
+    pub summary: &'static str,
+    /// What one connection more takes, where it is a process or a thread.
+    pub each: Option<Kind>,
+    /// Connections that are served at the same time, where it is a pool.
+    pub members: Option<u64>,
+    /// Serves until standard input ends.
+    pub serve: Serve,
+}
+
+/// Serves the connections of a listener.
+pub type Serve = fn(TcpListener, Answer) -> io::Result<()>;
+
+/// Members of a pool: as many as web servers are told to have on large machines.
+pub const MEMBERS: u64 = 64;
+
+/// Every model.
+pub const TABLE: &[Model] = &[
+    Model {
+        name: "process-per-connection",
+        summary: "a process is forked for every connection",
+        each: Some(Kind::Process),
+        members: None,
+        serve: process::each,
+    },
+    Model {
+        name: "prefork",
+        summary: "64 processes, each with one connection at a time",
+        each: None,
+        members: Some(MEMBERS),
+        serve: process::pool,
+    },
+    Model {
+        name: "thread-per-connection",
+        summary: "a thread for every connection",
+        each: Some(Kind::Thread),
+        members: None,
+        serve: thread::each,
+    },
+    Model {
+        name: "thread-pool",
+        summary: "64 threads, each with one connection at a time",
+        each: None,
+        members: Some(MEMBERS),
+        serve: thread::pool,
+    },
+    Model {
+        name: "callback",
+        summary: "callback threads of contend-callback, a Worker for each CPU",
+        each: None,
+        members: None,
+        serve: callback::serve,
+    },
+    Model {
+        name: "tokio",
+        summary: "tasks of tokio, a worker for each CPU",
+        each: None,
+        members: None,
+        serve: tokio::serve,
+    },
+];
+
+/// The model of this name.
+pub fn find(name: &str) -> Option<&'static Model> {
+    TABLE.iter().find(|model| model.name == name)
+}
+
+/// The names of all.
+pub fn names() -> Vec<&'static str> {
+    TABLE.iter().map(|model| model.name).collect()
+}
