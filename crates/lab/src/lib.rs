@@ -24,4 +24,5 @@ pub mod serve;
 pub mod setting;
 pub mod suites;
 pub mod timing;
+pub mod tree;
 mod work;

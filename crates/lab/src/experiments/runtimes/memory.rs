@@ -5,13 +5,14 @@ use std::time::Duration;
 use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 
-use super::probe::{Probe, Taken};
+use super::probe::Probe;
 use super::table::{Row, TABLE};
 use super::{N, UNIT, row, unavailable};
 use crate::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::setting::Setting;
+use crate::tree::Taken;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -6,7 +6,6 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use contend_sys::procfs::{MemInfo, Rollup, Status, parse_pids};
 use contend_sys::{Pid, spawn};
 
 use super::own;
@@ -15,6 +14,7 @@ use super::table::{Row, Source};
 use super::wrong;
 use crate::experiment::{Attempt, SubjectError};
 use crate::files::unnamed_in;
+use crate::tree::{self, Taken};
 
 /// A probe that has been started.
 #[derive(Debug)]
@@ -36,15 +36,6 @@ pub struct Parked {
     pub each: f64,
     /// What the runtime says that it uses, in bytes.
     pub runtime: Option<f64>,
-}
-
-/// What the processes of a probe take, in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Taken {
-    /// Their proportional sets.
-    pub pss: u64,
-    /// Page tables of theirs, and the stacks and objects of the kernel, which are those of the whole machine.
-    pub kernel: u64,
 }
 
 impl Probe {
@@ -189,33 +180,12 @@ impl Probe {
     /// # Errors
     /// When this user may not see it.
     pub fn taken(&self) -> Result<Taken, SubjectError> {
-        let machine = MemInfo::read(); // first: to look at processes takes kernel memory itself
-        let mut taken = Taken {
-            kernel: machine.kernel_stacks + machine.slab_unreclaimable,
-            ..Taken::default()
-        };
-        let mut pids = vec![Pid::from_child(&self.child)];
-        while let Some(pid) = pids.pop() {
-            let rollup = Rollup::of(pid).attempt("read the memory of a probe")?;
-            let status = Status::of(pid).attempt("read the page tables of a probe")?;
-            taken.pss += rollup.pss;
-            taken.kernel += status.page_tables;
-            pids.extend(children(pid));
-        }
-        Ok(taken)
+        tree::taken(Pid::from_child(&self.child))
     }
 }
 
 fn strange(answer: &str) -> SubjectError {
     wrong(format!("the probe said: {}", last_words(answer)))
-}
-
-/// The processes that any thread of one has started.
-fn children(pid: Pid) -> Vec<Pid> {
-    let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
-    let threads = std::fs::read_dir(tasks).into_iter().flatten().flatten();
-    let lists = threads.filter_map(|thread| std::fs::read(thread.path().join("children")).ok());
-    lists.flat_map(|list| parse_pids(&list).filter_map(Pid::from_raw).collect::<Vec<_>>()).collect()
 }
 
 impl Drop for Probe {

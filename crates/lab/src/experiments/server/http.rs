@@ -50,7 +50,8 @@ const AT_ONCE: usize = 4096;
 /// Bytes that are still read of somebody who has been refused, so that the answer arrives.
 const STILL_READ: usize = 256 << 10;
 
-const HELLO: &[u8] =
+/// The answer to a request.
+pub const HELLO: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nhello\n";
 /// The same to whoever wants to close the connection.
 const LAST_HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\

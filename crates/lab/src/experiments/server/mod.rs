@@ -1,12 +1,78 @@
 //! Family `server`: many connections, served by processes, threads, callback threads or tasks.
+//!
+//! All models share what they say and understand (`http.rs`) and differ in who waits, and where
+//! (`models/`). A server runs in processes of its own (`own.rs`, `running.rs`), its clients in that of the case
+//! (`clients.rs`); `oha.rs` asks another load generator.
 
+mod breaks;
+mod clients;
 mod http;
+pub mod idle;
 mod models;
+mod oha;
 mod own;
+pub mod requests;
+mod running;
 mod table;
+#[cfg(test)]
+mod tests;
+
+use contend_record::parameters::Parameters;
+use rustix::process::{Resource, getrlimit};
 
 pub use self::own::{VERB, serve};
-use crate::experiment::SubjectError;
+use self::table::Model;
+use crate::experiment::{Scope, SubjectError};
+use crate::experiments::units::parent;
+use crate::limits;
+use crate::setting::Setting;
+
+/// How connections are served.
+const MODEL: Setting =
+    Setting::named("model", "how connections are served; all by themselves", table::names);
+
+/// How many connections.
+const CONNECTIONS: Setting = Setting::number(
+    "connections",
+    "open connections; 10, 100, 1,000 and 10,000 by themselves",
+    1,
+    1_000_000,
+);
+
+const SETTINGS: [&Setting; 2] = [&MODEL, &CONNECTIONS];
+
+fn cases(scope: &Scope) -> Vec<Parameters> {
+    let counts = scope.choose(&[10, 100, 1000, 10_000_u64], &[10, 1000], &[5, 10]);
+    let of = |model: &Model, &n: &u64| {
+        Parameters::new().with(MODEL.name, model.name).with(CONNECTIONS.name, n)
+    };
+    let cases =
+        table::TABLE.iter().flat_map(|model| counts.iter().map(move |count| of(model, count)));
+    scope.choices.applied(cases.collect(), &SETTINGS)
+}
+
+/// The model and the number of connections that the parameters name.
+fn chosen(parameters: &Parameters) -> Result<(&'static Model, u64), SubjectError> {
+    let name = parameters.text(MODEL.name).unwrap_or_default();
+    let model = table::find(name).ok_or_else(|| wrong(format!("there is no model {name}")))?;
+    Ok((model, parameters.number(CONNECTIONS.name).unwrap_or(1)))
+}
+
+/// Descriptors that a process needs beside its connections.
+const OTHER_FILES: u64 = 100;
+
+/// Why there can be no so many connections here. A limit on processes or threads that is in the way is named
+/// rather than reached: others of this user need some, too.
+fn unavailable(parameters: &Parameters) -> Option<String> {
+    let (model, n) = chosen(parameters).ok()?;
+    let files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    if files < n + OTHER_FILES {
+        return Some(format!(
+            "RLIMIT_NOFILE = {files} allows no {n} connections of one process (ulimit -Hn)"
+        ));
+    }
+    parent::memory_unreadable().or_else(|| model.each.and_then(|kind| limits::not_so_many(kind, n)))
+}
 
 fn wrong(message: impl Into<String>) -> SubjectError {
     SubjectError::Wrong(message.into())

@@ -21,6 +21,7 @@ use crate::limits::Kind;
 ///
 /// # Errors
 /// When it can no longer wait for connections.
+#[expect(clippy::needless_pass_by_value, reason = "as all models")]
 pub fn each(listener: TcpListener, answer: Answer) -> io::Result<()> {
     let trouble = Trouble::watch(Some(Kind::Process));
     let ends = SignalFd::block(&[Signal::CHILD.as_raw()])?;

@@ -1,0 +1,124 @@
+//! How far a model goes: how many connections are answered, and which limit stops it.
+
+use std::time::Duration;
+
+use super::clients::Clients;
+use super::http::Answer;
+use super::own::raise_descriptors;
+use super::running::Running;
+use super::table::Model;
+use crate::experiment::{Attempt, Facts, SubjectError};
+
+/// How long nobody is answered before it is said that nobody else will be.
+pub const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A server with its clients, each of which has been answered once, as far as the model goes.
+#[derive(Debug)]
+pub struct Served {
+    /// The server.
+    pub server: Running,
+    /// The connections, those that were not answered included.
+    pub clients: Clients,
+    /// How many were answered.
+    pub answered: u64,
+    /// What stopped it, if that was fewer than wanted.
+    pub stopped_by: Option<String>,
+}
+
+impl Served {
+    /// Starts a server.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(model: &Model, answer: Answer) -> Result<Running, SubjectError> {
+        raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
+        Running::start(model, answer)
+    }
+
+    /// Opens so many connections to a server, and asks on each.
+    ///
+    /// # Errors
+    /// When not even one can be made ready.
+    pub fn with(mut server: Running, model: &Model, wanted: u64) -> Result<Self, SubjectError> {
+        let before = queue_overflows();
+        let mut clients = Clients::open(server.port, wanted)?;
+        let answered = clients.ask_all(PATIENCE).attempt("wait for answers")?;
+        let overflows = queue_overflows().saturating_sub(before);
+        let stopped_by = (answered < wanted)
+            .then(|| stopped_by(model, &mut server, &clients, answered, overflows));
+        Ok(Self { server, clients, answered, stopped_by })
+    }
+
+    /// What is worth knowing about it.
+    pub fn facts(&self, model: &Model) -> Facts {
+        let mut facts = Facts::from([
+            ("model_is".to_owned(), model.summary.into()),
+            ("opened".to_owned(), self.clients.opened().into()),
+            ("answered".to_owned(), self.answered.into()),
+        ]);
+        facts.extend(self.stopped_by.clone().map(|by| ("stopped_by".to_owned(), by.into())));
+        facts
+    }
+}
+
+/// Which limits stood in the way, as far as they can be told.
+fn stopped_by(
+    model: &Model,
+    server: &mut Running,
+    clients: &Clients,
+    answered: u64,
+    overflows: u64,
+) -> String {
+    let mut reasons = Vec::new();
+    reasons.extend(server.stopped());
+    if let Some(members) = model.members.filter(|&members| members == answered) {
+        reasons.push(format!(
+            "the pool has {members} members, each with one connection until that is closed"
+        ));
+    }
+    if overflows > 0 {
+        let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+        reasons.push(format!(
+            "the queue of connections to be accepted is full, net.core.somaxconn = {}: {overflows} \
+             ListenOverflows",
+            most.trim()
+        ));
+    }
+    if let Some(error) = &clients.refused {
+        let opened = clients.opened();
+        reasons.push(format!("connection {} could not be opened: {error}", opened + 1));
+    }
+    if clients.failed > 0 {
+        reasons.push(format!("{} connections were closed by the server", clients.failed));
+    }
+    if reasons.is_empty() {
+        reasons.push(format!("nobody was answered for {} s", PATIENCE.as_secs()));
+    }
+    reasons.join("; ")
+}
+
+/// How often a queue of connections to be accepted was full, in this network namespace.
+fn queue_overflows() -> u64 {
+    let text = std::fs::read_to_string("/proc/net/netstat").unwrap_or_default();
+    overflows_in(&text).unwrap_or(0)
+}
+
+/// The file has a line of names for every line of numbers.
+fn overflows_in(text: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
+    let (names, numbers) = (lines.next()?, lines.next()?);
+    let mut pairs = names.split_whitespace().zip(numbers.split_whitespace());
+    pairs.find(|(name, _)| *name == "ListenOverflows")?.1.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overflows_are_found_by_their_name() {
+        let text = "IpExt: ListenOverflows\nIpExt: 9\nTcpExt: A ListenOverflows B\nTcpExt: 1 2 3\n";
+        assert_eq!(overflows_in(text), Some(2));
+        assert_eq!(overflows_in("TcpExt: A\nTcpExt: 1\n"), None);
+    }
+}

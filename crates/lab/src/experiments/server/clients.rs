@@ -1,0 +1,297 @@
+//! Clients: connections of one thread, which are open, and on which requests are sent when they are due.
+//!
+//! A generator that sends the next request only when the last one has been answered leaves out the requests
+//! that would have come while the server stood still: coordinated omission. Here each request is due at a
+//! moment that does not depend on the server, and its time counts from then, also if it has to wait because no
+//! connection is free.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::num::NonZero;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+
+use super::http::HELLO;
+use crate::experiment::{Attempt, SubjectError};
+use crate::histogram::{histogram, note};
+
+/// What is asked.
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(2);
+/// Events fetched at once.
+const AT_ONCE: usize = 512;
+
+/// Connections to one server.
+#[derive(Debug)]
+pub struct Clients {
+    epoll: OwnedFd,
+    all: Vec<Client>,
+    /// Those on which nothing is asked, and which have not failed.
+    free: VecDeque<usize>,
+    /// Requests that are on their way.
+    asked: usize,
+    /// Connections that the server has closed, or on which something else came than the answer.
+    pub failed: u64,
+    /// Why there are no more, where there are fewer than wanted.
+    pub refused: Option<io::Error>,
+}
+
+#[derive(Debug)]
+struct Client {
+    stream: TcpStream,
+    /// When the request that is on its way was due.
+    due: Option<Instant>,
+    /// Bytes of its answer that have come.
+    come: usize,
+}
+
+/// What came of requests at a fixed rate.
+#[derive(Debug)]
+pub struct Rated {
+    /// The times of all, from when each was due.
+    pub times: Histogram<u64>,
+    /// How many were answered.
+    pub answered: u64,
+    /// How many were not, in all the time that they had.
+    pub unanswered: u64,
+}
+
+impl Clients {
+    /// Opens so many connections, as far as that is possible.
+    ///
+    /// # Errors
+    /// When not even one can be made ready.
+    pub fn open(port: u16, wanted: u64) -> Result<Self, SubjectError> {
+        // A request is to be sent when it is due, not 50 µs later.
+        let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
+        let epoll = epoll::create(CreateFlags::CLOEXEC).attempt("make an epoll instance")?;
+        let free = VecDeque::new();
+        let mut clients = Self { epoll, all: Vec::new(), free, asked: 0, failed: 0, refused: None };
+        for _ in 0..wanted {
+            if let Err(error) = clients.connect(port) {
+                clients.refused = Some(error);
+                break;
+            }
+        }
+        Ok(clients)
+    }
+
+    fn connect(&mut self, port: u16) -> io::Result<()> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let stream = TcpStream::connect_timeout(&address, CONNECT)?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        // So that thousands of closed connections do not hold their ports for a minute.
+        rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))?;
+        let place = self.all.len();
+        let flags = EventFlags::IN | EventFlags::RDHUP;
+        epoll::add(&self.epoll, &stream, EventData::new_u64(place as u64), flags)?;
+        self.all.push(Client { stream, due: None, come: 0 });
+        self.free.push_back(place);
+        Ok(())
+    }
+
+    /// How many connections there are.
+    pub fn opened(&self) -> u64 {
+        self.all.len() as u64
+    }
+
+    /// Sends a request on every connection, and waits until all have been answered, or none has for `patience`.
+    /// How many have been. Those that have not are left alone from then on.
+    ///
+    /// # Errors
+    /// When events cannot be fetched.
+    pub fn ask_all(&mut self, patience: Duration) -> io::Result<u64> {
+        let mut answered = 0;
+        let mut last = Instant::now();
+        let mut to_ask = std::mem::take(&mut self.free);
+        loop {
+            // Not all at once, so that the server's queues are no part of this.
+            while self.asked < AT_ONCE
+                && let Some(place) = to_ask.pop_front()
+            {
+                self.ask(place, Instant::now());
+            }
+            if self.asked == 0 && to_ask.is_empty() {
+                return Ok(answered);
+            }
+            let before = answered;
+            self.fetch(Some(patience), &mut |_| answered += 1)?;
+            if answered > before {
+                last = Instant::now();
+            } else if last.elapsed() >= patience {
+                self.give_up(); // whoever is not served stands in nobody's way
+                last = Instant::now();
+            }
+        }
+    }
+
+    /// Sends so many requests a second for a time, each when it is due, and waits for the answers.
+    ///
+    /// # Errors
+    /// When events cannot be fetched.
+    pub fn at_rate(
+        &mut self,
+        per_second: f64,
+        lasts: Duration,
+        patience: Duration,
+    ) -> Result<Rated, SubjectError> {
+        let mut times = histogram()?;
+        let (mut sent, mut answered) = (0_u64, 0);
+        let begin = Instant::now();
+        let due = |number: u64| begin + Duration::from_secs_f64(number as f64 / per_second);
+        let (end, deadline) = (begin + lasts, begin + lasts + patience);
+        let mut now = begin;
+        while now < deadline {
+            while due(sent) <= now
+                && due(sent) < end
+                && let Some(place) = self.free.pop_front()
+            {
+                self.ask(place, due(sent));
+                sent += 1;
+            }
+            let all_sent = due(sent) >= end;
+            if all_sent && self.asked == 0 {
+                break;
+            }
+            let next = if all_sent || self.free.is_empty() { deadline } else { due(sent) };
+            self.fetch(Some(next.saturating_duration_since(now)), &mut |time| {
+                answered += 1;
+                note(&mut times, time);
+            })
+            .attempt("wait for answers")?;
+            now = Instant::now();
+        }
+        // Those that were not answered have taken so long at least.
+        let mut unanswered = 0;
+        for due in self.give_up() {
+            unanswered += 1;
+            note(&mut times, now.saturating_duration_since(due));
+        }
+        while due(sent) < end {
+            note(&mut times, now.saturating_duration_since(due(sent)));
+            (sent, unanswered) = (sent + 1, unanswered + 1);
+        }
+        Ok(Rated { times, answered, unanswered })
+    }
+
+    /// Sends the next request on every free connection as soon as the last one has been answered. How many were
+    /// answered in this time.
+    ///
+    /// # Errors
+    /// When events cannot be fetched.
+    pub fn flat_out(&mut self, lasts: Duration) -> io::Result<u64> {
+        let begin = Instant::now();
+        let mut answered = 0;
+        while begin.elapsed() < lasts {
+            while let Some(place) = self.free.pop_front() {
+                self.ask(place, begin);
+            }
+            if self.asked == 0 {
+                break;
+            }
+            let left = lasts.saturating_sub(begin.elapsed());
+            self.fetch(Some(left), &mut |_| answered += 1)?;
+        }
+        let in_time = answered;
+        // What is on its way is no part of what comes next.
+        while self.asked > 0 && begin.elapsed() < 2 * lasts {
+            self.fetch(Some(lasts), &mut |_| ())?;
+        }
+        self.give_up();
+        Ok(in_time)
+    }
+
+    fn ask(&mut self, place: usize, due: Instant) {
+        let client = &mut self.all[place];
+        // It is so short that it always goes as a whole.
+        match (&client.stream).write(GET) {
+            Ok(written) if written == GET.len() => {
+                (client.due, client.come) = (Some(due), 0);
+                self.asked += 1;
+            }
+            _ => self.fail(place),
+        }
+    }
+
+    /// Does nothing more on a connection that has failed.
+    fn fail(&mut self, place: usize) {
+        self.leave(place);
+        self.failed += 1;
+    }
+
+    /// Does nothing more on a connection, which stays open. When its request was due, if there was one.
+    fn leave(&mut self, place: usize) -> Option<Instant> {
+        self.free.retain(|&free| free != place);
+        let client = &mut self.all[place];
+        let _ = epoll::delete(&self.epoll, &client.stream); // where it has been left already
+        let due = client.due.take();
+        self.asked -= usize::from(due.is_some());
+        due
+    }
+
+    /// Leaves the connections on which requests have not been answered. When those were due.
+    fn give_up(&mut self) -> Vec<Instant> {
+        (0..self.all.len())
+            .filter(|&place| self.all[place].due.is_some())
+            .collect::<Vec<_>>()
+            .into_iter()
+            .filter_map(|place| self.leave(place))
+            .collect()
+    }
+
+    /// Waits for answers, for so long at most, and gives out how long each request took from when it was due.
+    fn fetch(
+        &mut self,
+        most: Option<Duration>,
+        answered: &mut dyn FnMut(Duration),
+    ) -> io::Result<()> {
+        let most: Option<Timespec> = most.and_then(|most| most.try_into().ok());
+        let mut events: Vec<epoll::Event> = Vec::with_capacity(AT_ONCE);
+        let spare = rustix::buffer::spare_capacity(&mut events);
+        match epoll::wait(&self.epoll, spare, most.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for event in events {
+            let place = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
+            match self.all[place].receive() {
+                Ok(false) => {}
+                Ok(true) => {
+                    if let Some(due) = self.all[place].due.take() {
+                        self.asked -= 1;
+                        answered(due.elapsed());
+                    }
+                    self.free.push_back(place);
+                }
+                Err(_) => self.fail(place),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Client {
+    /// Takes what has come. Whether that completes the answer.
+    fn receive(&mut self) -> io::Result<bool> {
+        let mut buffer = [0; 512];
+        let read = match self.stream.read(&mut buffer) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let expected = HELLO.get(self.come..self.come + read);
+        if self.due.is_none() || expected != Some(&buffer[..read]) {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        self.come += read;
+        Ok(self.come == HELLO.len())
+    }
+}

@@ -1,0 +1,107 @@
+//! `server/idle`: what connections take on which nothing happens.
+
+use std::time::Duration;
+
+use contend_record::lab::{Step, Unit};
+use contend_record::parameters::Parameters;
+
+use super::breaks::Served;
+use super::http::Answer;
+use super::running::Running;
+use super::table::Model;
+use super::{SETTINGS, cases, chosen, unavailable};
+use crate::experiment::{
+    Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
+};
+use crate::tree::Taken;
+
+/// The row of the table.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "server/idle",
+    summary: "memory of open connections on which nothing happens, by each model of a server",
+    about: "A server in processes of its own gets n connections; each asks once and is answered, then nothing \
+            happens on any of them. The value is what the server's processes take more than before (PSS); the line \
+            through the values over n gives the bytes of one connection, and `each` is the value divided by n. \
+            `kernel` is what the kernel keeps besides: page tables, and stacks and objects of the whole machine, \
+            among them both ends of every connection, since the clients are on the same machine. `answered` are \
+            the connections that were served; where that is not all of them, `stopped_by` says why. `left` is what \
+            is still taken when all have been closed. All models share the same code for HTTP, which keeps nothing \
+            of a connection on which nothing has begun.",
+    unit: Unit::Bytes,
+    sampling: Sampling::Fixed(2),
+    fit: Fit::Line("connections"),
+    settings: &SETTINGS,
+    cases,
+    unavailable,
+    hands_over: never_hands_over,
+    subject: |parameters| Ok(Box::new(Idle::new(parameters)?)),
+};
+
+struct Idle {
+    model: &'static Model,
+    connections: u64,
+}
+
+impl Idle {
+    fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
+        let (model, connections) = chosen(parameters)?;
+        Ok(Self { model, connections })
+    }
+}
+
+/// What a server takes when the kernel and the runtime have done what they do some time later.
+fn settled(server: &Running) -> Result<Taken, SubjectError> {
+    const STEP: Duration = Duration::from_millis(50);
+    const STEPS: usize = 20;
+    const CLOSE: u64 = 64 << 10;
+    let mut before = server.taken()?;
+    for _ in 0..STEPS {
+        std::thread::sleep(STEP);
+        let now = server.taken()?;
+        if now.pss.abs_diff(before.pss) <= CLOSE {
+            return Ok(now);
+        }
+        before = now;
+    }
+    Ok(before)
+}
+
+/// The same when so few processes are left, as those of closed connections end.
+fn settled_with(server: &Running, processes: usize) -> Result<Taken, SubjectError> {
+    const STEP: Duration = Duration::from_millis(20);
+    const STEPS: usize = 250;
+    for _ in 0..STEPS {
+        if server.processes() <= processes {
+            break;
+        }
+        std::thread::sleep(STEP);
+    }
+    settled(server)
+}
+
+impl Subject for Idle {
+    fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
+        let server = Served::start(self.model, Answer::Hello)?;
+        // What it makes for its first connection is there before.
+        let server = Served::with(server, self.model, 1)?.server;
+        let processes = server.processes().max(1);
+        let processes = if self.model.members.is_some() { processes } else { 1 };
+        let before = settled_with(&server, processes)?;
+        let served = Served::with(server, self.model, self.connections)?;
+        let idle = settled(&served.server)?;
+        let mut facts = served.facts(self.model);
+        facts.insert("processes".to_owned(), (served.server.processes() as u64).into());
+        let Served { server, clients, answered, .. } = served;
+        drop(clients);
+        let left = settled_with(&server, processes)?;
+        let more = |now: u64, before: u64| now as f64 - before as f64;
+        let value = more(idle.pss, before.pss);
+        let mut sample = Sample::of(value)
+            .with("each", Unit::Bytes, value / self.connections as f64)
+            .with("kernel", Unit::Bytes, more(idle.kernel, before.kernel))
+            .with("left", Unit::Bytes, more(left.pss, before.pss))
+            .with("answered", Unit::Count, answered as f64);
+        sample.facts = facts;
+        Ok(sample)
+    }
+}

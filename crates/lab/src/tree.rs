@@ -1,0 +1,97 @@
+//! A process with all that it has started: what they take and use.
+
+use std::time::Duration;
+
+use contend_sys::procfs::{MemInfo, Rollup, Status, parse_pids};
+use contend_sys::{Pid, cpu};
+
+use crate::experiment::{Attempt, SubjectError};
+
+/// What processes take, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Their proportional sets.
+    pub pss: u64,
+    /// Page tables of theirs, and the stacks and objects of the kernel, which are those of the whole machine.
+    pub kernel: u64,
+}
+
+/// What a process and those that it has started take now.
+///
+/// # Errors
+/// When this user may not see it.
+pub fn taken(root: Pid) -> Result<Taken, SubjectError> {
+    let machine = MemInfo::read(); // first: to look at processes takes kernel memory itself
+    let mut taken =
+        Taken { kernel: machine.kernel_stacks + machine.slab_unreclaimable, ..Taken::default() };
+    for pid in pids(root) {
+        let rollup = Rollup::of(pid).attempt("read the memory of a process")?;
+        let status = Status::of(pid).attempt("read the page tables of a process")?;
+        taken.pss += rollup.pss;
+        taken.kernel += status.page_tables;
+    }
+    Ok(taken)
+}
+
+/// A process, and those that it has started, as far as their parents live.
+pub fn pids(root: Pid) -> Vec<Pid> {
+    let mut all = vec![root];
+    let mut next = 0;
+    while let Some(&pid) = all.get(next) {
+        all.extend(children(pid));
+        next += 1;
+    }
+    all
+}
+
+/// CPU time so far of a process and of those that it has started. Of those that it has waited for, the
+/// kernel tells it in hundredths of a second.
+pub fn cpu(root: Pid) -> Duration {
+    let living: Duration = pids(root).into_iter().filter_map(cpu::time_of).sum();
+    living + waited_for(root).unwrap_or_default()
+}
+
+/// CPU time of the children that a process has waited for.
+fn waited_for(pid: Pid) -> Option<Duration> {
+    let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
+    let text = std::fs::read_to_string(path).ok()?;
+    let (_, fields) = text.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace().skip(13);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    let both = ticks()? + ticks()?;
+    Some(Duration::from_secs_f64(both / rustix::param::clock_ticks_per_second() as f64))
+}
+
+/// The processes that any thread of one has started.
+fn children(pid: Pid) -> Vec<Pid> {
+    let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
+    let threads = std::fs::read_dir(tasks).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read(thread.path().join("children")).ok());
+    lists.flat_map(|list| parse_pids(&list).filter_map(Pid::from_raw).collect::<Vec<_>>()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn whoever_was_started_counts_also_when_it_has_ended() {
+        let work = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+        let script = format!("sh -c '{work}'; echo; sh -c 'read x'; :");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("a shell");
+        let mut line = [0];
+        std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut line)
+            .expect("a line");
+        let pid = Pid::from_child(&child);
+        while pids(pid).len() < 2 {
+            std::thread::yield_now();
+        }
+        assert!(cpu(pid) > cpu::time_of(pid).expect("it lives"));
+        assert!(taken(pid).expect("ours").pss > Rollup::of(pid).expect("ours").private);
+        drop(child.stdin.take());
+        assert!(child.wait().expect("it ends").success());
+    }
+}
