@@ -248,6 +248,15 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         result
     }
 
+    /// Notes that a read has returned less than there was room for, so that nothing is left to read: to
+    /// [wait](Self::when_ready) for more then costs no read that says that it would block. For stream sockets
+    /// and pipes, of which the kernel tells for sure when more comes.
+    pub fn drained<T: AsFd>(&mut self, source: &Source<T>) {
+        if source.home == self.core.home {
+            self.core.descriptors.drained(source.registration);
+        }
+    }
+
     /// Runs `callback` when the source is ready for this, or may be: what it does then can still
     /// be told that it would block. Messages that come meanwhile are kept. Fails if the source is
     /// registered with another Worker.

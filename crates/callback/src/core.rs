@@ -384,11 +384,12 @@ impl Core {
         self.carry_on(place, key, code, &next);
     }
 
-    /// Wakes those whose descriptors are ready. Returns whether there were any.
-    pub fn fetch_events(&mut self) -> bool {
+    /// Wakes those whose descriptors are ready: if it is to `look`, or as sleeping has found. Returns whether
+    /// there were any.
+    pub fn fetch_events(&mut self, look: bool) -> bool {
         let Self { descriptors, queue, .. } = self;
         let before = queue.len();
-        descriptors.fetch(|unit| queue.push(Envelope::start(unit)));
+        descriptors.fetch(look, |unit| queue.push(Envelope::start(unit)));
         queue.len() > before
     }
 

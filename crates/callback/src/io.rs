@@ -8,6 +8,7 @@
 
 use std::fmt;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -41,11 +42,16 @@ impl Interest {
     }
 }
 
+/// What the kernel has told of: the number of a registration, and what happened.
+type Told = (u64, EventFlags);
+
 /// The kernel's side of it.
 #[derive(Debug)]
 pub(crate) struct Events {
     epoll: OwnedFd,
     wake: OwnedFd,
+    /// What was fetched by sleeping, for the Worker to look at. It alone takes the lock.
+    fetched: Mutex<Vec<Told>>,
 }
 
 impl Events {
@@ -53,14 +59,49 @@ impl Events {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &wake, EventData::new_u64(WAKE), EventFlags::IN | EventFlags::ET)?;
-        Ok(Self { epoll, wake })
+        Ok(Self { epoll, wake, fetched: Mutex::default() })
     }
 
-    /// Sleeps until there are events.
+    /// Sleeps until there are events, which are kept for when the Worker fetches some.
     pub fn sleep(&self, most: Option<Duration>) {
-        let most: Option<Timespec> = most.and_then(|most| most.try_into().ok());
-        // Woken, late or interrupted: whoever sleeps looks what there is.
-        let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], most.as_ref());
+        let whole = most.is_none_or(|most| most.subsec_nanos().is_multiple_of(1_000_000));
+        let mut most: Option<Timespec> = most.and_then(|most| most.try_into().ok());
+        let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+        if !whole {
+            // `epoll_wait` counts milliseconds, which is too coarse for timers.
+            let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], most.as_ref());
+            most = Some(Timespec::default());
+        }
+        if fetched.is_empty() {
+            self.wait(&mut fetched, most.as_ref());
+        }
+    }
+
+    /// Waits for events. Woken, late or interrupted: whoever waits looks what there is.
+    fn wait(&self, into: &mut Vec<Told>, most: Option<&Timespec>) {
+        let mut events = [MaybeUninit::uninit(); AT_ONCE];
+        match epoll::wait(&self.epoll, &mut events, most) {
+            Ok((events, _)) => {
+                into.extend(events.iter().map(|event| (event.data.u64(), event.flags)));
+            }
+            Err(error) => debug_assert!(error == Errno::INTR, "{error}"),
+        }
+    }
+
+    /// The events that sleeping has fetched or, if there are none, and if it is to `look`, those that there
+    /// are now.
+    fn take(&self, look: bool) -> Vec<Told> {
+        let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+        if fetched.is_empty() && look {
+            self.wait(&mut fetched, Some(&Timespec::default()));
+        }
+        std::mem::take(&mut fetched)
+    }
+
+    /// Keeps the room that events have had.
+    fn give_back(&self, mut events: Vec<Told>) {
+        events.clear();
+        *self.fetched.lock().unwrap_or_else(PoisonError::into_inner) = events;
     }
 
     /// Wakes whoever sleeps, or will sleep next.
@@ -77,6 +118,8 @@ pub(crate) type Shared = Arc<OnceLock<Events>>;
 struct Entry {
     generation: u32,
     ready: [bool; 2],
+    /// The kernel has told of an end, of which it does not tell again.
+    ended: bool,
     /// Who waits for that; [`Key::NOBODY`] for nobody.
     waiting: [Key; 2],
 }
@@ -118,13 +161,14 @@ impl Descriptors {
         }
         let events = self.events.get().ok_or(io::ErrorKind::Other)?;
         let index = self.free.pop().unwrap_or_else(|| {
-            let entry = Entry { generation: 0, ready: [false; 2], waiting: [Key::NOBODY; 2] };
+            let entry =
+                Entry { generation: 0, ready: [false; 2], ended: false, waiting: [Key::NOBODY; 2] };
             self.entries.push(entry);
             u32::try_from(self.entries.len() - 1).expect("there are fewer descriptors")
         });
         let entry = &mut self.entries[index as usize];
         entry.generation = (entry.generation + 1) & (u32::MAX >> 1);
-        (entry.ready, entry.waiting) = ([false; 2], [Key::NOBODY; 2]);
+        (entry.ready, entry.waiting, entry.ended) = ([false; 2], [Key::NOBODY; 2], false);
         let registration = Registration { index, generation: entry.generation };
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let data = EventData::new_u64(registration.bits());
@@ -148,6 +192,15 @@ impl Descriptors {
         }
     }
 
+    /// Notes that a read has taken all there was. An end that may be behind it has to be read, though.
+    pub fn drained(&mut self, registration: Registration) {
+        if let Some(entry) = self.entry(registration)
+            && !entry.ended
+        {
+            entry.ready[Interest::Read.index()] = false;
+        }
+    }
+
     /// Has a unit wait. Returns whether there is nothing to wait for.
     pub fn wait(&mut self, registration: Registration, interest: Interest, unit: Key) -> bool {
         let Some(entry) = self.entry(registration) else { return true };
@@ -158,8 +211,9 @@ impl Descriptors {
         true
     }
 
-    /// Fetches events, if there have ever been descriptors, and gives out those who wait for them.
-    pub fn fetch(&mut self, mut woken: impl FnMut(Key)) {
+    /// Fetches events, if there have ever been descriptors, and gives out those who wait for them. Unless it is
+    /// to `look`, only events that sleeping has fetched.
+    pub fn fetch(&mut self, look: bool, mut woken: impl FnMut(Key)) {
         let Some(events) = self.events.get() else { return };
         let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
         for index in dropped.drain(..) {
@@ -167,14 +221,8 @@ impl Descriptors {
             self.free.push(index);
         }
         drop(dropped);
-        let mut fetched: Vec<epoll::Event> = Vec::with_capacity(AT_ONCE);
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let spare = rustix::buffer::spare_capacity(&mut fetched);
-        if let Err(error) = epoll::wait(&events.epoll, spare, Some(&now)) {
-            debug_assert!(error == Errno::INTR, "{error}");
-        }
-        for event in fetched {
-            let (data, flags) = (event.data.u64(), event.flags);
+        let fetched = events.take(look);
+        for &(data, flags) in &fetched {
             if data == WAKE {
                 let _ = rustix::io::read(&events.wake, &mut [0; 8]); // somebody else may have
                 continue;
@@ -188,6 +236,7 @@ impl Descriptors {
                 continue; // of one that has been dropped
             }
             let either = EventFlags::ERR | EventFlags::HUP;
+            entry.ended |= flags.intersects(EventFlags::RDHUP | either);
             let read = EventFlags::IN | EventFlags::RDHUP | either;
             for (way, flag) in [read, EventFlags::OUT | either].into_iter().enumerate() {
                 if flags.intersects(flag) {
@@ -199,6 +248,7 @@ impl Descriptors {
                 }
             }
         }
+        events.give_back(fetched);
     }
 }
 
@@ -258,7 +308,7 @@ mod tests {
         };
         events.wake();
         assert!(is_awake());
-        descriptors.fetch(|_| panic!("nobody waits"));
+        descriptors.fetch(true, |_| panic!("nobody waits"));
         assert!(!is_awake(), "it would look for events for ever");
     }
 }

@@ -95,7 +95,8 @@ impl Worker {
                     self.core.stamp();
                     self.busy |= self.core.fire(BATCH);
                 }
-                Step::Others => self.busy |= self.look_at_others(),
+                // If there was nothing else to do, sleeping will look for events.
+                Step::Others => self.busy |= self.look_at_others(self.busy),
                 Step::Rest => {
                     self.tell();
                     if std::mem::take(&mut self.busy) {
@@ -108,10 +109,11 @@ impl Worker {
         }
     }
 
-    /// Sends on what waits for room, and looks for events. Returns whether there was something.
-    fn look_at_others(&mut self) -> bool {
+    /// Sends on what waits for room, and sees what descriptors are ready: if it is to `look`, or as sleeping has
+    /// found. Returns whether there was something.
+    fn look_at_others(&mut self, look: bool) -> bool {
         let sent = self.core.send_outgoing();
-        self.core.fetch_events() || sent
+        self.core.fetch_events(look) || sent
     }
 
     /// Does what others have left. Returns whether there was something.
@@ -193,7 +195,7 @@ impl Worker {
             None => most,
         };
         loop {
-            if self.look_around() || self.look_at_others() {
+            if self.look_around() || self.look_at_others(true) {
                 return true;
             }
             if begun.elapsed() >= most {

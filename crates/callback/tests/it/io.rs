@@ -151,6 +151,58 @@ fn places_of_closed_ones_are_used_again_and_their_events_are_nobody_s() {
     receptor.wait();
 }
 
+/// Reads until the end, and waits after each read that has taken less than there was room for. Tells how
+/// many bytes there were, and how many reads would have blocked.
+fn count(
+    context: &mut Context<'_>,
+    source: Source<UnixStream>,
+    so_far: [u64; 2],
+    reply: contend_callback::Reply<[u64; 2]>,
+) -> Next {
+    let [mut bytes, mut blocked] = so_far;
+    match context.attempt(&source, Interest::Read, |mut stream| stream.read(&mut [0; 100])) {
+        Ok(0) => {
+            reply.send([bytes, blocked]);
+            return context.end();
+        }
+        Ok(read) => {
+            bytes += read as u64;
+            context.drained(&source);
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+            blocked += 1;
+        }
+    }
+    context.when_ready(source, Interest::Read, move |context, source| {
+        count(context, source, [bytes, blocked], reply)
+    })
+}
+
+#[test]
+fn whoever_has_read_all_there_was_is_told_of_more_and_of_the_end() {
+    let receptor = Receptor::builder().workers(1).start().expect("threads");
+    for round in 0..300 {
+        let (mut mine, theirs) = UnixStream::pair().expect("sockets");
+        let counted = receptor.spawn_reply(move |context, reply| {
+            let source = context.register(theirs).expect("a socket");
+            count(context, source, [0; 2], reply)
+        });
+        let pieces = round % 4;
+        for piece in 0..pieces {
+            mine.write_all(b"x").expect("open");
+            if piece % 2 == 0 {
+                std::thread::sleep(Duration::from_micros(200)); // mostly long enough to be read alone
+            }
+        }
+        drop(mine); // which often comes with what was written last
+        let [bytes, blocked] = counted.expect("it runs").wait().expect("it ends");
+        assert_eq!(bytes, pieces);
+        assert!(blocked <= 1 + pieces, "{blocked} of {pieces}");
+    }
+    receptor.wait();
+}
+
 #[test]
 fn what_cannot_be_waited_for_is_refused() {
     let receptor = Receptor::builder().workers(2).start().expect("threads");

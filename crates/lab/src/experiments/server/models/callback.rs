@@ -146,7 +146,13 @@ struct OnWorker<'a, 'b> {
 
 impl Read for OnWorker<'_, '_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.context.attempt(self.source, Interest::Read, |mut stream| stream.read(into))
+        let room = into.len();
+        let read = |mut stream: &TcpStream| stream.read(into);
+        let read = self.context.attempt(self.source, Interest::Read, read)?;
+        if read < room {
+            self.context.drained(self.source);
+        }
+        Ok(read)
     }
 }
 
