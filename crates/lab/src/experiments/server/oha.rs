@@ -58,7 +58,7 @@ pub fn is_there() -> bool {
 /// When it cannot be started, or says nothing that can be understood.
 pub fn flat_out(port: u16, connections: u64, lasts: Duration) -> Result<Throughput, SubjectError> {
     let mut command = Command::new(NAME);
-    command.args(["--no-tui", "--output-format", "json", "-w", "-c", &connections.to_string()]);
+    command.args(["--no-tui", "--output-format", "json", "-c", &connections.to_string()]);
     command.args(["-z", &format!("{}ms", lasts.as_millis())]);
     command.arg(format!("http://127.0.0.1:{port}/"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
