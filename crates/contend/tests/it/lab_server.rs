@@ -5,7 +5,9 @@ use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-use crate::support::contend;
+use serde_json::Value;
+
+use crate::support::{cases, contend, lab_record};
 
 const MODELS: [&str; 6] = [
     "process-per-connection",
@@ -27,7 +29,10 @@ struct Server {
 impl Server {
     fn start(model: &str, answer: &str) -> Self {
         let mut command = Command::new(contend());
-        command.args(["lab-server", model, answer]);
+        Self::of(command.args(["lab-server", model, answer]))
+    }
+
+    fn of(command: &mut Command) -> Self {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
         let mut output = BufReader::new(child.stdout.take().expect("piped"));
@@ -162,5 +167,46 @@ fn what_there_is_not_is_said() {
         assert!(!output.status.success() && output.stdout.is_empty());
         let said = String::from_utf8(output.stderr).expect("text");
         assert!(said.contains("there is no") && said.contains("nothing"), "{said}");
+    }
+}
+
+#[test]
+fn a_server_without_descriptors_names_the_limit_and_serves_the_others() {
+    for model in ["thread-per-connection", "callback", "tokio"] {
+        let mut command = Command::new("sh");
+        let script = "ulimit -n 40 && exec \"$0\" \"$@\"";
+        command.args(["-c", script, contend(), "lab-server", model, "hello"]);
+        let mut server = Server::of(&mut command);
+        let mut streams: Vec<_> = (0..60).map(|_| server.connect()).collect();
+        let mut line = String::new();
+        server.output.read_line(&mut line).expect("it says what stops it");
+        assert!(line.starts_with("stopped cannot accept"), "{model}: {line}");
+        assert!(line.ends_with("RLIMIT_NOFILE = 40\n"), "{model}: {line}");
+        let first = streams.remove(0);
+        let mut reader = BufReader::new(first);
+        reader.get_ref().write_all(GET).expect("it reads");
+        assert_eq!(answer(&mut reader), hello(), "{model}");
+        server.end(model);
+    }
+}
+
+#[test]
+fn members_of_a_pool_are_seen_and_named() {
+    let set = ["--quick", "--set", "connections=100"];
+    let only =
+        ["--only", "model=prefork", "--only", "model=thread-pool", "--only", "model=callback"];
+    let record = lab_record(&[&["server/idle"], &set[..], &only[..]].concat());
+    assert_eq!(cases(&record).len(), 3);
+    for case in cases(&record) {
+        let (answered, stopped) = (&case["facts"]["answered"], &case["facts"]["stopped_by"]);
+        assert_eq!(case["facts"]["opened"], 100, "{case}");
+        if case["parameters"]["model"] == "callback" {
+            assert_eq!((answered, stopped), (&100.into(), &Value::Null), "{case}");
+            assert!(case["median"].as_f64().is_some_and(|bytes| bytes > 0.0), "{case}");
+        } else {
+            assert_eq!(answered, 64, "{case}");
+            let said = stopped.as_str().unwrap_or_default();
+            assert!(said.contains("the pool has 64 members"), "{said}");
+        }
     }
 }

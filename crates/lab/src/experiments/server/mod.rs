@@ -42,7 +42,7 @@ const CONNECTIONS: Setting = Setting::number(
 const SETTINGS: [&Setting; 2] = [&MODEL, &CONNECTIONS];
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let counts = scope.choose(&[10, 100, 1000, 10_000_u64], &[10, 1000], &[5, 10]);
+    let counts = scope.choose(&[10, 100, 1000, 10_000_u64], &[10, 1000], &[5]);
     let of = |model: &Model, &n: &u64| {
         Parameters::new().with(MODEL.name, model.name).with(CONNECTIONS.name, n)
     };

@@ -10,11 +10,13 @@ use super::breaks::{PATIENCE, Served};
 use super::clients::Rated;
 use super::http::Answer;
 use super::table::Model;
-use super::{SETTINGS, cases, chosen, oha, unavailable, wrong};
+use super::{CONNECTIONS, MODEL, cases, chosen, oha, unavailable, wrong};
 use crate::experiment::{
-    Attempt, Experiment, Facts, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
+    Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
+    never_hands_over,
 };
 use crate::histogram::percentiles;
+use crate::setting::Setting;
 
 /// The row of the table.
 pub const HELLO: Experiment = Experiment {
@@ -24,8 +26,8 @@ pub const HELLO: Experiment = Experiment {
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
     fit: Fit::None,
-    settings: &SETTINGS,
-    cases,
+    settings: &[&MODEL, &CONNECTIONS, &LASTS],
+    cases: requests_cases,
     unavailable,
     hands_over: never_hands_over,
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Answer::Hello)?)),
@@ -40,9 +42,9 @@ pub const WAIT: Experiment = Experiment {
 };
 
 const ABOUT: &str = "A server in processes of its own gets n connections, each of which asks once. Those that are answered ask \
-     again as soon as they can for two seconds, which gives `own_requests_per_s`, and then for two seconds at a \
+     again as soon as they can for `load_ms`, two seconds by itself, which gives `own_requests_per_s`, and then for as long at a \
      fixed rate, half of that, each request on the connection that has been free for longest. Where oha is \
-     installed (cargo install oha --locked), it asks for two more seconds on as many connections of its own: \
+     installed (cargo install oha --locked), it asks for as long on as many connections of its own: \
      `requests_per_s` is then what it says, otherwise that of contend's clients, and the fact `generator` says \
      whose it is. The value is the CPU time of the server for a request at the fixed rate: what a model costs \
      whatever the generator can do, while the other figures depend on how the CPUs are shared with the \
@@ -50,12 +52,29 @@ const ABOUT: &str = "A server in processes of its own gets n connections, each o
      at the fixed rate, which count from when a request was due, not from when it was sent: while a server \
      stands still, requests become late, and that is seen. `rate_per_s` is the rate. `answered` are the \
      connections that were served; where that is not all of them, `stopped_by` says which limit was in the \
-     way: members of a pool keep a connection until it is closed. `errors` are requests that failed or were \
+     way: members of a pool keep a connection until it is closed. (oha's own percentiles are not taken: with \
+     --latency-correction they count from when a request was due, too, but leave out those that are not answered \
+     when its time is over, which are the latest.) `errors` are requests that failed or were \
      not answered within a second after the end. The load takes CPU time from the server; both are on the same \
      machine.";
 
 /// How long each kind of load lasts.
-const LASTS: Duration = Duration::from_secs(2);
+const LASTS: Setting = Setting::number(
+    "load_ms",
+    "how long each kind of load lasts, in milliseconds; 2,000 by itself",
+    10,
+    600_000,
+);
+const USUAL_LASTS: u64 = 2000;
+
+fn requests_cases(scope: &Scope) -> Vec<Parameters> {
+    let mut cases = cases(scope);
+    if scope.size == Size::Smallest {
+        cases = cases.into_iter().map(|case| case.with(LASTS.name, 50_u64)).collect();
+    }
+    scope.choices.applied(cases, &[&LASTS])
+}
+
 /// The part of what a server can do that is asked for at a fixed rate.
 const PART: f64 = 0.5;
 
@@ -63,6 +82,8 @@ struct Requests {
     model: &'static Model,
     connections: u64,
     answer: Answer,
+    /// How long each kind of load lasts.
+    lasts: Duration,
 }
 
 /// What a server did under a load.
@@ -80,13 +101,14 @@ impl Load {
 impl Requests {
     fn new(parameters: &Parameters, answer: Answer) -> Result<Self, SubjectError> {
         let (model, connections) = chosen(parameters)?;
-        Ok(Self { model, connections, answer })
+        let lasts = Duration::from_millis(parameters.number(LASTS.name).unwrap_or(USUAL_LASTS));
+        Ok(Self { model, connections, answer, lasts })
     }
 
     /// Requests one after the other on every connection.
-    fn flat_out(served: &mut Served) -> Result<Load, SubjectError> {
+    fn flat_out(&self, served: &mut Served) -> Result<Load, SubjectError> {
         let before = served.server.cpu();
-        let answered = served.clients.flat_out(LASTS).attempt("wait for answers")?;
+        let answered = served.clients.flat_out(self.lasts).attempt("wait for answers")?;
         let cpu = served.server.cpu().saturating_sub(before);
         if answered == 0 {
             return Err(wrong("no request was answered"));
@@ -94,9 +116,9 @@ impl Requests {
         Ok(Load { answered: answered as f64, cpu })
     }
 
-    fn at_rate(served: &mut Served, rate: f64) -> Result<(Rated, Load), SubjectError> {
+    fn at_rate(&self, served: &mut Served, rate: f64) -> Result<(Rated, Load), SubjectError> {
         let before = served.server.cpu();
-        let rated = served.clients.at_rate(rate, LASTS, PATIENCE)?;
+        let rated = served.clients.at_rate(rate, self.lasts, PATIENCE)?;
         let cpu = served.server.cpu().saturating_sub(before);
         let load = Load { answered: rated.answered as f64, cpu };
         Ok((rated, load))
@@ -107,18 +129,18 @@ impl Subject for Requests {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let server = Served::start(self.model, self.answer)?;
         let mut served = Served::with(server, self.model, self.connections)?;
-        let full = Self::flat_out(&mut served)?;
-        let own = full.answered / LASTS.as_secs_f64();
+        let full = self.flat_out(&mut served)?;
+        let own = full.answered / self.lasts.as_secs_f64();
         let rate = (own * PART).max(1.0);
         let failed = served.clients.failed;
-        let (rated, half) = Self::at_rate(&mut served, rate)?;
+        let (rated, half) = self.at_rate(&mut served, rate)?;
         let facts = served.facts(self.model);
         let mut errors = (rated.unanswered + served.clients.failed - failed) as f64;
         let Served { server, clients, answered, .. } = served;
         drop(clients);
         let mut per_second = own;
         if oha::is_there() {
-            let by_oha = oha::flat_out(server.port, self.connections, LASTS)?;
+            let by_oha = oha::flat_out(server.port, self.connections, self.lasts)?;
             per_second = by_oha.per_second;
             errors += by_oha.errors;
         }
