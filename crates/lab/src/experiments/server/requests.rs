@@ -62,7 +62,7 @@ const ABOUT: &str = "A server in processes of its own gets n connections, each o
 const LASTS: Setting = Setting::number(
     "load_ms",
     "how long each kind of load lasts, in milliseconds; 2,000 by itself",
-    10,
+    250,
     600_000,
 );
 const USUAL_LASTS: u64 = 2000;
@@ -70,7 +70,7 @@ const USUAL_LASTS: u64 = 2000;
 fn requests_cases(scope: &Scope) -> Vec<Parameters> {
     let mut cases = cases(scope);
     if scope.size == Size::Smallest {
-        cases = cases.into_iter().map(|case| case.with(LASTS.name, 50_u64)).collect();
+        cases = cases.into_iter().map(|case| case.with(LASTS.name, 250_u64)).collect();
     }
     scope.choices.applied(cases, &[&LASTS])
 }
