@@ -26,7 +26,7 @@ pub const HELLO: Experiment = Experiment {
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
     fit: Fit::None,
-    settings: &[&MODEL, &CONNECTIONS, &LASTS],
+    settings: &[&MODEL, &CONNECTIONS, &LASTS, &RATE],
     cases: requests_cases,
     unavailable,
     hands_over: never_hands_over,
@@ -43,7 +43,7 @@ pub const WAIT: Experiment = Experiment {
 
 const ABOUT: &str = "A server in processes of its own gets n connections, each of which asks once. Those that are answered ask \
      again as soon as they can for `load_ms`, two seconds by itself, which gives `own_requests_per_s`, and then for as long at a \
-     fixed rate, half of that, each request on the connection that has been free for longest. Where oha is \
+     fixed rate, half of that unless `rate_per_s` is chosen, each request on the connection that has been free for longest. Where oha is \
      installed (cargo install oha --locked), it asks for as long on as many connections of its own: \
      `requests_per_s` is then what it says, otherwise that of contend's clients, and the fact `generator` says \
      whose it is. The value is the CPU time of the server for a request at the fixed rate: what a model costs \
@@ -67,12 +67,20 @@ const LASTS: Setting = Setting::number(
 );
 const USUAL_LASTS: u64 = 2000;
 
+/// How many requests a second at the fixed rate: the same for all, so that their times can be compared.
+const RATE: Setting = Setting::number(
+    "rate_per_s",
+    "requests a second at the fixed rate; half of what each server can do by itself",
+    1,
+    10_000_000,
+);
+
 fn requests_cases(scope: &Scope) -> Vec<Parameters> {
     let mut cases = cases(scope);
     if scope.size == Size::Smallest {
         cases = cases.into_iter().map(|case| case.with(LASTS.name, 250_u64)).collect();
     }
-    scope.choices.applied(cases, &[&LASTS])
+    scope.choices.applied(cases, &[&LASTS, &RATE])
 }
 
 /// The part of what a server can do that is asked for at a fixed rate.
@@ -84,6 +92,8 @@ struct Requests {
     answer: Answer,
     /// How long each kind of load lasts.
     lasts: Duration,
+    /// Requests a second at the fixed rate, if that was chosen.
+    rate: Option<u64>,
 }
 
 /// What a server did under a load.
@@ -102,7 +112,8 @@ impl Requests {
     fn new(parameters: &Parameters, answer: Answer) -> Result<Self, SubjectError> {
         let (model, connections) = chosen(parameters)?;
         let lasts = Duration::from_millis(parameters.number(LASTS.name).unwrap_or(USUAL_LASTS));
-        Ok(Self { model, connections, answer, lasts })
+        let rate = parameters.number(RATE.name);
+        Ok(Self { model, connections, answer, lasts, rate })
     }
 
     /// Requests one after the other on every connection.
@@ -131,7 +142,7 @@ impl Subject for Requests {
         let mut served = Served::with(server, self.model, self.connections)?;
         let full = self.flat_out(&mut served)?;
         let own = full.answered / self.lasts.as_secs_f64();
-        let rate = (own * PART).max(1.0);
+        let rate = self.rate.map_or((own * PART).max(1.0), |rate| rate as f64);
         let failed = served.clients.failed;
         let (rated, half) = self.at_rate(&mut served, rate)?;
         let facts = served.facts(self.model);
