@@ -250,7 +250,9 @@ impl<'a, M: Send + 'static> Context<'a, M> {
 
     /// Notes that a read has returned less than there was room for, so that nothing is left to read: to
     /// [wait](Self::when_ready) for more then costs no read that says that it would block. For stream sockets
-    /// and pipes, of which the kernel tells for sure when more comes.
+    /// and pipes, of which the kernel tells for sure when more comes. Not where urgent data, descriptors or
+    /// credentials may come along, nor for pipes of packets (`O_DIRECT`): a read stops before those, with more
+    /// behind it.
     pub fn drained<T: AsFd>(&mut self, source: &Source<T>) {
         if source.home == self.core.home {
             self.core.descriptors.drained(source.registration);

@@ -3,8 +3,9 @@
 //! Each Worker has an epoll instance, from when the first descriptor is registered with it. Descriptors
 //! are registered once, for both directions and edge-triggered: what the kernel tells is
 //! remembered until an operation would have blocked. So to wait costs no system call. Events are
-//! fetched between callbacks by the thread that runs them; an operation that would block has
-//! therefore seen all events fetched so far, and whatever happens later is a new one.
+//! fetched by the thread that runs callbacks, between them or when it sleeps. What has happened by the
+//! time an operation would block it has therefore seen, and whatever happens later is a new event; one that
+//! was fetched before and is given out after wakes somebody for nothing.
 
 use std::fmt;
 use std::io;
@@ -67,14 +68,15 @@ impl Events {
         let whole = most.is_none_or(|most| most.subsec_nanos().is_multiple_of(1_000_000));
         let mut most: Option<Timespec> = most.and_then(|most| most.try_into().ok());
         let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+        if !fetched.is_empty() {
+            return;
+        }
         if !whole {
             // `epoll_wait` counts milliseconds, which is too coarse for timers.
             let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], most.as_ref());
             most = Some(Timespec::default());
         }
-        if fetched.is_empty() {
-            self.wait(&mut fetched, most.as_ref());
-        }
+        self.wait(&mut fetched, most.as_ref());
     }
 
     /// Waits for events. Woken, late or interrupted: whoever waits looks what there is.

@@ -24,6 +24,8 @@ pub(crate) struct Worker {
     step: Step,
     /// There was something to do in this turn.
     busy: bool,
+    /// Descriptors were left to be looked at by sleeping.
+    overlooked: bool,
     rested: bool,
     /// There was no memory for all the places that are kept for units from elsewhere.
     short: bool,
@@ -59,7 +61,16 @@ impl Step {
 impl Worker {
     pub fn new(core: Core, shared: Arc<Shared>) -> Self {
         let step = Step::Work;
-        Self { core, shared, told: 0, step, busy: false, rested: false, short: false }
+        Self {
+            core,
+            shared,
+            told: 0,
+            step,
+            busy: false,
+            overlooked: false,
+            rested: false,
+            short: false,
+        }
     }
 
     fn door(&self) -> &Door {
@@ -95,8 +106,13 @@ impl Worker {
                     self.core.stamp();
                     self.busy |= self.core.fire(BATCH);
                 }
-                // If there was nothing else to do, sleeping will look for events.
-                Step::Others => self.busy |= self.look_at_others(self.busy),
+                Step::Others => {
+                    // If there was nothing else to do, sleeping will look for events. If it then did not
+                    // sleep after all, it is looked here.
+                    let look = self.busy || self.overlooked;
+                    self.overlooked = !look;
+                    self.busy |= self.look_at_others(look);
+                }
                 Step::Rest => {
                     self.tell();
                     if std::mem::take(&mut self.busy) {
@@ -113,7 +129,7 @@ impl Worker {
     /// found. Returns whether there was something.
     fn look_at_others(&mut self, look: bool) -> bool {
         let sent = self.core.send_outgoing();
-        self.core.fetch_events(look) || sent
+        self.core.fetch_events(look || sent) || sent
     }
 
     /// Does what others have left. Returns whether there was something.
