@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use contend_sys::procfs::{MemInfo, Rollup, Status, parse_pids};
+use contend_sys::procfs::{MemInfo, Rollup, Stat, Status, parse_pids, read_once};
 use contend_sys::{Pid, cpu};
 
 use crate::experiment::{Attempt, SubjectError};
@@ -33,6 +33,27 @@ pub fn taken(root: Pid) -> Result<Taken, SubjectError> {
     Ok(taken)
 }
 
+/// What processes take when the kernel and the runtime have done what they do some time later: when two looks
+/// in a row agree, or a second is over.
+///
+/// # Errors
+/// When they cannot be looked at.
+pub fn settled(look: impl Fn() -> Result<Taken, SubjectError>) -> Result<Taken, SubjectError> {
+    const STEP: Duration = Duration::from_millis(50);
+    const STEPS: usize = 20;
+    const CLOSE: u64 = 64 << 10;
+    let mut before = look()?;
+    for _ in 0..STEPS {
+        std::thread::sleep(STEP);
+        let now = look()?;
+        if now.pss.abs_diff(before.pss) <= CLOSE {
+            return Ok(now);
+        }
+        before = now;
+    }
+    Ok(before)
+}
+
 /// A process, and those that it has started, as far as their parents live.
 pub fn pids(root: Pid) -> Vec<Pid> {
     let mut all = vec![root];
@@ -54,12 +75,8 @@ pub fn cpu(root: Pid) -> Duration {
 /// CPU time of the children that a process has waited for.
 fn waited_for(pid: Pid) -> Option<Duration> {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
-    let text = std::fs::read_to_string(path).ok()?;
-    let (_, fields) = text.rsplit_once(')')?;
-    let mut fields = fields.split_ascii_whitespace().skip(13);
-    let mut ticks = || fields.next()?.parse::<f64>().ok();
-    let both = ticks()? + ticks()?;
-    Some(Duration::from_secs_f64(both / rustix::param::clock_ticks_per_second() as f64))
+    let ticks = Stat::parse(read_once(&path, &mut [0; 1024]).ok()?)?.children_ticks;
+    Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
 /// The processes that any thread of one has started.

@@ -144,6 +144,8 @@ pub struct Stat {
     pub exiting: bool,
     /// Page faults of it that needed no input or output.
     pub minor_faults: u64,
+    /// CPU time of the children that it has waited for, and of those that they had, in clock ticks.
+    pub children_ticks: u64,
     /// Threads of the process.
     pub threads: u64,
     /// When it started, in clock ticks since the machine did.
@@ -164,9 +166,12 @@ impl Stat {
         let flags: u64 = fields.nth(4)?.parse().ok()?;
         let exiting = flags & PF_EXITING != 0;
         let minor_faults = fields.next()?.parse().ok()?;
-        let threads = fields.nth(9)?.parse().ok()?;
+        let children_user: u64 = fields.nth(5)?.parse().ok()?;
+        let children_system: u64 = fields.next()?.parse().ok()?;
+        let children_ticks = children_user + children_system;
+        let threads = fields.nth(2)?.parse().ok()?;
         let started = fields.nth(1)?.parse().ok()?;
-        Some(Self { state, parent, exiting, minor_faults, threads, started })
+        Some(Self { state, parent, exiting, minor_faults, children_ticks, threads, started })
     }
 }
 
@@ -358,12 +363,13 @@ mod tests {
 
     #[test]
     fn a_name_with_parentheses_does_not_confuse_stat() {
-        let text = b"42 (a) b) (c) S 7 42 42 0 -1 4194304 1 0 0 0 3 4 0 0 20 0 5 0 9876 1 2 3\n";
+        let text = b"42 (a) b) (c) S 7 42 42 0 -1 4194304 1 0 0 0 3 4 6 7 20 0 5 0 9876 1 2 3\n";
         let stat = Stat {
             state: b'S',
             parent: 7,
             exiting: false,
             minor_faults: 1,
+            children_ticks: 13,
             threads: 5,
             started: 9876,
         };

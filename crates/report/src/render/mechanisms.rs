@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use contend_record::lab::{Case, RunRecord};
 use contend_record::parameters::Value;
 
+use super::page::measured_on;
 use super::units::{bytes, nanoseconds, ratio};
 
 /// What somebody may want.
@@ -77,17 +78,8 @@ pub fn page(record: &RunRecord) -> Option<String> {
          `contend lab suite shared-memory --json\nFILE`; nothing in it was typed. How it is measured stands \
          in [shared-memory.md](shared-memory.md).\n",
     );
-    let host = &record.host;
-    let _ = writeln!(
-        out,
-        "\nMeasured on: {}, {} of {} CPUs, {} of memory, {}. Partners are two processes; what goes one way \
-         goes between two CPUs.\n",
-        host.cpu_model,
-        host.cpus_allowed,
-        host.cpus_online,
-        bytes(host.memory_bytes as f64),
-        host.kernel
-    );
+    let partners = "Partners are two processes; what goes one way goes between two CPUs.";
+    measured_on(&mut out, record, partners);
     out.push_str("| what is wanted | best here | takes | after it |\n|---|---|---:|---|\n");
     for want in &WANTS {
         out.push_str(&wanted(record, &names, want).unwrap_or_default());

@@ -7,6 +7,7 @@ pub mod json;
 pub mod lab;
 mod layout;
 pub mod mechanisms;
+mod page;
 pub mod pipe;
 pub mod run;
 pub mod text;

@@ -7,7 +7,8 @@ use contend_record::parameters::Value;
 
 use super::lab::runtimes::{Kind, chart, kinds, series};
 use super::lab::{shown, skipped};
-use super::units::{bytes, count, nanoseconds};
+use super::page::measured_on;
+use super::units::{count, nanoseconds};
 
 /// The page, if the record has anything for it.
 pub fn page(record: &RunRecord) -> Option<String> {
@@ -19,16 +20,7 @@ pub fn page(record: &RunRecord) -> Option<String> {
         "# What a unit costs\n\nThis page is made by `contend generate unit-costs FILE` from a run of `contend lab suite \
          callback --json FILE`;\nnothing in it was typed. How it is measured stands in [runtimes.md](runtimes.md).\n",
     );
-    let host = &record.host;
-    let _ = writeln!(
-        out,
-        "\nMeasured on: {}, {} of {} CPUs, {} of memory, {}.\n",
-        host.cpu_model,
-        host.cpus_allowed,
-        host.cpus_online,
-        bytes(host.memory_bytes as f64),
-        host.kernel
-    );
+    measured_on(&mut out, record, "");
     out.push_str(
         "| | unit | runtime | bytes of one | 95 % interval | in the kernel | create | end | there and back | at most | left |\n\
          |---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",

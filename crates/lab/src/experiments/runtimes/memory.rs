@@ -12,7 +12,7 @@ use crate::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::setting::Setting;
-use crate::tree::Taken;
+use crate::tree::settled;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -26,8 +26,8 @@ pub const EXPERIMENT: Experiment = Experiment {
             whatever the runtime takes without any. `kernel` is what the kernel keeps for them besides: page \
             tables, and stacks and objects of the whole machine, where a few hundred kB are chance. \
             `runtime` is what the runtime itself says that it uses more than with none. `create` and `end` \
-            are for one unit; those that wait for time have no `end`. `left` is what of the value is still taken when they have ended and garbage \
-            has been collected, and `left_1s` a second later.",
+            are for one unit; those that wait for time have no `end`. `left` is what of the value is still \
+            taken when they have ended and garbage has been collected, and `left_1s` a second later.",
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
     fit: Fit::Line("n"),
@@ -63,33 +63,16 @@ impl Memory {
     }
 }
 
-/// What the probe takes, when the kernel has done what it does some time later.
-fn settled(probe: &Probe) -> Result<Taken, SubjectError> {
-    const STEP: Duration = Duration::from_millis(20);
-    const STEPS: usize = 15;
-    const CLOSE: u64 = 64 << 10;
-    let mut before = probe.taken()?;
-    for _ in 0..STEPS {
-        std::thread::sleep(STEP);
-        let now = probe.taken()?;
-        if now.pss.abs_diff(before.pss) <= CLOSE {
-            return Ok(now);
-        }
-        before = now;
-    }
-    Ok(before)
-}
-
 impl Subject for Memory {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let mut probe = Probe::start(self.row)?;
         let none = probe.rest()?;
-        let before = settled(&probe)?;
+        let before = settled(|| probe.taken())?;
         let parked = probe.park(self.n, self.row.hold(self.n))?;
         let waiting = probe.taken()?;
         let end = probe.wake(self.n)?;
         probe.rest()?;
-        let left = settled(&probe)?;
+        let left = settled(|| probe.taken())?;
         std::thread::sleep(Duration::from_secs(1));
         let later = probe.taken()?;
         let more = |now: u64, before: u64| now as f64 - before as f64;

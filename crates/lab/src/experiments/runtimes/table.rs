@@ -362,48 +362,21 @@ const PYTHON: Program = Program {
 };
 const PYTHON_RUN: &[&str] = &["python3", "python.py"];
 
-/// Without a dump of memory where something goes wrong.
-const NO_DUMP: &[(&str, &str)] = &[("ERL_CRASH_DUMP_BYTES", "0")];
+/// Room for a million processes, none of them waiting busily, and no dump of memory where something goes wrong.
+const EMULATOR: &[(&str, &str)] = &[
+    ("ERL_FLAGS", "+P 1048576 +sbwt none +sbwtdcpu none +sbwtdio none"),
+    ("ERL_CRASH_DUMP_BYTES", "0"),
+];
 
 const BEAM: Program = Program {
     files: &[("beam.erl", include_str!("../../../probes/beam.erl"))],
     tools: &["erl", "erlc"],
     version: "-version",
     make: &["erlc", "beam.erl"],
-    environment: NO_DUMP,
+    environment: EMULATOR,
 };
-const BEAM_RUN: &[&str] = &[
-    "erl",
-    "+P",
-    "1048576",
-    "+sbwt",
-    "none",
-    "+sbwtdcpu",
-    "none",
-    "+sbwtdio",
-    "none",
-    "-noshell",
-    "-run",
-    "beam",
-    "main",
-];
-const BEAM_RUN_SMALL: &[&str] = &[
-    "erl",
-    "+hms",
-    "12",
-    "+P",
-    "1048576",
-    "+sbwt",
-    "none",
-    "+sbwtdcpu",
-    "none",
-    "+sbwtdio",
-    "none",
-    "-noshell",
-    "-run",
-    "beam",
-    "main",
-];
+const BEAM_RUN: &[&str] = &["erl", "-noshell", "-run", "beam", "main"];
+const BEAM_RUN_SMALL: &[&str] = &["erl", "+hms", "12", "-noshell", "-run", "beam", "main"];
 
 /// A file of the library in elixir/, and its text.
 macro_rules! sister {
@@ -439,10 +412,9 @@ const SISTER: Program = Program {
     tools: &["elixir", "elixirc"],
     version: "--version",
     make: &["sh", "-c", "elixirc -o . lib/callback_thread.ex lib/callback_thread/*.ex"],
-    environment: NO_DUMP,
+    environment: EMULATOR,
 };
-const SISTER_RUN: &[&str] =
-    &["elixir", "--erl", "+sbwt none +sbwtdcpu none +sbwtdio none", "-pa", ".", "sister.exs"];
+const SISTER_RUN: &[&str] = &["elixir", "-pa", ".", "sister.exs"];
 
 const EVALUATION_RUN: &[&str] = &["elixir", "-pa", ".", "document.exs"];
 

@@ -13,7 +13,7 @@ use super::{SETTINGS, cases, chosen, unavailable};
 use crate::experiment::{
     Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
-use crate::tree::Taken;
+use crate::tree::{Taken, settled};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -49,24 +49,7 @@ impl Idle {
     }
 }
 
-/// What a server takes when the kernel and the runtime have done what they do some time later.
-fn settled(server: &Running) -> Result<Taken, SubjectError> {
-    const STEP: Duration = Duration::from_millis(50);
-    const STEPS: usize = 20;
-    const CLOSE: u64 = 64 << 10;
-    let mut before = server.taken()?;
-    for _ in 0..STEPS {
-        std::thread::sleep(STEP);
-        let now = server.taken()?;
-        if now.pss.abs_diff(before.pss) <= CLOSE {
-            return Ok(now);
-        }
-        before = now;
-    }
-    Ok(before)
-}
-
-/// The same when so few processes are left, as those of closed connections end.
+/// What a server takes when so few processes are left, as those of closed connections end.
 fn settled_with(server: &Running, processes: usize) -> Result<Taken, SubjectError> {
     const STEP: Duration = Duration::from_millis(20);
     const STEPS: usize = 250;
@@ -76,7 +59,7 @@ fn settled_with(server: &Running, processes: usize) -> Result<Taken, SubjectErro
         }
         std::thread::sleep(STEP);
     }
-    settled(server)
+    settled(|| server.taken())
 }
 
 impl Subject for Idle {
@@ -88,7 +71,7 @@ impl Subject for Idle {
         let processes = if self.model.members.is_some() { processes } else { 1 };
         let before = settled_with(&server, processes)?;
         let served = Served::with(server, self.model, self.connections)?;
-        let idle = settled(&served.server)?;
+        let idle = settled(|| served.server.taken())?;
         let mut facts = served.facts(self.model);
         facts.insert("processes".to_owned(), (served.server.processes() as u64).into());
         let Served { server, clients, answered, .. } = served;

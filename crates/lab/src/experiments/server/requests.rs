@@ -42,21 +42,20 @@ pub const WAIT: Experiment = Experiment {
 };
 
 const ABOUT: &str = "A server in processes of its own gets n connections, each of which asks once. Those that are answered ask \
-     again as soon as they can for `load_ms`, two seconds by itself, which gives `own_requests_per_s`, and then for as long at a \
-     fixed rate, half of that unless `rate_per_s` is chosen, each request on the connection that has been free for longest. Where oha is \
-     installed (cargo install oha --locked), it asks for as long on as many connections of its own: \
-     `requests_per_s` is then what it says, otherwise that of contend's clients, and the fact `generator` says \
-     whose it is. The value is the CPU time of the server for a request at the fixed rate: what a model costs \
-     whatever the generator can do, while the other figures depend on how the CPUs are shared with the \
-     generator. `cpu_full` is the same under full load. `p50`, `p99` and `p99.9` are the times of the requests \
-     at the fixed rate, which count from when a request was due, not from when it was sent: while a server \
-     stands still, requests become late, and that is seen. `rate_per_s` is the rate. `answered` are the \
-     connections that were served; where that is not all of them, `stopped_by` says which limit was in the \
-     way: members of a pool keep a connection until it is closed. (oha's own percentiles are not taken: with \
+     again as soon as they can for `load_ms`, two seconds by itself, which gives `own_requests_per_s`, and then \
+     for as long at a fixed rate, half of that unless `rate_per_s` is chosen, each request on the connection that \
+     has been free for longest. Where oha is installed (cargo install oha --locked), it asks for as long on as \
+     many connections of its own: `requests_per_s` is then what it says, otherwise that of contend's clients, and \
+     the fact `generator` says whose it is. The value is the CPU time of the server for a request at the fixed \
+     rate: what a model costs whatever the generator can do, while the other figures depend on how the CPUs are \
+     shared with the generator. `cpu_full` is the same under full load. `p50`, `p99` and `p99.9` are the times of \
+     the requests at the fixed rate, which count from when a request was due, not from when it was sent: while a \
+     server stands still, requests become late, and that is seen. `rate_per_s` is the rate. `answered` are the \
+     connections that were served; where that is not all of them, `stopped_by` says which limit was in the way: \
+     members of a pool keep a connection until it is closed. (oha's own percentiles are not taken: with \
      --latency-correction they count from when a request was due, too, but leave out those that are not answered \
-     when its time is over, which are the latest.) `errors` are requests that failed or were \
-     not answered within a second after the end. The load takes CPU time from the server; both are on the same \
-     machine.";
+     when its time is over, which are the latest.) `errors` are requests that failed or were not answered within \
+     a second after the end. The load takes CPU time from the server; both are on the same machine.";
 
 /// How long each kind of load lasts.
 const LASTS: Setting = Setting::number(

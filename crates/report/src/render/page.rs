@@ -1,0 +1,28 @@
+//! What pages of the documentation say of the run that they are made from.
+
+use std::fmt::Write as _;
+
+use contend_record::lab::RunRecord;
+
+use super::units::bytes;
+
+/// On what was measured, with `more` behind it, and what the run was warned of.
+pub fn measured_on(out: &mut String, record: &RunRecord, more: &str) {
+    let host = &record.host;
+    let gap = if more.is_empty() { "" } else { " " };
+    let _ = writeln!(
+        out,
+        "\nMeasured on: {}, {} of {} CPUs, {} of memory, {}.{gap}{more}\n",
+        host.cpu_model,
+        host.cpus_allowed,
+        host.cpus_online,
+        bytes(host.memory_bytes as f64),
+        host.kernel
+    );
+    for warning in &record.warnings {
+        let _ = writeln!(out, "- warning: {}", warning.message);
+    }
+    if !record.warnings.is_empty() {
+        out.push('\n');
+    }
+}
