@@ -259,6 +259,11 @@ impl Core {
         to.set(self.counts, self.slab.bytes());
     }
 
+    /// Whether another turn could find nothing: nothing is queued, and there are no descriptors.
+    pub fn needs_no_look(&self) -> bool {
+        self.queue.is_empty() && !self.descriptors.are_any()
+    }
+
     /// Does up to so many things that are queued. Returns whether there was something to do.
     pub fn work(&mut self, most: usize) -> bool {
         for done in 0..most {

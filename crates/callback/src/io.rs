@@ -182,6 +182,11 @@ impl Descriptors {
         Ok(Source { inner, registration, home, events, dropped })
     }
 
+    /// Whether there have ever been any.
+    pub fn are_any(&self) -> bool {
+        self.events.get().is_some()
+    }
+
     fn entry(&mut self, registration: Registration) -> Option<&mut Entry> {
         let entry = self.entries.get_mut(registration.index as usize);
         entry.filter(|entry| entry.generation == registration.generation)

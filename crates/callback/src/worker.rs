@@ -115,9 +115,11 @@ impl Worker {
                 }
                 Step::Rest => {
                     self.tell();
-                    if std::mem::take(&mut self.busy) {
-                        self.rested = false;
-                    } else {
+                    let busy = std::mem::take(&mut self.busy);
+                    self.rested &= !busy;
+                    // One look more at descriptors often saves from sleeping; an inbox that is not empty does
+                    // so by itself.
+                    if !busy || self.core.needs_no_look() {
                         self.idle();
                     }
                 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::support::{cases, contend, lab_record};
+use crate::support::{Public, as_nobody, cases, contend, is_root, lab_record, skip};
 
 const MODELS: [&str; 6] = [
     "process-per-connection",
@@ -186,6 +186,39 @@ fn a_server_without_descriptors_names_the_limit_and_serves_the_others() {
         let mut reader = BufReader::new(first);
         reader.get_ref().write_all(GET).expect("it reads");
         assert_eq!(answer(&mut reader), hello(), "{model}");
+        server.end(model);
+    }
+}
+
+#[test]
+fn a_server_that_may_start_no_more_names_the_limit_and_serves_the_others() {
+    let test = "a_server_that_may_start_no_more_names_the_limit_and_serves_the_others";
+    let folder = Public::new();
+    let program = folder.install(contend(), "contend", 0o755);
+    let Some(_) = as_nobody(test, &program) else { return };
+    if !is_root() {
+        return skip(test, "as this user other processes count too");
+    }
+    // Each of a user that nobody else is, so that only its own count.
+    let script =
+        "ulimit -Su 40 && exec setpriv --reuid=\"$0\" --regid=\"$0\" --clear-groups \"$@\"";
+    for (user, model, what) in [
+        ("64998", "process-per-connection", "fork"),
+        ("64997", "thread-per-connection", "start a thread"),
+    ] {
+        let mut command = Command::new("bash");
+        command.args(["-c", script, user]).arg(&program).args(["lab-server", model, "hello"]);
+        let mut server = Server::of(&mut command);
+        let mut streams: Vec<_> = (0..60).map(|_| server.connect()).collect();
+        let mut line = String::new();
+        server.output.read_line(&mut line).expect("it says what stops it");
+        assert!(line.starts_with(&format!("stopped cannot {what}: ")), "{model}: {line}");
+        assert!(line.ends_with(": RLIMIT_NPROC: 40 of 40 were in use\n"), "{model}: {line}");
+        let mut reader = BufReader::new(streams.remove(0));
+        reader.get_ref().write_all(GET).expect("it reads");
+        assert_eq!(answer(&mut reader), hello(), "{model}");
+        let last = streams.pop().expect("there are many");
+        assert_eq!(rest(BufReader::new(last)), "", "{model}: who cannot be served is told so");
         server.end(model);
     }
 }
