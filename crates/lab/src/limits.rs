@@ -194,7 +194,12 @@ pub fn applying(kind: Kind, unit: OfUnit) -> Vec<Watched> {
 
 /// Why there cannot be so many more units, if so.
 pub fn not_so_many(kind: Kind, n: u64) -> Option<String> {
-    let tightest = applying(kind, usual_unit(kind)).into_iter().next()?.limit;
+    not_so_many_of(kind, usual_unit(kind), n)
+}
+
+/// The same of units that take this.
+pub fn not_so_many_of(kind: Kind, unit: OfUnit, n: u64) -> Option<String> {
+    let tightest = applying(kind, unit).into_iter().next()?.limit;
     let Limit { name, value, allows, .. } = tightest;
     (allows <= n).then(|| format!("{name} = {value} allows {allows} more, and {n} are needed"))
 }

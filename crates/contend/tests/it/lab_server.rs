@@ -154,6 +154,8 @@ fn fifty_connections_are_served_at_once() {
         }
         let elapsed = begun.elapsed().as_secs_f64();
         assert!(elapsed >= 0.2, "{model}: nobody was answered early: {elapsed}");
+        // One pause after the other would take ten seconds.
+        assert!(elapsed < 5.0, "{model}: all wait at the same time: {elapsed}");
         // Open connections do not keep it.
         server.end(model);
     }

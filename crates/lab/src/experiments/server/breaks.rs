@@ -89,7 +89,10 @@ fn stopped_by(
         reasons.push(format!("connection {} could not be opened: {error}", opened + 1));
     }
     if clients.failed > 0 {
-        reasons.push(format!("{} connections were closed by the server", clients.failed));
+        reasons.push(format!(
+            "{} connections were closed by the server, or answered wrongly",
+            clients.failed
+        ));
     }
     if reasons.is_empty() {
         reasons.push(format!("nobody was answered for {} s", PATIENCE.as_secs()));

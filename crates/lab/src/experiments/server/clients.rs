@@ -13,8 +13,8 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::http::HELLO;
 use crate::experiment::{Attempt, SubjectError};
@@ -49,6 +49,19 @@ struct Client {
     due: Option<Instant>,
     /// Bytes of its answer that have come.
     come: usize,
+    /// Nothing more is done on it.
+    left: bool,
+}
+
+/// What came of requests one after the other on every connection.
+#[derive(Debug)]
+pub struct Full {
+    /// How many were answered.
+    pub answered: u64,
+    /// How many were not, in all the time that they had.
+    pub unanswered: u64,
+    /// From the first request until all had been answered, or given up.
+    pub took: Duration,
 }
 
 /// What came of requests at a fixed rate.
@@ -69,7 +82,7 @@ impl Clients {
     /// When not even one can be made ready.
     pub fn open(port: u16, wanted: u64) -> Result<Self, SubjectError> {
         // A request is to be sent when it is due, not 50 µs later.
-        let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
+        rustix::thread::set_current_timer_slack(NonZero::new(1)).attempt("set the timer slack")?;
         let epoll = epoll::create(CreateFlags::CLOEXEC).attempt("make an epoll instance")?;
         let free = VecDeque::new();
         let mut clients = Self { epoll, all: Vec::new(), free, asked: 0, failed: 0, refused: None };
@@ -92,7 +105,7 @@ impl Clients {
         let place = self.all.len();
         let flags = EventFlags::IN | EventFlags::RDHUP;
         epoll::add(&self.epoll, &stream, EventData::new_u64(place as u64), flags)?;
-        self.all.push(Client { stream, due: None, come: 0 });
+        self.all.push(Client { stream, due: None, come: 0, left: false });
         self.free.push_back(place);
         Ok(())
     }
@@ -122,7 +135,7 @@ impl Clients {
                 return Ok(answered);
             }
             let before = answered;
-            self.fetch(Some(patience), &mut |_| answered += 1)?;
+            self.fetch(patience, &mut |_| answered += 1)?;
             if answered > before {
                 last = Instant::now();
             } else if last.elapsed() >= patience {
@@ -161,7 +174,7 @@ impl Clients {
                 break;
             }
             let next = if all_sent || self.free.is_empty() { deadline } else { due(sent) };
-            self.fetch(Some(next.saturating_duration_since(now)), &mut |time| {
+            self.fetch(next.saturating_duration_since(Instant::now()), &mut |time| {
                 answered += 1;
                 note(&mut times, time);
             })
@@ -181,35 +194,35 @@ impl Clients {
         Ok(Rated { times, answered, unanswered })
     }
 
-    /// Sends the next request on every free connection as soon as the last one has been answered. How many were
-    /// answered in this time.
+    /// Sends the next request on every free connection as soon as the last one has been answered, and waits for
+    /// the answers to the last ones, at most for as long again.
     ///
     /// # Errors
     /// When events cannot be fetched.
-    pub fn flat_out(&mut self, lasts: Duration) -> io::Result<u64> {
+    pub fn flat_out(&mut self, lasts: Duration) -> io::Result<Full> {
         let begin = Instant::now();
         let mut answered = 0;
-        while begin.elapsed() < lasts {
-            while let Some(place) = self.free.pop_front() {
+        loop {
+            while begin.elapsed() < lasts
+                && let Some(place) = self.free.pop_front()
+            {
                 self.ask(place, begin);
             }
-            if self.asked == 0 {
+            let left = (2 * lasts).saturating_sub(begin.elapsed());
+            if self.asked == 0 || left.is_zero() {
                 break;
             }
-            let left = lasts.saturating_sub(begin.elapsed());
-            self.fetch(Some(left), &mut |_| answered += 1)?;
+            self.fetch(left, &mut |_| answered += 1)?;
         }
-        let in_time = answered;
-        // What is on its way is no part of what comes next.
-        while self.asked > 0 && begin.elapsed() < 2 * lasts {
-            self.fetch(Some(lasts), &mut |_| ())?;
-        }
-        self.give_up();
-        Ok(in_time)
+        let unanswered = self.give_up().len() as u64;
+        Ok(Full { answered, unanswered, took: begin.elapsed() })
     }
 
     fn ask(&mut self, place: usize, due: Instant) {
         let client = &mut self.all[place];
+        if client.left {
+            return; // it has failed while it was to be asked
+        }
         // It is so short that it always goes as a whole.
         match (&client.stream).write(GET) {
             Ok(written) if written == GET.len() => {
@@ -222,15 +235,18 @@ impl Clients {
 
     /// Does nothing more on a connection that has failed.
     fn fail(&mut self, place: usize) {
-        self.leave(place);
-        self.failed += 1;
+        if !self.all[place].left {
+            self.leave(place);
+            self.failed += 1;
+        }
     }
 
     /// Does nothing more on a connection, which stays open. When its request was due, if there was one.
     fn leave(&mut self, place: usize) -> Option<Instant> {
         self.free.retain(|&free| free != place);
         let client = &mut self.all[place];
-        let _ = epoll::delete(&self.epoll, &client.stream); // where it has been left already
+        client.left = true;
+        let _ = epoll::delete(&self.epoll, &client.stream); // if not, its events are not looked at
         let due = client.due.take();
         self.asked -= usize::from(due.is_some());
         due
@@ -247,20 +263,12 @@ impl Clients {
     }
 
     /// Waits for answers, for so long at most, and gives out how long each request took from when it was due.
-    fn fetch(
-        &mut self,
-        most: Option<Duration>,
-        answered: &mut dyn FnMut(Duration),
-    ) -> io::Result<()> {
-        let most: Option<Timespec> = most.and_then(|most| most.try_into().ok());
-        let mut events: Vec<epoll::Event> = Vec::with_capacity(AT_ONCE);
-        let spare = rustix::buffer::spare_capacity(&mut events);
-        match epoll::wait(&self.epoll, spare, most.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        for event in events {
+    fn fetch(&mut self, most: Duration, answered: &mut dyn FnMut(Duration)) -> io::Result<()> {
+        for event in self.events(most)? {
             let place = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
+            if self.all[place].left {
+                continue;
+            }
             match self.all[place].receive() {
                 Ok(false) => {}
                 Ok(true) => {
@@ -274,6 +282,32 @@ impl Clients {
             }
         }
         Ok(())
+    }
+
+    /// Waits for events, for so long at most. `epoll_wait` counts whole milliseconds: a request that is due
+    /// meanwhile would be sent that much too late, and with it all those that came to be due.
+    fn events(&self, most: Duration) -> io::Result<Vec<epoll::Event>> {
+        let mut events = Vec::with_capacity(AT_ONCE);
+        let look = |events: &mut Vec<_>| {
+            let spare = rustix::buffer::spare_capacity(events);
+            epoll::wait(&self.epoll, spare, Some(&Timespec::default()))
+        };
+        if unless_interrupted(look(&mut events))? == 0 && !most.is_zero() {
+            let most: Option<Timespec> = most.try_into().ok();
+            let mut any = [PollFd::new(&self.epoll, PollFlags::IN)];
+            if unless_interrupted(poll(&mut any, most.as_ref()))? > 0 {
+                unless_interrupted(look(&mut events))?;
+            }
+        }
+        Ok(events)
+    }
+}
+
+/// Nothing came of a wait that was interrupted.
+fn unless_interrupted(waited: rustix::io::Result<usize>) -> io::Result<usize> {
+    match waited {
+        Err(rustix::io::Errno::INTR) => Ok(0),
+        other => Ok(other?),
     }
 }
 

@@ -3,7 +3,8 @@
 //! A model decides who waits, and where. What a connection does between two waits is [`advance`], the same
 //! for all: connections stay open unless either side says otherwise, requests may come several at once
 //! and are answered in their order, bodies of a known length are passed over, a head that is too large is
-//! answered with 431, one that is none with 400, and a body of unknown length with 501.
+//! answered with 431, one that is none with 400, and a body of unknown length with 501. Nothing has a deadline: a
+//! client that says nothing more keeps its connection, and with it a member of a pool.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -47,7 +48,7 @@ pub const LARGEST_HEAD: usize = 16 << 10;
 const MOST_FIELDS: usize = 64;
 /// Bytes that are read at once.
 const AT_ONCE: usize = 4096;
-/// Bytes that are still read of somebody who has been refused, so that the answer arrives.
+/// Bytes that are still read of somebody who is still writing at the end, so that the answer arrives.
 const STILL_READ: usize = 256 << 10;
 
 /// The answer to a request.
@@ -113,7 +114,7 @@ enum State {
     Closes,
     /// The same, but the other side may still be writing: if the connection were closed then, the kernel would
     /// tell it so before it has read the answer.
-    Refuses,
+    CutsOff,
     /// Nothing is written any more; so many bytes have come since.
     Drains(usize),
 }
@@ -130,7 +131,7 @@ impl Kept {
 }
 
 /// Goes on with a conversation until it has to wait, and says what for; `None` is the end of it. Reads once at
-/// most, so that others have their turn, unless less came than was asked for.
+/// most, so that others have their turn, but for what is passed over at the end.
 pub fn advance(kept: &mut Kept, stream: &mut impl Stream, answer: Answer) -> Option<Waits> {
     let mut here = Conversation::default();
     let conversation = kept.0.as_deref_mut().unwrap_or(&mut here);
@@ -186,7 +187,7 @@ impl Conversation {
             }
             match self.state {
                 State::Closes => return None,
-                State::Refuses => {
+                State::CutsOff => {
                     stream.finish().ok()?;
                     self.state = State::Drains(0);
                     continue;
@@ -232,16 +233,20 @@ impl Conversation {
                     let hello = if request.closes { LAST_HELLO } else { HELLO };
                     let body = if request.head_only { BODY } else { 0 };
                     self.outgoing.extend_from_slice(&hello[..hello.len() - body]);
-                    self.state = if request.closes { State::Closes } else { State::Open };
                     begin += request.length;
                     let of_body = (self.incoming.len() - begin) as u64;
                     let of_body = of_body.min(request.body);
                     self.body = request.body - of_body;
                     begin += usize::try_from(of_body).unwrap_or(usize::MAX);
+                    self.state = match request.closes {
+                        false => State::Open,
+                        true if self.body > 0 => State::CutsOff,
+                        true => State::Closes,
+                    };
                 }
                 Head::Refused(refusal) => {
                     self.outgoing.extend_from_slice(refusal);
-                    self.state = State::Refuses;
+                    self.state = State::CutsOff;
                 }
             }
         }

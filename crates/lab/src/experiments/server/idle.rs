@@ -21,7 +21,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     summary: "memory of open connections on which nothing happens, by each model of a server",
     about: "A server in processes of its own gets n connections; each asks once and is answered, then nothing \
             happens on any of them. The value is what the server's processes take more than before (PSS); the line \
-            through the values over n gives the bytes of one connection, and `each` is the value divided by n. \
+            through the values over n gives the bytes of one connection, and `each` is the value for each that was served. \
             `kernel` is what the kernel keeps besides: page tables, and stacks and objects of the whole machine, \
             among them both ends of every connection, since the clients are on the same machine. `answered` are \
             the connections that were served; where that is not all of them, `stopped_by` says why. `left` is what \
@@ -49,12 +49,13 @@ impl Idle {
     }
 }
 
-/// What a server takes when so few processes are left, as those of closed connections end.
-fn settled_with(server: &Running, processes: usize) -> Result<Taken, SubjectError> {
+/// What a server takes when it has just so many processes: those of closed connections end, and those of a pool
+/// are still being made when the first of them serves.
+fn settled_with(server: &Running, processes: u64) -> Result<Taken, SubjectError> {
     const STEP: Duration = Duration::from_millis(20);
     const STEPS: usize = 250;
     for _ in 0..STEPS {
-        if server.processes() <= processes {
+        if server.processes() as u64 == processes {
             break;
         }
         std::thread::sleep(STEP);
@@ -67,8 +68,7 @@ impl Subject for Idle {
         let server = Served::start(self.model, Answer::Hello)?;
         // What it makes for its first connection is there before.
         let server = Served::with(server, self.model, 1)?.server;
-        let processes = server.processes().max(1);
-        let processes = if self.model.members.is_some() { processes } else { 1 };
+        let processes = 1 + self.model.processes;
         let before = settled_with(&server, processes)?;
         let served = Served::with(server, self.model, self.connections)?;
         let idle = settled(|| served.server.taken())?;
@@ -80,7 +80,7 @@ impl Subject for Idle {
         let more = |now: u64, before: u64| now as f64 - before as f64;
         let value = more(idle.pss, before.pss);
         let mut sample = Sample::of(value)
-            .with("each", Unit::Bytes, value / self.connections as f64)
+            .with("each", Unit::Bytes, value / (answered as f64).max(1.0))
             .with("kernel", Unit::Bytes, more(idle.kernel, before.kernel))
             .with("left", Unit::Bytes, more(left.pss, before.pss))
             .with("answered", Unit::Count, answered as f64);

@@ -24,7 +24,7 @@ pub use self::own::{VERB, serve};
 use self::table::Model;
 use crate::experiment::{Scope, SubjectError};
 use crate::experiments::units::parent;
-use crate::limits;
+use crate::limits::{self, Kind, OfUnit};
 use crate::setting::Setting;
 
 /// How connections are served.
@@ -71,7 +71,28 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
             "RLIMIT_NOFILE = {files} allows no {n} connections of one process (ulimit -Hn)"
         ));
     }
-    parent::memory_unreadable().or_else(|| model.each.and_then(|kind| limits::not_so_many(kind, n)))
+    let too_many_units =
+        || model.each.and_then(|kind| limits::not_so_many_of(kind, of_unit(kind), n));
+    parent::memory_unreadable().or_else(|| too_few_ports(n)).or_else(too_many_units)
+}
+
+/// What a process or a thread for a connection takes.
+fn of_unit(kind: Kind) -> OfUnit {
+    OfUnit { stack: models::thread::STACK as u64, ..limits::usual_unit(kind) }
+}
+
+/// All connections are from one address to one port of another.
+fn too_few_ports(n: u64) -> Option<String> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let ports =
+        text.split_whitespace().map(str::parse::<u64>).collect::<Result<Vec<_>, _>>().ok()?;
+    let &[first, last] = ports.as_slice() else { return None };
+    let all = (last + 1).saturating_sub(first);
+    (all < n).then(|| {
+        format!(
+            "net.ipv4.ip_local_port_range = {first} {last} allows {all} connections to one port"
+        )
+    })
 }
 
 fn wrong(message: impl Into<String>) -> SubjectError {

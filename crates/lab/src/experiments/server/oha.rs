@@ -76,3 +76,19 @@ fn understood(text: &[u8]) -> Result<Throughput, SubjectError> {
     let errors = errors.map(|(_, count)| count).sum::<f64>() + others;
     Ok(Throughput { answered, per_second: answered / report.summary.total.max(1e-9), errors })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_it_gave_up_at_the_end_has_not_failed() {
+        let text = br#"{"summary": {"successRate": 1.0, "total": 2.0},
+            "latencyPercentiles": {"p50": 0.1},
+            "statusCodeDistribution": {"200": 1000, "503": 3},
+            "errorDistribution": {"aborted due to deadline": 50, "Connection refused": 4}}"#;
+        let expected = Throughput { answered: 1000.0, per_second: 500.0, errors: 7.0 };
+        assert_eq!(understood(text).expect("all that is needed"), expected);
+        assert!(understood(b"").is_err(), "it has said nothing");
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::http::Answer;
 use super::table;
-use super::wrong;
+use super::{of_unit, wrong};
 use crate::experiment::{Attempt, SubjectError};
 use crate::limits::{self, Kind, Spent, Watched};
 
@@ -31,6 +32,8 @@ pub fn serve(model: &str, answer: &str) -> Result<(), SubjectError> {
     let found = Answer::find(answer);
     let answer = found.ok_or_else(|| wrong(format!("there is no answer {answer}")))?;
     raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
+    // For all models alike, and inherited by what they start: a pause is to end when it is over, not 50 µs later.
+    rustix::thread::set_current_timer_slack(NonZero::new(1)).attempt("set the timer slack")?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).attempt("listen")?;
     rustix::net::listen(&listener, QUEUE).attempt("listen")?;
     let port = listener.local_addr().attempt("find its port")?.port();
@@ -71,7 +74,7 @@ pub struct Trouble {
 impl Trouble {
     /// Looks at the limits on what is made for each connection.
     pub fn watch(each: Option<Kind>) -> Self {
-        let limits = each.map(|kind| limits::applying(kind, limits::usual_unit(kind)));
+        let limits = each.map(|kind| limits::applying(kind, of_unit(kind)));
         Self { watched: Mutex::new(limits.unwrap_or_default()), is_told: AtomicBool::new(false) }
     }
 
@@ -122,6 +125,12 @@ fn of_error(error: &io::Error) -> Option<String> {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         return Some(format!("RLIMIT_NOFILE = {limit}"));
     }
-    let all = std::fs::read_to_string("/proc/sys/fs/file-max").unwrap_or_default();
-    (error == rustix::io::Errno::NFILE).then(|| format!("fs.file-max = {}", all.trim()))
+    let limit = match error {
+        rustix::io::Errno::NFILE => "fs.file-max",
+        rustix::io::Errno::NOSPC => "fs.epoll.max_user_watches",
+        _ => return None,
+    };
+    let path = format!("/proc/sys/{}", limit.replace('.', "/"));
+    let value = std::fs::read_to_string(path).unwrap_or_default();
+    Some(format!("{limit} = {}", value.trim()))
 }

@@ -1,18 +1,18 @@
 //! `server/hello` and `server/wait`: requests on many connections.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 
 use super::breaks::{PATIENCE, Served};
-use super::clients::Rated;
+use super::clients::{Full, Rated};
 use super::http::Answer;
+use super::oha::{self, Throughput};
 use super::table::Model;
-use super::{CONNECTIONS, MODEL, cases, chosen, oha, unavailable, wrong};
+use super::{CONNECTIONS, MODEL, cases, chosen, unavailable, wrong};
 use crate::experiment::{
-    Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
+    Attempt, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     never_hands_over,
 };
 use crate::histogram::percentiles;
@@ -42,20 +42,21 @@ pub const WAIT: Experiment = Experiment {
 };
 
 const ABOUT: &str = "A server in processes of its own gets n connections, each of which asks once. Those that are answered ask \
-     again as soon as they can for `load_ms`, two seconds by itself, which gives `own_requests_per_s`, and then \
-     for as long at a fixed rate, half of that unless `rate_per_s` is chosen, each request on the connection that \
-     has been free for longest. Where oha is installed (cargo install oha --locked), it asks for as long on as \
-     many connections of its own: `requests_per_s` is then what it says, otherwise that of contend's clients, and \
-     the fact `generator` says whose it is. The value is the CPU time of the server for a request at the fixed \
-     rate: what a model costs whatever the generator can do, while the other figures depend on how the CPUs are \
-     shared with the generator. `cpu_full` is the same under full load. `p50`, `p99` and `p99.9` are the times of \
-     the requests at the fixed rate, which count from when a request was due, not from when it was sent: while a \
-     server stands still, requests become late, and that is seen. `rate_per_s` is the rate. `answered` are the \
-     connections that were served; where that is not all of them, `stopped_by` says which limit was in the way: \
-     members of a pool keep a connection until it is closed. (oha's own percentiles are not taken: with \
-     --latency-correction they count from when a request was due, too, but leave out those that are not answered \
-     when its time is over, which are the latest.) `errors` are requests that failed or were not answered within \
-     a second after the end. The load takes CPU time from the server; both are on the same machine.";
+     again as soon as they can for `load_ms`, two seconds by itself, which gives `requests_per_s`, and then for \
+     as long at a fixed rate, half of that unless `rate_per_s` is chosen, each request on the connection that \
+     has been free for longest. Where oha is installed (cargo install oha --locked), it asks another server of \
+     the model for as long, on as many connections that it makes in that time, which gives \
+     `oha_requests_per_s`. The value is the CPU time of the server for a request at the fixed rate; the other \
+     figures depend more on how the CPUs are shared with the generator. `cpu_full` is the same under full load. \
+     `p50`, `p99` and `p99.9` are the times of the requests at the fixed rate, which count from when a request \
+     was due, not from when it was sent: while a server stands still, requests become late, and that is seen. \
+     `rate_per_s` is the rate. `answered` are the connections that were served; where that is not all of them, \
+     `stopped_by` says which limit was in the way: members of a pool keep a connection until it is closed. \
+     (oha's own percentiles are not taken: with --latency-correction they count from when a request was due, \
+     too, but leave out those that are not answered when its time is over, which are the latest.) `errors` are \
+     requests that failed or were not answered in the time that they had after the end: as long again under \
+     full load, a second at the fixed rate. All models have a timer slack of 1 ns. The load takes CPU time from \
+     the server; both are on the same machine.";
 
 /// How long each kind of load lasts.
 const LASTS: Setting = Setting::number(
@@ -95,16 +96,9 @@ struct Requests {
     rate: Option<u64>,
 }
 
-/// What a server did under a load.
-struct Load {
-    answered: f64,
-    cpu: Duration,
-}
-
-impl Load {
-    fn cpu_each(&self) -> f64 {
-        self.cpu.as_nanos() as f64 / self.answered.max(1.0)
-    }
+/// CPU time of a server for one of the requests that it has answered, in nanoseconds.
+fn each(cpu: Duration, answered: u64) -> f64 {
+    cpu.as_nanos() as f64 / (answered as f64).max(1.0)
 }
 
 impl Requests {
@@ -115,23 +109,31 @@ impl Requests {
         Ok(Self { model, connections, answer, lasts, rate })
     }
 
-    /// Requests one after the other on every connection.
-    fn flat_out(&self, served: &mut Served) -> Result<Load, SubjectError> {
+    /// Requests one after the other on every connection, and the CPU time of the server for one.
+    fn flat_out(&self, served: &mut Served) -> Result<(Full, f64), SubjectError> {
         let before = served.server.cpu();
-        let answered = served.clients.flat_out(self.lasts).attempt("wait for answers")?;
-        let cpu = served.server.cpu().saturating_sub(before);
-        if answered == 0 {
+        let full = served.clients.flat_out(self.lasts).attempt("wait for answers")?;
+        if full.answered == 0 {
             return Err(wrong("no request was answered"));
         }
-        Ok(Load { answered: answered as f64, cpu })
+        let cpu = each(served.server.cpu().saturating_sub(before), full.answered);
+        Ok((full, cpu))
     }
 
-    fn at_rate(&self, served: &mut Served, rate: f64) -> Result<(Rated, Load), SubjectError> {
+    fn at_rate(&self, served: &mut Served, rate: f64) -> Result<(Rated, f64), SubjectError> {
         let before = served.server.cpu();
         let rated = served.clients.at_rate(rate, self.lasts, PATIENCE)?;
-        let cpu = served.server.cpu().saturating_sub(before);
-        let load = Load { answered: rated.answered as f64, cpu };
-        Ok((rated, load))
+        let cpu = each(served.server.cpu().saturating_sub(before), rated.answered);
+        Ok((rated, cpu))
+    }
+
+    /// What oha says of another server, as those whose connections have been closed may be busy with their end.
+    fn by_oha(&self) -> Result<Option<Throughput>, SubjectError> {
+        if !oha::is_there() {
+            return Ok(None);
+        }
+        let server = Served::start(self.model, self.answer)?;
+        oha::flat_out(server.port, self.connections, self.lasts).map(Some)
     }
 }
 
@@ -139,38 +141,30 @@ impl Subject for Requests {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let server = Served::start(self.model, self.answer)?;
         let mut served = Served::with(server, self.model, self.connections)?;
-        let full = self.flat_out(&mut served)?;
-        let own = full.answered / self.lasts.as_secs_f64();
-        let rate = self.rate.map_or((own * PART).max(1.0), |rate| rate as f64);
         let failed = served.clients.failed;
-        let (rated, half) = self.at_rate(&mut served, rate)?;
-        let facts = served.facts(self.model);
-        let mut errors = (rated.unanswered + served.clients.failed - failed) as f64;
-        let Served { server, clients, answered, .. } = served;
-        drop(clients);
-        let mut per_second = own;
-        if oha::is_there() {
-            let by_oha = oha::flat_out(server.port, self.connections, self.lasts)?;
-            per_second = by_oha.per_second;
-            errors += by_oha.errors;
+        let (full, cpu_full) = self.flat_out(&mut served)?;
+        let per_second = full.answered as f64 / full.took.as_secs_f64();
+        let rate = self.rate.map_or((per_second * PART).max(1.0), |rate| rate as f64);
+        let (rated, cpu) = self.at_rate(&mut served, rate)?;
+        let failed = served.clients.failed - failed;
+        let errors = (full.unanswered + rated.unanswered + failed) as f64;
+        let (facts, answered) = (served.facts(self.model), served.answered);
+        drop(served);
+        let by_oha = self.by_oha()?;
+        let errors = errors + by_oha.map_or(0.0, |by_oha| by_oha.errors);
+        let mut sample = Sample::of(cpu)
+            .with("cpu_full", Unit::Nanoseconds, cpu_full)
+            .with("requests_per_s", Unit::Count, per_second)
+            .with("rate_per_s", Unit::Count, rate)
+            .with("answered", Unit::Count, answered as f64)
+            .with("errors", Unit::Count, errors);
+        if let Some(by_oha) = by_oha {
+            sample = sample.with("oha_requests_per_s", Unit::Count, by_oha.per_second);
         }
-        let count = |value: f64| (value, Unit::Count);
-        let metrics = [
-            ("cpu_full", (full.cpu_each(), Unit::Nanoseconds)),
-            ("requests_per_s", count(per_second)),
-            ("own_requests_per_s", count(own)),
-            ("rate_per_s", count(rate)),
-            ("answered", count(answered as f64)),
-            ("errors", count(errors)),
-        ];
-        let times = percentiles(&rated.times).map(|(name, time)| (name, (time, Unit::Nanoseconds)));
-        let metrics: BTreeMap<_, _> =
-            metrics.into_iter().chain(times).map(|(name, of)| (name.to_owned(), of)).collect();
-        Ok(Sample { value: half.cpu_each(), metrics, facts, ..Sample::default() })
-    }
-
-    fn facts(&self) -> Facts {
-        let generator = if oha::is_there() { "oha" } else { "contend, as oha is not installed" };
-        Facts::from([("generator".to_owned(), generator.into())])
+        for (name, time) in percentiles(&rated.times) {
+            sample = sample.with(name, Unit::Nanoseconds, time);
+        }
+        sample.facts = facts;
+        Ok(sample)
     }
 }

@@ -18,6 +18,8 @@ pub struct Model {
     pub each: Option<Kind>,
     /// Connections that are served at the same time, where it is a pool.
     pub members: Option<u64>,
+    /// Processes that it has beside its first one, whatever connections there are.
+    pub processes: u64,
     /// Serves until standard input ends.
     pub serve: Serve,
 }
@@ -35,6 +37,7 @@ pub const TABLE: &[Model] = &[
         summary: "a process is forked for every connection",
         each: Some(Kind::Process),
         members: None,
+        processes: 0,
         serve: process::each,
     },
     Model {
@@ -42,6 +45,7 @@ pub const TABLE: &[Model] = &[
         summary: "64 processes, each with one connection at a time",
         each: None,
         members: Some(MEMBERS),
+        processes: MEMBERS,
         serve: process::pool,
     },
     Model {
@@ -49,6 +53,7 @@ pub const TABLE: &[Model] = &[
         summary: "a thread for every connection",
         each: Some(Kind::Thread),
         members: None,
+        processes: 0,
         serve: thread::each,
     },
     Model {
@@ -56,6 +61,7 @@ pub const TABLE: &[Model] = &[
         summary: "64 threads, each with one connection at a time",
         each: None,
         members: Some(MEMBERS),
+        processes: 0,
         serve: thread::pool,
     },
     Model {
@@ -63,6 +69,7 @@ pub const TABLE: &[Model] = &[
         summary: "callback threads of contend-callback, a Worker for each CPU",
         each: None,
         members: None,
+        processes: 0,
         serve: callback::serve,
     },
     Model {
@@ -70,6 +77,7 @@ pub const TABLE: &[Model] = &[
         summary: "tasks of tokio, a worker for each CPU",
         each: None,
         members: None,
+        processes: 0,
         serve: tokio::serve,
     },
 ];

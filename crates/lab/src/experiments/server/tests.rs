@@ -3,12 +3,12 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::clients::Clients;
 use super::http::{Answer, Kept, advance};
 
-/// A server of one thread for each connection, in which every connection stands still while the flag is set.
+/// A server of one thread for all connections, which stands still for a time when so many requests were read.
 fn serve_and_stall(connections: usize, stall_at: u64, stall: Duration) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
@@ -96,7 +96,7 @@ fn requests_that_nobody_answers_are_told_with_the_time_that_they_had() {
     assert_eq!((rated.answered, rated.unanswered, rated.times.len()), (0, 10, 10));
     assert!(rated.times.min() >= 90_000_000, "{}", rated.times.min());
     // They have been left, and nothing more is asked on them.
-    assert_eq!(clients.flat_out(lasts).expect("no wait"), 0);
+    assert_eq!(clients.flat_out(lasts).expect("no wait").answered, 0);
     assert_eq!(clients.ask_all(patience).expect("no wait"), 0);
 }
 
@@ -115,4 +115,21 @@ fn what_is_no_answer_is_no_answer() {
     assert_eq!(clients.ask_all(Duration::from_secs(5)).expect("a wait"), 0);
     assert_eq!(clients.failed, 2);
     server.join().expect("it ends");
+}
+
+#[test]
+fn connections_that_are_closed_before_they_are_asked_fail_once_each() {
+    const ALL: usize = 600; // more than are asked at once
+    let patience = Duration::from_secs(20);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("a port").port();
+    let server = thread::spawn(move || {
+        (0..ALL).for_each(|_| drop(listener.accept().expect("a client")));
+    });
+    let mut clients = Clients::open(port, ALL as u64).expect("the kernel takes them");
+    server.join().expect("it ends");
+    let begun = Instant::now();
+    assert_eq!(clients.ask_all(patience).expect("a wait"), 0);
+    assert_eq!(clients.failed, ALL as u64);
+    assert!(begun.elapsed() < patience, "nobody waits for those that have failed");
 }

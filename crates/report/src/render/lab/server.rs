@@ -7,75 +7,69 @@ use super::super::layout::paragraph;
 use super::super::text::printable;
 use super::super::units::count;
 use super::shown;
-use super::table::{figure, grid, parameter, row};
+use super::table::{figure, grid, parameter};
+
+/// A column of a table: its heading, and what it says of a case.
+type Column = (&'static str, fn(&Case) -> String);
+
+/// What another generator says.
+const BY_OHA: Column = ("by oha", |case| number(case, "oha_requests_per_s"));
 
 /// The table of requests.
 pub fn requests(cases: &[&Case], width: usize) -> String {
-    let is_wide = width >= 90;
-    let mut headings = row([
-        "model",
-        "connections",
-        "answered",
-        "a second",
-        "at a rate",
-        "CPU of one",
-        "p50",
-        "p99",
-    ]);
-    if is_wide {
-        headings.extend(row(["p99.9", "errors"]));
+    let mut columns: Vec<Column> = vec![
+        ("model", |case| parameter(case, "model")),
+        ("connections", |case| parameter(case, "connections")),
+        ("answered", |case| number(case, "answered")),
+        ("a second", |case| number(case, "requests_per_s")),
+        BY_OHA,
+        ("at a rate", |case| number(case, "rate_per_s")),
+        ("CPU of one", |case| figure(case.median)),
+        ("p50", |case| figure(case.metric("p50"))),
+        ("p99", |case| figure(case.metric("p99"))),
+        ("p99.9", |case| figure(case.metric("p99.9"))),
+        ("errors", |case| number(case, "errors")),
+    ];
+    let has_oha = cases.iter().any(|case| !(BY_OHA.1)(case).is_empty());
+    columns.retain(|(heading, _)| has_oha || *heading != BY_OHA.0);
+    if width < 90 {
+        columns.retain(|(heading, _)| !["p99.9", "errors"].contains(heading));
     }
-    let mut rows = vec![headings];
-    for case in cases {
-        let number = |name: &str| case.metric(name).map_or_else(String::new, count);
-        let mut cells = vec![
-            parameter(*case, "model"),
-            parameter(*case, "connections"),
-            number("answered"),
-            number("requests_per_s"),
-            number("rate_per_s"),
-            figure(case.median),
-            figure(case.metric("p50")),
-            figure(case.metric("p99")),
-        ];
-        if is_wide {
-            cells.extend([figure(case.metric("p99.9")), number("errors")]);
-        }
-        rows.push(cells);
-    }
-    let mut out = grid(&rows, 1, width);
-    let note = "A second are as many requests as the server answers. The rest is at a fixed rate: CPU of one is \
-                the server's for a request, and p50 to p99.9 are times from when a request was due. Load and \
-                server share the machine.";
-    paragraph(&mut out, "", note, width);
+    let mut out = table(&columns, cases, width);
+    let by_oha = if has_oha {
+        " By oha are as many a second as that generator had answered on connections that it made in this time."
+    } else {
+        ""
+    };
+    let note = format!(
+        "A second are as many requests as the server answers. The rest is at a fixed rate: CPU of one is the \
+         server's for a request, and p50 to p99.9 are times from when a request was due.{by_oha} Load and server \
+         share the machine."
+    );
+    paragraph(&mut out, "", &note, width);
     out.push_str(&stopped(cases, width));
     out
 }
 
 /// The table of what connections take on which nothing happens.
 pub fn idle(record: &RunRecord, cases: &[&Case], width: usize) -> String {
-    let mut rows =
-        vec![row(["model", "connections", "answered", "in all", "one", "in the kernel", "left"])];
-    for case in cases {
-        let size =
-            |value: Option<f64>| value.map_or_else(String::new, |value| shown(value, Unit::Bytes));
-        rows.push(vec![
-            parameter(*case, "model"),
-            parameter(*case, "connections"),
-            case.metric("answered").map_or_else(String::new, count),
-            size(case.median),
-            size(case.metric("each")),
-            size(case.metric("kernel")),
-            size(case.metric("left")),
-        ]);
-    }
-    let mut out = grid(&rows, 1, width);
+    let columns: [Column; 7] = [
+        ("model", |case| parameter(case, "model")),
+        ("connections", |case| parameter(case, "connections")),
+        ("answered", |case| number(case, "answered")),
+        ("in all", |case| size(case.median)),
+        ("one", |case| size(case.metric("each"))),
+        ("in the kernel", |case| size(case.metric("kernel"))),
+        ("left", |case| size(case.metric("left"))),
+    ];
+    let mut out = table(&columns, cases, width);
     for fit in &record.fits {
-        if fit.experiment == "server/idle" && fit.metric == "value" {
+        let model = fit.parameters.text("model").unwrap_or("model");
+        let is_of_idle = fit.experiment == "server/idle" && fit.metric == "value";
+        if is_of_idle && serves_all(cases, model) {
             let interval = fit.line.slope_ci95.map_or_else(String::new, |[low, high]| {
                 format!(" [{}, {}]", shown(low, Unit::Bytes), shown(high, Unit::Bytes))
             });
-            let model = fit.parameters.text("model").unwrap_or("model");
             let text = format!(
                 "One connection more: {}{interval} by {model}.",
                 shown(fit.line.slope, Unit::Bytes)
@@ -85,6 +79,31 @@ pub fn idle(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     }
     out.push_str(&stopped(cases, width));
     out
+}
+
+fn table(columns: &[Column], cases: &[&Case], width: usize) -> String {
+    let headings = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
+    let row = |case: &&Case| columns.iter().map(|(_, cell)| cell(case)).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(headings).chain(cases.iter().map(row)).collect();
+    grid(&rows, 1, width)
+}
+
+fn number(case: &Case, metric: &str) -> String {
+    case.metric(metric).map_or_else(String::new, count)
+}
+
+fn size(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| shown(value, Unit::Bytes))
+}
+
+/// Whether a model has served every connection there was. Those that are not served take nothing: a line through
+/// them says nothing of one connection more.
+fn serves_all(cases: &[&Case], model: &str) -> bool {
+    let of_model = |case: &&&Case| case.parameters.text("model") == Some(model);
+    cases.iter().filter(of_model).all(|case| {
+        let connections = case.parameters.number("connections").map(|n| n as f64);
+        case.median.is_none() || case.metric("answered") == connections
+    })
 }
 
 /// Where a model did not serve all, and by which limit.
@@ -147,6 +166,12 @@ mod tests {
             text.contains("- prefork, 100 connections: 64 were served. the pool has 64 members"),
             "{text}"
         );
+        assert!(!text.contains("oha"), "{text}");
+        let metrics = [("requests_per_s", 65_000.0), ("oha_requests_per_s", 44_000.0)];
+        let both = served("server/hello", "tokio", 100, 20_000.0, &metrics);
+        let text = words(&requests(&[&both], 110));
+        assert!(text.contains("a second by oha at a rate"), "{text}");
+        assert!(text.contains("tokio 100 65.0k 44.0k"), "{text}");
     }
 
     #[test]
@@ -166,5 +191,9 @@ mod tests {
         let text = words(&idle(&record, &cases, 100));
         assert!(text.contains("callback 1000 1.00k 100kB 100B 5.00MB 0B"), "{text}");
         assert!(text.contains("One connection more: 100B"), "{text}");
+        let metrics = [("answered", 64.0), ("each", 1562.5), ("kernel", 5e6), ("left", 0.0)];
+        let pool = served("server/idle", "callback", 2000, 1e5, &metrics);
+        let text = words(&idle(&record, &[&pool], 100));
+        assert!(!text.contains("One connection more"), "not all were served: {text}");
     }
 }

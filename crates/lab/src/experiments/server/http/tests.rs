@@ -57,6 +57,12 @@ impl Stream for Pieces {
 
 /// What is answered to all of this, in pieces of so many bytes, and how many pauses there were.
 fn said(text: &[u8], piece: usize, room: usize, answer: Answer) -> (String, usize) {
+    let (stream, pauses) = held(text, piece, room, answer);
+    (String::from_utf8(stream.outgoing).expect("text"), pauses)
+}
+
+/// The same, and what is left of the connection.
+fn held(text: &[u8], piece: usize, room: usize, answer: Answer) -> (Pieces, usize) {
     let incoming = text.chunks(piece).flat_map(|piece| [piece.to_vec(), Vec::new()]).collect();
     let mut stream =
         Pieces { incoming, outgoing: Vec::new(), room, is_blocked: false, finished: false };
@@ -64,7 +70,7 @@ fn said(text: &[u8], piece: usize, room: usize, answer: Answer) -> (String, usiz
     while let Some(waits) = advance(&mut kept, &mut stream, answer) {
         pauses += usize::from(waits == Waits::Pause);
     }
-    (String::from_utf8(stream.outgoing).expect("text"), pauses)
+    (stream, pauses)
 }
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -118,6 +124,26 @@ fn what_is_no_request_is_refused_and_nothing_after_it_is_heard() {
             assert_eq!(answers.as_bytes(), refusal, "{}", &text[..30]);
         }
     }
+}
+
+#[test]
+fn who_is_still_writing_is_heard_until_the_answer_has_arrived_but_not_for_ever() {
+    let refused = "hello\r\n\r\n".to_owned();
+    let closing =
+        "POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 1000000\r\n\r\n".to_owned();
+    for (text, answer) in [(&refused, NO_REQUEST), (&closing, LAST_HELLO)] {
+        for (more, is_heard) in [(100_000, true), (2 * STILL_READ, false)] {
+            let text = text.clone() + &"x".repeat(more);
+            let (stream, _) = held(text.as_bytes(), 1000, usize::MAX, Answer::Hello);
+            assert_eq!(stream.outgoing, answer);
+            assert!(stream.finished, "{text:.30}: it says that nothing more comes");
+            assert_eq!(stream.incoming.is_empty(), is_heard, "{text:.30}");
+        }
+    }
+    // With all of its body there, there is nothing to wait for.
+    let whole = "POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbody";
+    let (stream, _) = held(whole.as_bytes(), 1000, usize::MAX, Answer::Hello);
+    assert!(stream.outgoing == LAST_HELLO && !stream.finished);
 }
 
 #[test]

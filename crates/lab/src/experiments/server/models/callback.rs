@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
 
 use contend_callback::{Address, Context, Interest, Next, Nothing, Receptor, SendError, Source};
 
@@ -15,20 +16,25 @@ use super::until_told;
 /// When a Worker cannot be started.
 pub fn serve(listener: TcpListener, answer: Answer) -> io::Result<()> {
     let receptor = Receptor::start()?;
+    let trouble = Arc::new(Trouble::watch(None));
     let mut workers = Vec::new();
     for worker in 0..receptor.workers() {
+        let trouble = Arc::clone(&trouble);
         let takes = move |context: &mut Context<'_, TcpStream>| {
             context.receive(move |context, stream| {
-                take_in(context, stream, answer);
+                take_in(context, stream, answer, &trouble);
                 context.again()
             })
         };
         workers.push(receptor.spawn_on(worker, takes).map_err(io::Error::other)?);
     }
-    let entrance = Box::new(Entrance { workers, next: 0, trouble: Trouble::watch(None) });
+    let entrance = Box::new(Entrance { workers, next: 0, trouble });
     let begin = move |context: &mut Context<'_>| match context.register(listener) {
         Ok(listener) => accept(context, listener, entrance),
-        Err(error) => context.fail(&error.to_string()),
+        Err(error) => {
+            entrance.trouble.tell("register", &error);
+            context.end()
+        }
     };
     receptor.spawn_on::<Nothing, _>(0, begin).map_err(io::Error::other)?;
     until_told()
@@ -40,7 +46,7 @@ struct Entrance {
     workers: Vec<Address<TcpStream>>,
     /// Whose turn it is, so that all Workers have as many connections.
     next: usize,
-    trouble: Trouble,
+    trouble: Arc<Trouble>,
 }
 
 fn accept(
@@ -89,15 +95,26 @@ fn hand_over(
 }
 
 /// What cannot be taken in is dropped, which closes it: its client is told.
-fn take_in(context: &mut Context<'_, TcpStream>, stream: TcpStream, answer: Answer) {
+fn take_in(
+    context: &mut Context<'_, TcpStream>,
+    stream: TcpStream,
+    answer: Answer,
+    trouble: &Trouble,
+) {
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let Ok(source) = context.register(stream) else { return };
-    let _ = match answer {
+    let source = match context.register(stream) {
+        Ok(source) => source,
+        Err(error) => return trouble.tell("register", &error),
+    };
+    let spawned = match answer {
         Answer::Hello => context.spawn(|context| hello(context, source, Kept::default())),
         Answer::Wait => context.spawn(|context| wait(context, source, Kept::default())),
     };
+    if let Err(error) = spawned {
+        trouble.tell("spawn", &io::Error::other(error.to_string()));
+    }
 }
 
 /// Two functions rather than one that is told what to answer, since what is told would have to be kept.

@@ -11,6 +11,9 @@ use super::super::table::MEMBERS;
 use super::{converse, until_told};
 use crate::limits::Kind;
 
+/// Address space of a thread's stack, in bytes: what threads of Rust have.
+pub const STACK: usize = 2 << 20;
+
 /// A thread for every connection.
 ///
 /// # Errors
@@ -20,7 +23,8 @@ pub fn each(listener: TcpListener, answer: Answer) -> io::Result<()> {
     Builder::new().spawn(move || {
         loop {
             let Some(stream) = trouble.accept(&listener) else { continue };
-            let begun = Builder::new().spawn(move || converse(&stream, answer));
+            let thread = Builder::new().stack_size(STACK);
+            let begun = thread.spawn(move || converse(&stream, answer));
             if let Err(error) = begun {
                 trouble.tell("start a thread", &error);
             }
@@ -37,7 +41,7 @@ pub fn pool(listener: TcpListener, answer: Answer) -> io::Result<()> {
     let shared = Arc::new((listener, Trouble::watch(Some(Kind::Thread))));
     for _ in 0..MEMBERS {
         let shared = Arc::clone(&shared);
-        Builder::new().spawn(move || {
+        Builder::new().stack_size(STACK).spawn(move || {
             loop {
                 let stream: Option<TcpStream> = shared.1.accept(&shared.0);
                 if let Some(stream) = stream {
