@@ -3,7 +3,7 @@
 use contend_record::lab::{Case, RunRecord, Unit};
 use contend_record::parameters::Value;
 
-use super::super::layout::paragraph;
+use super::super::layout::{grouped, paragraph};
 use super::super::text::printable;
 use super::super::units::count;
 use super::shown;
@@ -108,15 +108,14 @@ fn serves_all(cases: &[&Case], model: &str) -> bool {
 
 /// Where a model did not serve all, and by which limit.
 fn stopped(cases: &[&Case], width: usize) -> String {
+    let stopped = cases.iter().filter_map(|case| {
+        let Some(Value::Text(reason)) = case.facts.get("stopped_by") else { return None };
+        let served = format!("{} were served: {}", number(case, "answered"), printable(reason));
+        Some(((parameter(case, "model"), served), parameter(case, "connections")))
+    });
     let mut out = String::new();
-    for case in cases {
-        let Some(Value::Text(reason)) = case.facts.get("stopped_by") else { continue };
-        let (model, connections) = (parameter(*case, "model"), parameter(*case, "connections"));
-        let answered = case.metric("answered").map_or_else(String::new, count);
-        let text = format!(
-            "{model}, {connections} connections: {answered} were served. {}",
-            printable(reason)
-        );
+    for ((model, served), connections) in grouped(stopped) {
+        let text = format!("{model}, {} connections: {served}", connections.join(" or "));
         paragraph(&mut out, "- ", &text, width);
     }
     out
@@ -160,10 +159,14 @@ mod tests {
         let mut pool = served("server/hello", "prefork", 100, 20_000.0, &metrics);
         let reason = "the pool has 64 members";
         pool.facts.insert("stopped_by".to_owned(), reason.into());
-        let text = words(&requests(&[&pool], 110));
+        let mut larger = pool.clone();
+        larger.parameters = larger.parameters.with("connections", 1000_u64);
+        let text = words(&requests(&[&pool, &larger], 110));
         assert!(text.contains("prefork 100 64 65.0k 32.5k 20.0µs 100µs 2.00ms 0"), "{text}");
         assert!(
-            text.contains("- prefork, 100 connections: 64 were served. the pool has 64 members"),
+            text.contains(
+                "- prefork, 100 or 1000 connections: 64 were served: the pool has 64 members"
+            ),
             "{text}"
         );
         assert!(!text.contains("oha"), "{text}");
