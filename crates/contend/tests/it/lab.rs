@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::{
-    Public, as_nobody, cases, contend, has, is_root, lab, lab_record, metric, output, skip, text,
+    Public, as_lone_user, cases, contend, has, lab, lab_record, metric, output, skip, text,
 };
 
 /// Every experiment, in its smallest form: it has a row in the list and the docs, and every
@@ -85,15 +85,9 @@ fn a_small_rlimit_is_predicted_and_named() {
     let test = "a_small_rlimit_is_predicted_and_named";
     let folder = Public::new();
     let program = folder.install(contend(), "contend", 0o755);
-    // Units of a user that nobody else is, so that only ours count. They are needed twice.
-    let Some(_) = as_nobody(test, &program) else { return };
-    if !is_root() {
-        return skip(test, "as this user other processes count too");
-    }
-    let script = "ulimit -Su 60 && exec setpriv --reuid=64999 --regid=64999 --clear-groups \
-                  ./contend lab run units/limit --cap none --no-store --json -";
-    let output = Command::new("bash")
-        .args(["-c", script])
+    let Some(mut command) = as_lone_user(test, &program, 64_999, 60) else { return };
+    let output = command
+        .args(["lab", "run", "units/limit", "--cap", "none", "--no-store", "--json", "-"])
         .current_dir(folder.path())
         .stdin(Stdio::null())
         .output()

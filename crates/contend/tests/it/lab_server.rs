@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::support::{Public, as_nobody, cases, contend, is_root, lab_record, skip};
+use crate::support::{Public, as_lone_user, cases, contend, lab_record};
 
 const MODELS: [&str; 6] = [
     "process-per-connection",
@@ -197,20 +197,12 @@ fn a_server_that_may_start_no_more_names_the_limit_and_serves_the_others() {
     let test = "a_server_that_may_start_no_more_names_the_limit_and_serves_the_others";
     let folder = Public::new();
     let program = folder.install(contend(), "contend", 0o755);
-    let Some(_) = as_nobody(test, &program) else { return };
-    if !is_root() {
-        return skip(test, "as this user other processes count too");
-    }
-    // Each of a user that nobody else is, so that only its own count.
-    let script =
-        "ulimit -Su 40 && exec setpriv --reuid=\"$0\" --regid=\"$0\" --clear-groups \"$@\"";
     for (user, model, what) in [
-        ("64998", "process-per-connection", "fork"),
-        ("64997", "thread-per-connection", "start a thread"),
+        (64_998, "process-per-connection", "fork"),
+        (64_997, "thread-per-connection", "start a thread"),
     ] {
-        let mut command = Command::new("bash");
-        command.args(["-c", script, user]).arg(&program).args(["lab-server", model, "hello"]);
-        let mut server = Server::of(&mut command);
+        let Some(mut command) = as_lone_user(test, &program, user, 40) else { return };
+        let mut server = Server::of(command.args(["lab-server", model, "hello"]));
         let mut streams: Vec<_> = (0..60).map(|_| server.connect()).collect();
         let mut line = String::new();
         server.output.read_line(&mut line).expect("it says what stops it");

@@ -141,6 +141,21 @@ pub fn as_nobody(test: &str, program: &Path) -> Option<Command> {
     Some(command)
 }
 
+/// A command run by a user that nobody else is, so that only its own tasks count, who may have so many of them;
+/// `None`, having said so, where that cannot be.
+pub fn as_lone_user(test: &str, program: &Path, user: u32, tasks: u32) -> Option<Command> {
+    as_nobody(test, program)?;
+    if !is_root() {
+        skip(test, "as this user other processes count too");
+        return None;
+    }
+    let script = "ulimit -Su $0 && user=$1 && shift && \
+                  exec setpriv --reuid=$user --regid=$user --clear-groups \"$@\"";
+    let mut command = Command::new("bash");
+    command.args(["-c", script, &tasks.to_string(), &user.to_string()]).arg(program);
+    Some(command)
+}
+
 /// Processes whose command line contains this text.
 pub fn processes_with(text: &str) -> Vec<String> {
     let own = std::process::id().to_string();
