@@ -21,6 +21,8 @@ const INBOX: usize = 1024;
 const BLOCKING: usize = 64;
 /// Messages that a unit keeps for later unless told otherwise.
 const KEPT: usize = 65_536;
+/// For how long a Worker runs at a time where others want to run on its CPU, too.
+const SLICE: Duration = Duration::from_micros(300);
 /// Workers at most: a key has eight bits for which it is.
 const MOST_WORKERS: usize = 255;
 
@@ -155,6 +157,8 @@ impl Builder {
             let thread = thread.spawn(move || {
                 // Timers are to be late by microseconds, not by the default of fifty more.
                 let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
+                // Nor is it to wait until others have used up their time, nor they for long behind it.
+                let _ = contend_sys::cpu::request_slice(SLICE);
                 Worker::new(core, shared).run();
             })?;
             receptor.add(thread);
