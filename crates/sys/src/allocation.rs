@@ -17,3 +17,13 @@ pub fn give_back_from(bytes: u32) {
     #[cfg(not(target_env = "gnu"))]
     let _ = bytes;
 }
+
+/// Gives back to the system what has been freed, as far as whole pages are free. Other C libraries than
+/// glibc are left as they are.
+pub fn give_back() {
+    // SAFETY: `malloc_trim` takes a number, and locks what it changes: memory that nobody has.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}

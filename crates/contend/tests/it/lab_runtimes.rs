@@ -80,3 +80,16 @@ fn fewer_units_are_made_where_fewer_are_asked_for() {
         cases(&record).iter().map(|case| case["parameters"]["n"].as_u64().expect("n")).collect();
     assert_eq!(numbers, [1000]);
 }
+
+/// What the probe has noted of its units goes with them: 8 bytes for the address of each, or more.
+#[test]
+fn nothing_is_left_of_units_that_have_ended_but_what_the_runtime_keeps() {
+    const N: u32 = 300_000;
+    let (units, n) = ("unit=callback,tokio-oneshot,tokio-mpsc", format!("n={N}"));
+    let record = lab_record(&["runtime/memory", "--set", units, "--set", &n]);
+    assert_eq!(cases(&record).len(), 3);
+    for case in cases(&record) {
+        let left = metric(case, "left_1s");
+        assert!(left < 4.0 * f64::from(N), "{}: {left} bytes are left", unit(case));
+    }
+}

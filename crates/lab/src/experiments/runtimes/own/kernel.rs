@@ -75,6 +75,10 @@ impl Units for Parked {
         Ok(())
     }
 
+    fn forget(&mut self) -> Result<(), SubjectError> {
+        self.park.forget()
+    }
+
     fn trips(&mut self, messages: u64) -> Result<(), String> {
         (self.exchange)(messages).map_err(|error| error.to_string())
     }

@@ -7,6 +7,8 @@ mod tokio;
 use std::io::{self, BufRead, Write};
 use std::time::{Duration, Instant};
 
+use contend_sys::allocation;
+
 use super::table::{self, Source};
 use crate::experiment::SubjectError;
 use crate::timing::nanoseconds;
@@ -45,8 +47,11 @@ pub trait Units {
     /// When one has not waited, or does not end.
     fn wake(&mut self) -> Result<(), SubjectError>;
 
-    /// Forgets everything about them.
-    fn rest(&mut self) {}
+    /// Frees what `reserve` has made.
+    ///
+    /// # Errors
+    /// When it cannot.
+    fn forget(&mut self) -> Result<(), SubjectError>;
 
     /// Exchanges so many messages with one unit, there and back.
     ///
@@ -76,7 +81,7 @@ pub fn serve(unit: &str) -> Result<(), SubjectError> {
     units.reserve(FIRST)?;
     units.park(FIRST, began)?;
     units.wake()?;
-    units.rest();
+    rest(units.as_mut())?;
     answer(&format!("ready {}", units.version()))?;
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|error| wrong(&error.to_string()))?;
@@ -103,7 +108,7 @@ fn obey(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
             format!("woken {early} {} {}", units.ended(), nanoseconds(read.elapsed()))
         }
         ["rest"] => {
-            units.rest();
+            rest(units)?;
             "rested -".to_owned()
         }
         ["trips", messages] => {
@@ -116,6 +121,13 @@ fn obey(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
         }
         _ => return Err(wrong(&format!("{line}: no such command"))),
     })
+}
+
+/// Forgets everything about units that have ended. There is no garbage but what the allocator keeps.
+fn rest(units: &mut dyn Units) -> Result<(), SubjectError> {
+    units.forget()?;
+    allocation::give_back();
+    Ok(())
 }
 
 fn answer(line: &str) -> Result<(), SubjectError> {

@@ -36,6 +36,9 @@ trait Kind {
     /// Makes room for what wakes so many.
     fn reserve(&mut self, _n: usize) {}
 
+    /// Frees that room.
+    fn forget(&mut self) {}
+
     /// Makes a task that counts itself, waits, and drops what counts its end. (What is awaited is made in
     /// the task: what it brings along would stand in it twice.)
     fn spawn(&mut self, runtime: &Runtime, ends: Ends, due: Instant);
@@ -92,6 +95,11 @@ impl<K: Kind> Units for Tasks<K> {
             self.runtime = Some(runtime()?);
         }
         await_count("have ended", self.n, || self.ended())
+    }
+
+    fn forget(&mut self) -> Result<(), SubjectError> {
+        self.kind.forget();
+        Ok(())
     }
 
     fn trips(&mut self, messages: u64) -> Result<(), String> {
@@ -185,6 +193,10 @@ impl Kind for Oneshot {
         self.0.reserve(n);
     }
 
+    fn forget(&mut self) {
+        self.0 = Vec::new();
+    }
+
     fn spawn(&mut self, runtime: &Runtime, ends: Ends, _: Instant) {
         let (sender, receiver) = oneshot::channel();
         self.0.push(sender);
@@ -213,6 +225,10 @@ struct Mpsc(Vec<mpsc::Sender<()>>);
 impl Kind for Mpsc {
     fn reserve(&mut self, n: usize) {
         self.0.reserve(n);
+    }
+
+    fn forget(&mut self) {
+        self.0 = Vec::new();
     }
 
     fn spawn(&mut self, runtime: &Runtime, ends: Ends, _: Instant) {

@@ -28,6 +28,8 @@ enum Order {
     Add(u64, Reply<u64>),
     /// Send to all from this one on.
     Release(usize, Reply<()>),
+    /// Keep the list of those that wait, and no room beside.
+    Forget(Reply<()>),
 }
 
 /// Messages that are on their way at once.
@@ -46,6 +48,11 @@ impl Kept {
         match order {
             Order::Reserve(count, reply) => {
                 self.reserve(context, count);
+                reply.send(());
+            }
+            Order::Forget(reply) => {
+                self.addresses.truncate(self.count);
+                self.addresses.shrink_to_fit();
                 reply.send(());
             }
             Order::Add(more, reply) => {
@@ -167,6 +174,10 @@ impl Park for Callbacks {
     fn reserve(&mut self, more: u64) -> Result<(), SubjectError> {
         let more = usize::try_from(more).map_err(wrong)?;
         self.ask(move |reply| Order::Reserve(more, reply))
+    }
+
+    fn forget(&mut self) -> Result<(), SubjectError> {
+        self.ask(Order::Forget)
     }
 
     fn are_tasks(&self) -> bool {

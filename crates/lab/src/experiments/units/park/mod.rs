@@ -46,6 +46,12 @@ pub trait Park: Debug {
         Ok(())
     }
 
+    /// Frees what the creator itself noted of those that have been released.
+    ///
+    /// # Errors
+    /// When it cannot.
+    fn forget(&mut self) -> Result<(), SubjectError>;
+
     /// Those that are processes of their own.
     fn pids(&self) -> &[Pid] {
         &[]
@@ -105,6 +111,7 @@ mod tests {
                 park.release().expect("they end");
                 assert_eq!(park.count(), 0);
                 assert!(pids.iter().all(|&pid| contend_sys::child::reap(pid).is_err()), "reaped");
+                park.forget().expect("it is still there");
             }
         }
     }

@@ -101,6 +101,11 @@ impl Park for Processes {
         all_have_ended(created, ended)
     }
 
+    fn forget(&mut self) -> Result<(), SubjectError> {
+        self.pids.shrink_to_fit();
+        Ok(())
+    }
+
     fn pids(&self) -> &[Pid] {
         &self.pids
     }

@@ -93,6 +93,11 @@ impl Park for Threads {
         all_have_ended(created, ended)
     }
 
+    fn forget(&mut self) -> Result<(), SubjectError> {
+        self.waiting.shrink_to_fit();
+        Ok(())
+    }
+
     fn stack_bytes(&self) -> u64 {
         self.attributes.stack_bytes() as u64
     }
