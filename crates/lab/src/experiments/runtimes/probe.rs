@@ -14,6 +14,7 @@ use super::table::{Row, Source};
 use super::wrong;
 use crate::experiment::{Attempt, SubjectError};
 use crate::files::unnamed_in;
+use crate::limits::Kind;
 use crate::tree::{self, Taken};
 
 /// A probe that has been started.
@@ -26,6 +27,8 @@ pub struct Probe {
     complaints: File,
     /// The runtime, and its version.
     pub version: String,
+    /// Whether each unit is a process that it starts.
+    has_processes: bool,
     _made: Option<Made>,
 }
 
@@ -70,7 +73,9 @@ impl Probe {
         let (commands, answers) = (child.stdin.take(), child.stdout.take());
         let answers = BufReader::new(answers.ok_or_else(|| wrong("it has no output"))?);
         let version = String::new();
-        let mut probe = Self { child, commands, answers, complaints, version, _made: made };
+        let has_processes = row.task == Some(Kind::Process);
+        let mut probe =
+            Self { child, commands, answers, complaints, version, has_processes, _made: made };
         probe.version = probe.answer("ready")?;
         Ok(probe)
     }
@@ -89,7 +94,20 @@ impl Probe {
         if waiting != n {
             return Err(wrong(format!("of {n} units {waiting} were there and waited")));
         }
+        self.sees_processes(n)?;
         Ok(Parked { each: time / n.max(1) as f64, runtime: runtime.parse().ok() })
+    }
+
+    /// A kernel without `CONFIG_PROC_CHILDREN` names no children, and their memory would be missing.
+    fn sees_processes(&self, n: u64) -> Result<(), SubjectError> {
+        if !self.has_processes {
+            return Ok(());
+        }
+        let seen = tree::pids(Pid::from_child(&self.child)).len() as u64 - 1;
+        if seen >= n {
+            return Ok(());
+        }
+        Err(wrong(format!("of {n} processes {seen} can be seen in /proc/*/task/*/children")))
     }
 
     /// Lets all units end. What that took for one, in nanoseconds.

@@ -6,6 +6,7 @@ use super::probe::Probe;
 use super::program::Program;
 use super::table::{Row, Source, TABLE, USUAL};
 use crate::experiment::SubjectError;
+use crate::limits::Kind;
 
 /// Units that are only said to be there: as the name of the kind says.
 const SAYS: Program = Program {
@@ -47,6 +48,14 @@ fn a_figure_is_void_unless_every_unit_was_there_waited_and_has_ended() {
         let error = parks_and_wakes(&says(unit), 3).expect_err(unit).to_string();
         assert!(error.contains(complaint), "{unit}: {error}");
     }
+}
+
+/// As on a kernel that does not say who has started whom.
+#[test]
+fn a_figure_is_void_where_processes_cannot_be_seen() {
+    let row = Row { task: Some(Kind::Process), ..says("the-truth") };
+    let error = parks_and_wakes(&row, 3).expect_err("there are none").to_string();
+    assert!(error.contains("of 3 processes 0 can be seen"), "{error}");
 }
 
 #[test]
