@@ -34,6 +34,7 @@ pub fn page(record: &RunRecord) -> Option<String> {
          that there were at once;\nleft is what all of these have left behind a second after their end. A message \
          there and back is to one unit.\n",
     );
+    out.push_str(&how_sure(record, &kinds));
     if let Some(chart) = chart::bytes_over_numbers(&series(&kinds), CHART_WIDTH) {
         let _ = write!(out, "\n## Bytes in all, over the number of units\n\n```text\n{chart}```\n");
     }
@@ -49,21 +50,53 @@ pub fn page(record: &RunRecord) -> Option<String> {
     Some(out)
 }
 
+/// What the figures come from: how many samples, and lines through how many numbers.
+fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
+    let points = range(kinds.iter().filter_map(|kind| kind.each.as_ref()).map(|line| line.points));
+    let samples = |experiment: &'static str| {
+        let of = record.cases.iter().filter(move |case| case.experiment == experiment);
+        range(of.map(|case| case.samples.len()).filter(|&samples| samples > 0))
+    };
+    let mut out = String::new();
+    if let Some(points) = points {
+        let _ = write!(
+            out,
+            "\nThe 95 % interval is that of the slope, by how far {points} numbers of units are from the line; it says \
+             nothing of\nwhat another run would find."
+        );
+    }
+    if let Some(memory) = samples("runtime/memory") {
+        let _ = write!(out, " Samples of a case: {memory} for memory");
+        if let Some(trips) = samples("runtime/round-trip") {
+            let _ = write!(out, ", {trips} for messages");
+        }
+        out.push_str(".\n");
+    }
+    out
+}
+
+/// The least and the most of some numbers.
+fn range(numbers: impl Iterator<Item = usize> + Clone) -> Option<String> {
+    let (least, most) = (numbers.clone().min()?, numbers.max()?);
+    Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
+}
+
 const CHART_WIDTH: usize = 100;
 
 fn row(kind: &Kind<'_>) -> String {
     let size =
         |value: Option<f64>| value.map_or_else(String::new, |value| shown(value, Unit::Bytes));
     let time = |value: Option<f64>| value.map_or_else(String::new, nanoseconds);
-    let interval = kind.each.and_then(|each| each.1).map_or_else(String::new, |[low, high]| {
-        format!("{} to {}", shown(low, Unit::Bytes), shown(high, Unit::Bytes))
-    });
+    let interval =
+        kind.each.and_then(|line| line.slope_ci95).map_or_else(String::new, |[low, high]| {
+            format!("{} to {}", shown(low, Unit::Bytes), shown(high, Unit::Bytes))
+        });
     format!(
         "| {} | `{}` | {} | {} | {interval} | {} | {} | {} | {} | {} | {} |\n",
         kind.mark,
         kind.unit,
         kind.version(),
-        size(kind.each.map(|each| each.0)),
+        kind.bytes_shown(),
         size(kind.kernel()),
         time(kind.metric("create")),
         time(kind.metric("end")),

@@ -6,7 +6,7 @@ use super::super::super::layout::{BOLD, paragraph};
 use super::super::super::units::{count, ratio};
 use super::super::table::{MetricColumn, grid, row, with_metrics};
 use super::super::{find, shown};
-use super::{Kind, bytes_of, kinds};
+use super::{Kind, kinds};
 
 /// Bytes in all that the document reports, of callbacks and of processes.
 const REPORTED: [(u64, f64, f64); 5] = [
@@ -148,19 +148,18 @@ fn then_and_now(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// The cheapest, and what others take beside it.
+/// The cheapest, and what others take beside it, where that can be told from nothing.
 fn ranks(kinds: &[Kind<'_>]) -> Option<String> {
-    let measured: Vec<_> = kinds.iter().filter(|kind| kind.each.is_some()).collect();
-    let (least, most) = (measured.first()?, measured.last()?);
-    let each = |kind: &Kind<'_>| shown(bytes_of(kind) + kind.kernel().unwrap_or(0.0), Unit::Bytes);
+    let mut totals: Vec<_> =
+        kinds.iter().filter_map(|kind| Some((kind.total()?, &kind.unit))).collect();
+    totals.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let ((least, small), (most, large)) = (totals.first()?, totals.last()?);
     Some(format!(
-        "What waits takes from {} ({}) to {} ({}, with what the kernel keeps for it): a machine with 1 GB to \
-         spare holds {} of the ones, and {} of the others.",
-        each(least),
-        least.unit,
-        each(most),
-        most.unit,
-        count(1e9 / bytes_of(least).max(1.0)),
-        count(1e9 / (bytes_of(most) + most.kernel().unwrap_or(0.0)).max(1.0)),
+        "What waits takes, with what the kernel keeps for it, from {} ({small}) to {} ({large}): a machine with \
+         1 GB to spare holds {} of the ones, and {} of the others.",
+        shown(*least, Unit::Bytes),
+        shown(*most, Unit::Bytes),
+        count(1e9 / least),
+        count(1e9 / most),
     ))
 }

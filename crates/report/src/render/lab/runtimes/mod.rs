@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use contend_record::lab::{Case, RunRecord, Unit};
 use contend_record::parameters::Value;
+use contend_record::stats::Line;
 
 use self::chart::Series;
 pub use self::document::{chapter, section as document_section};
@@ -25,10 +26,10 @@ pub struct Kind<'a> {
     pub mark: char,
     /// Its cases that were measured, by how many units they are.
     pub cases: Vec<&'a Case>,
-    /// What one of them takes, with the interval of the line.
-    pub each: Option<(f64, Option<[f64; 2]>)>,
-    /// What the kernel keeps for one besides.
-    in_kernel: Option<f64>,
+    /// The line through what they take.
+    pub each: Option<&'a Line>,
+    /// The line through what the kernel keeps for them besides.
+    in_kernel: Option<&'a Line>,
     /// A message to it and its answer, in nanoseconds.
     pub round_trip: Option<f64>,
 }
@@ -52,23 +53,28 @@ pub fn kinds(record: &RunRecord) -> Vec<Kind<'_>> {
             };
             record.fits.iter().find(of).map(|fit| &fit.line)
         };
-        let each = line("value").map(|line| (line.slope, line.slope_ci95));
-        let in_kernel = line("kernel").map(|line| line.slope);
+        let (each, in_kernel) = (line("value"), line("kernel"));
         let round_trip = trips.iter().find(is_it).and_then(|case| case.median);
         Kind { unit, mark: ' ', cases, each, in_kernel, round_trip }
     };
     let names = values(&[memory.clone(), trips.clone()].concat(), "unit");
     let mut kinds: Vec<_> = names.into_iter().map(kind).collect();
-    kinds.sort_by(|a, b| bytes_of(a).total_cmp(&bytes_of(b)));
+    let bytes = |kind: &Kind<'_>| kind.bytes().unwrap_or(f64::INFINITY);
+    kinds.sort_by(|a, b| bytes(a).total_cmp(&bytes(b)));
     for (kind, mark) in kinds.iter_mut().zip(('a'..='z').chain('A'..='Z')) {
         kind.mark = mark;
     }
     kinds
 }
 
-fn bytes_of(kind: &Kind<'_>) -> f64 {
-    kind.each.map_or(f64::INFINITY, |(each, _)| each)
+/// The slope of a line that certainly goes up.
+fn rising(line: &Line) -> Option<f64> {
+    let least = line.slope_ci95.map_or(line.slope, |[low, _]| low);
+    (least > 0.0).then_some(line.slope)
 }
+
+/// What a cell says of a slope that may be 0 or less.
+pub const NOT_TOLD: &str = "not told from 0";
 
 impl Kind<'_> {
     /// The case with the most units.
@@ -84,10 +90,30 @@ impl Kind<'_> {
         }
     }
 
+    /// What one takes, if that can be told from nothing.
+    pub fn bytes(&self) -> Option<f64> {
+        rising(self.each?)
+    }
+
+    /// The same as text; nothing where there is no line.
+    pub fn bytes_shown(&self) -> String {
+        match (self.each, self.bytes()) {
+            (None, _) => String::new(),
+            (Some(_), None) => NOT_TOLD.to_owned(),
+            (Some(_), Some(bytes)) => shown(bytes, Unit::Bytes),
+        }
+    }
+
     /// What the kernel keeps for one besides, if it is worth a word.
     pub fn kernel(&self) -> Option<f64> {
         const WORTH: f64 = 0.02;
-        self.in_kernel.filter(|kernel| *kernel >= WORTH * bytes_of(self))
+        let kernel = rising(self.in_kernel?)?;
+        (kernel >= WORTH * self.bytes().unwrap_or(0.0)).then_some(kernel)
+    }
+
+    /// What one takes in all.
+    pub fn total(&self) -> Option<f64> {
+        Some(self.bytes()? + self.kernel().unwrap_or(0.0))
     }
 
     /// A metric where there are the most of them.
@@ -114,10 +140,9 @@ pub fn memory_section(record: &RunRecord, width: usize) -> String {
     for kind in &kinds {
         let size =
             |value: Option<f64>| value.map_or_else(String::new, |value| shown(value, Unit::Bytes));
-        let mut cells =
-            vec![kind.mark.to_string(), kind.unit.clone(), size(kind.each.map(|each| each.0))];
+        let mut cells = vec![kind.mark.to_string(), kind.unit.clone(), kind.bytes_shown()];
         if is_wide {
-            let interval = kind.each.and_then(|each| each.1);
+            let interval = kind.each.and_then(|line| line.slope_ci95);
             let text = interval.map(|[low, high]| {
                 format!("[{}, {}]", shown(low, Unit::Bytes), shown(high, Unit::Bytes))
             });

@@ -86,13 +86,36 @@ fn the_chapter_sets_the_document_beside_this_machine() {
     assert!(words.contains("take 400B each, when 1 had begun to run"), "{text}");
     assert!(words.contains("after 6 s 6 of 10.0k had begun"), "{text}");
     assert!(words.contains("A process takes 2.80kB here, 0.99 times"), "{text}");
-    assert!(words.contains("from 50B (small) to 60.0kB (large"), "{text}");
+    assert!(words.contains("from 50B (small) to 60.0kB (large)"), "{text}");
+    assert!(words.contains("holds 20.0M of the ones, and 16.7k of the others"), "{text}");
+}
+
+#[test]
+fn a_slope_that_may_be_0_is_no_figure() {
+    let mut record = measured();
+    record.cases.push(waiting("vague", 100, -5e3));
+    record.cases.push(waiting("vague", 1000, 4e3));
+    let mut vague = line("vague", -0.1, -3.0);
+    for fit in &mut vague {
+        fit.line.slope_ci95 = Some([-9.0, 2.0]);
+    }
+    record.fits.extend(vague);
+    let all = kinds(&record);
+    let vague = all.iter().find(|kind| kind.unit == "vague").expect("it has cases");
+    assert_eq!((vague.bytes(), vague.kernel(), vague.total()), (None, None, None));
+    let text = anstream::adapter::strip_str(&chapter(&record, 110)).to_string();
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("from 50B (small) to 60.0kB (large)"), "{text}");
+    let page = unit_costs::page(&record).expect("it has units");
+    assert!(page.contains("| `vague` | vague 1.0 | not told from 0 | -9B to 2B |"), "{page}");
 }
 
 #[test]
 fn the_page_has_a_row_for_each_kind_and_says_what_is_missing() {
     let page = unit_costs::page(&measured()).expect("it has units");
     assert!(page.contains("| a | `small` | small 1.0 | 50B |"), "{page}");
+    assert!(page.contains("by how far 3 numbers of units are from the line"), "{page}");
+    assert!(page.contains("Samples of a case: 2 for memory, 2 for messages."), "{page}");
     assert!(page.contains("- not measured: unit=absent n=100: absent is not installed"), "{page}");
     assert!(page.contains("| b | `large` | 4.00MB | 400MB |  |"), "{page}");
     assert_eq!(unit_costs::page(&record("callback", Vec::new())), None);
