@@ -22,17 +22,18 @@ pub fn page(record: &RunRecord) -> Option<String> {
     );
     measured_on(&mut out, record, "");
     out.push_str(
-        "| | unit | runtime | bytes of one | 95 % interval | in the kernel | create | end | there and back | at most | left |\n\
-         |---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+        "| | unit | runtime | bytes of one | 95 % interval | by its own count | in the kernel | create | end | there and back | at most | left |\n\
+         |---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
     for kind in &kinds {
         out.push_str(&row(kind));
     }
     out.push_str(
         "\nBytes of one are the slope of the line through all numbers of units, by the processes' proportional sets \
-         (PSS). In the\nkernel stands what the kernel keeps for one besides. Create and end are for one of the most \
-         that there were at once;\nleft is what all of these have left behind a second after their end. A message \
-         there and back is to one unit.\n",
+         (PSS). By its\nown count is the same slope through what the runtime says that it uses, where it says so. In \
+         the kernel stands what the kernel\nkeeps for one besides. Create and end are for one of the most that there \
+         were at once; left is what all of these have\nleft behind a second after their end. A message there and \
+         back is to one unit.\n",
     );
     out.push_str(&how_sure(record, &kinds));
     if let Some(chart) = chart::bytes_over_numbers(&series(&kinds), CHART_WIDTH) {
@@ -92,11 +93,12 @@ fn row(kind: &Kind<'_>) -> String {
             format!("{} to {}", shown(low, Unit::Bytes), shown(high, Unit::Bytes))
         });
     format!(
-        "| {} | `{}` | {} | {} | {interval} | {} | {} | {} | {} | {} | {} |\n",
+        "| {} | `{}` | {} | {} | {interval} | {} | {} | {} | {} | {} | {} | {} |\n",
         kind.mark,
         kind.unit,
         kind.version(),
         kind.bytes_shown(),
+        size(kind.counted()),
         size(kind.kernel()),
         time(kind.metric("create")),
         time(kind.metric("end")),

@@ -4,7 +4,7 @@ use contend_record::lab::{Case, RunRecord, Unit};
 
 use super::super::super::layout::{BOLD, paragraph};
 use super::super::super::units::{count, ratio};
-use super::super::table::{MetricColumn, grid, row, with_metrics};
+use super::super::table::{grid, parameter, row};
 use super::super::{find, shown};
 use super::{Kind, kinds};
 
@@ -17,32 +17,20 @@ const REPORTED: [(u64, f64, f64); 5] = [
     (10_000, 13_004_640.0, 28_402_248.0),
 ];
 
-/// The table of the evaluation alone.
+/// The evaluation on this machine, beside what the document reports.
 pub fn section(cases: &[&Case], width: usize) -> String {
-    const COLUMNS: [MetricColumn; 5] = [
-        ("after 1 s", "after_1s", 0),
-        ("after 6 s", "after_6s", 0),
-        ("left", "left", 0),
-        ("begun", "begun_at_once", 0),
-        ("after 6 s", "begun_6s", 0),
-    ];
-    with_metrics(cases, "at once", &COLUMNS, width)
+    let mut out = grid(&rows(cases), 1, width);
+    let note = "Beside the document: lightweight callback threads in Elixir, evaluation, 2018. Bytes in all by \
+                :erlang.memory(:total). Callback is the document's scheme, rebuilt with its faults; sister is the \
+                same program with the library in elixir/. At once is when the document read its figures; 1 s and 6 s \
+                count from then. Begun is how many of the functions had begun to run.";
+    paragraph(&mut out, "", note, width);
+    out
 }
 
 /// What follows the tables of the experiments.
 pub fn chapter(record: &RunRecord, width: usize) -> String {
     let mut out = String::new();
-    let rows = rows(record);
-    if rows.len() > 1 {
-        let heading =
-            "Beside the document (lightweight callback threads in Elixir, evaluation, 2018)";
-        out.push_str(&format!("\n{BOLD}{heading}{BOLD:#}\n\n"));
-        out.push_str(&grid(&rows, 1, width));
-        let note = "Bytes in all by :erlang.memory(:total). Callback is the document's scheme, rebuilt with its \
-                    faults; sister is the same program with the library in elixir/. At once is when the document \
-                    read its figures. Begun is how many of the functions had begun to run by then, and 6 s later.";
-        paragraph(&mut out, "", note, width);
-    }
     let findings = [queued(record), one_at_a_time(record), then_and_now(record)];
     let mut texts: Vec<_> = findings.into_iter().flatten().collect();
     texts.extend(ranks(&kinds(record)));
@@ -65,7 +53,7 @@ fn size(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| shown(value, Unit::Bytes))
 }
 
-fn rows(record: &RunRecord) -> Vec<Vec<String>> {
+fn rows(cases: &[&Case]) -> Vec<Vec<String>> {
     let headings = [
         "form",
         "n",
@@ -74,33 +62,36 @@ fn rows(record: &RunRecord) -> Vec<Vec<String>> {
         "after 1 s",
         "after 6 s",
         "left",
-        "begun",
-        "after 6 s",
+        "begun at once",
+        "begun after 6 s",
     ];
     let mut rows = vec![row(headings)];
-    for form in ["callback", "process", "sister"] {
-        for (n, callback, process) in REPORTED {
-            let Some(case) = case(record, form, n) else { continue };
-            let reported = match form {
-                "callback" => Some(callback),
-                "process" => Some(process),
-                _ => None,
-            };
-            let begun = |name| case.metric(name).map_or_else(String::new, count);
-            rows.push(vec![
-                form.to_owned(),
-                count(n as f64),
-                size(reported),
-                size(case.median),
-                size(case.metric("after_1s")),
-                size(case.metric("after_6s")),
-                size(case.metric("left")),
-                begun("begun_at_once"),
-                begun("begun_6s"),
-            ]);
-        }
+    for case in cases {
+        let begun = |name| case.metric(name).map_or_else(String::new, count);
+        rows.push(vec![
+            parameter(*case, "form"),
+            case.parameters.number("n").map_or_else(String::new, |n| count(n as f64)),
+            size(reported(case)),
+            size(case.median),
+            size(case.metric("after_1s")),
+            size(case.metric("after_6s")),
+            size(case.metric("left")),
+            begun("begun_at_once"),
+            begun("begun_6s"),
+        ]);
     }
     rows
+}
+
+/// What the document reports of this case.
+fn reported(case: &Case) -> Option<f64> {
+    let n = case.parameters.number("n")?;
+    let &(_, callback, process) = REPORTED.iter().find(|row| row.0 == n)?;
+    match case.parameters.text("form")? {
+        "callback" => Some(callback),
+        "process" => Some(process),
+        _ => None,
+    }
 }
 
 /// The largest of the document's cases that was measured in this form.
@@ -125,13 +116,17 @@ fn queued(record: &RunRecord) -> Option<String> {
 /// How its functions wait.
 fn one_at_a_time(record: &RunRecord) -> Option<String> {
     let (n, case) = largest(record, "callback")?;
-    let (_, sister) = largest(record, "sister")?;
+    let (m, sister) = largest(record, "sister")?;
+    let begun = |case: &Case| case.metric("begun_6s");
+    let theirs = match begun(sister)? {
+        all if all >= m as f64 => format!("all {}", count(all)),
+        some => format!("{} of {}", count(some), count(m as f64)),
+    };
     Some(format!(
         "Functions that sleep for a second run one after another there: after 6 s {} of {} had begun. With \
-         the library in elixir/ all {} had, and {} were left when they had ended.",
-        count(case.metric("begun_6s")?),
+         the library in elixir/ {theirs} had, and {} were left when they had ended.",
+        count(begun(case)?),
         count(n as f64),
-        count(sister.metric("begun_6s")?),
         shown(sister.metric("left")?, Unit::Bytes),
     ))
 }
@@ -139,8 +134,7 @@ fn one_at_a_time(record: &RunRecord) -> Option<String> {
 /// Processes, which are what they were.
 fn then_and_now(record: &RunRecord) -> Option<String> {
     let (n, case) = largest(record, "process")?;
-    let reported = REPORTED.iter().find(|row| row.0 == n)?.2;
-    let at_once = case.median?;
+    let (reported, at_once) = (reported(case)?, case.median?);
     Some(format!(
         "A process takes {} here, {} times what the document reports.",
         shown(at_once / n as f64, Unit::Bytes),

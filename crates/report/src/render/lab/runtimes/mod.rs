@@ -30,6 +30,8 @@ pub struct Kind<'a> {
     pub each: Option<&'a Line>,
     /// The line through what the kernel keeps for them besides.
     in_kernel: Option<&'a Line>,
+    /// The line through what the runtime says that it uses for them.
+    counted: Option<&'a Line>,
     /// A message to it and its answer, in nanoseconds.
     pub round_trip: Option<f64>,
 }
@@ -53,9 +55,9 @@ pub fn kinds(record: &RunRecord) -> Vec<Kind<'_>> {
             };
             record.fits.iter().find(of).map(|fit| &fit.line)
         };
-        let (each, in_kernel) = (line("value"), line("kernel"));
+        let (each, in_kernel, counted) = (line("value"), line("kernel"), line("runtime"));
         let round_trip = trips.iter().find(is_it).and_then(|case| case.median);
-        Kind { unit, mark: ' ', cases, each, in_kernel, round_trip }
+        Kind { unit, mark: ' ', cases, each, in_kernel, counted, round_trip }
     };
     let names = values(&[memory.clone(), trips.clone()].concat(), "unit");
     let mut kinds: Vec<_> = names.into_iter().map(kind).collect();
@@ -111,6 +113,11 @@ impl Kind<'_> {
         (kernel >= WORTH * self.bytes().unwrap_or(0.0)).then_some(kernel)
     }
 
+    /// What one takes by the runtime's own count, where it has one.
+    pub fn counted(&self) -> Option<f64> {
+        rising(self.counted?)
+    }
+
     /// What one takes in all.
     pub fn total(&self) -> Option<f64> {
         Some(self.bytes()? + self.kernel().unwrap_or(0.0))
@@ -130,10 +137,13 @@ impl Kind<'_> {
 /// The table of all kinds, and the chart.
 pub fn memory_section(record: &RunRecord, width: usize) -> String {
     let kinds: Vec<_> = kinds(record).into_iter().filter(|kind| !kind.cases.is_empty()).collect();
-    let is_wide = width >= 100;
+    let (is_wide, is_widest) = (width >= 100, width >= 110);
     let mut headings = row(["", "unit", "one takes"]);
     if is_wide {
         headings.push("[95 % interval]".to_owned());
+    }
+    if is_widest {
+        headings.push("by its own count".to_owned());
     }
     headings.extend(row(["in the kernel", "create", "end", "at most", "left"]));
     let mut rows = vec![headings];
@@ -147,6 +157,9 @@ pub fn memory_section(record: &RunRecord, width: usize) -> String {
                 format!("[{}, {}]", shown(low, Unit::Bytes), shown(high, Unit::Bytes))
             });
             cells.push(text.unwrap_or_default());
+        }
+        if is_widest {
+            cells.push(size(kind.counted()));
         }
         cells.extend([
             size(kind.kernel()),

@@ -5,7 +5,7 @@ use contend_record::parameters::Parameters;
 use contend_record::stats::Line;
 
 use super::super::sample::{case, record};
-use super::{chapter, kinds, memory_section};
+use super::{chapter, document_section, kinds, memory_section};
 use crate::render::unit_costs;
 
 fn waiting(unit: &str, n: u64, bytes: f64) -> Case {
@@ -80,14 +80,44 @@ fn the_smallest_comes_first_and_keeps_its_letter() {
 
 #[test]
 fn the_chapter_sets_the_document_beside_this_machine() {
-    let text = anstream::adapter::strip_str(&chapter(&measured(), 110)).to_string();
+    let record = measured();
+    let of_it = |case: &&Case| case.experiment == "runtime/document";
+    let cases: Vec<_> = record.cases.iter().filter(of_it).collect();
+    let table = document_section(&cases, 120);
+    let text = anstream::adapter::strip_str(&(table + &chapter(&record, 110))).to_string();
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("left begun at once begun after 6 s"), "{text}");
+    assert_eq!(text.matches("13.0MB").count(), 1, "{text}");
+    assert!(words.contains("With the library in elixir/ all 10.0k had"), "{text}");
     assert!(words.contains("callback 10.0k 13.0MB 4.00MB 5.00MB 600MB 2.00MB 1 6"), "{text}");
     assert!(words.contains("take 400B each, when 1 had begun to run"), "{text}");
     assert!(words.contains("after 6 s 6 of 10.0k had begun"), "{text}");
     assert!(words.contains("A process takes 2.80kB here, 0.99 times"), "{text}");
     assert!(words.contains("from 50B (small) to 60.0kB (large)"), "{text}");
     assert!(words.contains("holds 20.0M of the ones, and 16.7k of the others"), "{text}");
+}
+
+#[test]
+fn who_has_not_begun_is_not_among_all() {
+    let mut record = measured();
+    record.cases.retain(|case| case.parameters.text("form") != Some("sister"));
+    record.cases.push(evaluated("sister", 3e6, 1e6, 9000.0));
+    let text = anstream::adapter::strip_str(&chapter(&record, 110)).to_string();
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("With the library in elixir/ 9.00k of 10.0k had"), "{text}");
+}
+
+#[test]
+fn what_runtimes_count_themselves_stands_beside_where_there_is_room() {
+    let mut record = measured();
+    let [mut counted, _] = line("small", 48.0, 0.0);
+    counted.metric = "runtime".to_owned();
+    record.fits.push(counted);
+    let wide = anstream::adapter::strip_str(&memory_section(&record, 110)).to_string();
+    assert!(wide.contains("by its own count") && wide.contains(" 48B "), "{wide}");
+    assert!(!memory_section(&record, 100).contains("by its own count"));
+    let page = unit_costs::page(&record).expect("it has units");
+    assert!(page.contains("| a | `small` | small 1.0 | 50B | 50B to 50B | 48B |"), "{page}");
 }
 
 #[test]
