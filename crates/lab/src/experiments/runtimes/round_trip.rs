@@ -17,9 +17,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     summary: "a message to a unit and its answer, in every runtime that has messages",
     about: "A probe, a small program in the runtime's own language, sends a number to one unit by what the \
             runtime has for that (channels, mailboxes, promises, pipes) and waits for its answer, again and \
-            again, as many times as take a tenth of a second; every answer is looked at. Units may be run \
-            by one thread or by several, as the runtime likes. Where a probe has no messages for a kind of \
-            unit, its reason stands instead of a figure.",
+            again: twice as often each time until that takes a tenth of a second, which warms the runtime up, and \
+            then as often for each sample; every answer is looked at. Units may be run by one thread or by \
+            several, as the runtime likes. Kinds that take no messages are not among these.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
     fit: Fit::None,
@@ -50,21 +50,24 @@ struct RoundTrip {
 
 impl RoundTrip {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
-        const FEW: u64 = 2000;
-        const LONG: f64 = 1e8;
         let row = row(parameters)?;
         let mut probe = Probe::start(row)?;
-        probe.trips(FEW)?; // the first are still cold
-        let each = probe.trips(FEW)?.max(1.0);
-        let messages = (LONG / each).clamp(FEW as f64, 1e7);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it was clamped"
-        )]
-        let messages = messages as u64;
+        let messages = enough(|messages| probe.trips(messages))?;
         Ok(Self { row, probe, messages })
     }
+}
+
+/// How many messages take long enough, by what one of so many takes: twice as many again and again, which
+/// also warms up what compiles code while it runs.
+fn enough(mut each: impl FnMut(u64) -> Result<f64, SubjectError>) -> Result<u64, SubjectError> {
+    const FEW: u64 = 1000;
+    const MANY: u64 = 1 << 30;
+    const LONG: f64 = 1e8;
+    let mut messages = FEW;
+    while each(messages)? * (messages as f64) < LONG && messages < MANY {
+        messages *= 2;
+    }
+    Ok(messages)
 }
 
 impl Subject for RoundTrip {
@@ -78,5 +81,23 @@ impl Subject for RoundTrip {
             ("version".to_owned(), self.probe.version.as_str().into()),
             ("messages".to_owned(), self.messages.into()),
         ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_made_longer_until_one_takes_a_tenth_of_a_second() {
+        assert_eq!(enough(|_| Ok(20_000.0)).expect("no error"), 8000);
+        // As of a runtime that has compiled its code after so many messages.
+        let mut before = 0;
+        let warms_up = |messages| {
+            before += messages;
+            Ok(if before < 10_000 { 8000.0 } else { 500.0 })
+        };
+        assert_eq!(enough(warms_up).expect("no error"), 256_000);
+        assert_eq!(enough(|_| Ok(0.0)).expect("no error"), 1000 << 21);
     }
 }

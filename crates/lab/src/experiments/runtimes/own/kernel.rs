@@ -1,7 +1,7 @@
 //! What the lab knows how to park already: processes, threads and callback threads.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use contend_callback::{Address, Context, Receptor, Reply};
 use contend_sys::child::{ExitStatus, reap};
@@ -42,7 +42,7 @@ struct Parked {
     version: String,
     /// Those that have ended as they should.
     ended: u64,
-    exchange: fn(u64) -> Result<(), SubjectError>,
+    exchange: fn(u64) -> Result<Duration, SubjectError>,
 }
 
 impl Units for Parked {
@@ -79,27 +79,29 @@ impl Units for Parked {
         self.park.forget()
     }
 
-    fn trips(&mut self, messages: u64) -> Result<(), String> {
+    fn trips(&mut self, messages: u64) -> Result<Duration, String> {
         (self.exchange)(messages).map_err(|error| error.to_string())
     }
 }
 
-/// Asks so many times, and looks whether the answers are right.
+/// Asks so many times, looks whether the answers are right, and tells how long that took. The first answer,
+/// by which it is known that somebody is there, is not among them.
 fn ask_all(
     messages: u64,
     mut ask: impl FnMut(u64) -> Result<u64, SubjectError>,
-) -> Result<(), SubjectError> {
-    for number in 0..messages {
-        let answer = ask(number)?;
-        if answer != number {
-            return Err(wrong(&format!("message {number} was answered by {answer}")));
-        }
-    }
-    Ok(())
+) -> Result<Duration, SubjectError> {
+    let mut ask_one = |number| match ask(number)? {
+        answer if answer == number => Ok(()),
+        answer => Err(wrong(&format!("message {number} was answered by {answer}"))),
+    };
+    ask_one(0)?;
+    let begun = Instant::now();
+    (1..=messages).try_for_each(ask_one)?;
+    Ok(begun.elapsed())
 }
 
 /// By two channels of the standard library.
-fn exchange_with_thread(messages: u64) -> Result<(), SubjectError> {
+fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
     let gone = |_| wrong("the other thread has ended");
     let echo = |comes: Receiver<u64>, back: SyncSender<u64>| {
         comes.iter().try_for_each(|number| back.send(number)).is_ok()
@@ -115,7 +117,7 @@ fn exchange_with_thread(messages: u64) -> Result<(), SubjectError> {
 }
 
 /// By two pipes.
-fn exchange_with_process(messages: u64) -> Result<(), SubjectError> {
+fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
     let pipe = || rustix::pipe::pipe().attempt("make a pipe");
     let ((comes, there), (answers, back)) = (pipe()?, pipe()?);
     let mut there = Some(there);
@@ -144,15 +146,15 @@ fn exchange_with_process(messages: u64) -> Result<(), SubjectError> {
     });
     drop(there);
     let status = reap(child).attempt("wait for a process")?.status;
-    asked?;
-    if status == ExitStatus::Exited(0) { Ok(()) } else { Err(wrong("it has not ended well")) }
+    let took = asked?;
+    if status == ExitStatus::Exited(0) { Ok(took) } else { Err(wrong("it has not ended well")) }
 }
 
 /// Whom a callback thread is to answer, and with what.
 struct Asked(Address<u64>, u64);
 
 /// By messages on one Worker.
-fn exchange_with_callback(messages: u64) -> Result<(), SubjectError> {
+fn exchange_with_callback(messages: u64) -> Result<Duration, SubjectError> {
     let failed = |error: &dyn std::fmt::Display| wrong(&error.to_string());
     let receptor = Receptor::builder().workers(1).start().attempt("start a Worker")?;
     let answered = receptor.spawn_reply(move |context, answered| {
@@ -160,32 +162,58 @@ fn exchange_with_callback(messages: u64) -> Result<(), SubjectError> {
         if begun.is_some() { context.end() } else { context.fail("there is no room") }
     });
     let answered = answered.map_err(|error| failed(&error))?.wait();
-    if answered.map_err(|error| failed(&error))? == messages {
-        return Ok(());
-    }
-    Err(wrong("messages were answered by others"))
+    let took = answered.map_err(|error| failed(&error))?;
+    took.ok_or_else(|| wrong("a message was answered by another one"))
 }
 
-/// Makes one that answers and one that asks, which tells how many of its messages were answered right.
-fn ask_callback(context: &mut Context<'_>, messages: u64, answered: Reply<u64>) -> Option<()> {
+/// Makes one that answers and one that asks, which tells how long its messages took when the first was
+/// answered, if all were answered right.
+fn ask_callback(
+    context: &mut Context<'_>,
+    messages: u64,
+    answered: Reply<Option<Duration>>,
+) -> Option<()> {
     let echo = context.spawn_handler(|context, Asked(by, number)| {
         let sent = context.send(by, number).is_ok();
         if sent { context.again() } else { context.end() }
     });
     let echo = echo.ok()?;
-    let (mut answered, mut wanted) = (Some(answered), 0);
+    let (mut answered, mut wanted, mut begun) = (Some(answered), 0, None);
     let asks = context.spawn_handler(move |context: &mut Context<'_, u64>, number| {
+        if number == 1 {
+            begun = Some(Instant::now());
+        }
         let by = context.address();
-        if number == wanted && number < messages {
+        if number == wanted && number <= messages {
             wanted += 1;
             if context.send(echo, Asked(by, wanted)).is_ok() {
                 return context.again();
             }
         }
         if let Some(answered) = answered.take() {
-            answered.send(if number == wanted { number } else { 0 });
+            let took = begun.map(|begun| begun.elapsed());
+            answered.send(took.filter(|_| number == wanted));
         }
         context.end()
     });
     context.send(asks.ok()?, 0).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_answer_is_an_error_and_the_first_is_not_counted() {
+        let mut asked = Vec::new();
+        let echo = |number| {
+            asked.push(number);
+            Ok(number)
+        };
+        ask_all(2, echo).expect("they are right");
+        assert_eq!(asked, [0, 1, 2]);
+        let wrong = ask_all(5, |number| Ok(if number == 3 { 7 } else { number }));
+        let error = wrong.expect_err("one is wrong").to_string();
+        assert!(error.contains("message 3 was answered by 7"), "{error}");
+    }
 }

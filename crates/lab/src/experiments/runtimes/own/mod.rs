@@ -53,11 +53,12 @@ pub trait Units {
     /// When it cannot.
     fn forget(&mut self) -> Result<(), SubjectError>;
 
-    /// Exchanges so many messages with one unit, there and back.
+    /// Exchanges so many messages with one unit, there and back, when it has answered a first one. How long
+    /// they took.
     ///
     /// # Errors
     /// Why it cannot.
-    fn trips(&mut self, _messages: u64) -> Result<(), String>;
+    fn trips(&mut self, messages: u64) -> Result<Duration, String>;
 }
 
 /// Makes units of a kind.
@@ -113,9 +114,8 @@ fn obey(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
         }
         ["trips", messages] => {
             let messages = number(messages)?;
-            let begun = Instant::now();
             match units.trips(messages) {
-                Ok(()) => format!("trips {messages} {}", nanoseconds(begun.elapsed())),
+                Ok(took) => format!("trips {messages} {}", nanoseconds(took)),
                 Err(reason) => format!("trips none {reason}"),
             }
         }

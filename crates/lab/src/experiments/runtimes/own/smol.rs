@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_executor::Executor;
 use async_io::{Timer, block_on};
@@ -71,7 +71,7 @@ impl Units for Tasks {
         Ok(())
     }
 
-    fn trips(&mut self, messages: u64) -> Result<(), String> {
+    fn trips(&mut self, messages: u64) -> Result<Duration, String> {
         let (there, comes) = async_channel::bounded::<u64>(1);
         let (back, answers) = async_channel::bounded::<u64>(1);
         let echo = self.executor.spawn(async move {
@@ -82,14 +82,18 @@ impl Units for Tasks {
             }
         });
         let asks = self.executor.spawn(async move {
-            for number in 0..messages {
+            let mut begun = Instant::now();
+            for number in 0..=messages {
                 let sent = there.send(number).await.is_ok();
                 let answer = if sent { answers.recv().await.ok() } else { None };
                 if answer != Some(number) {
                     return Err(format!("message {number} was answered by {answer:?}"));
                 }
+                if number == 0 {
+                    begun = Instant::now();
+                }
             }
-            Ok(())
+            Ok(begun.elapsed())
         });
         let asked = block_on(asks);
         block_on(echo);

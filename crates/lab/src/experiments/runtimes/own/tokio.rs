@@ -1,7 +1,7 @@
 //! Tasks of tokio, on one worker.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
@@ -102,7 +102,7 @@ impl<K: Kind> Units for Tasks<K> {
         Ok(())
     }
 
-    fn trips(&mut self, messages: u64) -> Result<(), String> {
+    fn trips(&mut self, messages: u64) -> Result<Duration, String> {
         let runtime = self.runtime.as_ref().ok_or("tokio has ended")?;
         let (there, mut comes) = mpsc::channel::<u64>(1);
         let (back, mut answers) = mpsc::channel::<u64>(1);
@@ -114,14 +114,18 @@ impl<K: Kind> Units for Tasks<K> {
             }
         });
         let asks = runtime.spawn(async move {
-            for number in 0..messages {
+            let mut begun = Instant::now();
+            for number in 0..=messages {
                 let answer =
                     if there.send(number).await.is_ok() { answers.recv().await } else { None };
                 if answer != Some(number) {
                     return Err(format!("message {number} was answered by {answer:?}"));
                 }
+                if number == 0 {
+                    begun = Instant::now();
+                }
             }
-            Ok(())
+            Ok(begun.elapsed())
         });
         runtime.block_on(asks).map_err(|error| error.to_string())?
     }
