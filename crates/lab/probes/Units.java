@@ -147,12 +147,16 @@ public final class Units {
                 exchange.message = i;
                 exchange.there.release();
                 exchange.back.acquireUninterruptibly();
+                if (exchange.answer != i) {
+                    exchange.wrong = "message " + i + " was answered by " + exchange.answer;
+                    break;
+                }
             }
             took[0] = System.nanoTime() - began;
             finished.countDown();
         });
         finished.await();
-        return "trips " + m + " " + took[0];
+        return exchange.wrong == null ? "trips " + m + " " + took[0] : "trips none " + exchange.wrong;
     }
 
     private static final class Exchange {
@@ -160,6 +164,7 @@ public final class Units {
         final Semaphore back = new Semaphore(0);
         int message;
         int answer;
+        String wrong;
     }
 
     private String answer(String command) throws Throwable {

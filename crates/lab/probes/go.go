@@ -115,7 +115,9 @@ func pingPong(m int) string {
 	began := time.Now()
 	for i := 0; i < m; i++ {
 		there <- i
-		<-back
+		if answer := <-back; answer != i {
+			return fmt.Sprintf("none message %d was answered by %d", i, answer)
+		}
 	}
 	took := time.Since(began)
 	close(there)

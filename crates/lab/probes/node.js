@@ -61,11 +61,11 @@ const kinds = {
     wake() {
       for (const resolve of resolvers) resolve();
     },
-    trips: exchange,
+    trips: exchangeByThen,
   },
   async: {
     start: sleeper,
-    trips: exchange,
+    trips: exchangeByAwait,
   },
 };
 
@@ -110,7 +110,10 @@ class Slot {
   }
 }
 
-async function exchange(m) {
+const wrong = (message, answer) => `none message ${message} was answered by ${answer}`;
+
+// With an async function.
+async function exchangeByAwait(m) {
   const there = new Slot();
   const back = new Slot();
   (async () => {
@@ -123,9 +126,35 @@ async function exchange(m) {
   for (let i = 0; i < m; i++) {
     const answer = back.take();
     there.give(i);
-    await answer;
+    const answered = await answer;
+    if (answered !== i) return wrong(i, answered);
   }
   return `${m} ${nanoseconds(began)}`;
+}
+
+// With functions that wait for promises.
+function exchangeByThen(m) {
+  const there = new Slot();
+  const back = new Slot();
+  return new Promise((resolve) => {
+    let i = 0;
+    const echo = (message) => {
+      there.take().then(echo);
+      back.give(message);
+    };
+    const ask = () => {
+      back.take().then(next);
+      there.give(i);
+    };
+    const next = (answer) => {
+      if (answer !== i) resolve(wrong(i, answer));
+      else if (++i === m) resolve(`${m} ${nanoseconds(began)}`);
+      else ask();
+    };
+    there.take().then(echo);
+    const began = performance.now();
+    ask();
+  });
 }
 
 async function answer(kind, command) {

@@ -18,6 +18,10 @@ except ImportError:
 VERSION = "Python %d.%d.%d" % sys.version_info[:3]
 
 
+def wrong(message, answer):
+    return f"none message {message} was answered by {answer}"
+
+
 class Units:
     """The units of one park. A kind of unit is a class that derives from this, and its line in KINDS."""
 
@@ -98,6 +102,8 @@ class Threads(Units):
         for message in range(m):
             there.release()
             back.acquire()
+            if answer != message:
+                return wrong(message, answer)
         return f"{m} {perf_counter_ns() - began}"
 
 
@@ -125,7 +131,9 @@ class Tasks(Units):
         began = perf_counter_ns()
         for message in range(m):
             there.put_nowait(message)
-            await back.get()
+            answer = await back.get()
+            if answer != message:
+                return wrong(message, answer)
         took = perf_counter_ns() - began
         await task
         return f"{m} {took}"
@@ -172,7 +180,9 @@ class Greenlets(Units):
         switch = greenlet.greenlet(unit).switch
         began = perf_counter_ns()
         for message in range(m):
-            switch(message)
+            answer = switch(message)
+            if answer != message:
+                return wrong(message, answer)
         return f"{m} {perf_counter_ns() - began}"
 
 

@@ -45,8 +45,8 @@ defmodule Probe.Registered do
 
   def ended(_number), do: Probe.Count.add(:ended)
 
-  def back(number, {:message, driver}) do
-    send(driver, :back)
+  def back(number, {:message, {driver, message}}) do
+    send(driver, {:back, message})
     {:receive, number}
   end
 end
@@ -71,8 +71,8 @@ defmodule Probe.Closure do
 
   def ended(_number), do: Probe.Count.add(:ended)
 
-  def back(driver) do
-    send(driver, :back)
+  def back({driver, message}) do
+    send(driver, {:back, message})
     {:receive, &__MODULE__.back/1}
   end
 end
@@ -167,17 +167,18 @@ defmodule Probe do
 
   defp trips(unit, state, m) do
     {:ok, id} = unit.echo(state)
-    ns = timed(fn -> Enum.each(1..m//1, fn _ -> trip(id) end) end)
+    ns = timed(fn -> Enum.each(1..m//1, &trip(id, &1)) end)
     CallbackThread.cancel(id)
     ns
   end
 
   # One message each way; `send/2` would wait for an answer of the worker, too.
-  defp trip(id) do
-    CallbackThread.cast(id, self())
+  defp trip(id, message) do
+    CallbackThread.cast(id, {self(), message})
 
     receive do
-      :back -> :ok
+      {:back, ^message} -> :ok
+      {:back, answer} -> raise("message #{message} was answered by #{answer}")
     end
   end
 
