@@ -1,15 +1,18 @@
 //! A probe at work: what it is told, what it answers, and what its processes take.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, Write};
+use std::io::{self, BufReader, Read, Seek, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use contend_sys::{Pid, spawn};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::time::Timespec;
 
 use super::own;
-use super::program::{Made, last_words};
+use super::program::{Made, gist};
 use super::table::{Row, Source};
 use super::wrong;
 use crate::experiment::{Attempt, SubjectError};
@@ -27,6 +30,10 @@ pub struct Probe {
     complaints: File,
     /// The runtime, and its version.
     pub version: String,
+    /// How long an answer may take, beside the time that units wait for.
+    pub(super) patience: Duration,
+    /// For how long they wait.
+    hold: Duration,
     /// Whether each unit is a process that it starts.
     has_processes: bool,
     _made: Option<Made>,
@@ -40,6 +47,20 @@ pub struct Parked {
     /// What the runtime says that it uses, in bytes.
     pub runtime: Option<f64>,
 }
+
+/// How many units had ended before they were woken.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Early(u64);
+
+impl Early {
+    /// Why there is no figure of so many.
+    pub fn of(self, n: u64) -> SubjectError {
+        wrong(format!("of {n} units {} had ended before their memory was read", self.0))
+    }
+}
+
+/// Far longer than anything took that came to its end, and shorter than whoever measures waits.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 impl Probe {
     /// Starts the probe of a kind of unit, and waits until it is ready.
@@ -74,8 +95,17 @@ impl Probe {
         let answers = BufReader::new(answers.ok_or_else(|| wrong("it has no output"))?);
         let version = String::new();
         let has_processes = row.task == Some(Kind::Process);
-        let mut probe =
-            Self { child, commands, answers, complaints, version, has_processes, _made: made };
+        let mut probe = Self {
+            child,
+            commands,
+            answers,
+            complaints,
+            version,
+            patience: PATIENCE,
+            hold: Duration::ZERO,
+            has_processes,
+            _made: made,
+        };
         probe.version = probe.answer("ready")?;
         Ok(probe)
     }
@@ -85,6 +115,7 @@ impl Probe {
     /// # Errors
     /// When not all of them are there and wait.
     pub fn park(&mut self, n: u64, hold: Duration) -> Result<Parked, SubjectError> {
+        self.hold = hold;
         let answer = self.ask(&format!("park {n} {}", hold.as_millis()), "parked")?;
         let words: Vec<_> = answer.split_whitespace().collect();
         let [waiting, time, runtime] = words[..] else { return Err(strange(&answer)) };
@@ -110,25 +141,23 @@ impl Probe {
         Err(wrong(format!("of {n} processes {seen} can be seen in /proc/*/task/*/children")))
     }
 
-    /// Lets all units end. What that took for one, in nanoseconds.
+    /// Lets all units end. What that took for one, in nanoseconds, if all waited until now.
     ///
     /// # Errors
-    /// When some had ended before, or have not ended now.
-    pub fn wake(&mut self, n: u64) -> Result<f64, SubjectError> {
+    /// When some have not ended now.
+    pub fn wake(&mut self, n: u64) -> Result<Result<f64, Early>, SubjectError> {
         let answer = self.ask("wake", "woken")?;
         let numbers: Vec<_> = answer.split_whitespace().map(str::parse::<u64>).collect();
         let [Ok(early), Ok(ended), Ok(time)] = numbers[..] else {
             return Err(strange(&answer));
         };
         if early > 0 {
-            return Err(wrong(format!(
-                "of {n} units {early} had ended before their memory was read"
-            )));
+            return Ok(Err(Early(early)));
         }
         if ended != n {
             return Err(wrong(format!("of {n} units {ended} have ended")));
         }
-        Ok(time as f64 / n.max(1) as f64)
+        Ok(Ok(time as f64 / n.max(1) as f64))
     }
 
     /// Has it forget its units, and collect garbage. What the runtime then says that it uses, in bytes.
@@ -167,30 +196,70 @@ impl Probe {
     }
 
     fn answer(&mut self, word: &str) -> Result<String, SubjectError> {
-        const LONGEST: u64 = 4096;
-        let mut line = String::new();
-        match (&mut self.answers).take(LONGEST).read_line(&mut line) {
-            Ok(1..) => match line.trim_end().strip_prefix(word) {
-                Some(rest) => Ok(rest.trim_start().to_owned()),
-                None => Err(strange(&line)),
-            },
-            _ => Err(self.how_it_ended()),
+        let line = self.line(word)?;
+        match line.trim_end().strip_prefix(word) {
+            Some(rest) => Ok(rest.trim_start().to_owned()),
+            None => Err(strange(&line)),
         }
+    }
+
+    /// The next line of its output, or why none comes.
+    fn line(&mut self, word: &str) -> Result<String, SubjectError> {
+        const LONGEST: usize = 4096;
+        let patience = self.patience + self.hold;
+        let deadline = Instant::now() + patience;
+        let mut line = Vec::new();
+        while line.len() < LONGEST {
+            if self.answers.buffer().is_empty() && !has_come(self.answers.get_ref(), deadline) {
+                let seconds = patience.as_secs_f64();
+                let _ = self.child.kill();
+                return Err(self.without(&format!("it was not {word} within {seconds} s")));
+            }
+            let read = (&mut self.answers).take(1).read_to_end(&mut line);
+            match (read, line.last()) {
+                (Ok(1), Some(b'\n')) => break,
+                (Ok(1), _) => {}
+                _ => return Err(self.how_it_ended()),
+            }
+        }
+        Ok(String::from_utf8_lossy(&line).into_owned())
     }
 
     /// After its output has ended.
     fn how_it_ended(&mut self) -> SubjectError {
-        self.commands = None;
-        let _ = self.child.kill(); // it may only have closed its output
-        let status = self.child.wait();
-        let mut said = String::new();
-        let _ = self.complaints.rewind().and_then(|()| self.complaints.read_to_string(&mut said));
-        let said = last_words(&said);
-        match status {
-            _ if !said.is_empty() => wrong(said),
-            Ok(status) => wrong(format!("the probe ended: {status}")),
-            Err(error) => wrong(format!("the probe is gone: {error}")),
+        let status = match self.end() {
+            Some(Ok(status)) => format!("the probe ended: {status}"),
+            Some(Err(error)) => format!("the probe is gone: {error}"),
+            None => "the probe has closed its output".to_owned(),
+        };
+        self.without(&status)
+    }
+
+    /// What has happened, behind what it said of it.
+    fn without(&mut self, what: &str) -> SubjectError {
+        let mut said = Vec::new();
+        let _ = self.complaints.rewind().and_then(|()| self.complaints.read_to_end(&mut said));
+        match gist(&String::from_utf8_lossy(&said)) {
+            said if said.is_empty() => wrong(what),
+            said => wrong(format!("{said} ({what})")),
         }
+    }
+
+    /// Lets it end by itself, as it may have to end processes that it has started. Its status; none if it
+    /// had to be killed.
+    fn end(&mut self) -> Option<io::Result<ExitStatus>> {
+        const STEP: Duration = Duration::from_millis(5);
+        const STEPS: usize = 600;
+        self.commands = None;
+        for _ in 0..STEPS {
+            if let Some(status) = self.child.try_wait().transpose() {
+                return Some(status);
+            }
+            std::thread::sleep(STEP);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        None
     }
 
     /// What it and the processes that it has started take now.
@@ -202,23 +271,24 @@ impl Probe {
     }
 }
 
+/// Whether there is something to read, or its end, by then.
+fn has_come(output: &ChildStdout, deadline: Instant) -> bool {
+    loop {
+        let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
+        match poll(&mut [PollFd::new(output, PollFlags::IN)], left.as_ref()) {
+            Err(Errno::INTR) => {}
+            Ok(0) => return false,
+            _ => return true,
+        }
+    }
+}
+
 fn strange(answer: &str) -> SubjectError {
-    wrong(format!("the probe said: {}", last_words(answer)))
+    wrong(format!("the probe said: {}", gist(answer)))
 }
 
 impl Drop for Probe {
-    /// Ends it, by itself if it will: it may have to end processes that it has started.
     fn drop(&mut self) {
-        const STEP: Duration = Duration::from_millis(5);
-        const STEPS: usize = 600;
-        self.commands = None;
-        for _ in 0..STEPS {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(STEP);
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.end();
     }
 }

@@ -102,10 +102,7 @@ impl Program {
             return Ok(());
         }
         let text = [said.stdout, said.stderr].concat();
-        Err(wrong(format!(
-            "{program} cannot make it: {}",
-            last_words(&String::from_utf8_lossy(&text))
-        )))
+        Err(wrong(format!("{program} cannot make it: {}", gist(&String::from_utf8_lossy(&text)))))
     }
 }
 
@@ -128,13 +125,16 @@ fn sweep(root: &Path) {
     }
 }
 
-/// The end of what a program says, on one line.
-pub fn last_words(text: &str) -> String {
-    const MOST: usize = 300;
+/// What a program says, on one line: where it is long, its beginning and its end, as some give the reason
+/// first and some last.
+pub fn gist(text: &str) -> String {
+    const HALF: usize = 200;
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let joined = lines.join("; ");
-    let from = joined.char_indices().rev().nth(MOST).map_or(0, |(place, _)| place);
-    joined[from..].to_owned()
+    let place = |nth: Option<(usize, char)>| nth.map_or(0, |(place, _)| place);
+    let to = place(joined.char_indices().nth(HALF));
+    let from = place(joined.char_indices().rev().nth(HALF - 1));
+    if to < from { format!("{} … {}", &joined[..to], &joined[from..]) } else { joined }
 }
 
 /// The variable that names a folder for what is made, where there is none for caches.
@@ -154,4 +154,22 @@ pub fn caches() -> Option<PathBuf> {
     fs::create_dir_all(&folder).ok()?;
     let writable = rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK);
     writable.is_ok().then_some(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_kept_whether_it_comes_first_or_last() {
+        assert_eq!(gist(" no room \n\n at line 1\n"), "no room; at line 1");
+        let long = format!("the first ü\n{}\nthe last ü\n", "ü of a trace\n".repeat(100));
+        let gist = gist(&long);
+        assert!(
+            gist.starts_with("the first ü; ü of") && gist.ends_with("trace; the last ü"),
+            "{gist}"
+        );
+        assert_eq!(gist.chars().count(), 200 + 3 + 200);
+        assert_eq!(super::gist(&"ü".repeat(399)).chars().count(), 399);
+    }
 }

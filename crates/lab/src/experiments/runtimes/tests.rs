@@ -17,7 +17,7 @@ const SAYS: Program = Program {
     environment: &[],
 };
 
-fn says(unit: &'static str) -> Row {
+pub(super) fn says(unit: &'static str) -> Row {
     Row { unit, source: Source::Program { program: &SAYS, run: &["sh", "says.sh"] }, ..USUAL }
 }
 
@@ -26,7 +26,7 @@ fn parks_and_wakes(row: &Row, n: u64) -> Result<(), SubjectError> {
     for _ in 0..2 {
         probe.park(n, row.hold(n))?;
         assert!(probe.taken()?.pss > 0);
-        probe.wake(n)?;
+        probe.wake(n)?.map_err(|early| early.of(n))?;
         probe.rest()?;
     }
     Ok(())
@@ -42,12 +42,22 @@ fn a_figure_is_void_unless_every_unit_was_there_waited_and_has_ended() {
         ("lost", "of 3 units 2 have ended"),
         ("twice", "of 3 units 4 have ended"),
         ("nonsense", "the probe said: hello"),
-        ("refuses", "there is no room"),
+        ("refuses", "there is no room (the probe ended: exit status: 1)"),
+        ("mumbles", "it will not do: \u{fffd} (the probe ended: signal: 9 (SIGKILL))"),
         ("leaves", "the probe ended: exit status: 0"),
     ] {
         let error = parks_and_wakes(&says(unit), 3).expect_err(unit).to_string();
         assert!(error.contains(complaint), "{unit}: {error}");
     }
+}
+
+#[test]
+fn a_probe_that_never_answers_is_given_up_with_what_it_said() {
+    let mut probe = Probe::start(&says("hangs")).expect("a probe");
+    probe.park(3, Duration::from_millis(100)).expect("they are there");
+    probe.patience = Duration::from_millis(200);
+    let error = probe.wake(3).expect_err("nothing comes").to_string();
+    assert_eq!(error, "one of them is lost (it was not woken within 0.3 s)");
 }
 
 /// As on a kernel that does not say who has started whom.
@@ -81,6 +91,7 @@ fn every_kind_of_unit_waits_ends_and_answers() {
         assert!(!probe.version.is_empty(), "{}", row.unit);
         for n in [1, 50] {
             let done = probe.park(n, Duration::from_millis(800)).and_then(|_| probe.wake(n));
+            let done = done.and_then(|woken| woken.map_err(|early| early.of(n)));
             done.unwrap_or_else(|error| panic!("{}: {error}", row.unit));
             probe.rest().unwrap_or_else(|error| panic!("{}: {error}", row.unit));
         }
