@@ -1,11 +1,12 @@
 //! Probes that are programs of their own: what they are made of, and how they are made where they are not yet.
 
 use std::collections::hash_map::DefaultHasher;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::hash::{Hash, Hasher};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
@@ -48,12 +49,17 @@ impl Program {
     /// # Errors
     /// When there is no room, or the toolchain refuses.
     pub fn made(&self) -> Result<Made, SubjectError> {
-        let kept = kept().map(|folder| folder.join(self.name()));
-        if let Some(folder) = kept.as_ref().filter(|folder| folder.is_dir()) {
+        self.made_in(kept().as_deref())
+    }
+
+    /// The same, to be kept in this folder if there is one.
+    fn made_in(&self, root: Option<&Path>) -> Result<Made, SubjectError> {
+        let kept = root.map(|root| root.join(self.name()));
+        if let Some(folder) = kept.as_ref().filter(|folder| is_whole(folder)) {
             return Ok(Made { folder: folder.clone(), _temporary: None });
         }
         let builder = || tempfile::Builder::new().prefix(MAKING).to_owned();
-        let made = match kept.as_ref().and_then(|folder| folder.parent()) {
+        let made = match root {
             Some(root) => {
                 sweep(root);
                 builder().tempdir_in(root)
@@ -62,22 +68,25 @@ impl Program {
         };
         let made = made.attempt("make a folder for a probe")?;
         self.make_in(made.path())?;
-        // If another one was quicker, that one is as good.
-        Ok(match kept.filter(|kept| fs::rename(made.path(), kept).is_ok() || kept.is_dir()) {
+        fs::write(made.path().join(MARK), "").attempt("write a probe")?;
+        Ok(match kept.filter(|kept| replace(made.path(), kept)) {
             Some(folder) => Made { folder, _temporary: None },
             None => Made { folder: made.path().to_owned(), _temporary: Some(made) },
         })
     }
 
-    /// What it is called where it is kept: by its text and its toolchain.
+    /// What it is called where it is kept: by its text and its toolchain, which says its version as it
+    /// does when it is run, in a folder that tells it nothing.
     fn name(&self) -> String {
-        let tool = self.tools[0];
-        let version = Command::new(tool).arg(self.version).stdin(Stdio::null()).output();
+        let mut version = Command::new(self.tools[0]);
+        version.arg(self.version).envs(self.environment.iter().copied());
+        let version = version.current_dir("/").stdin(Stdio::null()).output();
         let mut hasher = DefaultHasher::new();
-        (self.files, self.make).hash(&mut hasher);
+        (self.files, self.make, self.environment).hash(&mut hasher);
         version
             .map_or_else(|_| Vec::new(), |said| [said.stdout, said.stderr].concat())
             .hash(&mut hasher);
+        self.tools.iter().map(|tool| identity(tool)).for_each(|tool| tool.hash(&mut hasher));
         format!("{}-{:016x}", self.files[0].0, hasher.finish())
     }
 
@@ -104,6 +113,40 @@ impl Program {
         let text = [said.stdout, said.stderr].concat();
         Err(wrong(format!("{program} cannot make it: {}", gist(&String::from_utf8_lossy(&text)))))
     }
+}
+
+/// The file that comes last into a folder with what was made.
+const MARK: &str = "made";
+
+/// Which program a name means: not every tool can be asked for its version.
+fn identity(tool: &str) -> Option<(PathBuf, u64, Option<SystemTime>)> {
+    let path = programs::find(tool)?.canonicalize().ok()?;
+    let data = path.metadata().ok()?;
+    Some((path, data.len(), data.modified().ok()))
+}
+
+/// Whether all of it was made, and nobody else can have changed it.
+fn is_whole(folder: &Path) -> bool {
+    is_ours_alone(folder) && folder.join(MARK).is_file()
+}
+
+/// Whether a folder is this user's, and nobody else can write to it.
+fn is_ours_alone(folder: &Path) -> bool {
+    const OTHERS_WRITE: u32 = 0o022;
+    fs::symlink_metadata(folder).is_ok_and(|data| {
+        data.is_dir()
+            && data.uid() == rustix::process::geteuid().as_raw()
+            && data.mode() & OTHERS_WRITE == 0
+    })
+}
+
+/// Puts what was made where it is kept. If another one was quicker, that one is as good.
+fn replace(made: &Path, kept: &Path) -> bool {
+    if fs::rename(made, kept).is_ok() || is_whole(kept) {
+        return true;
+    }
+    let _ = fs::remove_dir_all(kept);
+    fs::rename(made, kept).is_ok()
 }
 
 /// What a folder is called while something is made in it.
@@ -142,23 +185,67 @@ pub const SHELF: &str = "CONTEND_SHELF";
 
 /// Where what was made is kept for later, made if need be; nowhere if that cannot be.
 fn kept() -> Option<PathBuf> {
-    caches().or_else(|| std::env::var_os(SHELF).map(PathBuf::from).filter(|shelf| shelf.is_dir()))
+    let shelf = || std::env::var_os(SHELF).map(PathBuf::from);
+    caches().or_else(|| shelf().filter(|shelf| is_ours_alone(shelf)))
 }
 
-/// The user's own caches, if they can be written.
+/// The user's own caches, if they can be written, and by nobody else: what is in them is executed.
 pub fn caches() -> Option<PathBuf> {
     let absolute =
         |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     let folder = caches.join("contend").join("probes");
-    fs::create_dir_all(&folder).ok()?;
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
     let writable = rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK);
-    writable.is_ok().then_some(folder)
+    (writable.is_ok() && is_ours_alone(&folder)).then_some(folder)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    const NOTE: Program = Program {
+        files: &[("note", "a text")],
+        tools: &["sh"],
+        version: "-c :",
+        make: &["cp", "note", "copy"],
+        environment: &[],
+    };
+
+    /// What a folder has when somebody was there, and what was made anew has not.
+    const TRACE: &str = "trace";
+
+    fn kept_in(root: &Path) -> (PathBuf, bool) {
+        let made = NOTE.made_in(Some(root)).expect("it can be copied");
+        assert!(made.folder.join("copy").is_file());
+        let is_old = made.folder.join(TRACE).exists();
+        fs::write(made.folder.join(TRACE), "").expect("room");
+        (made.folder, is_old)
+    }
+
+    #[test]
+    fn what_was_made_is_used_again_only_if_it_is_whole_and_ours_alone() {
+        let root = tempfile::tempdir().expect("a folder");
+        let (folder, is_old) = kept_in(root.path());
+        assert!(folder.starts_with(root.path()) && !is_old);
+        assert_eq!(kept_in(root.path()), (folder.clone(), true));
+        fs::remove_file(folder.join(MARK)).expect("it is there");
+        assert_eq!(kept_in(root.path()), (folder.clone(), false));
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("it is ours");
+        assert_eq!(kept_in(root.path()), (folder.clone(), false));
+        assert!(is_ours_alone(&folder));
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o775)).expect("it is ours");
+        assert!(!is_ours_alone(root.path()));
+    }
+
+    #[test]
+    fn the_environment_is_part_of_the_name() {
+        let other = Program { environment: &[("A", "b")], ..NOTE };
+        assert_ne!(other.name(), NOTE.name());
+        assert_eq!(NOTE.name(), NOTE.name());
+    }
 
     #[test]
     fn a_reason_is_kept_whether_it_comes_first_or_last() {
