@@ -19,7 +19,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: "runtime/memory",
     summary: "memory of n units that wait, and of one by a line through n, in every runtime",
     about: "A probe, a small program in the runtime's own language, makes n units; each counts itself \
-            before it waits, and memory is read when all of them do. Then all are woken, and count \
+            before it waits (timers and functions behind promises, which run nothing before they end, are \
+            counted as they are made), and memory is read when all of them wait. Then all are woken, and count \
             themselves when they end. There is no figure unless as many waited as were made, none had \
             ended before memory was read, and as many have ended. The value is what the probe's processes \
             take more than before (PSS); the line through the values over n gives the bytes of one unit, \
