@@ -45,6 +45,19 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     parent::memory_unreadable()
         .or_else(|| row.missing())
         .or_else(|| row.task.and_then(|kind| limits::not_so_many(kind, n)))
+        .or_else(|| {
+            let free = limits::memory_available().saturating_sub(limits::memory_floor());
+            too_large(row.bytes, n, free)
+        })
+}
+
+/// Why there is no memory for so many units of so many bytes, if so.
+fn too_large(bytes: u64, n: u64, free: u64) -> Option<String> {
+    const MEGA: u64 = 1_000_000;
+    let needed = bytes.saturating_mul(n);
+    let (needed_mb, free_mb) = (needed.div_ceil(MEGA), free / MEGA);
+    (needed > free)
+        .then(|| format!("about {needed_mb} MB are needed, and {free_mb} MB of memory may be used"))
 }
 
 fn wrong(message: impl Into<String>) -> SubjectError {

@@ -23,6 +23,8 @@ pub struct Row {
     pub most: u64,
     /// What one takes to be made, at most, where all are due at one time; none where they are not.
     pub each: Option<Duration>,
+    /// What one takes, about: by it is known for how many there is no memory.
+    pub bytes: u64,
     /// What each of them is to the kernel, if it knows them.
     pub task: Option<Kind>,
     /// Whether its probe exchanges messages with it.
@@ -65,6 +67,7 @@ pub const USUAL: Row = Row {
     argument: "",
     most: 1_000_000,
     each: None,
+    bytes: 0,
     task: None,
     has_messages: true,
 };
@@ -78,6 +81,7 @@ pub const TABLE: &[Row] = &[
         unit: "callback",
         runtime: "contend-callback",
         summary: "a callback thread that waits for a message, on one Worker",
+        bytes: 30,
         ..USUAL
     },
     Row {
@@ -87,6 +91,7 @@ pub const TABLE: &[Row] = &[
         source: Source::Own(own::fork),
         most: TASKS,
         task: Some(Kind::Process),
+        bytes: 150_000,
         ..USUAL
     },
     Row {
@@ -96,6 +101,7 @@ pub const TABLE: &[Row] = &[
         source: Source::Own(own::thread),
         most: TASKS,
         task: Some(Kind::Thread),
+        bytes: 40_000,
         ..USUAL
     },
     Row {
@@ -105,6 +111,7 @@ pub const TABLE: &[Row] = &[
         source: Source::Own(own::sleep),
         each: Some(Duration::from_micros(3)),
         has_messages: false,
+        bytes: 450,
         ..USUAL
     },
     Row {
@@ -113,6 +120,7 @@ pub const TABLE: &[Row] = &[
         summary: "a task that waits for nothing",
         source: Source::Own(own::pending),
         has_messages: false,
+        bytes: 320,
         ..USUAL
     },
     Row {
@@ -121,6 +129,7 @@ pub const TABLE: &[Row] = &[
         summary: "a task that waits for the message of a oneshot channel",
         source: Source::Own(own::oneshot),
         has_messages: false,
+        bytes: 330,
         ..USUAL
     },
     Row {
@@ -128,6 +137,7 @@ pub const TABLE: &[Row] = &[
         runtime: "tokio",
         summary: "a task that waits for messages of a channel",
         source: Source::Own(own::mpsc),
+        bytes: 1200,
         ..USUAL
     },
     Row {
@@ -136,6 +146,7 @@ pub const TABLE: &[Row] = &[
         summary: "a task that waits for a timer",
         source: Source::Own(own::smol),
         each: Some(Duration::from_micros(2)),
+        bytes: 270,
         ..USUAL
     },
     Row {
@@ -143,6 +154,7 @@ pub const TABLE: &[Row] = &[
         runtime: "Go",
         summary: "a goroutine that receives from a channel",
         source: Source::Program { program: &GO, run: &["./probe"] },
+        bytes: 2800,
         ..USUAL
     },
     Row {
@@ -153,6 +165,7 @@ pub const TABLE: &[Row] = &[
         argument: "afterfunc",
         each: Some(Duration::from_micros(2)),
         has_messages: false,
+        bytes: 150,
         ..USUAL
     },
     Row {
@@ -163,6 +176,7 @@ pub const TABLE: &[Row] = &[
         argument: "platform",
         most: TASKS,
         task: Some(Kind::Thread),
+        bytes: 50_000,
         ..USUAL
     },
     Row {
@@ -171,6 +185,7 @@ pub const TABLE: &[Row] = &[
         summary: "a virtual thread that waits for a latch",
         source: Source::Program { program: &JAVA, run: JAVA_RUN },
         argument: "virtual",
+        bytes: 800,
         ..USUAL
     },
     Row {
@@ -178,6 +193,7 @@ pub const TABLE: &[Row] = &[
         runtime: "C++",
         summary: "a suspended coroutine",
         source: Source::Program { program: &CPP, run: &["./probe"] },
+        bytes: 80,
         ..USUAL
     },
     Row {
@@ -188,6 +204,7 @@ pub const TABLE: &[Row] = &[
         argument: "timer",
         each: Some(Duration::from_micros(3)),
         has_messages: false,
+        bytes: 180,
         ..USUAL
     },
     Row {
@@ -196,6 +213,7 @@ pub const TABLE: &[Row] = &[
         summary: "a function that waits for a promise (then)",
         source: Source::Program { program: &NODE, run: NODE_RUN },
         argument: "promise",
+        bytes: 290,
         ..USUAL
     },
     Row {
@@ -205,6 +223,7 @@ pub const TABLE: &[Row] = &[
         source: Source::Program { program: &NODE, run: NODE_RUN },
         argument: "async",
         each: Some(Duration::from_micros(8)),
+        bytes: 760,
         ..USUAL
     },
     Row {
@@ -215,6 +234,7 @@ pub const TABLE: &[Row] = &[
         argument: "thread",
         most: TASKS,
         task: Some(Kind::Thread),
+        bytes: 50_000,
         ..USUAL
     },
     Row {
@@ -223,6 +243,7 @@ pub const TABLE: &[Row] = &[
         summary: "a task that sleeps (asyncio.sleep)",
         source: Source::Program { program: &PYTHON, run: PYTHON_RUN },
         each: Some(Duration::from_micros(15)),
+        bytes: 1600,
         ..USUAL
     },
     Row {
@@ -233,6 +254,7 @@ pub const TABLE: &[Row] = &[
         argument: "call_later",
         each: Some(Duration::from_micros(8)),
         has_messages: false,
+        bytes: 190,
         ..USUAL
     },
     Row {
@@ -240,6 +262,7 @@ pub const TABLE: &[Row] = &[
         runtime: "Python",
         summary: "a greenlet that has switched back",
         source: Source::Program { program: &PYTHON, run: PYTHON_RUN },
+        bytes: 6200,
         ..USUAL
     },
     Row {
@@ -248,6 +271,7 @@ pub const TABLE: &[Row] = &[
         summary: "a process in receive",
         source: Source::Program { program: &BEAM, run: BEAM_RUN },
         argument: "process",
+        bytes: 2700,
         ..USUAL
     },
     Row {
@@ -256,6 +280,7 @@ pub const TABLE: &[Row] = &[
         summary: "a process in receive, whose heap begins with 12 words (+hms 12)",
         source: Source::Program { program: &BEAM, run: BEAM_RUN_SMALL },
         argument: "process",
+        bytes: 900,
         ..USUAL
     },
     Row {
@@ -264,6 +289,7 @@ pub const TABLE: &[Row] = &[
         summary: "a process in receive, hibernated",
         source: Source::Program { program: &BEAM, run: BEAM_RUN },
         argument: "hibernated",
+        bytes: 860,
         ..USUAL
     },
     Row {
@@ -274,6 +300,7 @@ pub const TABLE: &[Row] = &[
         argument: "send_after",
         each: Some(Duration::from_micros(3)),
         has_messages: false,
+        bytes: 160,
         ..USUAL
     },
     Row {
@@ -283,6 +310,7 @@ pub const TABLE: &[Row] = &[
         source: Source::Program { program: &SISTER, run: SISTER_RUN },
         argument: "registered",
         each: Some(Duration::from_micros(5)),
+        bytes: 30,
         ..USUAL
     },
     Row {
@@ -292,6 +320,7 @@ pub const TABLE: &[Row] = &[
         source: Source::Program { program: &SISTER, run: SISTER_RUN },
         argument: "closure",
         each: Some(Duration::from_micros(40)),
+        bytes: 150,
         ..USUAL
     },
 ];

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::probe::Probe;
 use super::program::Program;
 use super::table::{Row, Source, TABLE, USUAL};
+use super::too_large;
 use crate::experiment::SubjectError;
 use crate::limits::Kind;
 
@@ -109,6 +110,16 @@ fn the_sister_is_there_with_all_of_its_files() {
         let name = format!("lib/callback_thread/{}", file.file_name().to_string_lossy());
         assert!(program.files.iter().any(|(other, _)| *other == name), "{name} is not embedded");
     }
+}
+
+#[test]
+fn units_for_which_there_is_no_memory_are_left_out_with_the_reason() {
+    assert_eq!(too_large(6200, 1_000_000, 6_200_000_000), None);
+    assert_eq!(
+        too_large(6200, 1_000_000, 6_100_000_000).as_deref(),
+        Some("about 6200 MB are needed, and 6100 MB of memory may be used")
+    );
+    assert!(TABLE.iter().all(|row| row.bytes > 0), "of each kind it is known");
 }
 
 #[test]
