@@ -171,11 +171,14 @@ pub fn memory_section(record: &RunRecord, width: usize) -> String {
         rows.push(cells);
     }
     let mut out = grid(&rows, 2, width);
-    let note = "What one takes is the slope of the line through all numbers of units, by the processes' \
-                proportional sets; in the kernel, if it is worth a word, what the kernel keeps besides. Create \
-                and end are for one of the most that there were at once, and left is what all of them have \
-                left behind a second after their end.";
-    paragraph(&mut out, "", note, width);
+    let by_itself = if is_widest { " (by its own count, where there is one)" } else { "" };
+    let note = format!(
+        "What one takes is the slope of the line through all numbers of units, by the processes' proportional \
+         sets{by_itself}; in the kernel, if it is worth a word, what the kernel keeps besides. Create and end are \
+         for one of the most that there were at once, and left is what all of them have left behind a second \
+         after their end."
+    );
+    paragraph(&mut out, "", &note, width);
     if let Some(chart) = chart::bytes_over_numbers(&series(&kinds), width) {
         let _ = write!(out, "\nBytes in all, over the number of units (* several)\n{chart}");
     }
