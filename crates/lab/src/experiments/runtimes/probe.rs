@@ -213,13 +213,13 @@ impl Probe {
             if self.answers.buffer().is_empty() && !has_come(self.answers.get_ref(), deadline) {
                 let seconds = patience.as_secs_f64();
                 let _ = self.child.kill();
-                return Err(self.without(&format!("it was not {word} within {seconds} s")));
+                return Err(self.without(&format!("no line `{word}` within {seconds} s")));
             }
-            let read = (&mut self.answers).take(1).read_to_end(&mut line);
-            match (read, line.last()) {
-                (Ok(1), Some(b'\n')) => break,
-                (Ok(1), _) => {}
-                _ => return Err(self.how_it_ended()),
+            let mut byte = [0];
+            match self.answers.read_exact(&mut byte) {
+                Ok(()) if byte == *b"\n" => break,
+                Ok(()) => line.extend(byte),
+                Err(_) => return Err(self.how_it_ended()),
             }
         }
         Ok(String::from_utf8_lossy(&line).into_owned())

@@ -58,7 +58,7 @@ fn a_probe_that_never_answers_is_given_up_with_what_it_said() {
     probe.park(3, Duration::from_millis(100)).expect("they are there");
     probe.patience = Duration::from_millis(200);
     let error = probe.wake(3).expect_err("nothing comes").to_string();
-    assert_eq!(error, "one of them is lost (it was not woken within 0.3 s)");
+    assert_eq!(error, "one of them is lost (no line `woken` within 0.3 s)");
 }
 
 /// As on a kernel that does not say who has started whom.
