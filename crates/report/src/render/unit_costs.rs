@@ -51,7 +51,7 @@ pub fn page(record: &RunRecord) -> Option<String> {
     Some(out)
 }
 
-/// What the figures come from: how many samples, and lines through how many numbers.
+/// What the figures come from: how many samples, and lines through how many of them.
 fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
     let points = range(kinds.iter().filter_map(|kind| kind.each.as_ref()).map(|line| line.points));
     let samples = |experiment: &'static str| {
@@ -62,7 +62,7 @@ fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
     if let Some(points) = points {
         let _ = write!(
             out,
-            "\nThe 95 % interval is that of the slope, by how far {points} numbers of units are from the line; it says \
+            "\nThe 95 % interval is that of the slope, by how far {points} samples are from the line; it says \
              nothing of\nwhat another run would find."
         );
     }

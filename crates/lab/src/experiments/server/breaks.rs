@@ -7,7 +7,9 @@ use super::http::Answer;
 use super::own::raise_descriptors;
 use super::running::Running;
 use super::table::Model;
+use super::wrong;
 use crate::experiment::{Attempt, Facts, SubjectError};
+use crate::limits::Kind;
 
 /// How long nobody is answered before it is said that nobody else will be.
 pub const PATIENCE: Duration = Duration::from_secs(1);
@@ -44,6 +46,7 @@ impl Served {
         let mut clients = Clients::open(server.port, wanted)?;
         let answered = clients.ask_all(PATIENCE).attempt("wait for answers")?;
         let overflows = queue_overflows().saturating_sub(before);
+        sees_processes(model, &server, answered)?;
         let stopped_by = (answered < wanted)
             .then(|| stopped_by(model, &mut server, &clients, answered, overflows));
         Ok(Self { server, clients, answered, stopped_by })
@@ -59,6 +62,17 @@ impl Served {
         facts.extend(self.stopped_by.clone().map(|by| ("stopped_by".to_owned(), by.into())));
         facts
     }
+}
+
+/// A kernel without `CONFIG_PROC_CHILDREN` names no children: their memory and CPU time would be missing.
+fn sees_processes(model: &Model, server: &Running, answered: u64) -> Result<(), SubjectError> {
+    let of_connections = if model.each == Some(Kind::Process) { answered } else { 0 };
+    let all = 1 + model.processes + of_connections;
+    if server.comes_to(|seen| seen >= all) {
+        return Ok(());
+    }
+    let seen = server.processes();
+    Err(wrong(format!("of {all} processes {seen} can be seen in /proc/*/task/*/children")))
 }
 
 /// Which limits stood in the way, as far as they can be told.

@@ -1,7 +1,5 @@
 //! `server/idle`: what connections take on which nothing happens.
 
-use std::time::Duration;
-
 use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 
@@ -49,17 +47,9 @@ impl Idle {
     }
 }
 
-/// What a server takes when it has just so many processes: those of closed connections end, and those of a pool
-/// are still being made when the first of them serves.
+/// What a server takes when it has just so many processes, if it comes to that.
 fn settled_with(server: &Running, processes: u64) -> Result<Taken, SubjectError> {
-    const STEP: Duration = Duration::from_millis(20);
-    const STEPS: usize = 250;
-    for _ in 0..STEPS {
-        if server.processes() as u64 == processes {
-            break;
-        }
-        std::thread::sleep(STEP);
-    }
+    server.comes_to(|now| now == processes);
     settled(|| server.taken())
 }
 
@@ -73,7 +63,7 @@ impl Subject for Idle {
         let served = Served::with(server, self.model, self.connections)?;
         let idle = settled(|| served.server.taken())?;
         let mut facts = served.facts(self.model);
-        facts.insert("processes".to_owned(), (served.server.processes() as u64).into());
+        facts.insert("processes".to_owned(), served.server.processes().into());
         let Served { server, clients, answered, .. } = served;
         drop(clients);
         let left = settled_with(&server, processes)?;

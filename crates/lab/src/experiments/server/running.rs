@@ -63,8 +63,22 @@ impl Running {
     }
 
     /// Processes that it consists of.
-    pub fn processes(&self) -> usize {
-        tree::pids(self.pid()).len()
+    pub fn processes(&self) -> u64 {
+        tree::pids(self.pid()).len() as u64
+    }
+
+    /// Waits until it consists of as many processes as wanted: those of closed connections end, and those of a pool
+    /// are still being made when the first of them serves. Whether it has come to that in five seconds.
+    pub fn comes_to(&self, wanted: impl Fn(u64) -> bool) -> bool {
+        const STEP: Duration = Duration::from_millis(20);
+        const STEPS: usize = 250;
+        (0..STEPS).any(|_| {
+            let is_there = wanted(self.processes());
+            if !is_there {
+                std::thread::sleep(STEP);
+            }
+            is_there
+        })
     }
 
     /// What all of its processes take.
