@@ -64,6 +64,10 @@ impl Default for Builder {
 
 impl Builder {
     /// Workers, from 1 to 255. One for each CPU that the process may use unless told otherwise.
+    ///
+    /// Each is a thread with a timer slack of 1 ns that asks the scheduler for slices of 0.3 ms (Linux 6.12), so
+    /// that neither it nor others on its CPU wait for milliseconds. Threads and processes that callbacks start
+    /// inherit both.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers.clamp(1, MOST_WORKERS);
         self
