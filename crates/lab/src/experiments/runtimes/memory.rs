@@ -42,14 +42,25 @@ pub const EXPERIMENT: Experiment = Experiment {
 const SETTINGS: [&Setting; 2] = [&UNIT, &N];
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let many = [100, 1000, 10_000, 100_000, 1_000_000];
-    let counts = scope.choose(&many, &many[1..4], &[20]);
-    let of = |row: &Row, &n: &u64| Parameters::new().with(UNIT.name, row.unit).with(N.name, n);
+    let of = |row: &Row, n: u64| Parameters::new().with(UNIT.name, row.unit).with(N.name, n);
     let cases = TABLE.iter().flat_map(|row| {
-        let most = row.most.min(scope.max_units);
-        counts.iter().filter(move |&&n| n <= most).map(move |n| of(row, n))
+        let counts = counts(scope, row.most.min(scope.max_units));
+        counts.into_iter().map(move |n| of(row, n))
     });
     scope.choices.applied(cases.collect(), &SETTINGS)
+}
+
+/// How many units are made, up to so many: two numbers at least where there is to be a line.
+fn counts(scope: &Scope, most: u64) -> Vec<u64> {
+    let many = [100, 1000, 10_000, 100_000, 1_000_000];
+    let usual = scope.choose(&many, &many[1..4], &[20]);
+    let counts: Vec<_> = usual.iter().copied().filter(|&n| n <= most).collect();
+    if counts.len() >= usual.len().min(2) {
+        return counts;
+    }
+    let mut counts: Vec<_> = [100, 10, 1].map(|part| most / part).into();
+    counts.retain(|&n| n > 0);
+    counts
 }
 
 struct Memory {
@@ -122,6 +133,19 @@ impl Subject for Memory {
 mod tests {
     use super::super::tests::says;
     use super::*;
+    use crate::experiment::Size;
+
+    #[test]
+    fn there_are_numbers_enough_for_a_line_however_few_units_there_may_be() {
+        let [full, quick, smallest] = [Size::Full, Size::Quick, Size::Smallest].map(Scope::of);
+        assert_eq!(counts(&full, 10_000), [100, 1000, 10_000]);
+        assert_eq!(counts(&full, 150), [1, 15, 150]);
+        assert_eq!(counts(&quick, 1_000_000), [1000, 10_000, 100_000]);
+        assert_eq!(counts(&quick, 10_000), [1000, 10_000]);
+        assert_eq!(counts(&quick, 1000), [10, 100, 1000]);
+        assert_eq!(counts(&smallest, 1000), [20]);
+        assert_eq!(counts(&quick, 5), [5]);
+    }
 
     #[test]
     fn units_that_end_too_early_wait_longer_the_second_time() {
