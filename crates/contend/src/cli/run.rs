@@ -90,6 +90,10 @@ pub struct StageArgs {
     #[command(flatten)]
     pub how: HowArgs,
 
+    /// What the shell calls itself in messages.
+    #[arg(long, default_value = "")]
+    pub name: String,
+
     /// Print what was done.
     #[arg(long)]
     pub stats: bool,

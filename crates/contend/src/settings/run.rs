@@ -160,11 +160,25 @@ fn what(
 #[derive(Debug)]
 pub struct Stage {
     how: How,
+    name: String,
     stats: bool,
     records_to: Option<PathBuf>,
 }
 
 impl Stage {
+    /// The shell that has started the stage.
+    ///
+    /// # Errors
+    /// As [`How::shell`].
+    pub fn shell(&self) -> Result<String, UsageError> {
+        self.how.shell()
+    }
+
+    /// What that shell calls itself in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Settings for running this pipeline.
     pub fn of_pipeline(self, text: &str) -> Run {
         let json = self.records_to.as_deref();
@@ -188,7 +202,12 @@ pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
     let Verb::RunStage(args) = Args::try_parse_from(words)?.verb else {
         anyhow::bail!("the options of a stage name another verb");
     };
-    Ok(Stage { how: how(args.how)?, stats: args.stats, records_to: args.records_to })
+    Ok(Stage {
+        how: how(args.how)?,
+        name: args.name,
+        stats: args.stats,
+        records_to: args.records_to,
+    })
 }
 
 /// Those that were given, to be handed on.

@@ -2,6 +2,7 @@
 
 mod disk;
 mod ends;
+mod features;
 mod random;
 mod reasons;
 mod same;

@@ -18,7 +18,7 @@ use contend_profile::rewrite::environment::{Environment, Paths, in_path};
 use contend_record::run::{Decision, Plan, RunRecord, Source, Step};
 use contend_sys::{inherited, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Access, FileType, SeekFrom, Stat, access, major, minor};
+use rustix::fs::{Access, FileType, OFlags, SeekFrom, Stat, access, fcntl_getfl, major, minor};
 use rustix::stdio::dup2_stdin;
 
 use super::carry::{Task, carry_out};
@@ -98,6 +98,16 @@ impl Kind {
     }
 }
 
+/// Whether standard input is a file, a stream or a device that this process may read. What is wrong
+/// with any other one its reader says.
+fn can_be_read() -> bool {
+    let stdin = io::stdin();
+    let is_folder = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    let may_read = |flags: OFlags| flags & OFlags::ACCMODE != OFlags::WRONLY;
+    rustix::fs::fstat(&stdin).is_ok_and(|stat| !is_folder(stat))
+        && fcntl_getfl(&stdin).is_ok_and(may_read)
+}
+
 /// Whether it is /dev/null.
 fn is_null(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
@@ -147,6 +157,9 @@ impl<'a> Direct<'a> {
                     return Err(format!("`{}` is no regular file that can be read", file.text));
                 }
             }
+        }
+        if !can_be_read() {
+            return Err("its standard input cannot be read as a stream or a file".to_owned());
         }
         let input = Kind::of_standard_input();
         if matches!(input, Kind::File(_)) && has_holes() {
@@ -219,7 +232,7 @@ impl<'a> Direct<'a> {
     /// Decides; and what of standard input was read for it.
     fn decide(&mut self, plan: &Plan, settings: &Run) -> Result<(Decision, Vec<u8>)> {
         let how = &settings.how;
-        if how.pipefail && !reads_all(plan) {
+        if (how.pipefail || inherited::sigpipe_ignored()) && !reads_all(plan) {
             return Ok((cut_off(), Vec::new()));
         }
         if how.part_bytes.is_some() && plan.is_parallel() {
@@ -314,9 +327,11 @@ fn at_first_match() -> Decision {
     Decision { why, ..Decision::default() }
 }
 
-/// What is decided if it matters to the status who is cut off by whom.
+/// What is decided if it matters which stages write to a pipe that is closed: to the status, or to
+/// what they say where SIGPIPE does not end them.
 fn cut_off() -> Decision {
-    let why = "with pipefail it matters which stages are cut off by those behind them".to_owned();
+    let why = "with pipefail, or SIGPIPE ignored, it matters which stages are cut off by later ones";
+    let why = why.to_owned();
     Decision { why, ..Decision::default() }
 }
 

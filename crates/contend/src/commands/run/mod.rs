@@ -5,6 +5,7 @@ mod check;
 mod direct;
 mod outcome;
 mod peek;
+mod prepared;
 mod progress;
 mod records;
 mod shell;

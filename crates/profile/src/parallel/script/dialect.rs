@@ -116,8 +116,9 @@ impl Dialect {
             }
             Self::Posix => {
                 let hundredths = SHORT_MS / 10;
-                let slots = (1..=slots)
-                    .map(|slot| format!("__contend_n{slot}=0;__contend_s{slot}=0;__contend_k{slot}=;"));
+                let slots = (1..=slots).map(|slot| {
+                    format!("__contend_n{slot}=0;__contend_s{slot}=0;__contend_k{slot}=;")
+                });
                 let slots: String = slots.collect();
                 format!(
                     "{slots}__contend_tick(){{ __contend_t=0.00;\
@@ -149,13 +150,20 @@ impl Dialect {
 
     /// What comes before the name of a stage's command: words that start contend, or none after
     /// executions that did not pay. Nothing in it depends on `IFS`, `set -f` or `set -u`.
-    pub(super) fn prefix(self, position: Position, slot: Option<usize>) -> String {
+    ///
+    /// With `options` the last of these words are the options of the shell at that moment.
+    pub(super) fn prefix(self, position: Position, slot: Option<usize>, options: bool) -> String {
         let name = position.letter();
         match (self, slot) {
-            (Self::Bash, None) => format!("\"${{__contend_{name}[@]}}\" "),
+            (Self::Bash, None) => {
+                let options = if options { "\"$SHELLOPTS\" " } else { "" };
+                format!("\"${{__contend_{name}[@]}}\" {options}")
+            }
             // Beyond its end an array has no words.
             (Self::Bash, Some(slot)) => {
-                format!("\"${{__contend_{name}[@]:__contend_n[{slot}]<{MAX_SHORT}?0:9}}\" ")
+                let place = format!("[@]:__contend_n[{slot}]<{MAX_SHORT}?0:9}}\" ");
+                let words = format!("\"${{__contend_{name}{place}");
+                if options { words + "\"${SHELLOPTS" + &place } else { words }
             }
             (Self::Posix, None) => {
                 format!("\"$__contend\" {STAGE_VERB} {name} \"$__contend_o\" ")
@@ -166,5 +174,11 @@ impl Dialect {
                 words.concat()
             }
         }
+    }
+
+    /// Whether stages need to know the options of the shell to run this text.
+    pub(super) fn needs_options(self, text: &str) -> bool {
+        // Other shells have no such option.
+        self == Self::Bash && text.contains("pipefail")
     }
 }

@@ -52,9 +52,10 @@ impl<'t> Edits<'t> {
             self.untimed += 1;
             None
         };
+        let options = self.dialect.needs_options(self.text);
         for run in &names {
             for (index, &place) in run.iter().enumerate() {
-                let prefix = self.dialect.prefix(Position::of(index, run.len()), slot);
+                let prefix = self.dialect.prefix(Position::of(index, run.len()), slot, options);
                 self.insertions.push((place, prefix));
             }
         }

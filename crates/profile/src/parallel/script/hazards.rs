@@ -12,6 +12,7 @@ const WORDS: &[(&str, &str)] = &[
     ("BASH_EXECUTION_STRING", "the script looks at its commands"),
     ("DEBUG", "the script may look at its commands"),
     ("jobs", "the script may show its commands"),
+    ("monitor", "the script may show its commands"),
     ("fc", "the script may show its commands"),
     ("alias", "names may be aliases"),
     ("eval", "names may mean something else after `eval`"),
@@ -72,7 +73,9 @@ fn shows_names(command: &str) -> bool {
         words.clone().take_while(begins).any(|word| word.contains(letter))
     };
     match first {
-        "declare" | "typeset" => option('f') || option('F') || option('p') || words.next().is_none(),
+        "declare" | "typeset" => {
+            option('f') || option('F') || option('p') || words.next().is_none()
+        }
         "export" | "readonly" | "local" => option('f'),
         "type" => !(option('t') || option('p') || option('P')),
         "command" => option('V'),
@@ -81,16 +84,20 @@ fn shows_names(command: &str) -> bool {
     }
 }
 
-/// Whether it has the shell print what it executes: `set -x`, `set -ev`, `#!/bin/sh -x`.
+/// Whether it has the shell print what it executes: `set -x`, `set -ev`, `#!/bin/sh -x`; or `set -m`
+/// for what ends in the background.
 fn shows_commands(text: &str) -> bool {
     let first = text.lines().next().filter(|line| line.starts_with("#!"));
     let options = first.and_then(|line| line.split_once(" -")).map_or("", |(_, options)| options);
-    sets(text, 'x') || sets(text, 'v') || letters(options).contains(['x', 'v'])
+    ['x', 'v', 'm']
+        .into_iter()
+        .any(|letter| sets(text, letter) || letters(options).contains(letter))
 }
 
 /// Whether `set` is given the option with this letter.
 fn sets(text: &str, letter: char) -> bool {
-    text.match_indices("set -").any(|(at, found)| letters(&text[at + found.len()..]).contains(letter))
+    text.match_indices("set -")
+        .any(|(at, found)| letters(&text[at + found.len()..]).contains(letter))
 }
 
 fn letters(text: &str) -> &str {

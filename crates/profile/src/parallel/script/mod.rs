@@ -34,12 +34,15 @@ use stages::Runs;
 pub use dialect::{Dialect, Position, STAGE_VERB};
 
 /// How a text is rewritten.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Rewriter<'a> {
     /// The kind of shell that runs the text.
     pub dialect: Dialect,
     /// Commands that the user has declared to process each record independently.
     pub annotations: &'a [Annotation],
+    /// Whether the kernel can start the program that a name stands for. The shell knows best what
+    /// to do, and to say, about others.
+    pub is_program: &'a dyn Fn(&str) -> bool,
 }
 
 /// A text as a shell is to run it.
@@ -51,6 +54,8 @@ pub struct Rewritten {
     pub taken: Vec<TakenOver>,
     /// Why nothing is taken over, if so.
     pub refused: Option<String>,
+    /// Stages are given the options of the shell, after contend's own.
+    pub has_shell_options: bool,
     /// How many pipelines look at the clock.
     slots: usize,
 }
@@ -58,7 +63,7 @@ pub struct Rewritten {
 impl Rewritten {
     fn refused(text: &str, why: &str) -> Self {
         let (text, refused) = (text.to_owned(), Some(why.to_owned()));
-        Self { text, taken: Vec::new(), refused, slots: 0 }
+        Self { text, taken: Vec::new(), refused, has_shell_options: false, slots: 0 }
     }
 
     /// Puts the original back, for this reason.
@@ -92,7 +97,7 @@ impl Rewriter<'_> {
             return Rewritten::refused(text, "its syntax is not understood");
         };
         let walk = walk::Walk::of(&program);
-        let runs = Runs { annotations: self.annotations, functions: &walk.functions, text };
+        let runs = Runs { rewriter: self, functions: &walk.functions, text };
         let mut edits = Edits::new(text, self.dialect);
         let mut taken = Vec::new();
         for found in &walk.pipelines {
@@ -109,7 +114,8 @@ impl Rewriter<'_> {
             return Rewritten::refused(text, NOTHING);
         }
         taken.sort_by_key(|one| one.line);
+        let has_shell_options = self.dialect.needs_options(text);
         let (text, slots) = edits.apply();
-        Rewritten { text, taken, refused: None, slots }
+        Rewritten { text, taken, refused: None, has_shell_options, slots }
     }
 }

@@ -8,6 +8,7 @@ use brush_parser::ast::{
     IoFileRedirectTarget as Target, IoRedirect, Pipeline, SimpleCommand,
 };
 
+use super::Rewriter;
 use crate::commands::Simple;
 use crate::parallel::classes;
 use crate::parallel::glance::glance;
@@ -16,7 +17,8 @@ use crate::parallel::text::is_built_in;
 
 /// Whether commands of this name may work on parts of their input.
 pub(super) fn is_known(name: &str, annotations: &[Annotation]) -> bool {
-    classes::is_worth_a_try(name) || annotations.iter().any(|one| one.words.first().is_some_and(|word| word == name))
+    classes::is_worth_a_try(name)
+        || annotations.iter().any(|one| one.words.first().is_some_and(|word| word == name))
 }
 
 /// What a stage can be part of.
@@ -31,9 +33,9 @@ struct Fit {
 }
 
 /// Finds stages to take over.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Runs<'a> {
-    pub(super) annotations: &'a [Annotation],
+    pub(super) rewriter: Rewriter<'a>,
     /// Names that are functions of the text.
     pub(super) functions: &'a BTreeSet<&'a str>,
     pub(super) text: &'a str,
@@ -68,10 +70,11 @@ impl Runs<'_> {
         let Command::Simple(simple) = command else { return None };
         let name = simple.word_or_name.as_ref()?.value.as_str();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
-        if !name.chars().all(is_plain) || is_built_in(name) || self.functions.contains(name) {
+        let is_taken = is_built_in(name) || self.functions.contains(name);
+        if !name.chars().all(is_plain) || is_taken || !(self.rewriter.is_program)(name) {
             return None;
         }
-        let is_known = is_known(name, self.annotations);
+        let is_known = is_known(name, self.rewriter.annotations);
         let mut fit = Fit { is_first: false, is_last: false, is_known };
         for item in items(simple) {
             match item {
@@ -108,7 +111,7 @@ impl Runs<'_> {
         let simples: Option<Vec<Simple>> =
             stages.iter().map(|stage| Simple::read(&stage.to_string())).collect();
         simples.is_some_and(|simples| {
-            !self.may_write_files_of(&simples) && glance(&simples, self.annotations, None).is_some()
+            !self.may_write_files_of(&simples) && glance(&simples, self.rewriter.annotations, None).is_some()
         })
     }
 

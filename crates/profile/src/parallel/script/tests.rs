@@ -1,7 +1,8 @@
 use super::*;
 
 fn rewritten_for(dialect: Dialect, text: &str) -> Rewritten {
-    Rewriter { dialect, annotations: &[] }.rewrite(text)
+    let is_program = |name: &str| name != "absent";
+    Rewriter { dialect, annotations: &[], is_program: &is_program }.rewrite(text)
 }
 
 /// The text with prefixes as `@f` and clocks as `@@`, `@f?` where the clock decides.
@@ -11,8 +12,9 @@ fn rewritten(text: &str) -> String {
         text = text.replace(Dialect::Bash.tick(slot).as_str(), "@@");
         for position in Position::ALL {
             let name = position.letter();
-            text = text.replace(&Dialect::Bash.prefix(position, Some(slot)), &format!("@{name}?"));
-            text = text.replace(&Dialect::Bash.prefix(position, None), &format!("@{name} "));
+            text = text
+                .replace(&Dialect::Bash.prefix(position, Some(slot), false), &format!("@{name}?"));
+            text = text.replace(&Dialect::Bash.prefix(position, None, false), &format!("@{name} "));
         }
     }
     text
@@ -29,10 +31,14 @@ fn stages_get_prefixes_and_nothing_else_changes() {
         ("cut -f1 >a$b | uniq", "@a cut -f1 >a$b | @a uniq"),
         ("sort x$y |\n\n  # why\n  uniq", "@f sort x$y |\n\n  # why\n  @l uniq"),
         ("sort x$(sort y) |& uniq", "@a sort x$(sort y) |& @a uniq"),
-        ("seq 9 | sort | while read -r l; do :; done", "@f seq 9 | @l sort | while read -r l; do :; done"),
+        (
+            "seq 9 | sort | while read -r l; do :; done",
+            "@f seq 9 | @l sort | while read -r l; do :; done",
+        ),
         ("grep $x é; é | sort é$é", "@a grep $x é; @f é | @l sort é$é"),
         ("(sort $a &) && ! cut -f1 $b", "(@a sort $a &) && ! @a cut -f1 $b"),
         ("sort $a & wait", "@a sort $a & wait"),
+        ("sort $a | absent | uniq", "@a sort $a | absent | @a uniq"),
         ("{ sort $a; } >out", "{ @a sort $a; } >out"),
     ] {
         // Names that are not ASCII are left alone.
@@ -46,13 +52,22 @@ fn what_is_repeated_looks_at_the_clock() {
     for (text, wanted) in [
         ("for i in a b; do sort $i; done", "for i in a b; do @@@a?sort $i; done"),
         ("f() { sort $1 | uniq; }", "f() { @@@f?sort $1 | @l?uniq; }"),
-        ("while ! sort $a | grep -q b; do :; done", "while @@! @f?sort $a | @l?grep -q b; do :; done"),
+        (
+            "while ! sort $a | grep -q b; do :; done",
+            "while @@! @f?sort $a | @l?grep -q b; do :; done",
+        ),
         ("for i in a; do x && sort $i & done", "for i in a; do @@x && @a?sort $i & done"),
         ("for i in a; do time sort $i; done", "for i in a; do @@time @a?sort $i; done"),
         ("for i in a; do (sort $i); done", "for i in a; do (@@@a?sort $i); done"),
-        ("for i in a; do { read x; } | sort $i; done", "for i in a; do @@{ read x; } | @a?sort $i; done"),
+        (
+            "for i in a; do { read x; } | sort $i; done",
+            "for i in a; do @@{ read x; } | @a?sort $i; done",
+        ),
         // What the clock would change, or where it cannot stand.
-        ("for i in a; do x; grep \"$?\" $i | sort; done", "for i in a; do x; grep \"$?\" $i | sort; done"),
+        (
+            "for i in a; do x; grep \"$?\" $i | sort; done",
+            "for i in a; do x; grep \"$?\" $i | sort; done",
+        ),
         ("for i in a; do <$i sort; done", "for i in a; do <$i sort; done"),
     ] {
         assert_eq!(rewritten(text), wanted, "{text}");
@@ -84,6 +99,7 @@ fn what_could_mean_something_else_stays() {
         "sort $a; declare -p",
         "sort $a; for v in \"${!__@}\"; do :; done",
         "sort $a; . other",
+        "set -m; sort $a & wait",
         "sort <(cut $f)",
         "echo $a",
         "cat $a",

@@ -21,16 +21,23 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use contend_profile::commands::Simple;
 use contend_profile::parallel::script::{Position, STAGE_VERB};
-use contend_sys::spawn;
+use contend_sys::{inherited, spawn};
 
 use self::rendezvous::{Neighbours, Verdict};
 use self::words::Words;
 use super::direct::{self, Direct, Originals};
+use super::shell;
 use crate::exit::Exit;
 use crate::{output, settings};
 
 /// Separates the options that the prefix of a stage hands on as one word.
 pub(super) const SEPARATOR: char = '\x1f';
+
+/// The option that says that the first word is the value of `SHELLOPTS`.
+pub(super) const SHELL_OPTIONS: &str = "--shell-options";
+
+/// The option that says that a pipeline fails if any stage does.
+const PIPEFAIL: &str = "--pipefail";
 
 /// How long a stage waits for its neighbours to come. One whose redirection waits for the other end
 /// of a fifo may never come: then this stage does its part alone.
@@ -52,33 +59,44 @@ struct Request {
     position: Position,
     /// Options of `contend run`, put together by [`SEPARATOR`].
     options: String,
+    /// The shell fails if any stage does.
+    has_pipefail: bool,
 }
 
 fn run(words: Vec<OsString>) -> Result<Exit> {
     let [position, options, command @ ..] = words.as_slice() else { bail!("there is no stage") };
+    let mut command = command;
     let position = position.to_str().and_then(Position::from_letter);
     let position = position.context("there is no such position of a stage")?;
     let options = options.to_str().context("the options of a stage are not UTF-8")?.to_owned();
-    Request { position, options }.run(Words::of_this_process(command))
+    let mut has_pipefail = false;
+    if options.split(SEPARATOR).any(|option| option == SHELL_OPTIONS) {
+        let (of_shell, rest) = command.split_first().context("there is no stage")?;
+        has_pipefail = of_shell.to_string_lossy().split(':').any(|option| option == "pipefail");
+        command = rest;
+    }
+    Request { position, options, has_pipefail }.run(Words::of_this_process(command))
 }
 
 impl Request {
     fn run(&self, own: Words) -> Result<Exit> {
-        if own.names_descriptors() {
-            return become_command(&own);
-        }
         let patience = if self.is_forced() { LONG_PATIENCE } else { USUAL_PATIENCE };
         let mut neighbours = Neighbours::meet(self.position, patience);
+        if own.names_descriptors() || (0..3).any(|fd| !inherited::was_open(fd)) {
+            // The neighbours notice, and wait no longer.
+            drop(neighbours);
+            return self.become_command(&own);
+        }
         let mut stages = neighbours.stages_before();
         stages.push(own);
         if let Some(verdict) = neighbours.ask_next(&stages) {
             neighbours.answer(verdict);
             return match (verdict, stages.last()) {
-                (Verdict::AsWritten, Some(own)) => become_command(own),
+                (Verdict::AsWritten, Some(own)) => self.become_command(own),
                 _ => Ok(Exit::Success),
             };
         }
-        let mut all = All { stages, neighbours };
+        let mut all = All { request: self, stages, neighbours };
         if self.is_forced() || !all.is_plain_at_a_glance() {
             self.run_together(&mut all)
         } else {
@@ -87,14 +105,13 @@ impl Request {
     }
 
     fn is_forced(&self) -> bool {
-        self.options.split(SEPARATOR).any(|option| FORCING.iter().any(|it| option.starts_with(it)))
+        self.options().any(|option| FORCING.iter().any(|it| option.starts_with(it)))
     }
 
     /// Runs all the stages, of which this process is the last, if that can be done better than
     /// as they are written.
-    fn run_together(&self, all: &mut All) -> Result<Exit> {
-        let options = self.options.split(SEPARATOR).filter(|option| !option.is_empty());
-        let settings = settings::stage(options)?;
+    fn run_together(&self, all: &mut All<'_>) -> Result<Exit> {
+        let settings = settings::stage(self.options())?;
         let common = words::common_environment(&all.stages);
         let simples: Option<Vec<_>> =
             all.stages.iter().map(|stage| stage.simple(&common)).collect();
@@ -109,15 +126,38 @@ impl Request {
             Err(_) => all.run_as_written(),
         }
     }
+
+    /// Becomes the command that this process stands for, as the shell would have started it. Does
+    /// not return unless that fails.
+    fn become_command(&self, words: &Words) -> Result<Exit> {
+        if let Some(mut command) = words.command() {
+            spawn::become_command(&mut command);
+        }
+        // A shell knows how to say what is wrong, and runs files that the kernel does not know.
+        let settings = settings::stage(self.options())?;
+        let mut shell = shell::without_text(&settings.shell()?);
+        words.give_to(&mut shell, settings.name());
+        let error = spawn::become_command(&mut shell);
+        output::error(&format!("cannot start a shell: {error}"));
+        Ok(Exit::Shell(126))
+    }
+
+    fn options(&self) -> impl Iterator<Item = &str> {
+        let options = self.options.split(SEPARATOR);
+        let options = options.filter(|option| !["", SHELL_OPTIONS].contains(option));
+        let is_given = options.clone().any(|option| option == PIPEFAIL);
+        options.chain((self.has_pipefail && !is_given).then_some(PIPEFAIL))
+    }
 }
 
 /// All the stages that can be taken over together, seen from the process of the last one.
-struct All {
+struct All<'a> {
+    request: &'a Request,
     stages: Vec<Words>,
     neighbours: Neighbours,
 }
 
-impl All {
+impl All<'_> {
     fn is_plain_at_a_glance(&mut self) -> bool {
         let simples: Option<Vec<_>> =
             self.stages.iter().map(|stage| stage.simple(&stage.environment)).collect();
@@ -127,12 +167,12 @@ impl All {
     }
 }
 
-impl Originals for All {
+impl Originals for All<'_> {
     fn run_as_written(&mut self) -> Result<Exit> {
         self.neighbours.put_own_input_back();
         self.neighbours.answer(Verdict::AsWritten);
         match self.stages.last() {
-            Some(own) => become_command(own),
+            Some(own) => self.request.become_command(own),
             None => Ok(Exit::Success),
         }
     }
@@ -140,16 +180,4 @@ impl Originals for All {
     fn take_over(&mut self) {
         self.neighbours.answer(Verdict::TakenOver);
     }
-}
-
-/// Becomes the command that this process stands for, as the shell would have started it. Does not
-/// return unless that fails.
-fn become_command(words: &Words) -> Result<Exit> {
-    if let Some(mut command) = words.command() {
-        spawn::become_command(&mut command);
-    }
-    // A shell knows how to say what is wrong, and runs files that the kernel does not know.
-    let error = spawn::become_command(&mut words.by_shell());
-    output::error(&format!("cannot start a shell: {error}"));
-    Ok(Exit::Shell(126))
 }

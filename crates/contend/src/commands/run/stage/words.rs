@@ -68,12 +68,10 @@ impl Words {
         Some(command)
     }
 
-    /// The command, looked for and started by a shell.
-    pub(super) fn by_shell(&self) -> Command {
-        let mut command = Command::new("/bin/sh");
-        command.env_clear().envs(&self.environment);
-        command.args(["-c", "\"$@\"", "sh"]).args(&self.words);
-        command
+    /// Has a shell look for the command and start it.
+    pub(super) fn give_to(&self, shell: &mut Command, name: &str) {
+        shell.env_clear().envs(&self.environment);
+        shell.args(["-c", "\"$@\"", name]).args(&self.words);
     }
 
     /// Appends this to a message.
@@ -177,8 +175,10 @@ mod tests {
 
     #[test]
     fn variables_of_one_stage_are_its_own() {
-        let stages =
-            [words("sort -r", &[("A", "1"), ("LC_ALL", "C")]), words("uniq", &[("A", "1"), ("B", "2")])];
+        let stages = [
+            words("sort -r", &[("A", "1"), ("LC_ALL", "C")]),
+            words("uniq", &[("A", "1"), ("B", "2")]),
+        ];
         let common = common_environment(&stages);
         assert_eq!(common, words("x", &[("A", "1")]).environment);
         let texts = stages.map(|stage| stage.simple(&common).expect("UTF-8").text());

@@ -1,0 +1,171 @@
+//! Shell text, prepared so that contend may take over stages of it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use contend_profile::commands::quote;
+use contend_profile::parallel::script::{Dialect, Rewriter, Rewritten};
+use contend_profile::rewrite::environment::in_path;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::{FdFlags, fcntl_setfd};
+
+use super::direct::can_start;
+use super::records::Records;
+use super::stage::{SEPARATOR, SHELL_OPTIONS};
+use crate::settings::Run;
+
+/// The longest text that a program takes as one argument, in bytes: `MAX_ARG_STRLEN` is 128 KiB.
+const MAX_ARGUMENT: usize = 120 << 10;
+
+/// A text and the shell that runs it.
+#[derive(Debug)]
+pub(super) struct Prepared<'a> {
+    original: &'a str,
+    shell: &'a str,
+    /// What the shell calls itself in messages.
+    name: &'a str,
+    settings: &'a Run,
+    dialect: Dialect,
+    pub(super) rewritten: Rewritten,
+}
+
+impl<'a> Prepared<'a> {
+    /// Prepares a text, of this script if it is one's, for this shell.
+    pub(super) fn new(
+        original: &'a str,
+        shell: &'a str,
+        script: Option<&'a Path>,
+        settings: &'a Run,
+    ) -> Self {
+        let dialect = dialect(shell);
+        let name = script.and_then(Path::to_str).unwrap_or(shell);
+        let annotations = &settings.how.annotations;
+        let is_program = |name: &str| in_path(name).is_some_and(|path| can_start(&path));
+        let rewriter = Rewriter { dialect, annotations, is_program: &is_program };
+        let rewritten = rewriter.rewrite(original);
+        let mut prepared = Self { original, shell, name, settings, dialect, rewritten };
+        if let (None, Some(why)) = (&prepared.rewritten.refused, refused_by_environment()) {
+            prepared.refuse(&why);
+        }
+        prepared
+    }
+
+    /// Leaves all of it to the shell, for this reason.
+    pub(super) fn refuse(&mut self, why: &str) {
+        self.rewritten.refuse(self.original, why);
+    }
+
+    /// The text, as the argument of `-c`.
+    ///
+    /// # Errors
+    /// When the path of this program is not known.
+    pub(super) fn argument(&mut self, records: Option<&Records>) -> Result<String> {
+        if self.rewritten.refused.is_none() {
+            let text = self.preamble(records)? + &self.rewritten.text;
+            if text.len() <= MAX_ARGUMENT {
+                return Ok(text);
+            }
+            self.refuse("it is too long with what contend adds");
+        }
+        Ok(self.original.to_owned())
+    }
+
+    /// Gives a shell the script at this path, or what stands for it.
+    ///
+    /// Bash reads the prepared text as a script, from a file without a name that has to stay open
+    /// until then: given with `-c`, unset variables would end it with another status. Other shells
+    /// would call themselves as that file, and get the text with `-c`.
+    ///
+    /// # Errors
+    /// When there is no memory for the file, or the path of this program is not known.
+    pub(super) fn give_script(
+        &mut self,
+        shell: &mut Command,
+        path: &Path,
+        records: Option<&Records>,
+    ) -> Result<Option<File>> {
+        if self.rewritten.refused.is_none() {
+            if self.dialect == Dialect::Bash && path.to_str().is_some() && has_descriptor_files() {
+                return self.give_file(shell, records).map(Some);
+            }
+            let text = self.argument(records)?;
+            if self.rewritten.refused.is_none() {
+                shell.arg("-c").arg(text);
+            }
+        }
+        shell.arg(path);
+        Ok(None)
+    }
+
+    fn give_file(&self, shell: &mut Command, records: Option<&Records>) -> Result<File> {
+        let file = memfd_create("contend-script", MemfdFlags::CLOEXEC);
+        let mut file = File::from(file.context("there is no room for the script")?);
+        let fd = file.as_raw_fd();
+        let name = format!("BASH_ARGV0={};exec {fd}<&-;", quote(self.name));
+        let text = name + &self.preamble(records)? + &self.rewritten.text;
+        file.write_all(text.as_bytes()).context("there is no room for the script")?;
+        fcntl_setfd(&file, FdFlags::empty()).context("cannot hand on the script")?;
+        shell.arg(format!("/dev/fd/{fd}"));
+        Ok(file)
+    }
+
+    /// What comes before the text, on its first line.
+    fn preamble(&self, records: Option<&Records>) -> Result<String> {
+        let own = std::env::current_exe().context("cannot find this program's own path")?;
+        let own = own.to_str().context("the path of this program is not text")?;
+        let options = self.options(records).join(&SEPARATOR.to_string());
+        Ok(self.rewritten.preamble(self.dialect, own, &options))
+    }
+
+    /// Options for the stages.
+    fn options(&self, records: Option<&Records>) -> Vec<String> {
+        let how = &self.settings.how;
+        let mut options = how.options().to_vec();
+        // The text may change `PATH`.
+        let shell = in_path(self.shell).and_then(|path| path.into_os_string().into_string().ok());
+        options.extend([
+            "--no-progress".to_owned(),
+            format!("--shell={}", shell.as_deref().unwrap_or(self.shell)),
+            format!("--name={}", self.name),
+        ]);
+        // The shell may have got it from its environment.
+        let is_in_environment =
+            std::env::var("SHELLOPTS").is_ok_and(|options| options.contains("pipefail"));
+        options.extend((is_in_environment && !how.pipefail).then(|| "--pipefail".to_owned()));
+        let has_options = self.rewritten.has_shell_options;
+        options.extend(has_options.then(|| SHELL_OPTIONS.to_owned()));
+        options.extend(self.settings.stats.then(|| "--stats".to_owned()));
+        options.extend(records.map(|records| format!("--records-to={}", records.path())));
+        options
+    }
+}
+
+/// Whether descriptors have names here that can be opened.
+fn has_descriptor_files() -> bool {
+    Path::new("/dev/fd/0").symlink_metadata().is_ok()
+        || Path::new("/dev/fd").read_dir().is_ok_and(|mut files| files.next().is_some())
+}
+
+/// What a shell with this name understands.
+fn dialect(shell: &str) -> Dialect {
+    let path = in_path(shell).and_then(|path| path.canonicalize().ok());
+    let name = path.as_ref().and_then(|path| path.file_name()).and_then(OsStr::to_str);
+    if name == Some("bash") { Dialect::Bash } else { Dialect::Posix }
+}
+
+/// Why names may be something else than programs, as far as the environment tells.
+fn refused_by_environment() -> Option<String> {
+    if std::env::var_os("PATH").is_none() {
+        return Some("`PATH` is not set, and what the shell takes for it is not known".to_owned());
+    }
+    let defines =
+        |name: &str| name == "BASH_ENV" || name == "ENV" || name.starts_with("BASH_FUNC_");
+    let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let name = names.find(|name| defines(name))?;
+    Some(format!("`{name}` is set, so that names may be functions of the shell"))
+}
