@@ -473,6 +473,14 @@ fn shell_features_keep_their_meaning_3() {
 }
 
 #[test]
+fn the_page_lists_the_features_that_are_tested() {
+    let page = include_str!("../../../../../docs/run.md");
+    let (_, list) = page.split_once("(`crates/contend/tests/it/run/features.rs`):\n\n").expect("a list");
+    let listed: Vec<_> = list.lines().map_while(|line| line.strip_prefix("- ")).collect();
+    assert_eq!(listed, ROWS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_difference_of_every_kind_is_noticed() {
     let outcome = |script: &str| outcome(script, Command::new("bash").args(["-c", script]));
     let same = outcome("sort big; echo x >out; echo y >&2; exit 3");
