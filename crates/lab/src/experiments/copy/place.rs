@@ -10,6 +10,7 @@ use contend_sys::mapping::{Backing, Mapping};
 use rustix::fs::{Advice, fadvise, fstatfs, fsync, statvfs};
 
 use crate::files::{path_of, unnamed_in};
+use crate::limits;
 
 /// A kind of file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +64,20 @@ impl Place {
         let room = statvfs(&folder).ok()?;
         let free = room.f_bavail * room.f_frsize;
         let needed = 2 * bytes + SPARE;
-        (free < needed)
-            .then(|| format!("needs {needed} bytes in {}, and {free} are free", folder.display()))
+        if free < needed {
+            return Some(format!("needs {needed} bytes in {}, and {free} are free", folder.display()));
+        }
+        (self == Self::Tmpfs).then(|| no_memory_for(needed, limits::memory_available())).flatten()
     }
+}
+
+/// Why two files that are in memory alone may not take so much of it, if so. A tmpfs may be larger than the
+/// memory behind it.
+fn no_memory_for(needed: u64, available: u64) -> Option<String> {
+    let free = available.saturating_sub(limits::memory_floor());
+    (needed > free).then(|| {
+        format!("needs {needed} bytes of memory, and {free} may be used")
+    })
 }
 
 fn is_writable(folder: &Path) -> bool {
@@ -192,6 +204,16 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn files_in_memory_leave_memory_for_others() {
+        let floor = limits::memory_floor();
+        assert_eq!(no_memory_for(1000, floor + 1000), None);
+        let reason = no_memory_for(1001, floor + 1000).expect("too much");
+        assert_eq!(reason, "needs 1001 bytes of memory, and 1000 may be used");
+        let all = limits::memory_available();
+        assert!(Place::Tmpfs.unavailable(all).is_some(), "two files of {all} bytes each");
+    }
 
     #[test]
     fn copies_are_compared() {
