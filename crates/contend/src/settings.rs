@@ -282,6 +282,11 @@ pub enum Shown {
         /// Where its record goes as JSON, instead of the report.
         json: Option<ReportFile>,
     },
+    /// Nothing: these runs are removed.
+    Removed {
+        /// Their numbers, each once.
+        numbers: Vec<i64>,
+    },
 }
 
 /// Settings of `contend history`.
@@ -297,6 +302,12 @@ pub fn history(args: HistoryArgs) -> Result<History> {
             let given = if own.store.is_some() { own } else { args.store };
             let json = json.as_deref().map(ReportFile::prepare).transpose()?;
             History { store: store(given)?, shown: Shown::Run { number, json } }
+        }
+        Some(HistoryVerb::Rm { mut numbers, store: own }) => {
+            let given = if own.store.is_some() { own } else { args.store };
+            numbers.sort_unstable();
+            numbers.dedup();
+            History { store: store(given)?, shown: Shown::Removed { numbers } }
         }
     })
 }

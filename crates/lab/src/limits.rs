@@ -375,7 +375,10 @@ mod tests {
             "RLIMIT_NPROC = 1000 allows 1000 more, of which 50 stay free for other programs, and 999 \
              are needed"
         );
-        assert_eq!(refusal(&own, 2000), "vm.max_map_count = 1000 allows 1000 more, and 2000 are needed");
+        assert_eq!(
+            refusal(&own, 2000),
+            "vm.max_map_count = 1000 allows 1000 more, and 2000 are needed"
+        );
         for kind in [Kind::Process, Kind::Thread] {
             let tightest = tightest_shared(kind).expect("Linux has some");
             assert!(not_so_many(kind, tightest.allows - 1).is_some(), "{tightest:?}");

@@ -74,7 +74,7 @@ pub struct HowArgs {
     /// Use about this much time for measuring; 3 s a case by default, 45 s at most.
     ///
     /// Experiments with a set number of samples are always done once, whatever they take.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = super::budget, allow_negative_numbers = true)]
     pub budget: Option<f64>,
 
     /// Only cases that have this parameter with this value; may be given several times.

@@ -183,7 +183,7 @@ fn write_pages(folder: &Path, command: &Command) -> std::io::Result<()> {
 fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     let after = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
     let command = command.clone().after_help(None::<&str>).after_long_help(None::<&str>);
-    let source = format!("contend {}", env!("CARGO_PKG_VERSION"));
+    let source = format!("contend {}", crate::version::VERSION);
     let mut page = Vec::new();
     clap_mangen::Man::new(command).source(source).render(&mut page)?;
     for line in after.lines() {

@@ -359,12 +359,24 @@ fn wrong_words_are_told_with_what_to_do() {
         let output = output(&mut lab(arguments));
         (output.status.code(), text(&output.stderr))
     };
+    let budgets =
+        ["-1", "0", "-0", "0.0001", "1e-300", "NaN", "inf", "-inf", "1e400", "86401", "", "x"];
+    for budget in budgets {
+        for arguments in [["run", "engine/empty"], ["suite", "pipeline"]] {
+            let (code, error) = told(&[&arguments[..], &[&format!("--budget={budget}")]].concat());
+            assert_eq!(code, Some(2), "{arguments:?} {budget}: {error}");
+            assert!(error.contains("seconds from 0.001 to 86400"), "{budget}: {error}");
+        }
+        let mut pipe = Command::new(contend());
+        pipe.args(["pipe", "--try", &format!("--budget={budget}"), "true"]).stdin(Stdio::null());
+        assert_eq!(output(&mut pipe).status.code(), Some(2), "pipe {budget}");
+    }
     let cases: [(&[&str], &str); 8] = [
         (&["run", "units/nothing"], "no experiment is called units/nothing: see contend lab list"),
         (&["run", "engine/empty", "--only", "x=1"], "none of these experiments has this parameter"),
         (&["run", "process-thread"], "it is a suite: contend lab suite process-thread"),
         (&["suite", "x"], "no suite is called x: there is process-thread"),
-        (&["run", "engine/empty", "--budget", "-1"], "seconds from 0 to 86400"),
+        (&["run", "engine/empty", "--step-seconds", "-1"], "seconds from 0 to 86400"),
         (&["run", "units/limit", "--cap", "0"], "a number from 1, or none"),
         (&["run", "units/create", "--only", "kind"], "give PARAMETER=VALUE"),
         (&["run", "units/create", "--only", "kind=x"], "no case is left by --only kind=x"),
