@@ -18,6 +18,8 @@ mod synchronisation;
 pub(super) mod table;
 pub mod timeline;
 mod verdict;
+#[cfg(test)]
+mod widths;
 
 use std::fmt::Write as _;
 
