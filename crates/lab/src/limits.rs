@@ -204,6 +204,11 @@ pub fn tightest_shared(kind: Kind) -> Option<Limit> {
     all.into_iter().find(|limit| SHARED.contains(&limit.name.as_str()))
 }
 
+/// How many units a limit allows if some of it stays free for other programs that share it.
+pub fn usable(limit: &Limit) -> u64 {
+    limit.allows.saturating_sub(spare(limit))
+}
+
 /// What stays free of a limit that others share: a twentieth of what is left.
 fn spare(limit: &Limit) -> u64 {
     if SHARED.contains(&limit.name.as_str()) { limit.allows.div_ceil(20) } else { 0 }
@@ -217,7 +222,7 @@ pub fn not_so_many(kind: Kind, n: u64) -> Option<String> {
 /// The same of units that take this.
 pub fn not_so_many_of(kind: Kind, unit: OfUnit, n: u64) -> Option<String> {
     let limits = applying(kind, unit).into_iter().map(|watched| watched.limit);
-    let mut short = limits.filter(|limit| limit.allows.saturating_sub(spare(limit)) <= n);
+    let mut short = limits.filter(|limit| usable(limit) <= n);
     short.next().map(|limit| refusal(&limit, n))
 }
 

@@ -58,6 +58,9 @@ fn fits_of(common: &Parameters, members: &[(&'static str, &Case)]) -> Vec<Fit> {
     own.into_iter().chain(others).collect()
 }
 
+/// Cases that differ in their number of workers alone, each with that number.
+type Members<'a> = Vec<(u64, &'a Case)>;
+
 /// Every law that the cases tell of. `cpus` can work at the same time.
 pub(super) fn scaling(
     planned: &[PlannedCase],
@@ -65,7 +68,7 @@ pub(super) fn scaling(
     cpus: f64,
     seed: u64,
 ) -> Vec<ScalingFit> {
-    let mut groups: BTreeMap<(&str, &str, Parameters), Vec<(u64, &Case)>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, &str, Parameters), Members<'_>> = BTreeMap::new();
     for (planned, case) in planned.iter().zip(cases) {
         if planned.experiment.fit != experiment::Fit::Scaling || case.samples.is_empty() {
             continue;

@@ -63,10 +63,7 @@ const KINDS: [(i64, &str, Storage); 13] = [
 /// The kind of file system of a folder, if it is known here.
 fn kind_of(folder: &Path) -> Option<(&'static str, Storage)> {
     let magic = fstatfs(File::open(folder).ok()?).ok()?.f_type;
-    // Some architectures have the number with its sign.
-    let is_it =
-        |kind: &&(i64, &str, Storage)| kind.0 & 0xffff_ffff == i64::from(magic) & 0xffff_ffff;
-    KINDS.iter().find(is_it).map(|&(_, name, storage)| (name, storage))
+    KINDS.iter().find(|kind| kind.0 == magic).map(|&(_, name, storage)| (name, storage))
 }
 
 impl Place {

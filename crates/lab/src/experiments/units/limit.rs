@@ -64,11 +64,11 @@ pub fn usual_cap(size: Size) -> u64 {
     }
 }
 
-/// The limit that this case would use up, of those that other programs share.
+/// The limit of which this case would leave next to nothing, of those that other programs share.
 pub fn exhausts(parameters: &Parameters) -> Option<Limit> {
     let limit = limits::tightest_shared(kind(parameters))?;
     let cap = parameters.number("cap");
-    cap.is_none_or(|cap| cap >= limit.allows).then_some(limit)
+    cap.is_none_or(|cap| cap >= limits::usable(&limit)).then_some(limit)
 }
 
 fn kind(parameters: &Parameters) -> Kind {
