@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use contend_lab::plan::PlannedCase;
-use contend_lab::runner::{Observer, Progress};
+use contend_lab::runner::{Left, Observer, Progress};
 use contend_record::lab::{Ending, RunRecord, Step};
 use contend_report::render::lab::timeline;
 use contend_report::render::text::printable;
@@ -26,6 +26,8 @@ pub struct Follower {
     /// Whether steps are told as they happen.
     tells: bool,
     drawn: Option<Instant>,
+    /// The part of the run that was last shown as over.
+    part: f64,
     telling: Option<String>,
     keeper: Option<Keeper>,
 }
@@ -33,19 +35,16 @@ pub struct Follower {
 impl Follower {
     /// Follows a run that has not begun.
     pub fn new(draws: bool, tells: bool, keeper: Option<Keeper>) -> Self {
-        Self { draws, tells, drawn: None, telling: None, keeper }
+        Self { draws, tells, drawn: None, part: 0.0, telling: None, keeper }
     }
 
     /// The run is over.
     ///
     /// # Errors
     /// What went wrong in keeping it.
-    pub fn finish(mut self, record: &RunRecord) -> Result<Option<i64>, StoreError> {
+    pub fn finish(mut self, record: &RunRecord) -> Result<Option<Fate>, StoreError> {
         self.clear();
-        match &mut self.keeper {
-            Some(keeper) => keeper.finish(record).map(Some),
-            None => Ok(None),
-        }
+        self.keeper.as_ref().map(|keeper| keeper.finish(record)).transpose()
     }
 
     fn clear(&mut self) {
@@ -61,19 +60,9 @@ impl Observer for Follower {
         if !self.draws || !due || progress.elapsed < DELAY {
             return;
         }
-        let case = progress.case;
-        let left = match progress.budget.saturating_sub(progress.elapsed) {
-            Duration::ZERO => "finishing".to_owned(),
-            left => format!("about {:.0} s left", left.as_secs_f64().ceil()),
-        };
-        let of_time = progress.elapsed.as_secs_f64() / progress.budget.as_secs_f64().max(1e-3);
-        let of_cases = progress.done as f64 / progress.cases.max(1) as f64;
-        let line = format!(
-            "{:.0} %, {left}: {} {}",
-            100.0 * of_time.max(of_cases).min(0.99),
-            case.experiment.name,
-            case.parameters
-        );
+        // Estimates get better; what has been shown is not taken back.
+        self.part = self.part.max(progress.part().min(0.99));
+        let line = line(progress, self.part);
         // A key that is pressed, such as ^C, is shown behind it.
         let room = output::width().saturating_sub(4);
         let line: String = printable(&line).chars().take(room).collect();
@@ -104,6 +93,22 @@ impl Observer for Follower {
     }
 }
 
+/// How far a run is, of which this part is over.
+fn line(progress: &Progress<'_>, part: f64) -> String {
+    let seconds = |time: Duration| time.as_secs_f64().ceil().max(1.0);
+    let left = match progress.left {
+        Left::About(time) => format!("about {:.0} s left", seconds(time)),
+        Left::Partly { time: Duration::ZERO, cases } => {
+            format!("{cases} cases of unknown length left")
+        }
+        Left::Partly { time, cases } => {
+            format!("about {:.0} s left, and {cases} cases of unknown length", seconds(time))
+        }
+    };
+    let case = progress.case;
+    format!("{:.0} %, {left}: {} {}", (100.0 * part).floor(), case.experiment.name, case.parameters)
+}
+
 impl Drop for Follower {
     fn drop(&mut self) {
         self.clear();
@@ -124,15 +129,12 @@ impl Keeper {
         Self { store, title, id: None }
     }
 
-    /// Puts the run in before it begins, so that a store that cannot be written is found out
-    /// before any time is spent.
+    /// Finds out before any time is spent whether the store can be written.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub fn begin(&mut self, started_at: &str) -> Result<(), StoreError> {
-        let record = "{}";
-        self.id = Some(self.store.add(&self.kept(started_at, Ending::Unfinished, record))?);
-        Ok(())
+    /// When it cannot.
+    pub fn check(&self, started_at: &str) -> Result<(), StoreError> {
+        self.store.check_writable(&self.kept(started_at, Ending::Unfinished, "{}"))
     }
 
     fn kept<'a>(&'a self, started_at: &'a str, ending: Ending, record: &'a str) -> Kept<'a> {
@@ -140,23 +142,72 @@ impl Keeper {
             Ending::Unfinished => "unfinished",
             Ending::Interrupted => "interrupted",
             Ending::Complete => "complete",
+            Ending::Empty => "empty",
         };
         let schema = contend_record::lab::SCHEMA;
         Kept { started_at, schema, title: &self.title, ending, record }
     }
 
+    /// Puts in what there is so far. If this does not work, the last time will tell.
     fn keep(&mut self, record: &RunRecord) {
-        let Some(id) = self.id else { return };
+        if record.is_empty() {
+            return;
+        }
         let Ok(json) = serde_json::to_string(record) else { return };
         let kept = self.kept(&record.started_at, record.ending, &json);
-        // If this does not work, the last time will tell.
-        let _ = self.store.update_if_free(id, &kept);
+        match self.id {
+            Some(id) => drop(self.store.update_if_free(id, &kept)),
+            None => self.id = self.store.add(&kept).ok(),
+        }
     }
 
-    fn finish(&mut self, record: &RunRecord) -> Result<i64, StoreError> {
-        let id = self.id.unwrap_or(0);
+    fn finish(&self, record: &RunRecord) -> Result<Fate, StoreError> {
+        if record.is_empty() {
+            return Ok(Fate::Empty);
+        }
         let json = serde_json::to_string(record).unwrap_or_default();
         let kept = self.kept(&record.started_at, record.ending, &json);
-        self.store.update(id, &kept).map(|()| id)
+        match self.id {
+            None => self.store.add(&kept).map(Fate::Kept),
+            Some(id) if self.store.update(id, &kept)? => Ok(Fate::Kept(id)),
+            Some(id) => Ok(Fate::Removed(id)),
+        }
+    }
+}
+
+/// What became of a run that was to be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is kept under this number.
+    Kept(i64),
+    /// Nothing was measured, so there is nothing to keep.
+    Empty,
+    /// The user has removed the run with this number while it went on.
+    Removed(i64),
+}
+
+#[cfg(test)]
+mod tests {
+    use contend_lab::experiment::Size;
+    use contend_lab::experiments;
+    use contend_record::parameters::Parameters;
+
+    use super::*;
+
+    #[test]
+    fn the_line_says_what_is_known() {
+        let experiment = experiments::find("engine/empty").expect("in the table");
+        let case = PlannedCase::new(experiment, Parameters::new(), Size::Full);
+        let second = Duration::from_secs(1);
+        let at = |left| {
+            line(&Progress { elapsed: 8 * second, left, begun: 3, cases: 9, case: &case }, 0.999)
+        };
+        let about = at(Left::About(2 * second + second / 2));
+        assert_eq!(about, "99 %, about 3 s left: engine/empty ");
+        assert_eq!(at(Left::About(Duration::ZERO)), "99 %, about 1 s left: engine/empty ");
+        let partly = |time| at(Left::Partly { time, cases: 5 });
+        let unknown = "99 %, about 4 s left, and 5 cases of unknown length: engine/empty ";
+        assert_eq!(partly(4 * second), unknown);
+        assert_eq!(partly(Duration::ZERO), "99 %, 5 cases of unknown length left: engine/empty ");
     }
 }

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use contend_lab::experiment::{Cap, Experiment, Scope, Size, USUAL_MAX_UNITS};
-use contend_lab::experiments;
+use contend_lab::experiments::{self, limit};
+use contend_lab::limits::{self, Kind};
 use contend_lab::plan::{Only, Plan};
 use contend_lab::setting::{Choices, Setting};
 use contend_lab::suites::{self, Suite};
@@ -106,17 +107,46 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
     if how.dry_run {
         return Ok(Lab::DryRun(plan));
     }
-    let to_the_end = how.cap == Some(Cap::None)
-        && plan.cases.iter().any(|case| case.experiment.name == "units/limit");
+    let asks = !how.yes && must_ask(&plan)?;
     Ok(Lab::Run(Box::new(LabRun {
         title,
         given_store: how.store.store.clone(),
         store: if how.no_store { None } else { Some(store(how.store)?) },
         json: how.json.as_deref().map(ReportFile::prepare).transpose()?,
         progress: shows_progress(how.no_progress),
-        asks: to_the_end && !how.yes && can_ask(),
+        asks,
         plan,
     })))
+}
+
+/// Whether the user has to agree first, since a case of this plan uses up a limit that other programs share.
+///
+/// # Errors
+/// When there is nobody to ask.
+fn must_ask(plan: &Plan) -> Result<bool, UsageError> {
+    let trials = plan.cases.iter().filter(|case| case.experiment.name == limit::EXPERIMENT.name);
+    let mut exhausting = trials.filter(|case| limit::exhausts(&case.parameters).is_some());
+    let Some(case) = exhausting.next() else { return Ok(false) };
+    if can_ask() {
+        return Ok(true);
+    }
+    let cap = case.parameters.get("cap").map(ToString::to_string).unwrap_or_default();
+    Err(UsageError(format!(
+        "--cap {cap} exhausts this machine's process limit; pass --yes to run it without a terminal"
+    )))
+}
+
+/// The cap that was asked for. The usual one stays far below every limit that other programs share, as nobody
+/// has asked to reach one.
+fn cap(given: Option<Cap>, size: Size) -> Cap {
+    if let Some(cap) = given {
+        return cap;
+    }
+    let limits = [Kind::Process, Kind::Thread].into_iter().filter_map(limits::tightest_shared);
+    match limits.map(|limit| limit.allows / 2).min() {
+        Some(safe) if safe < limit::usual_cap(size) => Cap::At(safe.max(1)),
+        _ => Cap::Usual,
+    }
 }
 
 fn by_name(names: &[String]) -> Result<Vec<&'static Experiment>, UsageError> {
@@ -151,7 +181,8 @@ fn plan(
     let step_milliseconds =
         u64::try_from(Duration::from_secs_f64(pause).as_millis()).unwrap_or(u64::MAX);
     let choices = choices(experiments, how)?;
-    let cap = how.cap.unwrap_or(Cap::Usual);
+    let has_limit = experiments.iter().any(|found| found.name == limit::EXPERIMENT.name);
+    let cap = if has_limit { cap(how.cap, size) } else { Cap::Usual };
     let max_units = how.max_units.unwrap_or(USUAL_MAX_UNITS);
     let scope = Scope { size, cap, step_milliseconds, max_units, choices };
     let mut only: Vec<_> = how
@@ -251,6 +282,11 @@ pub enum Shown {
         /// Where its record goes as JSON, instead of the report.
         json: Option<ReportFile>,
     },
+    /// Nothing: these runs are removed.
+    Removed {
+        /// Their numbers, each once.
+        numbers: Vec<i64>,
+    },
 }
 
 /// Settings of `contend history`.
@@ -266,6 +302,12 @@ pub fn history(args: HistoryArgs) -> Result<History> {
             let given = if own.store.is_some() { own } else { args.store };
             let json = json.as_deref().map(ReportFile::prepare).transpose()?;
             History { store: store(given)?, shown: Shown::Run { number, json } }
+        }
+        Some(HistoryVerb::Rm { mut numbers, store: own }) => {
+            let given = if own.store.is_some() { own } else { args.store };
+            numbers.sort_unstable();
+            numbers.dedup();
+            History { store: store(given)?, shown: Shown::Removed { numbers } }
         }
     })
 }

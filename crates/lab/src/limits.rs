@@ -192,6 +192,28 @@ pub fn applying(kind: Kind, unit: OfUnit) -> Vec<Watched> {
     all
 }
 
+/// Names of the limits that all processes of this user, of this cgroup or of the machine share: whoever
+/// reaches one keeps others from starting anything. Those of one process's memory map are its own affair,
+/// and a guard watches the memory of the machine.
+const SHARED: [&str; 5] =
+    [NPROC, CGROUP_PIDS, "kernel.threads-max", "kernel.pid_max", "vm.overcommit"];
+
+/// The tightest limit that other programs share, of those on units of this kind.
+pub fn tightest_shared(kind: Kind) -> Option<Limit> {
+    let all = applying(kind, usual_unit(kind)).into_iter().map(|watched| watched.limit);
+    all.into_iter().find(|limit| SHARED.contains(&limit.name.as_str()))
+}
+
+/// How many units a limit allows if some of it stays free for other programs that share it.
+pub fn usable(limit: &Limit) -> u64 {
+    limit.allows.saturating_sub(spare(limit))
+}
+
+/// What stays free of a limit that others share: a twentieth of what is left.
+fn spare(limit: &Limit) -> u64 {
+    if SHARED.contains(&limit.name.as_str()) { limit.allows.div_ceil(20) } else { 0 }
+}
+
 /// Why there cannot be so many more units, if so.
 pub fn not_so_many(kind: Kind, n: u64) -> Option<String> {
     not_so_many_of(kind, usual_unit(kind), n)
@@ -199,9 +221,18 @@ pub fn not_so_many(kind: Kind, n: u64) -> Option<String> {
 
 /// The same of units that take this.
 pub fn not_so_many_of(kind: Kind, unit: OfUnit, n: u64) -> Option<String> {
-    let tightest = applying(kind, unit).into_iter().next()?.limit;
-    let Limit { name, value, allows, .. } = tightest;
-    (allows <= n).then(|| format!("{name} = {value} allows {allows} more, and {n} are needed"))
+    let limits = applying(kind, unit).into_iter().map(|watched| watched.limit);
+    let mut short = limits.filter(|limit| usable(limit) <= n);
+    short.next().map(|limit| refusal(&limit, n))
+}
+
+fn refusal(limit: &Limit, n: u64) -> String {
+    let Limit { name, value, allows, .. } = limit;
+    let spare = match spare(limit) {
+        spare if *allows > n => format!(", of which {spare} stay free for other programs"),
+        _ => String::new(),
+    };
+    format!("{name} = {value} allows {allows} more{spare}, and {n} are needed")
 }
 
 fn memory(unit: OfUnit) -> Option<Watched> {
@@ -256,6 +287,9 @@ fn processes_of_user() -> Option<Watched> {
 /// The name of the limit on the tasks of a user.
 pub const NPROC: &str = "RLIMIT_NPROC";
 
+/// The name of the limit on the tasks of a cgroup.
+const CGROUP_PIDS: &str = "cgroup pids.max";
+
 /// Whether every user is who it seems to be: the first namespace maps all numbers to themselves.
 fn in_first_user_namespace() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
@@ -302,7 +336,7 @@ fn cgroup_pids() -> Vec<Watched> {
         let source = group.folder.join("pids.max").display().to_string();
         let events = group.folder.join("pids.events");
         let current = move || group.number("pids.current");
-        let watched = Watched::new("cgroup pids.max", source, value, 1.0, 0, current)?;
+        let watched = Watched::new(CGROUP_PIDS, source, value, 1.0, 0, current)?;
         Some(watched.counting_refusals(events))
     };
     cgroup::of("pids").into_iter().filter_map(watched).collect()
@@ -326,6 +360,34 @@ mod tests {
             assert!(names.contains(&"kernel.pid_max") && names.contains(&"memory"), "{names:?}");
             assert_eq!(names.contains(&"vm.max_map_count"), kind == Kind::Thread);
             assert!(all.iter().all(|watched| watched.spent() == Spent::No), "{all:?}");
+        }
+    }
+
+    #[test]
+    fn a_limit_that_others_share_is_never_used_up_unasked() {
+        let limit = |name: &str| Limit {
+            name: name.to_owned(),
+            source: String::new(),
+            value: 1000,
+            in_use: 0,
+            per_unit: 1.0,
+            allows: 1000,
+        };
+        let (shared, own) = (limit(NPROC), limit("vm.max_map_count"));
+        assert_eq!((spare(&shared), spare(&own)), (50, 0));
+        assert_eq!(
+            refusal(&shared, 999),
+            "RLIMIT_NPROC = 1000 allows 1000 more, of which 50 stay free for other programs, and 999 \
+             are needed"
+        );
+        assert_eq!(
+            refusal(&own, 2000),
+            "vm.max_map_count = 1000 allows 1000 more, and 2000 are needed"
+        );
+        for kind in [Kind::Process, Kind::Thread] {
+            let tightest = tightest_shared(kind).expect("Linux has some");
+            assert!(not_so_many(kind, tightest.allows.saturating_sub(1)).is_some(), "{tightest:?}");
+            assert!(not_so_many(kind, 2 * tightest.allows).is_some(), "{tightest:?}");
         }
     }
 

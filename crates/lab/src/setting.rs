@@ -53,6 +53,14 @@ impl Setting {
         }
     }
 
+    /// The names that it can be; none where it is a number.
+    pub fn names(&self) -> Vec<&'static str> {
+        match self.values {
+            Values::Numbers(..) => Vec::new(),
+            Values::Names(names) => names(),
+        }
+    }
+
     /// A value that it can have.
     pub fn example(&self) -> Value {
         match self.values {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::lab::{Ending, Stopped, Unit, distinct};
 use crate::parameters::Parameters;
 use crate::stats::Ratio;
-use crate::{Host, Warning};
+use crate::{Host, Warning, Writer};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "contend.compare/1";
@@ -21,6 +21,9 @@ pub const SCHEMA: &str = "contend.compare/1";
 pub struct CompareRecord {
     /// `contend.compare/1`.
     pub schema: String,
+    /// The contend that wrote it; null in records of versions that did not tell.
+    #[serde(default)]
+    pub contend: Option<Writer>,
     /// The seed of the intervals: that of the first run.
     pub seed: u64,
     /// What is compared; the first run is the baseline of the ratios.
@@ -36,6 +39,9 @@ pub struct Run {
     pub name: String,
     /// Where its record was read.
     pub origin: Origin,
+    /// The contend that measured it; null where its record does not tell.
+    #[serde(default)]
+    pub contend: Option<Writer>,
     /// The suite that was run; null where experiments were chosen by name.
     pub suite: Option<String>,
     /// The experiments that it has cases of.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::parameters::{Parameters, Value};
 use crate::stats::{self, Line, Scaling};
-use crate::{Host, Warning};
+use crate::{Host, Warning, Writer};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "contend.lab/1";
@@ -20,6 +20,9 @@ pub const SCHEMA: &str = "contend.lab/1";
 pub struct RunRecord {
     /// `contend.lab/1`.
     pub schema: String,
+    /// The contend that wrote it; null in records of versions that did not tell.
+    #[serde(default)]
+    pub contend: Option<Writer>,
     /// The suite that was run; null where experiments were chosen by name.
     pub suite: Option<String>,
     /// When it started: UTC, RFC 3339.
@@ -59,6 +62,8 @@ pub enum Ending {
     Interrupted,
     /// Every case has what it needs, or the budget was used.
     Complete,
+    /// It went to its end, and no case could be measured.
+    Empty,
 }
 
 /// What measuring itself costs, as measured before the first sample.
@@ -208,6 +213,9 @@ pub struct ScalingFit {
     pub over: String,
     /// The law.
     pub law: Scaling,
+    /// How many of the samples behind it were taken while others used the CPUs.
+    #[serde(default)]
+    pub disturbed: usize,
 }
 
 /// How far creation can go, by prediction and by trial.
@@ -301,6 +309,11 @@ pub struct Task {
 }
 
 impl RunRecord {
+    /// Whether nothing was measured.
+    pub fn is_empty(&self) -> bool {
+        self.cases.iter().all(|case| case.samples.is_empty())
+    }
+
     /// The experiments that it has cases of, in the order in which they appear.
     pub fn experiments(&self) -> Vec<&str> {
         distinct(self.cases.iter().map(|case| case.experiment.as_str()))

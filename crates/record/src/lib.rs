@@ -14,6 +14,8 @@ pub mod shell;
 pub mod signal;
 pub mod stats;
 pub mod warning;
+mod writer;
 
 pub use host::Host;
 pub use warning::Warning;
+pub use writer::Writer;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::advice::{CalibrationRecord, Candidate, Trial, WhatIf};
 use crate::stats::Estimate;
-use crate::{Host, Warning};
+use crate::{Host, Warning, Writer};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "contend.pipe/1";
@@ -19,6 +19,9 @@ pub const SCHEMA: &str = "contend.pipe/1";
 pub struct PipeRecord {
     /// `contend.pipe/1`.
     pub schema: String,
+    /// The contend that wrote it; null in records of versions that did not tell.
+    #[serde(default)]
+    pub contend: Option<Writer>,
     /// The pipeline's text as given.
     pub command: String,
     /// The shell that ran it.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use ratio::Ratio;
-pub use scaling::{Coefficient, Law, Point, Scaling};
+pub use scaling::{Coefficient, Law, Point, Scaling, Unfit};
 
 /// With fewer samples no interval of 95 % can be given: that of 5, from the least to the
 /// most, holds the median 94 times of 100.

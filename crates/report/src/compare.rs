@@ -15,6 +15,7 @@ pub fn compare(runs: &[(Origin, RunRecord)]) -> CompareRecord {
     let described = runs.iter().enumerate().map(|(index, (origin, record))| Run {
         name: name(index),
         origin: origin.clone(),
+        contend: record.contend.clone(),
         suite: record.suite.clone(),
         experiments: record.experiments().into_iter().map(str::to_owned).collect(),
         started_at: record.started_at.clone(),
@@ -26,6 +27,7 @@ pub fn compare(runs: &[(Origin, RunRecord)]) -> CompareRecord {
     });
     CompareRecord {
         schema: SCHEMA.to_owned(),
+        contend: None,
         seed,
         runs: described.collect(),
         cases: rows(runs).iter().filter_map(|row| case(row, seed)).collect(),

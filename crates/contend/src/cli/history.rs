@@ -22,7 +22,7 @@ pub struct HistoryArgs {
     pub store: StoreArgs,
 }
 
-/// What to show.
+/// What to show, or to remove.
 #[derive(Debug, Subcommand)]
 pub enum HistoryVerb {
     /// Shows a run as it was shown when it was made.
@@ -33,6 +33,17 @@ pub enum HistoryVerb {
         /// Write its record as JSON to this file, `-` for standard output instead of the report.
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         json: Option<PathBuf>,
+
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Remove runs for good; nothing is asked.
+    ///
+    /// If there is no run with one of the numbers, none is removed. The numbers are not used again.
+    Rm {
+        /// The runs' numbers, as in the list.
+        #[arg(required = true, value_name = "NUMBER")]
+        numbers: Vec<i64>,
 
         #[command(flatten)]
         store: StoreArgs,

@@ -8,8 +8,8 @@ use contend_lab::experiment::Cap;
 /// Measures what processes, threads and other units of concurrency cost on this machine.
 ///
 /// Every experiment is measured in processes of its own, case by case in turn, until the 95 %
-/// interval of each median is narrower than 2 % or the time is used. Every run is kept:
-/// `contend history` lists them.
+/// interval of each median is narrower than 2 % or the time is used. Every run of the lab that has
+/// measured something is kept: `contend history` lists them.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true, subcommand_value_name = "WHAT")]
 pub struct LabArgs {
@@ -74,7 +74,7 @@ pub struct HowArgs {
     /// Use about this much time for measuring; 3 s a case by default, 45 s at most.
     ///
     /// Experiments with a set number of samples are always done once, whatever they take.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = super::budget, allow_negative_numbers = true)]
     pub budget: Option<f64>,
 
     /// Only cases that have this parameter with this value; may be given several times.

@@ -68,6 +68,14 @@ pub enum Verb {
     Generate(generate::GenerateArgs),
 }
 
+/// A time in seconds that suffices to measure something, and ends within a day.
+fn budget(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("give a number of seconds from 0.001 to 86400".to_owned()),
+    }
+}
+
 /// A number of bytes, with k, M or G behind it for powers of 1024.
 fn bytes(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.strip_suffix(['k', 'K']) {

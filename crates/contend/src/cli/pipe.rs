@@ -148,7 +148,7 @@ pub struct AdviceArgs {
     pub try_changes: bool,
 
     /// Use about this much time for trying; a round of runs that has begun is finished.
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = positive_seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = super::budget)]
     #[arg(allow_negative_numbers = true)]
     pub budget: f64,
 
@@ -217,11 +217,4 @@ fn size(text: &str) -> Result<SampleSize, String> {
 fn copies(text: &str) -> Result<u16, String> {
     let number = text.parse().ok().filter(|number| (1..=1000).contains(number));
     number.ok_or_else(|| "give whole numbers from 1 to 1000".to_owned())
-}
-
-fn positive_seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
-        _ => Err("give a number of seconds above 0, up to 86400".to_owned()),
-    }
 }

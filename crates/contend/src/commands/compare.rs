@@ -1,19 +1,21 @@
 //! `contend compare`: several runs of the lab beside each other.
 
 use anyhow::Result;
+use contend_record::compare::CompareRecord;
 use contend_report::compare::compare;
 use contend_report::render;
 
 use crate::exit::Exit;
 use crate::output::{self, ReportFile};
 use crate::settings::Compare;
+use crate::version;
 
 /// Compares.
 ///
 /// # Errors
 /// When the result cannot be written.
 pub fn run(settings: Compare) -> Result<Exit> {
-    let record = compare(&settings.runs);
+    let record = CompareRecord { contend: Some(version::writer()), ..compare(&settings.runs) };
     let shown = !settings.json.as_ref().is_some_and(ReportFile::is_stdout);
     if let Some(file) = settings.json {
         file.write(&render::json::compare(&record)?)?;

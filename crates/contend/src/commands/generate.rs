@@ -1,5 +1,7 @@
 //! `contend generate`: what packagers and other programs need.
 
+mod completions;
+
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
@@ -27,7 +29,7 @@ pub fn run(args: &GenerateArgs) -> Result<Exit> {
     let mut text = Vec::new();
     match &args.what {
         What::Completions { shell } => {
-            clap_complete::generate(*shell, &mut Args::command(), "contend", &mut text);
+            text = completions::script(*shell);
         }
         What::Man { dir: None } => text = page(&Args::command())?,
         What::Man { dir: Some(dir) } => pages(dir)?,
@@ -170,8 +172,8 @@ fn pages(folder: &Path) -> Result<()> {
 }
 
 fn write_pages(folder: &Path, command: &Command) -> std::io::Result<()> {
-    let verbs = command.get_subcommands().filter(|verb| verb.get_name() != "help");
-    for verb in verbs {
+    let is_public = |verb: &&Command| verb.get_name() != "help" && !verb.is_hide_set();
+    for verb in command.get_subcommands().filter(is_public) {
         write_pages(folder, verb)?;
     }
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
@@ -183,7 +185,7 @@ fn write_pages(folder: &Path, command: &Command) -> std::io::Result<()> {
 fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     let after = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
     let command = command.clone().after_help(None::<&str>).after_long_help(None::<&str>);
-    let source = format!("contend {}", env!("CARGO_PKG_VERSION"));
+    let source = format!("contend {}", crate::version::VERSION);
     let mut page = Vec::new();
     clap_mangen::Man::new(command).source(source).render(&mut page)?;
     for line in after.lines() {
@@ -205,6 +207,30 @@ fn roff(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    #[test]
+    fn there_is_a_man_page_for_every_verb_but_the_hidden_ones() {
+        use clap::CommandFactory as _;
+        let folder = tempfile::tempdir().expect("a folder");
+        super::pages(folder.path()).expect("room");
+        let (mut pages, mut texts) = (Vec::new(), String::new());
+        for file in std::fs::read_dir(folder.path()).expect("it was made").flatten() {
+            pages.push(file.file_name().to_string_lossy().into_owned());
+            texts.push_str(&std::fs::read_to_string(file.path()).expect("a page"));
+        }
+        let command = crate::cli::Args::command();
+        let (hidden, shown): (Vec<_>, Vec<_>) =
+            command.get_subcommands().partition(|verb| verb.is_hide_set());
+        assert!(hidden.len() >= 4 && shown.len() >= 6);
+        for verb in hidden.iter().map(|verb| verb.get_name()) {
+            assert!(!pages.contains(&format!("contend-{verb}.1")), "{pages:?}");
+            assert!(!texts.contains(verb) && !texts.contains(&verb.replace('-', "\\-")), "{verb}");
+        }
+        for verb in shown.iter().map(|verb| verb.get_name()) {
+            assert!(pages.contains(&format!("contend-{verb}.1")), "{pages:?}");
+        }
+        assert!(pages.contains(&"contend-history-rm.1".to_owned()), "{pages:?}");
+    }
 
     type Make = fn(&Path) -> super::Result<String>;
 

@@ -6,14 +6,14 @@ use anyhow::Result;
 use contend_report::render;
 use contend_report::store::Store;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, UsageError};
 use crate::settings::{History, Shown};
 use crate::{output, records};
 
-/// Lists or shows.
+/// Lists, shows or removes.
 ///
 /// # Errors
-/// When there is no store or no such run.
+/// When there is no store or no such run, or it cannot be written.
 pub fn run(settings: History) -> Result<Exit> {
     match settings.shown {
         Shown::List { most } => list(&settings.store, most)?,
@@ -26,8 +26,27 @@ pub fn run(settings: History) -> Result<Exit> {
                 output::stdout(&render::lab::report(&record, output::width()))?;
             }
         }
+        Shown::Removed { numbers } => remove(&settings.store, &numbers)?,
     }
     Ok(Exit::Success)
+}
+
+/// Removes these runs, or none if one of them is not there.
+fn remove(path: &Path, numbers: &[i64]) -> Result<()> {
+    // Opening a store would make it.
+    let missing =
+        if path.exists() { Store::open(path)?.remove(numbers)? } else { numbers.to_vec() };
+    if missing.is_empty() {
+        let removed = match numbers {
+            [number] => format!("removed run {number}\n"),
+            numbers => format!("removed {} runs\n", numbers.len()),
+        };
+        return output::stderr(&removed);
+    }
+    let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
+    let missing = missing.join(", ");
+    Err(UsageError(format!("there is no run {missing}, so none was removed: see contend history"))
+        .into())
 }
 
 fn list(path: &Path, most: usize) -> Result<()> {

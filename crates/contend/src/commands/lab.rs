@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use contend_lab::experiment::{Experiment, Sampling, Scope, Size};
 use contend_lab::experiments::TABLE;
 use contend_lab::isolate::Machine;
-use contend_lab::plan::Plan;
+use contend_lab::plan::{Plan, PlannedCase};
 use contend_lab::runner::{self, Circumstances};
 use contend_lab::suites::SUITES;
 use contend_record::lab::{Ending, RunRecord};
@@ -17,9 +17,9 @@ use contend_report::store::Store;
 use contend_sys::interrupt::Signals;
 
 use crate::exit::Exit;
-use crate::progress::{Follower, Keeper};
+use crate::progress::{Fate, Follower, Keeper};
 use crate::settings::{Lab, LabRun};
-use crate::{host, output};
+use crate::{host, output, version};
 
 /// Does what was asked.
 ///
@@ -42,8 +42,8 @@ fn measure(settings: LabRun) -> Result<Exit> {
         .store
         .as_deref()
         .map(|path| -> Result<Keeper, contend_report::store::StoreError> {
-            let mut keeper = Keeper::new(Store::open(path)?, settings.title.clone());
-            keeper.begin(&started_at)?;
+            let keeper = Keeper::new(Store::open(path)?, settings.title.clone());
+            keeper.check(&started_at)?;
             Ok(keeper)
         })
         .transpose()
@@ -56,24 +56,30 @@ fn measure(settings: LabRun) -> Result<Exit> {
     let mut follower = Follower::new(settings.progress, !to_stdout, keeper);
     let host = host::describe();
     let warnings = host::unfavourable(&host);
-    let circumstances = Circumstances { host, started_at, warnings };
+    let writer = Some(version::writer());
+    let circumstances = Circumstances { writer, host, started_at, warnings };
     let record = runner::run(&settings.plan, circumstances, &mut machine, &mut follower);
     let kept = follower.finish(&record).context("the run is shown above, but was not kept");
     let elsewhere = settings.given_store.as_ref().map_or_else(String::new, |path| {
         format!(" --store {}", render::text::printable(&path.display().to_string()))
     });
     let written = write(&record, settings, to_stdout);
-    if let Ok(Some(number)) = &kept {
-        let again = format!("contend history show {number}{elsewhere}");
-        output::stderr(&format!("kept as run {number}: {again}\n"))?;
+    match &kept {
+        Ok(Some(Fate::Kept(number))) => {
+            let again = format!("contend history show {number}{elsewhere}");
+            output::stderr(&format!("kept as run {number}: {again}\n"))?;
+        }
+        Ok(Some(Fate::Empty)) => output::stderr("not kept: nothing was measured\n")?,
+        Ok(Some(Fate::Removed(number))) => {
+            output::stderr(&format!("not kept: run {number} was removed meanwhile\n"))?;
+        }
+        Ok(None) | Err(_) => {}
     }
     written?;
     kept?;
     match signals.interrupted() {
         Some(signal) if record.ending == Ending::Interrupted => Ok(Exit::Signal(signal)),
-        _ if record.cases.iter().all(|case| case.samples.is_empty()) => {
-            anyhow::bail!("nothing could be measured")
-        }
+        _ if record.is_empty() => anyhow::bail!("nothing could be measured"),
         _ => Ok(Exit::Success),
     }
 }
@@ -158,6 +164,17 @@ fn planned(plan: &Plan) -> String {
         plan.sample.as_millis(),
         plan.seed
     );
+    let is_fixed = |case: &&PlannedCase| case.sampling != Sampling::Adaptive;
+    match plan.cases.iter().filter(is_fixed).count() {
+        0 => {}
+        1 => out.push_str("1 case takes a set number of samples, one of them whatever the time\n"),
+        some => {
+            let _ = writeln!(
+                out,
+                "{some} cases take a set number of samples, one of them whatever the time"
+            );
+        }
+    }
     for case in &plan.cases {
         let samples = match case.sampling {
             Sampling::Adaptive => "until the interval is under 2 %".to_owned(),

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::live::Live;
 use crate::output::ReportFile;
 use crate::settings::{Answer, How, Pipe, PipeRun};
-use crate::{host, output};
+use crate::{host, output, version};
 
 use super::advice;
 
@@ -92,7 +92,7 @@ pub fn run_once(parsed: &Parsed, how: &How, signals: &Signals) -> Result<PipeRec
     if let Some(live) = live {
         live.clear();
     }
-    Ok(result?)
+    Ok(PipeRecord { contend: Some(version::writer()), ..result? })
 }
 
 fn write(

@@ -114,6 +114,10 @@ pub fn run(args: RunArgs) -> Result<Run> {
     let (what, json) = what(args.file, args.pipeline, args.json)?;
     if let What::Pipeline(text) = &what {
         super::pipe::check_text("the pipeline", text)?;
+        // A plain pipeline is not parsed here: that would delay its start.
+        if is_blank(text) {
+            parse(text).map_err(|error| UsageError(error.to_string()))?;
+        }
     }
     if let (true, What::Pipeline(text)) = (args.check, &what) {
         let parsed = parse(text).map_err(|error| UsageError(error.to_string()))?;
@@ -132,6 +136,12 @@ pub fn run(args: RunArgs) -> Result<Run> {
         stats: args.stats,
         json,
     })
+}
+
+/// Whether there is nothing but white space and comments.
+fn is_blank(text: &str) -> bool {
+    let joined = text.replace("\\\n", "");
+    joined.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
 }
 
 /// What is run, and where the record goes. A pipeline right behind --json is no file of its.

@@ -43,7 +43,7 @@ fn without_a_verb_the_help_is_shown_with_status_2() {
 
 #[test]
 fn completions_are_those_of_the_flags() {
-    for shell in ["bash", "zsh", "fish"] {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let (status, script, _) = output(&["generate", "completions", shell]);
         assert_eq!(status, Some(0));
         assert!(script.contains("pipefail"), "{shell}");
@@ -53,6 +53,41 @@ fn completions_are_those_of_the_flags() {
         return skip("completions_are_those_of_the_flags", "there is no bash");
     }
     assert!(run(Command::new("bash").args(["-n", "/dev/stdin"]), &script).status.success());
+}
+
+/// What bash offers when the last of these words is to be completed.
+fn offered(script: &str, words: &[&str]) -> Vec<String> {
+    let (last, before) = words.split_last().expect("a word");
+    let completing = format!(
+        "{script}\nCOMP_WORDS=({}); COMP_CWORD={}; _contend contend '{last}' '{}'\n\
+         printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" "),
+        before.len(),
+        before.last().expect("a word before"),
+    );
+    let output = run(Command::new("bash").args(["--norc", "/dev/stdin"]), &completing);
+    text(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes_verbs_and_names_of_the_lab() {
+    if !has("bash") {
+        return skip("bash_completes_verbs_and_names_of_the_lab", "there is no bash");
+    }
+    let (_, script, _) = output(&["generate", "completions", "bash"]);
+    let verbs = offered(&script, &["contend", ""]);
+    for verb in ["pipe", "lab", "history"] {
+        assert!(verbs.iter().any(|known| known == verb), "{verbs:?}");
+    }
+    let internal = verbs.iter().filter(|verb| verb.starts_with("lab-") || *verb == "run-stages");
+    assert_eq!(internal.count(), 0, "{verbs:?}");
+    assert_eq!(offered(&script, &["contend", "lab", "run", "units/cr"]), ["units/create"]);
+    let second = offered(&script, &["contend", "lab", "run", "units/create", "sharing/th"]);
+    assert_eq!(second, ["sharing/thread"]);
+    assert_eq!(offered(&script, &["contend", "lab", "suite", "proc"]), ["process-thread"]);
+    let set = offered(&script, &["contend", "lab", "run", "x", "--set", "placement=same"]);
+    assert!(set.iter().any(|word| word == "placement=same-cpu"), "{set:?}");
+    assert_eq!(offered(&script, &["contend", "history", "r"]), ["rm"]);
 }
 
 #[test]

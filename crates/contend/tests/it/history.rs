@@ -49,6 +49,65 @@ fn a_run_that_is_not_there_is_a_mistake() {
 }
 
 #[test]
+fn runs_are_removed_by_number_all_or_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("runs.db");
+    let none = history(&store, &["rm", "1"]);
+    let error = "contend: there is no run 1, so none was removed: see contend history\n";
+    assert_eq!((none.status.code(), text(&none.stderr).as_str()), (Some(2), error));
+    assert!(!store.exists(), "removing makes nothing");
+    let add = || {
+        let mut command = Command::new(contend());
+        command.args(["lab", "run", "engine/empty", "--smallest", "--store"]).arg(&store);
+        assert!(command.stdin(Stdio::null()).output().expect("it starts").status.success());
+    };
+    (0..3).for_each(|_| add());
+    let numbers = || -> Vec<String> {
+        let list = text(&history(&store, &[]).stdout);
+        let number = |line: &str| line.split_whitespace().next().map(str::to_owned);
+        list.lines().skip(1).filter_map(number).collect()
+    };
+    let wrong = history(&store, &["rm", "1", "7", "9"]);
+    let error = "contend: there is no run 7, 9, so none was removed: see contend history\n";
+    assert_eq!((wrong.status.code(), text(&wrong.stderr).as_str()), (Some(2), error));
+    assert_eq!(numbers(), ["3", "2", "1"]);
+    for words in [&["rm"][..], &["rm", "x"], &["rm", "--all"]] {
+        assert_eq!(history(&store, words).status.code(), Some(2), "{words:?}");
+    }
+    let two = history(&store, &["rm", "3", "1", "3"]);
+    assert_eq!((two.status.code(), text(&two.stderr).as_str()), (Some(0), "removed 2 runs\n"));
+    assert!(two.stdout.is_empty());
+    assert_eq!(numbers(), ["2"]);
+    assert_eq!(history(&store, &["show", "3"]).status.code(), Some(2));
+    add();
+    assert_eq!(numbers(), ["4", "2"], "a number is never used again");
+}
+
+#[test]
+fn a_run_that_measured_nothing_is_not_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("runs.db");
+    let json = folder.path().join("run.json");
+    // No cgroup, no CPU of this number: every case is skipped with a reason.
+    let output = Command::new(contend())
+        .args(["lab", "run", "placement/cpus", "--set", "from=4095", "--set", "to=4095"])
+        .arg("--store")
+        .arg(&store)
+        .arg("--json")
+        .arg(&json)
+        .stdin(Stdio::null())
+        .output()
+        .expect("it starts");
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{error}");
+    assert!(error.contains("not kept: nothing was measured"), "{error}");
+    let record: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&json).expect("it was written")).expect("JSON");
+    assert_eq!(record["ending"], "empty", "what measured nothing is not complete");
+    assert_eq!(text(&history(&store, &[]).stdout), "No runs are kept yet.\n");
+}
+
+#[test]
 fn two_runs_at_once_are_both_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");

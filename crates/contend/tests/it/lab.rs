@@ -87,7 +87,8 @@ fn a_small_rlimit_is_predicted_and_named() {
     let program = folder.install(contend(), "contend", 0o755);
     let Some(mut command) = as_lone_user(test, &program, 64_999, 60) else { return };
     let output = command
-        .args(["lab", "run", "units/limit", "--cap", "none", "--no-store", "--json", "-"])
+        .args(["lab", "run", "units/limit", "--cap", "none", "--yes", "--no-store"])
+        .args(["--json", "-"])
         .current_dir(folder.path())
         .stdin(Stdio::null())
         .output()
@@ -105,6 +106,74 @@ fn a_small_rlimit_is_predicted_and_named() {
         assert!(case["limit"]["evidence"].to_string().contains("one more could be created"));
     }
     assert_eq!(tasks_of(64_999), 0, "nothing of it is left");
+}
+
+/// A run that would use up a limit of the whole machine. Its store cannot be made, so that nothing is
+/// measured even by a contend that does not refuse.
+fn without_a_terminal(arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(contend());
+    command.arg("lab").args(arguments).args(["--store", "/dev/null/runs.db"]).stdin(Stdio::null());
+    let output = output(&mut command);
+    (output.status.code(), text(&output.stderr))
+}
+
+#[test]
+fn the_process_limit_is_not_exhausted_without_being_asked() {
+    let refusal = |cap: &str| {
+        format!(
+            "contend: --cap {cap} exhausts this machine's process limit; pass --yes to run it without a \
+             terminal\n"
+        )
+    };
+    let none: [&[&str]; 4] = [
+        &["run", "units/limit", "--cap", "none"],
+        &["run", "units/*", "--cap", "none", "--quick"],
+        &["run", "units/limit", "--only", "kind=thread", "--cap", "none", "--smallest"],
+        &["suite", "process-thread", "--cap", "none"],
+    ];
+    for arguments in none {
+        assert_eq!(without_a_terminal(arguments), (Some(2), refusal("none")), "{arguments:?}");
+    }
+    // More than any kernel has numbers for processes.
+    let beyond = ["run", "units/limit", "--cap", "100000000"];
+    assert_eq!(without_a_terminal(&beyond), (Some(2), refusal("100000000")));
+    // These would be measured: their store is looked at next.
+    let harmless: [&[&str]; 4] = [
+        &["run", "units/limit", "--cap", "1"],
+        &["run", "units/limit"],
+        &["suite", "process-thread"],
+        &["run", "units/create", "--cap", "none"],
+    ];
+    for arguments in harmless {
+        let (code, error) = without_a_terminal(arguments);
+        assert_eq!(code, Some(125), "{arguments:?}: {error}");
+        assert!(error.contains("cannot open the store"), "{arguments:?}: {error}");
+    }
+    let planned = ["run", "units/limit", "--cap", "none", "--dry-run"];
+    assert_eq!(without_a_terminal(&planned).0, Some(0), "nothing is measured");
+}
+
+/// The usual cap would be at the end of a small limit: nobody has asked for that.
+#[test]
+fn the_usual_cap_stays_below_a_small_limit() {
+    let test = "the_usual_cap_stays_below_a_small_limit";
+    let folder = Public::new();
+    let program = folder.install(contend(), "contend", 0o755);
+    let Some(mut command) = as_lone_user(test, &program, 64_998, 60) else { return };
+    let output = command
+        .args(["lab", "run", "units/limit", "--no-store", "--json", "-"])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("bash");
+    let record: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
+    for case in cases(&record) {
+        let cap = case["parameters"]["cap"].as_u64().expect("a number");
+        assert!((20..=30).contains(&cap), "{case}");
+        assert_eq!(case["limit"]["stopped_by"]["kind"], "cap", "{case}");
+        assert_eq!(case["limit"]["created"], cap, "{case}");
+    }
 }
 
 /// Tasks whose real user this is.
@@ -290,12 +359,24 @@ fn wrong_words_are_told_with_what_to_do() {
         let output = output(&mut lab(arguments));
         (output.status.code(), text(&output.stderr))
     };
+    let budgets =
+        ["-1", "0", "-0", "0.0001", "1e-300", "NaN", "inf", "-inf", "1e400", "86401", "", "x"];
+    for budget in budgets {
+        for arguments in [["run", "engine/empty"], ["suite", "pipeline"]] {
+            let (code, error) = told(&[&arguments[..], &[&format!("--budget={budget}")]].concat());
+            assert_eq!(code, Some(2), "{arguments:?} {budget}: {error}");
+            assert!(error.contains("seconds from 0.001 to 86400"), "{budget}: {error}");
+        }
+        let mut pipe = Command::new(contend());
+        pipe.args(["pipe", "--try", &format!("--budget={budget}"), "true"]).stdin(Stdio::null());
+        assert_eq!(output(&mut pipe).status.code(), Some(2), "pipe {budget}");
+    }
     let cases: [(&[&str], &str); 8] = [
         (&["run", "units/nothing"], "no experiment is called units/nothing: see contend lab list"),
         (&["run", "engine/empty", "--only", "x=1"], "none of these experiments has this parameter"),
         (&["run", "process-thread"], "it is a suite: contend lab suite process-thread"),
         (&["suite", "x"], "no suite is called x: there is process-thread"),
-        (&["run", "engine/empty", "--budget", "-1"], "seconds from 0 to 86400"),
+        (&["run", "engine/empty", "--step-seconds", "-1"], "seconds from 0 to 86400"),
         (&["run", "units/limit", "--cap", "0"], "a number from 1, or none"),
         (&["run", "units/create", "--only", "kind"], "give PARAMETER=VALUE"),
         (&["run", "units/create", "--only", "kind=x"], "no case is left by --only kind=x"),

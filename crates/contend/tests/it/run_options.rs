@@ -280,3 +280,61 @@ fn a_terminal_shows_how_far_it_is() {
         assert_eq!(drawn, "");
     }
 }
+
+#[test]
+fn a_pipeline_without_a_command_is_a_mistake_as_with_pipe() {
+    let said = |verb: &str, text: &str| {
+        let output = run(Command::new(contend()).args([verb, text]), "");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let blank =
+        ["", " ", "\t", "\n", " \n\t\n", "# nothing", "  # one\n# two\n", "\\\n", "\\\n # x"];
+    for text in blank {
+        let (status, error) = said("run", text);
+        assert_eq!(status, Some(2), "{text:?}: {error}");
+        assert!(error.contains("there is no command in the pipeline"), "{text:?}: {error}");
+        assert_eq!(said("pipe", text), (status, error), "{text:?}");
+    }
+    for options in [["--explain", " "], ["--stats", "#"], ["--check", ""], ["--json", "\n"]] {
+        let output = run(Command::new(contend()).arg("run").args(options), "");
+        assert_status(&output, 2);
+    }
+    for text in [":", "true # nothing", "# first\ntrue", "cat"] {
+        assert_eq!(said("run", text), (Some(0), String::new()), "{text:?}");
+    }
+}
+
+#[test]
+fn records_say_which_contend_wrote_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let lab = |name: &str| {
+        let mut command = Command::new(contend());
+        command.args(["lab", "run", "engine/empty", "--smallest", "--no-store", "--json"]);
+        command.arg(path(name));
+        command
+    };
+    let mut compare = Command::new(contend());
+    compare.arg("compare").args([path("lab"), path("lab2")]).arg("--json").arg(path("compare"));
+    let mut pipe = Command::new(contend());
+    pipe.args(["pipe", "true | cat", "--json"]).arg(path("pipe"));
+    let mut scripts = Command::new(contend());
+    scripts.args(["run", "--json"]).arg(path("run")).arg("x=1; echo $x | cat");
+    for command in [&mut lab("lab"), &mut lab("lab2"), &mut compare, &mut pipe, &mut scripts] {
+        assert_status(&run(command, ""), 0);
+    }
+    for name in ["lab", "compare", "pipe", "run"] {
+        let text = std::fs::read(path(name)).expect("it was written");
+        let record: Value = serde_json::from_slice(&text).expect("JSON");
+        let writer = &record["contend"];
+        assert_eq!(writer["version"], env!("CARGO_PKG_VERSION"), "{name}");
+        let commit = &writer["commit"];
+        assert!(
+            commit.is_null() || commit.as_str().is_some_and(|commit| commit.len() >= 7),
+            "{name}: {commit}"
+        );
+        for run in record["runs"].as_array().into_iter().flatten() {
+            assert_eq!(run["contend"], *writer, "{name}");
+        }
+    }
+}

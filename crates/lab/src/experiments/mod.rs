@@ -12,6 +12,8 @@ pub mod server;
 mod sharing;
 mod units;
 
+pub use units::limit;
+
 use crate::experiment::Experiment;
 
 /// Every experiment.

@@ -58,6 +58,9 @@ fn fits_of(common: &Parameters, members: &[(&'static str, &Case)]) -> Vec<Fit> {
     own.into_iter().chain(others).collect()
 }
 
+/// Cases that differ in their number of workers alone, each with that number.
+type Members<'a> = Vec<(u64, &'a Case)>;
+
 /// Every law that the cases tell of. `cpus` can work at the same time.
 pub(super) fn scaling(
     planned: &[PlannedCase],
@@ -65,7 +68,7 @@ pub(super) fn scaling(
     cpus: f64,
     seed: u64,
 ) -> Vec<ScalingFit> {
-    let mut groups: BTreeMap<(&str, &str, Parameters), Vec<Point<'_>>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, &str, Parameters), Members<'_>> = BTreeMap::new();
     for (planned, case) in planned.iter().zip(cases) {
         if planned.experiment.fit != experiment::Fit::Scaling || case.samples.is_empty() {
             continue;
@@ -75,22 +78,31 @@ pub(super) fn scaling(
             if let (Some(workers), Some(1)) = (workers, others) {
                 let common = case.parameters.without(over);
                 let group = groups.entry((&case.experiment, over, common)).or_default();
-                group.push((workers, &case.samples));
+                group.push((workers, case));
             }
         }
     }
     groups
         .into_iter()
-        .flat_map(|((experiment, over, parameters), points)| {
-            let fit = move |law| ScalingFit {
+        .flat_map(|((experiment, over, parameters), members)| {
+            let points: Vec<Point<'_>> =
+                members.iter().map(|(workers, case)| (*workers, case.samples.as_slice())).collect();
+            let fit = move |law: Scaling| ScalingFit {
                 experiment: experiment.to_owned(),
                 parameters: parameters.clone(),
                 over: over.to_owned(),
+                disturbed: disturbed(&members, &law),
                 law,
             };
             laws(&points, cpus, seed).into_iter().map(fit)
         })
         .collect()
+}
+
+/// How many samples of the cases that a law was laid through were disturbed.
+fn disturbed(members: &[(u64, &Case)], law: &Scaling) -> usize {
+    let behind = members.iter().filter(|(workers, _)| law.workers.contains(workers));
+    behind.map(|(_, case)| case.disturbed.len()).sum()
 }
 
 /// Amdahl's law is laid through what has a CPU for each worker. The universal one needs a point more:

@@ -8,6 +8,7 @@
 //! say how well one process agrees with itself. What the engine needs from
 //! the world is in [`World`], so that the tests can put a world of known figures in its place.
 
+mod estimate;
 mod fits;
 mod summary;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use crate::noise::{self, Others, Reading};
 use crate::plan::{Plan, PlannedCase};
 use crate::protocol::Taken;
 use crate::sampling::{Samples, iterations_for};
+pub use estimate::Left;
 use fits::{fits, scaling};
 use summary::{case, run_warnings};
 pub use world::{Circumstances, Observer, Progress, Session, SessionError, World};
@@ -49,12 +51,15 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> RunRecord {
     let mut run = Run::new(plan, circumstances, world, observer);
-    run.keep(Ending::Unfinished);
     run.calibrate();
     run.measuring_since = run.world.now();
     while run.round() {}
     run.close_window(true);
-    let ending = if run.world.interrupted() { Ending::Interrupted } else { Ending::Complete };
+    let ending = match run.world.interrupted() {
+        true => Ending::Interrupted,
+        false if run.tracks.iter().all(|track| track.samples.count() == 0) => Ending::Empty,
+        false => Ending::Complete,
+    };
     run.record(ending)
 }
 
@@ -70,6 +75,10 @@ struct Track<'a> {
     since: Option<Duration>,
     /// Processes that were made for it.
     processes: u64,
+    /// How often it was measured, and what that took in all and the first time, failures included.
+    visits: u32,
+    visited: Duration,
+    first_visit: Duration,
     /// Time that was spent on it after it was first opened and warmed up.
     used: Duration,
     steps: Vec<Step>,
@@ -128,7 +137,8 @@ struct Run<'a> {
     sentinel: Option<Sentinel>,
     /// Every distance that the sentinel has found.
     distances: Vec<f64>,
-    kept: Duration,
+    /// When what there is was last kept; none before there is something.
+    kept: Option<Duration>,
 }
 
 /// A cache line that goes to and fro between two CPUs, before and after samples of which
@@ -160,6 +170,9 @@ impl<'a> Run<'a> {
             cheap: None,
             since: None,
             processes: 0,
+            visits: 0,
+            visited: Duration::ZERO,
+            first_visit: Duration::ZERO,
             used: Duration::ZERO,
             steps: Vec::new(),
             stopped: None,
@@ -181,7 +194,7 @@ impl<'a> Run<'a> {
             calibration: None,
             sentinel: None,
             distances: Vec::new(),
-            kept: started,
+            kept: None,
             world,
             observer,
         }
@@ -228,14 +241,12 @@ impl<'a> Run<'a> {
                 self.visit(index);
             }
             self.close_window(false);
+            self.keep_now_and_then();
         }
         if self.world.interrupted() {
             self.tracks.iter_mut().for_each(|track| track.stop(Stopped::Interrupt));
         }
         self.finish_those_with_enough();
-        if self.world.now().saturating_sub(self.kept) >= KEEP_EVERY {
-            self.keep(Ending::Unfinished);
-        }
         self.tracks.iter().any(|track| !track.is_done())
     }
 
@@ -294,21 +305,20 @@ impl<'a> Run<'a> {
 
     /// Takes one sample of a case.
     fn visit(&mut self, index: usize) {
-        let done = self.tracks.iter().filter(|track| track.is_done()).count();
-        self.observer.measuring(&Progress {
-            elapsed: self.elapsed(),
-            budget: self.plan.budget,
-            done,
-            cases: self.tracks.len(),
-            case: self.tracks[index].planned,
-        });
+        self.tell_progress(index);
         let began = self.world.now();
         let is_first = self.tracks[index].samples.count() == 0;
         let result = self.sample(index);
+        let took = self.world.now().saturating_sub(began);
         let track = &mut self.tracks[index];
         if !is_first || track.planned.sampling != Sampling::Adaptive {
-            track.used += self.world.now().saturating_sub(began);
+            track.used += took;
         }
+        if track.visits == 0 {
+            track.first_visit = took;
+        }
+        track.visits += 1;
+        track.visited += took;
         match result {
             Ok(()) => {}
             Err(SessionError::Interrupted) => self.tracks[index].stop(Stopped::Interrupt),
@@ -318,6 +328,20 @@ impl<'a> Run<'a> {
                 self.measuring_since += self.world.now().saturating_sub(began);
             }
         }
+    }
+
+    /// Tells how far the run is, with this case at hand.
+    fn tell_progress(&mut self, index: usize) {
+        let begun = |track: &&Track<'_>| track.is_done() || track.visits > 0;
+        let spent = self.world.now().saturating_sub(self.measuring_since);
+        let progress = Progress {
+            elapsed: self.elapsed(),
+            left: estimate::left(&self.tracks, self.plan.budget.saturating_sub(spent)),
+            begun: self.tracks.iter().filter(begun).count(),
+            cases: self.tracks.len(),
+            case: self.tracks[index].planned,
+        };
+        self.observer.measuring(&progress);
     }
 
     fn sample(&mut self, index: usize) -> Result<(), SessionError> {
@@ -460,10 +484,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn keep(&mut self, ending: Ending) {
-        let record = self.record(ending);
-        self.observer.keep(&record);
-        self.kept = self.world.now();
+    /// Has what there is kept, from the first sample on: whatever ends the run, little is lost.
+    fn keep_now_and_then(&mut self) {
+        let since = |kept| self.world.now().saturating_sub(kept);
+        let due = match self.kept {
+            Some(kept) => since(kept) >= KEEP_EVERY,
+            None => self.tracks.iter().any(|track| track.samples.count() > 0),
+        };
+        if due {
+            let record = self.record(Ending::Unfinished);
+            self.observer.keep(&record);
+            self.kept = Some(self.world.now());
+        }
     }
 
     fn record(&mut self, ending: Ending) -> RunRecord {
@@ -474,6 +506,7 @@ impl<'a> Run<'a> {
         warnings.extend(run_warnings(self.first_reading, reading, wall, self.world.cpus()));
         RunRecord {
             schema: SCHEMA.to_owned(),
+            contend: self.circumstances.writer.clone(),
             suite: self.plan.suite.map(str::to_owned),
             started_at: self.circumstances.started_at.clone(),
             wall_seconds: wall.as_secs_f64(),

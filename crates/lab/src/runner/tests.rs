@@ -48,14 +48,18 @@ impl Mock {
     }
 
     fn run(mut self, plan: &Plan) -> (RunRecord, Rc<RefCell<State>>) {
+        let state = Rc::clone(&self.state);
+        (self.run_before(plan, &mut Nobody), state)
+    }
+
+    fn run_before(&mut self, plan: &Plan, observer: &mut dyn Observer) -> RunRecord {
         let circumstances = Circumstances {
+            writer: None,
             host: Host::default(),
             started_at: "2026-01-02T03:04:05Z".to_owned(),
             warnings: Vec::new(),
         };
-        let state = Rc::clone(&self.state);
-        let record = run(plan, circumstances, &mut self, &mut Nobody);
-        (record, state)
+        run(plan, circumstances, self, observer)
     }
 }
 
@@ -167,6 +171,16 @@ const ADAPTIVE: Experiment = Experiment {
 
 const FIXED: Experiment =
     Experiment { name: "mock/fixed", sampling: Sampling::Fixed(2), ..ADAPTIVE };
+
+/// Cases that take far longer than any budget here.
+const LONG: Experiment = Experiment {
+    name: "mock/long",
+    sampling: Sampling::Fixed(3),
+    cases: |_| {
+        [1_u64, 2, 3, 4].map(|n| Parameters::new().with("kind", "long").with("n", n)).to_vec()
+    },
+    ..ADAPTIVE
+};
 
 const ABSENT: Experiment = Experiment {
     name: "mock/absent",
@@ -338,6 +352,103 @@ fn samples_beside_a_busy_neighbour_are_retaken_or_marked() {
         assert!(case.warnings.iter().any(|warning| warning.id == WarningId::OtherLoad));
     }
     assert!(record.warnings.iter().any(|warning| warning.id == WarningId::OtherLoad));
+}
+
+/// How many samples there were whenever something was to be kept.
+#[derive(Default)]
+struct Keeper(Vec<usize>);
+
+impl Observer for Keeper {
+    fn measuring(&mut self, _: &Progress<'_>) {}
+    fn step(&mut self, _: &PlannedCase, _: &Step) {}
+    fn keep(&mut self, record: &RunRecord) {
+        assert_eq!(record.ending, Ending::Unfinished);
+        self.0.push(record.cases.iter().map(|case| case.samples.len()).sum());
+    }
+}
+
+#[test]
+fn what_there_is_is_kept_from_the_first_sample_on() {
+    let mut keeper = Keeper::default();
+    Mock::new(long_or_short).run_before(&plan(&[&ADAPTIVE, &LONG], 500 * MS), &mut keeper);
+    assert_eq!(keeper.0.first(), Some(&1), "{:?}", keeper.0);
+    assert!(keeper.0.is_sorted() && keeper.0.len() >= 4, "every long case is kept: {:?}", keeper.0);
+    let mut keeper = Keeper::default();
+    Mock::new(steady).run_before(&plan(&[&ABSENT], 500 * MS), &mut keeper);
+    assert!(keeper.0.is_empty(), "there is nothing to keep");
+}
+
+/// What was told of the progress of a run.
+#[derive(Default)]
+struct Told(Vec<(Duration, Left, f64)>);
+
+impl Observer for Told {
+    fn measuring(&mut self, progress: &Progress<'_>) {
+        self.0.push((progress.elapsed, progress.left, progress.part()));
+    }
+    fn step(&mut self, _: &PlannedCase, _: &Step) {}
+    fn keep(&mut self, _: &RunRecord) {}
+}
+
+/// Milliseconds, but about ten seconds each for the long ones.
+fn long_or_short(parameters: &Parameters, taken: usize) -> Result<f64, SessionError> {
+    let n = parameters.number("n").unwrap_or(0) as f64;
+    match parameters.text("kind") {
+        Some("long") => Ok(9.5e9 + 0.2e9 * n),
+        _ => Ok(steady(parameters, taken)? * (1.0 + 0.3 * (taken % 5) as f64)),
+    }
+}
+
+#[test]
+fn progress_includes_cases_with_a_set_number_of_samples() {
+    for budget in [500 * MS, 8000 * MS, 200_000 * MS] {
+        let mut mock = Mock::new(long_or_short);
+        let mut told = Told::default();
+        let plan = plan(&[&ADAPTIVE, &LONG], budget);
+        mock.run_before(&plan, &mut told);
+        let total = mock.now();
+        assert!(total > 39_000 * MS, "every long case is measured once: {total:?}");
+        for (elapsed, left, part) in &told.0 {
+            let truly_left = total.saturating_sub(*elapsed).as_secs_f64();
+            let true_part = elapsed.as_secs_f64() / total.as_secs_f64();
+            if *part > 0.9 {
+                assert!(true_part > 0.75, "{budget:?}: {part} at {elapsed:?} of {total:?}");
+            }
+            // Cases whose interval gets narrow end before the budget does.
+            if let (Left::About(left), false) = (left, budget > total) {
+                let off = (left.as_secs_f64() - truly_left).abs();
+                assert!(off < 0.2 * total.as_secs_f64(), "{elapsed:?} {left:?} of {total:?}");
+            }
+        }
+        let known = told.0.iter().any(|(_, left, _)| matches!(left, Left::About(_)));
+        assert!(known, "when one long case is over, it is known what the others take");
+    }
+}
+
+#[test]
+fn a_run_of_long_cases_alone_goes_on_for_their_samples() {
+    let mut mock = Mock::new(long_or_short);
+    let mut told = Told::default();
+    mock.run_before(&plan(&[&LONG], MS), &mut told);
+    let parts: Vec<_> = told.0.iter().map(|&(_, _, part)| part).collect();
+    assert_eq!(parts.len(), 4, "the budget suffices for one sample of each");
+    assert!(parts.is_sorted() && parts[3] < 0.8, "{parts:?}");
+    assert_eq!(told.0[0].1, Left::Partly { time: Duration::ZERO, cases: 4 });
+}
+
+#[test]
+fn a_run_without_a_sample_is_not_complete() {
+    let (record, _) = Mock::new(steady).run(&plan(&[&ABSENT], 1000 * MS));
+    assert_eq!((record.ending, record.is_empty()), (Ending::Empty, true));
+    let failing = |_: &Parameters, _: usize| Err(SessionError::Failed("it broke".to_owned()));
+    let (record, _) = Mock::new(failing).run(&plan(&[&ADAPTIVE], 1000 * MS));
+    assert_eq!((record.ending, record.is_empty()), (Ending::Empty, true));
+    let (record, _) = Mock::new(steady).run(&plan(&[&ABSENT, &FIXED], MS));
+    assert_eq!((record.ending, record.is_empty()), (Ending::Complete, false));
+    let mock = Mock::new(steady);
+    mock.state.borrow_mut().interrupt_after = Some(0);
+    let (record, _) = mock.run(&plan(&[&ADAPTIVE], 1000 * MS));
+    assert_eq!((record.ending, record.is_empty()), (Ending::Interrupted, true));
 }
 
 #[test]

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use contend_record::lab::{Calibration, RunRecord, Step};
 use contend_record::parameters::Parameters;
-use contend_record::{Host, Warning};
+use contend_record::{Host, Warning, Writer};
 
+use super::Left;
 use crate::experiment::{Experiment, Facts};
 use crate::noise::Reading;
 use crate::plan::PlannedCase;
@@ -78,19 +79,35 @@ pub trait Observer {
 pub struct Progress<'a> {
     /// Since its start.
     pub elapsed: Duration,
-    /// The time for measuring.
-    pub budget: Duration,
-    /// Cases that need no more samples.
-    pub done: usize,
+    /// Until its end.
+    pub left: Left,
+    /// Cases of which what they take is known, as they have been measured or need not be.
+    pub begun: usize,
     /// All cases.
     pub cases: usize,
     /// The case at hand.
     pub case: &'a PlannedCase,
 }
 
+impl Progress<'_> {
+    /// Which part of the run is over, from 0 to 1. While nothing is known of what some cases take, it is no
+    /// more than the part of the cases that have begun.
+    pub fn part(&self) -> f64 {
+        let [elapsed, left] = [self.elapsed, self.left.time()].map(|time| time.as_secs_f64());
+        let of_time = elapsed / (elapsed + left).max(1e-9);
+        let of_cases = self.begun as f64 / self.cases.max(1) as f64;
+        match self.left {
+            Left::About(_) => of_time,
+            Left::Partly { .. } => of_time.min(of_cases),
+        }
+    }
+}
+
 /// What is known before the run.
 #[derive(Debug, Clone)]
 pub struct Circumstances {
+    /// The contend that measures.
+    pub writer: Option<Writer>,
     /// The machine.
     pub host: Host,
     /// UTC, RFC 3339.

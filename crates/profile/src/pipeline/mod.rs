@@ -86,6 +86,7 @@ fn record(
     });
     PipeRecord {
         schema: SCHEMA.to_owned(),
+        contend: None,
         command: parsed.text.clone(),
         shell,
         started_at,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Plan;
-use crate::Host;
+use crate::{Host, Writer};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "contend.run/1";
@@ -14,6 +14,9 @@ pub const SCHEMA: &str = "contend.run/1";
 pub struct RunRecord {
     /// `contend.run/1`.
     pub schema: String,
+    /// The contend that wrote it; null in records of versions that did not tell.
+    #[serde(default)]
+    pub contend: Option<Writer>,
     /// The pipeline's text as given.
     pub command: String,
     /// When it started: UTC, RFC 3339.

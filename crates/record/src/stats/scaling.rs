@@ -11,13 +11,65 @@ use super::{FEWEST, median, middle, resampled_medians};
 pub struct Scaling {
     /// The law.
     pub law: Law,
-    /// The part of the work that one worker at a time can do, from 0 to 1.
+    /// The part of the work that one worker at a time can do, from 0 to 1; more only in a law that is unfit.
     pub contention: Coefficient,
     /// What every worker has to settle with every other one, as a part of the work; null by
     /// Amdahl's law, which has none.
     pub coherency: Option<Coefficient>,
     /// The numbers of workers through whose points the law was laid.
     pub workers: Vec<u64>,
+    /// Why the points do not support the law, so that its coefficients mean nothing; left out if they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<Unfit>,
+}
+
+/// Why points do not support a law of scaling.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "reason")]
+pub enum Unfit {
+    /// A point rests on one sample, which cannot be told from a disturbance.
+    OneSample,
+    /// More than all of the work would be serial.
+    SerialShareAboveOne {
+        /// The share.
+        share: f64,
+    },
+    /// To settle with one other worker would take longer than the work itself.
+    CoherencyAboveOne {
+        /// The coefficient.
+        coherency: f64,
+    },
+    /// So many workers, each with as much work as one alone, took clearly less time than that one: the serial
+    /// share would be negative.
+    Superlinear {
+        /// The number of workers.
+        workers: u64,
+        /// Their time as a part of that of one.
+        time: f64,
+    },
+}
+
+/// Several workers may seem this much faster than one by chance.
+const CHANCE: f64 = 0.1;
+
+impl Unfit {
+    /// What speaks against a law with these coefficients through these points.
+    fn of(points: &[Point<'_>], medians: &[f64], first: usize, found: [f64; 2]) -> Option<Self> {
+        if points.iter().any(|(_, times)| times.len() < 2) {
+            return Some(Self::OneSample);
+        }
+        let [share, coherency] = found;
+        if share > 1.0 {
+            return Some(Self::SerialShareAboveOne { share });
+        }
+        if coherency > 1.0 {
+            return Some(Self::CoherencyAboveOne { coherency });
+        }
+        let times = medians.iter().map(|median| median / medians[first]);
+        let fastest = points.iter().zip(times).min_by(|a, b| a.1.total_cmp(&b.1));
+        let superlinear = fastest.filter(|(_, time)| *time < 1.0 - CHANCE);
+        superlinear.map(|(&(workers, _), time)| Self::Superlinear { workers, time })
+    }
 }
 
 /// The law of a curve.
@@ -53,8 +105,10 @@ impl Scaling {
             return None;
         }
         let medians: Option<Vec<f64>> = points.iter().map(|(_, times)| median(times)).collect();
+        let medians = medians?;
         let workers: Vec<u64> = points.iter().map(|point| point.0).collect();
-        let found = fit(law, &workers, &medians?, first)?;
+        let found = fit(law, &workers, &medians, first)?;
+        let unfit = Unfit::of(points, &medians, first, found);
         let enough = points.iter().all(|(_, times)| times.len() >= FEWEST);
         let intervals = enough.then(|| resampled(law, &workers, points, first, seed)).flatten();
         let coefficient = |place: usize| Coefficient {
@@ -62,7 +116,7 @@ impl Scaling {
             ci95: intervals.map(|intervals| intervals[place]),
         };
         let coherency = (law == Law::Universal).then(|| coefficient(1));
-        Some(Self { law, contention: coefficient(0), coherency, workers })
+        Some(Self { law, contention: coefficient(0), coherency, workers, unfit })
     }
 
     /// How many times as much as one worker so many do in the same time.
@@ -188,6 +242,33 @@ mod tests {
         assert!(found.speed_up(peak) > found.speed_up(peak - 1.0));
     }
 
+    #[test]
+    fn a_law_that_its_points_do_not_support_says_why() {
+        let unfit = |law, times: &[&[f64]]| {
+            let points: Vec<Point<'_>> = (1..).zip(times.iter().copied()).collect();
+            Scaling::through(law, &points, 7).expect("a law").unfit
+        };
+        for law in [Law::Amdahl, Law::Universal] {
+            let (one, two) = ([1.0, 1.0, 1.01], [1.3, 1.31, 1.29]);
+            assert_eq!(unfit(law, &[&one, &two, &[1.6; 3]]), None, "{law:?}");
+            let single = unfit(law, &[&one, &[1.3], &[1.6; 3]]);
+            assert_eq!(single, Some(Unfit::OneSample), "{law:?}");
+            // The disturbed run of a first look: 224 % of the work would be serial.
+            let disturbed = unfit(law, &[&one, &[3.24; 3], &[5.48; 3]]);
+            assert!(
+                matches!(disturbed, Some(Unfit::SerialShareAboveOne { share }) if share > 2.0),
+                "{law:?}: {disturbed:?}"
+            );
+            // One worker alone was the one that was disturbed.
+            let faster = unfit(law, &[&one, &[0.5; 3], &[0.6; 3]]);
+            let expected = Unfit::Superlinear { workers: 2, time: 0.5 };
+            assert_eq!(faster, Some(expected), "{law:?}");
+            assert_eq!(unfit(law, &[&one, &[0.95; 3], &[0.95; 3]]), None, "{law:?}: chance");
+        }
+        let settling = unfit(Law::Universal, &[&[1.0; 3], &[4.0; 3], &[10.0; 3]]);
+        assert_eq!(settling, Some(Unfit::CoherencyAboveOne { coherency: 1.5 }));
+    }
+
     proptest! {
         #[test]
         fn the_law_behind_the_points_is_found(
@@ -202,6 +283,7 @@ mod tests {
             prop_assert!((found.coherency.expect("one").value - coherency).abs() < 1e-6);
             let amdahl = through(Law::Amdahl, &workers, &times).expect("a law");
             prop_assert!(amdahl.contention.value >= contention - 1e-9);
+            prop_assert_eq!(found.unfit, None);
         }
     }
 }

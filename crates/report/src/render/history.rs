@@ -1,6 +1,6 @@
 //! The runs that are kept, as a list.
 
-use super::layout::{aligned_left, cut, plain_table, styled_lines};
+use super::layout::{aligned_left, cut, fitted_lines, plain_table};
 use super::text::printable;
 use crate::store::Entry;
 
@@ -22,7 +22,7 @@ pub fn list(entries: &[Entry], width: usize) -> String {
         let what = cut(&printable(&entry.title), width.saturating_sub(46).max(12));
         table.add_row(row([entry.id.to_string(), started, entry.ending.clone(), what]));
     }
-    styled_lines(table, None, width)
+    fitted_lines(table, 1, width)
 }
 
 #[cfg(test)]

@@ -39,8 +39,63 @@ pub(super) fn aligned(position: usize, text: String) -> Cell {
 }
 
 /// The table's lines with the heading and one row set off.
-pub(super) fn styled_lines(mut table: Table, paced: Option<usize>, width: usize) -> String {
-    let gap = gap(width);
+pub(super) fn styled_lines(table: Table, paced: Option<usize>, width: usize) -> String {
+    spaced_lines(table, paced, gap(width))
+}
+
+/// The table's lines within this width, with the heading set off. Columns for which there is no room follow
+/// below, behind the first `keys` columns again.
+pub(super) fn fitted_lines(table: Table, keys: usize, width: usize) -> String {
+    let widths: Vec<usize> =
+        table.column_max_content_widths().into_iter().map(usize::from).collect();
+    let spaces = |columns: usize, gap: u16| columns.saturating_sub(1) * usize::from(gap);
+    let whole = |gap: u16| widths.iter().sum::<usize>() + spaces(widths.len(), gap);
+    if let Some(gap) = [gap(width), 1].into_iter().find(|&gap| whole(gap) <= width) {
+        return spaced_lines(table, None, gap);
+    }
+    let block = |columns: &Vec<usize>| {
+        let taken: usize = columns.iter().rev().skip(1).map(|&column| widths[column] + 1).sum();
+        spaced_lines(with_columns(&table, columns, width.saturating_sub(taken)), None, 1)
+    };
+    blocks(&widths, keys, width).iter().map(block).collect()
+}
+
+/// The columns of each block that fits into this width, one space apart: the first `keys` of them, or fewer
+/// where these would take too much, and as many of the others as there is room for.
+fn blocks(widths: &[usize], keys: usize, width: usize) -> Vec<Vec<usize>> {
+    let room_for = |columns: usize| widths[..columns].iter().map(|width| width + 1).sum::<usize>();
+    let most = keys.clamp(1, widths.len());
+    let keys = (1..=most).rev().find(|&keys| 3 * room_for(keys) <= 2 * width).unwrap_or(1);
+    let mut blocks: Vec<Vec<usize>> = Vec::new();
+    let mut used = usize::MAX;
+    for (column, column_width) in widths.iter().enumerate().skip(keys) {
+        if used.saturating_add(1 + column_width) > width {
+            blocks.push((0..keys).collect());
+            used = room_for(keys) - 1;
+        }
+        blocks.last_mut().into_iter().for_each(|columns| columns.push(column));
+        used += 1 + column_width;
+    }
+    blocks
+}
+
+/// The table with these of its columns, of which the last one has so much room: text that is longer is wrapped.
+fn with_columns(table: &Table, columns: &[usize], room: usize) -> Table {
+    let mut some = plain_table();
+    for row in table.row_iter() {
+        let cells: Vec<Cell> = row.cell_iter().cloned().collect();
+        let mut cells: Vec<Cell> =
+            columns.iter().filter_map(|&column| cells.get(column).cloned()).collect();
+        if let Some(last) = cells.last_mut().filter(|last| last.content().width() > room) {
+            let lines = textwrap::wrap(&last.content(), room.max(1)).join("\n");
+            *last = Cell::new(lines).set_alignment(CellAlignment::Left);
+        }
+        some.add_row(cells);
+    }
+    some
+}
+
+fn spaced_lines(mut table: Table, paced: Option<usize>, gap: u16) -> String {
     for column in table.column_iter_mut() {
         column.set_padding((0, gap));
     }
@@ -135,6 +190,56 @@ pub(super) fn paragraph_after(out: &mut String, used: usize, text: &str, width: 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_without_room_follow_below_with_their_keys() {
+        let table = || {
+            let mut table = plain_table();
+            for row in [["way", "first", "second", "third"], ["fork", "1.00s", "22.2ms", "33.3µs"]]
+            {
+                let cells = row.iter().enumerate();
+                table.add_row(cells.map(|(i, text)| aligned_left(i, 1, (*text).to_owned())));
+            }
+            table
+        };
+        let shown =
+            |width| anstream::adapter::strip_str(&fitted_lines(table(), 1, width)).to_string();
+        insta::assert_snapshot!(shown(100), @r"
+        way   first  second   third
+        fork  1.00s  22.2ms  33.3µs
+        ");
+        insta::assert_snapshot!(shown(24), @r"
+        way  first second  third
+        fork 1.00s 22.2ms 33.3µs
+        ");
+        insta::assert_snapshot!(shown(18), @r"
+        way  first second
+        fork 1.00s 22.2ms
+        way   third
+        fork 33.3µs
+        ");
+        for width in [12, 18, 24, 100] {
+            let text = shown(width);
+            assert!(text.lines().all(|line| line.width() <= width), "{width}: {text}");
+            for cell in ["1.00s", "22.2ms", "33.3µs"] {
+                assert_eq!(text.matches(cell).count(), 1, "{width}: {text}");
+            }
+        }
+        let mut table = plain_table();
+        for row in
+            [["limit", "where it is set"], ["RLIMIT_NPROC", "ulimit -u; of this user elsewhere"]]
+        {
+            let cells = row.iter().enumerate();
+            table.add_row(cells.map(|(i, text)| aligned_left(i, 2, (*text).to_owned())));
+        }
+        let text = anstream::adapter::strip_str(&fitted_lines(table, 1, 30)).to_string();
+        insta::assert_snapshot!(text, @r"
+        limit        where it is set
+        RLIMIT_NPROC ulimit -u; of
+                     this user
+                     elsewhere
+        ");
+    }
 
     #[test]
     fn a_number_stays_with_its_unit() {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use contend_record::lab::{RunRecord, Unit};
 use contend_record::parameters::Value;
 
-use super::lab::runtimes::{Kind, chart, kinds, series};
+use super::lab::runtimes::{COUNTED_WITH_THEM, Kind, chart, kinds, series};
 use super::lab::{shown, skipped};
 use super::page::measured_on;
 use super::units::{count, nanoseconds};
@@ -33,8 +33,10 @@ pub fn page(record: &RunRecord) -> Option<String> {
          (PSS). By its\nown count is the same slope through what the runtime says that it uses, where it says so. In \
          the kernel stands what the kernel\nkeeps for one besides. Create and end are for one of the most that there \
          were at once; left is what all of these have\nleft behind a second after their end. A message there and \
-         back is to one unit.\n",
+         back is to one unit.\n\n",
     );
+    out.push_str(&textwrap::fill(COUNTED_WITH_THEM, TEXT_WIDTH));
+    out.push('\n');
     out.push_str(&how_sure(record, &kinds));
     if let Some(chart) = chart::bytes_over_numbers(&series(&kinds), CHART_WIDTH) {
         let _ = write!(out, "\n## Bytes in all, over the number of units\n\n```text\n{chart}```\n");
@@ -83,6 +85,8 @@ fn range(numbers: impl Iterator<Item = usize> + Clone) -> Option<String> {
 }
 
 const CHART_WIDTH: usize = 100;
+/// Of running text.
+const TEXT_WIDTH: usize = 118;
 
 fn row(kind: &Kind<'_>) -> String {
     let size =

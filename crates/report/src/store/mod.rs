@@ -10,7 +10,7 @@ mod migrations;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
 /// How long to wait for another program that writes at the moment.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -199,25 +199,52 @@ impl Store {
         Ok(self.connection.last_insert_rowid())
     }
 
-    /// Brings a run up to date.
+    /// Puts a run in and takes it out again, so that a store that cannot be written is known before it is
+    /// needed. A disk that is full may show only later.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn check_writable(&self, run: &Kept<'_>) -> Result<(), StoreError> {
+        let transaction =
+            self.connection.unchecked_transaction().map_err(|error| self.writing(&error))?;
+        self.add(run)?;
+        transaction.rollback().map_err(|error| self.writing(&error))
+    }
+
+    /// Brings a run up to date. Returns whether it is still there.
     ///
     /// # Errors
     /// When it cannot be written; what was there stays.
-    pub fn update(&self, id: i64, run: &Kept<'_>) -> Result<(), StoreError> {
-        self.connection
+    pub fn update(&self, id: i64, run: &Kept<'_>) -> Result<bool, StoreError> {
+        let rows = self
+            .connection
             .execute(
                 "UPDATE run SET ending = ?, record = ? WHERE id = ?",
                 params![run.ending, run.record, id],
             )
             .map_err(|error| self.writing(&error))?;
-        Ok(())
+        Ok(rows > 0)
+    }
+
+    /// Removes runs, all of them or none: returns the numbers for which there is no run, and removes nothing
+    /// if there are such. A number is never given to another run.
+    ///
+    /// # Errors
+    /// When it cannot be written; what was there stays.
+    pub fn remove(&mut self, ids: &[i64]) -> Result<Vec<i64>, StoreError> {
+        let missing = remove(&mut self.connection, ids).map_err(|error| self.writing(&error))?;
+        if missing.is_empty() {
+            // The file gets smaller now, or, while another program uses it, the next time.
+            let _ = self.connection.execute_batch("VACUUM");
+        }
+        Ok(missing)
     }
 
     /// Brings a run up to date if no other program is writing just now.
     ///
     /// # Errors
     /// As [`Store::update`], and when another program is writing.
-    pub fn update_if_free(&self, id: i64, run: &Kept<'_>) -> Result<(), StoreError> {
+    pub fn update_if_free(&self, id: i64, run: &Kept<'_>) -> Result<bool, StoreError> {
         let set = |patience| self.connection.busy_timeout(patience);
         set(Duration::from_millis(50)).map_err(|error| self.writing(&error))?;
         let result = self.update(id, run);
@@ -280,6 +307,28 @@ impl Store {
     }
 }
 
+/// Removes these runs if all are there; else returns those that are not.
+fn remove(connection: &mut Connection, ids: &[i64]) -> rusqlite::Result<Vec<i64>> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let is_there = |id: i64| {
+        let query = "SELECT EXISTS (SELECT 1 FROM run WHERE id = ?)";
+        transaction.query_row(query, [id], |row| row.get::<_, bool>(0))
+    };
+    let mut missing = Vec::new();
+    for &id in ids {
+        if !is_there(id)? {
+            missing.push(id);
+        }
+    }
+    if missing.is_empty() {
+        for id in ids {
+            transaction.execute("DELETE FROM run WHERE id = ?", [id])?;
+        }
+    }
+    transaction.commit()?;
+    Ok(missing)
+}
+
 /// The error in words that need no knowledge of SQLite.
 fn plain(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
@@ -335,6 +384,36 @@ mod tests {
     }
 
     #[test]
+    fn runs_are_removed_all_or_none_and_their_numbers_are_not_used_again() {
+        let (_folder, path) = file();
+        let mut store = Store::open(&path).expect("it is made");
+        let ids: Vec<_> = ["one", "two", "three"]
+            .map(|title| store.add(&kept(title, "{}")).expect("room"))
+            .into();
+        let titles = |store: &Store| -> Vec<String> {
+            store.list(9).expect("rows").into_iter().map(|entry| entry.title).collect()
+        };
+        assert_eq!(store.remove(&[ids[0], 99, 98]).expect("room"), [99, 98]);
+        assert_eq!(titles(&store), ["three", "two", "one"]);
+        assert_eq!(store.remove(&[ids[2], ids[0]]).expect("room"), [0; 0]);
+        assert_eq!(titles(&store), ["two"]);
+        assert!(!store.update(ids[2], &kept("three", "{}")).expect("room"), "it is gone");
+        assert!(store.add(&kept("four", "{}")).expect("room") > ids[2]);
+    }
+
+    #[test]
+    fn a_check_leaves_nothing_behind() {
+        let (_folder, path) = file();
+        let store = Store::open(&path).expect("it is made");
+        store.check_writable(&kept("one", "{}")).expect("room");
+        assert!(store.list(9).expect("rows").is_empty());
+        assert_eq!(store.add(&kept("two", "{}")).expect("room"), 1);
+        drop(store);
+        let store = Store::open_to_read(&path).expect("it is there");
+        assert!(matches!(store.check_writable(&kept("x", "{}")), Err(StoreError::Write { .. })));
+    }
+
+    #[test]
     fn two_may_write_at_once() {
         let (_folder, path) = file();
         let writers: Vec<_> = (0..2)
@@ -343,7 +422,8 @@ mod tests {
                 std::thread::spawn(move || {
                     let store = Store::open(&path).expect("it is made once");
                     let id = store.add(&kept("x", "{}")).expect("room");
-                    (0..20).for_each(|_| store.update(id, &kept("x", "{}")).expect("room"));
+                    (0..20)
+                        .for_each(|_| assert!(store.update(id, &kept("x", "{}")).expect("room")));
                     id
                 })
             })

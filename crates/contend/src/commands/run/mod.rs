@@ -19,7 +19,7 @@ use contend_report::render;
 
 use crate::exit::Exit;
 use crate::settings::{Run, RunHow, What};
-use crate::{host, output};
+use crate::{host, output, version};
 
 pub use stage::from_command_line as stage_of_shell_text;
 
@@ -43,6 +43,7 @@ pub fn run(settings: Run) -> Result<Exit> {
 fn empty(text: &str, how: &RunHow) -> RunRecord {
     RunRecord {
         schema: SCHEMA.to_owned(),
+        contend: Some(version::writer()),
         command: text.to_owned(),
         started_at: super::now(),
         jobs: how.jobs(),

@@ -4,14 +4,15 @@ mod place;
 mod prices;
 mod ways;
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 use contend_sys::child::{Usage, children_usage, own_usage};
-use contend_sys::procfs::{Io, ProcFile};
+use contend_sys::procfs::{Io, ProcFile, SchedStat};
 
-use place::{Bench, Place, file_system};
+use place::{Bench, Place, Storage, file_system, storage};
 use prices::Prices;
 use ways::{Advice, Job, Ready, Way};
 
@@ -35,8 +36,9 @@ pub const EXPERIMENT: Experiment = Experiment {
             before the first copy: a system call for one byte, a page touched for the first time in a \
             mapping, a page that the copy gets and one that is read, without the copying itself, a byte \
             copied from memory to memory; `at_calls`, \
-            `at_faults`, `at_pages`, `at_memory` are their parts of the time, `at_waiting` is what is not \
-            CPU time, `at_program` what the program itself computes, and `at_kernel` the rest.",
+            `at_faults`, `at_pages`, `at_memory` are their parts of the time, `at_queue` is what was spent \
+            waiting for a CPU that others used, `at_waiting` other waiting: for the disk where the file system \
+            (`file_system`) has one, `at_program` what the program itself computes, and `at_kernel` the rest.",
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
     fit: Fit::None,
@@ -185,16 +187,19 @@ impl Copying {
             advice: self.chosen.advice,
             ready: &mut self.ready,
             tally: Tally::default(),
+            queued: Duration::ZERO,
         };
+        let queued = queued_so_far();
         let before = (used_so_far(), io_so_far());
         let begun = Instant::now();
         (self.chosen.way.copy)(&mut job).attempt("copy the file")?;
         let elapsed = begun.elapsed();
         let used = used_so_far().since(before.0);
+        let queued = job.queued + queued_so_far().saturating_sub(queued);
         let io = io_so_far()
             .zip(before.1)
             .map(|(after, before)| [after.reads - before.reads, after.writes - before.writes]);
-        Ok(Copied { elapsed, used, tally: job.tally, io })
+        Ok(Copied { elapsed, used, queued, tally: job.tally, io })
     }
 }
 
@@ -202,6 +207,8 @@ impl Copying {
 struct Copied {
     elapsed: Duration,
     used: Usage,
+    /// How long it waited for a CPU.
+    queued: Duration,
     tally: Tally,
     /// Reads and writes by the kernel's own count, those of looking at it included.
     io: Option<[u64; 2]>,
@@ -212,6 +219,17 @@ fn used_so_far() -> Usage {
     let mut usage = own_usage();
     usage += children_usage();
     usage
+}
+
+/// How long this thread has waited for a CPU so far; nothing where the kernel does not tell.
+fn queued_so_far() -> Duration {
+    queued(Path::new("/proc/thread-self/schedstat"))
+}
+
+/// How long a task has waited for a CPU, by its `schedstat`.
+fn queued(schedstat: &Path) -> Duration {
+    let text = std::fs::read(schedstat).unwrap_or_default();
+    SchedStat::parse(&text).map_or(Duration::ZERO, |known| Duration::from_nanos(known.run_queue))
 }
 
 /// The kernel's own count of reads and writes, of ended children, too.
@@ -232,7 +250,7 @@ impl Subject for Copying {
         }
         let copied = self.copy()?;
         self.bench.check().attempt("compare the copy")?;
-        let Copied { elapsed, used, tally, io } = copied;
+        let Copied { elapsed, used, queued, tally, io } = copied;
         let time = elapsed.as_nanos() as f64;
         let nanoseconds = |time: Duration| time.as_nanos() as f64;
         let mut sample = Sample::of(time)
@@ -256,7 +274,9 @@ impl Subject for Copying {
         };
         sample = sample.with("calls", Unit::Count, calls as f64);
         let reads = self.chosen.way.advices.is_empty(); // others look at pages by themselves
-        let parts = Parts::of(&prices, self.chosen.bytes, reads, time, &used, calls);
+        let taken = Taken { time, queued: nanoseconds(queued), used: &used, calls };
+        let storage = storage(self.bench.folder());
+        let parts = Parts::of(&prices, self.chosen.bytes, reads, &taken, storage);
         for (name, _, part) in parts.0 {
             sample = sample.with(name, Unit::Nanoseconds, part);
         }
@@ -273,29 +293,46 @@ impl Subject for Copying {
     }
 }
 
+/// What a copy has taken, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct Taken<'a> {
+    /// From its beginning to its end.
+    time: f64,
+    /// Of that, waiting for a CPU.
+    queued: f64,
+    /// What the kernel says that was used.
+    used: &'a Usage,
+    /// System calls.
+    calls: u64,
+}
+
 /// What the time of a copy goes into, in nanoseconds, by prices of single things.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Parts([(&'static str, &'static str, f64); 7]);
+struct Parts([(&'static str, &'static str, f64); 8]);
 
 impl Parts {
     /// Those of a copy that is written by the kernel, and read by it, too, or not.
-    fn of(prices: &Prices, bytes: u64, reads: bool, time: f64, used: &Usage, calls: u64) -> Self {
-        let calls = calls as f64 * prices.call;
+    fn of(prices: &Prices, bytes: u64, reads: bool, taken: &Taken<'_>, storage: Storage) -> Self {
+        let Taken { time, used, .. } = *taken;
+        let calls = taken.calls as f64 * prices.call;
         let faults = used.minor_faults as f64 * prices.fault;
         let page = prices.new_page + if reads { prices.read_page } else { 0.0 };
         let pages = bytes.div_ceil(4096) as f64 * page;
         let memory = bytes as f64 * prices.byte;
-        let waiting = (time - used.cpu().as_nanos() as f64).max(0.0);
+        let off_cpu = (time - used.cpu().as_nanos() as f64).max(0.0);
+        let queue = taken.queued.min(off_cpu);
+        let waiting = off_cpu - queue;
         // Where the program copies by itself, that is memory, too.
         let program = (used.user.as_nanos() as f64 - memory).max(0.0);
         // What is priced alone may take less together.
-        let kernel = (time - waiting - calls - faults - pages - memory - program).max(0.0);
+        let kernel = (time - off_cpu - calls - faults - pages - memory - program).max(0.0);
         Self([
             ("at_calls", "system calls", calls),
             ("at_faults", "page faults", faults),
             ("at_pages", "the kernel's pages", pages),
             ("at_memory", "memory bandwidth", memory),
-            ("at_waiting", "waiting for the disk", waiting),
+            ("at_queue", "waiting for a CPU", queue),
+            ("at_waiting", storage.waiting(), waiting),
             ("at_program", "its own instructions", program),
             ("at_kernel", "other work of the kernel", kernel),
         ])
@@ -336,6 +373,55 @@ mod tests {
     }
 
     #[test]
+    fn waiting_is_for_what_is_there() {
+        let prices = Prices { call: 1.0, ..Prices::default() };
+        let used = Usage { system: Duration::from_micros(100), ..Usage::default() };
+        let parts = |queued: f64, storage| {
+            let taken = Taken { time: 1e6, queued, used: &used, calls: 1 };
+            Parts::of(&prices, 4096, true, &taken, storage)
+        };
+        assert_eq!(parts(0.0, Storage::Disk).limit(), "waiting for the disk");
+        assert_eq!(parts(0.0, Storage::Memory).limit(), "waiting, though not for a disk");
+        assert_eq!(parts(0.0, Storage::Other).limit(), "waiting for the file system");
+        // What others used of the CPUs is not the disk's time.
+        for queued in [800e3, 5e6] {
+            assert_eq!(parts(queued, Storage::Disk).limit(), "waiting for a CPU", "{queued}");
+        }
+        for queued in [0.0, 300e3, 5e6] {
+            let part = |name: &str| {
+                let all = parts(queued, Storage::Disk).0;
+                all.into_iter().find(|part| part.0 == name).map_or(0.0, |part| part.2)
+            };
+            assert!((part("at_queue") + part("at_waiting") - 900e3).abs() < 1e-6, "{queued}");
+        }
+    }
+
+    #[test]
+    fn a_copy_in_memory_never_waits_for_a_disk() {
+        if Place::Tmpfs.folder().is_none() {
+            return; // the case says so itself
+        }
+        for way in ["read-write", "cp"] {
+            let parameters = Parameters::new().with("way", way).with("bytes", 1_u64 << 20);
+            let parameters = parameters.with("place", "tmpfs").with("cache", "warm");
+            let parameters =
+                if way == "read-write" { parameters.with("block", 4096) } else { parameters };
+            if unavailable(&parameters).is_some() {
+                continue;
+            }
+            let mut subject = Copying::new(&parameters).expect("a subject");
+            let sample = subject.sample(1, &mut |_| ()).expect("a copy");
+            assert_eq!(sample.facts["file_system"].to_string(), "tmpfs");
+            assert!(!sample.facts["limit"].to_string().contains("the disk"), "{sample:?}");
+            let [queue, waiting] = ["at_queue", "at_waiting"].map(|name| sample.metrics[name].0);
+            assert!(
+                queue >= 0.0 && waiting >= 0.0 && queue + waiting <= sample.value,
+                "{sample:?}"
+            );
+        }
+    }
+
+    #[test]
     fn the_largest_part_is_the_limit() {
         let prices =
             Prices { call: 200.0, fault: 500.0, new_page: 60.0, read_page: 40.0, byte: 0.1 };
@@ -346,7 +432,8 @@ mod tests {
         };
         let bytes = 4096 * 1000;
         let limit = |time: f64, used: &Usage, calls| {
-            Parts::of(&prices, bytes, true, time, used, calls).limit()
+            let taken = Taken { time, queued: 0.0, used, calls };
+            Parts::of(&prices, bytes, true, &taken, Storage::Disk).limit()
         };
         assert_eq!(limit(600e3, &used(600, 0), 10), "memory bandwidth");
         assert_eq!(limit(3e6, &used(3000, 0), 10_000), "system calls");

@@ -10,6 +10,7 @@ use contend_sys::mapping::{Backing, Mapping};
 use rustix::fs::{Advice, fadvise, fstatfs, fsync, statvfs};
 
 use crate::files::{path_of, unnamed_in};
+use crate::limits;
 
 /// A kind of file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +21,50 @@ pub enum Place {
     Tmpfs,
 }
 
-/// What `statfs(2)` says of one in memory.
-const TMPFS: i64 = 0x0102_1994;
+/// What is behind a file system, as far as its kind tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Storage {
+    /// Memory alone.
+    Memory,
+    /// A disk.
+    Disk,
+    /// A network, another file system, or what is not known here.
+    Other,
+}
+
+impl Storage {
+    /// What a copy that waits there waits for.
+    pub fn waiting(self) -> &'static str {
+        match self {
+            Self::Memory => "waiting, though not for a disk",
+            Self::Disk => "waiting for the disk",
+            Self::Other => "waiting for the file system",
+        }
+    }
+}
+
+/// What `statfs(2)` says of a kind of file system, its name, and what is behind it.
+const KINDS: [(i64, &str, Storage); 13] = [
+    (0x0102_1994, "tmpfs", Storage::Memory),
+    (0x8584_58f6, "ramfs", Storage::Memory),
+    (0xef53, "ext2, ext3 or ext4", Storage::Disk),
+    (0x5846_5342, "xfs", Storage::Disk),
+    (0x9123_683e, "btrfs", Storage::Disk),
+    (0x2fc1_2fc1, "zfs", Storage::Disk),
+    (0xf2f5_2010, "f2fs", Storage::Disk),
+    (0xca45_1a4e, "bcachefs", Storage::Disk),
+    (0x794c_7630, "overlay", Storage::Other),
+    (0x6969, "nfs", Storage::Other),
+    (0x0102_1997, "9p", Storage::Other),
+    (0x6573_5546, "fuse", Storage::Other),
+    (0xff53_4d42, "cifs", Storage::Other),
+];
+
+/// The kind of file system of a folder, if it is known here.
+fn kind_of(folder: &Path) -> Option<(&'static str, Storage)> {
+    let magic = fstatfs(File::open(folder).ok()?).ok()?.f_type;
+    KINDS.iter().find(|kind| kind.0 == magic).map(|&(_, name, storage)| (name, storage))
+}
 
 impl Place {
     /// Those with a name.
@@ -46,8 +89,10 @@ impl Place {
     }
 
     fn is_at(self, folder: &Path) -> bool {
-        let kind = File::open(folder).ok().and_then(|folder| fstatfs(&folder).ok());
-        kind.is_some_and(|kind| (kind.f_type == TMPFS) == (self == Self::Tmpfs))
+        match self {
+            Self::Disk => folder.is_dir() && storage(folder) != Storage::Memory,
+            Self::Tmpfs => kind_of(folder).is_some_and(|(name, _)| name == "tmpfs"),
+        }
     }
 
     /// Why two files of so many bytes cannot be there, if so.
@@ -63,9 +108,21 @@ impl Place {
         let room = statvfs(&folder).ok()?;
         let free = room.f_bavail * room.f_frsize;
         let needed = 2 * bytes + SPARE;
-        (free < needed)
-            .then(|| format!("needs {needed} bytes in {}, and {free} are free", folder.display()))
+        if free < needed {
+            return Some(format!(
+                "needs {needed} bytes in {}, and {free} are free",
+                folder.display()
+            ));
+        }
+        (self == Self::Tmpfs).then(|| no_memory_for(needed, limits::memory_available())).flatten()
     }
+}
+
+/// Why two files that are in memory alone may not take so much of it, if so. A tmpfs may be larger than the
+/// memory behind it.
+fn no_memory_for(needed: u64, available: u64) -> Option<String> {
+    let free = available.saturating_sub(limits::memory_floor());
+    (needed > free).then(|| format!("needs {needed} bytes of memory, and {free} may be used"))
 }
 
 fn is_writable(folder: &Path) -> bool {
@@ -74,18 +131,12 @@ fn is_writable(folder: &Path) -> bool {
 
 /// The name of the kind of file system of a folder, as far as it is known here.
 pub fn file_system(folder: &Path) -> &'static str {
-    let kind = File::open(folder).ok().and_then(|folder| fstatfs(&folder).ok());
-    match kind.map(|kind| kind.f_type) {
-        Some(TMPFS) => "tmpfs",
-        Some(0xEF53) => "ext2, ext3 or ext4",
-        Some(0x5846_5342) => "xfs",
-        Some(0x9123_683E) => "btrfs",
-        Some(0x794C_7630) => "overlay",
-        Some(0x2FC1_2FC1) => "zfs",
-        Some(0xF2F5_2010) => "f2fs",
-        Some(0x6969) => "nfs",
-        _ => "unknown",
-    }
+    kind_of(folder).map_or("unknown", |(name, _)| name)
+}
+
+/// What is behind the file system of a folder.
+pub fn storage(folder: &Path) -> Storage {
+    kind_of(folder).map_or(Storage::Other, |(_, storage)| storage)
 }
 
 /// A file that is to be copied, and the one that it is copied to. Neither has a name.
@@ -192,6 +243,29 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn no_file_system_in_memory_is_taken_for_a_disk() {
+        for place in [Place::Disk, Place::Tmpfs] {
+            let Some(folder) = place.folder() else { continue };
+            assert_eq!(storage(&folder) == Storage::Memory, place == Place::Tmpfs, "{folder:?}");
+        }
+        let in_memory = |kind: &&(i64, &str, Storage)| kind.2 == Storage::Memory;
+        let names: Vec<_> = KINDS.iter().filter(in_memory).map(|kind| kind.1).collect();
+        assert_eq!(names, ["tmpfs", "ramfs"]);
+        assert_eq!(file_system(Path::new("/proc")), "unknown");
+        assert_eq!(storage(Path::new("/proc")), Storage::Other);
+    }
+
+    #[test]
+    fn files_in_memory_leave_memory_for_others() {
+        let floor = limits::memory_floor();
+        assert_eq!(no_memory_for(1000, floor + 1000), None);
+        let reason = no_memory_for(1001, floor + 1000).expect("too much");
+        assert_eq!(reason, "needs 1001 bytes of memory, and 1000 may be used");
+        let all = limits::memory_available();
+        assert!(Place::Tmpfs.unavailable(all).is_some(), "two files of {all} bytes each");
+    }
 
     #[test]
     fn copies_are_compared() {

@@ -12,6 +12,7 @@ use contend_sys::cpu;
 use crate::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
+use crate::limits::{self, Kind};
 use crate::setting::Setting;
 use crew::{Crew, Job};
 
@@ -81,7 +82,11 @@ fn wanted(parameters: &Parameters, setting: &Setting) -> u64 {
 
 fn too_many(parameters: &Parameters) -> Option<String> {
     let workers = wanted(parameters, &PROCESSES) * wanted(parameters, &THREADS);
-    (workers > MOST).then(|| format!("needs {workers} workers, and no more than {MOST} are made"))
+    if workers > MOST {
+        return Some(format!("needs {workers} workers, and no more than {MOST} are made"));
+    }
+    let kind = if wanted(parameters, &THREADS) > 1 { Kind::Thread } else { Kind::Process };
+    limits::not_so_many(kind, workers)
 }
 
 /// CPUs that can work at the same time.

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::park::{Park, of_kind};
 use crate::experiment::{
-    Attempt, Cap, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    Attempt, Cap, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     always_available, never_hands_over,
 };
 use crate::limits::{self, Kind, Limit, OfUnit, Spent, Watched};
@@ -51,16 +51,33 @@ pub const EXPERIMENT: Experiment = Experiment {
     unavailable: always_available,
     hands_over: never_hands_over,
     subject: |parameters| {
-        let kind =
-            if parameters.text("kind") == Some("thread") { Kind::Thread } else { Kind::Process };
-        Ok(Box::new(Trial { kind, cap: parameters.number("cap") }))
+        Ok(Box::new(Trial { kind: kind(parameters), cap: parameters.number("cap") }))
     },
 };
 
+/// Where a trial of this size stops unless something else is asked for.
+pub fn usual_cap(size: Size) -> u64 {
+    match size {
+        Size::Full => 10_000,
+        Size::Quick => 1000,
+        Size::Smallest => 20,
+    }
+}
+
+/// The limit of which this case would leave next to nothing, of those that other programs share.
+pub fn exhausts(parameters: &Parameters) -> Option<Limit> {
+    let limit = limits::tightest_shared(kind(parameters))?;
+    let cap = parameters.number("cap");
+    cap.is_none_or(|cap| cap >= limits::usable(&limit)).then_some(limit)
+}
+
+fn kind(parameters: &Parameters) -> Kind {
+    if parameters.text("kind") == Some("thread") { Kind::Thread } else { Kind::Process }
+}
+
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let usual = scope.choose(&[10_000], &[1000], &[20])[0];
     let cap = match scope.cap {
-        Cap::Usual => Some(usual),
+        Cap::Usual => Some(usual_cap(scope.size)),
         Cap::At(cap) => Some(cap),
         Cap::None => None,
     };

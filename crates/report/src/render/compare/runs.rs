@@ -96,7 +96,7 @@ fn what(record: &CompareRecord, index: usize, run: &Run) -> String {
     let started = run.started_at.replace('T', " ").replace('Z', " UTC");
     let quick = if run.quick { "quick; " } else { "" };
     let ending = match run.ending {
-        Ending::Complete => "",
+        Ending::Complete | Ending::Empty => "",
         Ending::Interrupted => "interrupted; ",
         Ending::Unfinished => "unfinished; ",
     };

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use contend_record::lab::{Case, LimitReport, StoppedBy};
 
-use super::super::layout::{aligned_left, paragraph, plain_table, styled_lines};
+use super::super::layout::{aligned_left, fitted_lines, paragraph, plain_table};
 use super::super::units::{bytes, count};
 
 /// A paragraph and the table of limits for each kind.
@@ -95,5 +95,5 @@ fn limits(report: &LimitReport, width: usize) -> String {
             limit.source.clone(),
         ]));
     }
-    styled_lines(table, None, width)
+    fitted_lines(table, 1, width)
 }

@@ -18,6 +18,8 @@ mod synchronisation;
 pub(super) mod table;
 pub mod timeline;
 mod verdict;
+#[cfg(test)]
+mod widths;
 
 use std::fmt::Write as _;
 
@@ -88,7 +90,7 @@ fn headline(out: &mut String, record: &RunRecord, width: usize) {
     let all = record.cases.len();
     let cases = if all == 1 { "case" } else { "cases" };
     let ending = match record.ending {
-        Ending::Complete => "",
+        Ending::Complete | Ending::Empty => "",
         Ending::Interrupted => ", interrupted",
         Ending::Unfinished => ", unfinished",
     };
@@ -203,6 +205,9 @@ fn footer(out: &mut String, record: &RunRecord, width: usize) {
         if let Some(line) = calibration.cache_line_nanoseconds {
             let _ = write!(note, "; cache line to another CPU and back {}", nanoseconds(line));
         }
+    }
+    if let Some(writer) = &record.contend {
+        let _ = write!(note, "; {writer}");
     }
     dimmed(out, &printable(&note), width);
 }

@@ -8,6 +8,7 @@ use contend_record::parameters::Parameters;
 pub fn record(suite: &str, cases: Vec<Case>) -> RunRecord {
     RunRecord {
         schema: SCHEMA.to_owned(),
+        contend: None,
         suite: Some(suite.to_owned()),
         started_at: String::new(),
         wall_seconds: 1.0,

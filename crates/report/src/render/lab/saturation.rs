@@ -2,7 +2,7 @@
 
 use contend_record::lab::{Case, RunRecord, ScalingFit};
 use contend_record::parameters::Parameters;
-use contend_record::stats::{Coefficient, Law, Ratio};
+use contend_record::stats::{Coefficient, Law, Ratio, Unfit};
 
 use super::super::layout::paragraph;
 use super::super::units::nanoseconds;
@@ -98,6 +98,13 @@ fn sentence(fit: &ScalingFit, cpus: f64) -> String {
     let law = &fit.law;
     let [first, .., last] = law.workers.as_slice() else { return String::new() };
     let over = format!("{}, {first} to {last}", fit.over);
+    if let Some(unfit) = law.unfit {
+        let name = match law.law {
+            Law::Amdahl => "Amdahl's law",
+            Law::Universal => "universal scalability law",
+        };
+        return format!("{over}, {name}: cannot be fitted: {}.", objection(unfit, fit.disturbed));
+    }
     let contention = coefficient(law.contention);
     let Some(coherency) = law.coherency.filter(|_| law.law == Law::Universal) else {
         let most = match law.contention.value {
@@ -116,6 +123,34 @@ fn sentence(fit: &ScalingFit, cpus: f64) -> String {
         "{over}, universal scalability law: contention {contention}, coherency {}{peak}{note}.",
         coefficient(coherency)
     )
+}
+
+/// What speaks against a law, and how many samples behind it were disturbed.
+fn objection(unfit: Unfit, disturbed: usize) -> String {
+    let reason = match unfit {
+        Unfit::OneSample => "it would rest on one sample a point".to_owned(),
+        Unfit::SerialShareAboveOne { share } => {
+            format!(
+                "{:.0} % of the work would be serial, and no more than all of it can be",
+                100.0 * share
+            )
+        }
+        Unfit::CoherencyAboveOne { coherency } => format!(
+            "to settle with one other worker would take {:.0} % of the work",
+            100.0 * coherency
+        ),
+        Unfit::Superlinear { workers, time } => format!(
+            "{workers} workers would do their work in {:.0} % of the time that one alone takes for its own",
+            100.0 * time
+        ),
+    };
+    match disturbed {
+        0 => reason,
+        1 => format!("disturbed: {reason}; 1 sample was taken while others used the CPUs"),
+        many => {
+            format!("disturbed: {reason}; {many} samples were taken while others used the CPUs")
+        }
+    }
 }
 
 fn coefficient(coefficient: Coefficient) -> String {
@@ -148,6 +183,38 @@ mod tests {
     }
 
     #[test]
+    fn a_law_that_cannot_be_fitted_gives_no_limit() {
+        let points: [(u64, &[f64]); 3] = [(1, &[1.0; 7]), (2, &[3.24; 7]), (3, &[5.48; 7])];
+        let fit = |law, disturbed, times: usize| {
+            let points = points.map(|(workers, samples)| (workers, &samples[..times]));
+            ScalingFit {
+                experiment: "saturation/compute".to_owned(),
+                parameters: Parameters::new(),
+                over: "threads".to_owned(),
+                law: Scaling::through(law, &points, 1).expect("points enough"),
+                disturbed,
+            }
+        };
+        let said = [
+            sentence(&fit(Law::Amdahl, 3, 7), 4.0),
+            sentence(&fit(Law::Universal, 1, 7), 4.0),
+            sentence(&fit(Law::Amdahl, 0, 7), 4.0),
+            sentence(&fit(Law::Universal, 0, 1), 4.0),
+        ];
+        insta::assert_snapshot!(textwrap::fill(&said.join("\n"), 96), @r"
+        threads, 1 to 3, Amdahl's law: cannot be fitted: disturbed: 224 % of the work would be serial,
+        and no more than all of it can be; 3 samples were taken while others used the CPUs.
+        threads, 1 to 3, universal scalability law: cannot be fitted: disturbed: 224 % of the work would
+        be serial, and no more than all of it can be; 1 sample was taken while others used the CPUs.
+        threads, 1 to 3, Amdahl's law: cannot be fitted: 224 % of the work would be serial, and no more
+        than all of it can be.
+        threads, 1 to 3, universal scalability law: cannot be fitted: it would rest on one sample a
+        point.
+        ");
+        assert!(said.iter().all(|text| !text.contains("times as much")), "{said:?}");
+    }
+
+    #[test]
     fn speed_up_is_what_is_done_in_the_same_time() {
         let cases = vec![case(1, 1, 1.0, 50.0), case(1, 2, 1.25, 100.0), case(1, 4, 2.5, 100.0)];
         let points: Vec<_> =
@@ -157,6 +224,7 @@ mod tests {
             parameters: Parameters::new(),
             over: "threads".to_owned(),
             law: Scaling::through(law, points, 1).expect("points enough"),
+            disturbed: 0,
         };
         let scaling = vec![fit(Law::Amdahl, &points[..2]), fit(Law::Universal, &points)];
         let host = Host { cpus_allowed: 2, cpu_quota: Some(2.0), ..Host::default() };

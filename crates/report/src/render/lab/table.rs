@@ -3,7 +3,7 @@
 use contend_record::lab::{Case, Unit};
 use contend_record::parameters::{Parameters, Value};
 
-use super::super::layout::{aligned_left, grouped, plain_table, styled_lines};
+use super::super::layout::{aligned_left, fitted_lines, grouped, plain_table};
 use super::super::text::printable;
 use super::super::units::{nanoseconds, percent};
 use super::shown;
@@ -62,7 +62,7 @@ fn metrics(cases: &[&Case], value: &str, columns: &[MetricColumn], width: usize)
         let row = parameters.chain([median]).chain(columns.iter().map(|c| metric(case, c.1)));
         table.add_row(row.enumerate().map(|(i, text)| aligned_left(i, words, text)));
     }
-    styled_lines(table, None, width)
+    fitted_lines(table, names.len(), width)
 }
 
 /// The cases with the same parameters together.
@@ -94,7 +94,7 @@ fn table(cases: &[&Case], width: usize) -> String {
         let row = parameters.chain(figures).enumerate();
         table.add_row(row.map(|(i, text)| aligned_left(i, text_columns(&names, cases), text)));
     }
-    styled_lines(table, None, width)
+    fitted_lines(table, names.len(), width)
 }
 
 /// How many of the first columns hold words.
@@ -162,7 +162,7 @@ pub fn grid(rows: &[Vec<String>], words: usize, width: usize) -> String {
         let cells = row.iter().cloned().enumerate();
         table.add_row(cells.map(|(i, text)| aligned_left(i, words, text)));
     }
-    styled_lines(table, None, width)
+    fitted_lines(table, words, width)
 }
 
 /// A row of words that are known.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use contend_record::lab::{Case, Step, Task};
 use contend_record::parameters::Value;
 
-use super::super::layout::{BOLD, aligned_left, dimmed, paragraph, plain_table, styled_lines};
+use super::super::layout::{BOLD, aligned_left, dimmed, fitted_lines, paragraph, plain_table};
 use super::super::units::{bytes, seconds};
 
 /// What stands above the steps.
@@ -32,7 +32,7 @@ pub fn step(step: &Step, width: usize) -> String {
     step.tasks.iter().for_each(|task| {
         table.add_row(row(cells(task)));
     });
-    out.push_str(&styled_lines(table, None, width));
+    out.push_str(&fitted_lines(table, 2, width));
     out
 }
 

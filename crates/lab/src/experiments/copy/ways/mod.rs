@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::Duration;
 
 use contend_sys::mapping::{Backing, Mapping};
 use contend_sys::uring::Uring;
@@ -33,6 +34,8 @@ pub struct Job<'a> {
     pub ready: &'a mut Ready,
     /// The system calls that were made here.
     pub tally: Tally,
+    /// How long programs that copy have waited for a CPU.
+    pub queued: Duration,
 }
 
 /// What is made before a copy, and not part of it.

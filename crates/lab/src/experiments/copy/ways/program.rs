@@ -1,8 +1,15 @@
 //! By programs that everybody has.
 
 use std::io;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use contend_sys::Pid;
+use rustix::io::Errno;
+use rustix::process::{WaitId, WaitIdOptions, waitid};
+
+use super::super::queued;
 use super::{Job, Way};
 use crate::programs;
 
@@ -14,7 +21,7 @@ pub const CP: Way = Way {
     advices: &[],
     unavailable: |_, _| programs::missing(["cp"]),
     prepare: None,
-    copy: |job| run(Command::new("cp").arg("--").arg(job.from).arg(job.to)),
+    copy: |job| run(Command::new("cp").arg("--").arg(job.from).arg(job.to), &mut job.queued),
     counts: false,
 };
 
@@ -33,13 +40,20 @@ pub const DD: Way = Way {
             operand
         };
         let (from, to) = (operand("if=", job.from), operand("of=", job.to));
-        run(Command::new("dd").arg(from).arg(to).arg("bs=65536"))
+        run(Command::new("dd").arg(from).arg(to).arg("bs=65536"), &mut job.queued)
     },
     counts: false,
 };
 
-fn run(command: &mut Command) -> io::Result<()> {
+/// Runs it, and adds how long it has waited for a CPU: the kernel tells until its end is taken.
+fn run(command: &mut Command, queue: &mut Duration) -> io::Result<()> {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let status = quiet.status()?;
+    let mut child = quiet.spawn()?;
+    let pid = Pid::from_child(&child);
+    while let Err(Errno::INTR) =
+        waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
+    {}
+    *queue += queued(&PathBuf::from(format!("/proc/{}/schedstat", child.id())));
+    let status = child.wait()?;
     if status.success() { Ok(()) } else { Err(io::Error::other(format!("it ended with {status}"))) }
 }

@@ -134,6 +134,10 @@ impl Kind<'_> {
     }
 }
 
+/// Why the same unit takes more here than by another experiment.
+pub const COUNTED_WITH_THEM: &str = "What a probe needs to wake its units is counted with them: for a callback \
+    thread the 8 bytes of its address, for which units/callback makes room before it measures.";
+
 /// The table of all kinds, and the chart.
 pub fn memory_section(record: &RunRecord, width: usize) -> String {
     let kinds: Vec<_> = kinds(record).into_iter().filter(|kind| !kind.cases.is_empty()).collect();
@@ -176,7 +180,7 @@ pub fn memory_section(record: &RunRecord, width: usize) -> String {
         "What one takes is the slope of the line through all numbers of units, by the processes' proportional \
          sets{by_itself}; in the kernel, if it is worth a word, what the kernel keeps besides. Create and end are \
          for one of the most that there were at once, and left is what all of them have left behind a second \
-         after their end."
+         after their end. {COUNTED_WITH_THEM}"
     );
     paragraph(&mut out, "", &note, width);
     if let Some(chart) = chart::bytes_over_numbers(&series(&kinds), width) {

@@ -1,0 +1,35 @@
+//! The program that wrote a record.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The contend that wrote a record, so that figures of different versions can be told apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Writer {
+    /// Its version.
+    pub version: String,
+    /// The Git commit that it was built from; null where the build did not know it, as outside a repository.
+    pub commit: Option<String>,
+}
+
+impl std::fmt::Display for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "contend {}", self.version)?;
+        self.commit.as_ref().map_or(Ok(()), |commit| write!(f, " ({commit})"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_without_a_commit_is_known_by_its_version_alone() {
+        let writer = |commit: Option<&str>| Writer {
+            version: "1.2.3".to_owned(),
+            commit: commit.map(str::to_owned),
+        };
+        assert_eq!(writer(Some("0123456789ab")).to_string(), "contend 1.2.3 (0123456789ab)");
+        assert_eq!(writer(None).to_string(), "contend 1.2.3");
+    }
+}
