@@ -303,7 +303,7 @@ const ROWS: &[(&str, &[&str])] = &[
             "eval 'sort() { echo evil; }'; f=big; sort $f",
             "echo 'sort() { echo sourced; }' >lib; . ./lib; f=big; sort $f | tr s S",
             "f=big; sort $f | no-such-command; echo $?; no-such-command | sort$x; echo $?",
-            "f=big; sort $f |& ./big |& sort; v=1 nosuch 2>&1 | wc -l",
+            "f=big; sort $f |& ./big |& wc -l; v=1 nosuch 2>&1 | wc -l",
         ],
     ),
     (
