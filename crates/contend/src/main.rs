@@ -20,6 +20,10 @@ use crate::exit::Exit;
 
 fn main() -> ExitCode {
     abort_on_panic();
+    // A shell starts these for every stage: they must not cost more than they have to.
+    if let Some(result) = commands::run::stage_of_shell_text() {
+        return exit_of(result);
+    }
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return exit::of_usage(error),
@@ -27,7 +31,7 @@ fn main() -> ExitCode {
     let result = match args.verb {
         Verb::Pipe(args) => settings::pipe(args).and_then(commands::pipe::run),
         Verb::Run(args) => settings::run(args).and_then(commands::run::run),
-        Verb::RunStages(args) => settings::stages(args).and_then(commands::run::stages),
+        Verb::RunStage(_) => unreachable!("it was found before the command line was read"),
         Verb::Demo(args) => settings::demo(&args).and_then(commands::demo::run),
         Verb::Lab(args) => settings::lab(args).and_then(commands::lab::run),
         Verb::History(args) => settings::history(args).and_then(commands::history::run),
@@ -38,6 +42,11 @@ fn main() -> ExitCode {
         Verb::LabServer { model, answer } => serve_connections(&model, &answer),
         Verb::Generate(args) => commands::generate::run(&args),
     };
+    exit_of(result)
+}
+
+/// Says what went wrong, if anything did, and how this program ends.
+fn exit_of(result: anyhow::Result<Exit>) -> ExitCode {
     let exit = result.unwrap_or_else(|error| {
         output::error(&format!("{error:#}"));
         Exit::of_error(&error)

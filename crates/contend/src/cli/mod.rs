@@ -10,6 +10,7 @@ pub mod pipe;
 pub mod run;
 
 use clap::{Parser, Subcommand};
+use contend_profile::parallel::script::STAGE_VERB;
 
 /// Shows what concurrency costs on this machine and where a pipeline pays for it.
 ///
@@ -33,9 +34,9 @@ pub enum Verb {
     Pipe(pipe::PipeArgs),
     /// Runs a pipeline over parts of its input at the same time.
     Run(run::RunArgs),
-    /// Neighbouring stages of a script, started by contend itself.
-    #[command(hide = true, name = run::STAGES)]
-    RunStages(run::StagesArgs),
+    /// A stage of shell text, started by the shell that runs it.
+    #[command(hide = true, name = STAGE_VERB)]
+    RunStage(run::StageArgs),
     /// Profiles three small pipelines and explains what is seen.
     Demo(demo::DemoArgs),
     /// Measures what processes and threads cost on this machine.

@@ -84,12 +84,9 @@ pub struct RunArgs {
     pub json: Option<OsString>,
 }
 
-/// The name of the hidden verb for stages of a script.
-pub const STAGES: &str = "run-stages";
-
-/// Stages of a script: their words, expanded by the shell.
+/// Options that the prefix of a stage in shell text hands on.
 #[derive(Debug, Args)]
-pub struct StagesArgs {
+pub struct StageArgs {
     #[command(flatten)]
     pub how: HowArgs,
 
@@ -97,17 +94,9 @@ pub struct StagesArgs {
     #[arg(long)]
     pub stats: bool,
 
-    /// The options of the shell, as it has them in `SHELLOPTS`.
-    #[arg(long, default_value = "")]
-    pub shell_options: String,
-
     /// A file to which records of what was done are appended.
     #[arg(long)]
     pub records_to: Option<PathBuf>,
-
-    /// The mark, then for every stage: the mark, the number of its assignments, its words.
-    #[arg(last = true)]
-    pub words: Vec<OsString>,
 }
 
 /// How a pipeline is run.

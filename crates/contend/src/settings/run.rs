@@ -6,8 +6,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use clap::ValueEnum as _;
+use clap::{Parser as _, ValueEnum as _};
 use contend_profile::parallel::planner::Annotation;
+use contend_profile::parallel::script::STAGE_VERB;
 use contend_profile::pipeline::parse::parse;
 use contend_profile::trial::repeatable::check_repeatable;
 use contend_record::run::Records;
@@ -15,7 +16,8 @@ use contend_sys::cpu;
 use contend_sys::procfs::MemInfo;
 
 use super::{shell, shows_progress};
-use crate::cli::run::{HowArgs, RecordsArg, RunArgs, StagesArgs};
+use crate::cli::run::{HowArgs, RecordsArg, RunArgs};
+use crate::cli::{Args, Verb};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
 
@@ -154,27 +156,39 @@ fn what(
     }
 }
 
-/// Stages of a script.
+/// How stages of shell text are run.
 #[derive(Debug)]
-pub struct Stages {
-    /// How they are run.
-    pub how: How,
-    /// Figures are printed at the end.
-    pub stats: bool,
-    /// Where the record is appended.
-    pub records_to: Option<PathBuf>,
-    /// The mark, then for every stage: the mark, the number of its assignments, its words.
-    pub words: Vec<OsString>,
+pub struct Stage {
+    how: How,
+    stats: bool,
+    records_to: Option<PathBuf>,
 }
 
-/// Settings of the hidden verb for stages of a script.
+impl Stage {
+    /// Settings for running this pipeline.
+    pub fn of_pipeline(self, text: &str) -> Run {
+        let json = self.records_to.as_deref();
+        Run {
+            what: What::Pipeline(text.to_owned()),
+            how: self.how,
+            explain: false,
+            check: false,
+            stats: self.stats,
+            json: json.and_then(|path| ReportFile::append_to(path).ok()),
+        }
+    }
+}
+
+/// Settings from the options that the prefix of a stage in shell text hands on.
 ///
 /// # Errors
 /// As [`run`].
-pub fn stages(args: StagesArgs) -> Result<Stages> {
-    let mut how = how(args.how)?;
-    how.pipefail |= args.shell_options.split(':').any(|option| option == "pipefail");
-    Ok(Stages { how, stats: args.stats, records_to: args.records_to, words: args.words })
+pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
+    let words = ["contend", STAGE_VERB].into_iter().chain(options);
+    let Verb::RunStage(args) = Args::try_parse_from(words)?.verb else {
+        anyhow::bail!("the options of a stage name another verb");
+    };
+    Ok(Stage { how: how(args.how)?, stats: args.stats, records_to: args.records_to })
 }
 
 /// Those that were given, to be handed on.

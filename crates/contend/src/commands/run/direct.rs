@@ -23,6 +23,7 @@ use rustix::stdio::dup2_stdin;
 
 use super::carry::{Task, carry_out};
 use super::check::Check;
+use super::peek;
 use crate::exit::Exit;
 use crate::output;
 use crate::settings::{Run, RunHow};
@@ -39,16 +40,36 @@ const KIND: [Range<usize>; 2] = [0..6, 18..20];
 const NULL: (u32, u32) = (1, 3);
 
 /// A pipeline that contend can run itself.
-#[derive(Debug)]
 pub(super) struct Direct<'a> {
     stages: &'a [Simple],
     paths: Paths,
     input: Kind,
+    originals: Option<&'a mut dyn Originals>,
+}
+
+/// Processes of a shell that stand for the stages of a pipeline and wait for a decision.
+pub(super) trait Originals {
+    /// Has every process become its command. Only returns if this one could not.
+    ///
+    /// # Errors
+    /// When this process cannot become its command.
+    fn run_as_written(&mut self) -> Result<Exit>;
+
+    /// Tells the others that they are not needed. From then on standard input may be read.
+    fn take_over(&mut self);
+}
+
+/// Whether it is clear at once that these stages are to run as they are written.
+pub(super) fn is_plain_at_a_glance(stages: &[Simple]) -> bool {
+    let input = Kind::of_standard_input();
+    ends_at_first_match(stages)
+        || peek::is_little(input)
+        || glance(stages, &[], input.amount()).is_some()
 }
 
 /// What standard input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// A regular file of this size in bytes.
     File(u64),
     /// /dev/null.
@@ -131,11 +152,22 @@ impl<'a> Direct<'a> {
         if matches!(input, Kind::File(_)) && has_holes() {
             return Err("its standard input has holes, which some commands look for".to_owned());
         }
-        Ok(Self { stages, paths, input })
+        Ok(Self { stages, paths, input, originals: None })
+    }
+
+    /// Lets other processes run the stages if they are to run as they are written.
+    pub(super) fn instead_of(self, originals: &'a mut dyn Originals) -> Self {
+        Self { originals: Some(originals), ..self }
+    }
+
+    fn take_over(&mut self) {
+        if let Some(originals) = self.originals.take() {
+            originals.take_over();
+        }
     }
 
     /// Runs it as is best, or says how.
-    pub(super) fn run(self, text: &str, inverted: bool, settings: Run) -> Result<Exit> {
+    pub(super) fn run(mut self, text: &str, inverted: bool, settings: Run) -> Result<Exit> {
         let how = &settings.how;
         let nothing_is_said = !settings.explain && !settings.says_something();
         if nothing_is_said && how.part_bytes.is_none() {
@@ -159,6 +191,7 @@ impl<'a> Direct<'a> {
         if settings.explain {
             return super::explain(&record, settings);
         }
+        self.take_over();
         let plan =
             if parallel { plan } else { planner::plain(self.stages, &self.paths, how.pipefail) };
         carry_out(
@@ -184,7 +217,7 @@ impl<'a> Direct<'a> {
     }
 
     /// Decides; and what of standard input was read for it.
-    fn decide(&self, plan: &Plan, settings: &Run) -> Result<(Decision, Vec<u8>)> {
+    fn decide(&mut self, plan: &Plan, settings: &Run) -> Result<(Decision, Vec<u8>)> {
         let how = &settings.how;
         if how.pipefail && !reads_all(plan) {
             return Ok((cut_off(), Vec::new()));
@@ -212,6 +245,7 @@ impl<'a> Direct<'a> {
         if !decision.parallel || !reads_stream || settings.explain {
             return Ok((decision, Vec::new()));
         }
+        self.take_over();
         let (prefix, is_over) = beginning().context("cannot read standard input")?;
         if is_over && prefix.is_empty() && io::stdin().is_terminal() {
             // A terminal would be asked again.
@@ -224,6 +258,9 @@ impl<'a> Direct<'a> {
 
     /// Runs the stages as they are; nothing is said of it.
     fn run_plain(self, decision: Decision, inverted: bool, settings: Run) -> Result<Exit> {
+        if let Some(originals) = self.originals {
+            return originals.run_as_written();
+        }
         if let ([stage], false) = (self.stages, inverted) {
             return become_command(stage);
         }
@@ -251,7 +288,7 @@ fn become_command(stage: &Simple) -> Result<Exit> {
 
 /// Whether this is a file that the kernel can surely start, as it has started this program: what
 /// else may be executed the shell may run itself.
-fn can_start(path: &Path) -> bool {
+pub(super) fn can_start(path: &Path) -> bool {
     let beginning = |path: &Path| {
         let mut bytes = [0; 20];
         File::open(path).and_then(|mut file| file.read(&mut bytes)).map(|_| bytes)

@@ -4,10 +4,11 @@ mod carry;
 mod check;
 mod direct;
 mod outcome;
+mod peek;
 mod progress;
 mod records;
 mod shell;
-mod stages;
+mod stage;
 mod watch;
 
 use anyhow::Result;
@@ -19,7 +20,7 @@ use crate::exit::Exit;
 use crate::settings::{Run, RunHow, What};
 use crate::{host, output};
 
-pub use stages::run as stages;
+pub use stage::from_command_line as stage_of_shell_text;
 
 /// Does what is asked.
 ///

@@ -1,41 +1,48 @@
 //! What only a shell can run: text of any kind, with the stages in it that contend can take over.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use contend_profile::commands::{Simple, Word, quote};
 use contend_profile::parallel::planner;
-use contend_profile::parallel::script::{Marks, Rewritten, rewrite};
-use contend_profile::rewrite::environment::Paths;
+use contend_profile::parallel::script::{Dialect, Rewriter, Rewritten};
+use contend_profile::rewrite::environment::{Paths, in_path};
 use contend_record::run::{Decision, RunRecord, Source};
 use contend_sys::spawn;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::carry::{Task, carry_out};
 use super::check::Check;
 use super::records::Records;
-use crate::cli::run::STAGES;
+use super::stage::SEPARATOR;
 use crate::exit::{Exit, UsageError};
 use crate::settings::{Run, RunHow, What};
 
-/// A longer text is no argument of a program any more, in bytes.
-const LONGEST: usize = 120 << 10;
-/// A line with a shell of a script longer than this is none.
-const LONGEST_LINE: usize = 200;
+/// The longest text that a program takes as one argument, in bytes: `MAX_ARG_STRLEN` is 128 KiB.
+const MAX_ARGUMENT: usize = 120 << 10;
+/// A longer `#!` line is not understood, in bytes.
+const MAX_SHEBANG: usize = 200;
 
 /// The shell runs a pipeline's text.
 pub(super) fn pipeline(text: &str, why: &str, settings: Run) -> Result<Exit> {
     let shell = settings.how.shell()?;
     let records = records(&settings)?;
-    let rewritten = rewritten(text, &shell, &settings, records.as_ref())?;
+    let mut rewritten = RewrittenFor::new(text, &shell, &settings);
     if settings.explain {
-        return explain(text, &rewritten, Some(why), settings);
+        return explain(text, &rewritten.body, Some(why), settings);
     }
+    let mut command = without_text(&shell, &settings.how);
+    command.arg("-c").arg(rewritten.text(text, &settings, records.as_ref())?);
     if !settings.check && records.is_none() {
-        return become_shell(&shell, &settings.how, &rewritten.text, &[]);
+        return become_command(&shell, &mut command);
     }
-    let record = record(text, &rewritten, Some(why), &settings);
-    let command = with_text(&shell, &settings.how, &rewritten.text);
+    let record = record(text, &rewritten.body, Some(why), &settings);
     carry_out_command(&command, record, records, settings)
 }
 
@@ -51,30 +58,129 @@ pub(super) fn script(settings: Run) -> Result<Exit> {
         None => (settings.how.shell()?, Vec::new()),
     };
     let records = records(&settings)?;
-    let mut rewritten = rewritten(&text, &shell, &settings, records.as_ref())?;
+    let mut rewritten = RewrittenFor::new(&text, &shell, &settings);
     if !options.iter().all(|option| is_harmless(option)) {
         let options = options.join(" ");
-        rewritten.taken.clear();
-        rewritten.left = vec![format!("its first line gives the shell the options `{options}`")];
+        let why = format!("its first line gives the shell the options `{options}`");
+        rewritten.body.refuse(&text, &why);
     }
     if text.as_bytes() != bytes {
-        rewritten.taken.clear();
-        rewritten.left = vec!["it is not UTF-8".to_owned()];
+        rewritten.body.refuse(&text, "it is not UTF-8");
     }
     if settings.explain {
-        return explain(&text, &rewritten, None, settings);
+        return explain(&text, &rewritten.body, None, settings);
     }
     let mut command = without_text(&shell, &settings.how);
     command.args(&options);
-    if rewritten.text.len() <= LONGEST && !rewritten.taken.is_empty() {
-        command.arg("-c").arg(&rewritten.text);
-    }
-    command.arg(path).args(arguments);
+    let _file = rewritten.give_script(&mut command, &text, &path, &settings, records.as_ref())?;
+    command.args(arguments);
     if records.is_some() {
-        let record = record(&text, &rewritten, None, &settings);
+        let record = record(&text, &rewritten.body, None, &settings);
         return carry_out_command(&command, record, records, settings);
     }
     become_command(&shell, &mut command)
+}
+
+/// A text, rewritten for the shell that runs it.
+struct RewrittenFor {
+    dialect: Dialect,
+    body: Rewritten,
+}
+
+impl RewrittenFor {
+    fn new(text: &str, shell: &str, settings: &Run) -> Self {
+        let dialect = dialect(shell);
+        let annotations = &settings.how.annotations;
+        let mut body = Rewriter { dialect, annotations }.rewrite(text);
+        if body.refused.is_none()
+            && let Some(why) = refused_by_environment()
+        {
+            body.refuse(text, &why);
+        }
+        Self { dialect, body }
+    }
+
+    /// The text for `-c`.
+    fn text(&mut self, original: &str, settings: &Run, records: Option<&Records>) -> Result<String> {
+        if self.body.refused.is_none() {
+            let text = self.preamble(original, settings, records)? + &self.body.text;
+            if text.len() <= MAX_ARGUMENT {
+                return Ok(text);
+            }
+            self.body.refuse(original, "it is too long with what contend adds");
+        }
+        Ok(original.to_owned())
+    }
+
+    /// Gives the command the script. Bash reads the rewritten text from a file without a name, which
+    /// has to stay open until it does; with `-c` it would end with other statuses. Other shells
+    /// cannot be told another `$0` than the name of that file, and get the text by `-c`.
+    fn give_script(
+        &mut self,
+        command: &mut Command,
+        original: &str,
+        path: &Path,
+        settings: &Run,
+        records: Option<&Records>,
+    ) -> Result<Option<File>> {
+        if self.body.refused.is_some() {
+            command.arg(path);
+            return Ok(None);
+        }
+        let Some(name) = path.to_str().filter(|_| self.dialect == Dialect::Bash) else {
+            let text = self.text(original, settings, records)?;
+            if self.body.refused.is_none() {
+                command.arg("-c").arg(text);
+            }
+            command.arg(path);
+            return Ok(None);
+        };
+        let file = memfd_create("contend-script", MemfdFlags::CLOEXEC);
+        let mut file = File::from(file.context("there is no room for the script")?);
+        let fd = file.as_raw_fd();
+        let own = format!("BASH_ARGV0={};exec {fd}<&-;", quote(name));
+        let text = own + &self.preamble(original, settings, records)? + &self.body.text;
+        file.write_all(text.as_bytes()).context("there is no room for the script")?;
+        fcntl_setfd(&file, FdFlags::empty()).context("cannot hand on the script")?;
+        command.arg(format!("/dev/fd/{fd}"));
+        Ok(Some(file))
+    }
+
+    /// What comes before the text.
+    fn preamble(&self, text: &str, settings: &Run, records: Option<&Records>) -> Result<String> {
+        let own = std::env::current_exe().context("cannot find this program's own path")?;
+        let own = own.to_str().context("the path of this program is not text")?;
+        let how = &settings.how;
+        let mut options = how.options().to_vec();
+        options.push("--no-progress".to_owned());
+        // It may be set in a part of the text only, where no stage can see it.
+        let options_of_shell = std::env::var("SHELLOPTS").unwrap_or_default();
+        let has_pipefail = text.contains("pipefail") || options_of_shell.contains("pipefail");
+        options.extend((has_pipefail && !how.pipefail).then(|| "--pipefail".to_owned()));
+        options.extend(settings.stats.then(|| "--stats".to_owned()));
+        options.extend(records.map(|records| format!("--records-to={}", records.path())));
+        Ok(self.body.preamble(self.dialect, own, &options.join(&SEPARATOR.to_string())))
+    }
+}
+
+/// What a shell with this name understands.
+fn dialect(shell: &str) -> Dialect {
+    let path = in_path(shell).and_then(|path| path.canonicalize().ok());
+    let name = path.as_ref().and_then(|path| path.file_name()).and_then(OsStr::to_str);
+    if name == Some("bash") { Dialect::Bash } else { Dialect::Posix }
+}
+
+/// Why names in a shell may be something else than programs, as far as the environment tells.
+fn refused_by_environment() -> Option<String> {
+    let is_function = |name: &str| name.starts_with("BASH_FUNC_");
+    let names_file = |name: &str| name == "BASH_ENV" || name == "ENV";
+    if std::env::var_os("PATH").is_none() {
+        return Some("`PATH` is not set, and what the shell takes for it is not known".to_owned());
+    }
+    let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.find(|name| is_function(name) || names_file(name)).map(|name| {
+        format!("`{name}` is set, so that names may be functions of the shell")
+    })
 }
 
 /// Where pipelines leave their records, if anyone wants them.
@@ -104,30 +210,6 @@ fn carry_out_command(
     carry_out(task, record, Run { stats: false, ..settings }, check)
 }
 
-fn rewritten(
-    text: &str,
-    shell: &str,
-    settings: &Run,
-    records: Option<&Records>,
-) -> Result<Rewritten> {
-    let own = std::env::current_exe().context("cannot find this program's own path")?;
-    let own = own.to_str().context("the path of this program is not text")?;
-    // Nobody writes this into a script.
-    let mark = format!("contend:{:016x}", fastrand::u64(..));
-    let how = &settings.how;
-    let mut options = how.options().to_vec();
-    options.extend(["--no-progress".to_owned(), format!("--shell={shell}")]);
-    options.extend(settings.stats.then(|| "--stats".to_owned()));
-    options.extend(records.map(|records| format!("--records-to={}", records.path())));
-    let options: Vec<String> = options.iter().map(|option| quote(option)).collect();
-    let command = format!(
-        "{} {STAGES} {} --shell-options \"${{SHELLOPTS-}}\" -- {mark}",
-        quote(own),
-        options.join(" ")
-    );
-    Ok(rewrite(text, &Marks { command, mark }))
-}
-
 /// Says what would be given to contend.
 fn explain(text: &str, rewritten: &Rewritten, why: Option<&str>, settings: Run) -> Result<Exit> {
     super::explain(&record(text, rewritten, why, &settings), settings)
@@ -138,7 +220,8 @@ fn record(text: &str, rewritten: &Rewritten, why: Option<&str>, settings: &Run) 
     let parallel = !rewritten.taken.is_empty();
     let takes = "contend takes these stages over where that is worth it; all else is the shell's";
     let takes = parallel.then(|| takes.to_owned());
-    let left = rewritten.left.iter().map(|why| format!("all of it is left to the shell: {why}"));
+    let left = rewritten.refused.iter();
+    let left = left.map(|why| format!("all of it is left to the shell: {why}"));
     let needs = why.map(|why| format!("a shell runs it, since {why}"));
     let sentences: Vec<String> = needs.into_iter().chain(takes).chain(left).collect();
     RunRecord {
@@ -151,7 +234,7 @@ fn record(text: &str, rewritten: &Rewritten, why: Option<&str>, settings: &Run) 
 /// The shell that a script's first line names, if it is one of those that are known, and the
 /// options that it gives the shell. The kernel takes what stands behind the program for one word.
 fn named_shell(text: &str) -> Option<(String, Vec<String>)> {
-    let line = text.lines().next()?.strip_prefix("#!").filter(|line| line.len() < LONGEST_LINE)?;
+    let line = text.lines().next()?.strip_prefix("#!").filter(|line| line.len() < MAX_SHEBANG)?;
     let (mut program, mut options) = first_word(line);
     let mut is_split = false;
     if program.ends_with("/env") {
@@ -195,16 +278,6 @@ fn without_text(shell: &str, how: &RunHow) -> Command {
         command.args(["-o", "pipefail"]);
     }
     command
-}
-
-/// Becomes the shell that runs this text, with these words as `$0`, `$1` and so on.
-pub(super) fn become_shell(
-    shell: &str,
-    how: &RunHow,
-    text: &str,
-    words: &[OsString],
-) -> Result<Exit> {
-    become_command(shell, with_text(shell, how, text).args(words))
 }
 
 fn become_command(shell: &str, command: &mut Command) -> Result<Exit> {

@@ -1,0 +1,278 @@
+//! How the processes of neighbouring stages meet.
+//!
+//! Two neighbours share a pipe, whose number nobody else has. Whichever comes first listens on an
+//! abstract socket that is named after it; the other one connects. A neighbour that has not
+//! come in time, or that has ended (its end of the pipe is closed), is left alone.
+//!
+//! Each stage sends to the next one the words of all stages so far and the standard input of the
+//! first. The last stage answers with a [`Verdict`], which each hands on to the stage before it.
+
+use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+use contend_profile::parallel::script::Position;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use rustix::stdio::dup2_stdin;
+
+use super::words::Words;
+
+/// What becomes of the stages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Each of them becomes its command.
+    AsWritten,
+    /// The last one runs them all.
+    TakenOver,
+}
+
+impl Verdict {
+    fn byte(self) -> u8 {
+        match self {
+            Self::AsWritten => b'w',
+            Self::TakenOver => b't',
+        }
+    }
+}
+
+/// Between binding a socket and listening on it a neighbour may find it deaf: how often, and after
+/// what time, it tries again.
+const RETRIES: u32 = 20;
+const RETRY_AFTER: Duration = Duration::from_micros(50);
+
+/// A neighbour that may come.
+#[derive(Debug)]
+enum Meeting {
+    Listening(UnixListener),
+    Met(UnixStream),
+    /// It does not come.
+    Missed,
+}
+
+impl Meeting {
+    /// Begins to wait for whoever has the other end of this pipe, if it is one.
+    fn at(pipe: BorrowedFd<'_>) -> Self {
+        Self::begin(pipe).unwrap_or(Self::Missed)
+    }
+
+    fn begin(pipe: BorrowedFd<'_>) -> io::Result<Self> {
+        let stat = rustix::fs::fstat(pipe)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Fifo {
+            return Ok(Self::Missed);
+        }
+        let user = rustix::process::geteuid().as_raw();
+        let name = format!("contend-{user}-{}-{}", stat.st_dev, stat.st_ino);
+        let address = SocketAddr::from_abstract_name(name)?;
+        for _ in 0..RETRIES {
+            match UnixListener::bind_addr(&address) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                listener => return listener.map(Self::Listening),
+            }
+            match UnixStream::connect_addr(&address) {
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    std::thread::sleep(RETRY_AFTER);
+                }
+                stream => return Ok(Self::of(stream?)),
+            }
+        }
+        Ok(Self::Missed)
+    }
+
+    /// A connection counts if the process at its other end is the same user's.
+    fn of(stream: UnixStream) -> Self {
+        match socket_peercred(&stream) {
+            Ok(peer) if peer.uid == rustix::process::geteuid() => Self::Met(stream),
+            _ => Self::Missed,
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self, Self::Listening(_))
+    }
+
+    fn stream(&mut self) -> Option<&mut UnixStream> {
+        match self {
+            Self::Met(stream) => Some(stream),
+            _ => None,
+        }
+    }
+}
+
+/// Waits until all of these neighbours have come, have ended or are late.
+fn await_all(meetings: &mut [(&mut Meeting, BorrowedFd<'_>)], patience: Duration) {
+    let begun = Instant::now();
+    while meetings.iter().any(|(meeting, _)| meeting.is_open()) {
+        let rest = patience.saturating_sub(begun.elapsed());
+        if rest.is_zero() || poll_once(meetings, rest).is_err() {
+            meetings.iter_mut().filter(|(it, _)| it.is_open()).for_each(|(it, _)| **it = Meeting::Missed);
+        }
+    }
+}
+
+fn poll_once(
+    meetings: &mut [(&mut Meeting, BorrowedFd<'_>)],
+    rest: Duration,
+) -> rustix::io::Result<()> {
+    let (came, gone): (Vec<bool>, Vec<bool>) = {
+        let mut fds = Vec::new();
+        for (meeting, pipe) in meetings.iter() {
+            if let Meeting::Listening(listener) = &**meeting {
+                fds.push(PollFd::new(listener, PollFlags::IN));
+                fds.push(PollFd::new(pipe, PollFlags::empty()));
+            }
+        }
+        match poll(&mut fds, Timespec::try_from(rest).ok().as_ref()) {
+            Err(rustix::io::Errno::INTR) => return Ok(()),
+            result => result?,
+        };
+        let of = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        fds.chunks(2).map(|pair| (of(&pair[0]), of(&pair[1]))).unzip()
+    };
+    let open = meetings.iter_mut().filter(|(meeting, _)| meeting.is_open());
+    for ((meeting, _), (came, gone)) in open.zip(came.into_iter().zip(gone)) {
+        if let (Meeting::Listening(listener), true) = (&**meeting, came) {
+            **meeting = match listener.accept() {
+                Ok((stream, _)) => Meeting::of(stream),
+                Err(_) => Meeting::Missed,
+            };
+        } else if gone {
+            **meeting = Meeting::Missed;
+        }
+    }
+    Ok(())
+}
+
+/// The neighbours of a stage.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    previous: Meeting,
+    next: Meeting,
+    /// Standard input of the first stage, if that is another one.
+    first_input: Option<OwnedFd>,
+    /// This process' own standard input, while that of the first stage is in its place.
+    own_input: Option<OwnedFd>,
+}
+
+impl Neighbours {
+    /// Waits for the neighbours that a stage of this position has, not longer than `patience`.
+    pub(super) fn meet(position: Position, patience: Duration) -> Self {
+        let (stdin, stdout) = (io::stdin(), io::stdout());
+        let (stdin, stdout) = (stdin.as_fd(), stdout.as_fd());
+        let at = |has: bool, pipe| if has { Meeting::at(pipe) } else { Meeting::Missed };
+        let mut previous = at(position.has_previous(), stdin);
+        let mut next = at(position.has_next(), stdout);
+        await_all(&mut [(&mut previous, stdin), (&mut next, stdout)], patience);
+        Self { previous, next, first_input: None, own_input: None }
+    }
+
+    /// The words of the stages before this one, if they can be taken over with it.
+    pub(super) fn stages_before(&mut self) -> Vec<Words> {
+        let received = self.previous.stream().and_then(|stream| receive(stream).ok().flatten());
+        match received {
+            Some((stages, input)) => {
+                self.first_input = Some(input);
+                stages
+            }
+            None => {
+                self.previous = Meeting::Missed;
+                Vec::new()
+            }
+        }
+    }
+
+    /// Leaves the verdict to the next stage; `None` if there is none. If the next stage ends without
+    /// a verdict, every stage before it finds out by itself that nobody reads what it writes.
+    pub(super) fn ask_next(&mut self, stages: &[Words]) -> Option<Verdict> {
+        let stream = self.next.stream()?;
+        let stdin = io::stdin();
+        let input = self.first_input.as_ref().map_or(stdin.as_fd(), AsFd::as_fd);
+        if send(stream, stages, input).is_err() {
+            return None;
+        }
+        self.first_input = None;
+        let mut verdict = [0];
+        match stream.read_exact(&mut verdict) {
+            Ok(()) if verdict[0] == Verdict::TakenOver.byte() => Some(Verdict::TakenOver),
+            _ => Some(Verdict::AsWritten),
+        }
+    }
+
+    /// Gives the stage before this one the verdict.
+    pub(super) fn answer(&mut self, verdict: Verdict) {
+        if let Some(stream) = self.previous.stream() {
+            let _ = stream.write_all(&[verdict.byte()]); // it may have been killed
+        }
+        self.previous = Meeting::Missed;
+        self.own_input = None;
+    }
+
+    /// Reads from now on what the first stage would read. Whether that has worked.
+    pub(super) fn use_first_input(&mut self) -> bool {
+        let Some(input) = self.first_input.take() else { return true };
+        let own = io::stdin().as_fd().try_clone_to_owned();
+        match own.and_then(|own| Ok(dup2_stdin(&input).map(|()| own)?)) {
+            Ok(own) => {
+                self.own_input = Some(own);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Reads again what this stage would read.
+    pub(super) fn put_own_input_back(&mut self) {
+        self.first_input = None;
+        if let Some(own) = self.own_input.take() {
+            let _ = dup2_stdin(&own); // the number is in use, so that it can be given another file
+        }
+    }
+}
+
+/// Sends the words of these stages, and the standard input of the first.
+fn send(stream: &mut UnixStream, stages: &[Words], input: BorrowedFd<'_>) -> io::Result<()> {
+    let mut message = stages.len().to_le_bytes().to_vec();
+    stages.iter().for_each(|stage| stage.write(&mut message));
+    let length = message.len().to_le_bytes();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds = [input];
+    control.push(SendAncillaryMessage::ScmRights(&fds));
+    // The descriptor comes with the first bytes, which a new connection always has room for.
+    let sent = sendmsg(&*stream, &[IoSlice::new(&length)], &mut control, SendFlags::NOSIGNAL)?;
+    if sent != length.len() {
+        return Err(io::ErrorKind::WriteZero.into());
+    }
+    stream.write_all(&message)
+}
+
+/// Receives what was sent; `None` if it is not whole.
+fn receive(stream: &mut UnixStream) -> io::Result<Option<(Vec<Words>, OwnedFd)>> {
+    let mut length = [0; size_of::<usize>()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::WAITALL | RecvFlags::CMSG_CLOEXEC;
+    let got = recvmsg(&*stream, &mut [IoSliceMut::new(&mut length)], &mut control, flags)?;
+    let mut fds = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    let (true, Some(input)) = (got.bytes == length.len(), fds.next()) else { return Ok(None) };
+    let mut message = Vec::new();
+    let length = usize::from_le_bytes(length) as u64;
+    io::Read::by_ref(stream).take(length).read_to_end(&mut message)?;
+    Ok(read_stages(&message).map(|stages| (stages, input)))
+}
+
+fn read_stages(message: &[u8]) -> Option<Vec<Words>> {
+    let (count, mut rest) = message.split_first_chunk()?;
+    (0..usize::from_le_bytes(*count)).map(|_| Words::read(&mut rest)).collect()
+}

@@ -1,0 +1,170 @@
+//! What the rewritten text says, in the words of the shell that runs it.
+
+use std::fmt::Write as _;
+
+use crate::commands::quote;
+
+/// A kind of shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// GNU bash.
+    Bash,
+    /// A shell that knows no more than POSIX asks for, such as dash.
+    Posix,
+}
+
+/// Where a stage stands among those that contend can take over together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Position {
+    /// Neither neighbour can be taken over with it.
+    Alone,
+    /// The next stage can.
+    First,
+    /// Both neighbours can.
+    Middle,
+    /// The stage before it can.
+    Last,
+}
+
+impl Position {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Alone, Self::First, Self::Middle, Self::Last];
+
+    /// The position of stage `index` of `count` that can be taken over together.
+    pub fn of(index: usize, count: usize) -> Self {
+        match (index == 0, index + 1 == count) {
+            (true, true) => Self::Alone,
+            (true, false) => Self::First,
+            (false, false) => Self::Middle,
+            (false, true) => Self::Last,
+        }
+    }
+
+    /// Its name, as one letter.
+    pub fn letter(self) -> &'static str {
+        match self {
+            Self::Alone => "a",
+            Self::First => "f",
+            Self::Middle => "m",
+            Self::Last => "l",
+        }
+    }
+
+    /// The position with this name.
+    pub fn from_letter(letter: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|position| position.letter() == letter)
+    }
+
+    /// Whether the stage before it can be taken over, too.
+    pub fn has_previous(self) -> bool {
+        matches!(self, Self::Middle | Self::Last)
+    }
+
+    /// Whether the stage after it can be taken over, too.
+    pub fn has_next(self) -> bool {
+        matches!(self, Self::First | Self::Middle)
+    }
+}
+
+/// The hidden verb of contend that stands for a stage.
+pub const STAGE_VERB: &str = "run-stage";
+
+/// A pipeline that is executed again within this time has not paid: contend could hardly have saved
+/// more than it costs.
+const SHORT_MS: u32 = 30;
+/// After this many executions in a row that did not pay, the shell runs the pipeline as it was
+/// written.
+const MAX_SHORT: u32 = 3;
+
+impl Dialect {
+    /// Assignments that come before the text. `slots` is the number of pipelines that look at the
+    /// clock.
+    ///
+    /// Under `set -a` a shell exports every variable that is assigned to. Bash cannot export
+    /// arrays, so that commands do not find ours in their environment.
+    pub(super) fn preamble(self, program: &str, options: &str, slots: usize) -> String {
+        let (program, options) = (quote(program), quote(options));
+        let mut text = String::new();
+        match self {
+            Self::Bash => {
+                for position in Position::ALL.map(Position::letter) {
+                    let _ = write!(
+                        text,
+                        "__contend_{position}=({program} {STAGE_VERB} {position} {options});"
+                    );
+                }
+            }
+            Self::Posix => {
+                let _ = write!(text, "__contend={program};__contend_o={options};");
+            }
+        }
+        if slots > 0 {
+            text += &self.clock(slots);
+        }
+        text
+    }
+
+    /// What [`Self::tick`] needs.
+    fn clock(self, slots: usize) -> String {
+        match self {
+            Self::Bash => {
+                let zeros = vec!["0"; slots + 1].join(" ");
+                format!(
+                    "__contend_n=({zeros});__contend_s=({zeros});\
+                     [[ ${{EPOCHREALTIME-}} ]]||EPOCHREALTIME=;"
+                )
+            }
+            Self::Posix => {
+                let hundredths = SHORT_MS / 10;
+                let slots = (1..=slots)
+                    .map(|slot| format!("__contend_n{slot}=0;__contend_s{slot}=0;__contend_k{slot}=;"));
+                let slots: String = slots.collect();
+                format!(
+                    "{slots}__contend_tick(){{ __contend_t=0.00;\
+                     {{ IFS=' ' read -r __contend_t __contend_u </proc/uptime; }} 2>/dev/null||:;\
+                     __contend_t=${{__contend_t%.*}}${{__contend_t#*.}};\
+                     eval \"__contend_n=\\$((__contend_t-__contend_s$1<{hundredths}\
+                     ?__contend_n$1+1:0))\";\
+                     eval \"__contend_s$1=\\$__contend_t;__contend_n$1=\\$__contend_n\";\
+                     if [ \"$__contend_n\" -lt {MAX_SHORT} ];then eval \"__contend_k$1=\";\
+                     else unset \"__contend_k$1\";fi;}};"
+                )
+            }
+        }
+    }
+
+    /// A command that measures how soon the pipeline of this slot, from 1, is executed again. Its
+    /// status is 0, so that neither `set -e` nor a trap notices it.
+    pub(super) fn tick(self, slot: usize) -> String {
+        match self {
+            Self::Bash => format!(
+                " ((__contend_s[0]=${{EPOCHREALTIME//[!0123456789]/}}+0,\
+                 __contend_n[{slot}]=__contend_s[0]&&__contend_s[0]-__contend_s[{slot}]<{}\
+                 ?__contend_n[{slot}]+1:0,__contend_s[{slot}]=__contend_s[0],1)); ",
+                SHORT_MS * 1000
+            ),
+            Self::Posix => format!(" __contend_tick {slot}; "),
+        }
+    }
+
+    /// What comes before the name of a stage's command: words that start contend, or none after
+    /// executions that did not pay. Nothing in it depends on `IFS`, `set -f` or `set -u`.
+    pub(super) fn prefix(self, position: Position, slot: Option<usize>) -> String {
+        let name = position.letter();
+        match (self, slot) {
+            (Self::Bash, None) => format!("\"${{__contend_{name}[@]}}\" "),
+            // Beyond its end an array has no words.
+            (Self::Bash, Some(slot)) => {
+                format!("\"${{__contend_{name}[@]:__contend_n[{slot}]<{MAX_SHORT}?0:9}}\" ")
+            }
+            (Self::Posix, None) => {
+                format!("\"$__contend\" {STAGE_VERB} {name} \"$__contend_o\" ")
+            }
+            (Self::Posix, Some(slot)) => {
+                let words = ["$__contend", STAGE_VERB, name, "$__contend_o"];
+                let words = words.map(|word| format!("${{__contend_k{slot}+\"{word}\"}} "));
+                words.concat()
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Where the text changes: prefixes before the names of commands, clocks before lists of pipelines.
+
+use std::ops::Range;
+
+use brush_parser::ast::{
+    AndOrList, Command, CommandPrefixOrSuffixItem as Item, SimpleCommand, SourceLocation as _,
+};
+
+use super::walk::Found;
+use super::{Dialect, Position, UNTIMED};
+
+/// Insertions into a text.
+#[derive(Debug)]
+pub(super) struct Edits<'t> {
+    text: &'t str,
+    /// Where each character begins, in bytes.
+    offsets: Vec<usize>,
+    dialect: Dialect,
+    insertions: Vec<(usize, String)>,
+    slots: usize,
+    untimed: usize,
+    /// The slot of all straight-line pipelines after the first ones.
+    shared_slot: Option<usize>,
+}
+
+impl<'t> Edits<'t> {
+    pub(super) fn new(text: &'t str, dialect: Dialect) -> Self {
+        let offsets = text.char_indices().map(|(byte, _)| byte).chain([text.len()]).collect();
+        let insertions = Vec::new();
+        Self { text, offsets, dialect, insertions, slots: 0, untimed: 0, shared_slot: None }
+    }
+
+    /// Puts prefixes before the stages of these runs, and a clock before their pipeline if it needs
+    /// one. Returns the line, from 1, in which each run begins; `None` if the pipeline has to stay
+    /// as it is.
+    pub(super) fn add(&mut self, found: &Found<'_>, runs: &[Range<usize>]) -> Option<Vec<usize>> {
+        let names: Vec<Vec<usize>> = { runs.iter() }
+            .map(|run| found.pipeline.seq[run.clone()].iter().map(|it| self.name(it)).collect())
+            .collect::<Option<_>>()?;
+        let (first, last) = (names.first()?.first()?, names.last()?.last()?);
+        let is_timed = found.is_repeated || self.untimed >= UNTIMED;
+        let slot = if is_timed {
+            let start = self.start(found.list).filter(|start| start <= first)?;
+            let line = self.text[*last..].find('\n').map_or(self.text.len(), |end| last + end);
+            if asks_for_status(&self.text[start..line]) {
+                return None;
+            }
+            let slot = self.slot(found.is_repeated);
+            self.insertions.push((start, self.dialect.tick(slot)));
+            Some(slot)
+        } else {
+            self.untimed += 1;
+            None
+        };
+        for run in &names {
+            for (index, &place) in run.iter().enumerate() {
+                let prefix = self.dialect.prefix(Position::of(index, run.len()), slot);
+                self.insertions.push((place, prefix));
+            }
+        }
+        Some(names.iter().map(|run| self.line(run[0])).collect())
+    }
+
+    fn slot(&mut self, is_own: bool) -> usize {
+        if let (false, Some(shared)) = (is_own, self.shared_slot) {
+            return shared;
+        }
+        self.slots += 1;
+        if !is_own {
+            self.shared_slot = Some(self.slots);
+        }
+        self.slots
+    }
+
+    fn line(&self, place: usize) -> usize {
+        self.text[..place].matches('\n').count() + 1
+    }
+
+    /// Where the name of a command stands, in bytes.
+    fn name(&self, command: &Command) -> Option<usize> {
+        let Command::Simple(simple) = command else { return None };
+        let name = simple.word_or_name.as_ref()?;
+        let place = *self.offsets.get(name.location()?.start.index)?;
+        // The parser's places are not to be relied on everywhere.
+        let (before, after) = self.text.split_at(place);
+        let after = after.strip_prefix(name.value.as_str())?;
+        let is_separate = |c: char| c.is_whitespace() || ";|&(){}<>!`".contains(c);
+        let is_whole = before.chars().next_back().is_none_or(is_separate)
+            && after.chars().next().is_none_or(|c| is_separate(c) || c == '\\');
+        is_whole.then_some(place)
+    }
+
+    /// Where a list of pipelines begins, in bytes.
+    fn start(&self, list: &AndOrList) -> Option<usize> {
+        let first = &list.first;
+        let command = first.seq.first()?;
+        if matches!(command, Command::Simple(simple) if begins_with_redirection(simple)) {
+            return None;
+        }
+        let place = *self.offsets.get(first.location()?.start.index)?;
+        if first.bang && first.timed.is_none() {
+            // The parser does not say where the `!` stands.
+            return self.text[..place].trim_end().strip_suffix('!').map(str::len);
+        }
+        Some(place)
+    }
+
+    /// The text with everything in place, and how many slots it has.
+    pub(super) fn apply(mut self) -> (String, usize) {
+        // What comes before a list comes before the name of its first command.
+        self.insertions.sort_by_key(|(place, _)| *place);
+        let mut out = String::with_capacity(self.text.len() * 2);
+        let mut done = 0;
+        for (place, insertion) in &self.insertions {
+            out.push_str(&self.text[done..*place]);
+            out.push_str(insertion);
+            done = *place;
+        }
+        (out + &self.text[done..], self.slots)
+    }
+}
+
+/// The parser gives no place to redirections.
+fn begins_with_redirection(simple: &SimpleCommand) -> bool {
+    let first = simple.prefix.as_ref().and_then(|prefix| prefix.0.first());
+    matches!(first, Some(Item::IoRedirect(_)))
+}
+
+/// Whether a text asks for the status of the command before, which a clock would change.
+fn asks_for_status(text: &str) -> bool {
+    text.contains("$?") || text.contains("${?")
+}

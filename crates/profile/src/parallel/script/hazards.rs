@@ -1,0 +1,116 @@
+//! What a text may say about itself, or do to names, that a prefix before a command would change.
+
+use super::Dialect;
+
+/// Words that have to do with what a prefix would not keep, and why. They are looked for in the
+/// whole text, comments included: a needless refusal costs time alone.
+const WORDS: &[(&str, &str)] = &[
+    ("PIPESTATUS", "the script asks for the status of every stage"),
+    ("xtrace", "the script shows its commands"),
+    ("verbose", "the script shows its commands"),
+    ("BASH_COMMAND", "the script looks at its commands"),
+    ("BASH_EXECUTION_STRING", "the script looks at its commands"),
+    ("DEBUG", "the script may look at its commands"),
+    ("jobs", "the script may show its commands"),
+    ("fc", "the script may show its commands"),
+    ("alias", "names may be aliases"),
+    ("eval", "names may mean something else after `eval`"),
+    ("source", "names may be functions of another file"),
+    ("enable", "names may be built in"),
+    ("hash", "names may be given other programs"),
+    ("command_not_found_handle", "the script handles missing commands"),
+    ("BASH_SOURCE", "the script asks for its own name"),
+    ("BASH_ARGV0", "the script changes its own name"),
+    ("caller", "the script asks for its own name"),
+    ("compgen", "the script may list its variables"),
+    ("onecmd", "the script ends after one command"),
+];
+
+/// The reason why this text must stay as it is, if there is one.
+pub(super) fn find(text: &str, dialect: Dialect) -> Option<&'static str> {
+    if let Some((_, why)) = WORDS.iter().find(|(word, _)| has_word(text, word)) {
+        return Some(why);
+    }
+    if commands(text).any(|command| command.starts_with(". ")) {
+        return Some("names may be functions of another file");
+    }
+    if shows_commands(text) {
+        return Some("the script shows its commands");
+    }
+    if commands(text).any(shows_names) || text.contains("${!_") {
+        return Some("the script shows its functions or variables, or hands them on");
+    }
+    if uses_last_argument(text) {
+        return Some("the script uses `$_`");
+    }
+    if dialect == Dialect::Posix && (sets(text, 'a') || has_word(text, "allexport")) {
+        return Some("the script exports all of its variables");
+    }
+    None
+}
+
+/// The words of a text that could be names of commands.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || "-_./+".contains(c)))
+}
+
+/// What may be commands of a text, from their first words on.
+fn commands(text: &str) -> impl Iterator<Item = &str> {
+    text.split(['\n', ';', '&', '|', '{', '(', '`', '!']).map(|command| {
+        let command = command.trim_start();
+        let words = ["then ", "do ", "else ", "if ", "while ", "until "];
+        words.iter().find_map(|word| command.strip_prefix(word)).unwrap_or(command).trim_start()
+    })
+}
+
+/// Whether a command prints functions or variables, or gives functions to other programs.
+fn shows_names(command: &str) -> bool {
+    let mut words = command.split([' ', '\t', ')', '"', '}']).filter(|word| !word.is_empty());
+    let first = words.next().unwrap_or("").trim_start_matches(['"', '$']);
+    let option = |letter| {
+        let begins = |word: &&str| word.starts_with('-');
+        words.clone().take_while(begins).any(|word| word.contains(letter))
+    };
+    match first {
+        "declare" | "typeset" => option('f') || option('F') || option('p') || words.next().is_none(),
+        "export" | "readonly" | "local" => option('f'),
+        "type" => !(option('t') || option('p') || option('P')),
+        "command" => option('V'),
+        "set" => words.next().is_none(),
+        _ => false,
+    }
+}
+
+/// Whether it has the shell print what it executes: `set -x`, `set -ev`, `#!/bin/sh -x`.
+fn shows_commands(text: &str) -> bool {
+    let first = text.lines().next().filter(|line| line.starts_with("#!"));
+    let options = first.and_then(|line| line.split_once(" -")).map_or("", |(_, options)| options);
+    sets(text, 'x') || sets(text, 'v') || letters(options).contains(['x', 'v'])
+}
+
+/// Whether `set` is given the option with this letter.
+fn sets(text: &str, letter: char) -> bool {
+    text.match_indices("set -").any(|(at, found)| letters(&text[at + found.len()..]).contains(letter))
+}
+
+fn letters(text: &str) -> &str {
+    text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("")
+}
+
+/// Whether it uses `$_`, the last argument of the command before.
+fn uses_last_argument(text: &str) -> bool {
+    ["$_", "${_"].into_iter().any(|sign| {
+        text.match_indices(sign).any(|(at, _)| {
+            let next = text[at + sign.len()..].chars().next();
+            !next.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_')
+        })
+    })
+}
+
+/// Whether a word stands in the text.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| {
+        !text[..at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part)
+    })
+}

@@ -1,0 +1,115 @@
+//! Shell text in which contend may take over stages, while the shell keeps all of its semantics.
+//!
+//! The structure of the text does not change. Each stage that contend can take over gets a prefix:
+//! `sort -r <in` becomes `"${__contend_f[@]}" sort -r <in`, which starts contend with the stage's
+//! words as the shell has expanded them, in the stage's own subshell, after the stage's own
+//! redirections. The contend processes of neighbouring stages find each other through the pipe
+//! between them and decide: either one of them runs all the stages over parts of the input, or each
+//! becomes the command that it stands for.
+//!
+//! ```text
+//! text ─ hazards ─┬─ refused, with the reason
+//!                 └─ walk: every pipeline ─ stages: runs that fit ─ edits ─ text
+//! ```
+//!
+//! A prefix that never pays must not cost anything. Pipelines in loops and functions measure how
+//! soon they are executed again, by a clock that the shell can read in microseconds; the prefix of
+//! a pipeline that is always over at once expands to nothing.
+
+mod dialect;
+mod edits;
+mod hazards;
+mod stages;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use contend_record::run::TakenOver;
+
+use super::planner::Annotation;
+use edits::Edits;
+use stages::Runs;
+
+pub use dialect::{Dialect, Position, STAGE_VERB};
+
+/// How a text is rewritten.
+#[derive(Debug, Clone, Copy)]
+pub struct Rewriter<'a> {
+    /// The kind of shell that runs the text.
+    pub dialect: Dialect,
+    /// Commands that the user has declared to process each record independently.
+    pub annotations: &'a [Annotation],
+}
+
+/// A text as a shell is to run it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewritten {
+    /// The text. Its line numbers are those of the original.
+    pub text: String,
+    /// Stages that contend may take over.
+    pub taken: Vec<TakenOver>,
+    /// Why nothing is taken over, if so.
+    pub refused: Option<String>,
+    /// How many pipelines look at the clock.
+    slots: usize,
+}
+
+impl Rewritten {
+    fn refused(text: &str, why: &str) -> Self {
+        let (text, refused) = (text.to_owned(), Some(why.to_owned()));
+        Self { text, taken: Vec::new(), refused, slots: 0 }
+    }
+
+    /// Puts the original back, for this reason.
+    pub fn refuse(&mut self, original: &str, why: &str) {
+        *self = Self::refused(original, why);
+    }
+
+    /// What has to come before the text on its first line, so that its prefixes start `program`
+    /// with this word of options.
+    pub fn preamble(&self, dialect: Dialect, program: &str, options: &str) -> String {
+        dialect.preamble(program, options, self.slots)
+    }
+}
+
+/// Straight-line pipelines up to this number do not look at the clock: it takes that many that do
+/// not pay to be felt.
+const UNTIMED: usize = 16;
+
+impl Rewriter<'_> {
+    /// Rewrites a text.
+    pub fn rewrite(self, text: &str) -> Rewritten {
+        const NOTHING: &str = "no stage in it can work on parts of its input";
+        let is_known = |name: &str| stages::is_known(name, self.annotations);
+        if !hazards::words(text).any(is_known) {
+            return Rewritten::refused(text, NOTHING);
+        }
+        if let Some(why) = hazards::find(text, self.dialect) {
+            return Rewritten::refused(text, why);
+        }
+        let Some(program) = walk::parse(text) else {
+            return Rewritten::refused(text, "its syntax is not understood");
+        };
+        let walk = walk::Walk::of(&program);
+        let runs = Runs { annotations: self.annotations, functions: &walk.functions, text };
+        let mut edits = Edits::new(text, self.dialect);
+        let mut taken = Vec::new();
+        for found in &walk.pipelines {
+            let runs = runs.of(found.pipeline);
+            if let Some(lines) = edits.add(found, &runs) {
+                taken.extend(runs.into_iter().zip(lines).map(|(run, line)| {
+                    let texts: Vec<_> =
+                        found.pipeline.seq[run].iter().map(ToString::to_string).collect();
+                    TakenOver { line, text: texts.join(" | ") }
+                }));
+            }
+        }
+        if taken.is_empty() {
+            return Rewritten::refused(text, NOTHING);
+        }
+        taken.sort_by_key(|one| one.line);
+        let (text, slots) = edits.apply();
+        Rewritten { text, taken, refused: None, slots }
+    }
+}

@@ -1,0 +1,162 @@
+//! Which stages of a pipeline contend can take over, and which of them together.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use brush_parser::ast::{
+    Command, CommandPrefixOrSuffixItem as Item, IoFileRedirectKind as Kind,
+    IoFileRedirectTarget as Target, IoRedirect, Pipeline, SimpleCommand,
+};
+
+use crate::commands::Simple;
+use crate::parallel::classes;
+use crate::parallel::glance::glance;
+use crate::parallel::planner::Annotation;
+use crate::parallel::text::is_built_in;
+
+/// Whether commands of this name may work on parts of their input.
+pub(super) fn is_known(name: &str, annotations: &[Annotation]) -> bool {
+    classes::is_worth_a_try(name) || annotations.iter().any(|one| one.words.first().is_some_and(|word| word == name))
+}
+
+/// What a stage can be part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fit {
+    /// The stage before it cannot be taken over with it.
+    is_first: bool,
+    /// The stage after it cannot.
+    is_last: bool,
+    /// It may work on parts of its input.
+    is_known: bool,
+}
+
+/// Finds stages to take over.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Runs<'a> {
+    pub(super) annotations: &'a [Annotation],
+    /// Names that are functions of the text.
+    pub(super) functions: &'a BTreeSet<&'a str>,
+    pub(super) text: &'a str,
+}
+
+impl Runs<'_> {
+    /// The longest runs of stages that can be taken over, with at least one each that may work on
+    /// parts.
+    pub(super) fn of(self, pipeline: &Pipeline) -> Vec<Range<usize>> {
+        let fits: Vec<_> = pipeline.seq.iter().map(|command| self.fit(command)).collect();
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        let mut is_open = false;
+        for (index, fit) in fits.iter().enumerate() {
+            let Some(fit) = fit else {
+                is_open = false;
+                continue;
+            };
+            match runs.last_mut() {
+                Some(run) if is_open && !fit.is_first => run.end += 1,
+                _ => runs.push(index..index + 1),
+            }
+            is_open = !fit.is_last;
+        }
+        runs.retain(|run| {
+            fits[run.clone()].iter().flatten().any(|fit| fit.is_known)
+                && !self.has_little_input(pipeline, run)
+        });
+        runs
+    }
+
+    fn fit(self, command: &Command) -> Option<Fit> {
+        let Command::Simple(simple) = command else { return None };
+        let name = simple.word_or_name.as_ref()?.value.as_str();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
+        if !name.chars().all(is_plain) || is_built_in(name) || self.functions.contains(name) {
+            return None;
+        }
+        let is_known = is_known(name, self.annotations);
+        let mut fit = Fit { is_first: false, is_last: false, is_known };
+        for item in items(simple) {
+            match item {
+                Item::Word(_) | Item::AssignmentWord(..) => {}
+                // Its descriptor is open in this stage alone.
+                Item::ProcessSubstitution(..) => return None,
+                Item::IoRedirect(redirect) => match stream(redirect) {
+                    Some(Stream::Input) => fit.is_first = true,
+                    Some(Stream::Output) => fit.is_last = true,
+                    // Only the stage itself has such a descriptor.
+                    None => (fit.is_first, fit.is_last) = (true, true),
+                },
+            }
+        }
+        Some(fit)
+    }
+
+    /// Whether a run gets so little input that it cannot pay, as far as the text tells.
+    fn has_little_input(self, pipeline: &Pipeline, run: &Range<usize>) -> bool {
+        let stages = &pipeline.seq[run.clone()];
+        if let Some(before) = run.start.checked_sub(1) {
+            return writes_little(&pipeline.seq[before]);
+        }
+        let Some(Command::Simple(first)) = stages.first() else { return false };
+        let is_text = |item: &Item| {
+            matches!(
+                item,
+                Item::IoRedirect(IoRedirect::HereDocument(..) | IoRedirect::HereString(..))
+            )
+        };
+        if items(first).any(is_text) {
+            return true;
+        }
+        let simples: Option<Vec<Simple>> =
+            stages.iter().map(|stage| Simple::read(&stage.to_string())).collect();
+        simples.is_some_and(|simples| {
+            !self.may_write_files_of(&simples) && glance(&simples, self.annotations, None).is_some()
+        })
+    }
+
+    /// Whether the text may change a file that these stages name: it has the name twice.
+    fn may_write_files_of(self, stages: &[Simple]) -> bool {
+        let words = stages.iter().flat_map(|stage| stage.arguments.iter().chain(&stage.input));
+        { words }.filter(|word| !word.text.starts_with('-') && word.text.len() > 1).any(|word| {
+            let name = word.text.rsplit('/').next().unwrap_or(&word.text);
+            self.text.matches(name).nth(1).is_some()
+        })
+    }
+}
+
+fn items(simple: &SimpleCommand) -> impl Iterator<Item = &Item> {
+    let prefix = simple.prefix.iter().flat_map(|prefix| &prefix.0);
+    prefix.chain(simple.suffix.iter().flat_map(|suffix| &suffix.0))
+}
+
+/// Whether a stage is a builtin that writes its arguments and reads nothing.
+fn writes_little(command: &Command) -> bool {
+    let Command::Simple(simple) = command else { return false };
+    let name = simple.word_or_name.as_ref().map(|word| word.value.as_str());
+    name.is_some_and(|name| ["echo", "printf", "pwd", ":", "true", "false"].contains(&name))
+}
+
+/// A stream of a stage that another one can be joined to.
+enum Stream {
+    Input,
+    Output,
+}
+
+/// The stream that a redirection changes, if it changes only one of these.
+fn stream(redirect: &IoRedirect) -> Option<Stream> {
+    match redirect {
+        IoRedirect::HereDocument(None | Some(0), _) | IoRedirect::HereString(None | Some(0), _) => {
+            Some(Stream::Input)
+        }
+        IoRedirect::File(fd, kind, target) => match (fd, kind) {
+            (None | Some(0), Kind::Read | Kind::ReadAndWrite | Kind::DuplicateInput) => {
+                Some(Stream::Input)
+            }
+            (None | Some(1), Kind::Write | Kind::Append | Kind::Clobber) => Some(Stream::Output),
+            // `>&word` redirects standard error too, unless the word is a number.
+            (None | Some(1), Kind::DuplicateOutput) if matches!(target, Target::Fd(_)) => {
+                Some(Stream::Output)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,102 @@
+//! Every pipeline of a text, however deep, but for those in substitutions.
+
+use std::collections::BTreeSet;
+
+use brush_parser::ast::{
+    AndOr, AndOrList, Command, CompoundCommand, CompoundList, Pipeline, Program,
+};
+use brush_parser::{Parser, ParserOptions};
+
+/// Reads a text; `None` if it is not understood.
+pub(super) fn parse(text: &str) -> Option<Program> {
+    Parser::new(text.as_bytes(), &ParserOptions::default()).parse_program().ok()
+}
+
+/// A pipeline, and where it stands.
+#[derive(Debug)]
+pub(super) struct Found<'a> {
+    pub(super) pipeline: &'a Pipeline,
+    /// The list of pipelines joined by `&&` and `||` that it is part of.
+    pub(super) list: &'a AndOrList,
+    /// It may be executed more than once: it stands in a loop or a function.
+    pub(super) is_repeated: bool,
+}
+
+/// What a walk over a text has found.
+#[derive(Debug, Default)]
+pub(super) struct Walk<'a> {
+    pub(super) pipelines: Vec<Found<'a>>,
+    /// Names of functions that the text defines.
+    pub(super) functions: BTreeSet<&'a str>,
+    /// How many loops and functions are around.
+    depth: usize,
+}
+
+impl<'a> Walk<'a> {
+    /// Walks over a whole text.
+    pub(super) fn of(program: &'a Program) -> Self {
+        let mut walk = Self::default();
+        program.complete_commands.iter().for_each(|list| walk.list(list));
+        walk
+    }
+
+    fn list(&mut self, list: &'a CompoundList) {
+        for item in &list.0 {
+            self.pipeline(&item.0.first, &item.0);
+            for AndOr::And(pipeline) | AndOr::Or(pipeline) in &item.0.additional {
+                self.pipeline(pipeline, &item.0);
+            }
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &'a Pipeline, list: &'a AndOrList) {
+        self.pipelines.push(Found { pipeline, list, is_repeated: self.depth > 0 });
+        pipeline.seq.iter().for_each(|command| self.command(command));
+    }
+
+    fn command(&mut self, command: &'a Command) {
+        match command {
+            Command::Compound(compound, _) => self.compound(compound),
+            Command::Function(function) => {
+                self.functions.insert(&function.fname.value);
+                self.repeated(|walk| walk.compound(&function.body.0));
+            }
+            Command::Simple(_) | Command::ExtendedTest(..) => {}
+        }
+    }
+
+    fn repeated(&mut self, walk: impl FnOnce(&mut Self)) {
+        self.depth += 1;
+        walk(self);
+        self.depth -= 1;
+    }
+
+    fn compound(&mut self, compound: &'a CompoundCommand) {
+        match compound {
+            CompoundCommand::BraceGroup(group) => self.list(&group.list),
+            CompoundCommand::Subshell(group) => self.list(&group.list),
+            CompoundCommand::ForClause(clause) => self.repeated(|walk| walk.list(&clause.body.list)),
+            CompoundCommand::ArithmeticForClause(clause) => {
+                self.repeated(|walk| walk.list(&clause.body.list));
+            }
+            CompoundCommand::CaseClause(clause) => {
+                clause.cases.iter().filter_map(|case| case.cmd.as_ref()).for_each(|l| self.list(l));
+            }
+            CompoundCommand::IfClause(clause) => {
+                self.list(&clause.condition);
+                self.list(&clause.then);
+                for branch in clause.elses.iter().flatten() {
+                    branch.condition.iter().for_each(|list| self.list(list));
+                    self.list(&branch.body);
+                }
+            }
+            CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
+                self.repeated(|walk| {
+                    walk.list(&clause.0);
+                    walk.list(&clause.1.list);
+                });
+            }
+            CompoundCommand::Arithmetic(_) | CompoundCommand::Coprocess(_) => {}
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Changing this process' own environment.
+
+use std::ffi::OsString;
+use std::io;
+
+/// Sets variables of this process, or removes those that have no value.
+///
+/// # Errors
+/// Nothing is changed if this process has other threads, which may read the environment at any
+/// time, or if that cannot be found out.
+pub fn change(changes: &[(OsString, Option<OsString>)]) -> io::Result<()> {
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("there are other threads"));
+    }
+    for (name, value) in changes {
+        match value {
+            // SAFETY: this is the only thread, so that nothing reads the environment meanwhile.
+            Some(value) => unsafe { std::env::set_var(name, value) },
+            // SAFETY: as above.
+            None => unsafe { std::env::remove_var(name) },
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_with_other_threads_keeps_its_environment() {
+        // Tests run in threads of their own.
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || receiver.recv());
+        let name = OsString::from("CONTEND_TEST_ENVIRONMENT");
+        assert!(change(&[(name.clone(), Some("x".into()))]).is_err());
+        assert_eq!(std::env::var_os(&name), None);
+        drop(sender);
+        assert!(other.join().expect("no panic").is_err());
+    }
+}
