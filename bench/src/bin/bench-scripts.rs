@@ -17,7 +17,7 @@ use contend_bench::built;
 use contend_bench::scripts::check::Checker;
 use contend_bench::scripts::generate::Script;
 use contend_bench::scripts::report::{Summary, row};
-use contend_bench::scripts::run::{Runner, prepare_process};
+use contend_bench::scripts::run::{Runner, adopt_orphans, limit_resources};
 use serde_json::Value;
 
 /// Compares contend run with bash on random scripts.
@@ -92,7 +92,8 @@ fn locales() -> Result<Vec<String>> {
 
 /// A worker: runs its scripts and prints a line of JSON for each.
 fn work(args: &Args, share: u64, contend: &Path, locales: &[String]) -> Result<()> {
-    prepare_process()?;
+    adopt_orphans()?;
+    limit_resources()?;
     let checker = Checker {
         contend,
         runner: Runner::new(Duration::from_secs(args.limit))?,

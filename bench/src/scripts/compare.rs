@@ -98,7 +98,10 @@ fn message(line: &str) -> String {
     }
     let Some((program, rest)) = line.split_once(": ") else { return line.to_owned() };
     let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
-    if !["bash", "script.sh", "contend", "sh"].contains(&name) {
+    let is_shell = ["bash", "contend", "sh"].contains(&name)
+        || Path::new(name).extension().is_some_and(|extension| extension == "sh")
+        || program.starts_with("/dev/fd/");
+    if !is_shell {
         return line.to_owned();
     }
     let mut rest = rest.strip_prefix("-c: ").unwrap_or(rest);

@@ -11,6 +11,7 @@ pub mod features;
 pub mod files;
 pub mod generate;
 pub mod grammar;
+pub mod published;
 pub mod report;
 pub mod run;
 pub mod shrink;

@@ -20,7 +20,7 @@ use rustix::process::{
 };
 
 use super::files;
-use super::generate::{Script, Stdin, Stdout};
+use super::generate::{Script, Setting, Stdin, Stdout};
 
 /// Bytes that a process may write to a file, or a script to standard output.
 const MAX_OUTPUT: u64 = 64 << 20;
@@ -73,12 +73,32 @@ pub struct Runner {
     pub limit: Duration,
 }
 
-/// Limits what this process and its children may use, and makes it adopt orphans.
+/// A command with all that it needs.
+#[derive(Debug)]
+pub struct Job<'a> {
+    /// The program and its arguments.
+    pub command: &'a [String],
+    /// Standard input and output, locale and `BASH_ENV`.
+    pub setting: &'a Setting,
+    /// What a pipe on standard input is filled with.
+    pub input: &'a [u8],
+    /// Further variables of its environment.
+    pub variables: &'a [(String, String)],
+}
+
+/// Makes this process adopt orphans: every runner's process has to.
 ///
 /// # Errors
 /// When the kernel refuses.
-pub fn prepare_process() -> Result<()> {
-    child::become_subreaper().context("cannot become a subreaper")?;
+pub fn adopt_orphans() -> Result<()> {
+    child::become_subreaper().context("cannot become a subreaper")
+}
+
+/// Limits what this process and its children may use.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn limit_resources() -> Result<()> {
     let limits = [(Resource::Fsize, MAX_OUTPUT), (Resource::As, MAX_MEMORY), (Resource::Core, 0)];
     for (resource, most) in limits {
         let limit = Rlimit { current: Some(most), maximum: Some(most) };
@@ -88,7 +108,7 @@ pub fn prepare_process() -> Result<()> {
 }
 
 impl Runner {
-    /// A runner in a temporary folder. [`prepare_process`] is to have been called.
+    /// A runner in a temporary folder. [`adopt_orphans`] has to have been called.
     ///
     /// # Errors
     /// When there can be no such folder.
@@ -107,20 +127,33 @@ impl Runner {
     /// # Errors
     /// When it cannot be started or its files cannot be read.
     pub fn run(&self, command: &[String], script: &Script) -> Result<Outcome> {
+        fs::write(self.script(), script.text() + "\n")?;
+        let job = Job { command, setting: &script.setting, input: &script.input, variables: &[] };
+        self.run_job(&job, |work| files::write(work, &script.files, &script.input))
+    }
+
+    /// Runs a command in a fresh folder, to which `write_files` has written its files.
+    ///
+    /// # Errors
+    /// When it cannot be started or its files cannot be read.
+    pub fn run_job(
+        &self,
+        job: &Job<'_>,
+        write_files: impl FnOnce(&Path) -> io::Result<()>,
+    ) -> Result<Outcome> {
         let [work, temporary] = ["work", "tmp"].map(|name| self.folder.path().join(name));
         for folder in [&work, &temporary] {
             fresh(folder)?;
         }
-        files::write(&work, &script.files, &script.input).context("cannot write the files")?;
-        fs::write(self.script(), script.text() + "\n")?;
-        let mut prepared = prepare(command, script, &work, &temporary);
+        write_files(&work).context("cannot write the files")?;
+        let mut command = prepare(job, &work, &temporary);
         let stderr = self.folder.path().join("stderr");
-        prepared.stderr(File::create(&stderr)?);
-        let feeder = feed(&mut prepared, script, &work)?;
-        let collector = self.collect(&mut prepared, script.setting.stdout)?;
-        let ended = self.wait(prepared)?;
+        command.stderr(File::create(&stderr)?);
+        let feeder = feed(&mut command, job, &work)?;
+        let collector = self.collect(&mut command, job.setting.stdout)?;
+        let ended = self.wait(command)?;
         let stdout = collector.finish()?;
-        // Whoever could read from the pipe is gone, so that this ends.
+        // All that could read from the pipe has ended, so that this ends.
         let _ = feeder.map(JoinHandle::join);
         Ok(Outcome {
             stdout,
@@ -198,28 +231,29 @@ fn read_some(reader: PipeReader) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn prepare(command: &[String], script: &Script, work: &Path, temporary: &Path) -> Command {
+fn prepare(job: &Job<'_>, work: &Path, temporary: &Path) -> Command {
     // A shell closes what `Command` cannot close.
     const CLOSE: [&str; 4] = ["bash", "-c", "exec \"$@\" <&-", "bash"];
-    let closed = script.setting.stdin == Stdin::Closed;
+    let closed = job.setting.stdin == Stdin::Closed;
     let before = if closed { &CLOSE[..] } else { &[] };
-    let mut words = before.iter().copied().chain(command.iter().map(String::as_str));
-    let mut prepared = Command::new(words.next().unwrap_or("bash"));
-    prepared.args(words).current_dir(work).env_clear();
-    prepared.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", &script.setting.locale);
-    prepared.env("HOME", work).env("TMPDIR", temporary);
+    let mut words = before.iter().copied().chain(job.command.iter().map(String::as_str));
+    let mut command = Command::new(words.next().unwrap_or("bash"));
+    command.args(words).current_dir(work).env_clear();
+    command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", &job.setting.locale);
+    command.env("HOME", work).env("TMPDIR", temporary);
     if let Some(folder) = std::env::var_os("LOCPATH") {
-        prepared.env("LOCPATH", folder);
+        command.env("LOCPATH", folder);
     }
-    if script.setting.bash_env && !closed {
-        prepared.env("BASH_ENV", work.join("env.sh"));
+    if job.setting.bash_env && !closed {
+        command.env("BASH_ENV", work.join("env.sh"));
     }
-    prepared
+    command.envs(job.variables.iter().map(|(name, value)| (name, value)));
+    command
 }
 
 /// Connects standard input, with a thread that fills it if it is a pipe.
-fn feed(command: &mut Command, script: &Script, work: &Path) -> Result<Option<JoinHandle<()>>> {
-    let interval = match script.setting.stdin {
+fn feed(command: &mut Command, job: &Job<'_>, work: &Path) -> Result<Option<JoinHandle<()>>> {
+    let interval = match job.setting.stdin {
         Stdin::Null | Stdin::Closed => {
             command.stdin(Stdio::null());
             return Ok(None);
@@ -233,7 +267,7 @@ fn feed(command: &mut Command, script: &Script, work: &Path) -> Result<Option<Jo
     };
     let (reader, writer) = io::pipe()?;
     command.stdin(reader);
-    let input = script.input.clone();
+    let input = job.input.to_vec();
     Ok(Some(thread::spawn(move || fill(writer, &input, interval))))
 }
 

@@ -101,7 +101,12 @@ impl RewrittenFor {
     }
 
     /// The text for `-c`.
-    fn text(&mut self, original: &str, settings: &Run, records: Option<&Records>) -> Result<String> {
+    fn text(
+        &mut self,
+        original: &str,
+        settings: &Run,
+        records: Option<&Records>,
+    ) -> Result<String> {
         if self.body.refused.is_none() {
             let text = self.preamble(original, settings, records)? + &self.body.text;
             if text.len() <= MAX_ARGUMENT {
@@ -178,9 +183,9 @@ fn refused_by_environment() -> Option<String> {
         return Some("`PATH` is not set, and what the shell takes for it is not known".to_owned());
     }
     let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    names.find(|name| is_function(name) || names_file(name)).map(|name| {
-        format!("`{name}` is set, so that names may be functions of the shell")
-    })
+    names
+        .find(|name| is_function(name) || names_file(name))
+        .map(|name| format!("`{name}` is set, so that names may be functions of the shell"))
 }
 
 /// Where pipelines leave their records, if anyone wants them.

@@ -116,8 +116,9 @@ impl Dialect {
             }
             Self::Posix => {
                 let hundredths = SHORT_MS / 10;
-                let slots = (1..=slots)
-                    .map(|slot| format!("__contend_n{slot}=0;__contend_s{slot}=0;__contend_k{slot}=;"));
+                let slots = (1..=slots).map(|slot| {
+                    format!("__contend_n{slot}=0;__contend_s{slot}=0;__contend_k{slot}=;")
+                });
                 let slots: String = slots.collect();
                 format!(
                     "{slots}__contend_tick(){{ __contend_t=0.00;\

@@ -72,7 +72,9 @@ fn shows_names(command: &str) -> bool {
         words.clone().take_while(begins).any(|word| word.contains(letter))
     };
     match first {
-        "declare" | "typeset" => option('f') || option('F') || option('p') || words.next().is_none(),
+        "declare" | "typeset" => {
+            option('f') || option('F') || option('p') || words.next().is_none()
+        }
         "export" | "readonly" | "local" => option('f'),
         "type" => !(option('t') || option('p') || option('P')),
         "command" => option('V'),
@@ -90,7 +92,8 @@ fn shows_commands(text: &str) -> bool {
 
 /// Whether `set` is given the option with this letter.
 fn sets(text: &str, letter: char) -> bool {
-    text.match_indices("set -").any(|(at, found)| letters(&text[at + found.len()..]).contains(letter))
+    text.match_indices("set -")
+        .any(|(at, found)| letters(&text[at + found.len()..]).contains(letter))
 }
 
 fn letters(text: &str) -> &str {

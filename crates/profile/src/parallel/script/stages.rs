@@ -16,7 +16,8 @@ use crate::parallel::text::is_built_in;
 
 /// Whether commands of this name may work on parts of their input.
 pub(super) fn is_known(name: &str, annotations: &[Annotation]) -> bool {
-    classes::is_worth_a_try(name) || annotations.iter().any(|one| one.words.first().is_some_and(|word| word == name))
+    classes::is_worth_a_try(name)
+        || annotations.iter().any(|one| one.words.first().is_some_and(|word| word == name))
 }
 
 /// What a stage can be part of.

@@ -29,7 +29,10 @@ fn stages_get_prefixes_and_nothing_else_changes() {
         ("cut -f1 >a$b | uniq", "@a cut -f1 >a$b | @a uniq"),
         ("sort x$y |\n\n  # why\n  uniq", "@f sort x$y |\n\n  # why\n  @l uniq"),
         ("sort x$(sort y) |& uniq", "@a sort x$(sort y) |& @a uniq"),
-        ("seq 9 | sort | while read -r l; do :; done", "@f seq 9 | @l sort | while read -r l; do :; done"),
+        (
+            "seq 9 | sort | while read -r l; do :; done",
+            "@f seq 9 | @l sort | while read -r l; do :; done",
+        ),
         ("grep $x é; é | sort é$é", "@a grep $x é; @f é | @l sort é$é"),
         ("(sort $a &) && ! cut -f1 $b", "(@a sort $a &) && ! @a cut -f1 $b"),
         ("sort $a & wait", "@a sort $a & wait"),
@@ -46,13 +49,22 @@ fn what_is_repeated_looks_at_the_clock() {
     for (text, wanted) in [
         ("for i in a b; do sort $i; done", "for i in a b; do @@@a?sort $i; done"),
         ("f() { sort $1 | uniq; }", "f() { @@@f?sort $1 | @l?uniq; }"),
-        ("while ! sort $a | grep -q b; do :; done", "while @@! @f?sort $a | @l?grep -q b; do :; done"),
+        (
+            "while ! sort $a | grep -q b; do :; done",
+            "while @@! @f?sort $a | @l?grep -q b; do :; done",
+        ),
         ("for i in a; do x && sort $i & done", "for i in a; do @@x && @a?sort $i & done"),
         ("for i in a; do time sort $i; done", "for i in a; do @@time @a?sort $i; done"),
         ("for i in a; do (sort $i); done", "for i in a; do (@@@a?sort $i); done"),
-        ("for i in a; do { read x; } | sort $i; done", "for i in a; do @@{ read x; } | @a?sort $i; done"),
+        (
+            "for i in a; do { read x; } | sort $i; done",
+            "for i in a; do @@{ read x; } | @a?sort $i; done",
+        ),
         // What the clock would change, or where it cannot stand.
-        ("for i in a; do x; grep \"$?\" $i | sort; done", "for i in a; do x; grep \"$?\" $i | sort; done"),
+        (
+            "for i in a; do x; grep \"$?\" $i | sort; done",
+            "for i in a; do x; grep \"$?\" $i | sort; done",
+        ),
         ("for i in a; do <$i sort; done", "for i in a; do <$i sort; done"),
     ] {
         assert_eq!(rewritten(text), wanted, "{text}");

@@ -75,7 +75,9 @@ impl<'a> Walk<'a> {
         match compound {
             CompoundCommand::BraceGroup(group) => self.list(&group.list),
             CompoundCommand::Subshell(group) => self.list(&group.list),
-            CompoundCommand::ForClause(clause) => self.repeated(|walk| walk.list(&clause.body.list)),
+            CompoundCommand::ForClause(clause) => {
+                self.repeated(|walk| walk.list(&clause.body.list))
+            }
             CompoundCommand::ArithmeticForClause(clause) => {
                 self.repeated(|walk| walk.list(&clause.body.list));
             }

@@ -113,7 +113,10 @@ fn await_all(meetings: &mut [(&mut Meeting, BorrowedFd<'_>)], patience: Duration
     while meetings.iter().any(|(meeting, _)| meeting.is_open()) {
         let rest = patience.saturating_sub(begun.elapsed());
         if rest.is_zero() || poll_once(meetings, rest).is_err() {
-            meetings.iter_mut().filter(|(it, _)| it.is_open()).for_each(|(it, _)| **it = Meeting::Missed);
+            meetings
+                .iter_mut()
+                .filter(|(it, _)| it.is_open())
+                .for_each(|(it, _)| **it = Meeting::Missed);
         }
     }
 }

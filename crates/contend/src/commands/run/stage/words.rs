@@ -177,8 +177,10 @@ mod tests {
 
     #[test]
     fn variables_of_one_stage_are_its_own() {
-        let stages =
-            [words("sort -r", &[("A", "1"), ("LC_ALL", "C")]), words("uniq", &[("A", "1"), ("B", "2")])];
+        let stages = [
+            words("sort -r", &[("A", "1"), ("LC_ALL", "C")]),
+            words("uniq", &[("A", "1"), ("B", "2")]),
+        ];
         let common = common_environment(&stages);
         assert_eq!(common, words("x", &[("A", "1")]).environment);
         let texts = stages.map(|stage| stage.simple(&common).expect("UTF-8").text());
