@@ -48,7 +48,7 @@ fn verdicts(body: &str, text: &str, limit: Duration) -> [Verdict; 4] {
     let folder = tempfile::tempdir().expect("a folder");
     let contend = stand_in(folder.path(), body);
     let runner = Runner::new(limit).expect("a folder");
-    let checker = Checker { contend: &contend, runner, shrink_time: Duration::from_secs(60) };
+    let checker = Checker { contend: &contend, runner, shrink_time: PATIENT };
     checker.check(&script(text)).expect("bash runs")
 }
 

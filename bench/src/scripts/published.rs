@@ -30,7 +30,7 @@ pub struct Suite {
 
 const IN: &str = "IN";
 
-/// The suites of PaSh and of Koala that are about text.
+/// The suites of `PaSh` and of Koala that are about text.
 pub const SUITES: &[Suite] = &[
     Suite { folder: "evaluation/benchmarks/oneliners", input: "text.txt", arguments: &[] },
     Suite { folder: "evaluation/benchmarks/unix50", input: "text.txt", arguments: &[] },
@@ -302,7 +302,7 @@ impl Published {
     /// The text, without what removes the outputs in the end.
     fn kept_outputs(&self) -> String {
         let lines = self.text.lines().filter(|line| !line.trim_start().starts_with("rm -rf"));
-        lines.map(|line| format!("{line}\n")).collect()
+        lines.collect::<Vec<_>>().join("\n") + "\n"
     }
 }
 

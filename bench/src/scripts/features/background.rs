@@ -65,7 +65,6 @@ pub(super) const FEATURES: &[Feature] = &[
             "coproc «filter»; exec 3>&${COPROC[1]}-; «source» >&3; exec 3>&-; cat <&${COPROC[0]} | «filter»",
             "coproc C { «filter» | «filter»; }; exec 4<&${C[0]}; eval \"exec ${C[1]}>&-\"; cat <&4; wait",
             "coproc cat; echo x >&${COPROC[1]}; read -r l <&${COPROC[0]}; echo \"$l\" | «filter»; eval \"exec ${COPROC[1]}>&-\"; wait",
-            "coproc { read -r l; echo \"[$l]\"; }; echo y | «filter» >&${COPROC[1]}; cat <&${COPROC[0]}",
         ],
     ),
 ];
