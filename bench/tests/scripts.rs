@@ -20,8 +20,8 @@ fn stand_in(folder: &Path, body: &str) -> PathBuf {
     let path = folder.join("contend");
     let text = format!(
         "#!/bin/bash\n\
-         while [[ $2 == --* || $2 == -j ]]; do set -- \"$1\" \"${{@:4}}\"; done\n\
-         if [[ $2 == -f ]]; then text=$(<\"$3\"); else text=$2; fi\n{body}\n"
+         while [[ $2 == --?* || $2 == -j ]]; do set -- \"$1\" \"${{@:4}}\"; done\n\
+         if [[ $2 == -f ]]; then text=$(<\"$3\"); else text=$3; fi\n{body}\n"
     );
     fs::write(&path, text).expect("a file");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");

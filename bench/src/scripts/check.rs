@@ -89,8 +89,11 @@ impl Checker<'_> {
     /// When something cannot be run.
     pub fn check(&self, script: &Script) -> Result<[Verdict; 4]> {
         let [text, file] = [Form::Text, Form::File];
-        let [text, file] =
-            [self.bash(text, script, Cpus::All)?, self.bash(file, script, Cpus::All)?];
+        let text = self.bash(text, script, Cpus::All)?;
+        if text.status.is_none() {
+            return Ok(VARIANTS.map(|_| Verdict::BashHangs));
+        }
+        let file = self.bash(file, script, Cpus::All)?;
         let mut known = None;
         let verdict = |(form, parts)| {
             let bash = if form == Form::Text { &text } else { &file };
@@ -197,7 +200,7 @@ impl Checker<'_> {
             command.splice(..0, words(&["taskset", "-c", "0"]));
         }
         match form {
-            Form::Text => command.extend(["-c".to_owned(), script.text()]),
+            Form::Text => command.extend(["-c".to_owned(), "--".to_owned(), script.text()]),
             Form::File => {
                 command.push(self.runner.script().display().to_string());
                 command.extend(words(script.setting.arguments));
@@ -216,7 +219,7 @@ impl Checker<'_> {
             command.extend(script.setting.forced.iter().cloned());
         }
         match form {
-            Form::Text => command.push(script.text()),
+            Form::Text => command.extend(["--".to_owned(), script.text()]),
             Form::File => {
                 command.extend(["-f".to_owned(), self.runner.script().display().to_string()]);
                 command.extend(words(script.setting.arguments));

@@ -110,7 +110,7 @@ pub(super) const FEATURES: &[Feature] = &[
             "«pipeline» >a/b; echo $?",
             "«pipeline» >broken; echo $?; ls nowhere",
             "«pipeline» >nodir/o1; echo $?",
-            "«pipeline» >link; cat link; cat a",
+            "sort b | tr a b >link; cat link; cat a",
             "«filter» </dev/null | «pipe»",
             "«pipeline» >/dev/full; echo $?",
             "«pipeline» >/dev/null",
