@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use contend_bench::scripts::check::{Checker, Verdict};
+use contend_bench::scripts::check::{Checker, Form, Parts, Verdict};
 use contend_bench::scripts::compare::Difference;
 use contend_bench::scripts::generate::{Part, Script, Setting, Stdin, Stdout};
 use contend_bench::scripts::report;
@@ -41,15 +41,24 @@ fn script(text: &str) -> Script {
     Script { number: 0, parts: vec![part], files: Vec::new(), input: b"in\n".to_vec(), setting }
 }
 
-/// The verdicts on a text when contend is bash with this change.
-fn verdicts(body: &str, text: &str, limit: Duration) -> [Verdict; 4] {
+/// Does something with a checker for which contend is bash with this change.
+fn with_checker<T>(body: &str, act: impl FnOnce(&mut Checker<'_>) -> T) -> T {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     adopt_orphans().expect("Linux 3.4 or newer");
     let folder = tempfile::tempdir().expect("a folder");
     let contend = stand_in(folder.path(), body);
-    let runner = Runner::new(limit).expect("a folder");
-    let checker = Checker { contend: &contend, runner, shrink_time: PATIENT };
-    checker.check(&script(text)).expect("bash runs")
+    let mut runner = Runner::new(PATIENT).expect("a folder");
+    runner.grace = Duration::from_millis(300);
+    act(&mut Checker { contend: &contend, runner, shrink_time: PATIENT })
+}
+
+/// The verdict on one variant of a text.
+fn verdict(body: &str, text: &str) -> Verdict {
+    with_checker(body, |checker| one(checker, text))
+}
+
+fn one(checker: &Checker<'_>, text: &str) -> Verdict {
+    checker.check_variant(Form::Text, Parts::Forced, &script(text)).expect("bash runs")
 }
 
 const PATIENT: Duration = Duration::from_mins(1);
@@ -57,7 +66,8 @@ const PATIENT: Duration = Duration::from_mins(1);
 #[test]
 fn bash_does_what_bash_does() {
     let text = "exec 3<a; sort <&3 | tr a b >o1; sort nofile; mkfifo p; exit 3";
-    for verdict in verdicts("exec bash -c \"$text\"", text, PATIENT) {
+    let check = |checker: &mut Checker<'_>| checker.check(&script(text)).expect("bash runs");
+    for verdict in with_checker("exec bash -c \"$text\"", check) {
         assert!(matches!(verdict, Verdict::Same), "{verdict:?}");
     }
 }
@@ -75,25 +85,37 @@ fn a_planted_difference_of_each_kind_is_found() {
         ("bash -c \"$text\"; sleep 600 >/dev/null &", Difference::LeftRunning),
     ];
     for (body, kind) in planted {
-        for verdict in verdicts(body, "sort a | tr a b >o1", PATIENT) {
-            let Verdict::Differs(finding) = verdict else { panic!("{body}: {verdict:?}") };
-            assert_eq!(finding.kinds, [kind], "{body}");
-            assert!(finding.again > 0, "{body}");
-        }
+        let verdict = verdict(body, "sort a | tr a b >o1");
+        let Verdict::Differs(finding) = verdict else { panic!("{body}: {verdict:?}") };
+        assert_eq!(finding.kinds, [kind], "{body}");
+        assert!(finding.again > 0, "{body}");
     }
 }
 
 #[test]
 fn a_planted_hang_is_found() {
-    let limit = Duration::from_secs(2);
-    let [verdict, ..] = verdicts("sleep 600", "sort a | tr a b", limit);
+    let verdict = with_checker("sleep 600", |checker| {
+        checker.runner.limit = Duration::from_secs(5);
+        checker.shrink_time = Duration::ZERO;
+        one(checker, "sort a | tr a b")
+    });
     let Verdict::Differs(finding) = verdict else { panic!("{verdict:?}") };
     assert_eq!(finding.kinds, [Difference::Hang]);
 }
 
 #[test]
+fn what_is_left_running_is_killed() {
+    let body = "sleep 60$$ >/dev/null & bash -c \"$text\"; echo $!";
+    let verdict = verdict(body, "sort a");
+    let Verdict::Differs(finding) = verdict else { panic!("{verdict:?}") };
+    let stdout = String::from_utf8_lossy(&finding.contend.stdout).into_owned();
+    let pid = stdout.lines().last().expect("the number of a process");
+    assert!(!Path::new("/proc").join(pid).join("exe").exists(), "{pid} goes on");
+}
+
+#[test]
 fn what_bash_does_not_repeat_is_no_difference() {
-    let [verdict, ..] = verdicts("exec bash -c \"$text\"", "echo $RANDOM$RANDOM", PATIENT);
+    let verdict = verdict("exec bash -c \"$text\"", "echo $RANDOM$RANDOM");
     assert!(matches!(verdict, Verdict::NotRepeatable(_)), "{verdict:?}");
 }
 
@@ -102,7 +124,7 @@ fn what_bash_does_not_repeat_is_no_difference() {
 fn a_difference_is_made_small_and_stays() {
     let text = "sort b | wc -l\nfor i in 1 2; do cat a | tr a b | sort; done; wc -c b";
     let body = "exec bash -c \"${text//tr a b/tr a c}\"";
-    let [verdict, ..] = verdicts(body, text, PATIENT);
+    let verdict = verdict(body, text);
     let Verdict::Differs(finding) = verdict else { panic!("{verdict:?}") };
     assert_eq!(finding.kinds, [Difference::Stdout]);
     let small = finding.small.text();

@@ -107,6 +107,15 @@ impl Checker<'_> {
         Ok([first?, second?, third?, fourth?])
     }
 
+    /// Runs one variant of a script.
+    ///
+    /// # Errors
+    /// When something cannot be run.
+    pub fn check_variant(&self, form: Form, parts: Parts, script: &Script) -> Result<Verdict> {
+        let bash = self.bash(form, script, Cpus::All)?;
+        self.verdict(form, parts, script, &bash, None)
+    }
+
     fn verdict(
         &self,
         form: Form,
@@ -163,11 +172,9 @@ impl Checker<'_> {
     ) -> Result<Script> {
         // The worst kind is what is to stay.
         let worst = kinds[0];
-        let quick = Checker {
-            contend: self.contend,
-            runner: Runner::new(self.runner.limit.min(SHORT_LIMIT))?,
-            shrink_time: self.shrink_time,
-        };
+        let mut runner = Runner::new(self.runner.limit.min(SHORT_LIMIT))?;
+        runner.grace = self.runner.grace;
+        let quick = Checker { contend: self.contend, runner, shrink_time: self.shrink_time };
         let fails = |candidate: &Script| {
             let bash = quick.bash(form, candidate, Cpus::All)?;
             let contend = quick.contend(form, parts, candidate)?;

@@ -26,7 +26,7 @@ use super::generate::{Script, Setting, Stdin, Stdout};
 const MAX_OUTPUT: u64 = 64 << 20;
 /// Bytes of address space that a process may have.
 const MAX_MEMORY: u64 = 4 << 30;
-/// How long background processes may go on when the shell has ended.
+/// [`Runner::grace`], if nobody says otherwise.
 const GRACE: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Between lines of [`Stdin::SlowPipe`], and how many lines are slow.
@@ -46,7 +46,7 @@ pub struct Outcome {
     pub files: BTreeMap<PathBuf, Entry>,
     /// Names of what is left in `TMPDIR`.
     pub temporary: Vec<PathBuf>,
-    /// Whether processes went on after [`GRACE`].
+    /// Whether processes went on after [`Runner::grace`].
     pub left_running: bool,
     /// From the start to the end of the shell.
     pub wall: Duration,
@@ -71,6 +71,8 @@ pub struct Runner {
     folder: tempfile::TempDir,
     /// A run that takes longer is killed.
     pub limit: Duration,
+    /// How long background processes may go on when the shell has ended.
+    pub grace: Duration,
 }
 
 /// A command with all that it needs.
@@ -114,7 +116,7 @@ impl Runner {
     /// When there can be no such folder.
     pub fn new(limit: Duration) -> Result<Self> {
         let folder = tempfile::tempdir().context("cannot make a folder")?;
-        Ok(Self { folder, limit })
+        Ok(Self { folder, limit, grace: GRACE })
     }
 
     /// Where the script is when it runs as a file.
@@ -192,7 +194,7 @@ impl Runner {
             let _ = kill_process_group(pid, Signal::KILL); // it may end right now
         }
         let status = child::reap(pid)?.status;
-        let left_running = in_time && !all_end_within(GRACE);
+        let left_running = in_time && !all_end_within(self.grace);
         kill_descendants();
         Ok(Outcome {
             status: in_time.then_some(status),
