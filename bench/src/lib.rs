@@ -7,6 +7,7 @@ pub mod inputs;
 pub mod listing;
 pub mod pipelines;
 pub mod run;
+pub mod scripts;
 
 #[cfg(test)]
 mod support;

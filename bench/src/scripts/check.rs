@@ -1,0 +1,248 @@
+//! Runs a script with bash and with contend, in all forms, and judges.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::compare::{Difference, compare, repeats};
+use super::generate::Script;
+use super::run::{Outcome, Runner};
+use super::shrink::shrink;
+
+/// How a script is given to a shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// `contend run TEXT`, `bash -c TEXT`.
+    Text,
+    /// `contend run -f FILE`, `bash FILE`.
+    File,
+}
+
+/// Whether contend decides what is run over parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parts {
+    /// It decides.
+    Default,
+    /// Everything is, in parts of a given size.
+    Forced,
+}
+
+/// All combinations.
+pub const VARIANTS: [(Form, Parts); 4] = [
+    (Form::Text, Parts::Default),
+    (Form::Text, Parts::Forced),
+    (Form::File, Parts::Default),
+    (Form::File, Parts::Forced),
+];
+
+/// What became of one variant of a script.
+#[derive(Debug)]
+pub enum Verdict {
+    /// contend does what bash does.
+    Same,
+    /// bash does not end within the limit.
+    BashHangs,
+    /// bash itself does one thing or another.
+    NotRepeatable(Vec<Difference>),
+    /// contend does something else.
+    Differs(Box<Finding>),
+}
+
+/// A difference, with what shows it.
+#[derive(Debug)]
+pub struct Finding {
+    /// In which ways it differs.
+    pub kinds: Vec<Difference>,
+    /// In how many of [`TRIES`] further runs it differs again.
+    pub again: usize,
+    /// The script made small.
+    pub small: Script,
+    /// What bash did with it.
+    pub bash: Outcome,
+    /// What contend did with it.
+    pub contend: Outcome,
+    /// contend's command line.
+    pub command: Vec<String>,
+}
+
+/// bash, and contend where it differs, are asked so many times more.
+pub const TRIES: usize = 3;
+/// While a script is made small, a run that takes longer than bash by this hangs.
+const SHORT_LIMIT: Duration = Duration::from_secs(4);
+
+/// What checks scripts.
+#[derive(Debug)]
+pub struct Checker<'a> {
+    /// The program.
+    pub contend: &'a Path,
+    /// Where scripts run.
+    pub runner: Runner,
+    /// How long a script may be made smaller.
+    pub shrink_time: Duration,
+}
+
+impl Checker<'_> {
+    /// Runs all variants of a script.
+    ///
+    /// # Errors
+    /// When something cannot be run.
+    pub fn check(&self, script: &Script) -> Result<[Verdict; 4]> {
+        let [text, file] = [Form::Text, Form::File];
+        let text = self.bash(text, script, Cpus::All)?;
+        if text.status.is_none() {
+            return Ok(VARIANTS.map(|_| Verdict::BashHangs));
+        }
+        let file = self.bash(file, script, Cpus::All)?;
+        let mut known = None;
+        let verdict = |(form, parts)| {
+            let bash = if form == Form::Text { &text } else { &file };
+            let verdict = self.verdict(form, parts, script, bash, known.as_ref())?;
+            if let Verdict::Differs(finding) = &verdict {
+                known = Some(finding.small.clone());
+            }
+            anyhow::Ok(verdict)
+        };
+        let [first, second, third, fourth] = VARIANTS.map(verdict);
+        Ok([first?, second?, third?, fourth?])
+    }
+
+    /// Runs one variant of a script.
+    ///
+    /// # Errors
+    /// When something cannot be run.
+    pub fn check_variant(&self, form: Form, parts: Parts, script: &Script) -> Result<Verdict> {
+        let bash = self.bash(form, script, Cpus::All)?;
+        self.verdict(form, parts, script, &bash, None)
+    }
+
+    fn verdict(
+        &self,
+        form: Form,
+        parts: Parts,
+        script: &Script,
+        bash: &Outcome,
+        known: Option<&Script>,
+    ) -> Result<Verdict> {
+        if bash.status.is_none() {
+            return Ok(Verdict::BashHangs);
+        }
+        let kinds = compare(bash, &self.contend(form, parts, script)?);
+        if kinds.is_empty() {
+            return Ok(Verdict::Same);
+        }
+        if !self.bash_repeats(form, script, bash)? {
+            return Ok(Verdict::NotRepeatable(kinds));
+        }
+        self.finding(form, parts, script, bash, kinds, known).map(Box::new).map(Verdict::Differs)
+    }
+
+    fn finding(
+        &self,
+        form: Form,
+        parts: Parts,
+        script: &Script,
+        bash: &Outcome,
+        kinds: Vec<Difference>,
+        known: Option<&Script>,
+    ) -> Result<Finding> {
+        let mut again = 0;
+        for _ in 0..TRIES {
+            let second = self.contend(form, parts, script)?;
+            again += usize::from(compare(bash, &second).iter().any(|kind| kinds.contains(kind)));
+        }
+        let small = if again == TRIES {
+            self.smaller(form, parts, script, &kinds, known)?
+        } else {
+            script.clone()
+        };
+        let [bash, contend] =
+            [self.bash(form, &small, Cpus::All)?, self.contend(form, parts, &small)?];
+        let command = self.command(form, parts, &small);
+        Ok(Finding { kinds, again, small, bash, contend, command })
+    }
+
+    fn smaller(
+        &self,
+        form: Form,
+        parts: Parts,
+        script: &Script,
+        kinds: &[Difference],
+        known: Option<&Script>,
+    ) -> Result<Script> {
+        // The worst kind is what is to stay.
+        let worst = kinds[0];
+        let mut runner = Runner::new(self.runner.limit.min(SHORT_LIMIT))?;
+        runner.grace = self.runner.grace;
+        let quick = Checker { contend: self.contend, runner, shrink_time: self.shrink_time };
+        let fails = |candidate: &Script| {
+            let bash = quick.bash(form, candidate, Cpus::All)?;
+            let contend = quick.contend(form, parts, candidate)?;
+            Ok(compare(&bash, &contend).contains(&worst)
+                && repeats(&bash, &quick.bash(form, candidate, Cpus::One)?))
+        };
+        // What another variant was shrunk to shows it most often.
+        if let Some(known) = known
+            && fails(known)?
+        {
+            return Ok(known.clone());
+        }
+        shrink(script.clone(), self.shrink_time, fails)
+    }
+
+    /// Whether bash does the same again, also on a single CPU.
+    fn bash_repeats(&self, form: Form, script: &Script, first: &Outcome) -> Result<bool> {
+        for round in 0..TRIES {
+            let cpus = if round % 2 == 0 { Cpus::One } else { Cpus::All };
+            if !repeats(first, &self.bash(form, script, cpus)?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn bash(&self, form: Form, script: &Script, cpus: Cpus) -> Result<Outcome> {
+        let mut command = words(&["bash"]);
+        if cpus == Cpus::One {
+            command.splice(..0, words(&["taskset", "-c", "0"]));
+        }
+        match form {
+            Form::Text => command.extend(["-c".to_owned(), "--".to_owned(), script.text()]),
+            Form::File => {
+                command.push(self.runner.script().display().to_string());
+                command.extend(words(script.setting.arguments));
+            }
+        }
+        self.runner.run(&command, script)
+    }
+
+    fn contend(&self, form: Form, parts: Parts, script: &Script) -> Result<Outcome> {
+        self.runner.run(&self.command(form, parts, script), script)
+    }
+
+    fn command(&self, form: Form, parts: Parts, script: &Script) -> Vec<String> {
+        let mut command = vec![self.contend.display().to_string(), "run".to_owned()];
+        if parts == Parts::Forced {
+            command.extend(script.setting.forced.iter().cloned());
+        }
+        match form {
+            Form::Text => command.extend(["--".to_owned(), script.text()]),
+            Form::File => {
+                command.extend(["-f".to_owned(), self.runner.script().display().to_string()]);
+                command.extend(words(script.setting.arguments));
+            }
+        }
+        command
+    }
+}
+
+/// On which CPUs bash runs: on one, processes take turns in another order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cpus {
+    All,
+    One,
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}

@@ -1,0 +1,177 @@
+//! How two runs of one script differ.
+
+use std::fmt;
+use std::path::Path;
+
+use super::run::Outcome;
+
+/// A way in which contend differs from bash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Difference {
+    /// It does not end; bash does.
+    Hang,
+    /// Other bytes on standard output.
+    Stdout,
+    /// Another exit status, or another signal.
+    Status,
+    /// A file's content, kind or permissions.
+    FileContent,
+    /// A file that bash does not leave.
+    ExtraFile,
+    /// A file that bash leaves.
+    MissingFile,
+    /// Processes that go on after the end.
+    LeftRunning,
+    /// Something left in `TMPDIR`.
+    TemporaryFile,
+    /// Other messages, apart from what [`normalise`] removes.
+    Stderr,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Hang => "hang",
+            Self::Stdout => "stdout",
+            Self::Status => "status",
+            Self::FileContent => "file",
+            Self::ExtraFile => "extra-file",
+            Self::MissingFile => "missing-file",
+            Self::LeftRunning => "left-running",
+            Self::TemporaryFile => "temporary-file",
+            Self::Stderr => "stderr",
+        })
+    }
+}
+
+/// In which ways a run differs from bash's; none if bash had to be killed.
+pub fn compare(bash: &Outcome, contend: &Outcome) -> Vec<Difference> {
+    if bash.status.is_none() {
+        return Vec::new();
+    }
+    if contend.status.is_none() {
+        return vec![Difference::Hang];
+    }
+    let files = |outcome: &Outcome, other: &Outcome| {
+        outcome.files.keys().any(|name| !other.files.contains_key(name))
+    };
+    let changed = bash
+        .files
+        .iter()
+        .any(|(name, entry)| contend.files.get(name).is_some_and(|other| other != entry));
+    let checks = [
+        (Difference::Stdout, bash.stdout != contend.stdout),
+        (Difference::Status, bash.status != contend.status),
+        (Difference::FileContent, changed),
+        (Difference::ExtraFile, files(contend, bash)),
+        (Difference::MissingFile, files(bash, contend)),
+        (Difference::LeftRunning, contend.left_running && !bash.left_running),
+        (Difference::TemporaryFile, bash.temporary.len() < contend.temporary.len()),
+        (Difference::Stderr, normalise(&bash.stderr) != normalise(&contend.stderr)),
+    ];
+    checks.into_iter().filter_map(|(difference, differs)| differs.then_some(difference)).collect()
+}
+
+/// Whether two runs of bash are the same, apart from what [`normalise`] removes.
+pub fn repeats(first: &Outcome, second: &Outcome) -> bool {
+    first.status == second.status
+        && first.left_running == second.left_running
+        && compare(first, second).is_empty()
+}
+
+/// The words of messages about signals; what stands beside them has process ids and texts.
+const SIGNALS: [&str; 7] =
+    ["Terminated", "Killed", "Broken pipe", "Hangup", "Aborted", "Interrupt", "User defined"];
+
+/// Messages without the program's name, line numbers and process ids, in sorted order: commands of
+/// a pipeline write them at the same time.
+pub fn normalise(stderr: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(stderr);
+    let mut lines: Vec<String> = text.lines().map(message).collect();
+    lines.sort_unstable();
+    lines
+}
+
+fn message(line: &str) -> String {
+    if let Some(signal) = SIGNALS.iter().find(|signal| line.contains(**signal)) {
+        return (*signal).to_owned();
+    }
+    let Some((program, rest)) = line.split_once(": ") else { return line.to_owned() };
+    let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
+    let is_shell = ["bash", "contend", "sh"].contains(&name)
+        || Path::new(name).extension().is_some_and(|extension| extension == "sh")
+        || program.starts_with("/dev/fd/");
+    if !is_shell {
+        return line.to_owned();
+    }
+    let mut rest = rest.strip_prefix("-c: ").unwrap_or(rest);
+    if let Some((number, behind)) =
+        rest.strip_prefix("line ").and_then(|rest| rest.split_once(": "))
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        rest = behind;
+    }
+    format!("shell: {rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use contend_sys::child::ExitStatus;
+
+    use super::super::run::Entry;
+    use super::*;
+
+    fn outcome() -> Outcome {
+        Outcome {
+            status: Some(ExitStatus::Exited(0)),
+            stdout: b"out\n".to_vec(),
+            stderr: b"bash: line 1: message\n".to_vec(),
+            files: BTreeMap::from([("a".into(), Entry::File(0o644, b"text".to_vec()))]),
+            temporary: Vec::new(),
+            left_running: false,
+            wall: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_planted_difference_of_each_kind_is_noticed() {
+        type Plant = fn(&mut Outcome);
+        let planted: [(Difference, Plant); 9] = [
+            (Difference::Hang, |outcome| outcome.status = None),
+            (Difference::Stdout, |outcome| outcome.stdout.push(0)),
+            (Difference::Status, |outcome| outcome.status = Some(ExitStatus::Signaled(1))),
+            (Difference::FileContent, |outcome| {
+                outcome.files.insert("a".into(), Entry::File(0o644, b"texT".to_vec()));
+            }),
+            (Difference::ExtraFile, |outcome| {
+                outcome.files.insert("b".into(), Entry::Folder(0o755));
+            }),
+            (Difference::MissingFile, |outcome| outcome.files.clear()),
+            (Difference::LeftRunning, |outcome| outcome.left_running = true),
+            (Difference::TemporaryFile, |outcome| outcome.temporary.push("t".into())),
+            (Difference::Stderr, |outcome| outcome.stderr = b"bash: other\n".to_vec()),
+        ];
+        assert_eq!(compare(&outcome(), &outcome()), []);
+        for (kind, plant) in planted {
+            let mut other = outcome();
+            plant(&mut other);
+            assert_eq!(compare(&outcome(), &other), [kind]);
+        }
+    }
+
+    #[test]
+    fn names_lines_ids_and_order_of_messages_do_not_count_but_their_text_does() {
+        let same = [
+            "bash: line 1: x: No such file\nsort: y\n",
+            "sort: y\n/tmp/z/script.sh: line 14: x: No such file\n",
+        ];
+        assert_eq!(normalise(same[0].as_bytes()), normalise(same[1].as_bytes()));
+        let killed = ["bash: line 1: 12 Terminated  sleep 1", "s: line 2: 7 Terminated  sleep"];
+        assert_eq!(normalise(killed[0].as_bytes()), normalise(killed[1].as_bytes()));
+        assert_ne!(normalise(b"bash: line 1: x\n"), normalise(b"bash: line 1: x\nbash: x\n"));
+        assert_ne!(normalise(b"sort: x\n"), normalise(b"bash: x\n"));
+    }
+}

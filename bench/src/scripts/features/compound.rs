@@ -1,0 +1,145 @@
+//! Groups, subshells, functions, loops and conditions.
+
+use super::{Feature, feature};
+
+pub(super) const FEATURES: &[Feature] = &[
+    feature(
+        "compound/groups",
+        4,
+        &[
+            "{ «pipeline»; «pipeline»; } | «pipe»",
+            "{ «source»; «source»; } | «filter» | «pipe»",
+            "«source» | { «filter»; echo end; } | «pipe»",
+            "{ «command»\n}",
+            "{ { «pipeline»; } | «filter»; } | «filter»",
+        ],
+    ),
+    feature(
+        "compound/subshells",
+        4,
+        &[
+            "(«pipeline»; «pipeline») | «pipe»",
+            "(«command»\n)",
+            "(cd dir && cat x | «pipe»)",
+            "(v=1; «pipeline»; exit 3); echo $? $v",
+            "«source» | («filter» | «filter») | «filter»",
+            "((«pipeline») | «filter»)",
+            "(exit 4) | «filter»; echo $?",
+        ],
+    )
+    .with_files(&["dir/x"]),
+    feature(
+        "compound/functions",
+        4,
+        &[
+            "f() { «pipeline»; }\nf; f | «filter»",
+            "f() { «filter» | «pipe»; }\n«source» | f",
+            "f() { echo \"$1\" | «filter»; return 3; }; f x; echo $?",
+            "f() { local v=«word»; echo $v | «filter»; }; f; echo ${v-unset}",
+            "f() { sort \"$@\" | «filter»; }; f a b; f -r a",
+            "function g { «filter»; }; «source» | g | g",
+            "f() { «command»\n}\nf",
+            "f() («pipeline»; exit 2); f; echo $?",
+            "r() { [ $1 -gt 0 ] && { echo $1 | «filter»; r $(($1 - 1)); }; }; r 3",
+            "f() { echo ${FUNCNAME[0]} $LINENO | «filter»; }; f",
+            "unset -f f; f() { «pipeline»; }; unset -f f; f; echo $?",
+        ],
+    ),
+    feature(
+        "compound/for",
+        4,
+        &[
+            "for i in 1 2 3; do echo $i | «filter»; done",
+            "for f in a b c; do «filter» <$f | head -n 1; done",
+            "for f in a b; do «filter» $f | wc -l; done | «pipe»",
+            "for ((i = 0; i < 3; i++)); do echo $i; done | «pipe»",
+            "for i in 1 2 3; do echo $i | «filter»; [ $i = 2 ] && break; done",
+            "for i in 1 2 3; do [ $i = 2 ] && continue; echo $i | «filter» | «filter»; done",
+            "for w in $(«pipeline»); do echo \"$w\"; done | «filter»",
+            "for i in; do «pipeline»; done; echo $?",
+            "set -- x y; for i; do echo $i | «filter»; done",
+            "for i in 1 2; do for j in a b; do echo $i$j | «filter»; done; done | sort -r",
+        ],
+    ),
+    feature(
+        "compound/while",
+        4,
+        &[
+            "«source» | while read -r l; do echo \"$l\" | «filter»; done | tail -n 3",
+            "while read -r l; do «filter»; done <a",
+            "while read -r l; do echo \"$l\" | «filter»; done <b | «filter»",
+            "i=0; while [ $((i += 1)) -lt 4 ]; do echo $i | «filter»; done",
+            "i=3; until [ $i = 0 ]; do echo $i; i=$((i - 1)); done | «pipe»",
+            "while «source» | grep -q nothing-there; do :; done; echo $?",
+            "n=0; while read -r l; do n=$((n + 1)); done < <(«pipeline»); echo $n",
+            "while read -r x y; do echo \"$y $x\"; done <a | «pipe»",
+            "«source» | «filter» | while read -r l; do cat >/dev/null; echo \"$l\"; done",
+        ],
+    ),
+    feature(
+        "compound/if",
+        4,
+        &[
+            "if «source» | grep -q a; then echo yes; else echo no; fi",
+            "if «pipeline»; then echo yes; else echo no; fi",
+            "if «pipeline» | grep -c x >/dev/null; then :; elif «pipeline»; then echo b; fi",
+            "if [ \"$(«pipeline» | wc -l)\" -gt 2 ]; then «pipeline»; fi",
+            "[[ $(«pipeline») == *a* ]] && echo has",
+            "if sort nofile 2>/dev/null | «filter»; then echo ok; fi",
+            "[ -s a ] && «pipeline» || «pipeline»",
+        ],
+    ),
+    feature(
+        "compound/case",
+        3,
+        &[
+            "case $(«source» | head -n 1) in a*) echo A;; *) «pipeline»;; esac",
+            "case «word» in x) «pipeline»;; [a-m]*) «pipeline»;;& *) echo z | «filter»;; esac",
+            "for f in a b; do case $f in a) sort <$f | «filter»;; b) «filter» <$f;; esac; done",
+        ],
+    ),
+    feature(
+        "compound/select-time",
+        2,
+        &[
+            "TIMEFORMAT=; time «pipeline»",
+            "time -p «pipeline» 2>/dev/null; echo $?",
+            "{ time «pipeline»; } 2>/dev/null",
+            "TIMEFORMAT=t; ! time «pipeline»; echo $?",
+            "select x in a b; do echo $x | «filter»; break; done <<<1 2>/dev/null",
+        ],
+    ),
+    feature(
+        "compound/nested",
+        5,
+        &[
+            "for i in 1 2; do\n«command»\ndone",
+            "if true; then\n«command»\nfi",
+            "{\n«command»\n} | «filter»",
+            "(\n«command»\n) <a",
+            "f() {\n«command»\n}\nf <a | «filter»",
+            "while read -r q; do\n«command»\nbreak\ndone <b",
+            "v=$(\n«command»\n); echo \"$v\" | tail -n 3",
+            "«source» | {\n«command»\n}",
+        ],
+    ),
+    feature(
+        "compound/errors",
+        2,
+        &[
+            "«pipeline»\nif «pipeline»; then echo open",
+            "«pipeline»\n«source» | | «filter»",
+            "«pipeline»\n«source» |",
+            "echo 1\n) «pipeline»",
+            "echo 1\n«filter» < | wc",
+            "echo 1; «source» | «filter» >\necho 2",
+            "echo 'open\n«pipeline»",
+            "echo before\nfor i in 1 2; «pipeline»; done",
+            "echo 1 | «filter»\nfi\necho 2",
+            "«pipeline» &&",
+            "echo 1 | «filter»;; echo 2",
+            "echo \"$(«source» | \" | «filter»",
+        ],
+    )
+    .with_errors(),
+];

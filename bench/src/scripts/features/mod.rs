@@ -1,0 +1,81 @@
+//! Features of shells that random scripts use: one file for each family, one row for each feature.
+//!
+//! A fragment is one or more complete commands. What stands in guillemets is a rule of
+//! [`super::grammar`], which is replaced by one of its alternatives, recursively.
+
+mod background;
+mod compound;
+mod descriptors;
+mod documents;
+mod environment;
+mod expansions;
+mod options;
+mod pipelines;
+mod redirections;
+mod streams;
+mod targets;
+mod traps;
+mod variables;
+
+/// A feature and the script fragments that use it.
+#[derive(Debug)]
+pub struct Feature {
+    /// What the summary calls it: `family/name`.
+    pub name: &'static str,
+    /// How often it is drawn, relative to the others.
+    pub weight: u32,
+    /// Files of [`super::files::FILES`] that its fragments need beyond the basic ones.
+    pub files: &'static [&'static str],
+    /// Templates, one of which is drawn.
+    pub fragments: &'static [&'static str],
+    /// Whether `bash -n` accepts the fragments.
+    pub syntax: Syntax,
+}
+
+/// Whether a fragment is well formed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    /// `bash -n` accepts it.
+    Valid,
+    /// The shell is meant to complain.
+    Invalid,
+}
+
+/// A row without further files.
+const fn feature(name: &'static str, weight: u32, fragments: &'static [&'static str]) -> Feature {
+    Feature { name, weight, files: &[], fragments, syntax: Syntax::Valid }
+}
+
+impl Feature {
+    const fn with_files(mut self, files: &'static [&'static str]) -> Self {
+        self.files = files;
+        self
+    }
+
+    const fn with_errors(mut self) -> Self {
+        self.syntax = Syntax::Invalid;
+        self
+    }
+}
+
+/// The families' tables.
+const FAMILIES: &[&[Feature]] = &[
+    pipelines::FEATURES,
+    redirections::FEATURES,
+    targets::FEATURES,
+    descriptors::FEATURES,
+    documents::FEATURES,
+    background::FEATURES,
+    compound::FEATURES,
+    options::FEATURES,
+    traps::FEATURES,
+    variables::FEATURES,
+    expansions::FEATURES,
+    environment::FEATURES,
+    streams::FEATURES,
+];
+
+/// Every feature.
+pub fn all() -> impl Iterator<Item = &'static Feature> {
+    FAMILIES.iter().copied().flatten()
+}

@@ -1,0 +1,110 @@
+//! `set` and `shopt` options that change what pipelines do.
+
+use super::{Feature, feature};
+
+pub(super) const FEATURES: &[Feature] = &[
+    feature(
+        "options/errexit",
+        5,
+        &[
+            "set -e; «pipeline»; echo here",
+            "set -e\n«source» | grep nothing-there | «filter»\necho here",
+            "set -e; «source» | grep nothing-there; echo here",
+            "set -e; sort nofile | «filter»; echo here",
+            "set -e; «source» | grep nothing-there || echo other; echo here",
+            "set -e; ! «pipeline»; echo here",
+            "set -e; f() { «source» | grep nothing-there; echo in; }; f || echo failed; f; echo here",
+            "set -e; v=$(«source» | grep nothing-there); echo here",
+            "set -e; (false | «filter»; «source» | false; echo in); echo here",
+            "set -e; «pipeline» >nodir/x; echo here",
+            "set -e; trap 'echo end' EXIT; «source» | false; echo here",
+            "set -e; sort <nofile | «filter»; echo here",
+        ],
+    ),
+    feature(
+        "options/pipefail",
+        5,
+        &[
+            "set -o pipefail; «pipeline»; echo $?",
+            "set -o pipefail; sort nofile | «pipe»; echo $?",
+            "set -o pipefail; «source» | grep nothing-there | «filter»; echo $?",
+            "set -eo pipefail; «source» | grep nothing-there | «filter»; echo here",
+            "set -euo pipefail; «pipeline»; echo here",
+            "set -o pipefail; sort -hn a | sort | wc -l; echo $?",
+            "set -o pipefail; (exit 3) | «filter» | (exit 2) | «filter»; echo $?",
+            "set -o pipefail; false | «filter»; set +o pipefail; false | «filter»; echo $?",
+            "set -o pipefail; «source» | «filter» | nosuchcommand | «filter»; echo $?",
+        ],
+    ),
+    feature(
+        "options/nounset",
+        5,
+        &[
+            "set -u; «pipeline»; echo here",
+            "set -u; echo \"$nope\" | «filter»; echo here $?",
+            "set -u; «source» | grep \"$nope\" | «filter»; echo here $?",
+            "set -u; «source» | «filter» | tr a $nope; echo here $?",
+            "set -u; «source» | «filter» >$nope; echo here $?",
+            "set -u; (echo $nope | «filter»); echo here $?",
+            "set -u; v=$(«source» | grep $nope); echo here $?",
+            "set -eu; «source» | grep \"$nope\" | tr a b; echo here $?",
+            "set -u; echo ${nope-x} | «filter»",
+            "set -u; for i in 1 2; do «source» | grep $nope; echo $i; done; echo here",
+            "set -u; set --; «source» | grep \"${1}\" | «filter»; echo here",
+            "set -u; sort \"$@\" <a | «filter»; echo here $?",
+        ],
+    ),
+    feature(
+        "options/noglob",
+        2,
+        &[
+            "set -f; echo [ab] | «filter»; sort [ab] | «filter»",
+            "set -f; for f in ?; do echo $f; done | «filter»",
+            "set -o noglob; grep a* a | «filter»; set +f; echo ? | «filter»",
+        ],
+    ),
+    feature(
+        "options/allexport",
+        3,
+        &[
+            "set -a; v=«word»; awk 'BEGIN { print ENVIRON[\"v\"] }' | «filter»",
+            "set -a; LC_ALL=C; «pipeline»",
+            "set -a; v=1; f() { echo $v | «filter»; }; f; env | grep '^v=' | «filter»",
+        ],
+    ),
+    feature(
+        "options/trace",
+        2,
+        &[
+            "set -x; «pipeline»",
+            "set -v; «pipeline»",
+            "(set -x; «source» | «filter») 2>/dev/null",
+            "PS4='> '; set -x; echo a | «filter»; set +x",
+        ],
+    ),
+    feature(
+        "options/noexec",
+        1,
+        &["set -n; «pipeline»; echo never", "set -t; «pipeline»; echo never"],
+    ),
+    feature(
+        "options/shopt",
+        3,
+        &[
+            "shopt -s nullglob; cat nofile* </dev/null | «filter»; echo nofile* | «filter»",
+            "shopt -s extglob\nsort @(a|b) | «filter»",
+            "shopt -s dotglob; echo * | wc -w",
+            "shopt -s lastpipe; «source» | «filter» | read -r l; echo \"[$l]\"",
+            "shopt -s failglob; sort nofil* | «filter»; echo $?",
+            "shopt -s nocasematch; case A in a) «pipeline»;; esac",
+            "shopt -s inherit_errexit; set -e; v=$(false; echo x); echo here",
+            "set -o posix; «pipeline»",
+            "set -k; sort v=1 a | «filter»",
+            "set +o braceexpand; echo {a,b} | «filter»",
+            "set -m; «pipeline»; «pipeline» & wait",
+            "set -h; «pipeline»; set +h; «pipeline»",
+            "set -o | grep pipefail | «filter»; shopt -o -p errexit | «filter»",
+            "echo $- | «filter»; echo $SHELLOPTS | tr : '\\n' | grep -c e",
+        ],
+    ),
+];

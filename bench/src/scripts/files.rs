@@ -1,0 +1,144 @@
+//! The files in the folder in which a script runs.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+
+use fastrand::Rng;
+
+use crate::awkward::Kind;
+
+/// A file that scripts read.
+#[derive(Debug)]
+pub struct File {
+    /// Its path in the folder.
+    pub name: &'static str,
+    /// What it is.
+    pub content: Content,
+    /// Whether every folder has it.
+    pub basic: bool,
+}
+
+/// What a file is.
+#[derive(Debug, Clone, Copy)]
+pub enum Content {
+    /// A regular file with this text.
+    Text(&'static str),
+    /// A regular file with these bytes.
+    Bytes(&'static [u8]),
+    /// A script that may be executed.
+    Program(&'static str),
+    /// A symbolic link to this.
+    Link(&'static str),
+    /// A folder.
+    Folder,
+    /// Some hundred kilobytes of lines.
+    Big,
+}
+
+const fn basic(name: &'static str, text: &'static str) -> File {
+    File { name, content: Content::Text(text), basic: true }
+}
+
+const fn further(name: &'static str, content: Content) -> File {
+    File { name, content, basic: false }
+}
+
+/// Every file that a script may read, folders before what is in them.
+pub const FILES: &[File] = &[
+    basic("a", "cab a\nabc\nb 2,1\na 10,x\nzebra crossing\nab ab\nabc\n\nBanana é\n"),
+    basic("b", "10 b\n9 a\n-3 c\n1.5 a\n10 b\n007 x\n"),
+    basic("c", "a\nab\nabc\nb\nc\n"),
+    basic("empty", ""),
+    basic("old", "old a\nold b\n"),
+    File { name: "dir", content: Content::Folder, basic: true },
+    further("dir/x", Content::Text("x2\nx1 a\n")),
+    further("dir/y", Content::Text("y\n")),
+    further("sp ace", Content::Text("in a name with a space\na\n")),
+    further("-dash", Content::Text("dash\nb a\n")),
+    further("link", Content::Link("a")),
+    further("broken", Content::Link("nowhere")),
+    further("loop", Content::Link("loop")),
+    further("fake", Content::Folder),
+    further("fake/sort", Content::Program("#!/bin/sh\necho fake \"$#\"\ncat\n")),
+    further("lib.sh", Content::Text("from_lib=yes\nfilter_a() { grep a | tr a A; }\n")),
+    further(
+        "pipes.sh",
+        Content::Program("#!/bin/bash\nprintf 'c\\nb\\n' | sort | tr a-z A-Z\ncat a | grep -c a\n"),
+    ),
+    further("env.sh", Content::Text("from_env=yes\nshopt -s extglob\n")),
+    further("nonl", Content::Text("b\na\nno newline at the end")),
+    further("nul", Content::Bytes(b"b\0a\nc\0\0\na\n\0\n")),
+    further("bad", Content::Bytes(b"b\xff\na\xc3\n\xe2\x82 a\n\x80\n")),
+    further("crlf", Content::Text("b 1\r\na 2\r\n\r\n")),
+    further("blanks", Content::Text("  a  b\t\n\tb \n \n   \na\u{a0}b\n")),
+    further("newlines", Content::Text("\n\n\n\n\n")),
+    further("meta", Content::Text(".*\n[a\n\\n\n$(x)\n%s a\n'q\"\n-n\n*\n")),
+    further("big", Content::Big),
+];
+
+/// The file of random content, which every folder has too.
+pub const INPUT: &str = "input";
+
+/// Kinds of [`INPUT`]: those that are small.
+pub const KINDS: [Kind; 12] = [
+    Kind::Plain,
+    Kind::Plain,
+    Kind::Empty,
+    Kind::OneLine,
+    Kind::NoFinalNewline,
+    Kind::CarriageReturns,
+    Kind::Nul,
+    Kind::InvalidUtf8,
+    Kind::Multibyte,
+    Kind::Blanks,
+    Kind::Metacharacters,
+    Kind::AllEqual,
+];
+
+/// The file of this name.
+pub fn known(name: &str) -> Option<&'static File> {
+    FILES.iter().find(|file| file.name == name)
+}
+
+/// Writes the basic files, those that are asked for, and [`INPUT`] to a folder.
+///
+/// # Errors
+/// When one cannot be written.
+pub fn write(folder: &Path, wanted: &[&str], input: &[u8]) -> io::Result<()> {
+    fs::write(folder.join(INPUT), input)?;
+    for file in FILES {
+        if file.basic || wanted.iter().any(|name| holds(file.name, name)) {
+            create(&folder.join(file.name), file.content)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the wanted file is this one or in it.
+fn holds(name: &str, wanted: &str) -> bool {
+    wanted.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn create(path: &Path, content: Content) -> io::Result<()> {
+    match content {
+        Content::Text(text) => fs::write(path, text),
+        Content::Bytes(bytes) => fs::write(path, bytes),
+        Content::Program(text) => {
+            fs::write(path, text)?;
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+        }
+        Content::Link(target) => symlink(target, path),
+        Content::Folder => fs::create_dir(path),
+        Content::Big => fs::write(path, big()),
+    }
+}
+
+/// The same bytes every time.
+fn big() -> Vec<u8> {
+    const LINES: u32 = 15_000;
+    let mut random = Rng::with_seed(1);
+    let line = |number| format!("{number} a{} word,{} b c\n", random.u16(..), random.u8(..9));
+    (0..LINES).map(line).collect::<String>().into_bytes()
+}

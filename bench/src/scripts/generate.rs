@@ -1,0 +1,180 @@
+//! A script, its input and its surroundings from a seed and a number.
+
+use fastrand::Rng;
+
+use super::files::KINDS;
+use super::grammar::{draw, fragment};
+
+/// A random script with all that it depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    /// Its number: the same number of the same seed is the same script.
+    pub number: u64,
+    /// Its fragments, each with the feature it stems from.
+    pub parts: Vec<Part>,
+    /// Files that it needs beyond the basic ones.
+    pub files: Vec<&'static str>,
+    /// The file `input`.
+    pub input: Vec<u8>,
+    /// Where it runs.
+    pub setting: Setting,
+}
+
+/// A fragment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The feature's name.
+    pub feature: &'static str,
+    /// One or more lines.
+    pub text: String,
+}
+
+/// What a script does not choose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// What standard input is.
+    pub stdin: Stdin,
+    /// What standard output is.
+    pub stdout: Stdout,
+    /// `LC_ALL`.
+    pub locale: String,
+    /// Whether `BASH_ENV` names a file.
+    pub bash_env: bool,
+    /// Options that force parts.
+    pub forced: Vec<String>,
+    /// The script's arguments, where it is a file.
+    pub arguments: &'static [&'static str],
+}
+
+/// What standard input is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdin {
+    /// `/dev/null`.
+    Null,
+    /// The file `input`.
+    File,
+    /// A pipe that is filled with it at once.
+    Pipe,
+    /// A pipe that gets a line every few milliseconds.
+    SlowPipe,
+    /// Not open.
+    Closed,
+}
+
+/// What standard output is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdout {
+    /// A regular file.
+    File,
+    /// A pipe that is read at once.
+    Pipe,
+}
+
+impl Stdin {
+    const DRAWN: [Self; 10] = [
+        Self::Null,
+        Self::Null,
+        Self::File,
+        Self::File,
+        Self::File,
+        Self::Pipe,
+        Self::Pipe,
+        Self::Pipe,
+        Self::SlowPipe,
+        Self::Closed,
+    ];
+
+    /// What the summary calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Null => "stdin/null",
+            Self::File => "stdin/file",
+            Self::Pipe => "stdin/pipe",
+            Self::SlowPipe => "stdin/slow pipe",
+            Self::Closed => "stdin/closed",
+        }
+    }
+}
+
+const MOST_PARTS: usize = 4;
+const PART_SIZES: [&str; 7] = ["1", "3", "7", "16", "100", "1k", "64k"];
+const LARGE_PART_SIZES: [&str; 4] = ["4k", "16k", "33k", "64k"];
+const ARGUMENTS: [&[&str]; 4] = [&[], &[], &["b", "a"], &["a b", "-x", ""]];
+/// One script in so many has a `BASH_ENV`, and one a locale other than C and C.UTF-8.
+const RARE: u8 = 12;
+
+impl Script {
+    /// The script of a number; `locales` are those that are installed.
+    pub fn new(seed: u64, number: u64, locales: &[String]) -> Self {
+        let mut random = Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let random = &mut random;
+        let mut files = Vec::new();
+        let parts: Vec<Part> = (0..random.usize(1..=MOST_PARTS))
+            .map(|_| {
+                let feature = draw(random, |_| true);
+                let fragment = fragment(feature, locales, random);
+                files.extend(fragment.files);
+                Part { feature: feature.name, text: fragment.text }
+            })
+            .collect();
+        let long = parts.iter().any(|part: &Part| is_long(&part.text));
+        let setting = Setting::new(locales, long, random);
+        if setting.bash_env {
+            files.push("env.sh");
+        }
+        let input = KINDS[random.usize(..KINDS.len())].bytes(random);
+        Self { number, parts, files, input, setting }
+    }
+
+    /// The text that a shell runs.
+    pub fn text(&self) -> String {
+        self.parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Names of the features, and of what the setting has that is special.
+    pub fn features(&self) -> Vec<&'static str> {
+        let mut names: Vec<&'static str> = self.parts.iter().map(|part| part.feature).collect();
+        names.push(self.setting.stdin.name());
+        names.extend(self.setting.bash_env.then_some("setting/BASH_ENV"));
+        let usual = ["C", "C.UTF-8"].contains(&self.setting.locale.as_str());
+        names.extend((!usual).then_some("setting/locale"));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+impl Setting {
+    fn new(locales: &[String], long: bool, random: &mut Rng) -> Self {
+        let locale = match random.u8(..RARE) {
+            0 => locales[random.usize(..locales.len())].clone(),
+            1..=4 => "C".to_owned(),
+            _ => "C.UTF-8".to_owned(),
+        };
+        Self {
+            stdin: Stdin::DRAWN[random.usize(..Stdin::DRAWN.len())],
+            stdout: if random.bool() { Stdout::File } else { Stdout::Pipe },
+            locale,
+            bash_env: random.u8(..RARE) == 0,
+            forced: forced(long, random),
+            arguments: ARGUMENTS[random.usize(..ARGUMENTS.len())],
+        }
+    }
+}
+
+/// Whether a script may have so much data that a part of a few bytes would take too long.
+fn is_long(text: &str) -> bool {
+    ["big", "yes", "zero", "0000", "while :", "while printf"].iter().any(|long| text.contains(long))
+}
+
+fn forced(long: bool, random: &mut Rng) -> Vec<String> {
+    let sizes = if long { &LARGE_PART_SIZES[..] } else { &PART_SIZES };
+    let size = sizes[random.usize(..sizes.len())];
+    let jobs = random.u8(1..=7).to_string();
+    let mut options = vec!["--part-size".to_owned(), size.to_owned(), "-j".to_owned(), jobs];
+    if random.u8(..4) == 0 {
+        let memory = ["1M", "8M", "100M"][random.usize(..3)];
+        options.extend(["--memory".to_owned(), memory.to_owned()]);
+    }
+    options
+}

@@ -1,0 +1,317 @@
+//! Published benchmark scripts, from a checkout of theirs, run with bash and with `contend run -f`.
+//!
+//! Only their folders and what they read are known here; the scripts themselves are not part of
+//! this project.
+
+use std::fs;
+use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use fastrand::Rng;
+
+use super::compare::{Difference, compare, repeats};
+use super::files::INPUT;
+use super::generate::{Setting, Stdin, Stdout};
+use super::run::{Job, Outcome, Runner};
+use crate::inputs;
+
+/// A folder of scripts that read the same input in the same way.
+#[derive(Debug)]
+pub struct Suite {
+    /// Its path in the checkout.
+    pub folder: &'static str,
+    /// Name of the input, a file or a folder in the folder of inputs.
+    input: &'static str,
+    /// The arguments, where `IN` is the input.
+    arguments: &'static [&'static str],
+}
+
+const IN: &str = "IN";
+
+/// The suites of `PaSh` and of Koala that are about text.
+pub const SUITES: &[Suite] = &[
+    Suite { folder: "evaluation/benchmarks/oneliners", input: "text.txt", arguments: &[] },
+    Suite { folder: "evaluation/benchmarks/unix50", input: "text.txt", arguments: &[] },
+    Suite { folder: "evaluation/benchmarks/nlp", input: "books", arguments: &[] },
+    Suite { folder: "evaluation/benchmarks/analytics-mts", input: "buses.csv", arguments: &[] },
+    Suite { folder: "evaluation/benchmarks/max-temp", input: "weather.txt", arguments: &[] },
+    Suite { folder: "evaluation/benchmarks/web-index", input: "text.txt", arguments: &[] },
+    Suite { folder: "evaluation/benchmarks/posh", input: "text.txt", arguments: &[] },
+    Suite { folder: "evaluation/benchmarks/analysis-logs", input: "logs", arguments: &[IN, "out"] },
+    Suite { folder: "oneliners/scripts", input: "text.txt", arguments: &[IN] },
+    Suite { folder: "unixfun/scripts", input: "text.txt", arguments: &[IN] },
+    Suite { folder: "nlp/scripts", input: "books", arguments: &["out"] },
+    Suite { folder: "covid/scripts", input: "buses.csv", arguments: &[IN] },
+    Suite { folder: "weather/scripts", input: "weather.txt", arguments: &[IN] },
+    Suite { folder: "analytics/scripts", input: "logs", arguments: &[IN, "out"] },
+];
+
+/// Commands for which scripts are skipped: they need a network, or are not text tools.
+const OUTSIDE: [&str; 14] = [
+    "curl",
+    "wget",
+    "node",
+    "npm",
+    "tcpdump",
+    "zannotate",
+    "ffmpeg",
+    "convert",
+    "samtools",
+    "pandoc",
+    "python3",
+    "docker",
+    "git",
+    "stem-words.js",
+];
+
+const BOOKS: u64 = 4;
+const LOGS: u64 = 2;
+
+/// Makes what the suites read, if it is not there: so many bytes for each script.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn make_inputs(folder: &Path, size: u64, seed: u64) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    for name in ["text.txt", "weather.txt", "words.txt"] {
+        generate(&folder.join(name), name, size, seed)?;
+    }
+    for number in 0..BOOKS {
+        let path = folder.join(format!("books/pg{number}.txt"));
+        generate(&path, "text.txt", size / BOOKS, seed + number)?;
+    }
+    for number in 0..LOGS {
+        let path = folder.join(format!("logs/access{number}.log"));
+        generate(&path, "access.log", size / LOGS, seed + number)?;
+    }
+    let buses = folder.join("buses.csv");
+    if !buses.exists() {
+        write_buses(&buses, size, seed)?;
+    }
+    for number in 1..=12 {
+        link(&folder.join("text.txt"), &folder.join(format!("numbered/{number}.txt")))?;
+        for part in 1..=9 {
+            let name = format!("numbered/{number}.{part}.txt");
+            link(&folder.join("text.txt"), &folder.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn generate(path: &Path, input: &str, size: u64, seed: u64) -> Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut out = BufWriter::new(fs::File::create(path)?);
+    inputs::known(input)?.write(size, seed, &mut out)?;
+    Ok(out.flush()?)
+}
+
+/// Positions of buses: time, vehicle, line, and so on, as a city publishes them.
+fn write_buses(path: &Path, size: u64, seed: u64) -> Result<()> {
+    let mut random = Rng::with_seed(seed);
+    let mut out = BufWriter::new(fs::File::create(path)?);
+    let mut written = 0;
+    while written < size {
+        let (day, hour) = (random.u8(1..29), random.u8(..24));
+        let line = format!(
+            "2020-05-{day:02}T{hour:02}:{:02}:{:02},{},{},{}\n",
+            random.u8(..60),
+            random.u8(..60),
+            random.u16(1..400),
+            random.u16(10_000..12_000),
+            random.u32(..1_000_000),
+        );
+        out.write_all(line.as_bytes())?;
+        written += line.len() as u64;
+    }
+    Ok(out.flush()?)
+}
+
+fn link(target: &Path, path: &Path) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    match symlink(target, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// A script of a suite.
+#[derive(Debug)]
+pub struct Published {
+    /// The suite.
+    pub suite: &'static Suite,
+    /// Its path in the checkout.
+    pub name: String,
+    text: String,
+}
+
+/// The scripts of the suites that are in a checkout, in order of their names.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn scripts(checkout: &Path) -> Result<Vec<Published>> {
+    let mut found = Vec::new();
+    for suite in SUITES {
+        let folder = checkout.join(suite.folder);
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        let mut paths: Vec<PathBuf> =
+            entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "sh"));
+        paths.sort_unstable();
+        for path in paths {
+            let name = path.strip_prefix(checkout).unwrap_or(&path).display().to_string();
+            found.push(Published { suite, name, text: fs::read_to_string(path)? });
+        }
+    }
+    Ok(found)
+}
+
+/// What came of a script.
+#[derive(Debug)]
+pub enum Verdict {
+    /// contend did what bash did; its messages may differ.
+    Same {
+        /// Seconds that bash took.
+        bash: f64,
+        /// Seconds that contend took.
+        contend: f64,
+        /// Whether messages are the same.
+        messages: bool,
+    },
+    /// It did not, in these ways.
+    Differs(Vec<Difference>),
+    /// It was not run, or says nothing, for this reason.
+    Skipped(String),
+}
+
+/// Where and how scripts are run.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    /// The program.
+    pub contend: &'a Path,
+    /// The checkout.
+    pub checkout: &'a Path,
+    /// The folder that [`make_inputs`] made.
+    pub inputs: &'a Path,
+    /// Runs them.
+    pub runner: Runner,
+    /// What `LC_ALL` is.
+    pub locale: String,
+}
+
+impl Bench<'_> {
+    /// Runs a script with both.
+    ///
+    /// # Errors
+    /// When it cannot be run.
+    pub fn compare(&self, script: &Published, stdin: Stdin) -> Result<Verdict> {
+        if let Some(reason) = script.reason_to_skip() {
+            return Ok(Verdict::Skipped(reason));
+        }
+        let contend = [&self.contend.display().to_string(), "run", "-f"].map(str::to_owned);
+        let expected = self.run(&["bash".to_owned()], script, stdin)?;
+        if expected.status.is_none() {
+            return Ok(Verdict::Skipped("bash does not end in time".to_owned()));
+        }
+        let found = self.run(&contend, script, stdin)?;
+        let mut kinds = compare(&expected, &found);
+        let before = kinds.len();
+        kinds.retain(|kind| *kind != Difference::Stderr);
+        if kinds.is_empty() {
+            let [bash, contend] = [expected.wall, found.wall].map(|wall| wall.as_secs_f64());
+            return Ok(Verdict::Same { bash, contend, messages: before == 0 });
+        }
+        if !repeats(&expected, &self.run(&["bash".to_owned()], script, stdin)?) {
+            return Ok(Verdict::Skipped("bash does not repeat it".to_owned()));
+        }
+        Ok(Verdict::Differs(kinds))
+    }
+
+    fn run(&self, shell: &[String], script: &Published, stdin: Stdin) -> Result<Outcome> {
+        let input = self.inputs.join(script.suite.input).display().to_string();
+        let name = script.name.rsplit('/').next().unwrap_or("script.sh").to_owned();
+        let place = |argument: &&str| {
+            if *argument == IN { input.clone() } else { (*argument).to_owned() }
+        };
+        let arguments = script.suite.arguments.iter().map(place);
+        let command: Vec<String> =
+            shell.iter().cloned().chain([format!("./{name}")]).chain(arguments).collect();
+        let setting = Setting {
+            stdin,
+            stdout: Stdout::File,
+            locale: self.locale.clone(),
+            bash_env: false,
+            forced: Vec::new(),
+            arguments: &[],
+        };
+        let variables = self.variables(&input);
+        let job = Job { command: &command, setting: &setting, input: &[], variables: &variables };
+        self.runner.run_job(&job, |work| self.copy(script, work))
+    }
+
+    fn variables(&self, input: &str) -> Vec<(String, String)> {
+        let path = |name: &str| self.inputs.join(name).display().to_string();
+        let variables = [
+            ("IN", input.to_owned()),
+            ("IN_PRE", path("numbered")),
+            ("INPUT2", path("text.txt")),
+            ("dict", path("words.txt")),
+            ("OUT", "out".to_owned()),
+            ("ENTRIES", BOOKS.to_string()),
+            ("PASH_TOP", self.checkout.display().to_string()),
+            ("SUITE_DIR", path("")),
+        ];
+        variables.map(|(name, value)| (name.to_owned(), value)).to_vec()
+    }
+
+    /// The scripts of the folder, as some source others, and a file for standard input.
+    fn copy(&self, script: &Published, work: &Path) -> io::Result<()> {
+        let name = script.name.rsplit('/').next().unwrap_or("script.sh");
+        for entry in fs::read_dir(self.checkout.join(script.suite.folder))? {
+            let path = entry?.path();
+            if path.is_file()
+                && let Some(name) = path.file_name()
+            {
+                fs::copy(&path, work.join(name))?;
+            }
+        }
+        fs::write(work.join(name), script.kept_outputs())?;
+        fs::write(work.join(INPUT), "what is on standard input\nand another line\n")
+    }
+}
+
+impl Published {
+    /// Which command outside of what is tested it needs, or which is not installed.
+    fn reason_to_skip(&self) -> Option<String> {
+        let code = self.text.lines().filter(|line| !line.trim_start().starts_with('#'));
+        let words: Vec<&str> = code
+            .flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && !"-_.".contains(c)))
+            .collect();
+        let outside = OUTSIDE.iter().find(|command| words.contains(command));
+        outside.map(|command| format!("needs {command}"))
+    }
+
+    /// The text, without what removes the outputs in the end.
+    fn kept_outputs(&self) -> String {
+        let lines = self.text.lines().filter(|line| !line.trim_start().starts_with("rm -rf"));
+        lines.collect::<Vec<_>>().join("\n") + "\n"
+    }
+}
+
+/// Says how to begin where no suite is in the checkout.
+///
+/// # Errors
+/// When there is none.
+pub fn ensure_any(found: &[Published], checkout: &Path) -> Result<()> {
+    found.first().map(|_| ()).with_context(|| {
+        format!("{}: no scripts of binpash/pash or kbensh/koala in it", checkout.display())
+    })
+}

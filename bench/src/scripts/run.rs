@@ -1,0 +1,392 @@
+//! Runs one shell in a fresh folder and observes everything it does, within limits.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use contend_sys::Pid;
+use contend_sys::child::{self, ExitStatus};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    PidfdFlags, Resource, Rlimit, Signal, WaitOptions, getpid, kill_process, kill_process_group,
+    pidfd_open, setrlimit, wait,
+};
+
+use super::files;
+use super::generate::{Script, Setting, Stdin, Stdout};
+
+/// Bytes that a process may write to a file, or a script to standard output.
+const MAX_OUTPUT: u64 = 64 << 20;
+/// Bytes of address space that a process may have.
+const MAX_MEMORY: u64 = 4 << 30;
+/// [`Runner::grace`], if nobody says otherwise.
+const GRACE: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+/// Between lines of [`Stdin::SlowPipe`], and how many lines are slow.
+const SLOW_INTERVAL: Duration = Duration::from_millis(10);
+const SLOW_LINES: usize = 10;
+
+/// Everything that a run has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// How the shell ended; none if it was killed at the limit.
+    pub status: Option<ExitStatus>,
+    /// What it wrote to standard output.
+    pub stdout: Vec<u8>,
+    /// What it wrote to standard error.
+    pub stderr: Vec<u8>,
+    /// What is in its folder: by path, the kind, the permissions and the content.
+    pub files: BTreeMap<PathBuf, Entry>,
+    /// Names of what is left in `TMPDIR`.
+    pub temporary: Vec<PathBuf>,
+    /// Whether processes went on after [`Runner::grace`].
+    pub left_running: bool,
+    /// From the start to the end of the shell.
+    pub wall: Duration,
+}
+
+/// A file that a run has left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// A regular file: permission bits and content.
+    File(u32, Vec<u8>),
+    /// A symbolic link and its target.
+    Link(PathBuf),
+    /// A folder: permission bits.
+    Folder(u32),
+    /// A pipe, a socket or a device: the mode, with the type.
+    Other(u32),
+}
+
+/// Where scripts run: one at a time, as what is left running has to be told apart.
+#[derive(Debug)]
+pub struct Runner {
+    folder: tempfile::TempDir,
+    /// A run that takes longer is killed.
+    pub limit: Duration,
+    /// How long background processes may go on when the shell has ended.
+    pub grace: Duration,
+}
+
+/// A command with all that it needs.
+#[derive(Debug)]
+pub struct Job<'a> {
+    /// The program and its arguments.
+    pub command: &'a [String],
+    /// Standard input and output, locale and `BASH_ENV`.
+    pub setting: &'a Setting,
+    /// What a pipe on standard input is filled with.
+    pub input: &'a [u8],
+    /// Further variables of its environment.
+    pub variables: &'a [(String, String)],
+}
+
+/// Makes this process adopt orphans: every runner's process has to.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn adopt_orphans() -> Result<()> {
+    child::become_subreaper().context("cannot become a subreaper")
+}
+
+/// Limits what this process and its children may use.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn limit_resources() -> Result<()> {
+    let limits = [(Resource::Fsize, MAX_OUTPUT), (Resource::As, MAX_MEMORY), (Resource::Core, 0)];
+    for (resource, most) in limits {
+        let limit = Rlimit { current: Some(most), maximum: Some(most) };
+        setrlimit(resource, limit).context("cannot set a limit")?;
+    }
+    Ok(())
+}
+
+impl Runner {
+    /// A runner in a temporary folder. [`adopt_orphans`] has to have been called.
+    ///
+    /// # Errors
+    /// When there can be no such folder.
+    pub fn new(limit: Duration) -> Result<Self> {
+        let folder = tempfile::tempdir().context("cannot make a folder")?;
+        Ok(Self { folder, limit, grace: GRACE })
+    }
+
+    /// Where the script is when it runs as a file.
+    pub fn script(&self) -> PathBuf {
+        self.folder.path().join("script.sh")
+    }
+
+    /// Runs a command, which has to be a shell with this script, in a fresh folder.
+    ///
+    /// # Errors
+    /// When it cannot be started or its files cannot be read.
+    pub fn run(&self, command: &[String], script: &Script) -> Result<Outcome> {
+        fs::write(self.script(), script.text() + "\n")?;
+        let job = Job { command, setting: &script.setting, input: &script.input, variables: &[] };
+        self.run_job(&job, |work| files::write(work, &script.files, &script.input))
+    }
+
+    /// Runs a command in a fresh folder, to which `write_files` has written its files.
+    ///
+    /// # Errors
+    /// When it cannot be started or its files cannot be read.
+    pub fn run_job(
+        &self,
+        job: &Job<'_>,
+        write_files: impl FnOnce(&Path) -> io::Result<()>,
+    ) -> Result<Outcome> {
+        let [work, temporary] = ["work", "tmp"].map(|name| self.folder.path().join(name));
+        for folder in [&work, &temporary] {
+            fresh(folder)?;
+        }
+        write_files(&work).context("cannot write the files")?;
+        let mut command = prepare(job, &work, &temporary);
+        let stderr = self.folder.path().join("stderr");
+        command.stderr(File::create(&stderr)?);
+        let feeder = feed(&mut command, job, &work)?;
+        let collector = self.collect(&mut command, job.setting.stdout)?;
+        let ended = self.wait(command)?;
+        let stdout = collector.finish()?;
+        // All that could read from the pipe has ended, so that this ends.
+        let _ = feeder.map(JoinHandle::join);
+        Ok(Outcome {
+            stdout,
+            stderr: fs::read(stderr)?,
+            files: snapshot(&work)?,
+            temporary: snapshot(&temporary)?.into_keys().collect(),
+            ..ended
+        })
+    }
+
+    fn collect(&self, command: &mut Command, stdout: Stdout) -> Result<Collector> {
+        match stdout {
+            Stdout::File => {
+                let path = self.folder.path().join("stdout");
+                command.stdout(File::create(&path)?);
+                Ok(Collector::File(path))
+            }
+            Stdout::Pipe => {
+                let (reader, writer) = io::pipe()?;
+                command.stdout(writer);
+                Ok(Collector::Pipe(thread::spawn(move || read_some(reader))))
+            }
+        }
+    }
+
+    /// Starts the shell, waits for it and its descendants, and kills what remains.
+    fn wait(&self, mut command: Command) -> Result<Outcome> {
+        let begun = Instant::now();
+        let child = command.process_group(0).spawn().context("cannot start a shell")?;
+        // The parent's ends of pipes are in the command.
+        drop(command);
+        let pid = Pid::from_child(&child);
+        let in_time = ends_within(pid, self.limit)?;
+        let wall = begun.elapsed();
+        if !in_time {
+            let _ = kill_process_group(pid, Signal::KILL); // it may end right now
+        }
+        let status = child::reap(pid)?.status;
+        let left_running = in_time && !all_end_within(self.grace);
+        kill_descendants();
+        Ok(Outcome {
+            status: in_time.then_some(status),
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            files: BTreeMap::new(),
+            temporary: Vec::new(),
+            left_running,
+            wall,
+        })
+    }
+}
+
+/// Where standard output goes.
+enum Collector {
+    File(PathBuf),
+    Pipe(JoinHandle<io::Result<Vec<u8>>>),
+}
+
+impl Collector {
+    fn finish(self) -> Result<Vec<u8>> {
+        match self {
+            Self::File(path) => Ok(fs::read(path)?),
+            Self::Pipe(thread) => match thread.join() {
+                Ok(bytes) => Ok(bytes?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            },
+        }
+    }
+}
+
+/// Reads until EOF or [`MAX_OUTPUT`]; the writer gets SIGPIPE then.
+fn read_some(reader: PipeReader) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(MAX_OUTPUT).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn prepare(job: &Job<'_>, work: &Path, temporary: &Path) -> Command {
+    // A shell closes what `Command` cannot close.
+    const CLOSE: [&str; 4] = ["bash", "-c", "exec \"$@\" <&-", "bash"];
+    let closed = job.setting.stdin == Stdin::Closed;
+    let before = if closed { &CLOSE[..] } else { &[] };
+    let mut words = before.iter().copied().chain(job.command.iter().map(String::as_str));
+    let mut command = Command::new(words.next().unwrap_or("bash"));
+    command.args(words).current_dir(work).env_clear();
+    command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", &job.setting.locale);
+    command.env("HOME", work).env("TMPDIR", temporary);
+    if let Some(folder) = std::env::var_os("LOCPATH") {
+        command.env("LOCPATH", folder);
+    }
+    if job.setting.bash_env && !closed {
+        command.env("BASH_ENV", work.join("env.sh"));
+    }
+    command.envs(job.variables.iter().map(|(name, value)| (name, value)));
+    command
+}
+
+/// Connects standard input, with a thread that fills it if it is a pipe.
+fn feed(command: &mut Command, job: &Job<'_>, work: &Path) -> Result<Option<JoinHandle<()>>> {
+    let interval = match job.setting.stdin {
+        Stdin::Null | Stdin::Closed => {
+            command.stdin(Stdio::null());
+            return Ok(None);
+        }
+        Stdin::File => {
+            command.stdin(File::open(work.join(files::INPUT))?);
+            return Ok(None);
+        }
+        Stdin::Pipe => Duration::ZERO,
+        Stdin::SlowPipe => SLOW_INTERVAL,
+    };
+    let (reader, writer) = io::pipe()?;
+    command.stdin(reader);
+    let input = job.input.to_vec();
+    Ok(Some(thread::spawn(move || fill(writer, &input, interval))))
+}
+
+/// Writes until nobody reads any more.
+fn fill(mut writer: PipeWriter, input: &[u8], interval: Duration) {
+    let mut rest = input;
+    if !interval.is_zero() {
+        for line in input.split_inclusive(|&byte| byte == b'\n').take(SLOW_LINES) {
+            thread::sleep(interval);
+            if writer.write_all(line).is_err() {
+                return;
+            }
+            rest = &rest[line.len()..];
+        }
+    }
+    let _ = writer.write_all(rest); // it need not be read
+}
+
+fn ends_within(pid: Pid, limit: Duration) -> Result<bool> {
+    let handle = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch a shell")?;
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).context("a limit of this length")?;
+        match poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => return Ok(false),
+            Ok(_) => return Ok(true),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error).context("cannot wait for a shell"),
+        }
+    }
+}
+
+/// Reaps orphans until there are no more or the time is over; whether there are none.
+fn all_end_within(limit: Duration) -> bool {
+    let deadline = Instant::now() + limit;
+    while reap_some() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+    true
+}
+
+/// Reaps children that have ended; whether there are others.
+fn reap_some() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Kills this process's descendants, of which orphans become children, until there are none.
+fn kill_descendants() {
+    while reap_some() {
+        for pid in children(getpid()) {
+            let _ = kill_process(pid, Signal::KILL); // it may have ended meanwhile
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+fn children(parent: Pid) -> Vec<Pid> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    numbers.filter(|&number| parent_of(number) == Some(parent)).filter_map(Pid::from_raw).collect()
+}
+
+fn parent_of(number: i32) -> Option<Pid> {
+    let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+    // The name before may hold anything.
+    let (_, fields) = stat.rsplit_once(')')?;
+    Pid::from_raw(fields.split_whitespace().nth(1)?.parse().ok()?)
+}
+
+fn fresh(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(error).context("cannot empty a folder");
+        }
+        _ => {}
+    }
+    fs::create_dir(folder).context("cannot make a folder")
+}
+
+fn snapshot(folder: &Path) -> Result<BTreeMap<PathBuf, Entry>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next)? {
+            let path = entry?.path();
+            let entry = look_at(&path)?;
+            if matches!(entry, Entry::Folder(_)) {
+                folders.push(path.clone());
+            }
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_owned();
+            found.insert(name, entry);
+        }
+    }
+    Ok(found)
+}
+
+fn look_at(path: &Path) -> Result<Entry> {
+    let metadata = fs::symlink_metadata(path)?;
+    let permissions = metadata.permissions().mode() & 0o7777;
+    let kind = metadata.file_type();
+    Ok(if kind.is_symlink() {
+        Entry::Link(fs::read_link(path)?)
+    } else if kind.is_dir() {
+        Entry::Folder(permissions)
+    } else if kind.is_file() {
+        Entry::File(permissions, fs::read(path)?)
+    } else {
+        Entry::Other(metadata.mode())
+    })
+}

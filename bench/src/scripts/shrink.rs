@@ -1,0 +1,139 @@
+//! Makes a script on which contend differs small: fewer fragments, lines and words, as long as the
+//! difference stays.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::generate::{Part, Script, Stdin, Stdout};
+
+/// The smallest script that was found within the time for which `fails` still holds.
+///
+/// # Errors
+/// Those of `fails`.
+pub fn shrink(
+    script: Script,
+    time: Duration,
+    mut fails: impl FnMut(&Script) -> Result<bool>,
+) -> Result<Script> {
+    let deadline = Instant::now() + time;
+    let mut fails =
+        |candidate: &Script| if Instant::now() < deadline { fails(candidate) } else { Ok(false) };
+    let mut small = simpler_setting(script, &mut fails)?;
+    loop {
+        let before = small.text().len();
+        for split in [fragments, lines, commands, words] {
+            small = fewer_pieces(small, split, &mut fails)?;
+        }
+        if small.text().len() == before {
+            return Ok(small);
+        }
+    }
+}
+
+/// Replaces what is special about the surroundings by what is usual, one by one.
+fn simpler_setting(
+    mut small: Script,
+    fails: &mut impl FnMut(&Script) -> Result<bool>,
+) -> Result<Script> {
+    let changes: [fn(&mut Script); 6] = [
+        |script| script.setting.stdin = Stdin::Null,
+        |script| script.setting.stdin = Stdin::File,
+        |script| script.setting.stdout = Stdout::File,
+        |script| "C.UTF-8".clone_into(&mut script.setting.locale),
+        |script| script.setting.bash_env = false,
+        |script| script.setting.arguments = &[],
+    ];
+    for change in changes {
+        let mut candidate = small.clone();
+        change(&mut candidate);
+        if candidate != small && fails(&candidate)? {
+            small = candidate;
+        }
+    }
+    Ok(small)
+}
+
+/// Leaves pieces of the text out: halves, quarters, and so on to single ones (delta debugging,
+/// Zeller & Hildebrandt 2002, in a simple form).
+fn fewer_pieces(
+    mut small: Script,
+    split: fn(&Script) -> Vec<String>,
+    fails: &mut impl FnMut(&Script) -> Result<bool>,
+) -> Result<Script> {
+    let mut width = split(&small).len().div_ceil(2);
+    while width > 0 {
+        let mut begin = 0;
+        loop {
+            let pieces = split(&small);
+            if begin >= pieces.len() {
+                break;
+            }
+            let end = (begin + width).min(pieces.len());
+            let candidate = with_text(&small, [&pieces[..begin], &pieces[end..]].concat().concat());
+            if candidate.text() != small.text() && fails(&candidate)? {
+                small = candidate;
+            } else {
+                begin = end;
+            }
+        }
+        width /= 2;
+    }
+    Ok(small)
+}
+
+fn with_text(script: &Script, text: String) -> Script {
+    let feature = script.parts.first().map_or("", |part| part.feature);
+    Script { parts: vec![Part { feature, text }], ..script.clone() }
+}
+
+fn fragments(script: &Script) -> Vec<String> {
+    script.parts.iter().map(|part| format!("{}\n", part.text)).collect()
+}
+
+fn lines(script: &Script) -> Vec<String> {
+    script.text().split_inclusive('\n').map(str::to_owned).collect()
+}
+
+fn commands(script: &Script) -> Vec<String> {
+    script.text().split_inclusive([';', '|']).map(str::to_owned).collect()
+}
+
+fn words(script: &Script) -> Vec<String> {
+    script.text().split_inclusive(' ').map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(texts: &[&str]) -> Script {
+        let mut script = Script::new(1, 1, &["C".to_owned()]);
+        script.parts =
+            texts.iter().map(|text| Part { feature: "x", text: (*text).to_owned() }).collect();
+        script
+    }
+
+    #[test]
+    fn what_makes_the_difference_is_left() {
+        let long = script(&["cat a | sort", "exec <a; sort nofile | tr a b; echo $?", "wc b"]);
+        let fails = |script: &Script| Ok(script.text().contains("tr a b;"));
+        let small = shrink(long, Duration::from_mins(1), fails).expect("it cannot fail");
+        assert_eq!(small.text().trim(), "tr a b;");
+    }
+
+    #[test]
+    fn what_differs_only_as_it_is_stays_as_it_is() {
+        let whole = script(&["cat a | sort", "wc b"]);
+        let fails = |candidate: &Script| Ok(*candidate == whole);
+        let small = shrink(whole.clone(), Duration::from_mins(1), fails).expect("it cannot fail");
+        assert_eq!(small, whole);
+    }
+
+    #[test]
+    fn nothing_is_tried_when_the_time_is_over() {
+        let whole = script(&["cat a | sort", "wc b"]);
+        let small = shrink(whole.clone(), Duration::ZERO, |_| panic!("it is over"));
+        assert_eq!(small.expect("it cannot fail"), whole);
+    }
+}
