@@ -10,6 +10,7 @@ pub mod cgroup;
 pub mod child;
 pub mod condition;
 pub mod cpu;
+pub mod dispositions;
 pub mod inherited;
 pub mod interrupt;
 mod kept;
