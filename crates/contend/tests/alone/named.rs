@@ -1,11 +1,11 @@
 //! What is named as that which sets the pace, on pipelines whose truth is known.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::in_quiet;
-use crate::support::{contend, finding_ids, has, number, record, run, skip, text};
+use crate::support::{Command, contend, finding_ids, has, number, record, run, skip, text};
 
 fn bottleneck(record: &Value) -> (&str, Option<u64>, Option<&str>) {
     let found = &record["bottleneck"];

@@ -6,6 +6,7 @@ mod cli;
 mod compare;
 mod figures;
 mod history;
+mod inherited;
 mod input;
 mod json;
 mod lab;
