@@ -107,7 +107,8 @@ fn an_interrupt_that_no_stage_dies_of_is_theirs() {
     if !has("bash") {
         return skip(test, "there is no bash");
     }
-    let stage = format!("sh -c {}", quoted(CATCHER));
+    // By the end of its input the stage before it has ended, or is about to.
+    let stage = format!("sh -c {}", quoted(&format!("cat; sleep 0.3; {CATCHER}")));
     let line = format!("{} pipe \"setsid true | $STAGE\"; echo code=$?", contend());
     // Unlike others, bash goes on after a Ctrl-C that its child did not die of.
     let line = format!("export STAGE={}; bash -c {}", quoted(&stage), quoted(&line));
