@@ -4,6 +4,7 @@ mod advice;
 mod awk;
 mod cli;
 mod compare;
+mod deadline;
 mod figures;
 mod history;
 mod inherited;

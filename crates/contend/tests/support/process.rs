@@ -35,13 +35,14 @@ pub struct Command {
     dispositions: Dispositions,
     /// Which of standard input, output and error have been set.
     set: [bool; 3],
+    deadline: Duration,
 }
 
 impl Command {
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         let mut inner = process::Command::new(program);
         inner.process_group(0);
-        Self { inner, dispositions: Dispositions::default(), set: [false; 3] }
+        Self { inner, dispositions: Dispositions::default(), set: [false; 3], deadline: DEADLINE }
     }
 
     /// It starts with this signal ignored.
@@ -53,6 +54,12 @@ impl Command {
     /// It starts with this signal blocked.
     pub fn blocking(&mut self, signal: Signal) -> &mut Self {
         self.dispositions = self.dispositions.blocking(signal);
+        self
+    }
+
+    /// It is killed when it has run for this long.
+    pub fn deadline(&mut self, deadline: Duration) -> &mut Self {
+        self.deadline = deadline;
         self
     }
 
@@ -110,7 +117,8 @@ impl Command {
     pub fn spawn(&mut self) -> io::Result<Child> {
         self.dispositions.apply_to(&mut self.inner);
         let child = spawn_bound(&mut self.inner)?;
-        let watch = Watch::start(Pid::from_child(&child), format!("{:?}", self.inner));
+        let command = format!("{:?}", self.inner);
+        let watch = Watch::start(Pid::from_child(&child), command, self.deadline);
         Ok(Child { child, watch })
     }
 
@@ -235,6 +243,7 @@ fn all_of(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
 struct Watch {
     group: Pid,
     command: String,
+    deadline: Duration,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -247,9 +256,9 @@ struct State {
 }
 
 impl Watch {
-    fn start(group: Pid, command: String) -> Arc<Self> {
+    fn start(group: Pid, command: String, deadline: Duration) -> Arc<Self> {
         let state = Mutex::default();
-        let watch = Arc::new(Self { group, command, state, changed: Condvar::new() });
+        let watch = Arc::new(Self { group, command, deadline, state, changed: Condvar::new() });
         let own = Arc::clone(&watch);
         thread::spawn(move || own.wait());
         watch
@@ -258,8 +267,8 @@ impl Watch {
     fn wait(&self) {
         let begun = Instant::now();
         let mut state = self.state();
-        while !state.is_reaped && begun.elapsed() < DEADLINE {
-            let left = DEADLINE.saturating_sub(begun.elapsed());
+        while !state.is_reaped && begun.elapsed() < self.deadline {
+            let left = self.deadline.saturating_sub(begun.elapsed());
             let waited = self.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -278,6 +287,6 @@ impl Watch {
     }
 
     fn complaint(&self) -> String {
-        format!("not over after {} s: {}", DEADLINE.as_secs(), self.command)
+        format!("not over after {:?}: {}", self.deadline, self.command)
     }
 }
