@@ -227,6 +227,8 @@ pub fn shell_output(command: &str) -> (Vec<u8>, Option<i32>) {
 /// `contend lab` that keeps nothing.
 pub fn lab(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
+    // Some take two minutes on an idle machine.
+    command.deadline(Duration::from_mins(20));
     command.arg("lab").args(arguments).stdin(Stdio::null());
     command
 }
