@@ -140,7 +140,10 @@ fn the_demonstration_names_the_slow_stage() {
         let shown = text(&demo.stdout);
         for n in [6, 3] {
             let said = format!("Stage {n} sets the pace, by its CPU time");
-            assert!(shown.contains(&said), "{shown}");
+            // Where others keep the CPUs busy they set the pace; which stage uses most stays.
+            let busy = format!("The CPUs set the pace; stage {n} uses the most");
+            let is_busy = shown.contains("other programs used the rest");
+            assert!(shown.contains(&said) || is_busy && shown.contains(&busy), "{shown}");
         }
         assert!(shown.contains("What this shows"));
     });
