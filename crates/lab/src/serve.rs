@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::time::{Duration, Instant};
 
-use contend_sys::{child, cpu, spawn};
+use contend_sys::dispositions::Dispositions;
+use contend_sys::{Signal, child, cpu, spawn};
 use rustix::fs::{Mode, OFlags};
 
 use crate::experiment::{Subject, SubjectError};
@@ -21,6 +22,9 @@ const PATIENCE: u32 = 20;
 /// # Errors
 /// As [`serve`].
 pub fn serve_standard_streams() -> io::Result<()> {
+    // What is measured does not depend on who started contend: with SIGCHLD ignored, for one, no
+    // child could be waited for. Writing into a closed pipe stays an error, as Rust has it.
+    Dispositions::default().ignoring(Signal::PIPE).apply();
     spawn::outlive_parent_by(PATIENCE);
     let requests = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
     let replies = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;

@@ -1,19 +1,23 @@
 //! What this process was started with and what changes before `main` or because of us: Rust's
 //! runtime ignores SIGPIPE and opens `/dev/null` in place of closed standard descriptors; we
-//! need SIGCHLD. Children are to find things as whoever started us left them, so all of it
-//! is noted before the runtime starts.
+//! need SIGCHLD, which is reset here. Children are to find things as whoever started us left them,
+//! so all of it is noted before the runtime starts, with the signals that were blocked.
 
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::OFlags;
+
+use crate::signal::Mask;
 
 /// Bits 0 to 9: this descriptor was open. Then the ignored signals.
 static NOTED: AtomicU32 = AtomicU32::new(0);
 const DESCRIPTORS: u8 = 10;
+/// The signals that were blocked: bit n - 1 stands for signal n.
+static BLOCKED: AtomicU64 = AtomicU64::new(0);
 
 /// The descriptors that are noted: those that every shell can name.
 pub const NAMEABLE: std::ops::Range<u8> = 0..DESCRIPTORS;
@@ -31,6 +35,10 @@ static NOTE: extern "C" fn() = {
         let signals =
             ignored(libc::SIGPIPE, SIGPIPE_IGNORED) | ignored(libc::SIGCHLD, SIGCHLD_IGNORED);
         NOTED.store(open | signals, Ordering::Relaxed);
+        BLOCKED.store(Mask::current().bits(), Ordering::Relaxed);
+        // Where it is ignored the kernel reaps children itself, and they cannot be waited for.
+        // SAFETY: SIG_DFL is a valid disposition.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     }
     note
 };
@@ -63,6 +71,16 @@ pub fn sigpipe_ignored() -> bool {
 /// Whether whoever started this process ignores SIGCHLD.
 pub fn sigchld_ignored() -> bool {
     noted(SIGCHLD_IGNORED)
+}
+
+/// Whether this signal was blocked when this process started.
+pub fn is_blocked(signal: libc::c_int) -> bool {
+    BLOCKED.load(Ordering::Relaxed) >> (signal - 1) & 1 == 1
+}
+
+/// Whether this process was started so that SIGPIPE, ignored or blocked, ends none of its children.
+pub fn sigpipe_ends_nothing() -> bool {
+    sigpipe_ignored() || is_blocked(libc::SIGPIPE)
 }
 
 /// Whether descriptor `fd` (0 to 9) was open when this process started.

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use crate::inherited;
 use crate::signal::{Arrived, Mask, SignalFd, is_pending, stop_by};
 use rustix::process::Signal;
 
@@ -98,9 +99,11 @@ impl AsFd for Signals {
     }
 }
 
-/// Whether a signal waits to be heard that asks this process to end.
+/// Whether a signal waits to be heard that asks this process to end. One that was blocked when this
+/// process started does not.
 pub fn is_asked_to_end() -> bool {
-    ENDING.iter().any(|&signal| is_pending(signal.as_raw()))
+    let asks = |signal: i32| is_pending(signal) && !inherited::is_blocked(signal);
+    ENDING.iter().any(|signal| asks(signal.as_raw()))
 }
 
 fn is_ending(arrived: Arrived) -> bool {

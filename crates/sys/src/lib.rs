@@ -11,6 +11,7 @@ pub mod child;
 pub mod condition;
 pub mod cpu;
 pub mod environment;
+pub mod dispositions;
 pub mod inherited;
 pub mod interrupt;
 mod kept;

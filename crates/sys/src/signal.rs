@@ -36,10 +36,45 @@ pub struct SignalFd {
 pub struct Mask(libc::sigset_t);
 
 impl Mask {
+    /// The mask of the calling thread.
+    pub(crate) fn current() -> Self {
+        let mut mask = Self(empty_set());
+        // SAFETY: without a set to add, the call only writes the mask into one that is initialised.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask.0) };
+        mask
+    }
+
+    /// The mask with these signals: bit n - 1 stands for signal n.
+    pub(crate) fn of_bits(bits: u64) -> Self {
+        let mut mask = Self(empty_set());
+        for signal in (1..=64).filter(|signal| bits >> (signal - 1) & 1 == 1) {
+            // SAFETY: the set is initialised; a number that is no signal is refused, not followed.
+            unsafe { libc::sigaddset(&raw mut mask.0, signal) };
+        }
+        mask
+    }
+
+    /// Its signals: bit n - 1 stands for signal n.
+    pub(crate) fn bits(&self) -> u64 {
+        (1..=64).filter(|&n| self.blocks(n)).fold(0, |bits, n| bits | 1 << (n - 1))
+    }
+
+    /// Whether this signal is blocked by it.
+    pub(crate) fn blocks(&self, signal: i32) -> bool {
+        // SAFETY: the set is initialised; a number that is no signal is refused, not followed.
+        unsafe { libc::sigismember(&raw const self.0, signal) == 1 }
+    }
+
+    /// The same, without this signal.
+    pub(crate) fn without(mut self, signal: i32) -> Self {
+        // SAFETY: the set is initialised; a number that is no signal is refused, not followed.
+        unsafe { libc::sigdelset(&raw mut self.0, signal) };
+        self
+    }
+
     /// Whether no signal is blocked by it.
     pub fn is_empty(&self) -> bool {
-        // SAFETY: the set is initialised; a number that is no signal is refused, not followed.
-        (1..=64).all(|signal| unsafe { libc::sigismember(&raw const self.0, signal) } != 1)
+        self.bits() == 0
     }
 
     /// Makes it that of the calling thread. Safe to call between fork and exec.
@@ -62,16 +97,17 @@ pub(crate) fn is_pending(signal: i32) -> bool {
 
 impl SignalFd {
     /// Blocks these signals for the calling thread and its later threads, but not those
-    /// that this process was told to ignore (as `nohup` and shells in the background do):
-    /// blocked, they would arrive all the same. SIGCHLD is never ignored.
+    /// that this process was started to ignore (as `nohup` and shells in the background do) or
+    /// with blocked: as under a shell, they are nothing to it. SIGCHLD is always received.
     ///
     /// # Errors
     /// When the process has no free descriptor.
     pub fn block(signals: &[i32]) -> io::Result<Self> {
-        // SAFETY: SIG_DFL is a valid disposition. Ignored, children would leave no zombies.
-        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-        let heeded: Vec<_> =
-            signals.iter().copied().filter(|&signal| !inherited::is_ignored(signal)).collect();
+        let is_heeded = |signal: &i32| {
+            *signal == libc::SIGCHLD
+                || !inherited::is_ignored(*signal) && !inherited::is_blocked(*signal)
+        };
+        let heeded: Vec<_> = signals.iter().copied().filter(is_heeded).collect();
         let mask = set_of(&heeded);
         let mut mask_before = Mask(empty_set());
         // SAFETY: both sets are initialised and outlive the call.
@@ -94,9 +130,10 @@ impl SignalFd {
         Ok(Self { fd, mask_before })
     }
 
-    /// The mask of this thread before the signals were blocked.
+    /// The mask of this thread before the signals were blocked, for starting children: as bash
+    /// does, it leaves SIGCHLD unblocked, whoever blocked it.
     pub fn mask_before(&self) -> Mask {
-        self.mask_before
+        self.mask_before.without(libc::SIGCHLD)
     }
 
     /// Takes the next signal that has arrived, if any.

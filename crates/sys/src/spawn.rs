@@ -222,9 +222,12 @@ pub fn become_command(command: &mut Command) -> io::Error {
     for fd in (0..3).filter(|&fd| !inherited::was_open(fd)) {
         close_descriptor(fd.into());
     }
+    // As under bash, SIGCHLD is not blocked.
+    let mask = Mask::current().without(libc::SIGCHLD);
     // SAFETY: the closure only makes async-signal-safe calls.
     unsafe {
         command.pre_exec(move || {
+            mask.restore();
             ignored.into_iter().flatten().for_each(ignore);
             Ok(())
         })

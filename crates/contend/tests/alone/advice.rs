@@ -1,12 +1,10 @@
 //! Changes that are found to be worth it.
 
-use std::process::Command;
-
 use serde_json::Value;
 
 use crate::in_quiet;
 use crate::support::{
-    candidates, contend, numbered_lines, pipe, record_of, run, shell_output, text,
+    Command, candidates, contend, numbered_lines, pipe, record_of, run, shell_output, text,
 };
 
 #[test]

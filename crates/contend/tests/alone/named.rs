@@ -1,11 +1,11 @@
 //! What is named as that which sets the pace, on pipelines whose truth is known.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::in_quiet;
-use crate::support::{contend, finding_ids, has, number, record, run, skip, text};
+use crate::support::{Command, contend, finding_ids, has, number, record, run, skip, text};
 
 fn bottleneck(record: &Value) -> (&str, Option<u64>, Option<&str>) {
     let found = &record["bottleneck"];
@@ -140,7 +140,10 @@ fn the_demonstration_names_the_slow_stage() {
         let shown = text(&demo.stdout);
         for n in [6, 3] {
             let said = format!("Stage {n} sets the pace, by its CPU time");
-            assert!(shown.contains(&said), "{shown}");
+            // Where others keep the CPUs busy they set the pace; which stage uses most stays.
+            let busy = format!("The CPUs set the pace; stage {n} uses the most");
+            let is_busy = shown.contains("other programs used the rest");
+            assert!(shown.contains(&said) || is_busy && shown.contains(&busy), "{shown}");
         }
         assert!(shown.contains("What this shows"));
     });

@@ -3,11 +3,11 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
-use crate::support::{contend, has, run, skip, text};
+use crate::support::{Command, contend, has, run, skip, text};
 
 /// How each awk is called, and the program that must be there.
 const AWKS: [(&str, &str); 6] = [

@@ -1,8 +1,8 @@
 //! Help, version, and what `generate` prints.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::support::{contend, has, run, skip, text};
+use crate::support::{Command, contend, has, run, skip, text};
 
 fn output(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = run(Command::new(contend()).args(arguments), "");

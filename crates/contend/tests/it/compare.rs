@@ -1,11 +1,11 @@
 //! Runs of the lab beside each other, on the real executable.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::support::{cases, contend, lab, output, run, text};
+use crate::support::{Command, cases, contend, lab, output, run, text};
 
 fn compare(folder: &Path, arguments: &[&str]) -> Output {
     output(Command::new(contend()).arg("compare").args(arguments).current_dir(folder))

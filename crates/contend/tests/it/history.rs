@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
-use crate::support::{Public, as_nobody, contend, text};
+use crate::support::{Command, Public, as_nobody, contend, text};
 
 fn run(store: &Path) -> Command {
     let mut command = Command::new(contend());

@@ -1,8 +1,8 @@
 //! Wrong input and unwilling surroundings: one clear line, the right status, nothing broken.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::support::{contend, finding_ids, pipe, record, run, text};
+use crate::support::{Command, contend, finding_ids, pipe, record, run, text};
 
 /// Status and what is said on standard error.
 fn refusal(arguments: &[&str]) -> (Option<i32>, String) {

@@ -1,9 +1,9 @@
 //! `contend json`: the command line around the crate, and others' programs beside it.
 
 use std::io::{Read as _, Write as _};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
-use crate::support::{contend, has, run, skip, text};
+use crate::support::{Command, contend, has, run, skip, text};
 
 const MENU: &str = r#"{"menu": {"id": "file", "popup": {"menuitem": [
   {"value": "New", "onclick": "CreateNewDoc()"},

@@ -1,13 +1,14 @@
 //! The lab on the real executable.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::support::{
-    Public, as_lone_user, cases, contend, has, lab, lab_record, metric, output, skip, text,
+    Command, Public, as_lone_user, cases, contend, has, lab, lab_record, lone_user, metric, output,
+    skip, text,
 };
 
 /// Every experiment, in its smallest form: it has a row in the list and the docs, and every
@@ -83,9 +84,10 @@ fn a_forked_child_has_a_copy_and_a_thread_has_not() {
 #[test]
 fn a_small_rlimit_is_predicted_and_named() {
     let test = "a_small_rlimit_is_predicted_and_named";
+    let user = lone_user(0);
     let folder = Public::new();
     let program = folder.install(contend(), "contend", 0o755);
-    let Some(mut command) = as_lone_user(test, &program, 64_999, 60) else { return };
+    let Some(mut command) = as_lone_user(test, &program, user, 60) else { return };
     let output = command
         .args(["lab", "run", "units/limit", "--cap", "none", "--yes", "--no-store"])
         .args(["--json", "-"])
@@ -105,7 +107,7 @@ fn a_small_rlimit_is_predicted_and_named() {
         assert!((40..60).contains(&created), "{created}");
         assert!(case["limit"]["evidence"].to_string().contains("one more could be created"));
     }
-    assert_eq!(tasks_of(64_999), 0, "nothing of it is left");
+    assert_eq!(tasks_of(user), 0, "nothing of it is left");
 }
 
 /// A run that would use up a limit of the whole machine. Its store cannot be made, so that nothing is

@@ -1,12 +1,12 @@
 //! The experiments on pipelines, and their suite.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::lab::{descendants, group_lives, groups_of};
-use crate::support::{cases, contend, has, lab, output, skip, text};
+use crate::support::{Command, cases, contend, has, lab, output, skip, text};
 
 /// The smallest form of a suite: its record and its report.
 #[test]

@@ -2,12 +2,12 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Stdio};
 use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::support::{Public, as_lone_user, cases, contend, lab_record};
+use crate::support::{Child, Command, Public, as_lone_user, cases, contend, lab_record, lone_user};
 
 const MODELS: [&str; 6] = [
     "process-per-connection",
@@ -197,11 +197,10 @@ fn a_server_that_may_start_no_more_names_the_limit_and_serves_the_others() {
     let test = "a_server_that_may_start_no_more_names_the_limit_and_serves_the_others";
     let folder = Public::new();
     let program = folder.install(contend(), "contend", 0o755);
-    for (user, model, what) in [
-        (64_998, "process-per-connection", "fork"),
-        (64_997, "thread-per-connection", "start a thread"),
-    ] {
-        let Some(mut command) = as_lone_user(test, &program, user, 40) else { return };
+    for (number, model, what) in
+        [(1, "process-per-connection", "fork"), (2, "thread-per-connection", "start a thread")]
+    {
+        let Some(mut command) = as_lone_user(test, &program, lone_user(number), 40) else { return };
         let mut server = Server::of(command.args(["lab-server", model, "hello"]));
         let mut streams: Vec<_> = (0..60).map(|_| server.connect()).collect();
         let mut line = String::new();

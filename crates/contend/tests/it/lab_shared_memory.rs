@@ -1,11 +1,11 @@
 //! Messages and copies on the real executable.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{cases, contend, has, lab, lab_record, metric, output, skip, text};
+use crate::support::{Command, cases, contend, has, lab, lab_record, metric, output, skip, text};
 
 /// The system calls of a thread between the readings of its own usage, by name: what is measured of an
 /// exchange is between two of them.

@@ -1,11 +1,11 @@
 //! Hand-offs, saturation and placement on the real executable.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::lab::in_cgroup;
-use crate::support::{cases, contend, has, lab, lab_record, metric, output, skip, text};
+use crate::support::{Command, cases, contend, has, lab, lab_record, metric, output, skip, text};
 
 #[test]
 fn what_is_set_is_done() {

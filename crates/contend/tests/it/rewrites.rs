@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{contend, has, skip};
+use crate::support::{Command, contend, has, skip};
 
 /// Files on which commands differ that seem alike.
 const FILES: &[(&str, &[u8])] = &[

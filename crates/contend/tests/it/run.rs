@@ -12,12 +12,12 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 
 use fastrand::Rng;
 use tempfile::TempDir;
 
-use crate::support::contend;
+use crate::support::{Command, contend};
 
 /// The file that pipelines read.
 const INPUT: &str = "in";

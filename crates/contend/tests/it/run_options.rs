@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{contend, run, text};
+use crate::support::{Command, contend, run, text};
 use crate::terminal::on_a_terminal;
 
 /// `contend run` with these arguments, over parts whatever they take.

@@ -1,8 +1,6 @@
 //! A pipeline behaves under contend as it does in the shell: output, errors, status.
 
-use std::process::Command;
-
-use crate::support::{Public, contend, has, run, skip, text};
+use crate::support::{Command, Public, contend, has, run, skip, text};
 
 /// A pipeline, with the set-up before it, that behaves the same under both.
 struct Case {
@@ -49,7 +47,7 @@ const PORTABLE: &[Case] = &[
     case("echo ${undefined-default} | cat"),
     case("echo ${undefined?message} | cat"),
     case("echo $$ | while read -r a; do [ \"$a\" = $$ ] && echo same; done"),
-    case("{ { sleep 0.05; echo late; } & echo early; } | cat"),
+    case("{ { until [ -e made ]; do sleep 0.01; done; echo late; } & echo early; : >made; } | cat"),
     case("f() { echo never; } | echo done"),
     case("X=1 | echo \"${X-unset}\""),
     case("{ trap 'echo trapped' EXIT; echo body; } | cat"),
@@ -131,7 +129,7 @@ fn both(shell: &str, case: &Case) -> [(String, String, Option<i32>); 2] {
         let error = text(&output.stderr);
         let error = error
             .lines()
-            .map(without_pid)
+            .map(|line| without_time(&without_pid(line)))
             .filter(|line| !told.iter().any(|text| format!("{line} ").contains(text)));
         (text(&output.stdout), error.collect::<Vec<_>>().join("\n"), code(output.status))
     })
@@ -141,6 +139,15 @@ fn both(shell: &str, case: &Case) -> [(String, String, Option<i32>); 2] {
 fn code(status: std::process::ExitStatus) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt;
     status.code().or(status.signal().map(|signal| 128 + signal))
+}
+
+/// What `time -p` prints, without the times.
+fn without_time(line: &str) -> String {
+    let is_time = |(name, time): (&str, &str)| {
+        ["real", "user", "sys"].contains(&name) && time.parse::<f64>().is_ok()
+    };
+    let name = line.split_once(' ').filter(|&pair| is_time(pair)).map(|(name, _)| name);
+    name.map_or_else(|| line.to_owned(), |name| format!("{name} SECONDS"))
 }
 
 fn without_pid(line: &str) -> String {

@@ -1,9 +1,9 @@
 //! What is seen on a terminal, and that it is left as it was.
 
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::support::{contend, has, run, skip, text};
+use crate::support::{Command, contend, has, run, skip, text};
 
 /// Runs a shell line on a terminal of its own and returns everything that was drawn.
 pub fn on_a_terminal(test: &str, columns: u16, line: &str) -> Option<String> {
@@ -93,22 +93,31 @@ fn control_characters_in_the_pipeline_do_not_reach_the_terminal() {
     assert!(!drawn.contains("\u{1b}]0;"), "{drawn:?}");
 }
 
+/// The key for it, which is not shown.
+const END_OF_INPUT: &str = "\u{4}";
+/// Text for a shell that waits for an interrupt twice, and says so each time.
+const CATCHER: &str = "trap 'n=x$n; echo caught' INT
+wait_for() { until [ \"$n\" = $1 ]; do sleep 0.05; done; }
+echo ready; wait_for x; echo second; wait_for xx; exit 7
+";
+
 #[test]
 fn an_interrupt_that_no_stage_dies_of_is_theirs() {
     let test = "an_interrupt_that_no_stage_dies_of_is_theirs";
     if !has("bash") {
         return skip(test, "there is no bash");
     }
-    let stage = "sh -c 'trap \"echo caught\" INT; sleep 0.3; echo ready; sleep 0.4; echo second; sleep 0.3; exit 7'";
+    // By the end of its input the stage before it has ended, or is about to.
+    let stage = format!("sh -c {}", quoted(&format!("cat; sleep 0.3; {CATCHER}")));
     let line = format!("{} pipe \"setsid true | $STAGE\"; echo code=$?", contend());
     // Unlike others, bash goes on after a Ctrl-C that its child did not die of.
-    let line = format!("export STAGE={}; bash -c {}", quoted(stage), quoted(&line));
+    let line = format!("export STAGE={}; bash -c {}", quoted(&stage), quoted(&line));
     let keys = [("ready", "\u{3}"), ("second", "\u{3}")];
     let Some(drawn) = typed_on_a_terminal(test, 100, &line, &keys) else { return };
     assert!(drawn.contains("caught") && drawn.contains("code=7"), "{drawn}");
     assert!(!drawn.contains("told to end"), "{drawn}");
     // If the last one dies of it, it takes contend along, as it does a shell.
-    let pipeline = "sleep 5 | sh -c \"echo ready; exec sleep 5\"";
+    let pipeline = "sleep 60 | sh -c \"echo ready; exec sleep 60\"";
     let line = format!("{} pipe '{pipeline}'; echo code=$?", contend());
     let line = format!("bash -c {}", quoted(&line));
     let keys = [("ready", "\u{3}")];
@@ -124,8 +133,7 @@ fn what_runs_knows_what_to_do_with_an_interrupt() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let catcher = folder.path().join("catcher");
-    let text = "trap 'echo caught' INT\necho ready\nsleep 1\necho second\nsleep 1\nexit 7\n";
-    std::fs::write(&catcher, text).expect("room");
+    std::fs::write(&catcher, CATCHER).expect("room");
     let run = |pipeline: &str, keys: &[(&str, &str)]| {
         let line = format!("{} run {}; echo code=$?", contend(), quoted(pipeline));
         typed_on_a_terminal(test, 100, &format!("bash -c {}", quoted(&line)), keys)
@@ -135,11 +143,11 @@ fn what_runs_knows_what_to_do_with_an_interrupt() {
     let Some(drawn) = run(&pipeline, &keys) else { return };
     assert!(drawn.matches("caught").count() == 2 && drawn.contains("code=7"), "{drawn}");
     // What comes before it may die.
-    let pipeline = format!("sleep 5 | sh {}", catcher.display());
+    let pipeline = format!("sleep 60 | sh {}", catcher.display());
     let Some(drawn) = run(&pipeline, &keys) else { return };
     assert!(drawn.matches("caught").count() == 2 && drawn.contains("code=7"), "{drawn}");
     // If it dies it takes contend along, as it does a shell: plain, and over parts.
-    let pipeline = "sleep 5 | sh -c 'echo ready; exec sleep 5'";
+    let pipeline = "sleep 60 | sh -c 'echo ready; exec sleep 60'";
     let Some(drawn) = run(pipeline, &[("ready", "\u{3}")]) else { return };
     assert!(drawn.contains("ready") && !drawn.contains("code="), "{drawn}");
     let [input, output] = ["in", "out"].map(|name| folder.path().join(name));
@@ -169,8 +177,11 @@ fn a_stopped_pipeline_leaves_the_terminal_free_and_goes_on() {
     if !has("bash") {
         return skip(test, "there is no bash");
     }
-    let pipeline = format!("{} pipe 'sleep 2.2 | cat'", contend());
-    let line = format!("set -m; {pipeline}; echo stopped; sleep 0.3; fg; echo code=$?");
+    let folder = tempfile::tempdir().expect("a folder");
+    let over = folder.path().join("over");
+    let waits = format!("until [ -e {} ]; do sleep 0.1; done | cat", over.display());
+    let pipeline = format!("{} pipe {}", contend(), quoted(&waits));
+    let line = format!("set -m; {pipeline}; echo stopped; : >{}; fg; echo code=$?", over.display());
     let line = format!("bash -c {}", quoted(&line));
     let keys = [("stages running", "\u{1a}")];
     let Some(drawn) = typed_on_a_terminal(test, 100, &line, &keys) else { return };
@@ -200,8 +211,9 @@ fn colours_are_for_terminals_alone() {
 #[test]
 fn stages_are_shown_while_they_run_and_taken_away() {
     let test = "stages_are_shown_while_they_run_and_taken_away";
-    let line = format!("{} pipe 'sleep 1.6 | cat'", contend());
-    let Some(drawn) = on_a_terminal(test, 80, &line) else { return };
+    let line = format!("{} pipe 'cat | cat'", contend());
+    let keys = [("stages running", END_OF_INPUT)];
+    let Some(drawn) = typed_on_a_terminal(test, 80, &line, &keys) else { return };
     assert!(drawn.contains("2 of 2 stages running"), "{drawn:?}");
     assert!(drawn.contains("starved"));
     // The last drawing is cleared before the report.
@@ -228,9 +240,10 @@ fn the_pipeline_s_own_output_on_the_same_terminal_stays() {
     let test = "the_pipeline_s_own_output_on_the_same_terminal_stays";
     // The first stage's errors come while the table is shown, one of them without an end of
     // line; the output comes at the end.
-    let stage = "sleep 1.3; printf no-newline >&2; sleep 0.4; echo >&2; echo line-2 >&2; echo out";
+    let stage = "cat; printf no-newline >&2; sleep 0.4; echo >&2; echo line-2 >&2; echo out";
     let line = format!("{} pipe '{{ {stage}; }} | cat'", contend());
-    let Some(drawn) = on_a_terminal(test, 80, &line) else { return };
+    let keys = [("stages running", END_OF_INPUT)];
+    let Some(drawn) = typed_on_a_terminal(test, 80, &line, &keys) else { return };
     let plain = without_escapes(&drawn);
     for text in ["no-newline", "line-2", "out"] {
         assert!(plain.contains(text), "{plain}");

@@ -99,7 +99,7 @@ fn sudo_works_and_its_figures_are_marked() {
     if !has("sudo") || !is_root() {
         return skip(test, "there is no sudo, or these tests do not run as root");
     }
-    let output = std::process::Command::new(contend())
+    let output = crate::support::Command::new(contend())
         .args(["pipe", "--output", "/dev/null", "sudo -n -u nobody id -un | cat"])
         .stdin(Stdio::null())
         .output()

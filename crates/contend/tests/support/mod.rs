@@ -3,9 +3,15 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
+
+mod process;
+
+#[allow(unused_imports, reason = "each target uses some of them")]
+pub use process::{Child, Command};
 
 /// The executable under test.
 pub fn contend() -> &'static str {
@@ -141,6 +147,11 @@ pub fn as_nobody(test: &str, program: &Path) -> Option<Command> {
     Some(command)
 }
 
+/// The id of a user that nobody else is, not even another run of these tests at the same time.
+pub fn lone_user(number: u32) -> u32 {
+    20_000 + (std::process::id() * 4 + number) % 40_000
+}
+
 /// A command run by a user that nobody else is, so that only its own tasks count, who may have so many of them;
 /// `None`, having said so, where that cannot be.
 pub fn as_lone_user(test: &str, program: &Path, user: u32, tasks: u32) -> Option<Command> {
@@ -154,6 +165,20 @@ pub fn as_lone_user(test: &str, program: &Path, user: u32, tasks: u32) -> Option
     let mut command = Command::new("bash");
     command.args(["-c", script, &tasks.to_string(), &user.to_string()]).arg(program);
     Some(command)
+}
+
+/// Asks again and again until it is so.
+///
+/// # Panics
+/// When it has not become so within a minute or more.
+pub fn becomes(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..6000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what}: not in a minute");
 }
 
 /// Processes whose command line contains this text.
@@ -202,6 +227,8 @@ pub fn shell_output(command: &str) -> (Vec<u8>, Option<i32>) {
 /// `contend lab` that keeps nothing.
 pub fn lab(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
+    // Some take two minutes on an idle machine.
+    command.deadline(Duration::from_mins(20));
     command.arg("lab").args(arguments).stdin(Stdio::null());
     command
 }
@@ -213,9 +240,13 @@ pub fn output(command: &mut Command) -> Output {
 
 /// Runs experiments and reads the record.
 pub fn lab_record(arguments: &[&str]) -> Value {
-    let mut all = vec!["run", "--no-store", "--json", "-"];
-    all.extend(arguments);
-    let output = output(&mut lab(&all));
+    let mut command = lab(&["run"]);
+    lab_record_of(command.args(arguments))
+}
+
+/// The record of a `contend lab run`.
+pub fn lab_record_of(command: &mut Command) -> Value {
+    let output = output(command.args(["--no-store", "--json", "-"]));
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }

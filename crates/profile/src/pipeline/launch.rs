@@ -120,7 +120,7 @@ fn try_launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, Launc
     let mentions_sigpipe = spec.setup.is_some_and(|setup| setup.contains("PIPE"));
     let manner = Manner {
         pipefail: spec.pipefail,
-        silent: (inherited::sigpipe_ignored() || mentions_sigpipe) && inherited::was_open(2),
+        silent: (inherited::sigpipe_ends_nothing() || mentions_sigpipe) && inherited::was_open(2),
     };
     let text = script(spec.setup, spec.parsed, manner, &meeting);
     let shell = start_shell(spec.shell, &text, spec.stdin, spec.discard, signals)?;
@@ -285,10 +285,10 @@ fn scan_for_children(parent: Pid) -> Vec<Pid> {
 }
 
 /// Ends the starter and waits until its children are ours. SIGPIPE is the signal whose
-/// deaths shells do not report; SIGKILL follows where it is ignored.
+/// deaths shells do not report; SIGKILL follows where it is ignored or blocked.
 fn end_starter(starter: Pid, stages: &[Pid]) {
     let own = std::process::id().cast_signed();
-    let mut gentle = !inherited::sigpipe_ignored();
+    let mut gentle = !inherited::sigpipe_ends_nothing();
     let begun = Instant::now();
     let _ = kill_process(starter, if gentle { Signal::PIPE } else { Signal::KILL });
     let mut buffer = [0; 1024];

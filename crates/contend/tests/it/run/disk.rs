@@ -2,10 +2,10 @@
 //! and with one CPU.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use super::{INPUT, Input, Place, bash, code, contend_run, folder, none, words};
-use crate::support::{Public, as_nobody, contend, has, skip, text};
+use crate::support::{Command, Public, as_nobody, contend, has, skip, text};
 
 /// So much input, in bytes, is more than these have memory for.
 const BYTES: usize = 12_000_000;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use contend_sys::{Pid, Signal};
@@ -12,7 +12,7 @@ use rustix::process::kill_process;
 use tempfile::TempDir;
 
 use super::{Input, Place, bash, code, contend_run, folder, words};
-use crate::support::{has, skip, text};
+use crate::support::{Child, Command, becomes, has, skip, text};
 
 /// What a test's processes have in their environment, before a text of each run's own.
 const MARK: &str = "CONTEND_TEST_MARK";
@@ -22,14 +22,6 @@ const SMALL: &[&str] = &["-j", "3", "--part-size", "50k", "--memory", "16M"];
 const FED: usize = 24_000_000;
 /// What comes every few milliseconds from then on, in bytes.
 const LITTLE: usize = 100_000;
-
-/// Whether this process ignores a signal, and so all that it starts.
-fn ignores(signal: Signal) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
-    ignored.expect("a set of signals") >> (signal.as_raw() - 1) & 1 == 1
-}
 
 /// Command lines of the processes of a run.
 fn processes(mark: &str) -> Vec<String> {
@@ -45,17 +37,6 @@ fn processes(mark: &str) -> Vec<String> {
         .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
         .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
         .collect()
-}
-
-/// Asks again and again until it is so; it is wrong if it does not become so at all.
-fn becomes(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..6000 {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("{what}: not in a minute");
 }
 
 /// What lies in the folder for temporary files.
@@ -151,9 +132,7 @@ fn of_a_killed_one_nothing_survives() {
 
 #[test]
 fn a_signal_ends_it_and_everything_with_it() {
-    // Who is started with nohup goes on when the terminal does not.
-    let last = if ignores(Signal::HUP) { Signal::TERM } else { Signal::HUP };
-    let signals = [Signal::INT, Signal::TERM, last];
+    let signals = [Signal::INT, Signal::TERM, Signal::HUP];
     for (number, &(pipeline, worker, spills)) in WORKING.iter().enumerate() {
         let running = Running::start(&format!("end{number}"), pipeline).with(worker);
         let mut running = if spills { running.spilled() } else { running };

@@ -1,13 +1,11 @@
 //! Random pipelines and inputs: what differs from bash is shrunk to a small pipeline and input.
 
-use std::process::Command;
-
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
 use super::{Done, Input, Place, bash, contend_run, folder};
-use crate::support::{has, skip};
+use crate::support::{Command, has, skip};
 
 /// Stages, those that are simplest to look at first.
 const STAGES: &[&str] = &[

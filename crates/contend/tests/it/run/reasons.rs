@@ -1,11 +1,9 @@
 //! Why stages are not parallel, and that they run all the same.
 
-use std::process::Command;
-
 use serde_json::Value;
 
 use super::{Input, Place, contend_run, folder, none, words};
-use crate::support::{contend, has, run, skip, text};
+use crate::support::{Command, contend, has, run, skip, text};
 
 const BEFORE: &str = "what it makes of a byte depends on all that came before";
 

@@ -3,10 +3,10 @@
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use super::{Input, Place, bash, code, contend_run, folder, none, words};
-use crate::support::{contend, has, skip, text};
+use crate::support::{Command, contend, has, skip, text};
 
 /// Over parts whatever they take.
 const FORCED: &[&str] = &["-j", "2", "--part-size", "50k"];

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use contend_sys::interrupt;
+use contend_sys::{inherited, interrupt};
 
 use super::Tally;
 use super::instance::{Launcher, Take};
@@ -53,6 +53,11 @@ impl<'a> Sink<'a> {
         self.file.metadata().is_ok_and(|metadata| metadata.is_file())
     }
 
+    /// Whether the last command would fail when its reader has gone: SIGPIPE would not end it.
+    fn fails_unread(&self) -> bool {
+        self.told.is_some() && inherited::sigpipe_ends_nothing()
+    }
+
     /// Bytes that were written.
     pub(super) fn written(&self) -> u64 {
         self.written
@@ -78,7 +83,7 @@ impl Take for Sink<'_> {
                 Ok(true)
             }
             // Its reader has gone, which is the reader's choice.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe && !self.fails_unread() => {
                 self.left.store(true, Ordering::Relaxed);
                 Ok(false)
             }

@@ -1,0 +1,18 @@
+//! What the tests do with a program that never ends.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use crate::support::{Command, becomes, output, processes_with};
+
+#[test]
+fn what_never_ends_is_killed_with_its_group_and_its_output_shown() {
+    let sleep = format!("sleep {}", 4_000_000 + std::process::id());
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("echo so far; {sleep} & wait")]);
+    command.deadline(Duration::from_secs(2));
+    let failed = catch_unwind(AssertUnwindSafe(|| output(&mut command))).expect_err("it fails");
+    let message = failed.downcast::<String>().expect("a text");
+    assert!(message.contains("not over after 2s") && message.contains("so far\n"), "{message}");
+    becomes("nothing is left", || processes_with(&sleep).is_empty());
+}

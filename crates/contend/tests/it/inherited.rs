@@ -1,0 +1,308 @@
+//! Signals that are ignored or blocked when contend starts, as `nohup`, background jobs of scripts
+//! and some CI services leave them: the pipeline finds them as it would under bash, and contend
+//! does not act on them.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+
+use contend_sys::{Pid, Signal};
+use rustix::process::{kill_process, kill_process_group};
+
+use crate::support::{
+    Child, Command, Public, cases, contend, has, lab_record_of, output, skip, text,
+};
+
+/// Prints which signals its process blocks, ignores and catches.
+const SHOW: &str = "grep -hE '^Sig(Blk|Ign|Cgt)' /proc/self/status";
+const KEYBOARD: [Signal; 3] = [Signal::INT, Signal::QUIT, Signal::HUP];
+/// Parts of so little that a small input is several.
+const PARTS: [&str; 4] = ["-j", "2", "--part-size", "1k"];
+
+/// Signals that are ignored and blocked.
+#[derive(Debug, Clone, Copy)]
+struct State {
+    ignored: &'static [Signal],
+    blocked: &'static [Signal],
+}
+
+impl State {
+    const fn ignoring(ignored: &'static [Signal]) -> Self {
+        Self { ignored, blocked: &[] }
+    }
+
+    const fn blocking(blocked: &'static [Signal]) -> Self {
+        Self { ignored: &[], blocked }
+    }
+
+    fn apply_to(self, command: &mut Command) {
+        for &signal in self.ignored {
+            command.ignoring(signal);
+        }
+        for &signal in self.blocked {
+            command.blocking(signal);
+        }
+    }
+}
+
+const STATES: [State; 9] = [
+    State::ignoring(&[]),
+    State::ignoring(&KEYBOARD),
+    State::ignoring(&[Signal::TERM, Signal::TSTP, Signal::USR1]),
+    State::ignoring(&[Signal::PIPE]),
+    State::ignoring(&[Signal::CHILD]),
+    State::blocking(&[Signal::INT, Signal::QUIT, Signal::HUP, Signal::TERM, Signal::TSTP]),
+    State::blocking(&[Signal::PIPE]),
+    State::blocking(&[Signal::CHILD, Signal::CONT]),
+    State { ignored: &[Signal::INT, Signal::PIPE], blocked: &[Signal::INT, Signal::USR1] },
+];
+
+/// `contend run` or `contend pipe` with these arguments.
+fn contend_with(arguments: &[&str]) -> Command {
+    let mut command = Command::new(contend());
+    command.args(arguments);
+    command
+}
+
+fn bash(text: &str) -> Command {
+    let mut command = Command::new("bash");
+    command.args(["-c", text]);
+    command
+}
+
+/// Lines that were printed, each once, with what was said and the status.
+fn done(
+    command: &mut Command,
+    folder: &Path,
+    state: State,
+) -> (BTreeSet<String>, String, ExitStatus) {
+    state.apply_to(command);
+    let done = output(command.current_dir(folder).stdin(Stdio::null()));
+    let lines = text(&done.stdout).lines().map(str::to_owned).collect();
+    (lines, text(&done.stderr), done.status)
+}
+
+#[test]
+fn stages_inherit_ignored_and_blocked_signals_as_from_bash() {
+    if !has("bash") {
+        return skip("stages_inherit_ignored_and_blocked_signals_as_from_bash", "there is no bash");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("in"), "a line\n".repeat(1000)).expect("room");
+    let [plain, grouped] = [format!("{SHOW} | cat"), format!("{{ {SHOW}; }} | cat")];
+    let over_parts = format!("cat in | {SHOW} - | cat");
+    std::fs::write(folder.path().join("script"), &plain).expect("room");
+    let quiet = ["pipe", "--no-advice", "--output", "/dev/null"];
+    let ways: [(&str, Vec<&str>); 8] = [
+        (SHOW, vec!["run", SHOW]),
+        (&plain, vec!["run", &plain]),
+        (&grouped, vec!["run", &grouped]),
+        (&plain, vec!["run", "-f", "script"]),
+        (&over_parts, [&["run", "--map", SHOW], &PARTS[..], &[&over_parts]].concat()),
+        (SHOW, [&quiet[..], &[SHOW]].concat()),
+        (&plain, [&quiet[..], &[&plain]].concat()),
+        (&plain, [&quiet[..], &["--setup", "true", &plain]].concat()),
+    ];
+    for state in STATES {
+        for (text, arguments) in &ways {
+            let expected = done(&mut bash(text), folder.path(), state);
+            assert_eq!(expected.0.len(), 3, "{state:?}: {expected:?}");
+            let found = done(&mut contend_with(arguments), folder.path(), state);
+            assert_eq!(found, expected, "{state:?}: {arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn the_parts_of_a_map_command_are_several() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("in"), "a line\n".repeat(1000)).expect("room");
+    let over_parts = format!("cat in | {SHOW} - | cat");
+    let mut command = contend_with(&["run", "--map", SHOW]);
+    command.args(PARTS).arg(over_parts).current_dir(folder.path());
+    let shown = text(&output(&mut command).stdout);
+    assert!(shown.lines().count() > 3, "what the test above compares: {shown}");
+}
+
+#[test]
+fn a_trial_runs_its_stages_with_the_same_signals() {
+    if !has("bash") {
+        return skip("a_trial_runs_its_stages_with_the_same_signals", "there is no bash");
+    }
+    let folder = Public::new();
+    let shown = folder.path().join("shown");
+    // A program of the user's own, of which nobody knows that it writes a file.
+    let program = format!("#!/bin/bash\n{SHOW} >>{}\nexec cat\n", shown.display());
+    let original = folder.path().join("original");
+    std::fs::write(&original, program).expect("room");
+    folder.install(original.to_str().expect("UTF-8"), "show", 0o755);
+    let state = State { ignored: &[Signal::INT, Signal::CHILD], blocked: &[Signal::USR1] };
+    let stages = "./show | sort";
+    done(&mut bash(stages), folder.path(), state);
+    let expected = std::fs::read_to_string(&shown).expect("it was run");
+    std::fs::write(&shown, "").expect("room");
+    let trial = ["pipe", "--try", "--budget", "1", "--sample", "all", "--stdin", "original"];
+    // There is always something to try: one sed instead of two.
+    let mut trial = contend_with(&trial);
+    trial.args(["--output", "/dev/null", "./show | sed s/a/b/ | sed s/c/d/"]);
+    let found = done(&mut trial, folder.path(), state);
+    assert!(found.2.success(), "{found:?}");
+    let found = std::fs::read_to_string(&shown).expect("it was run");
+    assert!(found.len() > 2 * expected.len(), "it was tried again: {found}");
+    assert_eq!(found, expected.repeat(found.len() / expected.len()));
+}
+
+/// Ways to run a pipeline that prints what comes, as it comes.
+fn copying() -> [Vec<&'static str>; 4] {
+    let parts = [&["run"], &PARTS[..], &["tr a a | sed s/x/x/"]].concat();
+    let quiet = ["pipe", "--no-advice", "--output", "/dev/null", "cat | cat"];
+    [vec!["run", "cat | cat"], vec!["run", "{ cat; } | cat"], parts, quiet.to_vec()]
+}
+
+/// Starts one of them and waits until it has begun to print.
+fn begun(command: &mut Command) -> Child {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let stdin = child.stdin.as_mut().expect("piped");
+    stdin.write_all(&b"a line\n".repeat(2000)).expect("it reads");
+    child.stdout.as_mut().expect("piped").read_exact(&mut [0]).expect("it prints");
+    child
+}
+
+#[test]
+fn what_contend_was_started_to_ignore_or_with_blocked_ends_nothing() {
+    if !has("bash") {
+        let test = "what_contend_was_started_to_ignore_or_with_blocked_ends_nothing";
+        return skip(test, "there is no bash");
+    }
+    for state in [State::ignoring(&KEYBOARD), State::blocking(&KEYBOARD)] {
+        for arguments in copying() {
+            let mut command = contend_with(&arguments);
+            state.apply_to(&mut command);
+            let mut child = begun(&mut command);
+            let group = Pid::from_child(&child);
+            for signal in KEYBOARD {
+                kill_process(group, signal).expect("it runs");
+                kill_process_group(group, signal).expect("it runs");
+            }
+            let stdin = child.stdin.as_mut().expect("piped");
+            stdin.write_all(&b"a line\n".repeat(2000)).expect("it reads");
+            let done = child.wait_with_output().expect("it ends");
+            let found = (done.status.code(), done.stdout.len(), text(&done.stderr));
+            let expected = (Some(0), 4000 * "a line\n".len() - 1, String::new());
+            assert_eq!(found, expected, "{state:?}: {arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn who_ignores_an_interrupt_can_still_be_terminated() {
+    for arguments in copying() {
+        let mut command = contend_with(&arguments);
+        State::ignoring(&KEYBOARD).apply_to(&mut command);
+        let child = begun(&mut command);
+        kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+        let done = child.wait_with_output().expect("it ends");
+        assert_eq!(done.status.signal(), Some(Signal::TERM.as_raw()), "{arguments:?}");
+    }
+}
+
+/// POSIX: what a shell was started to ignore its traps cannot change.
+#[test]
+fn traps_on_what_is_ignored_cannot_be_set() {
+    if !has("bash") {
+        return skip("traps_on_what_is_ignored_cannot_be_set", "there is no bash");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let trap = "trap 'echo got it' INT; kill -INT $$; echo after";
+    std::fs::write(folder.path().join("script"), trap).expect("room");
+    let stage = "bash script | cat";
+    let state = State::ignoring(&[Signal::INT]);
+    let expected = done(&mut bash(stage), folder.path(), state);
+    assert_eq!(expected.0, BTreeSet::from(["after".to_owned()]));
+    let ways: [&[&str]; 4] = [
+        &["run", stage],
+        &["run", "-f", "script"],
+        &["run", trap],
+        &["pipe", "--no-advice", "--output", "/dev/null", stage],
+    ];
+    for arguments in ways {
+        let found = done(&mut contend_with(arguments), folder.path(), state);
+        assert_eq!(found, expected, "{arguments:?}");
+    }
+}
+
+#[test]
+fn statuses_are_those_of_bash_where_sigchld_is_ignored_or_blocked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ways: [&[&str]; 4] = [
+        &["run", "cat | sh -c 'exit 3'"],
+        &["run", "{ cat; } | sh -c 'exit 3'"],
+        &["run", "--stats", "cat | sh -c 'exit 3'"],
+        &["pipe", "--no-advice", "--output", "/dev/null", "cat | sh -c 'exit 3'"],
+    ];
+    for state in [State::ignoring(&[Signal::CHILD]), State::blocking(&[Signal::CHILD])] {
+        for arguments in ways {
+            let (_, said, status) = done(&mut contend_with(arguments), folder.path(), state);
+            assert_eq!(status.code(), Some(3), "{state:?}: {arguments:?}: {said}");
+        }
+    }
+}
+
+/// What is measured depends on no signal that contend was started with.
+#[test]
+fn the_lab_measures_whatever_is_ignored_and_blocked() {
+    let some = &[Signal::CHILD, Signal::USR1, Signal::ALARM, Signal::INT];
+    for state in [State::ignoring(some), State::blocking(some)] {
+        let mut command = Command::new(contend());
+        command.args(["lab", "run", "units/startup", "sharing/process", "--smallest"]);
+        command.args(["--only", "command=fork", "--step-seconds", "0"]);
+        state.apply_to(&mut command);
+        let record = lab_record_of(&mut command);
+        assert!(cases(&record).len() > 1, "{record}");
+        for case in cases(&record) {
+            assert!(case["skipped"].is_null(), "{state:?}: {case}");
+            assert!(case["samples"].as_array().is_some_and(|all| !all.is_empty()), "{case}");
+        }
+    }
+}
+
+/// Output, status and how it ends when nobody reads the output.
+fn unread(command: &mut Command, folder: &Path, state: State) -> ExitStatus {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    state.apply_to(command);
+    let command = command.current_dir(folder).stdin(Stdio::null()).stderr(Stdio::null());
+    command.stdout(writer).status().expect("it starts")
+}
+
+#[test]
+fn an_unread_output_fails_where_sigpipe_ends_nothing() {
+    if !has("bash") {
+        return skip("an_unread_output_fails_where_sigpipe_ends_nothing", "there is no bash");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("in"), "a line\n".repeat(50_000)).expect("room");
+    let texts = ["cat in | sed s/a/b/", "cat in | sort", "cat in | tr a b", "yes | sed s/y/x/"];
+    let states = [State::ignoring(&[Signal::PIPE]), State::blocking(&[Signal::PIPE])];
+    for state in states.into_iter().chain([State::ignoring(&[])]) {
+        for text in texts {
+            let code = |status: ExitStatus| {
+                status.code().unwrap_or(128 + status.signal().unwrap_or_default())
+            };
+            let expected = code(unread(&mut bash(text), folder.path(), state));
+            let mut over_parts = contend_with(&["run"]);
+            over_parts.args(PARTS).arg(text);
+            for mut command in [over_parts, contend_with(&["run", text])] {
+                let found = code(unread(&mut command, folder.path(), state));
+                assert_eq!(found, expected, "{state:?}: {text}");
+            }
+        }
+    }
+}

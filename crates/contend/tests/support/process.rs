@@ -1,0 +1,292 @@
+//! Programs that tests start: with known signal dispositions, and with a deadline.
+//!
+//! [`Command`] and [`Child`] are used as those of the standard library are. What they add:
+//!
+//! - A program starts with every signal at its default action and none blocked, whatever the
+//!   tests themselves were started with; [`Command::ignoring`] and [`Command::blocking`] ask for others.
+//! - It leads a process group. When it has run for [`DEADLINE`] the group is killed, and the test
+//!   fails with what was printed so far. A test that fails earlier takes the group along.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io::{self, Read};
+use std::ops::{Deref, DerefMut};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{self, CommandArgs, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use contend_sys::dispositions::Dispositions;
+use contend_sys::spawn::spawn_bound;
+use contend_sys::{Pid, Signal, child};
+use rustix::process::kill_process_group;
+
+/// No program takes so long, however busy the machine is.
+const DEADLINE: Duration = Duration::from_mins(5);
+/// How much of what was printed is shown, in bytes.
+const SHOWN: usize = 4000;
+
+/// A program to start.
+#[derive(Debug)]
+pub struct Command {
+    inner: process::Command,
+    dispositions: Dispositions,
+    /// Which of standard input, output and error have been set.
+    set: [bool; 3],
+    deadline: Duration,
+}
+
+impl Command {
+    pub fn new(program: impl AsRef<OsStr>) -> Self {
+        let mut inner = process::Command::new(program);
+        inner.process_group(0);
+        Self { inner, dispositions: Dispositions::default(), set: [false; 3], deadline: DEADLINE }
+    }
+
+    /// It starts with this signal ignored.
+    pub fn ignoring(&mut self, signal: Signal) -> &mut Self {
+        self.dispositions = self.dispositions.ignoring(signal);
+        self
+    }
+
+    /// It starts with this signal blocked.
+    pub fn blocking(&mut self, signal: Signal) -> &mut Self {
+        self.dispositions = self.dispositions.blocking(signal);
+        self
+    }
+
+    /// It is killed when it has run for this long.
+    pub fn deadline(&mut self, deadline: Duration) -> &mut Self {
+        self.deadline = deadline;
+        self
+    }
+
+    pub fn arg(&mut self, argument: impl AsRef<OsStr>) -> &mut Self {
+        self.inner.arg(argument);
+        self
+    }
+
+    pub fn args(&mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> &mut Self {
+        self.inner.args(arguments);
+        self
+    }
+
+    pub fn env(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Self {
+        self.inner.env(name, value);
+        self
+    }
+
+    pub fn env_remove(&mut self, name: impl AsRef<OsStr>) -> &mut Self {
+        self.inner.env_remove(name);
+        self
+    }
+
+    pub fn current_dir(&mut self, folder: impl AsRef<Path>) -> &mut Self {
+        self.inner.current_dir(folder);
+        self
+    }
+
+    pub fn stdin(&mut self, stdin: impl Into<Stdio>) -> &mut Self {
+        self.set[0] = true;
+        self.inner.stdin(stdin);
+        self
+    }
+
+    pub fn stdout(&mut self, stdout: impl Into<Stdio>) -> &mut Self {
+        self.set[1] = true;
+        self.inner.stdout(stdout);
+        self
+    }
+
+    pub fn stderr(&mut self, stderr: impl Into<Stdio>) -> &mut Self {
+        self.set[2] = true;
+        self.inner.stderr(stderr);
+        self
+    }
+
+    pub fn get_program(&self) -> &OsStr {
+        self.inner.get_program()
+    }
+
+    pub fn get_args(&self) -> CommandArgs<'_> {
+        self.inner.get_args()
+    }
+
+    pub fn spawn(&mut self) -> io::Result<Child> {
+        self.dispositions.apply_to(&mut self.inner);
+        let child = spawn_bound(&mut self.inner)?;
+        let command = format!("{:?}", self.inner);
+        let watch = Watch::start(Pid::from_child(&child), command, self.deadline);
+        Ok(Child { child, watch })
+    }
+
+    pub fn status(&mut self) -> io::Result<ExitStatus> {
+        self.spawn()?.wait()
+    }
+
+    pub fn output(&mut self) -> io::Result<Output> {
+        let [stdin, stdout, stderr] = self.set;
+        if !stdin {
+            self.stdin(Stdio::null());
+        }
+        if !stdout {
+            self.stdout(Stdio::piped());
+        }
+        if !stderr {
+            self.stderr(Stdio::piped());
+        }
+        self.spawn()?.wait_with_output()
+    }
+}
+
+/// A program that runs.
+#[derive(Debug)]
+pub struct Child {
+    child: process::Child,
+    watch: Arc<Watch>,
+}
+
+impl Deref for Child {
+    type Target = process::Child;
+
+    fn deref(&self) -> &process::Child {
+        &self.child
+    }
+}
+
+impl DerefMut for Child {
+    fn deref_mut(&mut self) -> &mut process::Child {
+        &mut self.child
+    }
+}
+
+impl Child {
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// When the deadline had to end it.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        drop(self.child.stdin.take());
+        let status = self.reap()?;
+        assert!(!self.watch.has_struck(), "{}", self.watch.complaint());
+        Ok(status)
+    }
+
+    /// Reads its standard output and error to their ends and waits for its end.
+    ///
+    /// # Panics
+    /// When the deadline had to end it.
+    pub fn wait_with_output(mut self) -> io::Result<Output> {
+        drop(self.child.stdin.take());
+        let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
+        let (stdout, stderr) = thread::scope(|scope| {
+            let stderr = scope.spawn(|| all_of(stderr));
+            (all_of(stdout), stderr.join().expect("it does not panic"))
+        });
+        let (stdout, stderr) = (stdout?, stderr?);
+        let status = self.reap()?;
+        if self.watch.has_struck() {
+            let mut complaint = self.watch.complaint();
+            for (name, bytes) in [("output", &stdout), ("error", &stderr)] {
+                let shown = &bytes[bytes.len().saturating_sub(SHOWN)..];
+                let shown = String::from_utf8_lossy(shown);
+                let _ = write!(complaint, "\nstandard {name}, {} bytes: {shown}", bytes.len());
+            }
+            panic!("{complaint}");
+        }
+        Ok(Output { status, stdout, stderr })
+    }
+
+    /// Whether it has ended.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        let mut state = self.watch.state();
+        let status = self.child.try_wait()?;
+        state.is_reaped |= status.is_some();
+        self.watch.changed.notify_all();
+        Ok(status)
+    }
+
+    /// It stays a zombie until its number cannot be killed by the watch any more.
+    fn reap(&mut self) -> io::Result<ExitStatus> {
+        if !self.watch.state().is_reaped {
+            child::wait_for_end(Pid::from_child(&self.child))?;
+        }
+        let mut state = self.watch.state();
+        let status = self.child.wait()?;
+        state.is_reaped = true;
+        self.watch.changed.notify_all();
+        Ok(status)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !self.watch.state().is_reaped {
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL); // it may have ended
+            let _ = self.reap();
+        }
+    }
+}
+
+fn all_of(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        pipe.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// Kills a process group when it is not over in time.
+#[derive(Debug)]
+struct Watch {
+    group: Pid,
+    command: String,
+    deadline: Duration,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Its number may belong to another process.
+    is_reaped: bool,
+    has_struck: bool,
+}
+
+impl Watch {
+    fn start(group: Pid, command: String, deadline: Duration) -> Arc<Self> {
+        let state = Mutex::default();
+        let watch = Arc::new(Self { group, command, deadline, state, changed: Condvar::new() });
+        let own = Arc::clone(&watch);
+        thread::spawn(move || own.wait());
+        watch
+    }
+
+    fn wait(&self) {
+        let begun = Instant::now();
+        let mut state = self.state();
+        while !state.is_reaped && begun.elapsed() < self.deadline {
+            let left = self.deadline.saturating_sub(begun.elapsed());
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if !state.is_reaped {
+            state.has_struck = true;
+            let _ = kill_process_group(self.group, Signal::KILL); // it may have ended
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_struck(&self) -> bool {
+        self.state().has_struck
+    }
+
+    fn complaint(&self) -> String {
+        format!("not over after {:?}: {}", self.deadline, self.command)
+    }
+}
