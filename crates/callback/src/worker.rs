@@ -1,5 +1,6 @@
 //! The thread that drives a core: what comes from others, what is due, and sleeping in between.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +15,25 @@ const BATCH: usize = 256;
 const LOOKS: usize = 64;
 /// Having had nothing to do for so long, a Worker gives back memory it may need again.
 const REST: Duration = Duration::from_millis(10);
+
+thread_local! {
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread runs callbacks, of any runtime: it must not wait for what a Worker does, which may be
+/// itself, or wait for it.
+pub(crate) fn is_worker_thread() -> bool {
+    IS_WORKER.get()
+}
+
+/// Panics on a thread that runs callbacks.
+#[track_caller]
+pub(crate) fn assert_may_wait(what: &str) {
+    assert!(
+        !is_worker_thread(),
+        "{what} was called on a Worker's thread, which would wait for itself: use it outside of callbacks"
+    );
+}
 
 pub(crate) struct Worker {
     core: Core,
@@ -79,6 +99,7 @@ impl Worker {
 
     /// Works until the runtime is shut down, and drops all units.
     pub fn run(mut self) {
+        IS_WORKER.set(true);
         self.fill();
         while !self.shared.is_down() {
             // What a callback does, and what dropping its values does, may panic. This thread goes

@@ -1,21 +1,39 @@
 //! Messages to units that do not receive at present.
+//!
+//! # Protocol
+//! What is kept for a unit came before all that is queued for it. So nothing is handed to it from the
+//! queue until it has got what is kept, and what comes meanwhile is kept behind that. While it
+//! receives it has been *called*: one envelope in the queue says that it gets the next one. It is called again
+//! when it has got that and still receives. So a message is moved twice, however many there are: into
+//! this and out of it.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::key::Key;
 use crate::message::Envelope;
 
+/// What is kept for one unit, which is at least one message.
+#[derive(Default)]
+struct Backlog {
+    messages: VecDeque<Envelope>,
+    /// The queue has an envelope that hands over the first one.
+    is_called: bool,
+}
+
 #[derive(Default)]
 pub(super) struct Kept {
-    all: HashMap<Key, VecDeque<Envelope>>,
+    all: HashMap<Key, Backlog>,
     /// So many for each unit.
     most: usize,
+    /// Messages that were put in or taken out.
+    #[cfg(test)]
+    pub moved: u64,
 }
 
 impl Kept {
     /// Nothing yet; later so many for each unit.
     pub fn new(most: usize) -> Self {
-        Self { all: HashMap::new(), most }
+        Self { most, ..Self::default() }
     }
 
     /// Keeps one more for its unit, unless there are too many.
@@ -23,12 +41,25 @@ impl Kept {
     /// # Errors
     /// The envelope.
     pub fn add(&mut self, envelope: Envelope) -> Result<(), Envelope> {
-        let kept = self.all.entry(envelope.to).or_default();
+        if self.most == 0 {
+            return Err(envelope);
+        }
+        let kept = &mut self.all.entry(envelope.to).or_default().messages;
         if kept.len() >= self.most {
             return Err(envelope);
         }
         kept.push_back(envelope);
+        self.count(1);
         Ok(())
+    }
+
+    fn count(&mut self, moved: usize) {
+        #[cfg(test)]
+        {
+            self.moved += moved as u64;
+        }
+        #[cfg(not(test))]
+        let _ = moved;
     }
 
     /// Whether there are none at all.
@@ -37,14 +68,49 @@ impl Kept {
         self.all.is_empty()
     }
 
+    /// Whether there are any for a unit.
+    pub fn has(&self, unit: Key) -> bool {
+        self.all.contains_key(&unit)
+    }
+
+    /// Notes that a unit is called for the first of them. Returns whether it was not before.
+    #[must_use]
+    pub fn call(&mut self, unit: Key) -> bool {
+        self.all.get_mut(&unit).is_some_and(|kept| !std::mem::replace(&mut kept.is_called, true))
+    }
+
+    /// Notes that a unit is called no more: what called it has come in vain.
+    pub fn recall(&mut self, unit: Key) {
+        if let Some(kept) = self.all.get_mut(&unit) {
+            kept.is_called = false;
+        }
+    }
+
+    /// Takes out the first of them, for a unit that was called.
+    pub fn next(&mut self, unit: Key) -> Option<Envelope> {
+        let kept = self.all.get_mut(&unit)?;
+        kept.is_called = false;
+        let first = kept.messages.pop_front();
+        if kept.messages.is_empty() {
+            self.all.remove(&unit);
+        }
+        self.count(1);
+        first
+    }
+
     /// Takes out those of a unit, in the order in which they came.
     pub fn take(&mut self, unit: Key) -> Option<VecDeque<Envelope>> {
-        if self.all.is_empty() { None } else { self.all.remove(&unit) }
+        if self.all.is_empty() {
+            return None;
+        }
+        let messages = self.all.remove(&unit)?.messages;
+        self.count(messages.len());
+        Some(messages)
     }
 
     /// Takes out all of them.
     pub fn take_all(&mut self) -> impl Iterator<Item = Envelope> + use<> {
-        std::mem::take(&mut self.all).into_values().flatten()
+        std::mem::take(&mut self.all).into_values().flat_map(|kept| kept.messages)
     }
 
     /// Gives memory back that was needed for more than there is now.
