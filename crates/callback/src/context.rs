@@ -134,7 +134,15 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Id(self.core.current())
     }
 
-    /// Where messages to it go.
+    /// Where messages to it go. A context is invariant in `M`, as addresses are:
+    ///
+    /// ```compile_fail,E0308
+    /// use contend_callback::Context;
+    ///
+    /// fn widen<'a>(context: &'a Context<'a, fn(&'static str)>) -> &'a Context<'a, for<'b> fn(&'b str)> {
+    ///     context
+    /// }
+    /// ```
     pub fn address(&self) -> Address<M> {
         Address::new(self.core.current())
     }

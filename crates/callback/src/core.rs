@@ -321,7 +321,7 @@ impl Core {
             self.lose(unsafe { envelope.read() });
             return;
         };
-        if !code.receives || self.has_kept(place, key) {
+        if !code.receives {
             // SAFETY: as above.
             self.keep(place, unsafe { envelope.read() });
             return;
@@ -380,13 +380,7 @@ impl Core {
         self.discard(envelope);
     }
 
-    /// Whether messages that came before are still kept for a unit.
-    #[inline]
-    fn has_kept(&self, place: Place, key: Key) -> bool {
-        !self.kept.is_empty() && place.page().header().has_kept && self.kept.has(key)
-    }
-
-    /// Keeps a message for a unit that does not receive at present, or has yet to get earlier ones.
+    /// Keeps a message for a unit that does not receive at present.
     fn keep(&mut self, place: Place, envelope: Envelope) {
         place.page().header_mut().has_kept = true;
         if let Err(envelope) = self.kept.add(envelope) {
@@ -540,7 +534,8 @@ impl Core {
     /// is queued. It is called for each of them: to move all of them would take as long as there are messages,
     /// each time that it receives.
     fn call_for_kept(&mut self, place: Place, key: Key) {
-        if self.has_kept(place, key) && self.slab.code(place).receives && self.kept.call(key) {
+        let may_have = !self.kept.is_empty() && place.page().header().has_kept;
+        if may_have && self.slab.code(place).receives && self.kept.call(key) {
             self.queue.push_first(Envelope::kept(key));
         }
     }

@@ -1,11 +1,10 @@
 //! Messages to units that do not receive at present.
 //!
 //! # Protocol
-//! What is kept for a unit came before all that is queued for it. So nothing is handed to it from the
-//! queue until it has got what is kept, and what comes meanwhile is kept behind that. While it
-//! receives it has been *called*: one envelope in the queue says that it gets the next one. It is called again
-//! when it has got that and still receives. So a message is moved twice, however many there are: into
-//! this and out of it.
+//! What is kept for a unit came before all that is queued for it. When it receives it is *called*: one
+//! envelope, before all others in the queue, says that it gets the next one that is kept. If it still receives when
+//! it has got that, it is called again. So nothing that is queued overtakes what is kept, and a message
+//! is moved twice, however many there are: into this and out of it.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -66,11 +65,6 @@ impl Kept {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
-    }
-
-    /// Whether there are any for a unit.
-    pub fn has(&self, unit: Key) -> bool {
-        self.all.contains_key(&unit)
     }
 
     /// Notes that a unit is called for the first of them. Returns whether it was not before.

@@ -78,11 +78,41 @@ fn what_comes_while_a_backlog_is_handed_over_comes_behind_it() {
     let mut context = Context::<Nothing>::new(&mut machine.core);
     (10..20).for_each(|message| context.send(unit, message).expect("it lives"));
     // One that another Worker has sent is handed over at once where nothing is queued.
-    assert!(machine.core.work(1) && machine.core.kept.has(unit.key));
+    assert!(machine.core.work(1) && !machine.core.kept.is_empty());
     let late = Envelope::message(unit.key, 20_u64, &mut machine.core.pool);
     machine.core.accept(late);
     machine.turn();
     assert!(crate::sync::lock(&got).iter().copied().eq(0..21), "{got:?}");
+}
+
+#[test]
+fn who_gives_up_before_it_gets_what_is_kept_gets_it_when_it_receives_again() {
+    let mut machine = Machine::new();
+    let got = Arc::new(Mutex::new(Vec::new()));
+    let to = Arc::clone(&got);
+    let mut context = Context::<Nothing>::new(&mut machine.core);
+    let begin = move |context: &mut Context<'_, u64>| {
+        context.after(Duration::from_nanos(1), move |context| {
+            context.receive_within(Duration::ZERO, move |context, early| {
+                crate::sync::lock(&to).extend(early.map(|message| message + 100));
+                context.after(Duration::from_nanos(1), move |context| receive_all(context, to))
+            })
+        })
+    };
+    let unit = context.spawn_receiving(begin).expect("room");
+    (0..2).for_each(|message| context.send(unit, message).expect("it lives"));
+    machine.turn();
+    // It receives and is called, but its time is over before that comes.
+    for _ in 0..2 {
+        machine.now.fetch_add(20_000, Ordering::Relaxed);
+        assert!(machine.core.fire(1));
+        machine.core.stamp();
+    }
+    machine.turn();
+    machine.now.fetch_add(20_000, Ordering::Relaxed);
+    machine.turn();
+    assert_eq!(*crate::sync::lock(&got), [0, 1]);
+    assert!(machine.core.kept.is_empty());
 }
 
 #[test]
