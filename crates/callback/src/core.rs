@@ -482,15 +482,15 @@ impl Core {
     /// Moves what was planned into the slot of the unit that has run, and has it wait.
     ///
     /// # Errors
-    /// [`NoRoom`] if its code cannot be noted with the slot. The slot has no closure then, and what was
-    /// planned is where it was.
+    /// [`NoRoom`] if there are too many kinds of closures. The slot is then empty, and the planned closure stays
+    /// in [`Core::planned`].
     fn install(&mut self, place: Place, key: Key, before: &'static Code) -> Result<(), NoRoom> {
         if before.stays {
             self.drop_payload(place, before);
         }
         let Some(code) = self.planned.code() else { return Ok(()) };
-        // What can fail comes first: from here to the move the slot says what it does not have yet, and
-        // nothing in between can panic.
+        // The fallible step comes first. Between it and the move, the slot's code does not match its payload;
+        // nothing in between runs foreign code or panics.
         if !std::ptr::eq(before, code) {
             self.slab.set_code(place, code)?;
         }
@@ -523,16 +523,15 @@ impl Core {
         Ok(())
     }
 
-    /// Ends a unit without a closure whose next one cannot be noted.
+    /// Ends a unit whose next closure could not be installed; its slot is empty.
     #[cold]
     fn end_without_room(&mut self, place: Place, key: Key) {
         self.drop_planned();
         self.end(place, key, &Reason::Failed(NO_KIND.into()));
     }
 
-    /// Has a unit that receives now get the first of the messages that were kept for it, before anything that
-    /// is queued. It is called for each of them: to move all of them would take as long as there are messages,
-    /// each time that it receives.
+    /// If the unit receives and messages are kept for it, puts an envelope at the front of the queue that hands
+    /// over the first one. Moving all of them to the queue would cost the length of the backlog per message.
     fn call_for_kept(&mut self, place: Place, key: Key) {
         let may_have = !self.kept.is_empty() && place.page().header().has_kept;
         if may_have && self.slab.code(place).receives && self.kept.call(key) {
@@ -545,7 +544,7 @@ impl Core {
         let Some(place) = self.slab.find(key) else { return };
         let code = self.slab.code(place);
         if !code.receives {
-            self.kept.recall(key); // its time has come before; it is called again when it receives
+            self.kept.recall(key); // it timed out first; it is called again when it receives
             return;
         }
         let Some(envelope) = self.kept.next(key) else { return };

@@ -75,9 +75,8 @@ impl Key {
     }
 }
 
-/// Names a callback thread. No two callback threads of a process ever have the same id, whichever runtimes they
-/// live in: an id of one that has ended names nobody, also when its runtime has been dropped and others
-/// have been started since, and an id of one runtime names nobody in another.
+/// Names a callback thread. Ids are unique within a process, across all its runtimes and for its whole lifetime: the
+/// id of a callback thread that has ended, or that belongs to another runtime, is refused everywhere.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub(crate) Key);
 
@@ -105,8 +104,8 @@ impl fmt::Display for Id {
 
 /// Names a callback thread that receives messages of type `M`.
 ///
-/// It is invariant in `M`: an address of one type is no address of another, not even of a subtype, since
-/// receivers tell messages apart by their exact types.
+/// Addresses are invariant in `M`: receivers distinguish messages by their exact type, so an address cannot be
+/// coerced to one of a subtype or supertype.
 ///
 /// ```compile_fail,E0308
 /// use contend_callback::Address;

@@ -1,17 +1,16 @@
-//! Which Worker of the process a key belongs to, such that no key is ever issued twice.
+//! Leases of Worker numbers, which make keys unique across all runtimes of a process.
 //!
 //! # Protocol
-//! A key has 16 bits for its Worker. That is too few for every Worker that a long-lived process ever
-//! starts, so a number is used again when its Worker has ended. What keeps keys apart is that
-//! generations go on: a Worker takes over, with its number, the generation that each page had reached
-//! under it ([`Lease`]), and issues only higher ones. Hence a key of a runtime that has been dropped is
-//! older than all keys that come later, and a key of a runtime that is alive has a number that no
-//! other Worker has at the same time. There is nothing that could wrap around.
+//! A key has 16 bits for its Worker: enough for the Workers that are alive at a time, but not for all that a
+//! long-lived process ever starts. So numbers are reused after a Worker has ended, and generations keep keys
+//! apart: together with its number, a Worker inherits the generation that each page reached under that number, and
+//! issues only higher ones ([`Lease`]). A key of a dropped runtime is therefore older than every key issued later,
+//! and a key of a live runtime carries a number that no other live Worker has. Nothing wraps around.
 //!
-//! - A number belongs to Workers of one index only, so that a key tells which Worker of its
-//!   runtime it is of, also after that runtime has ended.
-//! - Pages whose generations are used up are never used again. A number that has such pages is taken
-//!   only when there is neither one without nor one that has never been used.
+//! - A number is bound to one Worker index for good, so that a key tells the index of its Worker even after
+//!   that runtime has ended.
+//! - Pages that have used up their generations are never used again. A number with such pages is leased only if
+//!   there is neither one without such pages nor one that has never been used.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::key::Home;
 use crate::slab::LAST;
 
-/// Numbers there are.
+/// How many numbers there are.
 const NUMBERS: usize = 1 << 16;
 
 /// The index, within its runtime, of Workers with each number. Written once, before the first key
@@ -33,8 +32,7 @@ pub(crate) fn index_of(number: u16) -> u8 {
     INDICES[usize::from(number)].load(Ordering::Relaxed)
 }
 
-/// A number that belongs to one Worker until this is dropped, and how far the generations of its
-/// pages have come under it.
+/// A number that belongs to one Worker until the lease is dropped, and the generations that its pages have reached.
 #[derive(Debug)]
 pub(crate) struct Lease {
     home: Home,
@@ -42,7 +40,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// A number for the Worker with this index; `None` while all are in use.
+    /// Leases a number to a Worker with this index. Returns `None` if all numbers are in use.
     pub fn take(index: u8) -> Option<Self> {
         let Free { number, floors } = lock().take(index)?;
         INDICES[usize::from(number)].store(index, Ordering::Relaxed);
@@ -59,7 +57,7 @@ impl Lease {
         self.floors.get(page as usize).copied().unwrap_or(0)
     }
 
-    /// Notes the generation from which each page goes on, from page 0 to the last one in use.
+    /// Records the generation from which each page goes on, from page 0 to the last one used.
     pub fn record(&mut self, mut floors: Vec<u16>) {
         let rest = self.floors.get(floors.len()..).unwrap_or_default();
         floors.extend_from_slice(rest);

@@ -1,4 +1,4 @@
-//! Wake-ups that are never lost and never wait.
+//! Wake-ups that are never lost and never block.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -8,15 +8,15 @@ use crate::key::Key;
 use crate::message::Envelope;
 use crate::receptor::Handle;
 
-/// Wakes callback threads from anywhere, as tokio's `Notify` does: [`notify_one`](Self::notify_one) neither
-/// blocks nor fails, whether or not inboxes are full, so that it can be called from any thread, from a callback,
-/// from a destructor or from a [`Waker`](std::task::Waker). Clones are the same one.
+/// Wakes callback threads from any thread, like tokio's `Notify`.
 ///
-/// A notification wakes the callback thread that has waited longest by
-/// [`Context::when_notified`](crate::Context::when_notified). If there is none it is kept, for the next one that
-/// waits. One is kept at most: notifications carry no data and are not counted, so that memory does not grow with
-/// them. If a callback thread ends after it was woken and before its callback has run, the notification goes to the
-/// next one.
+/// [`notify_one`](Self::notify_one) never blocks and never fails, even if inboxes are full. It can be called in
+/// callbacks, destructors and [`Waker`](std::task::Waker)s. All clones share one state.
+///
+/// A notification wakes the callback thread that has waited longest in
+/// [`Context::when_notified`](crate::Context::when_notified). If none is waiting, the notification is stored for the next
+/// one that waits. At most one is stored: notifications carry no data, are not counted, and use no memory. If a
+/// callback thread ends after it was woken but before its callback ran, the notification passes to the next one.
 ///
 /// ```
 /// use contend_callback::{Notify, Receptor};
@@ -68,7 +68,7 @@ impl Notify {
         Self::default()
     }
 
-    /// Wakes the callback thread that has waited longest, or keeps the notification for the next one that waits.
+    /// Wakes the callback thread that has waited longest, or stores the notification for the next one that waits.
     /// Never blocks.
     pub fn notify_one(&self) {
         let mut state = self.lock();
@@ -85,14 +85,14 @@ impl Notify {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A ticket for who is going to wait.
+    /// A ticket for a unit that is about to wait.
     pub(crate) fn ticket(&self) -> Ticket {
         let mut state = self.lock();
         state.next += 1;
         Ticket { notify: self.clone(), number: state.next }
     }
 
-    /// Has the unit with this ticket wait. Returns whether there is nothing to wait for.
+    /// Registers the unit with this ticket. Returns whether a stored notification makes waiting unnecessary.
     pub(crate) fn wait(&self, ticket: u64, handle: Handle, unit: Key) -> bool {
         let mut state = self.lock();
         if std::mem::take(&mut state.is_notified) {
@@ -105,15 +105,15 @@ impl Notify {
     }
 }
 
-/// Stands in the closure of a unit that waits. Dropped with it before that has run, it waits no more, and
-/// a notification that it had got goes to the next one.
+/// Owned by the closure of a waiting unit. If it is dropped before the closure runs, it deregisters the unit, and
+/// passes on a notification that the unit had received.
 pub(crate) struct Ticket {
     pub notify: Notify,
     pub number: u64,
 }
 
 impl Ticket {
-    /// Notes that the unit runs: what it was woken by has served its purpose.
+    /// Consumes the notification: the unit runs.
     pub fn redeem(self) {
         self.notify.lock().woken.remove(&self.number);
     }

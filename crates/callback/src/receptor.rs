@@ -128,7 +128,7 @@ impl Handle {
     ///
     /// # Errors
     /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`]. [`SpawnError::Full`] if there is no room and this is called in
-    /// a callback, which must not wait.
+    /// a callback, which must not block.
     pub fn spawn<F>(&self, callback: F) -> Result<Id, SpawnError>
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
@@ -273,10 +273,9 @@ impl Handle {
         sent.unwrap_or_else(|message| Err(SendError::Full(message)))
     }
 
-    /// Sends a message whether or not the inbox has room, without waiting: for what must get there and cannot be
-    /// sent again later, such as an end or an answer. Memory grows with what is sent faster than it is
-    /// received; a wake-up without data is better off with [`Notify`](crate::Notify), which does not. Messages
-    /// that one thread sends one receiver arrive in order, in whichever way they are sent.
+    /// Sends a message without waiting, even if the inbox is full. The inbox grows without bound if messages are
+    /// sent faster than they are received; for wake-ups without data, prefer [`Notify`](crate::Notify), which
+    /// needs no room. Messages from one thread to one receiver arrive in order, whichever method sends them.
     ///
     /// # Errors
     /// [`SendError::ShutDown`], [`SendError::Ended`] as for [`send`](Self::send).

@@ -54,7 +54,7 @@ struct Child {
     due: Option<u64>,
 }
 
-/// How long a child is not started again, in nanoseconds: the second time, and at most.
+/// Exponential back-off, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct Backoff {
     first: u64,
@@ -73,9 +73,8 @@ impl Backoff {
 /// or the supervisor is cancelled, all children are ended, and the supervisor has failed: it can be
 /// a child itself. It does not end by itself when its children are done.
 ///
-/// A child that fails is started again at once the first time, and then after delays that double
-/// ([`backoff`](Self::backoff)), so that one that cannot work does not use up a CPU. While its start is
-/// delayed, others are supervised as ever.
+/// Restarts are delayed by an exponential back-off ([`backoff`](Self::backoff)), so that a child that fails on
+/// every start does not use up a CPU. While one child waits for its restart, the others are supervised as usual.
 ///
 /// Children on other Workers are cancelled without waiting for it: the next one may begin there
 /// before the one before has ended.
@@ -113,8 +112,8 @@ impl fmt::Debug for Supervisor {
 }
 
 impl Supervisor {
-    /// One without children, that starts them again once in 5 seconds at most, as in OTP, and delays that by
-    /// 1 ms to 100 ms when it has to be done again and again.
+    /// A supervisor without children. By default it allows one restart in 5 seconds, as OTP does, with a back-off of
+    /// 1 ms to 100 ms.
     pub fn new(strategy: Strategy) -> Self {
         let none = Self {
             strategy,
@@ -127,20 +126,20 @@ impl Supervisor {
         none.limit(1, Duration::from_secs(5)).backoff(FIRST_DELAY, LONGEST_DELAY)
     }
 
-    /// Starts children again so many times within such a time at most. With one more it gives up.
+    /// Allows this many restarts within this time. With one more, the supervisor gives up.
     pub fn limit(mut self, restarts: usize, within: Duration) -> Self {
         (self.most, self.within) = (restarts, nanoseconds(within));
         self
     }
 
-    /// Delays the start of a child that fails again and again: not at all the first time, by `first` the
-    /// second time, then by twice as much each time, up to `longest`. It begins anew with a child that has
-    /// lived for longer than `longest`. With a strategy that starts others, too, those wait for
-    /// the one that has failed.
+    /// Sets the exponential back-off for children that fail repeatedly. The first restart is immediate, the
+    /// second one is delayed by `first`, and the delay doubles with each further failure, up to `longest`. It is reset
+    /// once a child has lived for longer than `longest`. With strategies that restart other children, too, those
+    /// are restarted together with the child that failed.
     ///
-    /// From 1 ms to 100 ms unless told otherwise. A [`limit`](Self::limit) is then reached by one child only if
-    /// it allows for less than ten starts in a second: with longer delays, fewer. [`Duration::ZERO`] for both starts
-    /// everybody at once, always.
+    /// The default is 1 ms to 100 ms. Back-off limits the rate of restarts: with the default, a single child reaches
+    /// a [`limit`](Self::limit) only if that allows fewer than ten restarts per second. [`Duration::ZERO`]
+    /// for both turns back-off off.
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.backoff = Backoff { first: nanoseconds(first), longest: nanoseconds(longest) };
         self

@@ -20,18 +20,18 @@ thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread runs callbacks, of any runtime: it must not wait for what a Worker does, which may be
-/// itself, or wait for it.
+/// Whether this is a Worker's thread, of any runtime. It must not block on a Worker, which could be itself or one
+/// that in turn waits for it.
 pub(crate) fn is_worker_thread() -> bool {
     IS_WORKER.get()
 }
 
-/// Panics on a thread that runs callbacks.
+/// Panics on a Worker's thread.
 #[track_caller]
 pub(crate) fn assert_may_wait(what: &str) {
     assert!(
         !is_worker_thread(),
-        "{what} was called on a Worker's thread, which would wait for itself: use it outside of callbacks"
+        "{what} was called on a Worker's thread, which would block itself: call it outside of callbacks"
     );
 }
 

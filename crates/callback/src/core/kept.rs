@@ -1,10 +1,10 @@
 //! Messages to units that do not receive at present.
 //!
 //! # Protocol
-//! What is kept for a unit came before all that is queued for it. When it receives it is *called*: one
-//! envelope, before all others in the queue, says that it gets the next one that is kept. If it still receives when
-//! it has got that, it is called again. So nothing that is queued overtakes what is kept, and a message
-//! is moved twice, however many there are: into this and out of it.
+//! Messages kept for a unit are older than those queued for it. When the unit receives again, it is *called*: an
+//! envelope is put at the front of the queue which hands over the next kept message. If the unit still receives after
+//! that, it is called again. So no queued message overtakes a kept one, and each message is moved twice, however
+//! long the backlog is: once in and once out.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,7 +15,7 @@ use crate::message::Envelope;
 #[derive(Default)]
 struct Backlog {
     messages: VecDeque<Envelope>,
-    /// The queue has an envelope that hands over the first one.
+    /// An envelope that hands over the first message is in the queue.
     is_called: bool,
 }
 
@@ -67,13 +67,13 @@ impl Kept {
         self.all.is_empty()
     }
 
-    /// Notes that a unit is called for the first of them. Returns whether it was not before.
+    /// Marks a unit with kept messages as called. Returns whether it has any and was not called yet.
     #[must_use]
     pub fn call(&mut self, unit: Key) -> bool {
         self.all.get_mut(&unit).is_some_and(|kept| !std::mem::replace(&mut kept.is_called, true))
     }
 
-    /// Notes that a unit is called no more: what called it has come in vain.
+    /// Marks a unit as not called: the envelope arrived while the unit was not receiving.
     pub fn recall(&mut self, unit: Key) {
         if let Some(kept) = self.all.get_mut(&unit) {
             kept.is_called = false;

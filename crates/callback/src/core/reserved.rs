@@ -21,8 +21,8 @@ struct Reserved {
 #[repr(u64)]
 enum Claim {
     Open,
-    /// It was cancelled before it came, and ends when it does. Until then its place is neither free nor
-    /// used, and is still counted as reserved.
+    /// It was cancelled before it arrived, and ends on arrival. Until then its place stays occupied and is
+    /// still counted as reserved.
     Withdrawn,
 }
 
@@ -73,7 +73,7 @@ impl Core {
     /// # Errors
     /// [`NoRoom`] if its code cannot be noted there. The closure is dropped, and the place is still kept.
     fn settle_inline<H: Handler>(&mut self, place: Place, handler: H) -> Result<(), NoRoom> {
-        // What can fail comes first. Nothing between this and the write can panic.
+        // The fallible step comes first. Nothing between it and the write panics.
         if self.slab.set_code(place, code_of::<H>()).is_err() {
             self.counts.panics += drop_quietly(|| drop(handler));
             return Err(NoRoom);
@@ -97,7 +97,7 @@ fn claim(place: Place) -> Claim {
     unsafe { claim_at(place).read() }
 }
 
-/// Has the unit that comes to a place that is kept end at once. Returns whether it would not have before.
+/// Cancels the unit of a reserved place before it arrives. Returns whether it was not cancelled before.
 pub(super) fn withdraw(place: Place) -> bool {
     let before = claim(place);
     // SAFETY: as in `claim`, and nobody else uses it.

@@ -40,7 +40,7 @@ impl Default for Kinds {
 
 impl Kinds {
     /// Takes no more kinds than there are now and so many.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub fn limit(&mut self, more: usize) {
         self.most = u16::try_from(self.all.len() + more).expect("few kinds");
     }

@@ -207,7 +207,7 @@ impl Slab {
     }
 
     /// Takes no more kinds of closures than are known now and so many.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub fn limit_kinds(&mut self, more: usize) {
         self.kinds.limit(more);
     }

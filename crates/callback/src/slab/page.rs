@@ -224,8 +224,8 @@ impl Page {
         slot < self.header().slots
     }
 
-    /// Whether somebody lives in a slot. A slot that is free has the generation of whoever comes next, so
-    /// that generations alone do not tell.
+    /// Whether a unit lives in a slot. The generation alone does not tell: a free slot already has the generation
+    /// of its next unit.
     #[inline]
     pub fn is_taken(self, slot: u8) -> bool {
         let is_free = self.header().free[usize::from(slot / 64)] >> (slot % 64) & 1 == 1;
