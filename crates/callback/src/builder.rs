@@ -165,13 +165,14 @@ impl Builder {
             let (clock, kept) = (clock.clone(), self.kept);
             let mut core = Core::new(lease, memory, kept, clock, Some(Arc::clone(&shared)))?;
             core.watched = watched;
+            let worker = Worker::new(core, shared);
             let thread = thread::Builder::new().name(format!("callback-{number}"));
             let thread = thread.spawn(move || {
                 // Timers are to be late by microseconds, not by the default of fifty more.
                 let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
                 // Nor is it to wait until others have used up their time, nor they for long behind it.
                 let _ = contend_sys::cpu::request_slice(SLICE);
-                Worker::new(core, shared).run();
+                worker.run();
             })?;
             receptor.add(thread);
         }

@@ -79,9 +79,11 @@ impl Step {
 }
 
 impl Worker {
+    /// Reserves the places for units from elsewhere before the thread starts, so that a runtime that has just
+    /// started does not report full inboxes.
     pub fn new(core: Core, shared: Arc<Shared>) -> Self {
         let step = Step::Work;
-        Self {
+        let mut worker = Self {
             core,
             shared,
             told: 0,
@@ -90,7 +92,9 @@ impl Worker {
             overlooked: false,
             rested: false,
             short: false,
-        }
+        };
+        worker.fill();
+        worker
     }
 
     fn door(&self) -> &Door {
@@ -100,7 +104,6 @@ impl Worker {
     /// Works until the runtime is shut down, and drops all units.
     pub fn run(mut self) {
         IS_WORKER.set(true);
-        self.fill();
         while !self.shared.is_down() {
             // What a callback does, and what dropping its values does, may panic. This thread goes
             // on, with the step behind the one that was left.

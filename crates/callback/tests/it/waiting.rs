@@ -425,6 +425,16 @@ fn who_is_cancelled_twice_before_it_comes_does_not_hold_up_the_end() {
 }
 
 #[test]
+fn a_runtime_that_has_just_started_has_room() {
+    for _ in 0..50 {
+        let receptor = Receptor::builder().workers(4).inbox(2).start().expect("threads");
+        for _ in 0..8 {
+            receptor.try_spawn(|context| context.end()).expect("two places on each Worker");
+        }
+    }
+}
+
+#[test]
 fn figures_out_of_range_are_refused_and_not_changed() {
     let refused = |builder: contend_callback::Builder, text: &str| {
         let error = builder.start().expect_err("out of range");
