@@ -271,7 +271,7 @@ impl Supervisor {
         self.restarts.len() > self.most
     }
 
-    fn give_up(mut self: Box<Self>, context: &mut Context<'_, Down>, why: &str) -> Next {
+    fn give_up(mut self, context: &mut Context<'_, Down>, why: &str) -> Next {
         for child in self.children.iter_mut().rev() {
             if let Some(id) = child.id.take() {
                 context.cancel(id);

@@ -22,7 +22,7 @@ fn small() -> Receptor {
 }
 
 /// Owns something on the heap, and counts itself when it is dropped.
-struct Owner(Box<String>, Arc<AtomicU64>);
+struct Owner(String, Arc<AtomicU64>);
 
 impl Drop for Owner {
     fn drop(&mut self) {
@@ -33,7 +33,7 @@ impl Drop for Owner {
 
 /// Starts a unit that owns something and waits for ever.
 fn sleeper(receptor: &Receptor, dropped: &Arc<AtomicU64>) -> Id {
-    let owner = Owner(Box::new("unit".into()), Arc::clone(dropped));
+    let owner = Owner("unit".into(), Arc::clone(dropped));
     let waits = move |context: &mut Context<'_>| {
         let text = Box::new(owner);
         context.after(FOREVER, move |context| {
@@ -78,7 +78,9 @@ fn until(mut holds: impl FnMut() -> bool) {
 
 /// Asks for the end of all of these, from outside and in a callback.
 fn cancel_all(receptor: &Receptor, ids: &[Id]) {
-    ids.iter().for_each(|&id| receptor.cancel(id));
+    for &id in ids {
+        receptor.cancel(id);
+    }
     let ids = ids.to_vec();
     on_worker(receptor, move |context| ids.into_iter().for_each(|id| context.cancel(id)));
 }

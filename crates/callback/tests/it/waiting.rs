@@ -30,7 +30,8 @@ fn receiver(handle: &Handle, worker: usize) -> (Address<u64>, mpsc::Receiver<u64
 
 /// Fills the inbox of the Worker that this is called on.
 fn fill(handle: &Handle, to: Address<u64>) -> u64 {
-    (0..).find(|&number| handle.try_send(to, number).is_err()).expect("it is full some time")
+    let is_refused = |&number: &u64| handle.try_send(to, number).is_err();
+    (0..1_000).find(is_refused).expect("it is full after two")
 }
 
 /// Uses up all places that the Workers keep for units from elsewhere.
@@ -325,27 +326,32 @@ fn who_wants_something_else_after_all_is_not_woken_for_it() {
     assert_eq!(woken.load(Ordering::SeqCst), 1);
 }
 
+/// Notifications of each of three threads.
+const EACH_NOTES: u64 = 20_000;
+
+/// Looks at what others have noted before they notified it, and waits again.
+struct Counter {
+    notify: Notify,
+    noted: Arc<AtomicU64>,
+    done: mpsc::Sender<u64>,
+}
+
+/// Waits until all has been noted.
+fn count(context: &mut Context<'_>, counter: Counter) -> contend_callback::Next {
+    let notify = counter.notify.clone();
+    context.when_notified(&notify, move |context| {
+        let noted = counter.noted.load(Ordering::SeqCst);
+        if noted == 3 * EACH_NOTES {
+            counter.done.send(noted).expect("the test waits");
+            return context.end();
+        }
+        count(context, counter)
+    })
+}
+
 #[test]
 fn none_of_many_notifications_from_many_threads_is_lost() {
-    const EACH: u64 = 20_000;
     let receptor = Receptor::builder().workers(2).inbox(2).start().expect("threads");
-    // One that counts what others have noted before they notified it, and waits again.
-    struct Counter {
-        notify: Notify,
-        noted: Arc<AtomicU64>,
-        done: mpsc::Sender<u64>,
-    }
-    fn count(context: &mut Context<'_>, counter: Counter) -> contend_callback::Next {
-        let notify = counter.notify.clone();
-        context.when_notified(&notify, move |context| {
-            let noted = counter.noted.load(Ordering::SeqCst);
-            if noted == 3 * EACH {
-                counter.done.send(noted).expect("the test waits");
-                return context.end();
-            }
-            count(context, counter)
-        })
-    }
     let (sender, done) = mpsc::channel();
     let (notify, noted) = (Notify::new(), Arc::new(AtomicU64::new(0)));
     let counter = Counter { notify: notify.clone(), noted: Arc::clone(&noted), done: sender };
@@ -353,14 +359,14 @@ fn none_of_many_notifications_from_many_threads_is_lost() {
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
-                for _ in 0..EACH {
+                for _ in 0..EACH_NOTES {
                     noted.fetch_add(1, Ordering::SeqCst);
                     notify.notify_one();
                 }
             });
         }
     });
-    assert_eq!(done.recv_timeout(LONG), Ok(3 * EACH));
+    assert_eq!(done.recv_timeout(LONG), Ok(3 * EACH_NOTES));
 }
 
 #[test]
@@ -417,7 +423,9 @@ fn who_is_cancelled_twice_before_it_comes_does_not_hold_up_the_end() {
         }
         assert!(ids.len() > 256, "{} places", ids.len());
         for _ in 0..2 {
-            ids.iter().for_each(|&id| context.cancel(id));
+            for &id in &ids {
+                context.cancel(id);
+            }
         }
     });
     receptor.wait();

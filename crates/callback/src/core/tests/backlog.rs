@@ -2,12 +2,12 @@
 
 use super::*;
 
+/// What a unit has got.
+type Got = Arc<Mutex<Vec<u64>>>;
+
 /// Has a unit get so many messages, of which all come before it takes the first one, one after each wait.
 /// Returns how often messages were moved in and out of what is kept, and what was got.
-fn moved(
-    messages: u64,
-    body: fn(&mut Context<'_, u64>, Arc<Mutex<Vec<u64>>>) -> Next,
-) -> (u64, Vec<u64>) {
+fn moved(messages: u64, body: fn(&mut Context<'_, u64>, Got) -> Next) -> (u64, Vec<u64>) {
     let mut machine = Machine::keeping(1 << 20);
     let got = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&got);
@@ -28,21 +28,21 @@ fn moved(
     (machine.core.kept.moved, got)
 }
 
-fn receive_and_wait(context: &mut Context<'_, u64>, got: Arc<Mutex<Vec<u64>>>) -> Next {
+fn receive_and_wait(context: &mut Context<'_, u64>, got: Got) -> Next {
     context.receive_once(move |context, message| {
         crate::sync::lock(&got).push(message);
         context.after(Duration::from_nanos(1), move |context| receive_and_wait(context, got))
     })
 }
 
-fn receive_all(context: &mut Context<'_, u64>, got: Arc<Mutex<Vec<u64>>>) -> Next {
+fn receive_all(context: &mut Context<'_, u64>, got: Got) -> Next {
     context.receive(move |context, message| {
         crate::sync::lock(&got).push(message);
         context.again()
     })
 }
 
-fn receive_or_time_out(context: &mut Context<'_, u64>, got: Arc<Mutex<Vec<u64>>>) -> Next {
+fn receive_or_time_out(context: &mut Context<'_, u64>, got: Got) -> Next {
     context.receive_within(Duration::from_nanos(1), move |context, message| {
         crate::sync::lock(&got).extend(message);
         receive_or_time_out(context, got)
