@@ -29,7 +29,7 @@ defmodule CallbackThread.LimitsTest do
     results = for i <- 1..10, do: CT.try_spawn(receptor, fn -> see.(i) end)
     assert Enum.map(results, &elem(&1, 0)) == List.duplicate(:ok, 5) ++ List.duplicate(:error, 5)
     assert Enum.all?(Enum.drop(results, 5), &(&1 == {:error, :full}))
-    assert CT.stats(receptor).waiting == 5
+    figures(receptor, %{waiting: 5})
     Kernel.send(runner, :open)
     assert collect(5) == [1, 2, 3, 4, 5]
     assert {:ok, _} = CT.try_spawn(receptor, fn -> see.(:again) end)
@@ -55,7 +55,7 @@ defmodule CallbackThread.LimitsTest do
     Kernel.send(runner, :open)
     assert collect(20) == Enum.to_list(1..20)
     for i <- 4..20, do: assert_receive({:accepted, ^i, _}, 5_000)
-    assert CT.stats(receptor).parked == 0
+    figures(receptor, %{parked: 0})
   end
 
   test "try_spawn takes another worker when one is full" do
@@ -79,7 +79,7 @@ defmodule CallbackThread.LimitsTest do
     ids = for _ <- 1..5, do: elem(CT.try_spawn(receptor, fn -> 1 end), 1)
     assert CT.try_spawn(receptor, fn -> 1 end) == {:error, :full}
     for id <- ids, do: assert(CT.cancel(id) == :ok)
-    assert %{waiting: 0, ready: 0} = CT.stats(receptor)
+    figures(receptor, %{waiting: 0, ready: 0})
     for _ <- 1..5, do: assert({:ok, _} = CT.try_spawn(receptor, fn -> 1 end))
   end
 
@@ -90,8 +90,8 @@ defmodule CallbackThread.LimitsTest do
     began = now()
     call = Task.async(fn -> CT.call(receptor, fn -> see.(:withdrawn) end, 50) end)
     assert Task.await(call) == {:error, :timeout}
-    assert (now() - began) in 50..2_000
-    assert CT.stats(receptor).parked == 0
+    assert now() - began >= 50
+    figures(receptor, %{parked: 0})
     {:ok, _} = Task.start(fn -> CT.call(receptor, fn -> see.(:second) end, 20_000) end)
     eventually(fn -> CT.stats(receptor).parked == 1 end)
     Kernel.send(runner, :open)

@@ -116,8 +116,14 @@ defmodule CallbackThread.RunningTest do
 
       assert log =~ ~r/callback_thread.* ended: \*\* \(RuntimeError\) number \d+/
 
-      assert %{crashed: 1_000, ended: 9_000, alive: 0, rows: 0, chunks: 0, watchers: 0} =
-               CT.stats(receptor)
+      figures(receptor, %{
+        crashed: 1_000,
+        ended: 9_000,
+        alive: 0,
+        rows: 0,
+        chunks: 0,
+        watchers: 0
+      })
     end
 
     defp reason(ref, id) do

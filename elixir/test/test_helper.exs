@@ -2,6 +2,7 @@ ExUnit.start(capture_log: true)
 
 defmodule CallbackThread.Helpers do
   @moduledoc "What several tests need."
+  import ExUnit.Assertions, only: [assert: 1]
 
   # Long enough for a loaded machine; nothing waits this long when all is well.
   @patience_ms 20_000
@@ -27,6 +28,26 @@ defmodule CallbackThread.Helpers do
       condition.() -> :ok
       now() > deadline -> ExUnit.Assertions.flunk("it has not come true")
       true -> Process.sleep(2) && poll(condition, deadline)
+    end
+  end
+
+  @doc """
+  Waits until the receptor's figures are these.
+
+  Most of them are of a moment: a thread that has told of its end has not been forgotten yet.
+  """
+  def figures(receptor, expected) do
+    keys = Map.keys(expected)
+    wanted = fn -> Map.take(CallbackThread.stats(receptor), keys) == expected end
+    deadline = now() + @patience_ms
+    poll_figures(wanted, deadline)
+    assert Map.take(CallbackThread.stats(receptor), keys) == expected
+  end
+
+  defp poll_figures(wanted, deadline) do
+    if not wanted.() and now() <= deadline do
+      Process.sleep(2)
+      poll_figures(wanted, deadline)
     end
   end
 

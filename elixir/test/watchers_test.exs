@@ -30,7 +30,7 @@ defmodule CallbackThread.WatchersTest do
     assert Enum.sort(for _ <- kept, do: next_down(id)) == Enum.sort(kept)
     assert now() - began < 10_000
     refute_received _
-    assert CT.stats(receptor).watchers == 1
+    figures(receptor, %{watchers: 1})
     CT.cancel(other)
     assert_receive {:DOWN, ^of_other, _, ^other, :cancelled}, 5_000
   end

@@ -11,6 +11,7 @@ use crate::blocking;
 use crate::clock::Clock;
 use crate::core::Core;
 use crate::door::Door;
+use crate::lease::Lease;
 use crate::receptor::{Receptor, Shared};
 use crate::watchdog::{Hook, Slow, Watchdog};
 use crate::worker::Worker;
@@ -23,8 +24,10 @@ const BLOCKING: usize = 64;
 const KEPT: usize = 65_536;
 /// For how long a Worker runs at a time where others want to run on its CPU, too.
 const SLICE: Duration = Duration::from_micros(300);
-/// Workers at most: a key has eight bits for which it is.
+/// Workers at most.
 const MOST_WORKERS: usize = 255;
+/// The largest inbox.
+const MOST_INBOX: usize = 1 << 24;
 
 /// How a runtime is to be.
 #[derive(Clone)]
@@ -48,7 +51,7 @@ impl fmt::Debug for Builder {
 
 impl Default for Builder {
     fn default() -> Self {
-        let workers = thread::available_parallelism().map_or(1, NonZero::get);
+        let workers = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_WORKERS);
         Self {
             workers,
             inbox: INBOX,
@@ -63,20 +66,22 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Workers, from 1 to 255. One for each CPU that the process may use unless told otherwise.
+    /// Workers, from 1 to 255; with another number, [`start`](Self::start) fails. One for each CPU that the process
+    /// may use, but no more than 255, unless told otherwise.
     ///
     /// Each is a thread with a timer slack of 1 ns that asks the scheduler for slices of 0.3 ms (Linux 6.12), so
     /// that neither it nor others on its CPU wait for milliseconds. Threads and processes that callbacks start
     /// inherit both.
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers.clamp(1, MOST_WORKERS);
+        self.workers = workers;
         self
     }
 
     /// Messages and new callback threads that a Worker's inbox takes before it is full, rounded up
-    /// to a power of two. 1024 unless told otherwise; each takes about 100 bytes in any case.
+    /// to a power of two that is at least 2. 1024 unless told otherwise, 16,777,216 at most; with 0 or more than
+    /// that, [`start`](Self::start) fails. Each takes about 100 bytes in any case.
     pub fn inbox(mut self, inbox: usize) -> Self {
-        (self.inbox, self.unbounded) = (inbox.clamp(2, 1 << 24), false);
+        (self.inbox, self.unbounded) = (inbox, false);
         self
     }
 
@@ -87,8 +92,8 @@ impl Builder {
         self
     }
 
-    /// Messages that are kept for a callback thread that does not receive at present. What comes
-    /// beyond is dropped and counted in [`Counts::refused`](crate::Counts::refused). 65,536 unless told otherwise.
+    /// Messages that are kept for a callback thread that does not receive at present, or has not got to them yet.
+    /// What comes beyond is dropped and counted in [`Counts::refused`](crate::Counts::refused). 65,536 unless told otherwise.
     pub fn kept_messages(mut self, most: usize) -> Self {
         self.kept = most;
         self
@@ -109,10 +114,10 @@ impl Builder {
         self
     }
 
-    /// Threads for what blocks, at most. 64 unless told otherwise; there are none until they are
-    /// needed. What [`spawn_blocking`](crate::Handle::spawn_blocking) has them do waits for one, as much as an inbox takes.
+    /// Threads for what blocks, at most. 64 unless told otherwise; with 0, [`start`](Self::start) fails. There are none
+    /// until they are needed. What [`spawn_blocking`](crate::Handle::spawn_blocking) has them do waits for one, as much as an inbox takes.
     pub fn blocking_threads(mut self, most: usize) -> Self {
-        self.blocking = most.max(1);
+        self.blocking = most;
         self
     }
 
@@ -132,15 +137,20 @@ impl Builder {
     /// Starts the Workers.
     ///
     /// # Errors
-    /// If there is no address space for them, or a thread cannot be started.
+    /// [`io::ErrorKind::InvalidInput`] if [`workers`](Self::workers), [`inbox`](Self::inbox) or
+    /// [`blocking_threads`](Self::blocking_threads) is out of its range. Other kinds if there is no address space
+    /// for the Workers, a thread cannot be started, or all runtimes of the process together have 65,536 Workers
+    /// already.
     pub fn start(self) -> io::Result<Receptor> {
+        let leases = self.leases()?;
         let clock = Clock::Real(Instant::now());
         let memory = self.memory.unwrap_or_else(machine_memory) / self.workers;
         let door = |_| Door::new(self.inbox, self.unbounded);
         let waiting = if self.unbounded { usize::MAX } else { self.inbox };
         let shared = Arc::new(Shared::new(
+            leases.iter().map(Lease::home).collect(),
             (0..self.workers).map(door).collect(),
-            self.inbox,
+            self.inbox.max(2),
             self.spin,
             blocking::Pool::new(self.blocking, waiting),
         ));
@@ -150,24 +160,43 @@ impl Builder {
             None => None,
         };
         let mut receptor = Receptor::new(shared, watchdog);
-        for number in 0..self.workers {
+        for (number, lease) in leases.into_iter().enumerate() {
             let shared = Arc::clone(receptor.shared());
-            let worker = u8::try_from(number).map_err(io::Error::other)?;
             let (clock, kept) = (clock.clone(), self.kept);
-            let home = shared.home(worker);
-            let mut core = Core::new(home, memory, kept, clock, Some(Arc::clone(&shared)))?;
+            let mut core = Core::new(lease, memory, kept, clock, Some(Arc::clone(&shared)))?;
             core.watched = watched;
+            let worker = Worker::new(core, shared);
             let thread = thread::Builder::new().name(format!("callback-{number}"));
             let thread = thread.spawn(move || {
                 // Timers are to be late by microseconds, not by the default of fifty more.
                 let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
                 // Nor is it to wait until others have used up their time, nor they for long behind it.
                 let _ = contend_sys::cpu::request_slice(SLICE);
-                Worker::new(core, shared).run();
+                worker.run();
             })?;
             receptor.add(thread);
         }
         Ok(receptor)
+    }
+
+    /// A number in the process for each Worker.
+    fn leases(&self) -> io::Result<Vec<Lease>> {
+        let out_of_range = |what: &str, value: usize, most: usize| {
+            let text = format!("{what}: {value} is not from 1 to {most}");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+        };
+        if !(1..=MOST_WORKERS).contains(&self.workers) {
+            return out_of_range("workers", self.workers, MOST_WORKERS);
+        }
+        if !(1..=MOST_INBOX).contains(&self.inbox) {
+            return out_of_range("inbox", self.inbox, MOST_INBOX);
+        }
+        if self.blocking == 0 {
+            return out_of_range("blocking threads", 0, usize::MAX);
+        }
+        let indices = (0..=u8::MAX).take(self.workers);
+        let leases: Option<Vec<Lease>> = indices.map(Lease::take).collect();
+        leases.ok_or_else(|| io::Error::other("this process has 65,536 Workers already"))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::core::{Core, Until};
 use crate::io::{Interest, Source};
 use crate::key::{Address, Id, Key};
 use crate::message::{Envelope, Pool};
+use crate::notify::Notify;
 use crate::panics::attempt;
 use crate::reason::{Down, Reason};
 use crate::receptor::Handle;
@@ -55,10 +56,12 @@ pub enum Nothing {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
-    /// The Worker's memory, as set by [`Builder::memory`](crate::Builder::memory), is used up.
+    /// The Worker's memory, as set by [`Builder::memory`](crate::Builder::memory), is used up; or the program has more
+    /// than 65,535 kinds of closures.
     #[error("there is no memory for one more callback thread")]
     NoRoom,
-    /// The Worker's inbox is full. Whoever can wait does so with `spawn` instead of `try_spawn`.
+    /// The Worker's inbox is full. Whoever can wait does so with `spawn` instead of `try_spawn`; in a callback,
+    /// where nobody can, both say this.
     #[error("the inbox is full")]
     Full,
     /// The runtime has been shut down.
@@ -111,7 +114,8 @@ pub struct Monitor {
 /// What a callback that runs can do. `M` is the type of messages that its thread receives.
 pub struct Context<'a, M = Nothing> {
     core: &'a mut Core,
-    message: PhantomData<fn(M)>,
+    /// Invariant, as [`Address`] is, which it makes.
+    message: PhantomData<fn(M) -> M>,
 }
 
 impl<M> fmt::Debug for Context<'_, M> {
@@ -130,9 +134,22 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Id(self.core.current())
     }
 
-    /// Where messages to it go.
+    /// Where messages to it go. A context is invariant in `M`, as addresses are:
+    ///
+    /// ```compile_fail,E0308
+    /// use contend_callback::Context;
+    ///
+    /// fn widen<'a>(context: &'a Context<'a, fn(&'static str)>) -> &'a Context<'a, for<'b> fn(&'b str)> {
+    ///     context
+    /// }
+    /// ```
     pub fn address(&self) -> Address<M> {
         Address::new(self.core.current())
+    }
+
+    /// Nanoseconds since the runtime began.
+    pub(crate) fn now(&self) -> u64 {
+        self.core.clock.now()
     }
 
     /// The Worker that runs it, counted from 0.
@@ -196,6 +213,21 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(once(callback), Until::Room)
     }
 
+    /// Runs `callback` when `notify` has been [notified](Notify::notify_one), or at once if it was while nobody
+    /// waited. Messages that come meanwhile are kept.
+    pub fn when_notified<F>(&mut self, notify: &Notify, callback: F) -> Next
+    where
+        F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
+    {
+        let ticket = notify.ticket();
+        let until = Until::Notified(notify.clone(), ticket.number);
+        let then = move |context: &mut Context<'_, M>| {
+            ticket.redeem();
+            callback(context)
+        };
+        self.plan(once(then), until)
+    }
+
     /// Has `work` done on a thread where it may block, and runs `callback` with what it returns, or
     /// with the reason if it panicked. Messages that come meanwhile are kept.
     pub fn blocking<T, W, F>(&mut self, work: W, callback: F) -> Next
@@ -224,7 +256,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// # Errors
     /// What the system says, `EPERM` for a regular file: nobody can wait for one.
     pub fn register<T: AsFd>(&mut self, inner: T) -> io::Result<Source<T>> {
-        self.core.descriptors.register(self.core.home, inner)
+        self.core.descriptors.register(inner)
     }
 
     /// Does an operation that may say that it would block. Then
@@ -241,7 +273,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         let result = operation(source.get());
         if let Err(error) = &result
             && error.kind() == io::ErrorKind::WouldBlock
-            && source.home == self.core.home
+            && self.core.descriptors.own(source)
         {
             self.core.descriptors.would_block(source.registration, interest);
         }
@@ -254,7 +286,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// credentials may come along, nor for pipes of packets (`O_DIRECT`): a read stops before those, with more
     /// behind it.
     pub fn drained<T: AsFd>(&mut self, source: &Source<T>) {
-        if source.home == self.core.home {
+        if self.core.descriptors.own(source) {
             self.core.descriptors.drained(source.registration);
         }
     }
@@ -267,7 +299,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         T: AsFd + Send + 'static,
         F: FnOnce(&mut Context<'_, M>, Source<T>) -> Next + Send + 'static,
     {
-        if source.home != self.core.home {
+        if !self.core.descriptors.own(&source) {
             return self.fail("it waits for a source of another Worker");
         }
         let registration = source.registration;
@@ -275,8 +307,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(once(then), Until::Ready(registration, interest))
     }
 
-    /// Reaches the runtime, also from other threads. What waits for room there must not be called
-    /// from a callback: the Worker would wait for itself.
+    /// Reaches the runtime, also from other threads. What waits there does not wait in a callback: where there
+    /// is no room it is an error instead.
     ///
     /// # Panics
     /// Never in a callback that a Worker runs.
@@ -371,6 +403,17 @@ impl<'a, M: Send + 'static> Context<'a, M> {
 
     /// Sends a message. Those that one callback thread sends another in this way arrive in order.
     ///
+    /// What cannot go to another thread is no message:
+    ///
+    /// ```compile_fail,E0277
+    /// use std::rc::Rc;
+    /// use contend_callback::{Address, Context};
+    ///
+    /// fn send(context: &mut Context<'_>, to: Address<Rc<u8>>) {
+    ///     let _ = context.send(to, Rc::new(1));
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// [`SendError::Ended`] if the receiver lived on this Worker; on another one it cannot be known
     /// yet, and a message that comes too late is counted in [`Counts::undeliverable`](
@@ -390,7 +433,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
             let envelope = Envelope::message(to.key, message, &mut core.pool);
             core.enqueue(envelope);
         } else {
-            if home.runtime() != core.home.runtime() {
+            if !core.reaches(home) {
                 return Err(SendError::Ended(message));
             }
             if core.outgoing.is_full(home.worker()) {
@@ -450,7 +493,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     fn at(&mut self, unit: Key, action: impl FnOnce(&mut Core) + Send + 'static) {
         let home = unit.home();
         // What is asked of a unit of another runtime is answered here, as for one that has ended.
-        if home == self.core.home || home.runtime() != self.core.home.runtime() {
+        if home == self.core.home || !self.core.reaches(home) {
             action(self.core);
         } else {
             self.core.post(Envelope::control(home, action));

@@ -38,11 +38,13 @@ use crate::counts::Counts;
 use crate::door::Published;
 use crate::io::{Descriptors, Interest, Registration};
 use crate::key::{Home, Id, Key};
+use crate::lease::Lease;
 use crate::message::{Envelope, Pool, Purpose};
+use crate::notify::Notify;
 use crate::panics::{drop_panic, drop_quietly};
 use crate::queue::Queue;
 use crate::reason::Reason;
-use crate::receptor::Shared;
+use crate::receptor::{Handle, Shared};
 use crate::slab::{NoRoom, Place, Slab};
 use crate::watch::{Relation, Token, Watchers};
 use kept::Kept;
@@ -54,6 +56,8 @@ use timers::Timers;
 const STAMPED_AFTER: usize = 16;
 /// Envelopes between the one that is opened and the one whose unit is fetched into the cache.
 const AHEAD: usize = 6;
+/// Why a unit ends whose next closure is of one kind too many.
+const NO_KIND: &str = "the program has too many kinds of closures";
 /// Room that queues keep when there is nothing to do.
 const KEPT: usize = 1024;
 
@@ -74,6 +78,8 @@ pub(crate) enum Until {
     Room,
     /// That this can be done with a descriptor.
     Ready(Registration, Interest),
+    /// That somebody notifies this one with this ticket.
+    Notified(Notify, u64),
     /// That this has been done, on a thread where it may block.
     Job(Job),
 }
@@ -116,12 +122,13 @@ unsafe impl Send for Core {}
 
 impl Core {
     pub fn new(
-        home: Home,
+        lease: Lease,
         bytes: usize,
         most_kept: usize,
         clock: Clock,
         shared: Option<Arc<Shared>>,
     ) -> io::Result<Self> {
+        let home = lease.home();
         let events = match &shared {
             Some(shared) => Arc::clone(&shared.doors[usize::from(home.worker())].events),
             None => Arc::default(),
@@ -131,7 +138,7 @@ impl Core {
         pool.keep();
         Ok(Self {
             home,
-            slab: Slab::new(home, bytes, timers.looked())?,
+            slab: Slab::new(lease, bytes, timers.looked())?,
             clock,
             pool,
             counts: Counts::default(),
@@ -249,6 +256,11 @@ impl Core {
         self.outgoing.shared()
     }
 
+    /// Whether this is a Worker of the same runtime.
+    pub fn reaches(&self, home: Home) -> bool {
+        home == self.home || self.shared().is_some_and(|shared| shared.door(home).is_some())
+    }
+
     /// Units that live here.
     pub fn units(&self) -> u64 {
         self.slab.units() - self.reserved
@@ -303,15 +315,38 @@ impl Core {
             self.act(purpose, unsafe { envelope.read() });
             return;
         }
-        let receiver = self.slab.find(key).map(|place| (place, self.slab.code(place)));
-        // SAFETY: as above.
-        let form = unsafe { envelope.as_ref() }.form;
-        let Some((place, code)) = receiver.filter(|(_, code)| code.takes(form)) else {
-            let lives = receiver.is_some_and(|(_, code)| !code.receives);
-            // SAFETY: as above. Another type is that of an address of another runtime.
-            self.keep(unsafe { envelope.read() }, lives);
+        let Some((place, code)) = self.slab.find(key).map(|place| (place, self.slab.code(place)))
+        else {
+            // SAFETY: as above.
+            self.lose(unsafe { envelope.read() });
             return;
         };
+        if !code.receives {
+            // SAFETY: as above.
+            self.keep(place, unsafe { envelope.read() });
+            return;
+        }
+        // SAFETY: as above.
+        unsafe { self.hand(place, key, code, envelope) };
+    }
+
+    /// Hands a message to a unit that receives.
+    ///
+    /// # Safety
+    /// As [`deliver`](Self::deliver), of a message. The code is that of the unit in this place.
+    unsafe fn hand(
+        &mut self,
+        place: Place,
+        key: Key,
+        code: &'static Code,
+        envelope: NonNull<Envelope>,
+    ) {
+        // SAFETY: the caller's promise; the borrow ends here.
+        if !code.takes(unsafe { envelope.as_ref() }.form) {
+            // SAFETY: it is moved out, as the caller gives it up.
+            self.lose(unsafe { envelope.read() });
+            return;
+        }
         if code.timed {
             place.set_never_due();
             self.timers.forget(key);
@@ -334,17 +369,20 @@ impl Core {
             Purpose::Cancel => {
                 self.cancel(key, &Reason::Cancelled);
             }
+            Purpose::Kept => self.hand_over_kept(key),
             Purpose::Control => envelope.into_control()(self),
         }
     }
 
-    /// Keeps a message for a unit that does not receive at present, if it lives.
-    fn keep(&mut self, envelope: Envelope, lives: bool) {
-        if !lives {
-            self.counts.undeliverable += 1;
-            self.discard(envelope);
-            return;
-        }
+    /// Drops a message that nobody can get.
+    fn lose(&mut self, envelope: Envelope) {
+        self.counts.undeliverable += 1;
+        self.discard(envelope);
+    }
+
+    /// Keeps a message for a unit that does not receive at present.
+    fn keep(&mut self, place: Place, envelope: Envelope) {
+        place.page().header_mut().has_kept = true;
         if let Err(envelope) = self.kept.add(envelope) {
             self.counts.refused += 1;
             self.discard(envelope);
@@ -413,10 +451,15 @@ impl Core {
         self.current = None;
         self.current_key = Key::NOBODY;
         match next.wanted() {
-            Wanted::Again if code.stays && !self.cancelled => self.drop_planned(),
+            Wanted::Again if code.stays && !self.cancelled => {
+                self.drop_planned();
+                self.call_for_kept(place, key);
+            }
             Wanted::Planned if self.planned.is_some() && !self.cancelled => {
-                self.install(place, key, code);
-                self.hand_over_kept(place, key);
+                match self.install(place, key, code) {
+                    Ok(()) => self.call_for_kept(place, key),
+                    Err(NoRoom) => self.end_without_room(place, key),
+                }
             }
             wanted => {
                 if code.stays {
@@ -437,15 +480,21 @@ impl Core {
     }
 
     /// Moves what was planned into the slot of the unit that has run, and has it wait.
-    fn install(&mut self, place: Place, key: Key, before: &'static Code) {
+    ///
+    /// # Errors
+    /// [`NoRoom`] if there are too many kinds of closures. The slot is then empty, and the planned closure stays
+    /// in [`Core::planned`].
+    fn install(&mut self, place: Place, key: Key, before: &'static Code) -> Result<(), NoRoom> {
         if before.stays {
             self.drop_payload(place, before);
         }
-        let Some((code, until)) = self.planned.move_to(place) else { return };
+        let Some(code) = self.planned.code() else { return Ok(()) };
+        // The fallible step comes first. Between it and the move, the slot's code does not match its payload;
+        // nothing in between runs foreign code or panics.
         if !std::ptr::eq(before, code) {
-            self.slab.set_code(place, code);
+            self.slab.set_code(place, code)?;
         }
-        match until {
+        match self.planned.move_to(place, code) {
             Until::Message => {}
             Until::Delay(delay) if code.receives => {
                 if self.timers.ask_or_message(place, key, delay) {
@@ -459,22 +508,54 @@ impl Core {
                     self.queue.push(Envelope::start(key));
                 }
             }
+            Until::Notified(notify, ticket) => {
+                let handle = self.shared().map(|shared| Handle::new(Arc::clone(shared)));
+                if handle.is_some_and(|handle| notify.wait(ticket, handle, key)) {
+                    self.queue.push(Envelope::start(key));
+                }
+            }
             Until::Job(job) => {
                 if let Some(shared) = self.shared() {
                     shared.blocking.give(job);
                 }
             }
         }
+        Ok(())
     }
 
-    /// Gives a unit that receives now what has come before, ahead of what comes later.
-    fn hand_over_kept(&mut self, place: Place, key: Key) {
-        if self.kept.is_empty() || !self.slab.code(place).receives {
+    /// Ends a unit whose next closure could not be installed; its slot is empty.
+    #[cold]
+    fn end_without_room(&mut self, place: Place, key: Key) {
+        self.drop_planned();
+        self.end(place, key, &Reason::Failed(NO_KIND.into()));
+    }
+
+    /// If the unit receives and messages are kept for it, puts an envelope at the front of the queue that hands
+    /// over the first one. Moving all of them to the queue would cost the length of the backlog per message.
+    fn call_for_kept(&mut self, place: Place, key: Key) {
+        let may_have = !self.kept.is_empty() && place.page().header().has_kept;
+        if may_have && self.slab.code(place).receives && self.kept.call(key) {
+            self.queue.push_first(Envelope::kept(key));
+        }
+    }
+
+    /// Hands a unit that was called for it the next message that was kept.
+    fn hand_over_kept(&mut self, key: Key) {
+        let Some(place) = self.slab.find(key) else { return };
+        let code = self.slab.code(place);
+        if !code.receives {
+            self.kept.recall(key); // it timed out first; it is called again when it receives
             return;
         }
-        for envelope in self.kept.take(key).into_iter().flatten().rev() {
-            self.queue.push_first(envelope);
+        let Some(envelope) = self.kept.next(key) else { return };
+        if !code.takes(envelope.form) {
+            self.lose(envelope);
+            self.call_for_kept(place, key);
+            return;
         }
+        let mut envelope = ManuallyDrop::new(envelope);
+        // SAFETY: it is given up here, and is not in the queue.
+        unsafe { self.hand(place, key, code, NonNull::from(&mut *envelope)) };
     }
 
     /// Ends a unit that is not running; its closure is gone.
@@ -525,8 +606,7 @@ impl Core {
         let Some(place) = self.slab.find(key) else { return false };
         let code = self.slab.code(place);
         if code.reserved {
-            reserved::withdraw(&mut self.slab, place);
-            return true;
+            return reserved::withdraw(place);
         }
         self.drop_payload(place, code);
         self.end(place, key, reason);

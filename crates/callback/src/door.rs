@@ -14,6 +14,7 @@ use crate::message::Envelope;
 use crate::panics::drop_quietly;
 use crate::parker::{Bed, Parker};
 use crate::sync::lock;
+use crate::worker::is_worker_thread;
 
 /// Where a Worker sleeps: on a futex, or where its events come from as soon as there can be some.
 #[derive(Debug)]
@@ -173,10 +174,18 @@ impl Door {
     }
 
     /// Tries again whenever there is room, until it works.
-    pub fn when_room<T, R>(&self, mut value: T, mut attempt: impl FnMut(T) -> Result<R, T>) -> R {
+    ///
+    /// # Errors
+    /// The value, if there is no room and this thread must not wait for it.
+    pub fn when_room<T, R>(
+        &self,
+        mut value: T,
+        mut attempt: impl FnMut(T) -> Result<R, T>,
+    ) -> Result<R, T> {
         loop {
             value = match attempt(value) {
-                Ok(done) => return done,
+                Ok(done) => return Ok(done),
+                Err(value) if is_worker_thread() => return Err(value),
                 Err(value) => value,
             };
             self.wanted.fetch_add(1, Ordering::SeqCst);

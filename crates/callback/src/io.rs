@@ -18,7 +18,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-use crate::key::{Home, Key};
+use crate::key::Key;
 
 /// What the eventfd is registered as, by which others wake a Worker that waits for events.
 const WAKE: u64 = u64::MAX;
@@ -156,7 +156,7 @@ impl Descriptors {
     }
 
     /// Registers a descriptor, which does not block from now on.
-    pub fn register<T: AsFd>(&mut self, home: Home, inner: T) -> io::Result<Source<T>> {
+    pub fn register<T: AsFd>(&mut self, inner: T) -> io::Result<Source<T>> {
         rustix::io::ioctl_fionbio(&inner, true)?;
         if self.events.get().is_none() {
             let _ = self.events.set(Events::new()?);
@@ -179,7 +179,13 @@ impl Descriptors {
             return Err(error.into());
         }
         let (events, dropped) = (Arc::clone(&self.events), Arc::clone(&self.dropped));
-        Ok(Source { inner, registration, home, events, dropped })
+        Ok(Source { inner, registration, events, dropped })
+    }
+
+    /// Whether a source was registered here. Its Worker's number does not tell: another Worker gets
+    /// the same one when that has ended.
+    pub fn own<T: AsFd>(&self, source: &Source<T>) -> bool {
+        Arc::ptr_eq(&self.dropped, &source.dropped)
     }
 
     /// Whether there have ever been any.
@@ -265,7 +271,6 @@ impl Descriptors {
 pub struct Source<T: AsFd> {
     inner: T,
     pub(crate) registration: Registration,
-    pub(crate) home: Home,
     events: Shared,
     dropped: Arc<Mutex<Vec<u32>>>,
 }
@@ -305,8 +310,7 @@ mod tests {
     fn who_was_woken_sleeps_again_also_without_descriptors() {
         let mut descriptors = Descriptors::new(Shared::default());
         let (socket, _other) = UnixStream::pair().expect("sockets");
-        let home = Home::new(0, 0);
-        drop(descriptors.register(home, socket).expect("a socket"));
+        drop(descriptors.register(socket).expect("a socket"));
         let events = Arc::clone(&descriptors.events);
         let events = events.get().expect("as there was a descriptor");
         let is_awake = || {

@@ -4,30 +4,32 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
-/// Bits of a key: `page:24 runtime:8 worker:8 slot:8 generation:16`.
+use crate::lease;
+
+/// Bits of a key: `page:24 home:16 slot:8 generation:16`.
 const SLOT: u32 = 16;
 const HOME: u32 = 24;
 const PAGE: u32 = 40;
 /// Pages of a Worker at most: 64 GiB.
 pub(crate) const MOST_PAGES: u32 = 1 << (64 - PAGE);
 
-/// A Worker of a runtime of this process.
+/// A Worker, by a number that no other Worker of the process has while it lives; see `lease.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Home(u16);
 
 impl Home {
-    pub const fn new(runtime: u8, worker: u8) -> Self {
-        Self(u16::from_be_bytes([runtime, worker]))
+    /// Only for numbers from a [`Lease`](crate::lease::Lease), and for tests.
+    pub const fn new(number: u16) -> Self {
+        Self(number)
     }
 
-    /// The runtime, of the last 256 that were started.
-    pub fn runtime(self) -> u8 {
-        self.0.to_be_bytes()[0]
+    pub fn number(self) -> u16 {
+        self.0
     }
 
-    /// The Worker, counted from 0.
+    /// The Worker within its runtime, counted from 0.
     pub fn worker(self) -> u8 {
-        self.0.to_be_bytes()[1]
+        lease::index_of(self.0)
     }
 }
 
@@ -73,8 +75,8 @@ impl Key {
     }
 }
 
-/// Names a callback thread. Whoever comes to the same place later has another generation, so that an
-/// id of one that has ended names nobody; nor does it in another runtime of the process.
+/// Names a callback thread. Ids are unique within a process, across all its runtimes and for its whole lifetime: the
+/// id of a callback thread that has ended, or that belongs to another runtime, is refused everywhere.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub(crate) Key);
 
@@ -101,9 +103,28 @@ impl fmt::Display for Id {
 }
 
 /// Names a callback thread that receives messages of type `M`.
+///
+/// Addresses are invariant in `M`: receivers distinguish messages by their exact type, so an address cannot be
+/// coerced to one of a subtype or supertype.
+///
+/// ```compile_fail,E0308
+/// use contend_callback::Address;
+///
+/// fn widen(address: Address<for<'a> fn(&'a str)>) -> Address<fn(&'static str)> {
+///     address
+/// }
+/// ```
+///
+/// ```compile_fail,E0308
+/// use contend_callback::Address;
+///
+/// fn narrow(address: Address<fn(&'static str)>) -> Address<for<'a> fn(&'a str)> {
+///     address
+/// }
+/// ```
 pub struct Address<M> {
     pub(crate) key: Key,
-    message: PhantomData<fn(M)>,
+    message: PhantomData<fn(M) -> M>,
 }
 
 impl<M> Address<M> {
@@ -152,11 +173,14 @@ mod tests {
 
     #[test]
     fn the_parts_come_back() {
-        let home = Home::new(7, 255);
+        let home = Home::new(0xA5C3);
         let key = Key::new(home, MOST_PAGES - 1, 222, 65_535);
         assert_eq!((key.home(), key.page()), (home, MOST_PAGES - 1));
-        assert_eq!((home.runtime(), home.worker()), (7, 255));
         assert_eq!((key.slot(), key.generation()), (222, 65_535));
-        assert_eq!(Id(Key::new(Home::new(9, 1), 2, 3, 4)).to_string(), "1.2.3#4");
+        let lease = lease::Lease::take(201).expect("a number");
+        let id = Id(Key::new(lease.home(), 2, 3, 4));
+        assert_eq!((id.to_string(), id.worker()), ("201.2.3#4".into(), 201));
+        drop(lease);
+        assert_eq!(id.worker(), 201, "also when its Worker has ended");
     }
 }

@@ -111,12 +111,20 @@
 //! [`Builder::warn_after`] tells of those that should have. Sockets and pipes are waited for by
 //! [`Context::when_ready`].
 //!
+//! A [`Handle`] or [`Promise`] never waits on a Worker's thread, of whichever runtime, since the Worker could be waiting
+//! for itself, or for another one that waits for it. Where there is no room, [`Handle::send`] and
+//! [`Handle::spawn`] return an error there as `try_send` and `try_spawn` do; [`Handle::wait`] and [`Promise::wait`] panic.
+//!
 //! ## Too much
 //!
 //! An inbox has a bound: [`Handle::try_send`] and [`Handle::try_spawn`] say that it is full, [`Handle::send`] and
 //! [`Handle::spawn`] wait for room. In a callback, where nobody may wait, [`Context::send`] says that too much
 //! is on its way to another Worker, and [`Context::when_room`] goes on when it has arrived. On the
 //! same Worker what is sent is handled before anything is asked for again; it is bounded by what callbacks send.
+//!
+//! What must neither wait nor get lost has two ways. [`Notify`] wakes a callback thread and carries no data:
+//! notifications that nobody has waited for yet are one, so that it needs no room. [`Handle::send_unbounded`] sends a
+//! message past the bound, and leaves it to its caller how many there are.
 //!
 //! # Guarantees
 //!
@@ -144,7 +152,9 @@ mod door;
 mod inbox;
 mod io;
 mod key;
+mod lease;
 mod message;
+mod notify;
 mod panics;
 mod parker;
 mod queue;
@@ -154,6 +164,8 @@ mod reply;
 mod slab;
 mod supervisor;
 mod sync;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod watch;
 mod watchdog;
 mod worker;
@@ -163,6 +175,7 @@ pub use context::{Context, Monitor, Next, Nothing, SendError, SpawnError};
 pub use counts::Counts;
 pub use io::{Interest, Source};
 pub use key::{Address, Id};
+pub use notify::Notify;
 pub use reason::{Down, Reason};
 pub use receptor::{Handle, Receptor};
 pub use reply::{NoReply, Promise, Reply};

@@ -23,8 +23,10 @@ const INLINE: usize = 16;
 pub(crate) enum Purpose {
     /// To hand a message to a unit.
     Message,
-    /// To run a unit that has just been spawned.
+    /// To run a unit that has just been spawned, or whose wait for something outside is over.
     Start,
+    /// To hand a unit the next message that was kept for it.
+    Kept,
     /// To end a unit.
     Cancel,
     /// To do something to the core.
@@ -109,6 +111,12 @@ impl Envelope {
     /// Runs the unit for the first time.
     pub fn start(to: Key) -> Self {
         const FORM: &Form = &Form::without_message(Purpose::Start, |_| ());
+        Self { to, form: FORM, content: Content::uninit() }
+    }
+
+    /// Hands the unit the next message that was kept for it.
+    pub fn kept(to: Key) -> Self {
+        const FORM: &Form = &Form::without_message(Purpose::Kept, |_| ());
         Self { to, form: FORM, content: Content::uninit() }
     }
 
@@ -277,5 +285,75 @@ fn nonzero(layout: Layout) -> Layout {
         layout
     } else {
         Layout::from_size_align(1, layout.align()).unwrap_or(layout)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::key::Home;
+
+    thread_local! {
+        static DROPPED: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// Counts itself when it is dropped, and is aligned as the type that it has none of.
+    struct Message<const BYTES: usize, A>([u8; BYTES], [A; 0]);
+
+    impl<const BYTES: usize, A> Drop for Message<BYTES, A> {
+        fn drop(&mut self) {
+            assert!(self.0.iter().all(|&byte| byte == 7) && std::ptr::from_ref(self).is_aligned());
+            DROPPED.set(DROPPED.get() + 1);
+        }
+    }
+
+    #[repr(align(16))]
+    struct By16;
+    #[repr(align(128))]
+    struct By128;
+
+    /// Drops one in its envelope, and one that was taken out.
+    fn both<const BYTES: usize, A: Send + 'static>(pool: &mut Pool) {
+        let to = Key::new(Home::new(0), 1, 0, 1);
+        let before = DROPPED.get();
+        let make = || Message::<BYTES, A>([7; BYTES], []);
+        drop(Envelope::message(to, make(), pool));
+        let envelope = Envelope::message(to, make(), pool);
+        // SAFETY: this is the type that was put in.
+        let taken = envelope.open(|at| unsafe { take::<Message<BYTES, A>>(at, pool) });
+        assert_eq!(DROPPED.get(), before + 1, "{BYTES} bytes");
+        drop(taken);
+        assert_eq!(DROPPED.get(), before + 2, "{BYTES} bytes");
+    }
+
+    fn all<A: Send + 'static>(pool: &mut Pool) {
+        both::<0, A>(pool);
+        both::<1, A>(pool);
+        both::<8, A>(pool);
+        both::<16, A>(pool);
+        both::<17, A>(pool);
+        both::<32, A>(pool);
+        both::<100, A>(pool);
+        both::<256, A>(pool);
+        both::<257, A>(pool);
+        both::<5_000, A>(pool);
+    }
+
+    #[test]
+    fn messages_of_all_sizes_and_alignments_are_dropped_once() {
+        for keeps in [false, true] {
+            let mut pool = Pool::default();
+            if keeps {
+                pool.keep();
+            }
+            for _ in 0..3 {
+                all::<u8>(&mut pool);
+                all::<u64>(&mut pool);
+                all::<By16>(&mut pool);
+                all::<By128>(&mut pool);
+            }
+        }
     }
 }

@@ -126,7 +126,7 @@ mod tests {
         let (mut queue, mut model) = (Queue::new(), VecDeque::new());
         let mut pool = Pool::default();
         for n in 0..200_000_u64 {
-            let key = Key::new(Home::new(0, 0), u32::try_from(n % 1000).expect("small"), 0, 1);
+            let key = Key::new(Home::new(0), u32::try_from(n % 1000).expect("small"), 0, 1);
             let grows = n / 3000 % 2 == 0;
             match random.u32(0..100) {
                 0..10 => {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -18,12 +18,13 @@ use crate::key::{Address, Home, Id};
 use crate::message::{Envelope, Pool};
 use crate::reply::{Promise, Reply};
 use crate::watchdog::Watchdog;
+use crate::worker::{assert_may_wait, is_worker_thread};
 
 /// What all threads of a runtime share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// Its number, of the last 256 that were started.
-    runtime: u8,
+    /// Its Workers' numbers in the process.
+    homes: Vec<Home>,
     pub doors: Vec<Door>,
     pub alive: Alive,
     /// The Worker that the next unit goes to.
@@ -37,14 +38,14 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub fn new(
+        homes: Vec<Home>,
         doors: Vec<Door>,
         capacity: usize,
         spin: Option<Duration>,
         blocking: blocking::Pool,
     ) -> Self {
-        static STARTED: AtomicU8 = AtomicU8::new(0);
         Self {
-            runtime: STARTED.fetch_add(1, Ordering::Relaxed),
+            homes,
             doors,
             alive: Alive::default(),
             next: AtomicUsize::new(0),
@@ -55,14 +56,10 @@ impl Shared {
         }
     }
 
-    /// Where a Worker of this runtime is.
-    pub fn home(&self, worker: u8) -> Home {
-        Home::new(self.runtime, worker)
-    }
-
     /// The door of a Worker, if it is one of this runtime's.
     pub fn door(&self, home: Home) -> Option<&Door> {
-        self.doors.get(usize::from(home.worker())).filter(|_| home.runtime() == self.runtime)
+        let worker = usize::from(home.worker());
+        self.doors.get(worker).filter(|_| self.homes[worker] == home)
     }
 
     pub fn is_down(&self) -> bool {
@@ -130,7 +127,8 @@ impl Handle {
     /// Starts a callback thread on the next Worker, waiting for room in its inbox.
     ///
     /// # Errors
-    /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`].
+    /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`]. [`SpawnError::Full`] if there is no room and this is called in
+    /// a callback, which must not block.
     pub fn spawn<F>(&self, callback: F) -> Result<Id, SpawnError>
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
@@ -153,7 +151,7 @@ impl Handle {
     /// Starts one that receives messages of type `M`, waiting for room.
     ///
     /// # Errors
-    /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`].
+    /// As [`spawn`](Self::spawn).
     pub fn spawn_receiving<M, F>(&self, callback: F) -> Result<Address<M>, SpawnError>
     where
         M: Send + 'static,
@@ -165,7 +163,7 @@ impl Handle {
     /// The same on a Worker of one's choice.
     ///
     /// # Errors
-    /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`].
+    /// As [`spawn`](Self::spawn).
     ///
     /// # Panics
     /// If there is no Worker of this number.
@@ -174,19 +172,20 @@ impl Handle {
         M: Send + 'static,
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
     {
-        self.shared.doors[worker].when_room(callback, |callback| {
+        let spawned = self.shared.doors[worker].when_room(callback, |callback| {
             match self.try_spawn_on(worker, callback) {
                 Ok(address) => Ok(Ok(address)),
                 Err((callback, SpawnError::Full)) => Err(callback),
                 Err((_, error)) => Ok(Err(error)),
             }
-        })
+        });
+        spawned.unwrap_or(Err(SpawnError::Full))
     }
 
     /// Starts one that is to answer, waiting for room.
     ///
     /// # Errors
-    /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`].
+    /// As [`spawn`](Self::spawn).
     pub fn spawn_reply<T, F>(&self, callback: F) -> Result<Promise<T>, SpawnError>
     where
         T: Send + 'static,
@@ -200,13 +199,18 @@ impl Handle {
     /// answer comes if it panics, or the runtime is shut down before it begins.
     ///
     /// # Errors
-    /// [`SpawnError::ShutDown`].
+    /// [`SpawnError::ShutDown`]. [`SpawnError::Full`] if too much is before it and this is called in a callback, which
+    /// must not wait.
     pub fn spawn_blocking<T, W>(&self, work: W) -> Result<Promise<T>, SpawnError>
     where
         T: Send + 'static,
         W: FnOnce() -> T + Send + 'static,
     {
-        self.block(work, blocking::Pool::offer_waiting)
+        let may_wait = !is_worker_thread();
+        self.block(
+            work,
+            if may_wait { blocking::Pool::offer_waiting } else { blocking::Pool::offer },
+        )
     }
 
     /// The same, unless too much is before it.
@@ -257,20 +261,41 @@ impl Handle {
     /// Sends a message, waiting for room in the inbox.
     ///
     /// # Errors
-    /// [`SendError::ShutDown`]. That the receiver has ended cannot be known here; such messages are
-    /// counted in [`Counts::undeliverable`].
+    /// [`SendError::ShutDown`]; [`SendError::Ended`] if the receiver was one of another runtime. That it has ended
+    /// otherwise cannot be known here; such messages are counted in [`Counts::undeliverable`].
+    /// [`SendError::Full`] if there is no room and this is called in a callback, which must not wait.
     pub fn send<M: Send + 'static>(&self, to: Address<M>, message: M) -> Result<(), SendError<M>> {
         let Some(door) = self.door(to.id()) else { return Err(SendError::Ended(message)) };
-        door.when_room(message, |message| match self.try_send(to, message) {
+        let sent = door.when_room(message, |message| match self.try_send(to, message) {
             Err(SendError::Full(message)) => Err(message),
             done => Ok(done),
-        })
+        });
+        sent.unwrap_or_else(|message| Err(SendError::Full(message)))
     }
 
-    /// Sends a message, if the inbox has room.
+    /// Sends a message without waiting, even if the inbox is full. The inbox grows without bound if messages are
+    /// sent faster than they are received; for wake-ups without data, prefer [`Notify`](crate::Notify), which
+    /// needs no room. Messages from one thread to one receiver arrive in order, whichever method sends them.
     ///
     /// # Errors
-    /// [`SendError::Full`], [`SendError::ShutDown`].
+    /// [`SendError::ShutDown`], [`SendError::Ended`] as for [`send`](Self::send).
+    pub fn send_unbounded<M: Send + 'static>(
+        &self,
+        to: Address<M>,
+        message: M,
+    ) -> Result<(), SendError<M>> {
+        if self.shared.is_down() {
+            return Err(SendError::ShutDown(message));
+        }
+        let Some(door) = self.door(to.id()) else { return Err(SendError::Ended(message)) };
+        door.push_always(Envelope::message(to.id().0, message, &mut Pool::default()));
+        Ok(())
+    }
+
+    /// Sends a message, if the inbox has room. If not, the error hands it back.
+    ///
+    /// # Errors
+    /// [`SendError::Full`]; [`SendError::ShutDown`], [`SendError::Ended`] as for [`send`](Self::send).
     pub fn try_send<M: Send + 'static>(
         &self,
         to: Address<M>,
@@ -289,18 +314,26 @@ impl Handle {
         })
     }
 
-    /// Ends a callback thread, waiting for room in the inbox; nothing happens if it has ended.
+    /// Ends a callback thread, waiting for room in the inbox; nothing happens if it has ended. In a callback,
+    /// which must not wait, it is sent past the bound.
     pub fn cancel(&self, id: Id) {
         let Some(door) = self.door(id) else { return };
-        door.when_room(Envelope::cancel(id.0), |cancel| {
+        let cancelled = door.when_room(Envelope::cancel(id.0), |cancel| {
             if self.shared.is_down() { Ok(()) } else { door.push(cancel) }
         });
+        if let Err(cancel) = cancelled {
+            door.push_always(cancel);
+        }
     }
 
     /// Waits until all callback threads have ended, or the runtime is shut down. A supervisor ends only
     /// when it gives up or is cancelled. Blocking work that nobody waits for any more is not waited
-    /// for. Not from within a callback: it would wait for itself.
+    /// for.
+    ///
+    /// # Panics
+    /// In a callback, of whichever runtime: it would wait for itself.
     pub fn wait(&self) {
+        assert_may_wait("Handle::wait");
         self.shared.alive.wait(|| self.shared.is_down());
     }
 

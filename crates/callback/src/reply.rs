@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use crate::worker::assert_may_wait;
+
 /// Where an answer of type `T` goes. Dropped without one, whoever waits is told that none comes.
 pub struct Reply<T>(Option<Way<T>>);
 
@@ -65,22 +67,46 @@ pub enum NoReply {
 }
 
 impl<T> Promise<T> {
-    /// Waits for the answer. Not in a callback: its Worker would do nothing else.
+    /// Waits for the answer.
     ///
     /// # Errors
     /// [`NoReply::Ended`].
+    ///
+    /// # Panics
+    /// In a callback, of whichever runtime, unless the answer is there: its Worker would wait, perhaps for itself.
     pub fn wait(self) -> Result<T, NoReply> {
-        self.0.recv().map_err(|_| NoReply::Ended)
+        match self.poll() {
+            Err(NoReply::Late) => {
+                assert_may_wait("Promise::wait");
+                self.0.recv().map_err(|_| NoReply::Ended)
+            }
+            done => done,
+        }
     }
 
-    /// Waits for so long at most.
+    /// Waits for so long at most. With no time at all it only looks whether the answer is there.
     ///
     /// # Errors
     /// [`NoReply::Ended`], [`NoReply::Late`].
+    ///
+    /// # Panics
+    /// As [`wait`](Self::wait), if it were to wait for any time.
     pub fn wait_for(&self, most: Duration) -> Result<T, NoReply> {
+        let answer = self.poll();
+        if most.is_zero() || !matches!(answer, Err(NoReply::Late)) {
+            return answer;
+        }
+        assert_may_wait("Promise::wait_for");
         self.0.recv_timeout(most).map_err(|error| match error {
             mpsc::RecvTimeoutError::Timeout => NoReply::Late,
             mpsc::RecvTimeoutError::Disconnected => NoReply::Ended,
+        })
+    }
+
+    fn poll(&self) -> Result<T, NoReply> {
+        self.0.try_recv().map_err(|error| match error {
+            mpsc::TryRecvError::Empty => NoReply::Late,
+            mpsc::TryRecvError::Disconnected => NoReply::Ended,
         })
     }
 }

@@ -2,15 +2,22 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::clock::nanoseconds;
 use crate::context::{Context, Next, SpawnError};
 use crate::key::{Address, Id};
 use crate::reason::{Down, Reason};
 use crate::receptor::Handle;
 
+/// Delays of starts unless told otherwise: the second one of a child that fails, …
+const FIRST_DELAY: Duration = Duration::from_millis(1);
+/// … and the longest.
+const LONGEST_DELAY: Duration = Duration::from_millis(100);
+
 /// When a child is started again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Restart {
     /// However it has ended.
     Permanent,
@@ -22,6 +29,7 @@ pub enum Restart {
 
 /// Who is started again when a child has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Strategy {
     /// That child alone.
     OneForOne,
@@ -38,11 +46,35 @@ struct Child {
     restart: Restart,
     /// The one that lives.
     id: Option<Id>,
+    /// When it was started last, in nanoseconds of the runtime's clock.
+    started: u64,
+    /// How often in a row it has ended soon after that.
+    failures: u32,
+    /// When it is to be started again, if it is.
+    due: Option<u64>,
+}
+
+/// Exponential back-off, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct Backoff {
+    first: u64,
+    longest: u64,
+}
+
+impl Backoff {
+    /// The delay after so many failures in a row before this one.
+    fn delay(self, failures: u32) -> u64 {
+        let doubled = |times: u32| self.first.saturating_mul(1 << times.min(63));
+        failures.checked_sub(1).map_or(0, |times| doubled(times).min(self.longest))
+    }
 }
 
 /// Starts children, and starts them again when they have ended, up to a limit. When it is reached,
 /// or the supervisor is cancelled, all children are ended, and the supervisor has failed: it can be
 /// a child itself. It does not end by itself when its children are done.
+///
+/// Restarts are delayed by an exponential back-off ([`backoff`](Self::backoff)), so that a child that fails on
+/// every start does not use up a CPU. While one child waits for its restart, the others are supervised as usual.
 ///
 /// Children on other Workers are cancelled without waiting for it: the next one may begin there
 /// before the one before has ended.
@@ -63,8 +95,11 @@ pub struct Supervisor {
     strategy: Strategy,
     children: Vec<Child>,
     most: usize,
-    within: Duration,
-    restarts: VecDeque<Instant>,
+    /// Nanoseconds.
+    within: u64,
+    /// When children have been started again, in nanoseconds of the runtime's clock.
+    restarts: VecDeque<u64>,
+    backoff: Backoff,
 }
 
 impl fmt::Debug for Supervisor {
@@ -77,15 +112,36 @@ impl fmt::Debug for Supervisor {
 }
 
 impl Supervisor {
-    /// One without children, that starts them again once in 5 seconds at most, as in OTP.
+    /// A supervisor without children. By default it allows one restart in 5 seconds, as OTP does, with a back-off of
+    /// 1 ms to 100 ms.
     pub fn new(strategy: Strategy) -> Self {
-        let within = Duration::from_secs(5);
-        Self { strategy, children: Vec::new(), most: 1, within, restarts: VecDeque::new() }
+        let none = Self {
+            strategy,
+            children: Vec::new(),
+            most: 0,
+            within: 0,
+            restarts: VecDeque::new(),
+            backoff: Backoff { first: 0, longest: 0 },
+        };
+        none.limit(1, Duration::from_secs(5)).backoff(FIRST_DELAY, LONGEST_DELAY)
     }
 
-    /// Starts children again so many times within such a time at most.
+    /// Allows this many restarts within this time. With one more, the supervisor gives up.
     pub fn limit(mut self, restarts: usize, within: Duration) -> Self {
-        (self.most, self.within) = (restarts, within);
+        (self.most, self.within) = (restarts, nanoseconds(within));
+        self
+    }
+
+    /// Sets the exponential back-off for children that fail repeatedly. The first restart is immediate, the
+    /// second one is delayed by `first`, and the delay doubles with each further failure, up to `longest`. It is reset
+    /// once a child has lived for longer than `longest`. With strategies that restart other children, too, those
+    /// are restarted together with the child that failed.
+    ///
+    /// The default is 1 ms to 100 ms. Back-off limits the rate of restarts: with the default, a single child reaches
+    /// a [`limit`](Self::limit) only if that allows fewer than ten restarts per second. [`Duration::ZERO`]
+    /// for both turns back-off off.
+    pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
+        self.backoff = Backoff { first: nanoseconds(first), longest: nanoseconds(longest) };
         self
     }
 
@@ -94,7 +150,8 @@ impl Supervisor {
     where
         F: FnMut(&mut Context<'_, Down>) -> Result<Id, SpawnError> + Send + 'static,
     {
-        self.children.push(Child { start: Box::new(start), restart, id: None });
+        let start = Box::new(start);
+        self.children.push(Child { start, restart, id: None, started: 0, failures: 0, due: None });
         self
     }
 
@@ -103,7 +160,8 @@ impl Supervisor {
     /// # Errors
     /// See [`Handle::spawn`].
     pub fn start(self, on: &Handle) -> Result<Id, SpawnError> {
-        on.spawn_receiving(move |context| self.begin(context)).map(Address::id)
+        let supervisor = Box::new(self);
+        on.spawn_receiving(move |context| supervisor.begin(context)).map(Address::id)
     }
 
     /// Starts it on this Worker.
@@ -111,35 +169,52 @@ impl Supervisor {
     /// # Errors
     /// See [`Context::spawn`].
     pub fn spawn<M: Send + 'static>(self, context: &mut Context<'_, M>) -> Result<Id, SpawnError> {
-        context.spawn_receiving(move |context| self.begin(context)).map(Address::id)
+        let supervisor = Box::new(self);
+        context.spawn_receiving(move |context| supervisor.begin(context)).map(Address::id)
     }
 
-    fn begin(mut self, context: &mut Context<'_, Down>) -> Next {
-        for child in 0..self.children.len() {
-            if let Err(error) = self.start_child(child, context) {
-                return self.give_up(context, &error.to_string());
+    fn begin(mut self: Box<Self>, context: &mut Context<'_, Down>) -> Next {
+        let now = context.now();
+        self.children.iter_mut().for_each(|child| child.due = Some(now));
+        self.go_on(context)
+    }
+
+    /// Starts those that are due, and waits for the next end or the next start.
+    fn go_on(mut self: Box<Self>, context: &mut Context<'_, Down>) -> Next {
+        if let Err(error) = self.start_due(context) {
+            return self.give_up(context, &error.to_string());
+        }
+        let next = self.children.iter().filter_map(|child| child.due).min();
+        match next {
+            Some(due) => {
+                let delay = Duration::from_nanos(due.saturating_sub(context.now()));
+                context.receive_within(delay, move |context, down| match down {
+                    Some(down) => self.heard(context, &down),
+                    None => self.go_on(context),
+                })
+            }
+            None => context.receive_once(move |context, down| self.heard(context, &down)),
+        }
+    }
+
+    /// Starts those whose time has come, in their order.
+    fn start_due(&mut self, context: &mut Context<'_, Down>) -> Result<(), SpawnError> {
+        let now = context.now();
+        for child in &mut self.children {
+            if child.due.is_some_and(|due| due <= now) {
+                let id = (child.start)(context)?;
+                (child.id, child.started, child.due) = (Some(id), now, None);
+                context.ends_with_this(id);
+                context.monitor(id, |down| down);
             }
         }
-        context.receive(move |context, down| self.heard(context, &down))
-    }
-
-    fn start_child(
-        &mut self,
-        child: usize,
-        context: &mut Context<'_, Down>,
-    ) -> Result<(), SpawnError> {
-        let child = &mut self.children[child];
-        let id = (child.start)(context)?;
-        child.id = Some(id);
-        context.ends_with_this(id);
-        context.monitor(id, |down| down);
         Ok(())
     }
 
-    fn heard(&mut self, context: &mut Context<'_, Down>, down: &Down) -> Next {
+    fn heard(mut self: Box<Self>, context: &mut Context<'_, Down>, down: &Down) -> Next {
         // One that was cancelled to be started again has no place here any more.
         let Some(ended) = self.children.iter().position(|child| child.id == Some(down.id)) else {
-            return context.again();
+            return self.go_on(context);
         };
         self.children[ended].id = None;
         let again = match self.children[ended].restart {
@@ -148,43 +223,55 @@ impl Supervisor {
             Restart::Transient => !matches!(down.reason, Reason::Done | Reason::Unknown),
             Restart::Temporary => false,
         };
-        if !again {
-            return context.again();
+        if again {
+            let now = context.now();
+            if self.is_too_often(now) {
+                let why = format!("too many restarts; {}: {}", down.id, down.reason);
+                return self.give_up(context, &why);
+            }
+            self.schedule(context, ended, now);
         }
-        if self.is_too_often() {
-            return self
-                .give_up(context, &format!("too many restarts; {}: {}", down.id, down.reason));
-        }
+        self.go_on(context)
+    }
+
+    /// Has a child that has failed, and those that go with it, be started again when its delay is over.
+    fn schedule(&mut self, context: &mut Context<'_, Down>, ended: usize, now: u64) {
         let restarted = match self.strategy {
             Strategy::OneForOne => ended..ended + 1,
             Strategy::OneForAll => 0..self.children.len(),
             Strategy::RestForOne => ended..self.children.len(),
         };
-        for child in restarted.clone().rev() {
-            if let Some(id) = self.children[child].id.take() {
+        let backoff = self.backoff;
+        let failed = &mut self.children[ended];
+        if now.saturating_sub(failed.started) > backoff.longest {
+            failed.failures = 0;
+        }
+        let mut due = now.saturating_add(backoff.delay(failed.failures));
+        failed.failures += 1;
+        // None of them before one that waits for longer already.
+        if self.strategy == Strategy::OneForAll {
+            due = self.children.iter().filter_map(|child| child.due).fold(due, u64::max);
+        }
+        for child in self.children[restarted].iter_mut().rev() {
+            if let Some(id) = child.id.take() {
                 context.cancel(id);
             }
+            let is_temporary = child.restart == Restart::Temporary;
+            child.due = (!is_temporary).then(|| child.due.map_or(due, |before| before.max(due)));
         }
-        for child in restarted {
-            let is_temporary = self.children[child].restart == Restart::Temporary;
-            if !is_temporary && let Err(error) = self.start_child(child, context) {
-                return self.give_up(context, &error.to_string());
-            }
-        }
-        context.again()
     }
 
     /// Notes a restart.
-    fn is_too_often(&mut self) -> bool {
-        let now = Instant::now();
-        while self.restarts.front().is_some_and(|then| now.duration_since(*then) > self.within) {
+    fn is_too_often(&mut self, now: u64) -> bool {
+        let within = self.within;
+        while self.restarts.front().is_some_and(|then| now.saturating_sub(*then) > within) {
             self.restarts.pop_front();
         }
         self.restarts.push_back(now);
         self.restarts.len() > self.most
     }
 
-    fn give_up(&mut self, context: &mut Context<'_, Down>, why: &str) -> Next {
+    fn give_up(mut self, context: &mut Context<'_, Down>, why: &str) -> Next {
         for child in self.children.iter_mut().rev() {
             if let Some(id) = child.id.take() {
                 context.cancel(id);

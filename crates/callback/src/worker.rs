@@ -1,5 +1,6 @@
 //! The thread that drives a core: what comes from others, what is due, and sleeping in between.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +15,25 @@ const BATCH: usize = 256;
 const LOOKS: usize = 64;
 /// Having had nothing to do for so long, a Worker gives back memory it may need again.
 const REST: Duration = Duration::from_millis(10);
+
+thread_local! {
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is a Worker's thread, of any runtime. It must not block on a Worker, which could be itself or one
+/// that in turn waits for it.
+pub(crate) fn is_worker_thread() -> bool {
+    IS_WORKER.get()
+}
+
+/// Panics on a Worker's thread.
+#[track_caller]
+pub(crate) fn assert_may_wait(what: &str) {
+    assert!(
+        !is_worker_thread(),
+        "{what} was called on a Worker's thread, which would block itself: call it outside of callbacks"
+    );
+}
 
 pub(crate) struct Worker {
     core: Core,
@@ -59,9 +79,11 @@ impl Step {
 }
 
 impl Worker {
+    /// Reserves the places for units from elsewhere before the thread starts, so that a runtime that has just
+    /// started does not report full inboxes.
     pub fn new(core: Core, shared: Arc<Shared>) -> Self {
         let step = Step::Work;
-        Self {
+        let mut worker = Self {
             core,
             shared,
             told: 0,
@@ -70,7 +92,9 @@ impl Worker {
             overlooked: false,
             rested: false,
             short: false,
-        }
+        };
+        worker.fill();
+        worker
     }
 
     fn door(&self) -> &Door {
@@ -79,7 +103,7 @@ impl Worker {
 
     /// Works until the runtime is shut down, and drops all units.
     pub fn run(mut self) {
-        self.fill();
+        IS_WORKER.set(true);
         while !self.shared.is_down() {
             // What a callback does, and what dropping its values does, may panic. This thread goes
             // on, with the step behind the one that was left.

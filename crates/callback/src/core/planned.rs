@@ -41,6 +41,11 @@ impl Planned {
         self.code.is_some()
     }
 
+    /// The code of what there is.
+    pub fn code(&self) -> Option<&'static Code> {
+        self.code
+    }
+
     /// Drops what there is. Returns how often that panicked.
     pub fn clear(&mut self) -> u64 {
         let Some(code) = self.code.take() else { return 0 };
@@ -51,10 +56,11 @@ impl Planned {
         panics + drop_quietly(|| drop(until))
     }
 
-    /// Moves it into the slot that it was kept for, whose closure is gone. Returns its code and
-    /// what it waits for.
-    pub fn move_to(&mut self, place: Place) -> Option<(&'static Code, Until)> {
-        let code = self.code.take()?;
+    /// Moves it, which has this code, into the slot that it was kept for, whose closure is gone. Returns what it
+    /// waits for.
+    pub fn move_to(&mut self, place: Place, code: &'static Code) -> Until {
+        debug_assert!(self.code.is_some_and(|own| std::ptr::eq(own, code)));
+        self.code = None;
         let from = self.closure.as_ptr().cast::<MaybeUninit<u64>>();
         let to = place.payload().cast::<MaybeUninit<u64>>().as_ptr();
         // Word by word, as it was written: larger reads would wait for the writes.
@@ -66,6 +72,6 @@ impl Planned {
             // SAFETY: the slot's closure is gone; both are aligned to words and do not overlap.
             unsafe { from.copy_to_nonoverlapping(to, 1) };
         }
-        Some((code, std::mem::replace(&mut self.until, Until::Message)))
+        std::mem::replace(&mut self.until, Until::Message)
     }
 }

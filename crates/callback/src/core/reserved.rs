@@ -1,17 +1,29 @@
 //! Places that are kept for units from elsewhere, so that these have an id before they come.
 
-use super::Core;
+use super::{Core, NO_KIND};
 use crate::code::{Boxed, Handler, Wake, code_of, fits};
 use crate::context::{Next, Nothing};
 use crate::key::Key;
 use crate::panics::drop_quietly;
 use crate::reason::Reason;
-use crate::slab::{Place, Slab};
+use crate::slab::{NoRoom, Place};
 
 /// Keeps a place for a closure of two words.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
 struct Reserved {
-    _room: [u64; 2],
+    claim: Claim,
+    _room: u64,
+}
+
+/// Whether the unit may still come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+enum Claim {
+    Open,
+    /// It was cancelled before it arrived, and ends on arrival. Until then its place stays occupied and is
+    /// still counted as reserved.
+    Withdrawn,
 }
 
 // SAFETY: nobody calls it; it stays until a closure takes its place.
@@ -27,25 +39,10 @@ unsafe impl Handler for Reserved {
     }
 }
 
-/// Keeps the place of a unit that was cancelled before it came.
-struct Withdrawn;
-
-// SAFETY: nobody calls it, and it is nothing.
-unsafe impl Handler for Withdrawn {
-    type Message = Nothing;
-    const STAYS: bool = true;
-    const RECEIVES: bool = false;
-    const TIMED: bool = false;
-
-    unsafe fn call(_: *mut Self, _: &mut Core, _: Wake) -> Next {
-        Next::again()
-    }
-}
-
 impl Core {
     /// Keeps a place for a unit that comes from elsewhere.
     pub fn reserve(&mut self) -> Option<Key> {
-        let key = self.insert(Reserved::default()).ok()?;
+        let key = self.insert(Reserved { claim: Claim::Open, _room: 0 }).ok()?;
         self.reserved += 1;
         Some(key)
     }
@@ -55,28 +52,55 @@ impl Core {
         self.reserved -= 1;
         self.settled += 1;
         let Some(place) = self.slab.find(key) else { return };
-        if !self.slab.code(place).reserved {
+        if claim(place) == Claim::Withdrawn {
             self.counts.panics += drop_quietly(|| drop(handler));
             self.end(place, key, &Reason::Cancelled);
             return;
         }
-        if fits::<H>(size_of::<Reserved>()) {
-            settle_inline(&mut self.slab, place, handler);
+        let settled = if fits::<H>(size_of::<Reserved>()) {
+            self.settle_inline(place, handler)
         } else {
-            settle_inline(&mut self.slab, place, Boxed::new(handler));
+            self.settle_inline(place, Boxed::new(handler))
+        };
+        match settled {
+            Ok(()) => self.run(place, key, self.slab.code(place), Wake::Start),
+            Err(NoRoom) => self.end(place, key, &Reason::Failed(NO_KIND.into())),
         }
-        self.run(place, key, self.slab.code(place), Wake::Start);
+    }
+
+    /// Puts a closure into a place that is kept.
+    ///
+    /// # Errors
+    /// [`NoRoom`] if its code cannot be noted there. The closure is dropped, and the place is still kept.
+    fn settle_inline<H: Handler>(&mut self, place: Place, handler: H) -> Result<(), NoRoom> {
+        // The fallible step comes first. Nothing between it and the write panics.
+        if self.slab.set_code(place, code_of::<H>()).is_err() {
+            self.counts.panics += drop_quietly(|| drop(handler));
+            return Err(NoRoom);
+        }
+        // SAFETY: what kept the place needs not be dropped; the slot has room, as checked.
+        unsafe { place.payload().cast::<H>().write(handler) };
+        Ok(())
     }
 }
 
-/// Has the unit that comes to a place that was kept end at once.
-pub(super) fn withdraw(slab: &mut Slab, place: Place) {
-    slab.set_code(place, code_of::<Withdrawn>());
+/// Where what keeps a place says whether the unit may still come.
+fn claim_at(place: Place) -> *mut Claim {
+    let reserved = place.payload().cast::<Reserved>().as_ptr();
+    // SAFETY: within the payload, which has room for it.
+    unsafe { &raw mut (*reserved).claim }
 }
 
-/// Puts a closure into a place that was kept.
-fn settle_inline<H: Handler>(slab: &mut Slab, place: Place, handler: H) {
-    // SAFETY: what kept the place needs not be dropped; the slot has room, as checked.
-    unsafe { place.payload().cast::<H>().write(handler) };
-    slab.set_code(place, code_of::<H>());
+/// Whether the unit of a place that is kept may still come.
+fn claim(place: Place) -> Claim {
+    // SAFETY: the place is kept: what `reserve` has put there is still there.
+    unsafe { claim_at(place).read() }
+}
+
+/// Cancels the unit of a reserved place before it arrives. Returns whether it was not cancelled before.
+pub(super) fn withdraw(place: Place) -> bool {
+    let before = claim(place);
+    // SAFETY: as in `claim`, and nobody else uses it.
+    unsafe { claim_at(place).write(Claim::Withdrawn) };
+    before == Claim::Open
 }

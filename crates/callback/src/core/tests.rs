@@ -1,6 +1,12 @@
 //! A core beside a simple model of it: what was run, in which order, and that each closure was
 //! dropped once.
 
+mod backlog;
+mod kinds;
+mod reserved;
+mod supervising;
+mod types;
+
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,8 +28,6 @@ enum Seen {
     TimedOut(usize),
     Ended(usize, Reason),
 }
-
-const HOME: Home = Home::new(0, 0);
 
 type Log = Arc<Mutex<Vec<Seen>>>;
 
@@ -200,9 +204,15 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
+        Self::keeping(100)
+    }
+
+    /// One whose units keep so many messages each.
+    fn keeping(most_kept: usize) -> Self {
         let now = Arc::new(AtomicU64::new(0));
         let clock = Clock::Manual(Arc::clone(&now));
-        let core = Core::new(HOME, 16 << 20, 100, clock, None).expect("address space");
+        let lease = Lease::take(0).expect("a number");
+        let core = Core::new(lease, 16 << 20, most_kept, clock, None).expect("address space");
         let log = Log::default();
         Self { core, now, log, units: Vec::new(), dropped: Vec::new() }
     }
@@ -218,12 +228,13 @@ impl Machine {
         let (unit, log) = (self.units.len(), Arc::clone(&self.log));
         self.units.push(key);
         // Whoever watches: told at once, by an envelope that does nothing but note it.
-        let token = self.core.watchers.token(HOME);
+        let home = self.core.home;
+        let token = self.core.watchers.token(home);
         let tell = Box::new(move |down: crate::reason::Down| {
             crate::sync::lock(&log).push(Seen::Ended(unit, down.reason));
-            Envelope::control(HOME, |_| ())
+            Envelope::control(home, |_| ())
         });
-        self.core.relate(key, token, Relation::Monitored { by: Key::NOBODY, tell });
+        self.core.relate(key, token, Relation::Monitored { by: Key::new(home, 0, 0, 0), tell });
     }
 
     fn spawn(&mut self, step: &Step) {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::NoRoom;
 use super::page::OWN;
 use crate::code::Code;
 
@@ -19,9 +20,11 @@ struct Kind {
 }
 
 /// All kinds there are. Codes are constants, so that there are only so many.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Kinds {
     all: Vec<Kind>,
+    /// Kinds at most: [`OWN`], of which there is none, is one more than the last one.
+    most: u16,
     /// By the address of their code.
     known: HashMap<usize, u16>,
     /// Kinds by a few bits of their code's address, the last one that was asked for; the first
@@ -29,22 +32,44 @@ pub(super) struct Kinds {
     recent: [u16; 16],
 }
 
+impl Default for Kinds {
+    fn default() -> Self {
+        Self { all: Vec::new(), most: OWN, known: HashMap::new(), recent: [0; 16] }
+    }
+}
+
 impl Kinds {
+    /// Takes no more kinds than there are now and so many.
+    #[cfg(all(test, not(loom)))]
+    pub fn limit(&mut self, more: usize) {
+        self.most = u16::try_from(self.all.len() + more).expect("few kinds");
+    }
+
     /// The kind of this code.
-    pub fn of(&mut self, code: &'static Code) -> u16 {
+    ///
+    /// # Errors
+    /// [`NoRoom`] if there are too many. Nothing has changed then.
+    pub fn of(&mut self, code: &'static Code) -> Result<u16, NoRoom> {
         let address = std::ptr::from_ref(code).addr();
         let bits = (address >> 4) % self.recent.len();
         let recent = self.recent[bits];
         if self.all.get(usize::from(recent)).is_some_and(|kind| std::ptr::eq(kind.code, code)) {
-            return recent;
+            return Ok(recent);
         }
-        let kind = *self.known.entry(address).or_insert_with(|| {
-            self.all.push(Kind { code, current: 0, partial: [0; LEVELS] });
-            let kind = u16::try_from(self.all.len() - 1).ok().filter(|&kind| kind != OWN);
-            kind.expect("a program has fewer closures than that")
-        });
+        let kind = match self.known.get(&address) {
+            Some(&kind) => kind,
+            None => self.add(address, code)?,
+        };
         self.recent[bits] = kind;
-        kind
+        Ok(kind)
+    }
+
+    fn add(&mut self, address: usize, code: &'static Code) -> Result<u16, NoRoom> {
+        let next = u16::try_from(self.all.len()).ok().filter(|&next| next < self.most);
+        let kind = next.ok_or(NoRoom)?;
+        self.all.push(Kind { code, current: 0, partial: [0; LEVELS] });
+        self.known.insert(address, kind);
+        Ok(kind)
     }
 
     #[inline]

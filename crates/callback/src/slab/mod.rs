@@ -9,11 +9,12 @@
 //! - `insert` takes a slot of the fullest page that has one, so that pages that are nearly empty
 //!   become empty. An empty page is given back to the kernel: a few are kept, which are hot, until
 //!   [`Slab::trim`].
-//! - A key is valid while the generation in its slot is its own. It is raised when the unit ends.
-//!   Memory that was given back reads as zeros, which is no generation, so that a key need not be
+//! - A key is valid while its slot is taken and the generation there is its own. The generation is raised when
+//!   the unit ends, so that a free slot has that of the unit that comes next: both have to be tested.
+//!   Memory that was given back reads as zeros, which is a header without slots, so that a key need not be
 //!   looked up anywhere; when the page is used again, by units of any size, its generations go on
-//!   where they were (`floors`). A slot that has used up its generations is never used again, nor is a page whose
-//!   floor is the last one.
+//!   where they were (`floors`), also in a later runtime (`lease.rs`). A slot that has used up its generations is
+//!   never used again, nor is a page whose floor is the last one.
 //!
 //! # Safety
 //! - Addresses stay valid as long as the slab: pages are given back to the kernel by content only,
@@ -36,7 +37,9 @@ use contend_sys::reserve::{PAGE, Reserved};
 
 use crate::code::Code;
 use crate::key::{Home, Key, MOST_PAGES};
+use crate::lease::Lease;
 use kinds::Kinds;
+pub(crate) use page::LAST;
 use page::class_for;
 pub(crate) use page::{NEVER, Page, Place};
 use wheel::Wheel;
@@ -53,6 +56,7 @@ const AHEAD: (u32, u32) = (256, 64);
 #[derive(Debug)]
 pub(crate) struct Slab {
     home: Home,
+    lease: Lease,
     pages: Pages,
     wheel: Wheel,
     /// The next turn among units that are due at the same tick.
@@ -115,10 +119,11 @@ impl Slab {
     ///
     /// # Errors
     /// `ENOMEM` where not even a little address space is to be had.
-    pub fn new(home: Home, bytes: usize, now: u32) -> io::Result<Self> {
+    pub fn new(lease: Lease, bytes: usize, now: u32) -> io::Result<Self> {
         let bytes = bytes.clamp(16 * PAGE, MOST_PAGES as usize * PAGE) / PAGE * PAGE;
         Ok(Self {
-            home,
+            home: lease.home(),
+            lease,
             pages: Pages { memory: Reserved::at_most(bytes, 16 * PAGE)?, fresh: 1 },
             wheel: Wheel::new(now),
             turn: 0,
@@ -144,7 +149,7 @@ impl Slab {
 
     /// Takes a slot with room for the payload of `code`. The caller writes the payload at once.
     pub fn insert(&mut self, code: &'static Code) -> Result<(Place, Key), NoRoom> {
-        let kind = self.kinds.of(code);
+        let kind = self.kinds.of(code)?;
         let mut number = self.kinds.current(kind);
         if number == 0 {
             number = match self.kinds.fullest(kind) {
@@ -175,7 +180,7 @@ impl Slab {
         }
         let page = self.page(number);
         // Who has a key may be older than the page's kind, which had more slots.
-        let lives = page.has(slot) && page.generation(slot) == key.generation();
+        let lives = page.is_taken(slot) && page.generation(slot) == key.generation();
         lives.then(|| Place::new(page, slot))
     }
 
@@ -189,11 +194,22 @@ impl Slab {
         }
     }
 
-    /// Says what a unit runs next.
-    pub fn set_code(&mut self, place: Place, code: &'static Code) {
+    /// Says what a unit runs next. The caller writes that payload at once.
+    ///
+    /// # Errors
+    /// [`NoRoom`] if there are too many kinds of closures. Nothing has changed then.
+    pub fn set_code(&mut self, place: Place, code: &'static Code) -> Result<(), NoRoom> {
         let page = place.page();
         let is_own = page.header().code.is_some_and(|own| std::ptr::eq(own, code));
-        page.set_other_kind(place.slot(), (!is_own).then(|| self.kinds.of(code)));
+        let kind = if is_own { None } else { Some(self.kinds.of(code)?) };
+        page.set_other_kind(place.slot(), kind);
+        Ok(())
+    }
+
+    /// Takes no more kinds of closures than are known now and so many.
+    #[cfg(all(test, not(loom)))]
+    pub fn limit_kinds(&mut self, more: usize) {
+        self.kinds.limit(more);
     }
 
     /// Ends what lives in a place; its payload is not touched. Gives the page back if nobody is
@@ -318,6 +334,11 @@ impl Slab {
 
     fn fresh_page(&mut self) -> Result<u32, NoRoom> {
         let Pages { memory, fresh } = &mut self.pages;
+        while self.lease.floor(*fresh) == LAST && (*fresh as usize + 1) * PAGE <= memory.length() {
+            *fresh += 1;
+            self.floors.push(LAST);
+            self.worn_out += 1;
+        }
         let number = *fresh;
         if (number as usize + 1) * PAGE > memory.length() {
             return Err(NoRoom);
@@ -329,7 +350,7 @@ impl Slab {
             self.populated = number + ahead;
         }
         *fresh += 1;
-        self.floors.push(NONE);
+        self.floors.push(self.lease.floor(number));
         Ok(number)
     }
 
@@ -338,7 +359,7 @@ impl Slab {
         self.wheel.forget(number);
         let floor = self.page(number).clear();
         self.floors[number as usize] = floor;
-        if floor == u16::MAX {
+        if floor == LAST {
             self.worn_out += 1;
             self.give_back(number, 1);
             return;
@@ -404,9 +425,11 @@ impl Slab {
 
 impl Drop for Slab {
     fn drop(&mut self) {
-        for number in self.pages() {
-            self.page(number).clear();
+        let numbers: Vec<u32> = self.pages().collect();
+        for number in numbers {
+            self.floors[number as usize] = self.page(number).clear();
         }
+        self.lease.record(std::mem::take(&mut self.floors));
     }
 }
 

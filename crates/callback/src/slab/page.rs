@@ -25,8 +25,8 @@ const PAYLOADS: [usize; 4] = [8, 16, 32, 64];
 const CLASSES: usize = PAYLOADS.len();
 /// Words of the map of free slots.
 const WORDS: usize = 4;
-/// The last generation. A slot that has had it is not used again.
-const LAST: u16 = u16::MAX;
+/// The last generation. No unit has it: a slot that has come to it is not used again.
+pub(crate) const LAST: u16 = u16::MAX;
 /// No due time.
 pub(crate) const NEVER: u32 = 0;
 
@@ -94,6 +94,8 @@ pub(crate) struct Header {
     pub class: u8,
     /// One of its units is watched by somebody.
     pub watched: bool,
+    /// Messages have been kept for one of its units.
+    pub has_kept: bool,
 }
 
 const _: () = assert!(size_of::<Header>() == 64);
@@ -140,6 +142,7 @@ impl Page {
             slots,
             class,
             watched: false,
+            has_kept: false,
         };
         for slot in 0..layout.slots {
             header.free[slot / 64] |= 1 << (slot % 64);
@@ -154,11 +157,11 @@ impl Page {
     }
 
     /// Ends being a page: drops what the header owns, and returns the generation that all slots
-    /// can go on from.
+    /// can go on from, which nobody has had.
     pub fn clear(mut self) -> u16 {
         self.header_mut().others = None;
-        let slots = (0..=u8::MAX).take(self.slots());
-        slots.map(|slot| self.generation(slot)).max().unwrap_or(LAST)
+        let after = |slot| self.generation(slot).saturating_add(self.is_taken(slot).into());
+        (0..=u8::MAX).take(self.slots()).map(after).max().unwrap_or(LAST)
     }
 
     #[inline]
@@ -221,6 +224,14 @@ impl Page {
         slot < self.header().slots
     }
 
+    /// Whether a unit lives in a slot. The generation alone does not tell: a free slot already has the generation
+    /// of its next unit.
+    #[inline]
+    pub fn is_taken(self, slot: u8) -> bool {
+        let is_free = self.header().free[usize::from(slot / 64)] >> (slot % 64) & 1 == 1;
+        self.has(slot) && !is_free && self.generation(slot) != LAST
+    }
+
     /// Whether no slot is left to be taken.
     #[inline]
     pub fn is_full(self) -> bool {
@@ -229,11 +240,7 @@ impl Page {
 
     /// Slots in which somebody lives.
     pub fn lives(self) -> impl Iterator<Item = u8> {
-        let free = self.header().free;
-        let slots = (0..=u8::MAX).take(self.slots());
-        slots
-            .filter(move |slot| free[usize::from(slot / 64)] >> (slot % 64) & 1 == 0)
-            .filter(move |&slot| self.generation(slot) != LAST)
+        (0..=u8::MAX).take(self.slots()).filter(move |&slot| self.is_taken(slot))
     }
 
     /// The kind whose code the unit in a slot runs next, if that is not the page's own.

@@ -1,3 +1,5 @@
+mod identity;
+
 use std::collections::{HashMap, HashSet};
 
 use super::*;
@@ -19,8 +21,12 @@ fn codes() -> [&'static Code; 4] {
     [of::<1>(), of::<2>(), of::<4>(), of::<8>()]
 }
 
+fn lease() -> Lease {
+    Lease::take(3).expect("a number")
+}
+
 fn slab() -> Slab {
-    Slab::new(Home::new(2, 3), 64 << 20, 0).expect("address space")
+    Slab::new(lease(), 64 << 20, 0).expect("address space")
 }
 
 #[test]
@@ -112,7 +118,7 @@ fn no_key_comes_again_when_generations_are_used_up() {
 
 #[test]
 fn memory_has_an_end() {
-    let mut slab = Slab::new(Home::new(0, 0), 16 * PAGE, 0).expect("address space");
+    let mut slab = Slab::new(lease(), 16 * PAGE, 0).expect("address space");
     let code = codes()[3];
     let mut kept = 0;
     while slab.insert(code).is_ok() {
@@ -128,7 +134,7 @@ fn who_is_due_comes_in_order() {
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut now = random.u32(..);
-        let mut slab = Slab::new(Home::new(0, 0), 64 << 20, now).expect("address space");
+        let mut slab = Slab::new(lease(), 64 << 20, now).expect("address space");
         let mut waiting: HashMap<Key, (u32, u64)> = HashMap::new();
         let mut order = 0;
         for _ in 0..3000 {

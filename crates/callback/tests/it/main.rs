@@ -5,3 +5,4 @@ mod io;
 mod patterns;
 mod runtime;
 mod support;
+mod waiting;

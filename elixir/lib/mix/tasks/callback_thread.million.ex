@@ -12,6 +12,9 @@ defmodule Mix.Tasks.CallbackThread.Million do
   `/proc/self/smaps_rollup`. The figure for one unit is the slope through these readings, so what the program
   itself needs is not in it. All units fall due at the same time, `--wait` seconds after the start. Each has a counter
   of its own (part of "before"), so that it is seen that each was completed exactly once.
+
+  If units fall due before all of them wait, the task fails and asks for a longer `--wait`. A BEAM that it starts ends
+  when it does, however it ends.
   """
 
   use Mix.Task
@@ -19,10 +22,16 @@ defmodule Mix.Tasks.CallbackThread.Million do
 
   @steps [0.1, 0.25, 0.5, 0.75, 1.0]
   @counters {__MODULE__, :counters}
+  # So long without any unit ending means that none will.
+  @stuck_ms 60_000
+  # Gives a BEAM its parent's pipe as descriptor 3, since the BEAM reads descriptor 0 itself. Its end is the parent's.
+  @with_parent ~S(exec "$0" "$@" 3<&0 </dev/null)
 
   @impl true
   def run(arguments) do
-    {options, rest} = OptionParser.parse!(arguments, strict: [only: :string, wait: :integer])
+    strict = [only: :string, wait: :integer, end_with_parent: :boolean]
+    {options, rest} = OptionParser.parse!(arguments, strict: strict)
+    if options[:end_with_parent], do: end_with_parent()
     units = rest |> List.first("1000000") |> count()
     wait = Keyword.get(options, :wait, 10 + div(units, 50_000))
 
@@ -42,9 +51,21 @@ defmodule Mix.Tasks.CallbackThread.Million do
   end
 
   defp in_own_beam(kind, units, wait) do
-    arguments = ["callback_thread.million", "#{units}", "--only", kind, "--wait", "#{wait}"]
-    {_, status} = System.cmd("mix", arguments, into: IO.stream())
+    task = ["mix", "callback_thread.million", "#{units}", "--only", kind, "--wait", "#{wait}"]
+    arguments = ["-c", @with_parent | task] ++ ["--end-with-parent"]
+    {_, status} = System.cmd("sh", arguments, into: IO.stream())
     if status != 0, do: Mix.raise("#{kind}: failed")
+  end
+
+  # Ends this BEAM when the one that has started it has ended, also by SIGKILL: the kernel then closes the pipe.
+  defp end_with_parent do
+    spawn(fn ->
+      port = Port.open({:fd, 3, 3}, [:in, :eof])
+
+      receive do
+        {^port, :eof} -> System.halt(1)
+      end
+    end)
   end
 
   defp measure(kind, units, wait) do
@@ -53,6 +74,15 @@ defmodule Mix.Tasks.CallbackThread.Million do
     Enum.each(1..units, &:counters.put(counters, &1, 0))
     :persistent_term.put(@counters, counters)
     receptor = CallbackThread.Receptor.new()
+
+    try do
+      measure(kind, units, wait, receptor, counters)
+    after
+      if Process.alive?(receptor), do: CallbackThread.stop(receptor)
+    end
+  end
+
+  defp measure(kind, units, wait, receptor, counters) do
     start = starter(kind, receptor)
     Process.sleep(200)
     :erlang.garbage_collect()
@@ -72,7 +102,7 @@ defmodule Mix.Tasks.CallbackThread.Million do
     {:ok, code} = CallbackThread.register(receptor, &__MODULE__.hit/1)
 
     fn numbers, due ->
-      CallbackThread.spawn_registered_many(receptor, code, numbers, after: due - now())
+      CallbackThread.spawn_registered_many(receptor, code, numbers, after: max(0, due - now()))
     end
   end
 
@@ -92,9 +122,10 @@ defmodule Mix.Tasks.CallbackThread.Million do
     for {from, to} <- Enum.zip([0 | steps], steps) do
       start.((from + 1)..to//1, due)
 
-      wait_until(fn ->
-        match?(%{alive: ^to, ready: 0, runners: 0}, CallbackThread.stats(receptor))
-      end)
+      wait_until(
+        fn -> match?(%{alive: ^to, ready: 0, runners: 0}, CallbackThread.stats(receptor)) end,
+        fn -> if now() >= due, do: too_early() end
+      )
 
       :erlang.garbage_collect()
       # The workers collect their garbage a moment after they have become idle.
@@ -105,12 +136,12 @@ defmodule Mix.Tasks.CallbackThread.Million do
       all_wait =
         stats.alive == to and stats.ready == 0 and :counters.get(counters, 1) == 0 and now() < due
 
-      unless all_wait,
-        do: Mix.raise("they did not all wait at the same time: use a longer --wait")
-
+      unless all_wait, do: too_early()
       {to, pss, stats}
     end
   end
+
+  defp too_early, do: Mix.raise("they did not all wait at the same time: use a longer --wait")
 
   defp print_growth(kind, before, points) do
     IO.puts("\n#{kind}")
@@ -130,7 +161,7 @@ defmodule Mix.Tasks.CallbackThread.Million do
   end
 
   defp print_end(receptor, counters, units, due, before) do
-    wait_until(fn -> CallbackThread.count(receptor) == 0 end)
+    wait_for_the_end(receptor, units, now() + @stuck_ms)
     late = now() - due
     once = Enum.count(1..units, &(:counters.get(counters, &1) == 1))
     Process.sleep(1_000)
@@ -165,7 +196,33 @@ defmodule Mix.Tasks.CallbackThread.Million do
     )
   end
 
-  defp wait_until(condition), do: condition.() || (Process.sleep(20) && wait_until(condition))
+  # Waits until `condition` holds, unless `give_up` raises.
+  defp wait_until(condition, give_up) do
+    unless condition.() do
+      give_up.()
+      Process.sleep(20)
+      wait_until(condition, give_up)
+    end
+  end
+
+  # Waits until none is left, unless their number stays the same until the deadline.
+  defp wait_for_the_end(receptor, before, deadline) do
+    count = CallbackThread.count(receptor)
+
+    cond do
+      count == 0 ->
+        :ok
+
+      count == before and now() > deadline ->
+        Mix.raise("#{digits(count)} units were due and have not ended")
+
+      true ->
+        Process.sleep(20)
+        deadline = if count == before, do: deadline, else: now() + @stuck_ms
+        wait_for_the_end(receptor, count, deadline)
+    end
+  end
+
   defp digits(int), do: Memory.digits(int)
   defp now, do: System.monotonic_time(:millisecond)
 end

@@ -1,0 +1,165 @@
+//! Messages that come while a unit does not receive: each is moved twice, however many there are.
+
+use super::*;
+
+/// What a unit has got.
+type Got = Arc<Mutex<Vec<u64>>>;
+
+/// Has a unit get so many messages, of which all come before it takes the first one, one after each wait.
+/// Returns how often messages were moved in and out of what is kept, and what was got.
+fn moved(messages: u64, body: fn(&mut Context<'_, u64>, Got) -> Next) -> (u64, Vec<u64>) {
+    let mut machine = Machine::keeping(1 << 20);
+    let got = Arc::new(Mutex::new(Vec::new()));
+    let to = Arc::clone(&got);
+    let mut context = Context::<Nothing>::new(&mut machine.core);
+    let begin = move |context: &mut Context<'_, u64>| {
+        context.after(Duration::from_nanos(1), move |context| body(context, to))
+    };
+    let unit = context.spawn_receiving(begin).expect("room");
+    for message in 0..messages {
+        context.send(unit, message).expect("it lives");
+    }
+    for _ in 0..4 * messages {
+        machine.turn();
+        machine.now.fetch_add(20_000, Ordering::Relaxed);
+    }
+    assert!(machine.core.kept.is_empty() && machine.core.queue.is_empty());
+    let got = std::mem::take(&mut *crate::sync::lock(&got));
+    (machine.core.kept.moved, got)
+}
+
+fn receive_and_wait(context: &mut Context<'_, u64>, got: Got) -> Next {
+    context.receive_once(move |context, message| {
+        crate::sync::lock(&got).push(message);
+        context.after(Duration::from_nanos(1), move |context| receive_and_wait(context, got))
+    })
+}
+
+fn receive_all(context: &mut Context<'_, u64>, got: Got) -> Next {
+    context.receive(move |context, message| {
+        crate::sync::lock(&got).push(message);
+        context.again()
+    })
+}
+
+fn receive_or_time_out(context: &mut Context<'_, u64>, got: Got) -> Next {
+    context.receive_within(Duration::from_nanos(1), move |context, message| {
+        crate::sync::lock(&got).extend(message);
+        receive_or_time_out(context, got)
+    })
+}
+
+#[test]
+fn a_backlog_is_moved_in_proportion_to_its_length() {
+    for body in [receive_and_wait, receive_all, receive_or_time_out] {
+        for messages in [1, 10, 100, 1_000] {
+            let (moved, got) = moved(messages, body);
+            assert!(got.iter().copied().eq(0..messages), "{messages} messages in order: {got:?}");
+            assert!(moved <= 2 * messages, "{moved} moves of {messages} messages");
+        }
+    }
+}
+
+#[test]
+fn what_comes_while_a_backlog_is_handed_over_comes_behind_it() {
+    let mut machine = Machine::keeping(1 << 20);
+    let got = Arc::new(Mutex::new(Vec::new()));
+    let to = Arc::clone(&got);
+    let mut context = Context::<Nothing>::new(&mut machine.core);
+    let begin = move |context: &mut Context<'_, u64>| {
+        context.after(Duration::from_nanos(1), move |context| receive_all(context, to))
+    };
+    let unit = context.spawn_receiving(begin).expect("room");
+    (0..10).for_each(|message| context.send(unit, message).expect("it lives"));
+    machine.turn();
+    machine.now.fetch_add(20_000, Ordering::Relaxed);
+    // It receives now and has been called for the first one; these are in the queue behind it.
+    assert!(machine.core.fire(1));
+    let mut context = Context::<Nothing>::new(&mut machine.core);
+    (10..20).for_each(|message| context.send(unit, message).expect("it lives"));
+    // One that another Worker has sent is handed over at once where nothing is queued.
+    assert!(machine.core.work(1) && !machine.core.kept.is_empty());
+    let late = Envelope::message(unit.key, 20_u64, &mut machine.core.pool);
+    machine.core.accept(late);
+    machine.turn();
+    assert!(crate::sync::lock(&got).iter().copied().eq(0..21), "{got:?}");
+}
+
+#[test]
+fn who_gives_up_before_it_gets_what_is_kept_gets_it_when_it_receives_again() {
+    let mut machine = Machine::new();
+    let got = Arc::new(Mutex::new(Vec::new()));
+    let to = Arc::clone(&got);
+    let mut context = Context::<Nothing>::new(&mut machine.core);
+    let begin = move |context: &mut Context<'_, u64>| {
+        context.after(Duration::from_nanos(1), move |context| {
+            context.receive_within(Duration::ZERO, move |context, early| {
+                crate::sync::lock(&to).extend(early.map(|message| message + 100));
+                context.after(Duration::from_nanos(1), move |context| receive_all(context, to))
+            })
+        })
+    };
+    let unit = context.spawn_receiving(begin).expect("room");
+    (0..2).for_each(|message| context.send(unit, message).expect("it lives"));
+    machine.turn();
+    // It receives and is called, but its time is over before that comes.
+    for _ in 0..2 {
+        machine.now.fetch_add(20_000, Ordering::Relaxed);
+        assert!(machine.core.fire(1));
+        machine.core.stamp();
+    }
+    machine.turn();
+    machine.now.fetch_add(20_000, Ordering::Relaxed);
+    machine.turn();
+    assert_eq!(*crate::sync::lock(&got), [0, 1]);
+    assert!(machine.core.kept.is_empty());
+}
+
+#[test]
+fn who_ends_with_a_backlog_drops_each_message_once() {
+    let mut machine = Machine::keeping(1 << 20);
+    let dropped = Arc::new(AtomicU64::new(0));
+    for taken in 0..4_u64 {
+        let mut context = Context::<Nothing>::new(&mut machine.core);
+        let begin = move |context: &mut Context<'_, Guard>| {
+            context.after(Duration::from_nanos(1), move |context| {
+                let mut left = taken;
+                context.receive(move |context, _guard| {
+                    if left == 0 {
+                        return context.end();
+                    }
+                    left -= 1;
+                    context.again()
+                })
+            })
+        };
+        let unit = context.spawn_receiving(begin).expect("room");
+        for _ in 0..4 {
+            context.send(unit, Guard(Arc::clone(&dropped))).unwrap_or_else(|_| panic!("it lives"));
+        }
+        machine.turn();
+        machine.now.fetch_add(20_000, Ordering::Relaxed);
+        machine.turn();
+        assert_eq!(dropped.load(Ordering::Relaxed), 4 * (taken + 1));
+    }
+    assert!(machine.core.kept.is_empty());
+    assert_eq!(machine.core.units(), 0);
+}
+
+#[test]
+fn who_keeps_too_many_is_told_by_the_count() {
+    let mut machine = Machine::keeping(3);
+    let got = Arc::new(Mutex::new(Vec::new()));
+    let to = Arc::clone(&got);
+    let mut context = Context::<Nothing>::new(&mut machine.core);
+    let begin = move |context: &mut Context<'_, u64>| {
+        context.after(Duration::from_nanos(1), move |context| receive_and_wait(context, to))
+    };
+    let unit = context.spawn_receiving(begin).expect("room");
+    (0..5).for_each(|message| context.send(unit, message).expect("it lives"));
+    for _ in 0..8 {
+        machine.turn();
+        machine.now.fetch_add(20_000, Ordering::Relaxed);
+    }
+    assert_eq!((&*crate::sync::lock(&got), machine.core.counts.refused), (&vec![0, 1, 2], 2));
+}

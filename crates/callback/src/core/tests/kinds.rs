@@ -1,0 +1,81 @@
+//! More kinds of closures than a Worker can tell apart: an error, with nothing lost, dropped twice or
+//! run as what it is not.
+
+use super::*;
+
+#[test]
+fn who_plans_a_closure_of_one_kind_too_many_ends_and_each_is_dropped_once() {
+    let mut machine = Machine::new();
+    let (_, first, _) = machine.unit();
+    let (_, next, log) = machine.unit();
+    let callback = move |context: &mut Context<'_, u64>, _| {
+        let _ = &first;
+        let (next, log) = (Guard(Arc::clone(&next.0)), Arc::clone(&log));
+        context.receive_once(move |context, message| {
+            let _ = &next;
+            crate::sync::lock(&log).push(Seen::Got(7, message));
+            context.end()
+        })
+    };
+    let next_dropped = Arc::clone(&machine.dropped[1]);
+    let unit = Context::<Nothing>::new(&mut machine.core).spawn_handler(callback).expect("room");
+    machine.add(unit.key);
+    machine.core.slab.limit_kinds(0);
+    for message in 0..2 {
+        let mut context = Context::<Nothing>::new(&mut machine.core);
+        assert_eq!(context.send(unit, message).is_ok(), message == 0);
+        machine.turn();
+    }
+    let seen = crate::sync::lock(&machine.log).clone();
+    assert_eq!(seen, [Seen::Ended(0, Reason::Failed(NO_KIND.into()))]);
+    // The guard that was moved into the second closure, and the one that stayed in the first.
+    assert_eq!((machine.dropped[0].load(Ordering::Relaxed), machine.core.units()), (1, 0));
+    assert_eq!(next_dropped.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn who_is_spawned_with_one_kind_too_many_is_refused() {
+    let mut machine = Machine::new();
+    let (_, guard, _) = machine.unit();
+    machine.core.slab.limit_kinds(0);
+    let mut context = Context::<Nothing>::new(&mut machine.core);
+    let spawned = context.spawn(move |context| {
+        let _ = &guard;
+        context.end()
+    });
+    assert_eq!(spawned, Err(crate::context::SpawnError::NoRoom));
+    assert_eq!((machine.dropped(), machine.core.units()), (vec![1], 0));
+}
+
+#[test]
+fn who_comes_to_a_reserved_place_with_one_kind_too_many_ends() {
+    for large in [false, true] {
+        let mut machine = Machine::new();
+        let (_, guard, log) = machine.unit();
+        let key = machine.core.reserve().expect("room");
+        machine.add(key);
+        machine.core.slab.limit_kinds(0);
+        let run = move |context: &mut Context<'_>| {
+            crate::sync::lock(&log).push(Seen::Fired(0));
+            drop(guard);
+            context.end()
+        };
+        if large {
+            let payload = [1_u64; 30];
+            machine.core.settle(
+                key,
+                crate::code::once::<Nothing, _>(move |context| {
+                    std::hint::black_box(payload);
+                    run(context)
+                }),
+            );
+        } else {
+            machine.core.settle(key, crate::code::once::<Nothing, _>(run));
+        }
+        machine.turn();
+        let seen = crate::sync::lock(&machine.log).clone();
+        assert_eq!(seen, [Seen::Ended(0, Reason::Failed(NO_KIND.into()))]);
+        assert_eq!((machine.dropped(), machine.core.units()), (vec![1], 0));
+        assert_eq!(machine.core.slab.find(key), None);
+    }
+}

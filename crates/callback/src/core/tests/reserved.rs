@@ -1,0 +1,44 @@
+//! Units that are cancelled before they have come to the places that are kept for them.
+
+use super::*;
+
+#[test]
+fn who_is_cancelled_twice_before_it_comes_is_counted_once() {
+    for times in 0..4_usize {
+        let mut machine = Machine::new();
+        let (_, guard, log) = machine.unit();
+        let key = machine.core.reserve().expect("room");
+        machine.add(key);
+        for time in 0..times {
+            assert_eq!(machine.core.cancel(key, &Reason::Cancelled), time == 0);
+            assert_eq!((machine.core.units(), machine.core.reserved), (0, 1));
+        }
+        let handler = crate::code::once::<Nothing, _>(move |context| {
+            crate::sync::lock(&log).push(Seen::Fired(0));
+            drop(guard);
+            context.end()
+        });
+        machine.core.settle(key, handler);
+        machine.turn();
+        let seen = crate::sync::lock(&machine.log).clone();
+        if times == 0 {
+            assert_eq!(seen, [Seen::Fired(0), Seen::Ended(0, Reason::Done)]);
+        } else {
+            assert_eq!(seen, [Seen::Ended(0, Reason::Cancelled)]);
+        }
+        assert_eq!((machine.dropped(), machine.core.units()), (vec![1], 0));
+        assert_eq!((machine.core.reserved, machine.core.settled), (0, 1));
+        assert!(!machine.core.cancel(key, &Reason::Cancelled), "it has ended");
+    }
+}
+
+#[test]
+fn a_withdrawn_place_is_nobody_else_s_until_its_unit_has_come() {
+    let mut machine = Machine::new();
+    let key = machine.core.reserve().expect("room");
+    assert!(machine.core.cancel(key, &Reason::Cancelled));
+    let others: Vec<Key> = (0..300).map(|_| machine.core.reserve().expect("room")).collect();
+    assert!(others.iter().all(|other| (other.page(), other.slot()) != (key.page(), key.slot())));
+    machine.core.settle(key, crate::code::once::<Nothing, _>(|context| context.end()));
+    assert_eq!((machine.core.slab.find(key), machine.core.units()), (None, 0));
+}

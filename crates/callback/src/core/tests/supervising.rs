@@ -1,0 +1,157 @@
+//! Supervisors, on a clock that goes only where it is put.
+
+use super::*;
+use crate::supervisor::{Restart, Strategy as Whom, Supervisor};
+
+const MS: u64 = 1_000_000;
+/// Nothing is early, and nothing is later than the tick after it.
+const TICK: u64 = 2 << 14;
+
+type Starts = Arc<Mutex<Vec<(usize, u64)>>>;
+
+/// Adds a child that fails after so long each time, and notes when it was started.
+fn failing(
+    supervisor: Supervisor,
+    child: usize,
+    restart: Restart,
+    lives: impl Fn(usize) -> u64 + Send + 'static,
+    starts: &Starts,
+) -> Supervisor {
+    let (starts, mut times) = (Arc::clone(starts), 0);
+    supervisor.child(restart, move |context| {
+        crate::sync::lock(&starts).push((child, context.now()));
+        times += 1;
+        context.spawn_after(Duration::from_nanos(lives(times)), |context| context.fail("as asked"))
+    })
+}
+
+/// Runs the supervisor for so long. Returns why it has ended, if it has.
+fn run(supervisor: Supervisor, time: u64) -> Option<Reason> {
+    let mut machine = Machine::new();
+    let mut context = Context::<Nothing>::new(&mut machine.core);
+    let id = supervisor.spawn(&mut context).expect("room");
+    machine.add(id.0);
+    machine.turn();
+    while let Some(next) = machine.core.next_due()
+        && machine.now.load(Ordering::Relaxed) + next < time
+    {
+        machine.now.fetch_add(next.max(1), Ordering::Relaxed);
+        machine.turn();
+    }
+    let seen = crate::sync::lock(&machine.log).clone();
+    seen.into_iter().find_map(|seen| match seen {
+        Seen::Ended(0, reason) => Some(reason),
+        _ => None,
+    })
+}
+
+/// How long after the one before each start came.
+fn gaps(starts: &Starts, child: usize) -> Vec<u64> {
+    let starts = crate::sync::lock(starts);
+    let own: Vec<u64> =
+        starts.iter().filter(|start| start.0 == child).map(|start| start.1).collect();
+    own.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+/// Whether each gap is that long, at least and to within what ticks can tell.
+fn assert_gaps(gaps: &[u64], wanted: impl IntoIterator<Item = u64>) {
+    for (n, (gap, wanted)) in gaps.iter().zip(wanted).enumerate() {
+        assert!((wanted..=wanted + 2 * TICK).contains(gap), "gap {n} of {gaps:?} is not {wanted}");
+    }
+}
+
+#[test]
+fn a_child_that_fails_at_once_is_started_after_delays_that_double() {
+    let starts = Starts::default();
+    let hour = Duration::from_hours(1);
+    let supervisor = Supervisor::new(Whom::OneForOne).limit(1_000_000, hour);
+    let supervisor = failing(supervisor, 0, Restart::Permanent, |_| 0, &starts);
+    assert_eq!(run(supervisor, 1_000 * MS), None);
+    let gaps = gaps(&starts, 0);
+    assert_gaps(&gaps, [0, 1, 2, 4, 8, 16, 32, 64, 100, 100, 100].map(|ms| ms * MS));
+    // 8 starts in the first 127 ms, then one in 100 ms.
+    assert_eq!(gaps.len(), 8 + 8, "{gaps:?}");
+}
+
+#[test]
+fn delays_are_as_asked_for_and_none_if_that_is_asked_for() {
+    let wanted =
+        [(3, 20, [0, 3, 6, 12, 20, 20]), (0, 0, [0; 6]), (50, 10, [0, 10, 10, 10, 10, 10])];
+    for (first, longest, wanted) in wanted {
+        let starts = Starts::default();
+        let [first, longest] = [first, longest].map(Duration::from_millis);
+        let supervisor = Supervisor::new(Whom::OneForOne)
+            .limit(20, Duration::from_hours(1))
+            .backoff(first, longest);
+        let supervisor = failing(supervisor, 0, Restart::Transient, |_| 0, &starts);
+        let reason = run(supervisor, 10_000 * MS).expect("it gives up");
+        assert!(reason.to_string().contains("too many restarts"), "{reason}");
+        let gaps = gaps(&starts, 0);
+        assert_gaps(&gaps, wanted.map(|ms| ms * MS));
+        assert_eq!(gaps.len(), 20);
+    }
+}
+
+#[test]
+fn delays_begin_anew_with_a_child_that_has_lived() {
+    let starts = Starts::default();
+    let supervisor = Supervisor::new(Whom::OneForOne).limit(1_000, Duration::from_hours(1));
+    // The fifth one lives for longer than the longest delay.
+    let lives = |times| if times == 5 { 101 * MS } else { 0 };
+    let supervisor = failing(supervisor, 0, Restart::Permanent, lives, &starts);
+    assert_eq!(run(supervisor, 200 * MS), None);
+    assert_gaps(&gaps(&starts, 0), [0, 1, 2, 4, 101, 1, 2, 4].map(|ms| ms * MS));
+}
+
+#[test]
+fn others_are_supervised_while_one_waits_for_its_start() {
+    let starts = Starts::default();
+    let second = Duration::from_secs(1);
+    let supervisor = Supervisor::new(Whom::OneForOne)
+        .limit(1_000, Duration::from_hours(1))
+        .backoff(second, second);
+    let supervisor = failing(supervisor, 0, Restart::Permanent, |_| 0, &starts);
+    // One that fails every 2 s has lived for longer than the delay: it is started at once.
+    let supervisor = failing(supervisor, 1, Restart::Permanent, |_| 2_000 * MS, &starts);
+    assert_eq!(run(supervisor, 9_000 * MS), None);
+    assert_gaps(&gaps(&starts, 0), [0, 1_000, 1_000, 1_000].map(|ms| ms * MS));
+    assert_gaps(&gaps(&starts, 1), [2_000, 2_000, 2_000].map(|ms| ms * MS));
+    assert_eq!(gaps(&starts, 1).len(), 4);
+}
+
+#[test]
+fn those_that_go_with_one_that_fails_wait_for_it_and_start_in_order() {
+    for (whom, wanted) in [
+        (Whom::OneForAll, [0, 1, 2, 0, 1, 2, 0, 1, 2]),
+        (Whom::RestForOne, [0, 1, 2, 1, 2, 1, 2, 1, 2]),
+    ] {
+        let starts = Starts::default();
+        let mut supervisor = Supervisor::new(whom)
+            .limit(1_000, Duration::from_hours(1))
+            .backoff(Duration::from_millis(10), Duration::from_millis(10));
+        for child in 0..3 {
+            let lives = move |_| if child == 1 { 0 } else { 1 << 50 };
+            supervisor = failing(supervisor, child, Restart::Permanent, lives, &starts);
+        }
+        assert_eq!(run(supervisor, 25 * MS), None);
+        let starts = crate::sync::lock(&starts).clone();
+        let order: Vec<usize> = starts.iter().map(|start| start.0).collect();
+        assert_eq!(order[..wanted.len()], wanted, "{whom:?}");
+        let third = starts.iter().filter(|start| start.0 == 1).nth(2).expect("three starts").1;
+        let with_it = starts.iter().filter(|start| start.1 == third).count();
+        assert_eq!(
+            (with_it, third >= 10 * MS),
+            (if whom == Whom::OneForAll { 3 } else { 2 }, true)
+        );
+    }
+}
+
+#[test]
+fn a_limit_is_counted_on_the_runtime_s_clock() {
+    for (lives, gives_up) in [(999 * MS, true), (1_100 * MS, false)] {
+        let starts = Starts::default();
+        let supervisor = Supervisor::new(Whom::OneForOne).limit(5, Duration::from_secs(5));
+        let supervisor = failing(supervisor, 0, Restart::Permanent, move |_| lives, &starts);
+        assert_eq!(run(supervisor, 60_000 * MS).is_some(), gives_up, "one each {lives} ns");
+    }
+}

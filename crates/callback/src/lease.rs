@@ -1,0 +1,172 @@
+//! Leases of Worker numbers, which make keys unique across all runtimes of a process.
+//!
+//! # Protocol
+//! A key has 16 bits for its Worker: enough for the Workers that are alive at a time, but not for all that a
+//! long-lived process ever starts. So numbers are reused after a Worker has ended, and generations keep keys
+//! apart: together with its number, a Worker inherits the generation that each page reached under that number, and
+//! issues only higher ones ([`Lease`]). A key of a dropped runtime is therefore older than every key issued later,
+//! and a key of a live runtime carries a number that no other live Worker has. Nothing wraps around.
+//!
+//! - A number is bound to one Worker index for good, so that a key tells the index of its Worker even after
+//!   that runtime has ended.
+//! - Pages that have used up their generations are never used again. A number with such pages is leased only if
+//!   there is neither one without such pages nor one that has never been used.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::key::Home;
+use crate::slab::LAST;
+
+/// How many numbers there are.
+const NUMBERS: usize = 1 << 16;
+
+/// The index, within its runtime, of Workers with each number. Written once, before the first key
+/// with this number exists.
+static INDICES: [AtomicU8; NUMBERS] = [const { AtomicU8::new(0) }; NUMBERS];
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry::new(NUMBERS));
+
+/// The index of the Worker with this number within its runtime.
+pub(crate) fn index_of(number: u16) -> u8 {
+    INDICES[usize::from(number)].load(Ordering::Relaxed)
+}
+
+/// A number that belongs to one Worker until the lease is dropped, and the generations that its pages have reached.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    home: Home,
+    floors: Vec<u16>,
+}
+
+impl Lease {
+    /// Leases a number to a Worker with this index. Returns `None` if all numbers are in use.
+    pub fn take(index: u8) -> Option<Self> {
+        let Free { number, floors } = lock().take(index)?;
+        INDICES[usize::from(number)].store(index, Ordering::Relaxed);
+        Some(Self { home: Home::new(number), floors })
+    }
+
+    /// The number.
+    pub fn home(&self) -> Home {
+        self.home
+    }
+
+    /// The generation from which a page goes on; 0 if it has never been used.
+    pub fn floor(&self, page: u32) -> u16 {
+        self.floors.get(page as usize).copied().unwrap_or(0)
+    }
+
+    /// Records the generation from which each page goes on, from page 0 to the last one used.
+    pub fn record(&mut self, mut floors: Vec<u16>) {
+        let rest = self.floors.get(floors.len()..).unwrap_or_default();
+        floors.extend_from_slice(rest);
+        self.floors = floors;
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut floors = std::mem::take(&mut self.floors);
+        floors.shrink_to_fit();
+        lock().give_back(index_of(self.home.number()), Free { number: self.home.number(), floors });
+    }
+}
+
+fn lock() -> std::sync::MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A number that no Worker has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Free {
+    number: u16,
+    floors: Vec<u16>,
+}
+
+impl Free {
+    /// Pages that are never used again.
+    fn worn_out(&self) -> usize {
+        self.floors.iter().filter(|&&floor| floor == LAST).count()
+    }
+}
+
+/// All numbers.
+#[derive(Debug)]
+struct Registry {
+    /// Numbers from this one on have never been used, …
+    fresh: usize,
+    /// … up to here.
+    end: usize,
+    /// Numbers that were given back, each with the index of its Workers.
+    free: Vec<(u8, Free)>,
+}
+
+impl Registry {
+    const fn new(end: usize) -> Self {
+        Self { fresh: 0, end, free: Vec::new() }
+    }
+
+    fn take(&mut self, index: u8) -> Option<Free> {
+        let candidates = self.free.iter().enumerate().filter(|(_, (of, _))| *of == index);
+        let best = candidates.map(|(at, (_, free))| (free.worn_out(), at)).min();
+        match best {
+            Some((0, at)) => Some(self.free.swap_remove(at).1),
+            Some((_, at)) => self.take_fresh().or_else(|| Some(self.free.swap_remove(at).1)),
+            None => self.take_fresh(),
+        }
+    }
+
+    fn take_fresh(&mut self) -> Option<Free> {
+        let number = u16::try_from(self.fresh).ok().filter(|_| self.fresh < self.end)?;
+        self.fresh += 1;
+        Some(Free { number, floors: Vec::new() })
+    }
+
+    fn give_back(&mut self, index: u8, free: Free) {
+        self.free.push((index, free));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_number_is_given_out_twice_at_once_and_none_wraps_around() {
+        let mut registry = Registry::new(NUMBERS);
+        let all: Vec<Free> = std::iter::from_fn(|| registry.take(0)).collect();
+        let numbers: std::collections::HashSet<u16> = all.iter().map(|free| free.number).collect();
+        assert_eq!((all.len(), numbers.len()), (NUMBERS, NUMBERS));
+        assert_eq!(registry.take(0), None);
+        registry.give_back(0, Free { number: 7, floors: vec![0, 3] });
+        assert_eq!(registry.take(0), Some(Free { number: 7, floors: vec![0, 3] }));
+        assert_eq!(registry.take(0), None);
+    }
+
+    #[test]
+    fn a_number_stays_with_workers_of_one_index() {
+        let mut registry = Registry::new(2);
+        let numbers = [0, 1].map(|index| registry.take(index).expect("there are two").number);
+        assert_eq!(numbers, [0, 1]);
+        registry.give_back(0, Free { number: 0, floors: Vec::new() });
+        assert_eq!(registry.take(1), None);
+        assert_eq!(registry.take(0).map(|free| free.number), Some(0));
+    }
+
+    #[test]
+    fn a_number_with_pages_that_are_used_up_is_taken_last() {
+        let mut registry = Registry::new(3);
+        let used_up = |number, pages| Free { number, floors: vec![LAST; pages] };
+        let numbers = |taken: Option<Free>| taken.map(|free| free.number);
+        assert_eq!([0; 2].map(|index| numbers(registry.take(index))), [Some(0), Some(1)]);
+        registry.give_back(0, used_up(0, 2));
+        registry.give_back(0, used_up(1, 1));
+        let taken = [0; 4].map(|index| numbers(registry.take(index)));
+        assert_eq!(
+            taken,
+            [Some(2), Some(1), Some(0), None],
+            "a fresh one, then the one used up least"
+        );
+    }
+}

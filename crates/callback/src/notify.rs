@@ -1,0 +1,133 @@
+//! Wake-ups that are never lost and never block.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::key::Key;
+use crate::message::Envelope;
+use crate::receptor::Handle;
+
+/// Wakes callback threads from any thread, like tokio's `Notify`.
+///
+/// [`notify_one`](Self::notify_one) never blocks and never fails, even if inboxes are full. It can be called in
+/// callbacks, destructors and [`Waker`](std::task::Waker)s. All clones share one state.
+///
+/// A notification wakes the callback thread that has waited longest in
+/// [`Context::when_notified`](crate::Context::when_notified). If none is waiting, the notification is stored for the next
+/// one that waits. At most one is stored: notifications carry no data, are not counted, and use no memory. If a
+/// callback thread ends after it was woken but before its callback ran, the notification passes to the next one.
+///
+/// ```
+/// use contend_callback::{Notify, Receptor};
+///
+/// let receptor = Receptor::start()?;
+/// let notify = Notify::new();
+/// let (waits, woken) = (notify.clone(), receptor.spawn_reply({
+///     let notify = notify.clone();
+///     move |context, reply| {
+///         context.when_notified(&notify, move |context| {
+///             reply.send("awake");
+///             context.end()
+///         })
+///     }
+/// })?);
+/// waits.notify_one();
+/// assert_eq!(woken.wait()?, "awake");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Notify(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// A notification is kept; then nobody waits.
+    is_notified: bool,
+    /// Who waits, by ticket: the lowest one has waited longest.
+    waiting: BTreeMap<u64, (Handle, Key)>,
+    /// Tickets of those that were woken and have not run yet.
+    woken: HashSet<u64>,
+    /// The next ticket.
+    next: u64,
+}
+
+impl fmt::Debug for Notify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        let (waiting, is_notified) = (state.waiting.len(), state.is_notified);
+        f.debug_struct("Notify")
+            .field("waiting", &waiting)
+            .field("is_notified", &is_notified)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Notify {
+    /// One that nobody waits for and that has not been notified.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Wakes the callback thread that has waited longest, or stores the notification for the next one that waits.
+    /// Never blocks.
+    pub fn notify_one(&self) {
+        let mut state = self.lock();
+        let Some((ticket, (handle, key))) = state.waiting.pop_first() else {
+            state.is_notified = true;
+            return;
+        };
+        state.woken.insert(ticket);
+        drop(state); // sending may drop what others have sent, which may notify
+        handle.post(Envelope::start(key));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A ticket for a unit that is about to wait.
+    pub(crate) fn ticket(&self) -> Ticket {
+        let mut state = self.lock();
+        state.next += 1;
+        Ticket { notify: self.clone(), number: state.next }
+    }
+
+    /// Registers the unit with this ticket. Returns whether a stored notification makes waiting unnecessary.
+    pub(crate) fn wait(&self, ticket: u64, handle: Handle, unit: Key) -> bool {
+        let mut state = self.lock();
+        if std::mem::take(&mut state.is_notified) {
+            state.woken.insert(ticket);
+            drop(state);
+            return true;
+        }
+        state.waiting.insert(ticket, (handle, unit));
+        false
+    }
+}
+
+/// Owned by the closure of a waiting unit. If it is dropped before the closure runs, it deregisters the unit, and
+/// passes on a notification that the unit had received.
+pub(crate) struct Ticket {
+    pub notify: Notify,
+    pub number: u64,
+}
+
+impl Ticket {
+    /// Consumes the notification: the unit runs.
+    pub fn redeem(self) {
+        self.notify.lock().woken.remove(&self.number);
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut state = self.notify.lock();
+        let waiter = state.waiting.remove(&self.number);
+        let was_woken = state.woken.remove(&self.number);
+        drop(state);
+        drop(waiter); // perhaps the last handle
+        if was_woken {
+            self.notify.notify_one();
+        }
+    }
+}

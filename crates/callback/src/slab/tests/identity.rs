@@ -1,0 +1,174 @@
+//! A key names the one unit that it was issued for: not others in its slot, nor any of another slab, dropped or
+//! not, whatever its bits.
+
+use std::collections::{HashMap, HashSet};
+
+use proptest::prelude::*;
+
+use super::{codes, lease};
+use crate::key::{Home, Key};
+use crate::lease::Lease;
+use crate::slab::page::LAST;
+use crate::slab::{PAGE, Slab};
+
+/// Slabs that there are at once.
+const SLABS: usize = 3;
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// A runtime ends, and another one starts.
+    Restart(usize),
+    Insert(usize, usize),
+    /// The unit with this number among those that live ends.
+    Remove(usize),
+    Trim(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        1 => (0..SLABS).prop_map(Step::Restart),
+        6 => (0..SLABS, 0..4_usize).prop_map(|(slab, code)| Step::Insert(slab, code)),
+        4 => (0..1_000_usize).prop_map(Step::Remove),
+        1 => (0..SLABS).prop_map(Step::Trim),
+    ]
+}
+
+/// Keys that differ from one in a little: those of neighbours, successors, predecessors and of nobody.
+fn forged(key: Key) -> Vec<Key> {
+    let (home, page, slot, generation) = (key.home(), key.page(), key.slot(), key.generation());
+    let mut all = vec![key];
+    for other in [generation.wrapping_add(1), generation.wrapping_sub(1), 0, LAST] {
+        all.push(Key::new(home, page, slot, other));
+    }
+    for other in [slot.wrapping_add(1), slot.wrapping_sub(1), 255] {
+        all.push(Key::new(home, page, other, generation));
+    }
+    for other in [page + 1, page - 1, 0, (1 << 24) - 1] {
+        all.push(Key::new(home, other, slot, generation));
+    }
+    for bit in 0..16 {
+        all.push(Key::new(Home::new(home.number() ^ 1 << bit), page, slot, generation));
+    }
+    all
+}
+
+fn check(steps: &[Step]) {
+    let start = || Slab::new(lease(), 1 << 20, 0).expect("address space");
+    let mut slabs: Vec<Slab> = (0..SLABS).map(|_| start()).collect();
+    let mut living: Vec<(usize, Key)> = Vec::new();
+    let mut issued: HashSet<Key> = HashSet::new();
+    for step in steps {
+        match *step {
+            Step::Restart(at) => {
+                // The number is free again before the next one is taken.
+                let before = slabs.remove(at);
+                drop(before);
+                slabs.insert(at, start());
+                living.retain(|&(slab, _)| slab != at);
+            }
+            Step::Insert(at, code) => {
+                let (_, key) = slabs[at].insert(codes()[code]).expect("room");
+                assert!(issued.insert(key), "{key:?} was issued before");
+                living.push((at, key));
+            }
+            Step::Remove(_) if living.is_empty() => {}
+            Step::Remove(nth) => {
+                let (at, key) = living.swap_remove(nth % living.len());
+                let place = slabs[at].find(key).expect("it lives");
+                slabs[at].remove(place);
+            }
+            Step::Trim(at) => slabs[at].trim(),
+        }
+    }
+    let homes: HashMap<Key, usize> = living.iter().map(|&(at, key)| (key, at)).collect();
+    for key in issued.into_iter().flat_map(forged) {
+        for (at, slab) in slabs.iter().enumerate() {
+            let lives = homes.get(&key) == Some(&at);
+            assert_eq!(slab.find(key).is_some(), lives, "{key:?} in slab {at}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_key_names_its_own_unit_alone(steps in prop::collection::vec(step(), 1..150)) {
+        check(&steps);
+    }
+
+    #[test]
+    fn bits_of_no_key_name_nobody(bits in any::<u64>(), units in 0..400_usize) {
+        let mut slab = Slab::new(lease(), 1 << 20, 0).expect("address space");
+        let keys: HashSet<Key> =
+            (0..units).map(|_| slab.insert(codes()[0]).expect("room").1).collect();
+        // As they are, and with what is likely to be there.
+        let key = Key::from_bits(bits);
+        let near = Key::new(slab.home, key.page() % 4, key.slot(), key.generation() % 4);
+        for key in [key, near] {
+            prop_assert_eq!(slab.find(key).is_some(), keys.contains(&key));
+        }
+    }
+}
+
+#[test]
+fn a_free_slot_s_generation_is_nobody_s() {
+    let mut slab = super::slab();
+    let (place, key) = slab.insert(codes()[0]).expect("room");
+    let next = Key::new(key.home(), key.page(), key.slot(), key.generation() + 1);
+    slab.remove(place);
+    // The page is current and kept; its slot has the generation of the next unit.
+    assert_eq!((slab.find(key), slab.find(next)), (None, None));
+    let (place, again) = slab.insert(codes()[0]).expect("room");
+    assert_eq!((again, slab.find(next)), (next, Some(place)));
+}
+
+/// Starts a slab with a number whose pages have come to these generations.
+fn slab_after(floors: &[u16], pages: usize) -> Slab {
+    let mut lease: Lease = lease();
+    lease.record(floors.to_vec());
+    Slab::new(lease, pages * PAGE, 0).expect("address space")
+}
+
+#[test]
+fn generations_go_on_in_the_next_runtime_until_they_are_used_up() {
+    let mut slab = slab_after(&[0, LAST, LAST - 1, 5], 16);
+    let (place, key) = slab.insert(codes()[3]).expect("room");
+    assert_eq!((key.page(), key.generation()), (2, LAST - 1), "page 1 is used up");
+    slab.remove(place);
+    assert_eq!(slab.find(key), None);
+    let forged = Key::new(key.home(), 2, key.slot(), LAST);
+    assert_eq!(slab.find(forged), None, "nobody has the last generation");
+    let keys: Vec<Key> = (0..54).map(|_| slab.insert(codes()[3]).expect("room").1).collect();
+    let (last, others) = keys.split_last().expect("54 of them");
+    assert!(others.iter().all(|key| (key.page(), key.generation()) == (2, LAST - 1)));
+    assert_eq!((last.page(), last.generation()), (3, 5), "the slot that was used up is no more");
+    assert_eq!(slab.bytes(), 2 * PAGE, "a page that is used up takes no memory");
+}
+
+#[test]
+fn a_number_whose_pages_are_all_used_up_has_no_room() {
+    let mut slab = slab_after(&[LAST; 16], 16);
+    assert!(slab.insert(codes()[0]).is_err());
+    assert_eq!((slab.bytes(), slab.units()), (0, 0));
+}
+
+#[test]
+fn a_slab_that_is_dropped_hands_on_how_far_its_pages_have_come() {
+    let mut slab = slab_after(&[0, 9, 20, 30], 16);
+    let (place, _) = slab.insert(codes()[0]).expect("room");
+    slab.remove(place);
+    slab.insert(codes()[0]).expect("room"); // lives to the end
+    let number = slab.home.number();
+    drop(slab);
+    // Another test may have taken the number meanwhile, and leaves it further on.
+    let held: Vec<Lease> = std::iter::from_fn(|| Some(lease()))
+        .take(100)
+        .scan(false, |found, lease| {
+            let before = *found;
+            *found |= lease.home().number() == number;
+            (!before).then_some(lease)
+        })
+        .collect();
+    let Some(lease) = held.iter().find(|lease| lease.home().number() == number) else { return };
+    assert!(lease.floor(1) > 10, "page 1 had a unit of generation 10: {}", lease.floor(1));
+    assert!(lease.floor(2) >= 20 && lease.floor(3) >= 30, "those that it did not use");
+}

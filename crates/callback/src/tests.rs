@@ -1,0 +1,215 @@
+//! Whole runtimes, where the sanitizer sees them.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use crate::{Address, Context, Id, Interest, NoReply, Receptor, SendError, Source};
+
+/// As good as for ever, but a test that fails should end.
+const LONG: Duration = Duration::from_mins(1);
+/// How long units wait that are never to be woken.
+const FOREVER: Duration = Duration::from_hours(10_000);
+
+/// A runtime with one Worker and little memory.
+fn small() -> Receptor {
+    Receptor::builder().workers(1).memory(1 << 20).start().expect("a thread")
+}
+
+/// Owns something on the heap, and counts itself when it is dropped.
+struct Owner(String, Arc<AtomicU64>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        assert!(self.0.starts_with("unit"), "this was never written: {}", self.0);
+        self.1.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Starts a unit that owns something and waits for ever.
+fn sleeper(receptor: &Receptor, dropped: &Arc<AtomicU64>) -> Id {
+    let owner = Owner("unit".into(), Arc::clone(dropped));
+    let waits = move |context: &mut Context<'_>| {
+        let text = Box::new(owner);
+        context.after(FOREVER, move |context| {
+            drop(text);
+            context.end()
+        })
+    };
+    receptor.spawn(waits).expect("room")
+}
+
+/// Starts a unit that waits for messages and counts them.
+fn receiver(receptor: &Receptor, got: &Arc<AtomicU64>) -> Address<u64> {
+    let got = Arc::clone(got);
+    let begin = move |context: &mut Context<'_, u64>| {
+        context.receive(move |context, message| {
+            got.fetch_add(message, Ordering::SeqCst);
+            context.again()
+        })
+    };
+    receptor.spawn_receiving(begin).expect("room")
+}
+
+/// What this returns in a callback, when all that was sent before has been handled.
+fn on_worker<T: Send + 'static>(
+    receptor: &Receptor,
+    body: impl FnOnce(&mut Context<'_>) -> T + Send + 'static,
+) -> T {
+    let callback = move |context: &mut Context<'_>, reply: crate::Reply<T>| {
+        reply.send(body(context));
+        context.end()
+    };
+    receptor.spawn_reply(callback).expect("room").wait().expect("an answer")
+}
+
+fn until(mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < LONG, "it does not come");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Asks for the end of all of these, from outside and in a callback.
+fn cancel_all(receptor: &Receptor, ids: &[Id]) {
+    for &id in ids {
+        receptor.cancel(id);
+    }
+    let ids = ids.to_vec();
+    on_worker(receptor, move |context| ids.into_iter().for_each(|id| context.cancel(id)));
+}
+
+#[test]
+fn ids_of_a_dropped_runtime_name_nobody_in_the_256th_after_it() {
+    let dropped = Arc::new(AtomicU64::new(0));
+    let first = small();
+    let old: Vec<Id> = (0..50).map(|_| sleeper(&first, &dropped)).collect();
+    drop(first);
+    assert_eq!(dropped.load(Ordering::SeqCst), 50);
+    for _ in 0..255 {
+        drop(small());
+    }
+    let last = small();
+    let unit = sleeper(&last, &dropped);
+    cancel_all(&last, &old);
+    until(|| last.alive() == 1);
+    assert_eq!(dropped.load(Ordering::SeqCst), 50);
+    cancel_all(&last, &[unit]);
+    until(|| last.alive() == 0);
+    assert_eq!(dropped.load(Ordering::SeqCst), 51);
+}
+
+#[test]
+fn no_id_comes_again_in_any_of_300_runtimes() {
+    let dropped = Arc::new(AtomicU64::new(0));
+    let mut ids: HashSet<Id> = HashSet::new();
+    for round in 0..300 {
+        let receptor = small();
+        let new: Vec<Id> = (0..3).map(|_| sleeper(&receptor, &dropped)).collect();
+        let old: Vec<Id> = ids.iter().copied().take(100).collect();
+        cancel_all(&receptor, &old);
+        cancel_all(&receptor, &new[..1]);
+        until(|| receptor.alive() == 2);
+        assert!(new.into_iter().all(|id| ids.insert(id)), "an id came again in round {round}");
+    }
+    assert_eq!(dropped.load(Ordering::SeqCst), 3 * 300);
+}
+
+#[test]
+fn ids_of_257_runtimes_that_live_at_once_stay_apart() {
+    let (dropped, got) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let all: Vec<Receptor> = (0..257).map(|_| small()).collect();
+    let ids: Vec<Id> = all.iter().map(|receptor| sleeper(receptor, &dropped)).collect();
+    let receivers: Vec<Address<u64>> =
+        all.iter().map(|receptor| receiver(receptor, &got)).collect();
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 257);
+    for at in [0, 1, 128, 255, 256] {
+        let others: Vec<Id> = ids.iter().copied().filter(|&id| id != ids[at]).collect();
+        cancel_all(&all[at], &others);
+        let foreign = receivers[(at + 1) % 257];
+        assert!(matches!(all[at].send(foreign, 1), Err(SendError::Ended(1))));
+        assert!(matches!(all[at].try_send(foreign, 1), Err(SendError::Ended(1))));
+        assert!(matches!(all[at].send_unbounded(foreign, 1), Err(SendError::Ended(1))));
+        let sent = on_worker(&all[at], move |context| context.send(foreign, 1));
+        assert!(matches!(sent, Err(SendError::Ended(1))));
+    }
+    for receptor in &all {
+        until(|| receptor.alive() == 2);
+    }
+    assert_eq!((dropped.load(Ordering::SeqCst), got.load(Ordering::SeqCst)), (0, 0));
+    all[256].cancel(ids[256]);
+    until(|| all[256].alive() == 1);
+    drop(all);
+    assert_eq!(dropped.load(Ordering::SeqCst), 257);
+}
+
+/// A descriptor that is registered with a runtime that has been dropped, whose number the next one gets.
+#[test]
+fn a_source_of_a_dropped_runtime_is_refused() {
+    let (sender, sources) = mpsc::channel::<Source<UnixStream>>();
+    let first = small();
+    let (socket, _other) = UnixStream::pair().expect("sockets");
+    on_worker(&first, move |context| sender.send(context.register(socket).expect("a socket")))
+        .expect("somebody waits");
+    drop(first);
+    let source = sources.recv().expect("it was sent");
+    let second = small();
+    let answer = second.spawn_reply(move |context, reply| {
+        context.when_ready(source, Interest::Write, move |context, _| {
+            reply.send(());
+            context.end()
+        })
+    });
+    assert_eq!(answer.expect("room").wait(), Err(NoReply::Ended));
+}
+
+/// Names in backticks that look like paths of tests.
+fn named_tests(page: &str) -> Vec<&str> {
+    let quoted = page.split('`').skip(1).step_by(2);
+    quoted.filter(|name| name.contains("tests::") || name.contains("models::")).collect()
+}
+
+/// All that follows `fn ` after an attribute for tests, in all files of a folder.
+fn tests_in(folder: &Path, names: &mut HashSet<String>) {
+    for entry in
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path())
+    {
+        if entry.is_dir() {
+            tests_in(&entry, names);
+        } else if entry.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&entry).expect("text");
+            for test in text.split("#[test]").skip(1) {
+                let name = test.split_once("fn ").expect("a function").1;
+                let end = name.find('(').expect("its parameters");
+                names.insert(name[..end].to_string());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_test_that_the_page_on_soundness_names_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("SOUNDNESS.md")).expect("the page");
+    let mut existing = HashSet::new();
+    for folder in ["src", "tests"] {
+        tests_in(&root.join(folder), &mut existing);
+    }
+    let named = named_tests(&page);
+    assert!(named.len() >= 20, "the page names {} tests", named.len());
+    for name in named {
+        let function = name.rsplit("::").next().expect("a name");
+        assert!(existing.contains(function), "SOUNDNESS.md names {name}, which does not exist");
+    }
+    for heading in page.lines().filter_map(|line| line.strip_prefix("## Invariant")) {
+        let section = page.split(heading).nth(1).and_then(|rest| rest.split("\n## ").next());
+        let tests = section.map_or(0, |section| named_tests(section).len());
+        assert!(tests > 0, "the invariant{heading} has no test");
+    }
+}

@@ -1,0 +1,56 @@
+defmodule CallbackThread.MillionTest do
+  use ExUnit.Case, async: false
+  import CallbackThread.Helpers
+  import ExUnit.CaptureIO
+  alias Mix.Tasks.CallbackThread.Million
+
+  # Compiles what is missing, starts two BEAMs, on a busy machine.
+  @moduletag timeout: 300_000
+  @patience_ms 120_000
+
+  for kind <- ["registered", "closures"] do
+    test "#{kind} that fall due before they are counted are an error that says what to do" do
+      arguments = ["20000", "--only", unquote(kind), "--wait", "0"]
+      assert_raise Mix.Error, ~r/use a longer --wait/, fn -> Million.run(arguments) end
+    end
+
+    test "#{kind} are counted, and each is completed once" do
+      arguments = ["100", "--only", unquote(kind), "--wait", "5"]
+      output = capture_io(fn -> Million.run(arguments) end)
+      assert output =~ "100 of 100 completed exactly once"
+    end
+  end
+
+  for {signal, delay} <- [{"KILL", 0}, {"KILL", 3_000}, {"TERM", 1_000}] do
+    test "a parent that is ended by SIG#{signal} after #{delay} ms leaves no BEAM behind" do
+      # A number by which they are known among all processes of the machine.
+      units = "#{1_000 + :rand.uniform(8_999)}"
+      task = ["callback_thread.million", units, "--wait", "3600"]
+      mix = System.find_executable("mix")
+      options = [:binary, :exit_status, args: task, env: [{~c"MIX_ENV", ~c"test"}]]
+      port = Port.open({:spawn_executable, mix}, options)
+      {:os_pid, parent} = Port.info(port, :os_pid)
+      on_exit(fn -> for pid <- ["#{parent}" | children(units)], do: kill("KILL", pid) end)
+      eventually(fn -> children(units) != [] end, @patience_ms)
+      Process.sleep(unquote(delay))
+      assert [_ | _] = children(units)
+      assert kill(unquote(signal), "#{parent}") == 0
+      eventually(fn -> children(units) == [] end, @patience_ms)
+      eventually(fn -> not File.exists?("/proc/#{parent}") end, @patience_ms)
+    end
+  end
+
+  # Processes that measure one kind of so many units.
+  defp children(units) do
+    for directory <- Path.wildcard("/proc/[0-9]*"),
+        {:ok, line} <- [File.read(Path.join(directory, "cmdline"))],
+        words = String.split(line, "\0"),
+        units in words and "--only" in words,
+        do: Path.basename(directory)
+  end
+
+  defp kill(signal, pid) do
+    {_, status} = System.cmd("kill", ["-#{signal}", pid], stderr_to_stdout: true)
+    status
+  end
+end
