@@ -1,10 +1,14 @@
 //! `contend run` does what bash does, and what happens where neither can go on.
 
 mod disk;
+mod endless;
 mod ends;
 mod features;
+mod interactive;
+mod limits;
 mod random;
 mod reasons;
+mod refusals;
 mod same;
 mod shell;
 

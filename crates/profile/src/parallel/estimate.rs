@@ -2,6 +2,7 @@
 
 use contend_record::run::{Combine, Command, Decision, Group, Plan, Step};
 
+use super::classes;
 use super::flow::{Amount, Flow, Stream, USUAL_LINE};
 use super::rates::{START, start_of};
 
@@ -181,6 +182,33 @@ pub(super) fn commands(step: &Step) -> &[Command] {
         Step::Serial(commands) => commands,
         Step::Parallel(group) => &group.serial,
     }
+}
+
+/// Whether something of what these steps do can be seen before the end of their input.
+pub fn answers_early(steps: &[Step]) -> bool {
+    for step in steps {
+        match step {
+            Step::Serial(_) => return true,
+            Step::Parallel(group) if runs_others(group) => return true,
+            Step::Parallel(group) => match &group.combine {
+                Combine::Merge(_)
+                | Combine::Counts { .. }
+                | Combine::Numbers(_)
+                | Combine::Totals(_) => return false,
+                Combine::Concatenate | Combine::Adjoin { .. } | Combine::Through(_) => {}
+            },
+        }
+    }
+    true
+}
+
+/// Whether commands of a group start others, or do what is not known.
+pub(super) fn runs_others(group: &Group) -> bool {
+    let name = |command: &Command| {
+        let name = command.program.rsplit('/').next().unwrap_or(&command.program);
+        name == "xargs" || !classes::is_known(name)
+    };
+    group.serial.iter().any(name)
 }
 
 /// Whether a sort at the end of a group may be done here.

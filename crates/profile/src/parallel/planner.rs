@@ -237,6 +237,8 @@ fn combinable(
         && after.each.cut.records == class.each.cut.records
         && !drops_records(simple)
         && merge.first.is_none()
+        && !class.each.may_fail
+        && classes::surely_succeeds(simple)
     {
         let why = "the next stage makes the order anew";
         drafting.say(&stages[index], ClassName::LeftOut, why);

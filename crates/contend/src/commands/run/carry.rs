@@ -1,13 +1,13 @@
 //! Carrying out a plan: signals are heard meanwhile, and what is wanted is said at the end.
 
 use std::io::{self, IsTerminal as _};
+use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use contend_profile::parallel::execute::{
-    ExecuteError, Executor as _, Launcher, Local, Plain, Settings, Tally,
+    self, ExecuteError, Executor as _, Launcher, Local, Plain, Settings, Tally,
 };
 use contend_profile::rewrite::environment::Paths;
 use contend_record::run::{Command, Outcome, Plan, RunRecord, Source, Step};
@@ -29,6 +29,8 @@ use crate::{host, output};
 const LARGE: u32 = 1 << 20;
 /// … with less memory for data than this, in bytes.
 const LITTLE: u64 = 512 << 20;
+/// With less room than this for temporary files there may be none for what is sorted, in bytes.
+const ROOM: u64 = 64 << 20;
 /// How often it is asked whether a signal has come.
 const ASK: Duration = Duration::from_millis(20);
 /// How long everything gets to end before the next measure is taken.
@@ -114,10 +116,11 @@ impl<'a> Running<'a> {
             part_bytes: how.part_bytes,
             folder: std::env::temp_dir(),
         };
-        thread::spawn(move || {
+        execute::spawn(move || {
             let local = Local { settings, launcher: &launcher, tally: &tally, prefix };
             let _ = sender.send(local.execute(&plan)); // nobody waits after a signal
-        });
+        })
+        .map_err(ExecuteError::Transfer)?;
         Ok(Self::Thread(receiver))
     }
 
@@ -127,7 +130,10 @@ impl<'a> Running<'a> {
             Self::Thread(end) => match end.recv_timeout(ASK) {
                 Ok(result) => Some(result),
                 Err(mpsc::RecvTimeoutError::Timeout) => None,
-                Err(mpsc::RecvTimeoutError::Disconnected) => Some(Ok(())),
+                // Only a panic, which ends the program, takes the sender away before it is used.
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    Some(Err(io::Error::from(io::ErrorKind::BrokenPipe).into()))
+                }
             },
             Self::Plain(plain) => {
                 match plain.is_over() {
@@ -268,9 +274,16 @@ fn sorting(how: &RunHow, plan: &Plan) -> Vec<String> {
     };
     match plan.steps.iter().filter(sorts).count() {
         0 => Vec::new(),
+        // Without room for temporary files they take the memory that they are used to.
+        _ if has_no_room(&std::env::temp_dir()) => Vec::new(),
         groups => {
             let share = how.memory() / (2 * how.jobs() * groups) as u64;
             vec![format!("--buffer-size={}b", share.max(1 << 20)), "--parallel=1".to_owned()]
         }
     }
+}
+
+/// Whether there is little room in this folder, or no such folder.
+fn has_no_room(folder: &Path) -> bool {
+    !rustix::fs::statvfs(folder).is_ok_and(|of| of.f_bavail.saturating_mul(of.f_frsize) >= ROOM)
 }

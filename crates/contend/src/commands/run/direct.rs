@@ -6,32 +6,29 @@ use std::ops::Range;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use contend_profile::commands::Simple;
 use contend_profile::parallel::estimate;
+use contend_profile::parallel::execute::{Beginning, read_beginning};
 use contend_profile::parallel::flow::Amount;
 use contend_profile::parallel::glance::glance;
 use contend_profile::parallel::planner::{self, Situation};
 use contend_profile::rewrite::environment::{Environment, Paths, in_path};
 use contend_record::run::{Decision, Plan, RunRecord, Source, Step};
 use contend_sys::{inherited, spawn};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, FileType, OFlags, SeekFrom, Stat, access, fcntl_getfl, major, minor};
 use rustix::stdio::dup2_stdin;
 
 use super::carry::{Task, carry_out};
 use super::check::Check;
-use super::peek;
+use super::{limits, peek};
 use crate::exit::Exit;
 use crate::output;
 use crate::settings::{Run, RunHow};
 
 /// No more of a stream than this is read before it is decided how it runs, in bytes.
 const FIRST: usize = 1 << 20;
-/// A stream that is silent for so long goes on as it is.
-const PATIENCE: Duration = Duration::from_millis(20);
 /// What files of scripts begin with that the kernel can start.
 const SCRIPT: &[u8] = b"#!";
 /// What of the beginning of other programs says for what kind of machine they are, in bytes.
@@ -138,6 +135,9 @@ impl<'a> Direct<'a> {
         if let Some(fd) = (0..3).find(|&fd| !inherited::was_open(fd)) {
             return Err(format!("file descriptor {fd} is closed"));
         }
+        if stages.len() > 1 && limits::leaves_files_only_to_a_shell() {
+            return Err("no more files may be open than a shell needs".to_owned());
+        }
         let mut paths = Paths::new();
         for stage in stages {
             let name = &stage.program.text;
@@ -235,6 +235,9 @@ impl<'a> Direct<'a> {
         if (how.pipefail || inherited::sigpipe_ignored()) && !reads_all(plan) {
             return Ok((cut_off(), Vec::new()));
         }
+        if let Some(why) = limits::obstacle(plan, how) {
+            return Ok((Decision { why, ..Decision::default() }, Vec::new()));
+        }
         if how.part_bytes.is_some() && plan.is_parallel() {
             let why = "the size of parts is given".to_owned();
             return Ok((Decision { parallel: true, why, ..Decision::default() }, Vec::new()));
@@ -259,7 +262,13 @@ impl<'a> Direct<'a> {
             return Ok((decision, Vec::new()));
         }
         self.take_over();
-        let (prefix, is_over) = beginning().context("cannot read standard input")?;
+        let stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let (prefix, beginning) =
+            read_beginning(&stdin, FIRST).context("cannot read standard input")?;
+        if beginning == Beginning::Slow && estimate::answers_early(&plan.steps) {
+            return Ok((comes_slowly(), prefix));
+        }
+        let is_over = beginning == Beginning::Over;
         if is_over && prefix.is_empty() && io::stdin().is_terminal() {
             // A terminal would be asked again.
             dup2_stdin(File::open("/dev/null").context("cannot open /dev/null")?)
@@ -327,10 +336,17 @@ fn at_first_match() -> Decision {
     Decision { why, ..Decision::default() }
 }
 
+/// What is decided for a stream that falls silent or is slow.
+fn comes_slowly() -> Decision {
+    let why = "its input comes slowly or waits for an answer".to_owned();
+    Decision { why, ..Decision::default() }
+}
+
 /// What is decided if it matters which stages write to a pipe that is closed: to the status, or to
 /// what they say where SIGPIPE does not end them.
 fn cut_off() -> Decision {
-    let why = "with pipefail, or SIGPIPE ignored, it matters which stages are cut off by later ones";
+    let why =
+        "with pipefail, or SIGPIPE ignored, it matters which stages are cut off by later ones";
     let why = why.to_owned();
     Decision { why, ..Decision::default() }
 }
@@ -342,28 +358,4 @@ fn has_holes() -> bool {
     let end = rustix::fs::fstat(io::stdin()).map_or(0, |stat| stat.st_size.cast_unsigned());
     let _ = rustix::fs::seek(io::stdin(), SeekFrom::Start(here)); // it was there before
     hole.is_ok_and(|hole| hole < end)
-}
-
-/// The beginning of standard input: until there is enough for parts, or it is over, or nothing
-/// comes any more. Whether it is over.
-fn beginning() -> io::Result<(Vec<u8>, bool)> {
-    let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let mut bytes = Vec::new();
-    let mut block = vec![0; 64 << 10];
-    while bytes.len() < FIRST {
-        let time = Timespec { tv_sec: 0, tv_nsec: PATIENCE.subsec_nanos().into() };
-        let time = (!bytes.is_empty()).then_some(&time);
-        match poll(&mut [PollFd::new(&input, PollFlags::IN)], time) {
-            Ok(0) => return Ok((bytes, false)),
-            Err(rustix::io::Errno::INTR) => continue,
-            _ => {}
-        }
-        match input.read(&mut block) {
-            Ok(0) => return Ok((bytes, true)),
-            Ok(read) => bytes.extend_from_slice(&block[..read]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok((bytes, false))
 }

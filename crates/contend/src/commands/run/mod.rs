@@ -3,6 +3,7 @@
 mod carry;
 mod check;
 mod direct;
+mod limits;
 mod outcome;
 mod peek;
 mod prepared;

@@ -11,25 +11,22 @@ use super::direct::Kind;
 
 /// Less than this is little, in bytes.
 const LITTLE: u64 = 32 << 10;
-/// A source that has begun to write and then has been silent for this long is slow.
-const SILENCE: Duration = Duration::from_millis(5);
-/// A source that has not written more than a little after this time is slow.
-const LONGEST: Duration = Duration::from_millis(50);
+/// How long to wait for the end of a stream that has begun.
+const PATIENCE: Duration = Duration::from_millis(5);
 /// How often it is asked how much there is.
-const INTERVAL: Duration = Duration::from_micros(500);
+const INTERVAL: Duration = Duration::from_micros(200);
 
-/// Whether standard input is a stream that is over after a little, or that brings little at a time.
-/// Waits until there is something to read, or the stream is over.
+/// Whether standard input is a terminal, or a stream that is over after a little. Waits until there
+/// is something to read, or the stream is over.
 pub(super) fn is_little(input: Kind) -> bool {
     let stdin = io::stdin();
     if input != Kind::Stream || stdin.is_terminal() {
         return input == Kind::Stream;
     }
     let stdin = stdin.as_fd();
-    let mut known = 0;
-    let (mut begun, mut grown) = (Instant::now(), Instant::now());
+    let mut begun: Option<Instant> = None;
     loop {
-        let time = (known > 0).then_some(Timespec { tv_sec: 0, tv_nsec: 0 });
+        let time = begun.map(|_| Timespec { tv_sec: 0, tv_nsec: 0 });
         let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
         match poll(&mut fds, time.as_ref()) {
             Err(rustix::io::Errno::INTR) => continue,
@@ -42,17 +39,8 @@ pub(super) fn is_little(input: Kind) -> bool {
         if is_over || bytes >= LITTLE {
             return bytes < LITTLE;
         }
-        if bytes == 0 {
-            // Somebody else has read it, or it is no stream that counts.
+        if begun.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
             return false;
-        }
-        if bytes > known {
-            grown = Instant::now();
-            begun = if known == 0 { grown } else { begun };
-            known = bytes;
-        }
-        if grown.elapsed() > SILENCE || begun.elapsed() > LONGEST {
-            return true;
         }
         std::thread::sleep(INTERVAL);
     }

@@ -475,7 +475,8 @@ fn shell_features_keep_their_meaning_3() {
 #[test]
 fn the_page_lists_the_features_that_are_tested() {
     let page = include_str!("../../../../../docs/run.md");
-    let (_, list) = page.split_once("(`crates/contend/tests/it/run/features.rs`):\n\n").expect("a list");
+    let (_, list) =
+        page.split_once("(`crates/contend/tests/it/run/features.rs`):\n\n").expect("a list");
     let listed: Vec<_> = list.lines().map_while(|line| line.strip_prefix("- ")).collect();
     assert_eq!(listed, ROWS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
 }

@@ -23,6 +23,7 @@ mod uniq;
 mod wc;
 mod xargs;
 
+pub(super) use sort::surely_succeeds;
 pub(super) use xargs::starts_one_each;
 
 use std::borrow::Cow;
@@ -222,6 +223,11 @@ pub fn is_worth_a_try(name: &str) -> bool {
     let name = name.rsplit('/').next().unwrap_or(name);
     let trifles = ["cat", "head", "tail"];
     !trifles.contains(&name) && TABLE.iter().any(|(names, _)| names.contains(&name))
+}
+
+/// Whether something is known of commands of this name.
+pub fn is_known(name: &str) -> bool {
+    TABLE.iter().any(|(names, _)| names.contains(&name))
 }
 
 /// How a command can be run.

@@ -1,8 +1,11 @@
 //! `sort`: sorted parts are merged in the same order.
 
+use std::ops::RangeInclusive;
+
 use contend_record::run::{Combine, Cut, FieldPlace, LineOrder, Merge, Records, SortKey};
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, is_number};
+use crate::commands::Simple;
 use crate::commands::options::Options;
 use crate::commands::sort::{COMPRESS, PARALLEL, Sort, TABLE};
 use crate::rewrite::environment::Maker;
@@ -20,11 +23,33 @@ const REFUSED: &[(char, &str)] = &[
     ('\u{6}', "`--random-source` puts all its input into a random order"),
 ];
 
-/// What may stand behind an amount of memory.
-const SUFFIXES: &[&str] = &["%", "b", "k", "K", "m", "M", "g", "G", "t", "T", "P", "E"];
+/// What may stand behind an amount of memory, and how many digits fit before it: GNU's `sort`
+/// refuses what does not fit into 64 bits.
+const SUFFIXES: &[(&str, usize)] = &[
+    ("", 9),
+    ("%", 3),
+    ("b", 9),
+    ("k", 9),
+    ("K", 9),
+    ("m", 9),
+    ("M", 9),
+    ("g", 9),
+    ("G", 9),
+    ("t", 6),
+    ("T", 6),
+];
+/// The largest `--batch-size` that no usual limit on open files forbids.
+const MOST_AT_ONCE: u32 = 16;
 
 /// What a key is compared by, as letters after its places.
 const KEY_OPTIONS: &str = "bdfgiMhnr";
+
+/// Of these orders GNU's `sort` accepts one for a key; `-d` and `-i` count as one.
+const ORDERS: &[&str] = &["n", "g", "h", "M", "di"];
+
+/// Options that only say what the order is: a `sort` with no others either accepts its command line
+/// or refuses it, whatever else there is on the machine.
+const ONLY_ORDER: &str = "bdfgiMhnrstzuk";
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
     subject.is_by(Maker::Gnu)?;
@@ -51,7 +76,12 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     };
     let merge = Merge {
         command: subject.command(&subject.simple.program.text, merging(&options)),
-        lines: if by_bytes { order(subject, &options, whole, records) } else { None },
+        // What compresses temporary files might not be there.
+        lines: if by_bytes && !options.has(COMPRESS) {
+            order(subject, &options, whole, records)
+        } else {
+            None
+        },
         first: None,
         folder: folder(subject, &options),
     };
@@ -188,21 +218,55 @@ fn objection(options: &Options) -> Option<&'static str> {
     }
     let is_size = |text: &str| {
         let suffix = text.trim_start_matches(|c: char| c.is_ascii_digit());
-        suffix.len() < text.len() && (suffix.is_empty() || SUFFIXES.contains(&suffix))
+        let digits = text.len() - suffix.len();
+        SUFFIXES.iter().any(|&(known, most)| known == suffix && (1..=most).contains(&digits))
     };
-    let at_least =
-        |text: &str, least| is_number(text) && text.parse().is_ok_and(|it: u32| it >= least);
+    let is_within = |text: &str, range: RangeInclusive<u32>| {
+        is_number(text) && text.parse().is_ok_and(|it| range.contains(&it))
+    };
     let accepted = options.values('S').all(is_size)
-        && options.values(PARALLEL).all(|text| at_least(text, 1))
-        && options.values('\u{4}').all(|text| at_least(text, 2));
-    (!accepted).then_some("it is not known whether it accepts its options")
+        && options.values(PARALLEL).all(|text| is_within(text, 1..=u32::MAX))
+        && options.values('\u{4}').all(|text| is_within(text, 2..=MOST_AT_ONCE))
+        && options.values('T').all(takes_files);
+    if !accepted {
+        return Some("it is not known whether it accepts its options");
+    }
+    let general: String = options.given.iter().map(|(letter, _)| *letter).collect();
+    // A key without letters of its own has those of the whole command.
+    let keys = options.values('k').chain([general.as_str()]);
+    (!keys.into_iter().all(has_one_order)).then_some("it refuses orders that exclude each other")
 }
 
-/// Whether it is a key that is understood.
+/// Whether it is a folder in which files can be made.
+fn takes_files(folder: &str) -> bool {
+    use rustix::fs::{Access, access};
+    std::fs::metadata(folder).is_ok_and(|data| data.is_dir())
+        && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
+/// Whether no more than one order is among the letters of this, a key or all options.
+fn has_one_order(letters: &str) -> bool {
+    let is_given = |order: &&&str| order.chars().any(|letter| letters.contains(letter));
+    ORDERS.iter().filter(is_given).count() <= 1
+}
+
+/// Whether it is a key that is understood: neither fields nor the first byte count from 0.
 fn is_key(text: &str) -> bool {
-    text.splitn(2, ',').all(|text| {
-        place(text).is_some_and(|place| place.letters.chars().all(|c| KEY_OPTIONS.contains(c)))
-    })
+    let mut places = text.splitn(2, ',').map(place);
+    let is_known = |place: &Option<Place<'_>>| {
+        place.as_ref().is_some_and(|it| it.letters.chars().all(|c| KEY_OPTIONS.contains(c)))
+    };
+    let first = places.next().flatten();
+    first.as_ref().is_some_and(|first| first.bytes != Some(0))
+        && is_known(&first)
+        && places.all(|place| is_known(&place))
+}
+
+/// Whether a `sort` of this class is sure to succeed: its command line is accepted, and nothing on
+/// the machine that it names can be missing.
+pub fn surely_succeeds(simple: &Simple) -> bool {
+    Options::read(&simple.arguments, &TABLE)
+        .is_some_and(|options| options.has_only(ONLY_ORDER) && objection(&options).is_none())
 }
 
 #[cfg(test)]
@@ -292,7 +356,6 @@ mod tests {
             "sort -k1,1i",
             "sort -k1g",
             "sort -M",
-            "sort -k1.0",
             "LC_NUMERIC=de_DE.UTF-8 sort -n",
             "LC_NUMERIC=de_DE.UTF-8 sort -k1n",
             "LC_CTYPE=tr_TR.UTF-8 sort -f",
@@ -305,9 +368,9 @@ mod tests {
     fn what_does_not_fit_into_memory_goes_where_the_user_says() {
         let folder = |text: &str| merge(text).folder;
         assert_eq!(folder("sort"), None);
-        assert_eq!(folder("sort -T /a --temporary-directory=/b").as_deref(), Some("/a"));
+        assert_eq!(folder("sort -T /tmp --temporary-directory=.").as_deref(), Some("/tmp"));
         assert_eq!(folder("TMPDIR=/c sort").as_deref(), Some("/c"));
-        assert_eq!(folder("TMPDIR=/c sort -T/a").as_deref(), Some("/a"));
+        assert_eq!(folder("TMPDIR=/c sort -T/tmp").as_deref(), Some("/tmp"));
     }
 
     #[test]
@@ -337,6 +400,19 @@ mod tests {
             ("sort -k99999999999999999999", "keys"),
             ("sort -S x", "accepts"),
             ("sort -S 1Q", "accepts"),
+            ("sort -S 99E", "accepts"),
+            ("sort -S 9999999T", "accepts"),
+            ("sort -T /no/such/folder", "accepts"),
+            ("sort --batch-size=1000000", "accepts"),
+            ("sort -gi", "exclude"),
+            ("sort -dn", "exclude"),
+            ("sort -hn", "exclude"),
+            ("sort -gM", "exclude"),
+            ("sort -k1g,1n", "exclude"),
+            ("sort -k1i,1g", "exclude"),
+            ("sort -k1 -gi", "exclude"),
+            ("sort -k1.0", "keys"),
+            ("sort -k1,0", "keys"),
             ("sort --parallel=0", "accepts"),
             ("sort --batch-size=1", "accepts"),
             ("sort --debug", "remarks"),

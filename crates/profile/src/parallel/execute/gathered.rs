@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::Scope;
+use std::thread::{Builder, Scope};
 
 use contend_record::run::Group;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::input::{Content, Fed, Part, Parts, Rest, Taken};
 use super::instance::{BLOCK, Ended, Instance};
+use super::threads::{self, Patience, is_scarcity};
 use super::{Context, GroupError, size};
 
 /// The output of one worker.
@@ -112,17 +113,22 @@ pub(super) fn run<'scope, 'env>(
         Some(shares) if !shares.is_empty() => shares.into_iter().map(Some).collect(),
         _ => vec![None; context.jobs],
     };
-    let workers: Vec<_> = shares
-        .into_iter()
-        .enumerate()
-        .map(|(index, share)| {
-            let (sender, receiver) = mpsc::channel();
-            let always = index == 0;
-            let work = Work { group, context, parts, piece, always, is_rest: false };
-            scope.spawn(move || work.run(share, &sender));
-            receiver
-        })
-        .collect();
+    let mut workers = Vec::new();
+    for (index, share) in shares.into_iter().enumerate() {
+        let (sender, receiver) = mpsc::channel();
+        let always = index == 0;
+        let has_share = share.is_some();
+        let work = Work { group, context, parts, piece, always, is_rest: false };
+        match Builder::new().spawn_scoped(scope, move || work.run(share, &sender)) {
+            Ok(_) => workers.push(receiver),
+            // The others do without it, unless it has a share of its own.
+            Err(_) if index > 0 && !has_share => break,
+            Err(_) => {
+                parts.stop();
+                break;
+            }
+        }
+    }
     let mut outputs = Vec::new();
     let mut failed = None;
     for worker in workers {
@@ -137,10 +143,10 @@ pub(super) fn run<'scope, 'env>(
     if parts.is_stopped() {
         return Ok(Gathered::Unfit);
     }
-    if parts.has_rest() {
+    if parts.has_rest() || parts.has_returned() {
         let (sender, receiver) = mpsc::channel();
         let work = Work { group, context, parts, piece, always: true, is_rest: true };
-        scope.spawn(move || work.run_rest(parts.rest(), &sender));
+        threads::spawn_scoped(scope, move || work.run_rest(parts.rest(), &sender))?;
         let rest = receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
         outputs.extend(rest?);
     }
@@ -230,11 +236,12 @@ impl Work<'_> {
         mut next: impl FnMut() -> io::Result<Taken>,
     ) -> io::Result<Option<(Instance<'_>, Vec<u8>)>> {
         let launcher = self.context.launcher;
+        let patience = if self.always { Patience::Long } else { Patience::Brief };
         let start = || {
             if self.is_rest {
                 Instance::start_aloud(launcher, &self.group.each)
             } else {
-                Ok(Instance::start(launcher, &self.group.each)?.in_pieces(self.piece))
+                Ok(Instance::start(launcher, &self.group.each, patience)?.in_pieces(self.piece))
             }
         };
         let mut instance = if self.always { Some(start()?) } else { None };
@@ -248,7 +255,16 @@ impl Work<'_> {
                 Taken::Part(part) => {
                     let instance = match &mut instance {
                         Some(instance) => instance,
-                        none => none.insert(start()?),
+                        none => match start() {
+                            // Somebody else may have room for it.
+                            Err(error)
+                                if is_scarcity(&error) && !self.parts.can_be_read_again() =>
+                            {
+                                self.parts.give_back(part);
+                                break;
+                            }
+                            started => none.insert(started?),
+                        },
                     };
                     self.parts.feed(&part.content, instance, &mut keep)?
                 }

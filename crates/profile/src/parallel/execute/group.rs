@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::sync::atomic::Ordering;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use contend_record::run::{Combine, Command, Group, Merge};
 use contend_sys::Pid;
@@ -14,7 +14,7 @@ use crate::commands::awk::sums::Totals;
 use crate::parallel::estimate;
 
 use super::gathered::{self, Failed, Gathered, Output};
-use super::input::{Input, Parts, Rest};
+use super::input::{Answers, Beginning, Input, Lull, Parts, Rest};
 use super::instance::{Awaited, BLOCK, Ended, Fodder, Instance, Take, is_well};
 use super::joint::Seam;
 use super::numbers;
@@ -23,6 +23,7 @@ use super::pilot::{self, Trial};
 use super::pipe;
 use super::sink::Sink;
 use super::sorted;
+use super::threads::{self, Patience, is_scarcity};
 use super::{Context, GroupError, Plain};
 
 /// No more of a stream than this is waited for to see whether it is worth the trouble, in bytes.
@@ -47,7 +48,10 @@ pub(super) fn run(
     input: Input,
     output: File,
 ) -> Result<Reader, GroupError> {
-    let mut parts = Parts::new(context.launcher, input, &group.cut, &group.guard);
+    let longest = usize::try_from(context.memory / 4).unwrap_or(usize::MAX);
+    let mut parts = Parts::new(context.launcher, input, &group.cut, &group.guard)
+        .with_lulls(lull(group, context))
+        .with_records_up_to(longest);
     if context.is_first {
         parts = parts.counted(context.tally.input());
     }
@@ -68,6 +72,15 @@ pub(super) fn run(
     Ok(reader)
 }
 
+/// What happens when the group's input falls silent.
+fn lull<'a>(group: &Group, context: &Context<'a>) -> Lull<'a> {
+    if !estimate::answers_early(&context.steps[context.at..]) {
+        return Lull::IsWaitedOut;
+    }
+    let answers = if estimate::runs_others(group) { Answers::Pieces } else { Answers::Lines };
+    Lull::RunsPlain { earlier: &context.plain[..context.at], answers }
+}
+
 /// Whether parts are worth it, by what can be known before.
 fn judge(
     group: &Group,
@@ -80,7 +93,8 @@ fn judge(
     }
     if !parts.can_be_read_again() {
         let enough = estimate::enough(&context.steps[context.at], parts.line()?, context.jobs);
-        if parts.is_over_before(usize::try_from(enough).map_or(SHORT, |it| it.min(SHORT)))? {
+        let enough = usize::try_from(enough).map_or(SHORT, |it| it.min(SHORT));
+        if parts.begins(enough)? != Beginning::Flowing {
             return Ok(Trial { is_worth_it: false, rate: None });
         }
     }
@@ -125,6 +139,11 @@ fn run_into(
             Err(GroupError::Failed(_) | GroupError::Inexact) if parts.can_be_read_again() => {
                 Some(sink)
             }
+            Err(GroupError::Transfer(error))
+                if is_scarcity(&error) && (parts.can_be_read_again() || parts.none_was_taken()) =>
+            {
+                Some(sink)
+            }
             Err(error) => return Err(error),
         },
     };
@@ -163,6 +182,7 @@ fn plain(
     sink: Sink<'_>,
 ) -> Result<Reader, GroupError> {
     let (launcher, tally) = (context.launcher, context.tally);
+    context.runs_plain();
     if let Some((commands, stdin)) = reading(group, parts)? {
         Plain::start(launcher, tally, &commands, Some(stdin), Some(sink.into_file()))?.wait()?;
         parts.was_read_by_commands();
@@ -198,7 +218,7 @@ fn note(group: &Group, context: &Context<'_>, parts: &Parts<'_>) {
 
 /// Whether the commands accept their arguments: over nothing they end well.
 fn accepts_its_commands(group: &Group, context: &Context<'_>) -> io::Result<bool> {
-    let mut instance = Instance::start(context.launcher, &group.each)?;
+    let mut instance = Instance::start(context.launcher, &group.each, Patience::Long)?;
     instance.drain(&mut |_: &[u8]| Ok(true))?;
     Ok(instance.end()?.well)
 }
@@ -210,9 +230,11 @@ fn in_one_piece(
     parts: &Parts<'_>,
     output: &mut impl Take,
 ) -> Result<Reader, GroupError> {
+    context.runs_plain();
     let commands = &group.serial;
-    // Of a file, a sort would take as much memory as there is.
-    let sorts = group.each.iter().any(|command| command.sorts);
+    // Of a file, a sort would take as much memory as there is, which is right only where it has no
+    // room for files of its own.
+    let sorts = context.launcher.bounds_sorting() && group.each.iter().any(|it| it.sorts);
     let reading = if sorts { None } else { reading(group, parts)? };
     let (instance, wanted, reader) = if let Some((commands, stdin)) = reading {
         let mut instance = Instance::start_reading(context.launcher, &commands, stdin)?;
@@ -324,12 +346,20 @@ fn through<'a>(
     parts: &Parts<'_>,
     mut sink: Sink<'a>,
 ) -> Result<Option<Sink<'a>>, GroupError> {
-    let (pid, stdin, stdout) = start_between(command, context)?;
-    let (in_parts, sink) = thread::scope(|scope| {
-        let copied = scope.spawn(move || {
-            let wanted = copy(stdout, &mut sink, None);
-            (wanted, sink)
-        });
+    let (pid, stdin, stdout) = match start_between(command, context) {
+        // All of it in one piece takes fewer processes.
+        Err(error) if is_scarcity(&error) => return Ok(Some(sink)),
+        started => started?,
+    };
+    let in_parts = thread::scope(|scope| {
+        let copy = || copy(stdout, &mut sink, None);
+        let copied = match threads::spawn_scoped(scope, copy) {
+            Ok(copied) => copied,
+            Err(error) => {
+                context.launcher.signal(&[pid], contend_sys::Signal::TERM);
+                return Err(GroupError::Transfer(error));
+            }
+        };
         let watched = stdin.try_clone();
         let seam = Seam::new(Fed(stdin), &Combine::Concatenate);
         let ending = watched.map_err(GroupError::from).and_then(|watched| {
@@ -358,8 +388,8 @@ fn through<'a>(
             context.launcher.signal(&[pid], contend_sys::Signal::TERM);
         }
         parts.watch(None);
-        let (wanted, sink) = copied.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        (again.and_then(|again| Ok((again, wanted?))), sink)
+        let wanted = joined(copied);
+        again.and_then(|again| Ok((again, wanted?)))
     });
     let reaped = context.launcher.wait(pid)?;
     let (again, _) = in_parts?;
@@ -375,11 +405,18 @@ fn through<'a>(
     Ok(None)
 }
 
+/// What a thread that copies has to say at its end.
+fn joined(copied: ScopedJoinHandle<'_, Option<io::Result<bool>>>) -> io::Result<bool> {
+    let wanted = copied.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    wanted.unwrap_or(Ok(false))
+}
+
 /// Starts a command between two pipes.
 fn start_between(command: &Command, context: &Context<'_>) -> io::Result<(Pid, File, File)> {
     let (reader, stdin) = pipe::wide()?;
     let (stdout, writer) = pipe::wide()?;
-    let pid = context.launcher.start(command, [Some(&reader), Some(&writer), None])?;
+    let pid =
+        context.launcher.start(command, [Some(&reader), Some(&writer), None], Patience::Long)?;
     Ok((pid, stdin, stdout))
 }
 
@@ -460,7 +497,8 @@ fn merged(
     }));
     let (stdout, writer) = pipe::wide()?;
     let nothing = File::open("/dev/null")?;
-    let pid = context.launcher.start(&command, [Some(&nothing), Some(&writer), None])?;
+    let pid =
+        context.launcher.start(&command, [Some(&nothing), Some(&writer), None], Patience::Long)?;
     drop(writer);
     let wanted = copy(stdout, sink, how.first);
     let reaped = context.launcher.wait(pid)?;
@@ -504,7 +542,13 @@ fn pass_through<R: io::Read>(
 ) -> Result<bool, GroupError> {
     let (pid, stdin, stdout) = start_between(command, context)?;
     let (fed, wanted) = thread::scope(|scope| {
-        let copied = scope.spawn(|| copy(stdout, sink, None));
+        let copied = match threads::spawn_scoped(scope, || copy(stdout, sink, None)) {
+            Ok(copied) => copied,
+            Err(error) => {
+                context.launcher.signal(&[pid], contend_sys::Signal::TERM);
+                return (Err(error), Ok(false));
+            }
+        };
         let mut stdin = Fed(stdin);
         let fed: io::Result<Vec<bool>> =
             outputs.into_iter().map(|output| copy(output, &mut stdin, None)).collect();
@@ -512,7 +556,7 @@ fn pass_through<R: io::Read>(
             context.launcher.signal(&[pid], contend_sys::Signal::TERM);
         }
         drop(stdin);
-        (fed, copied.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        (fed, joined(copied))
     });
     let reaped = context.launcher.wait(pid)?;
     context.tally.used(command.stage, reaped.usage.cpu());

@@ -3,6 +3,7 @@
 //! order.
 
 mod feed;
+mod lull;
 mod rest;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,9 @@ use super::tally::Intake;
 use crate::parallel::flow::Amount;
 
 pub(super) use feed::Fed;
+pub(super) use lull::{Answers, Lull};
+pub use lull::{Beginning, read_beginning};
+use lull::{Hold, LONGEST_RECORD, Pause};
 pub(super) use rest::Rest;
 
 /// How much is read at a time.
@@ -150,6 +154,10 @@ pub(super) struct Parts<'a> {
     throughout: Mutex<Option<bool>>,
     /// Memory of parts of which nobody needs anything any more.
     spare: Mutex<Vec<Vec<u8>>>,
+    /// What happens when a stream falls silent.
+    lull: Lull<'a>,
+    /// How much is searched for a place for a cut, in bytes.
+    longest: usize,
 }
 
 #[derive(Debug)]
@@ -201,6 +209,8 @@ impl<'a> Parts<'a> {
             counted: None,
             throughout: Mutex::default(),
             spare: Mutex::default(),
+            lull: Lull::default(),
+            longest: LONGEST_RECORD,
         }
     }
 
@@ -221,19 +231,6 @@ impl<'a> Parts<'a> {
             Source::Files { size, .. } => Some(*size),
             Source::Stream(_) => None,
         }
-    }
-
-    /// Whether it is a stream that is over before so many bytes of it have come.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub(super) fn is_over_before(&self, bytes: usize) -> io::Result<bool> {
-        if self.can_be_read_again() {
-            return Ok(false);
-        }
-        let mut state = self.lock();
-        self.fill(&mut state, bytes)?;
-        Ok(state.ended && state.buffer.len() < bytes)
     }
 
     /// The mean length of its first lines, in bytes.
@@ -258,7 +255,8 @@ impl<'a> Parts<'a> {
             }
             Source::Stream(_) => {
                 let mut state = self.lock();
-                self.fill(&mut state, bytes)?;
+                let mut hold = Hold::of(&state.buffer);
+                self.fill(&mut state, bytes, &mut hold)?;
                 state.buffer[..bytes.min(state.buffer.len())].to_vec()
             }
         };
@@ -416,6 +414,11 @@ impl<'a> Parts<'a> {
         bytes
     }
 
+    /// Whether there are parts that were given back.
+    pub(super) fn has_returned(&self) -> bool {
+        !self.lock().returned.is_empty()
+    }
+
     /// Gives back a part that was taken.
     pub(super) fn give_back(&self, part: Part) {
         if let Content::Bytes(bytes) = part.content {
@@ -510,10 +513,14 @@ impl<'a> Parts<'a> {
 
     fn take_in_order(&self, state: &mut State, wanted: usize) -> io::Result<Taken> {
         let mut enough = wanted.max(1);
+        let mut hold = Hold::of(&state.buffer);
         let place = loop {
-            let hurry = self.fill(state, enough)?;
+            let pause = self.fill(state, enough, &mut hold)?;
             if self.is_stopped() || state.ended && state.buffer.is_empty() {
                 return Ok(Taken::End);
+            }
+            if let Some(why) = self.lull(&state.buffer, pause, &hold) {
+                return Ok(self.unfit(state, why));
             }
             let State { scanner, buffer, .. } = state;
             let window = enough.min(buffer.len());
@@ -523,7 +530,13 @@ impl<'a> Parts<'a> {
             }
             match scanner.last(&buffer[..window]) {
                 Some(place) => break place,
-                None if hurry && window == buffer.len() => enough = window + 1,
+                None if window >= self.longest.max(2 * wanted) => {
+                    return Ok(self.unfit(state, "its records are too long for parts"));
+                }
+                None if pause != Pause::None && window == buffer.len() => {
+                    hold.extend();
+                    enough = window + 1;
+                }
                 None => enough = window * 2,
             }
         };
@@ -539,29 +552,11 @@ impl<'a> Parts<'a> {
         Ok(Taken::Part(Part { index: state.next - 1, content: Content::Bytes(bytes) }))
     }
 
-    /// Reads until so much is there, or the end is reached, or nothing has come for a while;
-    /// returns whether it was that.
-    fn fill(&self, state: &mut State, enough: usize) -> io::Result<bool> {
-        while !state.ended && state.buffer.len() < enough {
-            if let Source::Stream(file) = &self.source
-                && !self.wait_for(file, !state.buffer.is_empty())?
-            {
-                return Ok(true);
-            }
-            let filled = state.buffer.len();
-            let more = BLOCK.min(enough - filled).max(4096);
-            state.buffer.resize(filled + more, 0);
-            let space = &mut state.buffer[filled..];
-            let read = match &self.source {
-                Source::Stream(file) => retried(|| read_from(file, space)),
-                Source::Files { .. } => self.read_at(space, state.position),
-            };
-            let read = read.inspect_err(|_| state.buffer.truncate(filled))?;
-            state.buffer.truncate(filled + read);
-            state.position += read as u64;
-            state.ended = read == 0;
-        }
-        Ok(false)
+    /// No part is made of what is left, for this reason.
+    fn unfit(&self, state: &mut State, why: &str) -> Taken {
+        self.refused.get_or_init(|| why.to_owned());
+        state.unfit = true;
+        Taken::Unfit
     }
 }
 

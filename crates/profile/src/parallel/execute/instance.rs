@@ -24,6 +24,7 @@ use rustix::process::kill_process;
 
 use super::pace::Pace;
 use super::pipe;
+use super::threads::{self, Patience};
 use crate::rewrite::environment::{Paths, in_path};
 
 const SIGPIPE: i32 = Signal::PIPE.as_raw();
@@ -65,6 +66,11 @@ impl Launcher {
         Self { mask, paths, sorting, running: Mutex::default(), over: AtomicBool::new(false) }
     }
 
+    /// Whether commands that sort are told how much memory to take.
+    pub(super) fn bounds_sorting(&self) -> bool {
+        !self.sorting.is_empty()
+    }
+
     /// Whether everything is being ended.
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
@@ -74,12 +80,37 @@ impl Launcher {
     /// of this process.
     ///
     /// # Errors
-    /// When there cannot be one more process, or everything is being ended. If its program cannot be
+    /// When there cannot be one more process for as long as it is tried, or everything is being ended. If its program cannot be
     /// started the command says so itself.
-    pub(super) fn start(&self, command: &Command, streams: [Option<&File>; 3]) -> io::Result<Pid> {
+    pub(super) fn start(
+        &self,
+        command: &Command,
+        streams: [Option<&File>; 3],
+        patience: Patience,
+    ) -> io::Result<Pid> {
+        let prepared = self.prepared(command)?;
+        threads::retried(patience, || self.start_prepared(&prepared, streams))
+    }
+
+    /// A command, ready to be started.
+    ///
+    /// # Errors
+    /// When there is a NUL in one of its words.
+    pub(super) fn prepared(&self, command: &Command) -> io::Result<Prepared> {
         let name = &command.program;
         let complaint = format!("contend: cannot start {name}\n");
-        let prepared = Prepared::new(&self.process(command), name, complaint)?;
+        Prepared::new(&self.process(command), name, complaint)
+    }
+
+    /// Tries once to start a command.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub(super) fn start_prepared(
+        &self,
+        prepared: &Prepared,
+        streams: [Option<&File>; 3],
+    ) -> io::Result<Pid> {
         let mut running = self.running();
         if self.is_over() {
             return Err(io::ErrorKind::Interrupted.into());
@@ -264,10 +295,15 @@ impl<'a> Instance<'a> {
     ///
     /// # Errors
     /// When one of them cannot be started.
-    pub(super) fn start(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
+    pub(super) fn start(
+        launcher: &'a Launcher,
+        commands: &[Command],
+        patience: Patience,
+    ) -> io::Result<Self> {
         // A file, so that nobody has to read it for them to go on.
-        let remarks = memfd_create("remarks", MemfdFlags::CLOEXEC)?;
-        Self::start_with(launcher, commands, None, Some(File::from(remarks)))
+        let remarks =
+            threads::retried(patience, || Ok(memfd_create("remarks", MemfdFlags::CLOEXEC)?))?;
+        Self::start_with(launcher, commands, None, Some(File::from(remarks)), patience)
     }
 
     /// The same; what they have to remark goes to standard error.
@@ -275,7 +311,7 @@ impl<'a> Instance<'a> {
     /// # Errors
     /// As [`Self::start`].
     pub(super) fn start_aloud(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
-        Self::start_with(launcher, commands, None, None)
+        Self::start_with(launcher, commands, None, None, Patience::Long)
     }
 
     /// The same; the first of them reads this, and is not fed.
@@ -287,7 +323,7 @@ impl<'a> Instance<'a> {
         commands: &[Command],
         stdin: File,
     ) -> io::Result<Self> {
-        Self::start_with(launcher, commands, Some(stdin), None)
+        Self::start_with(launcher, commands, Some(stdin), None, Patience::Long)
     }
 
     fn start_with(
@@ -295,10 +331,12 @@ impl<'a> Instance<'a> {
         commands: &[Command],
         stdin: Option<File>,
         remarks: Option<File>,
+        patience: Patience,
     ) -> io::Result<Self> {
+        let wide = || threads::retried(patience, pipe::wide);
         let (mut reader, stdin) = match stdin {
             Some(file) => (file, None),
-            None => pipe::wide().map(|(reader, writer)| (reader, Some(writer)))?,
+            None => wide().map(|(reader, writer)| (reader, Some(writer)))?,
         };
         let feeding = Pace::of(stdin.as_ref().map_or(0, pipe::capacity));
         // If a command cannot be started, those before it find their input closed.
@@ -313,10 +351,10 @@ impl<'a> Instance<'a> {
             draining: Pace::of(0),
         };
         for command in commands {
-            let (next, writer) = pipe::wide()?;
+            let (next, writer) = wide()?;
             let stdin = std::mem::replace(&mut reader, next);
             let streams = [Some(&stdin), Some(&writer), instance.remarks.as_ref()];
-            let pid = launcher.start(command, streams)?;
+            let pid = launcher.start(command, streams, patience)?;
             instance.commands.push(Running { pid, rule: command.status, reaped: None });
         }
         instance.draining = Pace::of(pipe::capacity(&reader));

@@ -1,9 +1,10 @@
 //! The executor on this machine: threads that feed and drain processes.
 
 use std::fs::File;
-use std::io::{self, Read, Seek as _, SeekFrom};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -17,6 +18,7 @@ use super::input::{Input, Slice};
 use super::instance::Launcher;
 use super::pipe;
 use super::sink::NotWritten;
+use super::threads;
 use super::{Context, ExecuteError, Executor, GroupError, Plain, Tally};
 
 /// How the local executor works.
@@ -58,28 +60,41 @@ impl Executor for Local<'_> {
     fn execute(&self, plan: &Plan) -> Result<(), ExecuteError> {
         let steps = self.steps(plan);
         let first = steps.iter().position(|step| matches!(step, Step::Parallel(_)));
+        let plain: Vec<AtomicBool> =
+            steps.iter().map(|step| AtomicBool::new(matches!(step, Step::Serial(_)))).collect();
         thread::scope(|scope| {
             let mut from = Feed::Source(plan.source.clone());
             let mut running = Vec::new();
+            let mut last = Ok(());
             for (index, step) in steps.iter().enumerate() {
                 let is_last = index + 1 == steps.len();
                 let pipe = if is_last { None } else { Some(pipe::wide()?) };
                 let (next, output) = pipe.unzip();
-                let place = Place { steps: &steps, at: index, is_first: first == Some(index) };
+                let place = Place {
+                    steps: &steps,
+                    at: index,
+                    is_first: first == Some(index),
+                    plain: &plain,
+                };
                 let from = std::mem::replace(
                     &mut from,
                     next.map_or(Feed::Source(Source::Own), Feed::Step),
                 );
-                running.push(scope.spawn(move || match step {
+                let run = move || match step {
                     Step::Serial(commands) => self.serial(commands, from, output),
                     Step::Parallel(group) => self.parallel(group, place, from, output),
-                }));
+                };
+                if is_last {
+                    last = run();
+                } else {
+                    running.push(threads::spawn_scoped(scope, run)?);
+                }
             }
-            let ends = running
-                .into_iter()
-                .map(|step| step.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            let ends = running.into_iter().filter_map(|step| {
+                step.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
             // The first one that failed is the cause of the others.
-            ends.collect::<Vec<_>>().into_iter().collect()
+            ends.chain([last]).collect::<Vec<_>>().into_iter().collect()
         })
     }
 }
@@ -91,6 +106,7 @@ struct Place<'a> {
     at: usize,
     /// It is the first group.
     is_first: bool,
+    plain: &'a [AtomicBool],
 }
 
 impl Local<'_> {
@@ -148,7 +164,12 @@ impl Local<'_> {
         if prefix.is_empty() {
             return Ok(None);
         }
-        fed_with(io::Cursor::new(prefix).chain(own(io::stdin().as_fd())?)).map(Some)
+        let mut rest = own(io::stdin().as_fd())?;
+        fed_with(move |writer| {
+            writer.write_all(&prefix)?;
+            io::copy(&mut rest, writer)
+        })
+        .map(Some)
     }
 
     fn take_prefix(&self) -> Vec<u8> {
@@ -190,6 +211,7 @@ impl Local<'_> {
             folder: &self.settings.folder,
             steps: place.steps,
             at: place.at,
+            plain: place.plain,
             rate: None,
         };
         let reader = group::run(group, &context, input, output)?;
@@ -219,17 +241,16 @@ impl Local<'_> {
 fn one_after_the_other(files: Vec<File>) -> io::Result<File> {
     match <[File; 1]>::try_from(files) {
         Ok([file]) => Ok(file),
-        Err(files) => {
-            let nothing: Box<dyn Read + Send> = Box::new(io::empty());
-            fed_with(files.into_iter().fold(nothing, |all, file| Box::new(all.chain(file))))
-        }
+        Err(files) => fed_with(move |writer| {
+            files.into_iter().try_fold(0, |all, mut file| Ok(all + io::copy(&mut file, writer)?))
+        }),
     }
 }
 
-/// A pipe with all of this. What feeds it ends when its reader does, or with this process.
-fn fed_with(mut all: impl Read + Send + 'static) -> io::Result<File> {
+/// A pipe into which this writes. What feeds it ends when its reader does, or with this process.
+fn fed_with(feed: impl FnOnce(&mut File) -> io::Result<u64> + Send + 'static) -> io::Result<File> {
     let (reader, mut writer) = pipe::wide()?;
-    thread::spawn(move || io::copy(&mut all, &mut writer));
+    threads::spawn(move || drop(feed(&mut writer)))?; // its reader may end before it
     Ok(reader)
 }
 

@@ -26,16 +26,20 @@ mod size;
 mod sorted;
 mod sorter;
 mod tally;
+mod threads;
 
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use contend_record::run::{Plan, Step};
 
+pub use input::{Beginning, read_beginning};
 pub use instance::Launcher;
 pub use local::{Local, Settings};
 pub use plain::Plain;
 pub use tally::{StageTally, Tally};
+pub use threads::spawn;
 
 /// Carries out plans. What is known of the plan is all that there is to know: another one may do
 /// so on other machines.
@@ -125,11 +129,18 @@ struct Context<'a> {
     /// The steps of the plan, and which of them the group is.
     steps: &'a [Step],
     at: usize,
+    /// Which of the steps pass on what they get as it comes: their commands run plain.
+    plain: &'a [AtomicBool],
     /// CPU time that the group's commands need, as far as that is known, in nanoseconds a byte.
     rate: Option<f64>,
 }
 
 impl Context<'_> {
+    /// The commands of this step run plain from now on.
+    fn runs_plain(&self) {
+        self.plain[self.at].store(true, Ordering::Relaxed);
+    }
+
     /// How much output may wait for its turn, in bytes.
     fn held_bytes(&self) -> usize {
         usize::try_from(self.memory / 4).unwrap_or(usize::MAX)

@@ -11,7 +11,13 @@ use super::instance::{Instance, Take};
 use super::joint::Seam;
 use super::sequence::{Left, Sequence, Stopped};
 use super::size::Sizes;
+use super::threads::{self, Patience, is_scarcity};
 use super::{Context, GroupError};
+
+/// Commands that take longer than this for a byte of a part, in seconds, take so much longer than
+/// looking at all bytes of the input that this is done before the next part: if they do not suit
+/// the commands little was done in vain.
+const SLOW: f64 = 10e-9;
 
 /// How the parts came to an end.
 #[derive(Debug)]
@@ -43,17 +49,9 @@ pub(super) fn run<T: Take + Send>(
     let sequence = Sequence::new(seam, context.held_bytes(), keeps_parts);
     let sizes = Sizes::new(context, parts, &group.each);
     let each = Each::new(&group.each);
-    std::thread::scope(|scope| {
-        let work = || {
-            if let Err(error) = work(&each, context, parts, &sequence, &sizes) {
-                sequence.stop(Stopped::Broken(error));
-            }
-            parts.is_stopped()
-        };
-        let workers: Vec<_> = (0..context.jobs).map(|_| scope.spawn(work)).collect();
-        for worker in workers {
-            // Its error is where the others look, too.
-            let _ = worker.join().map_err(|panic| std::panic::resume_unwind(panic));
+    threads::all_do(context.jobs, || {
+        if let Err(error) = work(&each, context, parts, &sequence, &sizes) {
+            sequence.stop(Stopped::Broken(error)); // where the others look, too
         }
     });
     let Left { joint, stopped, parts: unwritten, passed } = sequence.finish();
@@ -98,7 +96,11 @@ fn work<T: Take + Send>(
             parts.stop();
             return Ok(());
         }
-        sizes.took(size, begun.elapsed());
+        let time = begun.elapsed();
+        sizes.took(size, time);
+        if time.as_secs_f64() > SLOW * size as f64 {
+            parts.look_through()?;
+        }
     }
 }
 
@@ -112,7 +114,15 @@ fn run_part<T: Take + Send>(
 ) -> io::Result<bool> {
     let mut slot = sequence.slot(part.index);
     let commands = each.commands(each.is_for_c(parts, &part.content)?);
-    let mut instance = Instance::start(context.launcher, commands)?;
+    let mut instance = match Instance::start(context.launcher, commands, Patience::Brief) {
+        Ok(instance) => instance,
+        // What is left is done in one piece, which takes fewer processes.
+        Err(error) if is_scarcity(&error) => {
+            slot.complete(part, true);
+            return Ok(false);
+        }
+        Err(error) => return Err(error),
+    };
     let mut take = |bytes: &[u8]| Ok(slot.take(bytes));
     let fed = parts.feed(&part.content, &mut instance, &mut take)?;
     let well = if fed == Fed::All && instance.drain(&mut take)? {

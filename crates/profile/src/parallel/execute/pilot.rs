@@ -9,6 +9,7 @@ use super::Context;
 use super::input::Parts;
 use super::instance::{Fodder, Instance};
 use super::size::Sizes;
+use super::threads::Patience;
 use crate::parallel::estimate::{self, Handling};
 use crate::parallel::flow::{Flow, Stream};
 use crate::parallel::rates;
@@ -188,7 +189,7 @@ fn cpu_times(
         output.add(bytes);
         Ok(true)
     };
-    let mut instance = Instance::start(context.launcher, commands)?;
+    let mut instance = Instance::start(context.launcher, commands, Patience::Long)?;
     instance.feed(&mut Fodder::Bytes(sample), &mut take)?;
     instance.drain(&mut take)?;
     let ended = instance.end()?;

@@ -9,6 +9,7 @@ use contend_sys::child::{self, Change, ExitStatus, Which};
 use contend_sys::{Pid, Signal};
 
 use super::instance::Launcher;
+use super::threads::{self, Patience, is_scarcity};
 use super::{StartError, Tally};
 
 /// A pipeline that runs as it is. When it is dropped nothing is left running.
@@ -37,7 +38,7 @@ impl<'a> Plain<'a> {
         for (index, command) in commands.iter().enumerate() {
             let failed = |source| StartError { program: command.program.clone(), source };
             let is_last = index + 1 == commands.len();
-            let pipe = if is_last { None } else { Some(io::pipe().map_err(failed)?) };
+            let pipe = if is_last { None } else { Some(plain.retried(io::pipe).map_err(failed)?) };
             let (next, writer) = pipe.unzip();
             let output = writer.map(|end| File::from(OwnedFd::from(end))).or_else(|| stdout.take());
             let before = std::mem::replace(&mut stdin, next.map(|end| OwnedFd::from(end).into()));
@@ -50,10 +51,37 @@ impl<'a> Plain<'a> {
                     continue;
                 }
             };
-            let pid = launcher.start(command, [input.as_ref(), output.as_ref(), None]);
+            let prepared = launcher.prepared(command).map_err(failed)?;
+            let streams = [input.as_ref(), output.as_ref(), None];
+            let pid = plain.retried(|| launcher.start_prepared(&prepared, streams));
             plain.running.push((pid.map_err(failed)?, command));
         }
         Ok(plain)
+    }
+
+    /// Tries this again while there cannot be more processes, as a shell does: those that have
+    /// ended make room.
+    fn retried<T>(&mut self, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        threads::retried(Patience::Long, || {
+            attempt().or_else(|error| {
+                if is_scarcity(&error) && self.reap_ended()? { attempt() } else { Err(error) }
+            })
+        })
+    }
+
+    /// Reaps those that have ended; whether there were any.
+    fn reap_ended(&mut self) -> io::Result<bool> {
+        let mut has_reaped = false;
+        let mut place = 0;
+        while let Some(&(pid, _)) = self.running.get(place) {
+            if let Some((_, Change::Ended)) = child::peek(Which::One(pid))? {
+                self.reap(place)?;
+                has_reaped = true;
+            } else {
+                place += 1;
+            }
+        }
+        Ok(has_reaped)
     }
 
     /// Whether all of them have ended.
@@ -63,7 +91,7 @@ impl<'a> Plain<'a> {
     pub fn is_over(&mut self) -> io::Result<bool> {
         while let Some(&(pid, _)) = self.running.first() {
             let Some((_, Change::Ended)) = child::peek(Which::One(pid))? else { return Ok(false) };
-            self.reap()?;
+            self.reap(0)?;
         }
         Ok(true)
     }
@@ -79,14 +107,14 @@ impl<'a> Plain<'a> {
     /// When they cannot be waited for.
     pub fn wait(mut self) -> io::Result<()> {
         while !self.running.is_empty() {
-            self.reap()?;
+            self.reap(0)?;
         }
         Ok(())
     }
 
-    /// Waits for the first one that is left.
-    fn reap(&mut self) -> io::Result<()> {
-        let (pid, command) = self.running.remove(0);
+    /// Waits for the one at this place among those that are left.
+    fn reap(&mut self, place: usize) -> io::Result<()> {
+        let (pid, command) = self.running.remove(place);
         let reaped = self.launcher.wait(pid)?;
         self.tally.used(command.stage, reaped.usage.cpu());
         self.tally.status(command, reaped.status);

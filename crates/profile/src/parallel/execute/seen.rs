@@ -94,6 +94,12 @@ impl Seen {
         self.has_missed = false;
     }
 
+    /// Forgets all places, of lines that are still there: they may come again.
+    pub(super) fn forget_places(&mut self) {
+        self.clear();
+        self.has_missed = true;
+    }
+
     /// Memory in use, in bytes: a place has a byte of the hash beside it.
     pub(super) fn used(&self) -> usize {
         self.table.capacity() * (size_of::<u32>() + 1)

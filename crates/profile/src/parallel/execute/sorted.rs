@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use contend_record::run::{Combine, Command, Group, LineOrder};
 
@@ -15,6 +14,7 @@ use super::merge::merge;
 use super::order::{BYTES, Equal, Kind};
 use super::sequence::{Joint, Sequence, Stopped};
 use super::sorter::{Entry, Sorted, Sorter, write};
+use super::threads::{self, Patience, is_scarcity};
 use super::{Context, GroupError, group, size};
 
 /// About so much is merged at a time, in bytes.
@@ -69,23 +69,20 @@ pub(super) fn run(
     parts: &Parts<'_>,
     output: &mut (impl Take + Send),
 ) -> Result<bool, GroupError> {
-    let sorted = thread::scope(|scope| {
-        let workers: Vec<_> =
-            (0..context.jobs).map(|_| scope.spawn(|| gather(task, context, parts))).collect();
-        let ends = workers
-            .into_iter()
-            .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        ends.collect::<Vec<_>>().into_iter().collect::<Result<Vec<_>, _>>()
-    });
+    let sorted = threads::all_do(context.jobs, || gather(task, context, parts));
+    let sorted = sorted.into_iter().collect::<Result<Vec<_>, _>>();
     let mut sorted: Vec<Sorted> = match sorted {
         Err(GroupError::Failed(_)) if parts.can_be_read_again() => return Ok(false),
+        Err(GroupError::Transfer(error)) if is_scarcity(&error) && parts.can_be_read_again() => {
+            return Ok(false);
+        }
         sorted => sorted?,
     };
     // Without a part no command has run at all.
     if parts.is_stopped() || parts.none_was_taken() && !parts.has_rest() {
         return Ok(false);
     }
-    if parts.has_rest() {
+    if parts.has_rest() || parts.has_returned() {
         sorted.push(gather_rest(task, context, parts)?);
     }
     if sorted.iter().any(|sorted| sorted.has_doubtful_numbers) {
@@ -107,13 +104,16 @@ pub(super) fn run(
 fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<Sorted, GroupError> {
     let piece = size::piece(context, parts);
     let each = Each::new(task.before);
-    let start = |commands: &_| Ok(Instance::start(context.launcher, commands)?.in_pieces(piece));
+    let start = |commands: &_| {
+        let instance = Instance::start(context.launcher, commands, Patience::Brief)?;
+        Ok(instance.in_pieces(piece))
+    };
     fill(task, context, parts, (&each, start), || match parts.take(piece)? {
         Taken::Unfit => {
             is_unfit(parts);
             Ok(None)
         }
-        Taken::Part(part) => Ok(Some(part.content)),
+        Taken::Part(part) => Ok(Some(part)),
         Taken::End => Ok(None),
     })
     .and_then(|(sorted, ended)| match ended {
@@ -144,7 +144,8 @@ fn gather_rest(
         let mut bytes = vec![0; BLOCK];
         let read = io::Read::read(&mut rest, &mut bytes)?;
         bytes.truncate(read);
-        Ok(Some(bytes).filter(|bytes| !bytes.is_empty()).map(Content::Bytes))
+        let content = Some(bytes).filter(|bytes| !bytes.is_empty()).map(Content::Bytes);
+        Ok(content.map(|content| Part { index: 0, content }))
     });
     filled.map(|(sorted, _)| sorted)
 }
@@ -155,13 +156,13 @@ fn fill<'l>(
     context: &Context<'_>,
     parts: &Parts<'_>,
     (each, start): (&Each<'_>, impl Fn(&[Command]) -> io::Result<Instance<'l>>),
-    mut next: impl FnMut() -> io::Result<Option<Content>>,
+    mut next: impl FnMut() -> io::Result<Option<Part>>,
 ) -> Result<(Sorted, Option<Ended>), GroupError> {
     let folder = task.folder.map_or(context.folder, Path::new);
     let mut sorter = Sorter::new(task.kind(), context.sorting_bytes(), folder);
     if task.before.is_empty() {
-        while let Some(content) = next()? {
-            let Some(bytes) = parts.bytes(content)? else {
+        while let Some(part) = next()? {
+            let Some(bytes) = parts.bytes(part.content)? else {
                 is_unfit(parts);
                 break;
             };
@@ -178,23 +179,31 @@ fn fill<'l>(
     };
     let (mut running, mut ended) = (None, None);
     let mut for_c = true;
-    while let Some(content) = next()? {
-        for_c = for_c && each.is_for_c(parts, &content)?; // one change is enough
-        let instance = match running.take() {
-            Some((instance, was_for_c)) if was_for_c == for_c => instance,
+    while let Some(part) = next()? {
+        for_c = for_c && each.is_for_c(parts, &part.content)?; // one change is enough
+        let started = match running.take() {
+            Some((instance, was_for_c)) if was_for_c == for_c => Ok(instance),
             Some((instance, _)) => {
                 let before = finish(instance, &mut sorter)?;
                 if !before.well {
                     ended = Some(before);
                     break;
                 }
-                start(each.commands(for_c))?
+                start(each.commands(for_c))
             }
-            None => start(each.commands(for_c))?,
+            None => start(each.commands(for_c)),
+        };
+        let instance = match started {
+            // Somebody else may have room for it.
+            Err(error) if is_scarcity(&error) && !parts.can_be_read_again() => {
+                parts.give_back(part);
+                break;
+            }
+            started => started?,
         };
         let (instance, _) = running.insert((instance, for_c));
         let mut take = |bytes: &[u8]| sorter.push(bytes).map(|()| true);
-        if parts.feed(&content, instance, &mut take)? == Fed::Unfit {
+        if parts.feed(&part.content, instance, &mut take)? == Fed::Unfit {
             is_unfit(parts);
             break;
         }
@@ -311,12 +320,7 @@ fn merge_ranges(
             slot.complete(Part { index, content: Content::Bytes(Vec::new()) }, false);
         }
     };
-    thread::scope(|scope| {
-        for _ in 1..context.jobs.min(ranges.len()) {
-            scope.spawn(merge_some);
-        }
-        merge_some();
-    });
+    threads::all_do(context.jobs.min(ranges.len()), merge_some);
     match sequence.finish().stopped {
         Some(Stopped::Broken(error)) => Err(error.into()),
         _ => Ok(true),

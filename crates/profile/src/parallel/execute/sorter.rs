@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, Write};
 use std::path::Path;
 
+use contend_sys::procfs::MemInfo;
 use memchr::{memchr, memchr_iter};
 
 use super::order::{Equal, Kind};
@@ -19,6 +20,9 @@ use super::{counted, keyed};
 
 /// No more text than this is kept, so that places have 32 bits.
 const MOST_TEXT: usize = 1 << 31;
+/// Where there is no room on disk, no more than this share of what is available is taken at a time
+/// when memory for lines doubles: other workers do so, too.
+const SHARE: u64 = 8;
 /// How often a line was there stands before it, in so many bytes.
 const COUNT: usize = size_of::<u64>();
 
@@ -47,6 +51,8 @@ pub(super) struct Sorter<'a> {
     /// Sorted lines that were too many, on disk.
     spilled: Vec<File>,
     has_doubtful_numbers: bool,
+    /// How much memory there is beyond the limit in bytes, if the machine is not to be asked.
+    available: Option<u64>,
 }
 
 /// What does not fit into memory has no place on disk either.
@@ -62,7 +68,7 @@ struct NoRoom {
 pub(super) struct Sorted {
     pub text: Vec<u8>,
     pub entries: Vec<Entry>,
-    /// Runs on disk, if they were too many; then there are none in memory.
+    /// Runs on disk, if they were too many; then there are some in memory only if no more fit there.
     pub spilled: Vec<File>,
     /// Versions of `sort` may read its numbers in different ways.
     pub has_doubtful_numbers: bool,
@@ -138,6 +144,7 @@ impl<'a> Sorter<'a> {
             unfinished: Vec::new(),
             spilled: Vec::new(),
             has_doubtful_numbers: false,
+            available: None,
         }
     }
 
@@ -238,15 +245,32 @@ impl<'a> Sorter<'a> {
 
     fn spill(&mut self) -> io::Result<()> {
         self.sort();
-        let file = self.write_run().map_err(|source| {
-            io::Error::other(NoRoom { folder: self.folder.display().to_string(), source })
-        })?;
-        self.spilled.push(file);
+        match self.write_run() {
+            Ok(file) => self.spilled.push(file),
+            // Where there is no room on disk, GNU's `sort`, too, has what is in its memory.
+            Err(_) if self.may_grow() => {
+                self.limit = self.limit.max(self.used()).saturating_mul(2);
+                if self.kind.equal != Equal::Kept {
+                    self.seen.forget_places();
+                }
+                return Ok(());
+            }
+            Err(source) => {
+                let folder = self.folder.display().to_string();
+                return Err(io::Error::other(NoRoom { folder, source }));
+            }
+        }
         // Cleared, they would keep all their memory, and the next line would be too much.
         self.text = Vec::new();
         self.entries = Vec::new();
         self.seen.clear();
         Ok(())
+    }
+
+    /// Whether there is memory for twice as much as is used.
+    fn may_grow(&self) -> bool {
+        let available = self.available.unwrap_or_else(|| MemInfo::read().available);
+        self.text.len() < MOST_TEXT / 2 && self.used() as u64 <= available / SHARE
     }
 
     /// Writes the lines to a file without a name, which is gone as soon as nobody uses it.
@@ -276,7 +300,11 @@ impl<'a> Sorter<'a> {
         if self.spilled.is_empty() {
             self.sort();
         } else if !self.entries.is_empty() {
-            self.spill()?;
+            self.sort();
+            if let Ok(file) = self.write_run() {
+                self.spilled.push(file);
+                (self.text, self.entries) = (Vec::new(), Vec::new());
+            }
         }
         Ok(Sorted {
             text: self.text,
@@ -345,10 +373,36 @@ mod tests {
     fn a_folder_that_takes_nothing_is_named() {
         let folder = Path::new("/proc/no-such-folder");
         let kind = Kind { order: &BYTES, equal: Equal::Kept };
-        let mut sorter = Sorter::new(kind, 1, folder);
+        let mut sorter = Sorter { available: Some(0), ..Sorter::new(kind, 1, folder) };
         let error = sorter.push(b"a\nb\n").expect_err("there is no such folder");
         let text = error.to_string();
         assert!(text.contains("/proc/no-such-folder"), "{text}");
+    }
+
+    #[test]
+    fn what_a_folder_does_not_take_stays_in_memory() {
+        let folder = Path::new("/proc/no-such-folder");
+        let lines: Vec<u8> =
+            (0..4000).flat_map(|n| format!("{}\n", n % 3000).into_bytes()).collect();
+        for equal in [Equal::Kept, Equal::One, Equal::Counted] {
+            let kind = Kind { order: &BYTES, equal };
+            let limit = 16 << 10;
+            let mut sorter =
+                Sorter { available: Some(1 << 30), ..Sorter::new(kind, limit, folder) };
+            for piece in lines.chunks(1000) {
+                sorter.push(piece).expect("memory");
+            }
+            let sorted = sorter.finish().expect("memory");
+            let count = |entry: &Entry| {
+                if equal == Equal::Kept { 1 } else { entry.count(&sorted.text) }
+            };
+            assert!(sorted.spilled.is_empty(), "{equal:?}");
+            assert_eq!(sorted.entries.iter().map(count).sum::<u64>(), 4000, "{equal:?}");
+            let kept = if equal == Equal::Kept { 4000 } else { 3000 };
+            assert_eq!(sorted.entries.len(), kept, "{equal:?}");
+            let lines = || sorted.entries.iter().map(|entry| entry.line(&sorted.text));
+            assert!(lines().is_sorted(), "{equal:?}");
+        }
     }
 
     fn key(field: usize) -> impl Strategy<Value = SortKey> {

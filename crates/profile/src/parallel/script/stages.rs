@@ -111,7 +111,8 @@ impl Runs<'_> {
         let simples: Option<Vec<Simple>> =
             stages.iter().map(|stage| Simple::read(&stage.to_string())).collect();
         simples.is_some_and(|simples| {
-            !self.may_write_files_of(&simples) && glance(&simples, self.rewriter.annotations, None).is_some()
+            !self.may_write_files_of(&simples)
+                && glance(&simples, self.rewriter.annotations, None).is_some()
         })
     }
 

@@ -142,6 +142,21 @@ impl Parts<'_> {
         Ok(holds)
     }
 
+    /// Finds out whether the guard lets through all of the files, once.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(in super::super) fn look_through(&self) -> io::Result<()> {
+        if !self.can_be_read_again() || !cut::looks_within(&self.guard) {
+            return Ok(());
+        }
+        let mut throughout = self.throughout();
+        if throughout.is_none() {
+            *throughout = Some(self.looked_through(&mut 0, u64::MAX, &mut false)?);
+        }
+        Ok(())
+    }
+
     fn throughout(&self) -> MutexGuard<'_, Option<bool>> {
         self.throughout.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,7 @@
 //! Parts of files and of streams.
 
 use super::super::instance::Instance;
+use super::super::threads::Patience;
 use super::*;
 use crate::rewrite::environment::Paths;
 use contend_record::run::{Command, Records, StatusRule};
@@ -106,7 +107,7 @@ fn fed(texts: &[&str], guard: &Guard) -> (String, Fed) {
         sorts: false,
         ascii_in_c: false,
     };
-    let mut instance = Instance::start(&launcher, &[cat]).expect("cat");
+    let mut instance = Instance::start(&launcher, &[cat], Patience::Long).expect("cat");
     let mut written = Vec::new();
     let mut take = |bytes: &[u8]| {
         written.extend_from_slice(bytes);

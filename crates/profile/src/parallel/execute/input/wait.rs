@@ -9,8 +9,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Parts;
 
-/// How long a stream may be silent before what is there is taken.
-const PATIENCE: Duration = Duration::from_millis(20);
 /// How often it is asked whether anyone still wants to read.
 const ASK: Duration = Duration::from_millis(100);
 
@@ -34,14 +32,14 @@ impl Parts<'_> {
         Ok(false)
     }
 
-    /// Waits until a stream has something. `false` if it has nothing for a while though there is
-    /// something to go on with, or nobody is to take more.
-    pub(super) fn wait_for(&self, file: &File, has_some: bool) -> io::Result<bool> {
+    /// Waits until a stream has something. `false` if it has nothing for so long, where a time is
+    /// given, or nobody is to take more.
+    pub(super) fn wait_for(&self, file: &File, patience: Option<Duration>) -> io::Result<bool> {
         loop {
             if self.is_stopped() {
                 return Ok(false);
             }
-            let time = if has_some { PATIENCE } else { ASK };
+            let time = patience.unwrap_or(ASK);
             let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
             let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
             let mut polled = vec![PollFd::new(file, PollFlags::IN)];
@@ -52,7 +50,7 @@ impl Parts<'_> {
                 return Ok(false);
             }
             match happened {
-                Ok(0) if has_some => return Ok(false),
+                Ok(0) if patience.is_some() => return Ok(false),
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) => return Ok(true),
                 Err(error) => return Err(error.into()),

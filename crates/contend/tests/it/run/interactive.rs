@@ -1,0 +1,210 @@
+//! Writers that wait for an answer: what bash's stages would have written by then is written.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use super::{bash, contend_run, words};
+use crate::support::{contend, has, skip};
+
+/// An answer that has not come after so long never comes.
+const NEVER: Duration = Duration::from_mins(1);
+/// Default options, and parts of every size.
+const OPTIONS: &[&[&str]] =
+    &[&[], &["-j", "3", "--part-size", "1"], &["-j", "3", "--part-size", "50k"]];
+
+/// Pipelines that answer to every line at once, the program that they need, and what becomes of
+/// `one`.
+const ANSWERING: &[(&str, &str, &str)] = &[
+    ("grep --line-buffered .", "grep", "one\n"),
+    ("grep --line-buffered -v x | cat", "grep", "one\n"),
+    ("grep --line-buffered -m 2000 o", "grep", "one\n"),
+    ("sed -u s/o/0/", "sed", "0ne\n"),
+    ("cat | sed -u s/o/0/ | sed -u s/e/3/", "sed", "0n3\n"),
+    ("sed -u 's/o/0/' | grep --line-buffered n", "sed", "0ne\n"),
+    ("xargs -n 1 echo", "xargs", "one\n"),
+    ("xargs -n 1 echo | sed -u s/o/0/", "xargs", "0ne\n"),
+    ("jq --unbuffered -R .", "jq", "\"one\"\n"),
+    ("mawk -W interactive '{ print }'", "mawk", "one\n"),
+    ("stdbuf -oL tr a-z A-Z", "stdbuf", "ONE\n"),
+    ("stdbuf -oL tr e x | grep --line-buffered -v z", "stdbuf", "onx\n"),
+    ("grep --line-buffered o | stdbuf -oL cut -c 2-", "stdbuf", "ne\n"),
+    ("grep --line-buffered o | stdbuf -oL rev", "rev", "eno\n"),
+    ("stdbuf -oL expand", "stdbuf", "one\n"),
+    ("stdbuf -oL fold -w 9", "stdbuf", "one\n"),
+    ("sed -u -n 1~1p | sed -u s/o/0/", "sed", "0ne\n"),
+    ("cat", "cat", "one\n"),
+];
+
+/// A running pipeline that is talked to.
+struct Talk {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    output: Receiver<Vec<u8>>,
+}
+
+impl Talk {
+    fn begin(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.env("LC_ALL", "C").spawn().expect("it starts");
+        let (sender, output) = mpsc::channel();
+        let mut stdout = child.stdout.take().expect("piped");
+        std::thread::spawn(move || {
+            let mut block = [0; 4096];
+            while let Ok(read) = stdout.read(&mut block) {
+                if read == 0 || sender.send(block[..read].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { stdin: child.stdin.take(), child, output }
+    }
+
+    fn say(&mut self, text: &[u8]) {
+        self.stdin.as_mut().expect("it is open").write_all(text).expect("it reads");
+    }
+
+    /// What is written until there is so much of it, or nothing comes.
+    fn answer(&self, bytes: usize) -> Vec<u8> {
+        let mut answer = Vec::new();
+        while answer.len() < bytes {
+            match self.output.recv_timeout(NEVER) {
+                Ok(more) => answer.extend(more),
+                Err(_) => break,
+            }
+        }
+        answer
+    }
+
+    /// What comes after the end of its input.
+    fn end(mut self) -> Vec<u8> {
+        self.stdin = None;
+        let rest = self.output.iter().flatten().collect();
+        self.child.wait().expect("it is ours");
+        rest
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        let _ = self.child.kill(); // it may have ended
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks three times and waits for each answer.
+fn answers(pipeline: &str, command: Command, expected: &str) {
+    let how = format!("{pipeline}: {command:?}");
+    let mut talk = Talk::begin(command);
+    for _ in 0..3 {
+        talk.say(b"one\n");
+        let answer = talk.answer(expected.len());
+        assert_eq!(String::from_utf8_lossy(&answer), expected, "{how}");
+    }
+    assert_eq!(talk.end(), b"", "{how}");
+}
+
+/// contend runs the pipeline as a script in a file.
+fn script(options: &[&str], file: &Path) -> Command {
+    let mut command = Command::new(contend());
+    command.arg("run").args(options).arg("-f").arg(file);
+    command
+}
+
+#[test]
+fn a_writer_that_waits_for_an_answer_gets_it() {
+    if !has("bash") {
+        return skip("a_writer_that_waits_for_an_answer_gets_it", "there is no bash");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("script");
+    for (pipeline, program, expected) in ANSWERING {
+        if !has(program) {
+            continue;
+        }
+        answers(pipeline, bash(pipeline), expected);
+        for options in OPTIONS {
+            answers(pipeline, contend_run(options, pipeline), expected);
+        }
+        let text = format!("x=1; {pipeline}");
+        answers(pipeline, contend_run(&[], &text), expected);
+        answers(pipeline, contend_run(OPTIONS[1], &text), expected);
+        std::fs::write(&file, pipeline).expect("room");
+        answers(pipeline, script(&[], &file), expected);
+        answers(pipeline, script(OPTIONS[2], &file), expected);
+    }
+}
+
+#[test]
+fn a_stream_may_fall_silent_after_much_has_come() {
+    let much = words(3_000_000);
+    for pipeline in [
+        "sed -u s/zzz/y/",
+        "grep --line-buffered -v zzz",
+        "sed -u s/zzz/y/ | grep --line-buffered -v zzz",
+        "sed -u s/zzz/y/ | stdbuf -oL tr z y | sed -u s/yyy/z/",
+    ] {
+        for options in OPTIONS.iter().filter(|options| !options.contains(&"1")) {
+            let mut talk = Talk::begin(contend_run(options, pipeline));
+            let mut expected = much.len();
+            let mut stdin = talk.stdin.take().expect("piped");
+            let (much, told) = (much.clone(), talk.answer(0));
+            assert_eq!(told, b"", "{pipeline}");
+            let writer = std::thread::spawn(move || {
+                stdin.write_all(&much).expect("it reads");
+                stdin
+            });
+            let answer = talk.answer(expected);
+            assert_eq!(answer.len(), expected, "{pipeline} {options:?}: after much");
+            talk.stdin = Some(writer.join().expect("it writes"));
+            for line in ["more\n", "and more\n"] {
+                talk.say(line.as_bytes());
+                expected = line.len();
+                assert_eq!(talk.answer(expected), line.as_bytes(), "{pipeline} {options:?}");
+            }
+            assert_eq!(talk.end(), b"", "{pipeline} {options:?}");
+        }
+    }
+}
+
+#[test]
+fn lines_that_come_one_by_one_without_a_pause_are_answered() {
+    for options in OPTIONS {
+        let mut talk = Talk::begin(contend_run(options, "sed -u s/o/0/"));
+        let mut stdin = talk.stdin.take().expect("piped");
+        let (stop, stopped) = mpsc::channel::<()>();
+        let writer = std::thread::spawn(move || {
+            // It is never silent for long enough to count as such.
+            while stopped.recv_timeout(Duration::from_millis(5)).is_err() {
+                stdin.write_all(b"one\n").expect("it reads");
+            }
+        });
+        let answer = talk.answer(40);
+        assert!(answer.starts_with(b"0ne\n0ne\n0ne\n0ne\n"), "{options:?}: {answer:?}");
+        stop.send(()).expect("it waits");
+        writer.join().expect("it writes");
+    }
+}
+
+#[test]
+fn pieces_of_a_line_are_passed_on_as_bash_passes_them_on() {
+    // The last word is not complete; what a block-buffered command has in its buffer is no answer.
+    for (pipeline, text, expected) in [
+        ("xargs -n 1 echo", "a b c".to_owned(), "a\nb\n".to_owned()),
+        ("tr a b", "a".repeat(20_000), "b".repeat(16_384)),
+        (
+            "cat | tr a b",
+            format!("x\n{}", "a".repeat(20_000)),
+            format!("x\n{}", "b".repeat(16_382)),
+        ),
+    ] {
+        for options in OPTIONS {
+            let mut talk = Talk::begin(contend_run(options, pipeline));
+            talk.say(text.as_bytes());
+            let answer = talk.answer(expected.len());
+            assert!(answer.starts_with(expected.as_bytes()), "{pipeline} {options:?}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Scarce resources: what bash manages within a limit, contend does too; it never ends with part of
+//! the output and success.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use super::{INPUT, Input, Place, bash, folder, words};
+use crate::support::{Public, as_lone_user, contend, has, skip, text};
+
+/// Pipelines of up to four stages.
+const PIPELINES: &[&str] =
+    &["tr a b | sed s/b/c/ | sort | uniq -c", "grep -v foo | tr a b", "sed s/a/b/ | wc -l"];
+/// Default options, and parts.
+const OPTIONS: &[&str] = &["", "-j 3 --part-size 33k", "-j 7 --part-size 5k --memory 16M"];
+/// Users that nobody else is, one for each limit on processes: what one left behind does not count
+/// for the next.
+const FIRST_USER: u32 = 61_300;
+
+/// What came of it is bash's without limits, or it says that it failed.
+fn is_whole_or_failed(how: &str, output: &Output, expected: &[u8]) {
+    let error = text(&output.stderr);
+    assert!(!error.contains("panicked"), "{how}: {error}");
+    if output.status.success() {
+        assert!(output.stdout == expected, "{how}: success with other output: {error}");
+    }
+}
+
+/// What bash makes of it without limits.
+fn expected(pipeline: &str, folder: &Path) -> Vec<u8> {
+    Place { folder, input: Input::File, locale: "C" }.run(bash(pipeline)).stdout
+}
+
+/// A script with a limit, run by a shell; the pipeline is `$0`.
+fn limited(limit: &str, run: &str, pipeline: &str, folder: &Path) -> Output {
+    let script = format!("ulimit {limit} || exit 99; {run}");
+    let mut command = Command::new("timeout");
+    command.args(["120", "bash", "-c", &script, pipeline]).env("LC_ALL", "C");
+    command.current_dir(folder).stdin(Stdio::null()).output().expect("coreutils")
+}
+
+/// contend and bash within the same limit.
+fn does_what_bash_does(limit: &str, pipeline: &str, folder: &Path, expected: &[u8]) {
+    let of_bash = limited(limit, "exec bash -o pipefail -c \"$0\" <in", pipeline, folder);
+    for options in OPTIONS {
+        for (feeder, input) in [("", "<in"), ("cat in |", "")] {
+            let program = contend();
+            let run = format!("{feeder} '{program}' run --pipefail {options} \"$0\" {input}");
+            let output = limited(limit, &run, pipeline, folder);
+            let how = format!("{limit}: {feeder} {pipeline} {options}");
+            is_whole_or_failed(&how, &output, expected);
+            if of_bash.status.success() {
+                let error = text(&output.stderr);
+                assert!(output.status.success(), "{how}: bash succeeds, not contend: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn within_few_open_files_it_does_what_bash_does() {
+    if !has("bash") {
+        return skip("within_few_open_files_it_does_what_bash_does", "there is no bash");
+    }
+    let folder = folder(&words(300_000));
+    for pipeline in PIPELINES {
+        let expected = expected(pipeline, folder.path());
+        for files in [4, 5, 6, 7, 8, 10, 15, 16, 24, 48, 64, 100] {
+            does_what_bash_does(&format!("-n {files}"), pipeline, folder.path(), &expected);
+        }
+    }
+}
+
+#[test]
+fn within_small_files_it_does_what_bash_does() {
+    if !has("bash") {
+        return skip("within_small_files_it_does_what_bash_does", "there is no bash");
+    }
+    let folder = folder(&words(300_000));
+    for pipeline in PIPELINES {
+        let expected = expected(pipeline, folder.path());
+        for blocks in [0, 1, 64] {
+            does_what_bash_does(&format!("-f {blocks}"), pipeline, folder.path(), &expected);
+        }
+    }
+}
+
+#[test]
+fn within_little_address_space_it_ends_whole_or_not_at_all() {
+    if !has("bash") {
+        return skip("within_little_address_space_it_ends_whole_or_not_at_all", "there is no bash");
+    }
+    let folder = folder(&words(300_000));
+    for pipeline in PIPELINES {
+        let expected = expected(pipeline, folder.path());
+        for kilobytes in [20_000, 50_000, 100_000, 300_000, 1_000_000, 4_000_000, 16_000_000] {
+            for options in OPTIONS {
+                let run = format!("'{}' run {options} \"$0\" <in", contend());
+                let output = limited(&format!("-v {kilobytes}"), &run, pipeline, folder.path());
+                let how = format!("-v {kilobytes}: {pipeline} {options}");
+                is_whole_or_failed(&how, &output, &expected);
+                // A program with what debuggers need in it takes some of that itself.
+                if kilobytes >= 1_000_000 {
+                    assert!(output.status.success(), "{how}: {}", text(&output.stderr));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn with_few_processes_it_does_what_bash_does() {
+    let test = "with_few_processes_it_does_what_bash_does";
+    if !has("bash") {
+        return skip(test, "there is no bash");
+    }
+    let input = words(1_000_000);
+    let public = Public::new();
+    std::fs::write(public.path().join(INPUT), &input).expect("room");
+    let program = public.install(contend(), "contend", 0o755);
+    let place = folder(&input);
+    for (number, pipeline) in PIPELINES.iter().enumerate() {
+        let expected = expected(pipeline, place.path());
+        // One for contend and one for each stage is what a shell needs, too.
+        let stages = u32::try_from(pipeline.split('|').count()).expect("few");
+        for more in [0, 1, 3, 6, 10, 20, 60] {
+            for (place, options) in OPTIONS.iter().enumerate() {
+                let user =
+                    FIRST_USER + more + 100 * u32::try_from(10 * number + place).expect("few");
+                let tasks = 1 + stages + more;
+                let Some(mut command) = as_lone_user(test, &program, user, tasks) else { return };
+                command.arg("run").args(options.split_whitespace()).arg(pipeline);
+                command.env("LC_ALL", "C").env("TMPDIR", public.path());
+                let stdin = std::fs::File::open(public.path().join(INPUT)).expect("there");
+                let output = command.current_dir(public.path()).stdin(stdin).output();
+                let output = output.expect("it starts");
+                let how = format!("{tasks} tasks: {pipeline} {options}");
+                is_whole_or_failed(&how, &output, &expected);
+                assert!(output.status.success(), "{how}: {}", text(&output.stderr));
+            }
+        }
+    }
+}

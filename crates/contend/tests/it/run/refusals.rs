@@ -1,0 +1,216 @@
+//! Command lines that programs refuse: whatever contend would leave out, merge or do itself is then
+//! left to the program, which says why.
+
+use fastrand::Rng;
+
+use super::{Input, Place, folder, none, words};
+use crate::support::{has, skip};
+
+/// How many random command lines of `sort` are tried, and of the others.
+const SORTS: usize = 150;
+const OTHERS: usize = 60;
+
+/// Options of `sort`, some of which it refuses, alone or beside others.
+const SORT: &[&str] = &[
+    "-g",
+    "-i",
+    "-h",
+    "-n",
+    "-d",
+    "-M",
+    "-f",
+    "-b",
+    "-r",
+    "-s",
+    "-u",
+    "-z",
+    "-gi",
+    "-hn",
+    "-dn",
+    "-gM",
+    "-di",
+    "-bf",
+    "-k 1.0",
+    "-k 1,1.0",
+    "-k 0",
+    "-k 1,0",
+    "-k 1g,1n",
+    "-k 1i,1g",
+    "-k 1d,1i",
+    "-k 1,1n",
+    "-k 2",
+    "-k 1x",
+    "-k ''",
+    "-k 1,",
+    "-k 1b,1r",
+    "-t ,",
+    "-t ''",
+    "-t ab",
+    "-t '\\0'",
+    "-S 1M",
+    "-S junk",
+    "-S 99E",
+    "-S 10%",
+    "-S ''",
+    "-T /no/such/folder",
+    "-T .",
+    "--parallel=0",
+    "--parallel=2",
+    "--parallel=x",
+    "--batch-size=1",
+    "--batch-size=2",
+    "--batch-size=999999",
+    "--rev",
+    "--uniq",
+    "--re",
+    "--no-such",
+    "--key=1",
+    "--key",
+    "--field-separator=,",
+    "--sort=n",
+    "--sort=zz",
+    "--check=quiet",
+    "-o",
+    "--",
+    "-",
+    "+1",
+    "-y",
+    "nofile",
+    "--stable=1",
+];
+
+/// Other commands that are left out, merged or put together, with options that they may refuse.
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("cat", &["-u", "-Z", "--no-such", "--show", "-", "nofile", "--", "-A"]),
+    ("uniq", &["-c", "-d", "-D", "-cD", "-u", "-x", "--cou", "--no-such", "-w x", "-", "-f", "-z"]),
+    (
+        "head",
+        &[
+            "-n 3",
+            "-n x",
+            "-n 1x",
+            "-n",
+            "-n -1",
+            "-3",
+            "-c 1b",
+            "--lin=2",
+            "-n 99999999999999999999",
+            "-q",
+            "--no",
+        ],
+    ),
+    (
+        "tail",
+        &[
+            "-n 3", "-n x", "-n 1x", "-n", "-n +2", "-3", "-c 1b", "--lin=2", "--pid=x", "-q",
+            "--no",
+        ],
+    ),
+    (
+        "wc",
+        &[
+            "-l",
+            "-w",
+            "-c",
+            "-m",
+            "-L",
+            "-x",
+            "--lin",
+            "--no-such",
+            "--total=x",
+            "-",
+            "--files0-from=x",
+        ],
+    ),
+    (
+        "grep",
+        &[
+            "-c",
+            "-m 1",
+            "-m x",
+            "-v",
+            "a",
+            "'['",
+            "-e",
+            "-E '('",
+            "--cou",
+            "-P '('",
+            "-Z",
+            "--no-such",
+        ],
+    ),
+    ("tr", &["a b", "a", "-d", "-d a b", "-s a", "-x", "'[:no:]' b", "z-a b", "-c a b", "a ''"]),
+    ("cut", &["-f 1", "-c 0", "-c 2-", "-f", "-d ,", "-d ab", "-c 3-2", "-b 1 -f 1", "--no", "-s"]),
+    ("sed", &["p", "-n", "s/a/", "-e", "-u p", "'s/a/b/w'", "--no-such", "y/a/bc/", "-z p"]),
+    ("rev", &["-x", "--no-such", "nofile"]),
+    ("fold", &["-w 3", "-w 0", "-w x", "-x", "--no", "-b"]),
+    ("comm", &["- other", "-12 - other", "-x - other", "-", "other", "--no - other"]),
+    ("awk", &["1", "'{'", "-v", "-F , 1", "--no-such 1", "'{ print $1 }'"]),
+];
+
+/// Up to three of them.
+fn some(random: &mut Rng, options: &[&str]) -> String {
+    let count = random.usize(..4);
+    let chosen: Vec<&str> = (0..count).map(|_| options[random.usize(..options.len())]).collect();
+    chosen.join(" ")
+}
+
+/// Behind this, and before something that could make it needless, each command line is tried.
+fn around(random: &mut Rng, command: &str) -> String {
+    let before = ["", "cat | ", "tr x y | "][random.usize(..3)];
+    let after = ["", " | sort", " | uniq -c", " | wc -l", " | sort -n | tail -n 4"];
+    let after = after[random.usize(..after.len())];
+    format!("{before}{command}{after}")
+}
+
+fn differ(pipelines: impl Iterator<Item = String>) -> Vec<String> {
+    let folder = folder(&words(60_000));
+    let mut wrong = Vec::new();
+    for (number, pipeline) in pipelines.enumerate() {
+        let input = if number % 2 == 0 { Input::File } else { Input::Pipe };
+        let place = Place { folder: folder.path(), input, locale: "C" };
+        for options in [&["-j", "3", "--part-size", "7k", "--pipefail"], &[][..]] {
+            let set = if options.is_empty() { "" } else { "set -o pipefail; " };
+            let mut expected = place.run(super::bash(&format!("{set}{pipeline}")));
+            let mut found = place.run(super::contend_run(options, &pipeline));
+            // Several commands may say the same at once.
+            for done in [&mut expected, &mut found] {
+                done.stderr = vec![done.stderr.is_empty().to_string()];
+            }
+            if expected != found {
+                wrong.push(format!("{pipeline} {options:?}\n  {expected:?}\n  {found:?}"));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn a_sort_that_is_refused_is_never_left_out_or_replaced() {
+    if !has("bash") {
+        return skip("a_sort_that_is_refused_is_never_left_out_or_replaced", "there is no bash");
+    }
+    let mut random = Rng::with_seed(11);
+    let found = ["-gi", "-hn", "-dn", "-k 1.0", "-gM", "-k1g,1n", "-k1i,1g", "--batch-size=999999"];
+    let found = found.iter().map(|options| format!("sort {options} in | sort | wc -l"));
+    let drawn = std::iter::repeat_with(|| {
+        let sort = format!("sort {}", some(&mut random, SORT));
+        around(&mut random, &sort)
+    });
+    none(&differ(found.chain(drawn.take(SORTS))));
+}
+
+#[test]
+fn what_any_command_refuses_is_left_to_it() {
+    if !has("bash") {
+        return skip("what_any_command_refuses_is_left_to_it", "there is no bash");
+    }
+    let mut random = Rng::with_seed(12);
+    let drawn = std::iter::repeat_with(|| {
+        let (name, options) = COMMANDS[random.usize(..COMMANDS.len())];
+        let command = format!("{name} {}", some(&mut random, options));
+        around(&mut random, &command)
+    });
+    let drawn: Vec<String> = drawn.take(OTHERS).collect();
+    none(&differ(drawn.into_iter()));
+}

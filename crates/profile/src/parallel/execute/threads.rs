@@ -1,0 +1,143 @@
+//! Threads and processes where there cannot be many.
+//!
+//! Whoever cannot start one more because of a limit waits, as a shell does, and tries again: what
+//! runs may end meanwhile.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use contend_sys::interrupt;
+use rustix::io::Errno;
+
+/// The first time between two tries, and the longest: each is twice as long as the one before it.
+const FIRST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(250);
+
+/// For how long it is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// There is another way to go on.
+    Brief,
+    /// There is none: as long as bash tries.
+    Long,
+}
+
+impl Patience {
+    fn time(self) -> Duration {
+        match self {
+            Self::Brief => Duration::from_secs(1),
+            Self::Long => Duration::from_secs(15),
+        }
+    }
+}
+
+/// Whether something failed only because there are too many processes or open files, or too little
+/// memory.
+pub(super) fn is_scarcity(error: &io::Error) -> bool {
+    let known = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE];
+    known.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// Tries this again while it fails because of a limit.
+///
+/// # Errors
+/// When it fails for another reason, or for too long, or this process is asked to end.
+pub(super) fn retried<T>(
+    patience: Patience,
+    mut attempt: impl FnMut() -> io::Result<T>,
+) -> io::Result<T> {
+    let begun = Instant::now();
+    let mut pause = FIRST;
+    loop {
+        match attempt() {
+            Err(error)
+                if is_scarcity(&error)
+                    && begun.elapsed() < patience.time()
+                    && !interrupt::is_asked_to_end() =>
+            {
+                thread::sleep(pause);
+                pause = LONGEST.min(2 * pause);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Work that one thread takes, whichever can be started.
+type Once<F> = Arc<Mutex<Option<F>>>;
+
+fn take<F>(work: &Once<F>) -> Option<F> {
+    work.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Starts a thread of the scope, which returns nothing only if its work was taken before.
+///
+/// # Errors
+/// When there cannot be one more.
+pub(super) fn spawn_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, Option<T>>> {
+    let work: Once<_> = Arc::new(Mutex::new(Some(work)));
+    retried(Patience::Long, || {
+        let work = Arc::clone(&work);
+        Builder::new().spawn_scoped(scope, move || take(&work).map(|work| work()))
+    })
+}
+
+/// Starts a thread that nobody waits for.
+///
+/// # Errors
+/// When there cannot be one more.
+pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    let work: Once<_> = Arc::new(Mutex::new(Some(work)));
+    retried(Patience::Long, || {
+        let work = Arc::clone(&work);
+        Builder::new().spawn(move || take(&work).map_or((), |work| work()))
+    })
+}
+
+/// Has as many threads as there can be, `count` at most, do the same, one of them this one, and
+/// waits for all of them.
+pub(super) fn all_do<T: Send>(count: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
+    thread::scope(|scope| {
+        let others: Vec<_> =
+            (1..count).map_while(|_| Builder::new().spawn_scoped(scope, &work).ok()).collect();
+        let own = work();
+        let joined = others
+            .into_iter()
+            .map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        std::iter::once(own).chain(joined).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_scarce_is_tried_again_and_other_errors_are_not() {
+        let mut tries = 0;
+        let found = retried(Patience::Long, || {
+            tries += 1;
+            if tries < 4 { Err(Errno::AGAIN.into()) } else { Ok(tries) }
+        });
+        assert_eq!(found.ok(), Some(4));
+        let mut tries = 0;
+        let failed = retried(Patience::Long, || -> io::Result<()> {
+            tries += 1;
+            Err(Errno::NOENT.into())
+        });
+        assert!(failed.is_err() && tries == 1);
+    }
+
+    #[test]
+    fn this_thread_is_one_of_those_that_work() {
+        let own = thread::current().id();
+        let ids = all_do(3, || thread::current().id());
+        assert_eq!((ids.len(), ids[0]), (3, own));
+        assert_eq!(all_do(1, || thread::current().id()), [own]);
+    }
+}
