@@ -1,10 +1,10 @@
 //! Endless input without ends of records: memory is bounded, and a reader that has gone ends all.
 
 use std::io::Read as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use super::contend_run;
-use crate::support::{contend, has, skip, text};
+use crate::support::{Command, contend, has, skip, text};
 
 /// Default options, and parts of some sizes.
 const OPTIONS: &[&str] = &["", "-j 3 --part-size 1", "-j 3 --part-size 50k", "--memory 16M"];

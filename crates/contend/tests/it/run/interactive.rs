@@ -2,12 +2,12 @@
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use super::{bash, contend_run, words};
-use crate::support::{contend, has, skip};
+use crate::support::{Child, Command, contend, has, skip};
 
 /// An answer that has not come after so long never comes.
 const NEVER: Duration = Duration::from_mins(1);

@@ -2,10 +2,10 @@
 //! the output and success.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use super::{INPUT, Input, Place, bash, folder, words};
-use crate::support::{Public, as_lone_user, contend, has, skip, text};
+use crate::support::{Command, Public, as_lone_user, contend, has, skip, text};
 
 /// Pipelines of up to four stages.
 const PIPELINES: &[&str] =
