@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use contend_profile::parallel::planner::Annotation;
 use contend_record::run::Records;
+use rustix::io::Errno;
 use serde::Deserialize;
 
 use super::super::user_folder;
@@ -48,10 +49,14 @@ fn path() -> Option<PathBuf> {
     user_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("contend/run.toml"))
 }
 
-/// Where nothing may be looked at, as in the folder of another user, nothing is said.
+/// Whether there is no file for this user. Where no more files may be open, nothing can run over
+/// parts either, so that it does not matter what the file says.
 fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
+    let is_limited = [Errno::MFILE, Errno::NFILE]
+        .into_iter()
+        .any(|limit| error.raw_os_error() == Some(limit.raw_os_error()));
+    is_limited || matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
 }
 
 fn read(text: &str, path: &Path) -> Result<Vec<Annotation>, UsageError> {
