@@ -2,6 +2,7 @@
 
 mod advice;
 mod awk;
+mod bytes;
 mod cli;
 mod compare;
 mod figures;
@@ -23,3 +24,4 @@ mod signals;
 mod support;
 mod terminal;
 mod users;
+mod waits;
