@@ -11,7 +11,7 @@ const SOURCES: &[&str] = &[
     "seq 3000",
     "seq 40000",
     "printf '%s\\n' one two three",
-    "for i in $(seq 3); do date +%s; done",
+    "for i in $(seq 3); do basename /a/$i; done",
     "for i in $(seq 200); do echo line $i; done",
     "{ seq 500; echo to standard error >&2; }",
     "dd if=/dev/zero bs=1000 count=37",

@@ -270,11 +270,10 @@ impl RunningStage {
     }
 
     /// Whether it is known to have written nothing at all.
-    pub(super) fn is_silent(&self, buffer: &mut [u8]) -> bool {
-        match self.ended {
-            None => self.tree.wrote_nothing(buffer),
-            Some(_) => !self.lingers() && self.io.is_some_and(|io| io.write_bytes == 0),
-        }
+    pub(super) fn is_silent(&mut self, buffer: &mut [u8]) -> bool {
+        let silent_until_its_end =
+            self.ended.is_none() || self.io.is_some_and(|io| io.write_bytes == 0);
+        silent_until_its_end && (!self.runs() || self.tree.wrote_nothing(buffer))
     }
 
     /// Its reader has just had its first input: whatever it wrote before went elsewhere.
