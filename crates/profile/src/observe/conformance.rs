@@ -44,7 +44,7 @@ impl World {
             folder: tempfile::tempdir().expect("a folder"),
         };
         for mut writer in [&world.output.1, &world.full.1] {
-            writer.write_all(&[0; 64 * 1024]).expect("a pipe holds so much");
+            writer.write_all(&vec![0; 64 * 1024]).expect("a pipe holds so much");
         }
         world
     }

@@ -161,7 +161,7 @@ fn is_promising(record: &PipeRecord, candidate: &Candidate) -> bool {
 
 /// What the model expects of the pipeline as it is; of an older record, what it took.
 fn now(record: &PipeRecord) -> Prediction {
-    record.predicted_unchanged.clone().unwrap_or_else(|| Prediction {
+    record.predicted_unchanged.clone().unwrap_or(Prediction {
         wall_seconds: Some(record.wall_seconds),
         cpu_seconds: record.total.user_seconds + record.total.system_seconds,
     })

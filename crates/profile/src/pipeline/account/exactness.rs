@@ -40,27 +40,7 @@ struct Facts<'a> {
 impl Facts<'_> {
     fn output_is_proved(&self, stages: &[Stage], index: usize) -> bool {
         let (stage, raw) = (&stages[index], &self.raw[index]);
-        stage.bytes_out.is_none()
-            || self.says_no_more(stage, raw)
-            || self.is_read_whole(stages, index)
-    }
-
-    /// The command writes nowhere but to its output, and had no reason to complain.
-    fn says_no_more(&self, stage: &Stage, raw: &RawStage) -> bool {
-        let content = match raw.status {
-            ExitStatus::Exited(0) | ExitStatus::Signaled(_) => true,
-            // No line was selected.
-            ExitStatus::Exited(1) => known::selects(&stage.command),
-            ExitStatus::Exited(_) => false,
-        };
-        let sorted = !known::sorts(&stage.command)
-            || known::keeps_size(&stage.command)
-            || stage.bytes_in <= Some(NEVER_SPILLED) && !raw.has_files;
-        raw.io_exact
-            && content
-            && sorted
-            && known::writes_output_alone(&stage.command)
-            && !known::may_remark(&stage.command)
+        stage.bytes_out.is_none() || says_no_more(stage, raw) || self.is_read_whole(stages, index)
     }
 
     /// The reader has counted the same: it reads to the end, or what both have counted agrees,
@@ -101,6 +81,24 @@ impl Facts<'_> {
             && stage.bytes_in == read;
         stage.bytes_in.is_none() || all_of_it || own_count || self.is_read_whole(stages, before)
     }
+}
+
+/// The command writes nowhere but to its output, and had no reason to complain.
+fn says_no_more(stage: &Stage, raw: &RawStage) -> bool {
+    let content = match raw.status {
+        ExitStatus::Exited(0) | ExitStatus::Signaled(_) => true,
+        // No line was selected.
+        ExitStatus::Exited(1) => known::selects(&stage.command),
+        ExitStatus::Exited(_) => false,
+    };
+    let sorted = !known::sorts(&stage.command)
+        || known::keeps_size(&stage.command)
+        || stage.bytes_in <= Some(NEVER_SPILLED) && !raw.has_files;
+    raw.io_exact
+        && content
+        && sorted
+        && known::writes_output_alone(&stage.command)
+        && !known::may_remark(&stage.command)
 }
 
 /// A sort holds as much as this in memory however little it is given.
