@@ -94,7 +94,9 @@ fn main() -> Result<()> {
     }
     let share = 100.0 * f64::from(right) / f64::from(args.count);
     println!("right: {right} of {} ({share:.1} %)", args.count);
-    println!("confirmed by experiment: {} of {}", confirmed.0, confirmed.1);
+    if args.confirm > 0 {
+        println!("confirmed by experiment: {} of {}", confirmed.0, confirmed.1);
+    }
     let most = unexplained.iter().copied().fold(0.0, f64::max);
     let over = unexplained.iter().filter(|&&part| part > ALLOWED).count();
     println!(

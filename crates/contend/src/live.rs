@@ -6,6 +6,7 @@
 //! to the terminal, the table is taken away for good as soon as there is some. In the
 //! background nothing is drawn.
 
+use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -30,7 +31,38 @@ pub struct Live {
     output_is_shown: bool,
     shown: bool,
     over: bool,
-    before: Option<(Duration, Vec<Option<u64>>)>,
+    rates: Rates,
+}
+
+/// Bytes that went into and out of a stage so far, where known.
+type Counts = (Option<u64>, Option<u64>);
+
+/// What went through the stages lately, for rates.
+#[derive(Debug, Default)]
+struct Rates {
+    /// The counts at some moments, oldest first.
+    history: VecDeque<(Duration, Vec<Counts>)>,
+}
+
+/// Rates are means over this time: programs read and write in bursts.
+const WINDOW: Duration = Duration::from_secs(2);
+
+impl Rates {
+    /// Notes the counts now, and forgets what is older than the window needs.
+    fn note(&mut self, elapsed: Duration, counts: Vec<Counts>) {
+        self.history.push_back((elapsed, counts));
+        while self.history.get(1).is_some_and(|(then, _)| elapsed.saturating_sub(*then) >= WINDOW) {
+            self.history.pop_front();
+        }
+    }
+
+    /// Bytes a second, by what `side` takes of a stage's counts.
+    fn of(&self, index: usize, side: fn(&Counts) -> Option<u64>) -> Option<f64> {
+        let ((then, old), (now, new)) = (self.history.front()?, self.history.back()?);
+        let more = side(new.get(index)?)?.saturating_sub(side(old.get(index)?)?);
+        let time = now.saturating_sub(*then).as_secs_f64();
+        (time > 0.0).then(|| more as f64 / time)
+    }
 }
 
 impl Live {
@@ -38,7 +70,7 @@ impl Live {
     pub fn new(parsed: &Parsed, discard: bool) -> Self {
         let commands = (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect();
         let output_is_shown = !discard && std::io::stdout().is_terminal();
-        Self { commands, output_is_shown, shown: false, over: false, before: None }
+        Self { commands, output_is_shown, shown: false, over: false, rates: Rates::default() }
     }
 
     /// Draws what the stages do now.
@@ -46,6 +78,8 @@ impl Live {
         let &Progress::Running { elapsed, stages } = progress else {
             return self.take_away();
         };
+        let counts = stages.iter().map(|stage| (stage.bytes_in, stage.bytes_out)).collect();
+        self.rates.note(elapsed, counts);
         let written = stages.last().and_then(|stage| stage.bytes_out);
         if self.output_is_shown && written != Some(0) && written.is_some() {
             self.over = true;
@@ -70,15 +104,13 @@ impl Live {
 
     fn draw(&mut self, elapsed: Duration, stages: &[ProgressStage]) {
         let mut lines = vec![self.heading(elapsed, stages)];
-        lines.extend(self.rows(elapsed, stages, output::width()));
+        lines.extend(self.rows(stages, output::width()));
         // One line is the cursor's own.
         lines.truncate(terminal_height().saturating_sub(1));
         let count = lines.len();
         let room = format!("{}\x1b[{count}A", "\x1bD".repeat(count));
         output::terminal(&format!("{room}\x1b7\r\n\x1b[J{}\x1b8", lines.join("\r\n")));
         self.shown = true;
-        let written = stages.iter().map(|stage| stage.bytes_out).collect();
-        self.before = Some((elapsed, written));
     }
 
     fn heading(&self, elapsed: Duration, stages: &[ProgressStage]) -> String {
@@ -90,31 +122,31 @@ impl Live {
         )
     }
 
-    fn rows(&self, elapsed: Duration, stages: &[ProgressStage], width: usize) -> Vec<String> {
-        stages
-            .iter()
-            .enumerate()
-            .map(|(index, stage)| {
-                let rate = self.rate(index, stage, elapsed);
-                let row = format!(
-                    "{:>2} {:<8} {:>8} {:>10}  {}",
-                    index + 1,
-                    doing(stage.state),
-                    stage.bytes_out.map_or_else(|| "?".into(), |count| bytes(count as f64)),
-                    rate.map_or_else(String::new, |rate| format!("{}/s", bytes(rate))),
-                    self.commands[index]
-                );
-                row.chars().filter(|c| !c.is_control()).take(width.saturating_sub(1)).collect()
-            })
-            .collect()
-    }
-
-    /// Bytes a second that the stage has written since the last drawing.
-    fn rate(&self, index: usize, stage: &ProgressStage, elapsed: Duration) -> Option<f64> {
-        let (then, written) = self.before.as_ref()?;
-        let more = stage.bytes_out?.saturating_sub((*written.get(index)?)?);
-        let time = elapsed.checked_sub(*then)?.as_secs_f64();
-        (time > 0.0).then(|| more as f64 / time)
+    /// A line of headings, and one for each stage.
+    fn rows(&self, stages: &[ProgressStage], width: usize) -> Vec<String> {
+        let row = |cells: [&str; 7]| {
+            let [number, doing, read, read_rate, written, write_rate, command] = cells;
+            let line = format!(
+                "{number:>2} {doing:<8} {read:>7} {read_rate:>8} {written:>7} {write_rate:>8}  \
+                 {command}"
+            );
+            line.chars().filter(|c| !c.is_control()).take(width.saturating_sub(1)).collect()
+        };
+        let mut rows = vec![row(["#", "", "in", "in/s", "out", "out/s", "stage"])];
+        for (index, stage) in stages.iter().enumerate() {
+            let count = |count: Option<u64>| count.map_or_else(|| "?".into(), |n| bytes(n as f64));
+            let rate = |side| self.rates.of(index, side).map_or_else(String::new, bytes);
+            rows.push(row([
+                &(index + 1).to_string(),
+                doing(stage.state),
+                &count(stage.bytes_in),
+                &rate(|counts| counts.0),
+                &count(stage.bytes_out),
+                &rate(|counts| counts.1),
+                &self.commands[index],
+            ]));
+        }
+        rows
     }
 }
 
@@ -156,4 +188,27 @@ pub fn terminal_is_taken() -> bool {
 pub fn in_foreground() -> bool {
     rustix::termios::tcgetpgrp(std::io::stderr())
         .is_ok_and(|group| group == rustix::process::getpgrp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_means_over_two_seconds() {
+        let mut rates = Rates::default();
+        // A megabyte at once every second, and none in between; ten looks a second.
+        for tenth in 0..=50_u64 {
+            let written = tenth / 10 * 1_000_000;
+            rates.note(Duration::from_millis(100 * tenth), vec![(Some(5 * tenth), Some(written))]);
+            if tenth >= 20 {
+                let rate = rates.of(0, |counts| counts.1).expect("two looks");
+                assert!((400_000.0..=1_100_000.0).contains(&rate), "{rate} after {tenth}");
+                let read = rates.of(0, |counts| counts.0).expect("two looks");
+                assert!((read - 50.0).abs() < 1e-6, "{read}");
+            }
+        }
+        assert!(rates.history.len() <= 22, "what is older is forgotten");
+        assert_eq!(rates.of(1, |counts| counts.0), None);
+    }
 }

@@ -128,6 +128,12 @@ impl ReportFile {
         matches!(self.target, Target::Stdout)
     }
 
+    /// Whether what is written ends up where standard output leads, by whatever name.
+    pub fn is_standard_output(&self) -> bool {
+        let stdout = rustix::fs::fstat(io::stdout()).ok().and_then(stream);
+        self.is_stdout() || stdout.is_some() && self.stream() == stdout
+    }
+
     /// Whether both would end up in the same place, so that one would be lost.
     pub fn is_same_as(&self, other: &Self) -> bool {
         match (&self.target, &other.target) {
@@ -135,8 +141,18 @@ impl ReportFile {
             (Target::Replace(_, one), Target::Replace(_, other)) => {
                 absolute(one) == absolute(other)
             }
-            _ => false,
+            _ => self.stream().is_some() && self.stream() == other.stream(),
         }
+    }
+
+    /// The stream that it is written to, where it is not a file of its own.
+    fn stream(&self) -> Option<(u64, u64)> {
+        let stat = match &self.target {
+            Target::Stdout => rustix::fs::fstat(io::stdout()),
+            Target::Direct(file) => rustix::fs::fstat(file),
+            Target::Replace(..) => return None,
+        };
+        stat.ok().and_then(stream)
     }
 
     /// Writes the text.
@@ -156,6 +172,15 @@ impl ReportFile {
             }
         }
     }
+}
+
+/// What tells a stream from others; none for devices that take everything, as /dev/null does.
+fn stream(stat: rustix::fs::Stat) -> Option<(u64, u64)> {
+    use rustix::fs::FileType;
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let path_of_terminals = 136..=143; // major numbers of /dev/pts
+    let terminal = path_of_terminals.contains(&rustix::fs::major(stat.st_rdev));
+    (kind != FileType::CharacterDevice || terminal).then_some((stat.st_dev, stat.st_ino))
 }
 
 /// The descriptor that we were given for this file, if any: what it is open for goes on

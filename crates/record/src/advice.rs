@@ -104,7 +104,8 @@ pub struct Candidate {
     pub safety: Safety,
     /// Why it may be better, in one line.
     pub reason: String,
-    /// Predicted wall time on the whole input; null where there is nothing to predict from.
+    /// Predicted wall time on the whole input; null where there is nothing to predict from, and
+    /// where others used much of the machine meanwhile.
     pub predicted_wall_seconds: Option<f64>,
     /// In which the wall time is expected in 95 of 100 cases.
     pub predicted_interval: Option<[f64; 2]>,
@@ -257,12 +258,23 @@ pub struct CalibrationRecord {
     pub start_up_from_run: Option<i64>,
 }
 
+/// What the model expects of a pipeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Prediction {
+    /// Wall time; null where others used so much of the machine meanwhile that the profile says
+    /// little about it.
+    pub wall_seconds: Option<f64>,
+    /// User and system time of all stages.
+    pub cpu_seconds: f64,
+}
+
 /// A question of the kind "what if", answered from the profile without running anything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhatIf {
     /// The question as given.
     pub question: String,
-    /// Predicted wall time; for several copies, until the last one ends.
+    /// Predicted wall time on a machine that has nothing else to do; for several copies, until
+    /// the last one ends.
     pub wall_seconds: f64,
     /// Predicted user and system time in all.
     pub cpu_seconds: f64,

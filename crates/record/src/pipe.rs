@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::advice::{CalibrationRecord, Candidate, Trial, WhatIf};
+use crate::advice::{CalibrationRecord, Candidate, Prediction, Trial, WhatIf};
 use crate::stats::Estimate;
 use crate::{Host, Warning, Writer};
 
@@ -63,6 +63,10 @@ pub struct PipeRecord {
     /// What predictions and answers rest on beside the profile.
     #[serde(default)]
     pub calibration: Option<CalibrationRecord>,
+    /// What the same model predicts for the pipeline as it is: what predictions and answers
+    /// are to be compared with. Null where nothing was predicted.
+    #[serde(default)]
+    pub predicted_unchanged: Option<Prediction>,
 }
 
 /// One stage: a command, its children and its threads.
@@ -94,6 +98,10 @@ pub struct Stage {
     pub blocked_seconds: f64,
     /// Time of all other waits.
     pub other_wait_seconds: f64,
+    /// Time in which the stage itself was at work: [`Stage::service_seconds`]. The verdict rests
+    /// on it.
+    #[serde(default)]
+    pub service_seconds: f64,
     /// The other waits by kind.
     pub other_waits: OtherWaits,
     /// The rest of its lifetime, whose cause could not be seen.
@@ -363,6 +371,13 @@ pub struct Observation {
     pub own_cpu_seconds: f64,
     /// Largest resident set of contend itself so far.
     pub own_max_rss_bytes: u64,
+    /// Part of the machine's CPU time that other processes used meanwhile, from 0 to 1; null
+    /// where the run was too short to tell.
+    #[serde(default)]
+    pub others_cpu_share: Option<f64>,
+    /// Part of the machine's CPU time that the hypervisor took away meanwhile; null as above.
+    #[serde(default)]
+    pub steal_share: Option<f64>,
 }
 
 /// Several runs of the same pipeline.

@@ -66,8 +66,8 @@ impl SchedStat {
 pub enum InKernel {
     /// On a CPU or ready for one.
     Running,
-    /// Waiting, but not in a system call: a page is being brought in.
-    Fault,
+    /// In no system call: waiting for a page, stopped, or ended and not reaped yet.
+    Outside,
     /// Waiting in this system call.
     Call {
         /// Its number, on this architecture.
@@ -84,7 +84,7 @@ impl InKernel {
             return Some(Self::Running);
         }
         if text.starts_with(b"-1 ") {
-            return Some(Self::Fault);
+            return Some(Self::Outside);
         }
         let text = std::str::from_utf8(text).ok()?;
         let mut fields = text.split_ascii_whitespace();
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn a_wait_names_its_call_and_arguments() {
         assert_eq!(InKernel::parse(b"running\n"), Some(InKernel::Running));
-        assert_eq!(InKernel::parse(b"-1 0x7ffe 0x7f00\n"), Some(InKernel::Fault));
+        assert_eq!(InKernel::parse(b"-1 0x7ffe 0x7f00\n"), Some(InKernel::Outside));
         let text = b"0 0x3 0x7ffd 0x1000 0x0 0x0 0xff 0x7ffd 0x7f9\n";
         let arguments = [3, 0x7ffd, 0x1000, 0, 0, 0xff];
         assert_eq!(InKernel::parse(text), Some(InKernel::Call { number: 0, arguments }));

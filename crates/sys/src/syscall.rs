@@ -43,6 +43,15 @@ pub enum Waiting {
     Network,
     /// A file system: a folder or file to be looked up, a disk to have written.
     Disk,
+    /// A file to be opened: a FIFO waits for its other end, others for a file system.
+    Open {
+        /// The folder that a relative path starts from; `None` is the current one.
+        folder: Option<i32>,
+        /// Where the path is, in the waiting process.
+        path: u64,
+    },
+    /// What it waited for before a signal interrupted it.
+    Restarted,
     /// Something else.
     Other(c_long),
 }
@@ -86,16 +95,18 @@ impl Waiting {
                 Self::Select { count: arguments[0], readable: arguments[1], writable: arguments[2] }
             }
             libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => Self::Epoll(fd(0)),
-            libc::SYS_nanosleep | libc::SYS_clock_nanosleep | libc::SYS_restart_syscall => {
-                Self::Sleep
-            }
+            libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Self::Sleep,
+            libc::SYS_restart_syscall => Self::Restarted,
+            libc::SYS_fcntl if is_lock(arguments[1]) => Self::Lock,
             libc::SYS_futex
             | libc::SYS_flock
             | libc::SYS_semop
             | libc::SYS_semtimedop
             | SYS_FUTEX_WAITV
             | SYS_FUTEX_WAIT => Self::Lock,
-            libc::SYS_wait4 | libc::SYS_waitid => Self::Child,
+            // A parent that shares its memory waits in the call itself for its child to
+            // execute a program.
+            libc::SYS_wait4 | libc::SYS_waitid | libc::SYS_clone | libc::SYS_clone3 => Self::Child,
             libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => Self::Signal,
             libc::SYS_connect | libc::SYS_accept | libc::SYS_accept4 => Self::Network,
             libc::SYS_fsync
@@ -104,8 +115,6 @@ impl Waiting {
             | libc::SYS_syncfs
             | libc::SYS_sync_file_range
             | libc::SYS_msync
-            | libc::SYS_openat
-            | libc::SYS_openat2
             | libc::SYS_newfstatat
             | libc::SYS_fstat
             | libc::SYS_statx
@@ -117,7 +126,12 @@ impl Waiting {
             | libc::SYS_renameat2
             | libc::SYS_ftruncate
             | libc::SYS_fallocate
-            | libc::SYS_execve => Self::Disk,
+            | libc::SYS_execve
+            | libc::SYS_execveat => Self::Disk,
+            libc::SYS_openat | libc::SYS_openat2 => {
+                let folder = Some(fd(0)).filter(|&fd| fd != libc::AT_FDCWD);
+                Self::Open { folder, path: arguments[1] }
+            }
             _ => Self::from_legacy(number, arguments),
         }
     }
@@ -132,8 +146,9 @@ impl Waiting {
             }
             libc::SYS_epoll_wait => Self::Epoll(descriptor(arguments[0])),
             libc::SYS_pause => Self::Signal,
-            libc::SYS_open
-            | libc::SYS_stat
+            libc::SYS_vfork => Self::Child,
+            libc::SYS_open => Self::Open { folder: None, path: arguments[0] },
+            libc::SYS_stat
             | libc::SYS_lstat
             | libc::SYS_access
             | libc::SYS_getdents
@@ -154,6 +169,11 @@ impl Waiting {
 // The same on every architecture, and newer than some libcs.
 const SYS_FUTEX_WAITV: c_long = 449;
 const SYS_FUTEX_WAIT: c_long = 455;
+
+/// Whether this command of `fcntl` waits for a lock on a file.
+fn is_lock(command: u64) -> bool {
+    [libc::F_SETLKW, libc::F_OFD_SETLKW].contains(&descriptor(command))
+}
 
 /// A descriptor argument: its lower half is a signed number.
 fn descriptor(argument: u64) -> i32 {
@@ -182,6 +202,13 @@ mod tests {
         assert_eq!(of(libc::SYS_splice, [4, 0, 5, 0, 0, 0]), Waiting::Move(4, 5));
         assert_eq!(of(libc::SYS_sendfile, [1, 0, 0, 0, 0, 0]), Waiting::Move(0, 1));
         assert_eq!(of(libc::SYS_wait4, [u64::MAX, 0, 0, 0, 0, 0]), Waiting::Child);
+        assert_eq!(of(libc::SYS_clone, [0x4111, 0, 0, 0, 0, 0]), Waiting::Child);
+        assert_eq!(of(libc::SYS_restart_syscall, [0; 6]), Waiting::Restarted);
+        let here = u64::from(libc::AT_FDCWD.cast_unsigned());
+        let open = Waiting::Open { folder: None, path: 0x1000 };
+        assert_eq!(of(libc::SYS_openat, [here, 0x1000, 0, 0, 0, 0]), open);
+        assert_eq!(of(libc::SYS_fcntl, [3, 7, 0, 0, 0, 0]), Waiting::Lock);
+        assert_eq!(of(libc::SYS_fcntl, [3, 3, 0, 0, 0, 0]), Waiting::Other(libc::SYS_fcntl));
         assert_eq!(of(9999, [0; 6]), Waiting::Other(9999));
     }
 

@@ -40,7 +40,8 @@ Columns:
   other                  Waited for something else: sleep, lock, disk, child, poll, network,
                          another pipe, terminal; `stopped` by Ctrl-Z.
   ?                      What no look could explain.
-  in, out                Bytes read and written; `~` marks what is not exact.
+  in, out                Bytes read and written; `~` marks what is not proved to be exact,
+                         such as where standard error may be part of it.
   reads, writes          System calls for that; a dozen reads load the program.
   switches               How often it left a CPU, by itself or not.
   memory                 Peak of its resident set, without what it got from the shell.
@@ -52,9 +53,10 @@ Columns:
 
 Changes:
   Each one is shown ready to paste, with what it is expected to bring (in 95 of 100 cases
-  within the brackets) and what is known of its output: the same always, by the definition
-  of its commands; the same on this data, which --try checks; or a changed environment
-  (locale, memory). Verdicts of --try: faster; cheaper (no slower, less CPU time); no
+  within the brackets), compared with what is expected of the pipeline as it is, and what
+  is known of its output: the same always, by the definition of its commands; the same on
+  this data, which --try checks; or a changed environment (locale, memory). Where others
+  kept the CPUs busy during the profile, only CPU times are predicted. Verdicts of --try: faster; cheaper (no slower, less CPU time); no
   difference; slower; WRONG OUTPUT, with the first difference; unclear (it could not be told).
 
 Exit status:
@@ -119,8 +121,8 @@ pub struct PipeArgs {
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
-    /// Write everything as JSON (schema contend.pipe/1) to this file, `-` for standard
-    /// output.
+    /// Write everything as JSON (schema contend.pipe/1) to this file, `-` for standard output
+    /// (with --discard, as the pipeline's output goes there too).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 

@@ -1,8 +1,9 @@
 //! Settings of `contend pipe`, and how its pipelines are run.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -135,6 +136,14 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         let store = usual_store();
         return Ok(Pipe::Answer(Box::new(Answer { record, questions, store, output, json })));
     }
+    if let Some(json) = &json
+        && !args.discard
+        && json.is_standard_output()
+    {
+        let message = "--json: the pipeline's output goes to standard output too, and both would \
+                       be mixed; give --json a file, or --discard the output";
+        return Err(UsageError(message.to_owned()).into());
+    }
     let text = args.pipeline.unwrap_or_default();
     let parsed = parse(&text).map_err(|error| UsageError(error.to_string()))?;
     check_text("the pipeline", &text)?;
@@ -213,7 +222,34 @@ pub(super) fn shell(asked: Option<String>) -> Result<String, UsageError> {
              bash, dash or busybox"
         )));
     }
+    let known = ["bash", "dash", "sh", "ash", "busybox", "rbash"];
+    if !known.contains(&name.as_str()) && !executes_commands(&shell) {
+        return Err(UsageError(format!(
+            "--shell {shell}: not a shell that executes the text after `-c`; use bash, dash or \
+             busybox"
+        )));
+    }
     Ok(shell)
+}
+
+/// Whether the program does with `-c` what a shell does. One that cannot be started is left to
+/// the start of the pipeline, which says why.
+fn executes_commands(shell: &str) -> bool {
+    let started = Command::new(shell)
+        .args(["-c", "echo $((6 * 7))"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut child) = started else { return true };
+    let mut said = String::new();
+    let answered = child.stdout.take().is_some_and(|stdout| {
+        stdout.take(16).read_to_string(&mut said).is_ok() && said.trim_end() == "42"
+    });
+    // It has said enough; a program that is no shell may go on for ever.
+    let _ = child.kill();
+    let _ = child.wait();
+    answered
 }
 
 fn is_kind(path: &Path, kind: FileType) -> bool {
@@ -261,6 +297,15 @@ mod tests {
     fn shells_that_run_a_stage_themselves_are_refused() {
         assert!(shell(Some("/usr/bin/zsh".into())).is_err());
         assert_eq!(shell(Some("/bin/dash".into())).expect("fit"), "/bin/dash");
+        for program in ["/bin/ls", "yes", "cat"] {
+            let error = shell(Some(program.into())).expect_err("no shell").0;
+            assert!(error.contains(program) && error.lines().count() == 1, "{error}");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let other = folder.path().join("myshell");
+        std::os::unix::fs::symlink("/bin/sh", &other).expect("room");
+        let other = other.to_str().expect("UTF-8").to_owned();
+        assert_eq!(shell(Some(other.clone())).expect("fit"), other);
         assert!(["bash", "sh"].contains(&shell(None).expect("a default").as_str()));
     }
 }

@@ -28,7 +28,7 @@ fn the_winner_pasted_into_a_shell_gives_the_same_bytes() {
         let [low, high] =
             [0, 1].map(|i| winner["measured_interval"][i].as_f64().expect("a number"));
         assert!(low <= measured && measured <= high);
-        let predicted = |one: &Value| one["predicted_wall_seconds"].as_f64().is_some();
+        let predicted = |one: &Value| one["predicted_cpu_seconds"].as_f64().is_some();
         assert!(candidates(&record).iter().any(predicted));
     });
 }

@@ -2,6 +2,7 @@
 
 mod advice;
 mod awk;
+mod bytes;
 mod cli;
 mod compare;
 mod deadline;
@@ -25,3 +26,4 @@ mod signals;
 mod support;
 mod terminal;
 mod users;
+mod waits;

@@ -11,7 +11,7 @@ pub fn on_a_terminal(test: &str, columns: u16, line: &str) -> Option<String> {
 }
 
 /// The same, with keys typed when a text has appeared: pairs of the two.
-fn typed_on_a_terminal(
+pub fn typed_on_a_terminal(
     test: &str,
     columns: u16,
     line: &str,
@@ -68,7 +68,7 @@ fn without_escapes(text: &str) -> String {
 
 #[test]
 fn the_report_keeps_within_60_columns() {
-    let pipeline = "seq 500000 | sed 's/a long expression that will not fit/x/' | cat | wc -l";
+    let pipeline = "seq 2000000 | sed 's/a long expression that will not fit/x/' | cat | wc -l";
     for runs in ["1", "2"] {
         let mut command = Command::new(contend());
         command.args(["pipe", "--no-advice", "--stdin", "/dev/null", "--runs", runs, pipeline]);

@@ -3,8 +3,12 @@
 //! Everything is read from `/proc` by an ordinary user. `schedstat` is read first: while
 //! the count of time slices stands still, a waiting task is in the same wait and nothing
 //! more is read. Otherwise `syscall` says where in the kernel it waits; waits are told
-//! apart by system call and descriptor, never by the names of kernel functions.
+//! apart by system call and descriptor, never by the names of kernel functions. A wait of
+//! which neither can be read is [`Wait::Unknown`].
 
+#[cfg(test)]
+mod conformance;
+mod kind;
 pub mod target;
 pub mod task;
 pub mod tree;

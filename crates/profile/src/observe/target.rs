@@ -9,6 +9,7 @@ use contend_sys::procfs;
 use contend_sys::syscall::{Waiting, pollfds};
 
 use super::Wait;
+use super::kind::{Kind, is_terminal};
 
 /// One end of a stage, as it was when the stage began.
 #[derive(Debug, Clone)]
@@ -61,14 +62,12 @@ pub struct Ends {
 
 /// What a descriptor of a waiting task is to its stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Target {
-    Input,
-    Output,
-    Pipe,
-    Socket,
-    Terminal,
-    File,
-    Other,
+struct Target {
+    kind: Kind,
+    /// It is the stage's input.
+    input: bool,
+    /// It is the stage's output. A terminal is often both.
+    output: bool,
 }
 
 impl Ends {
@@ -89,19 +88,17 @@ impl Ends {
     /// What a task of `pid` waits for in this call.
     pub fn wait_of(&self, pid: Pid, waiting: Waiting) -> Wait {
         match waiting {
-            Waiting::Read(fd) => self.read_wait(self.target(pid, fd)),
-            Waiting::Write(fd) => self.write_wait(self.target(pid, fd)),
+            Waiting::Read(fd) => self.target(pid, fd).read_wait(),
+            Waiting::Write(fd) => self.target(pid, fd).write_wait(),
             Waiting::Move(from, to) => self.move_wait(self.target(pid, from), self.target(pid, to)),
             Waiting::Poll { address, count } => self.poll_wait(pid, address, count),
             Waiting::Select { count, readable, writable } => {
-                let readable = bits(pid, readable, count);
-                let writable = bits(pid, writable, count);
-                self.ready_wait(
-                    pid,
-                    readable
-                        .map(|fd| (fd, true, false))
-                        .chain(writable.map(|fd| (fd, false, true))),
-                )
+                let sets = bits(pid, readable, count).zip(bits(pid, writable, count));
+                sets.map_or(Wait::Poll, |(readable, writable)| {
+                    let readable = readable.into_iter().map(|fd| (fd, true, false));
+                    let writable = writable.into_iter().map(|fd| (fd, false, true));
+                    self.ready_wait(pid, readable.chain(writable))
+                })
             }
             Waiting::Epoll(fd) => self.epoll_wait(pid, fd),
             Waiting::Sleep => Wait::Sleep,
@@ -109,7 +106,9 @@ impl Ends {
             Waiting::Child => Wait::Child,
             Waiting::Network => Wait::Network,
             Waiting::Disk => Wait::Disk,
+            Waiting::Open { folder, path } => open_wait(pid, folder, path),
             Waiting::Signal | Waiting::Other(_) => Wait::Other,
+            Waiting::Restarted => Wait::Unknown,
         }
     }
 
@@ -123,38 +122,15 @@ impl Ends {
         }
     }
 
-    fn read_wait(&self, target: Target) -> Wait {
-        match target {
-            Target::Input => Wait::Starved,
-            // A terminal is both ends at once.
-            Target::Output if self.is_input_too() => Wait::Starved,
-            Target::Output | Target::Pipe => Wait::Pipe,
-            other => other.plain_wait(),
-        }
-    }
-
-    fn write_wait(&self, target: Target) -> Wait {
-        match target {
-            Target::Output => Wait::Blocked,
-            Target::Input if self.is_input_too() => Wait::Blocked,
-            Target::Input | Target::Pipe => Wait::Pipe,
-            other => other.plain_wait(),
-        }
-    }
-
-    fn is_input_too(&self) -> bool {
-        matches!((&self.input, &self.output), (Some(a), Some(b)) if a.link == b.link)
-    }
-
     fn move_wait(&self, from: Target, to: Target) -> Wait {
-        match (from, to) {
-            (Target::Input, Target::Output) => match self.wait_by_fill() {
+        match (from.input, to.output) {
+            (true, true) => match self.wait_by_fill() {
                 Wait::Blocked => Wait::Blocked,
                 _ => Wait::Starved,
             },
-            (Target::Input, _) => Wait::Starved,
-            (_, Target::Output) => Wait::Blocked,
-            (from, _) => self.read_wait(from),
+            (true, false) => Wait::Starved,
+            (false, true) => Wait::Blocked,
+            (false, false) => from.read_wait(),
         }
     }
 
@@ -187,65 +163,97 @@ impl Ends {
         self.ready_wait(pid, watched)
     }
 
-    /// Waiting for any of several descriptors: the stage's ends decide if among them,
-    /// unless there is a socket too.
+    /// Waiting for any of several descriptors.
     fn ready_wait(&self, pid: Pid, fds: impl Iterator<Item = (i32, bool, bool)>) -> Wait {
-        let (mut starved, mut blocked, mut network, mut any) = (false, false, false, false);
+        let mut waits = Vec::new();
         for (fd, read, write) in fds {
             let target = self.target(pid, fd);
-            any = true;
-            starved |= read && self.read_wait(target) == Wait::Starved;
-            blocked |= write && self.write_wait(target) == Wait::Blocked;
-            network |= target == Target::Socket;
+            waits.extend(read.then(|| target.read_wait()));
+            waits.extend(write.then(|| target.write_wait()));
+            waits.extend((!read && !write).then_some(Wait::Poll));
         }
-        match (starved, blocked, network) {
-            (_, _, true) => Wait::Network,
-            (true, true, _) => self.move_wait(Target::Input, Target::Output),
-            (true, false, _) => Wait::Starved,
-            (false, true, _) => Wait::Blocked,
-            (false, false, _) if any => Wait::Poll,
-            (false, false, _) => Wait::Sleep,
+        match any_of(&waits) {
+            Any::One(wait) => wait,
+            Any::InputOrOutput => match self.wait_by_fill() {
+                Wait::Blocked => Wait::Blocked,
+                _ => Wait::Starved,
+            },
         }
     }
 
     fn target(&self, pid: Pid, fd: i32) -> Target {
         let path = fd_path(pid, fd);
         let Ok(link) = std::fs::read_link(&path) else {
-            return Target::Other;
+            return Target { kind: Kind::Unknown, input: false, output: false };
         };
-        let Some(link) = link.to_str() else {
-            return Target::File;
-        };
+        let link = link.to_string_lossy();
         let is = |end: &Option<End>| end.as_ref().is_some_and(|end| end.stream && end.link == link);
-        if is(&self.input) {
-            Target::Input
-        } else if is(&self.output) {
-            Target::Output
-        } else if link.starts_with("pipe:") {
-            Target::Pipe
-        } else if link.starts_with("socket:") {
-            Target::Socket
-        } else if link.starts_with("anon_inode:") {
-            Target::Other
-        } else if is_terminal(link) {
-            Target::Terminal
-        } else if std::fs::metadata(&path).is_ok_and(|data| data.file_type().is_fifo()) {
-            Target::Pipe
-        } else {
-            Target::File
-        }
+        Target { kind: Kind::of(&path, &link), input: is(&self.input), output: is(&self.output) }
     }
 }
 
 impl Target {
-    fn plain_wait(self) -> Wait {
-        match self {
-            Self::Input | Self::Output | Self::Pipe => Wait::Pipe,
-            Self::Socket => Wait::Network,
-            Self::Terminal => Wait::Terminal,
-            Self::File => Wait::Disk,
-            Self::Other => Wait::Other,
-        }
+    fn read_wait(self) -> Wait {
+        if self.input { Wait::Starved } else { self.kind.wait() }
+    }
+
+    fn write_wait(self) -> Wait {
+        if self.output { Wait::Blocked } else { self.kind.wait() }
+    }
+}
+
+/// What a wait for any of several descriptors comes to.
+enum Any {
+    One(Wait),
+    /// The stage's input or its output; their fill tells which.
+    InputOrOutput,
+}
+
+/// A peer on a network decides first, then the stage's own ends. Descriptors that only serve
+/// to wake the process up (timers, counters, pipes to itself) decide where there is nothing
+/// else.
+fn any_of(waits: &[Wait]) -> Any {
+    let has = |wait| waits.contains(&wait);
+    if has(Wait::Network) {
+        return Any::One(Wait::Network);
+    }
+    match (has(Wait::Starved), has(Wait::Blocked)) {
+        (true, true) => return Any::InputOrOutput,
+        (true, false) => return Any::One(Wait::Starved),
+        (false, true) => return Any::One(Wait::Blocked),
+        (false, false) => {}
+    }
+    let wakes = |wait: &&Wait| matches!(wait, Wait::Sleep | Wait::Lock | Wait::Pipe | Wait::Other);
+    let mut main: Vec<Wait> = waits.iter().filter(|wait| !wakes(wait)).copied().collect();
+    if main.is_empty() {
+        main = waits.to_vec();
+    }
+    match main.first() {
+        None => Any::One(Wait::Sleep), // only the time-out is left to wait for
+        Some(&first) if main.iter().all(|&wait| wait == first) => Any::One(first),
+        Some(_) => Any::One(Wait::Poll),
+    }
+}
+
+/// What opening the file waits for whose path is at `address` of `pid`: for the other end, if it is
+/// a FIFO.
+fn open_wait(pid: Pid, folder: Option<i32>, address: u64) -> Wait {
+    let mut buffer = [0; 4096];
+    let read = contend_sys::memory::read(pid, address, &mut buffer).unwrap_or(0);
+    let end = buffer[..read].iter().position(|&byte| byte == 0);
+    let Some(path) = end.and_then(|end| std::str::from_utf8(&buffer[..end]).ok()) else {
+        return Wait::Unknown;
+    };
+    let process = pid.as_raw_nonzero();
+    let path = match (path.strip_prefix('/'), folder) {
+        (Some(path), _) => format!("/proc/{process}/root/{path}"),
+        (None, None) => format!("/proc/{process}/cwd/{path}"),
+        (None, Some(folder)) => format!("{}/{path}", fd_path(pid, folder)),
+    };
+    match Kind::of_file(&path) {
+        // It is not there yet, or a name that cannot be followed from here.
+        Kind::Unknown => Wait::Disk,
+        kind => kind.wait(),
     }
 }
 
@@ -253,21 +261,16 @@ fn fd_path(pid: Pid, fd: i32) -> String {
     format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero())
 }
 
-fn is_terminal(link: &str) -> bool {
-    link.starts_with("/dev/pts/") || link.starts_with("/dev/tty") || link == "/dev/console"
-}
-
-/// Descriptors in an `fd_set` of another process.
-fn bits(pid: Pid, address: u64, count: u64) -> impl Iterator<Item = i32> {
+/// Descriptors in an `fd_set` of another process; `None` if it cannot be read.
+fn bits(pid: Pid, address: u64, count: u64) -> Option<Vec<i32>> {
     let mut set = [0; 128];
     let length = usize::try_from(count.div_ceil(8)).unwrap_or(0).min(set.len());
     let read = match address {
         0 => 0,
-        _ => contend_sys::memory::read(pid, address, &mut set[..length]).unwrap_or(0),
+        _ => contend_sys::memory::read(pid, address, &mut set[..length]).ok()?,
     };
-    (0_i32..)
-        .zip((0..read * 8).map(move |bit| set[bit / 8] & (1 << (bit % 8)) != 0))
-        .filter_map(|(fd, is_set)| is_set.then_some(fd))
+    let is_set = |bit: &usize| set[bit / 8] & (1 << (bit % 8)) != 0;
+    Some((0..read * 8).filter(is_set).filter_map(|bit| i32::try_from(bit).ok()).collect())
 }
 
 #[cfg(test)]
@@ -301,7 +304,24 @@ mod tests {
             .collect();
         let address = array.as_ptr().addr() as u64;
         assert_eq!(of(Waiting::Poll { address, count: 2 }), Wait::Starved);
-        assert_eq!(of(Waiting::Poll { address, count: 1 }), Wait::Poll);
+        assert_eq!(of(Waiting::Poll { address, count: 1 }), Wait::Pipe);
+        assert_eq!(of(Waiting::Read(9_999)), Wait::Unknown, "no such descriptor");
+        assert_eq!(of(Waiting::Restarted), Wait::Unknown);
         assert_eq!(of(Waiting::Poll { address, count: 0 }), Wait::Sleep);
+    }
+
+    #[test]
+    fn a_wait_for_any_of_several_is_decided_by_what_matters_most() {
+        let of = |waits: &[Wait]| match any_of(waits) {
+            Any::One(wait) => Some(wait),
+            Any::InputOrOutput => None,
+        };
+        assert_eq!(of(&[Wait::Starved, Wait::Network]), Some(Wait::Network));
+        assert_eq!(of(&[Wait::Starved, Wait::Blocked]), None);
+        assert_eq!(of(&[Wait::Terminal, Wait::Starved]), Some(Wait::Starved));
+        assert_eq!(of(&[Wait::Terminal, Wait::Pipe, Wait::Lock]), Some(Wait::Terminal));
+        assert_eq!(of(&[Wait::Lock]), Some(Wait::Lock));
+        assert_eq!(of(&[Wait::Lock, Wait::Sleep]), Some(Wait::Poll));
+        assert_eq!(of(&[]), Some(Wait::Sleep));
     }
 }

@@ -24,6 +24,8 @@ pub struct Task {
     /// What a call waits for, as last found out, and when: a task waits in the same few
     /// calls again and again.
     waits: Vec<(Waiting, Wait, Instant)>,
+    /// The last call that it was found waiting in.
+    last_call: Option<Waiting>,
 }
 
 /// How long it is taken for granted that a descriptor still leads where it did.
@@ -44,6 +46,7 @@ impl Task {
             sched: SchedStat::default(),
             state: State::Active,
             waits: Vec::new(),
+            last_call: None,
         })
     }
 
@@ -73,6 +76,12 @@ impl Task {
     }
 
     fn wait_of(&mut self, ends: &Ends, waiting: Waiting) -> Wait {
+        // After a stop the kernel restarts calls that have a time-out by a call of its own.
+        let waiting = match (waiting, self.last_call) {
+            (Waiting::Restarted, Some(last)) => last,
+            (waiting, _) => waiting,
+        };
+        self.last_call = Some(waiting);
         let now = Instant::now();
         let known = self
             .waits
@@ -96,25 +105,35 @@ impl Task {
         let in_kernel =
             self.syscall.as_ref().and_then(|file| file.read(buffer).ok()).and_then(InKernel::parse);
         match in_kernel {
-            // A zombie reads as running, and so does a task that has not moved since the
-            // last look because it waits for a CPU: only `stat` tells them apart.
+            // A task that has not moved since the last look because it waits for a CPU reads
+            // as running; on some kernels a zombie does too.
             Some(InKernel::Running) if unmoved => match self.read_stat(buffer)?.state {
                 b'Z' | b'X' => Err(io::ErrorKind::NotFound.into()),
                 _ => Ok(State::Active),
             },
             Some(InKernel::Running) => Ok(State::Active),
-            Some(InKernel::Fault) => Ok(State::Waiting(Wait::Disk)),
             Some(InKernel::Call { number, arguments }) => {
                 let waiting = Waiting::from_call(number, &arguments);
                 Ok(State::Waiting(self.wait_of(ends, waiting)))
             }
-            None => match self.read_stat(buffer)?.state {
-                b'R' => Ok(State::Active),
-                b'D' => Ok(State::Waiting(Wait::Disk)),
-                b'T' | b't' => Ok(State::Waiting(Wait::Stopped)),
-                b'Z' | b'X' => Err(io::ErrorKind::NotFound.into()),
-                _ => Ok(State::Waiting(ends.wait_by_fill())),
-            },
+            // Outside of calls only a page is waited for, and that uninterruptibly.
+            Some(InKernel::Outside) => self.state_by_stat(buffer, |state| match state {
+                b'D' => Wait::Disk,
+                _ => Wait::Unknown,
+            }),
+            None => self.state_by_stat(buffer, |_| ends.wait_by_fill()),
+        }
+    }
+
+    /// What a task does that is in no call, or whose call may not be read. `wait` says what a
+    /// waiting one waits for, by the letter that `stat` gives.
+    fn state_by_stat(&self, buffer: &mut [u8], wait: impl Fn(u8) -> Wait) -> io::Result<State> {
+        match self.read_stat(buffer)?.state {
+            b'R' => Ok(State::Active),
+            b'T' | b't' => Ok(State::Waiting(Wait::Stopped)),
+            // `syscall` of a zombie reads like a wait for a page.
+            b'Z' | b'X' => Err(io::ErrorKind::NotFound.into()),
+            state => Ok(State::Waiting(wait(state))),
         }
     }
 
@@ -144,6 +163,24 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         panic!("never {expected:?}, at last {:?}", task.state);
+    }
+
+    #[test]
+    fn a_zombie_waits_for_nothing() {
+        let mut child = Command::new("sh").args(["-c", "exec sleep 0.05"]).spawn().expect("sh");
+        let pid = Pid::from_child(&child);
+        let mut task = Task::open(pid, pid).expect("alive");
+        let ends = Ends::of(pid);
+        // It is not reaped before the end of this test.
+        let gone = (0..5_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            let state = task.look(&ends, &mut [0; 4096]);
+            assert_ne!(state.as_ref().ok(), Some(&State::Waiting(Wait::Unknown)));
+            state.is_err()
+        });
+        assert!(gone, "at last {:?}", task.state);
+        assert!(Task::open(pid, pid).expect("a zombie").look(&ends, &mut [0; 4096]).is_err());
+        child.wait().expect("a child");
     }
 
     #[test]

@@ -74,6 +74,8 @@ pub struct Tree {
     led: bool,
     /// Every process that was ever seen in it.
     known: HashSet<Pid>,
+    /// Children that have ended and that nobody has waited for yet, as of the last search.
+    zombies: HashSet<Pid>,
     ends: Ends,
     /// What was seen.
     pub seen: Seen,
@@ -100,6 +102,7 @@ impl Tree {
             processes: vec![Process::open(leader)?],
             led: true,
             known: HashSet::from([leader]),
+            zombies: HashSet::new(),
             ends: Ends::of(leader),
             seen: Seen::default(),
             gone_peak_rss: 0,
@@ -129,8 +132,9 @@ impl Tree {
     /// Looks at every task and adds `time`, since the last look, to what they do now.
     pub fn look(&mut self, time: Duration, buffer: &mut [u8]) {
         self.look_at_tasks(buffer);
-        // What a process does that waits for a child, the child does.
-        if self.state == State::Waiting(Wait::Child) {
+        // What a process does that waits for a child, the child does. One that waits at a pipe
+        // of its own waits for a child too, as a shell does for `$(…)`.
+        if matches!(self.state, State::Waiting(Wait::Child | Wait::Pipe)) {
             self.find_children(buffer);
             self.look_at_tasks(buffer);
         }
@@ -154,6 +158,8 @@ impl Tree {
                 there
             });
         }
+        let ended = self.processes.iter().filter(|process| process.tasks.is_empty());
+        self.zombies.extend(ended.map(|process| process.id));
         self.retain(|process| !process.tasks.is_empty());
         let states = self.processes.iter().filter_map(Process::state);
         self.state = State::combine(states, Wait::rank_in_stage).unwrap_or(self.state);
@@ -224,12 +230,19 @@ impl Tree {
 
     fn find_children(&mut self, buffer: &mut [u8]) {
         let mut index = 0;
+        let mut zombies = HashSet::new();
         while index < self.processes.len() {
             for child in self.processes[index].child_ids(buffer) {
-                self.add(child);
+                if self.zombies.contains(&child) {
+                    zombies.insert(child);
+                } else {
+                    self.add(child);
+                }
             }
             index += 1;
         }
+        // An id may come again once nobody's child has it.
+        self.zombies = zombies;
         self.several_processes |= self.processes.len() > 1;
         self.several_tasks |= self.several_processes;
     }
@@ -243,6 +256,19 @@ impl Tree {
             sum += io;
         }
         Some(sum)
+    }
+
+    /// Whether none of its processes has written anything yet. What a child has written that
+    /// nobody has waited for is in no count but its own, so there must be no unknown one, nor a
+    /// zombie.
+    pub fn wrote_nothing(&mut self, buffer: &mut [u8]) -> bool {
+        self.find_children(buffer);
+        let is_known = |id: &Pid| self.processes.iter().any(|process| process.id == *id);
+        let all_known = self.processes.iter().all(|process| {
+            process.children.is_some() && process.child_ids(buffer).iter().all(is_known)
+        });
+        let silent = |io: Option<Io>| io.is_some_and(|io| io.write_bytes == 0);
+        all_known && self.processes.iter().all(|process| silent(process.read_io(buffer)))
     }
 
     /// Time that the stage's tasks have waited for a CPU so far, added up over the tasks.
@@ -403,6 +429,26 @@ mod tests {
         for id in tree.process_ids() {
             let _ = rustix::process::kill_process(id, contend_sys::Signal::KILL);
         }
+        child.wait().expect("a child");
+    }
+
+    #[test]
+    fn a_zombie_may_have_written() {
+        let script = "echo x >/dev/null & read -r line";
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("sh");
+        let mut tree = Tree::open(Pid::from_child(&child)).expect("alive");
+        let mut buffer = [0; 4096];
+        let has_child = (0..5_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            !tree.processes[0].child_ids(&mut buffer).is_empty()
+        });
+        assert!(has_child);
+        assert!(!tree.wrote_nothing(&mut buffer), "its child has");
+        drop(child.stdin.take());
         child.wait().expect("a child");
     }
 }

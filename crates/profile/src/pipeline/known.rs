@@ -7,7 +7,7 @@ use crate::commands::sort::Sort;
 use crate::commands::{Simple, purity, wc};
 
 /// Commands that need all of their input before they can write any output.
-const HOLDERS: &[&str] = &["cksum", "shuf", "sort", "tac", "tail", "tsort", "wc"];
+const HOLDERS: &[&str] = &["cksum", "shuf", "sort", "tac", "tail", "tsort", "wc", "xargs"];
 
 /// Whether the command cannot but hold its output until its input ends.
 pub fn holds_by_nature(command: &str) -> bool {
@@ -24,22 +24,58 @@ pub fn sorts(command: &str) -> bool {
     program(command) == Some("sort") && !other
 }
 
-/// Whether the command writes nowhere but to its output.
+/// Commands that make their output out of their arguments alone.
+const SPEAKERS: &[&str] = &["echo", "printf", "true", "yes", ":"];
+
+/// Whether the command writes nowhere but to its output, as long as it has nothing to complain
+/// of.
 pub fn writes_output_alone(command: &str) -> bool {
-    Simple::read(command).is_some_and(|simple| purity::is_pure(&simple))
+    read_with_output(command)
+        .is_some_and(|simple| purity::is_pure(&simple) || SPEAKERS.contains(&simple.name()))
+}
+
+/// A simple command, which may have its standard output sent to a file.
+fn read_with_output(command: &str) -> Option<Simple> {
+    Simple::read(command).or_else(|| {
+        let (before, file) = command.rsplit_once('>')?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c) || c == ' ';
+        // No `2>`, `&>` or `>&`; where the `>` stands in quotes, what is before it has none to
+        // end them.
+        let before = before.strip_suffix(" 1").unwrap_or(before);
+        let before = before.strip_suffix('>').unwrap_or(before);
+        let other = before.ends_with(|c: char| c.is_ascii_digit() || "&<>\\".contains(c));
+        let named = file.split_whitespace().count() == 1 && file.chars().all(plain);
+        (named && !other).then(|| Simple::read(before)).flatten()
+    })
+}
+
+/// Whether the command selects lines, and ends with status 1 where it has selected none.
+pub fn selects(command: &str) -> bool {
+    Simple::read(command).is_some_and(|simple| Grep::read_with_files(&simple).is_some())
+}
+
+/// Commands that read a pipe to its end, besides those that [`reads_all`] knows.
+const DRAINS: &[&str] = &["nl", "rev", "tac", "tail", "wc"];
+
+/// Whether the command reads its standard input, a pipe, to its end, as long as nothing stops
+/// it.
+pub fn drains(command: &str) -> bool {
+    let Some(simple) = Simple::read(command) else { return false };
+    let named = DRAINS.contains(&simple.name()) && purity::is_pure(&simple);
+    (reads_all(command) || named) && purity::source(&simple) == purity::Source::Standard
 }
 
 /// Whether the command may write to standard error though all is well: grep says there that its
 /// input is no text.
 pub fn may_remark(command: &str) -> bool {
-    Simple::read(command)
+    read_with_output(command)
         .and_then(|simple| Grep::read(&simple))
-        .is_some_and(|grep| !grep.reads_anything_as_text())
+        .is_some_and(|grep| !grep.options.has('c') && !grep.reads_anything_as_text())
 }
 
 /// Whether the command gives out as many bytes as it is given, but for a newline at the end.
 pub fn keeps_size(command: &str) -> bool {
-    let Some(simple) = Simple::read(command) else { return false };
+    let Some(simple) = read_with_output(command) else { return false };
     let plain = || simple.arguments.iter().all(|a| !a.text.starts_with('-') || a.text == "-");
     match simple.name() {
         "cat" | "tac" => plain(),
@@ -112,6 +148,26 @@ mod tests {
         }
         for other in ["cat -n a", "sort -u", "sort -m a b", "sort -o f", "sed p", "cat $x"] {
             assert!(!keeps_size(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn output_sent_to_a_file_is_still_output() {
+        for alone in ["sed p >/dev/null", "sort -n >f", "cat >>f", "tr a b 1>f", "cat > f"] {
+            assert!(writes_output_alone(alone), "{alone}");
+        }
+        for other in ["sed p 2>f", "cat >&2", "cat &>f", "x >f", "cat >$f", "awk '{ print >f }'"] {
+            assert!(!writes_output_alone(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_reads_a_pipe_to_its_end_is_known() {
+        for all in ["wc -c", "tail -n 3", "cut -c 2", "cat", "cat -", "sort"] {
+            assert!(drains(all), "{all}");
+        }
+        for other in ["wc -c f", "cat f", "head", "sed 5q", "python3 x", "cat <f", "tail -f"] {
+            assert!(!drains(other), "{other}");
         }
     }
 

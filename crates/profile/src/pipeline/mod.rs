@@ -73,7 +73,8 @@ fn record(
         input_fill,
         read_from_outside: true, // a file or /dev/null never blocks its writer
     });
-    let warnings = warnings(run, &boundaries, host, load);
+    let disturbance = Disturbance::of(run, host, load);
+    let warnings = warnings(run, &boundaries, host, load, disturbance);
     let findings = findings::findings(&Facts {
         stages: &stages,
         boundaries: &boundaries,
@@ -93,7 +94,7 @@ fn record(
         exit_code: run.exit_code(parsed.inverted),
         wall_seconds,
         warnings,
-        observation: observation(run),
+        observation: observation(run, disturbance),
         stages,
         boundaries,
         total,
@@ -105,10 +106,11 @@ fn record(
         trial: None,
         what_if: Vec::new(),
         calibration: None,
+        predicted_unchanged: None,
     }
 }
 
-fn observation(run: &RawRun) -> Observation {
+fn observation(run: &RawRun, disturbance: Disturbance) -> Observation {
     let exact = run.stages.iter().filter(|stage| stage.io_exact).count();
     let method = format!(
         "/proc (schedstat, syscall, io), as any user may; counters read at the end of {exact} of \
@@ -121,37 +123,58 @@ fn observation(run: &RawRun) -> Observation {
         mean_interval_seconds: run.wall.as_secs_f64() / run.ticks.max(1) as f64,
         own_cpu_seconds: run.own_cpu.as_secs_f64(),
         own_max_rss_bytes: run.own_peak_rss,
+        others_cpu_share: disturbance.others,
+        steal_share: disturbance.steal,
     }
 }
 
-fn warnings(run: &RawRun, boundaries: &[Boundary], host: &Host, load: Load) -> Vec<Warning> {
+/// What others did with the machine meanwhile, as parts of its CPU time.
+#[derive(Debug, Clone, Copy)]
+struct Disturbance {
+    others: Option<f64>,
+    steal: Option<f64>,
+}
+
+impl Disturbance {
+    fn of(run: &RawRun, host: &Host, load: Load) -> Self {
+        let wall = run.wall.as_secs_f64();
+        let machine = wall * host.cpus_online.max(1) as f64;
+        let stages_cpu: f64 = run.stages.iter().map(|stage| stage.usage.cpu().as_secs_f64()).sum();
+        let own = (run.own_cpu + run.orphans_cpu).as_secs_f64();
+        // /proc/stat counts ticks of 10 ms, so short runs tell nothing.
+        let share = |time: f64| (wall > 0.2).then(|| (time / machine).clamp(0.0, 1.0));
+        Self {
+            others: share(load.busy.as_secs_f64() - stages_cpu - own),
+            steal: share(load.steal.as_secs_f64()),
+        }
+    }
+}
+
+fn warnings(
+    run: &RawRun,
+    boundaries: &[Boundary],
+    host: &Host,
+    load: Load,
+    disturbance: Disturbance,
+) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |id, message: String| warnings.push(Warning::new(id, message));
-    let wall = run.wall.as_secs_f64();
-    let online = host.cpus_online.max(1) as f64;
-
-    let stages_cpu: f64 = run.stages.iter().map(|stage| stage.usage.cpu().as_secs_f64()).sum();
-    let own = (run.own_cpu + run.orphans_cpu).as_secs_f64();
-    let others = load.busy.as_secs_f64() - stages_cpu - own;
-    // /proc/stat counts ticks of 10 ms, so short runs tell nothing.
-    let long_enough = wall > 0.2;
-    if long_enough && others > 0.05 * wall * online {
+    if let Some(others) = disturbance.others.filter(|&others| others > 0.05) {
         warn(
             WarningId::OtherLoad,
             format!(
                 "other processes used {:.0} % of the machine's {} CPUs meanwhile",
-                100.0 * others / (wall * online),
+                100.0 * others,
                 host.cpus_online
             ),
         );
     }
-    let steal = load.steal.as_secs_f64();
-    if long_enough && steal > 0.02 * wall * online {
+    if let Some(steal) = disturbance.steal.filter(|&steal| steal > 0.02) {
         warn(
             WarningId::Steal,
             format!(
                 "the host of this virtual machine took {:.1} % of its CPU time away",
-                100.0 * steal / (wall * online)
+                100.0 * steal
             ),
         );
     }

@@ -335,6 +335,7 @@ impl<'a> Watch<'a> {
             self.look_into_pipes();
         }
         self.look(now, time);
+        self.look_for_first_outputs(now);
         self.count_runnable();
         let ask_for_exec = refresh || now < EXEC_SOON;
         self.look_at_io(now, refresh);
@@ -386,8 +387,10 @@ impl<'a> Watch<'a> {
             if stage.ended.is_none() && (all || stage.needs_io(now)) {
                 stage.look_at_io(now, &mut *self.buffer);
             }
-            let (reads, silent) = (stage.reads_before_input(), stage.is_silent());
-            if let (Some(reads), true) = (waiting_reader, silent) {
+            let reads = stage.reads_before_input();
+            if let Some(reads) = waiting_reader
+                && self.stages[index].is_silent(&mut *self.buffer)
+            {
                 self.stages[index + 1].note_startup(reads);
             }
             waiting_reader = reads;
@@ -395,6 +398,15 @@ impl<'a> Watch<'a> {
         for index in 1..self.stages.len() {
             if self.stages[index].first_read_is(now) {
                 self.stages[index - 1].note_first_output();
+            }
+        }
+    }
+
+    /// Where the reader has ended, a look into the pipe could keep its writer from noticing.
+    fn look_for_first_outputs(&mut self, now: Duration) {
+        for index in 1..self.stages.len() {
+            if self.stages[index].ended.is_none() {
+                self.stages[index - 1].look_for_output(now);
             }
         }
     }

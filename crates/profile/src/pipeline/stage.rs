@@ -57,6 +57,8 @@ pub struct RawStage {
     pub peak_rss_exact: bool,
     /// The first look at which it had written something, wherever to.
     pub first_write: Option<Duration>,
+    /// The first look at which something was in the pipe behind it.
+    pub first_in_pipe: Option<Duration>,
     /// What it had read, by the look before its first output.
     pub read_before_output: u64,
     /// What it had read when it first waited for input that nobody had written yet:
@@ -95,6 +97,7 @@ pub(super) struct RunningStage {
     io_denied: bool,
     peak_rss_exact: bool,
     first_write: Option<Duration>,
+    first_in_pipe: Option<Duration>,
     read_before_output: u64,
     startup_reads: Option<u64>,
     first_read: Option<Duration>,
@@ -143,6 +146,7 @@ impl RunningStage {
             io_denied: false,
             peak_rss_exact: false,
             first_write: None,
+            first_in_pipe: None,
             read_before_output: 0,
             startup_reads: None,
             first_read: None,
@@ -225,7 +229,9 @@ impl RunningStage {
         let Some(io) = self.io else { return };
         if self.first_write.is_none() && io.write_bytes > self.temporary.write_bytes {
             self.first_write = Some(now);
-            self.read_before_output = before.read_bytes;
+            if self.first_in_pipe.is_none() {
+                self.read_before_output = before.read_bytes;
+            }
         }
         if self.first_read.is_none() && self.startup_reads.is_some_and(|s| io.read_bytes > s) {
             self.first_read = Some(now);
@@ -247,13 +253,34 @@ impl RunningStage {
         }
     }
 
+    /// Looks for its first output in the pipe behind it. What is written there arrives before
+    /// the call that writes it returns and is counted: one that writes more than the pipe
+    /// holds may wait in its first call for as long as its reader pleases.
+    pub(super) fn look_for_output(&mut self, now: Duration) {
+        if self.first_in_pipe.is_some() || !self.runs() {
+            return;
+        }
+        let output = self.tree.ends().output.as_ref();
+        if output.and_then(End::fill).is_some_and(|fill| fill.bytes > 0) {
+            self.first_in_pipe = Some(now);
+            if self.first_write.is_none() {
+                self.read_before_output = self.io.unwrap_or_default().read_bytes;
+            }
+        }
+    }
+
     /// Whether it is known to have written nothing at all.
-    pub(super) fn is_silent(&self) -> bool {
-        self.io.is_some_and(|io| io.write_bytes == 0)
+    pub(super) fn is_silent(&mut self, buffer: &mut [u8]) -> bool {
+        let silent_until_its_end =
+            self.ended.is_none() || self.io.is_some_and(|io| io.write_bytes == 0);
+        silent_until_its_end && (!self.runs() || self.tree.wrote_nothing(buffer))
     }
 
     /// Its reader has just had its first input: whatever it wrote before went elsewhere.
     pub(super) fn note_first_output(&mut self) {
+        if self.first_in_pipe.is_some() {
+            return;
+        }
         self.read_before_output = self.io.unwrap_or_default().read_bytes;
     }
 
@@ -371,6 +398,7 @@ impl RunningStage {
             peak_rss: self.tree.peak_rss(),
             peak_rss_exact: self.peak_rss_exact,
             first_write: self.first_write,
+            first_in_pipe: self.first_in_pipe,
             read_before_output: self.read_before_output,
             startup_reads: self.startup_reads,
             first_read: self.first_read,

@@ -7,7 +7,7 @@ use contend_record::advice::{Basis, Candidate, RewriteId, Safety, Verdict};
 use contend_record::pipe::PipeRecord;
 
 use super::calibration::Calibration;
-use super::model::{Forecast, Model, StageCost};
+use super::model::{Forecast, Model, StageCost, was_disturbed};
 use super::pilot::{Pilot, StageTime, Walk};
 use crate::rewrite::draft::{Draft, Stage};
 use crate::rewrite::environment::Environment;
@@ -33,7 +33,7 @@ pub struct Prepared {
     pub candidate: Candidate,
     /// The changed pipeline.
     pub draft: Draft,
-    /// Wall and CPU time that are expected, by those of the original.
+    /// Wall and CPU time that are expected, by what is expected of the original.
     pub expected_ratios: Option<(f64, f64)>,
 }
 
@@ -110,9 +110,13 @@ impl Adviser<'_> {
                 }
             }
         }
+        let by_cpu = was_disturbed(self.record);
         prepared.sort_by(|a, b| {
-            let wall = |p: &Prepared| p.candidate.predicted_wall_seconds.unwrap_or(f64::INFINITY);
-            wall(a).total_cmp(&wall(b))
+            let expected = |p: &Prepared| {
+                p.expected_ratios
+                    .map_or(f64::INFINITY, |(wall, cpu)| if by_cpu { cpu } else { wall })
+            };
+            expected(a).total_cmp(&expected(b))
         });
         Ok(prepared)
     }
@@ -349,6 +353,7 @@ impl Adviser<'_> {
 
     fn prepare(&self, plan: Plan) -> Prepared {
         let forecast = self.forecast(&plan);
+        let wall = forecast.filter(|_| !was_disturbed(self.record)).map(|forecast| forecast.wall);
         let interval = |value: f64| [value / (1.0 + plan.error), value * (1.0 + plan.error)];
         let differs = plan.difference.is_some();
         let rewrite = match plan.made.as_slice() {
@@ -361,8 +366,8 @@ impl Adviser<'_> {
             command: plan.draft.text(),
             safety: plan.safety,
             reason: plan.reason,
-            predicted_wall_seconds: forecast.map(|forecast| forecast.wall),
-            predicted_interval: forecast.map(|forecast| interval(forecast.wall)),
+            predicted_wall_seconds: wall,
+            predicted_interval: wall.map(interval),
             predicted_cpu_seconds: forecast.map(|forecast| forecast.cpu),
             basis: forecast.map(|_| plan.basis),
             measured_wall_seconds: None,
@@ -376,10 +381,10 @@ impl Adviser<'_> {
                 .map(|found| format!("on a small part of the input already, {found}")),
             verdict: if differs { Verdict::Wrong } else { Verdict::NotTried },
         };
-        let cpu = self.record.total.user_seconds + self.record.total.system_seconds;
+        let now = self.model().forecast(1.0);
         let expected_ratios = forecast.map(|forecast| {
             let by = |new: f64, old: f64| new / old.max(f64::MIN_POSITIVE);
-            (by(forecast.wall, self.record.wall_seconds), by(forecast.cpu, cpu))
+            (by(forecast.wall, now.wall), by(forecast.cpu, now.cpu))
         });
         Prepared { candidate, draft: plan.draft, expected_ratios }
     }
@@ -485,6 +490,26 @@ mod tests {
         let draft = draft(text, &environment);
         let prepared = adviser.candidates(&draft).expect("nothing is run");
         then(&mut adviser, &draft, prepared)
+    }
+
+    #[test]
+    fn on_a_busy_machine_only_cpu_time_is_predicted() {
+        let environment = Environment::for_tests("en_US.UTF-8");
+        let mut record = profile_of(4, 1_000_000);
+        record.observation.others_cpu_share = Some(0.7);
+        let calibration = Calibration::measure(None).expect("a pipe and a process");
+        let (record, environment, calibration) = (&record, &environment, &calibration);
+        let mut adviser = Adviser { record, environment, calibration, pilot: None };
+        let draft = draft("cat f | sort | uniq | wc -l", environment);
+        let prepared = adviser.candidates(&draft).expect("nothing is run");
+        let predicted: Vec<_> =
+            prepared.iter().filter_map(|one| one.candidate.predicted_cpu_seconds).collect();
+        assert!(!predicted.is_empty());
+        assert!(predicted.is_sorted_by(|a, b| a <= b), "least CPU time first: {predicted:?}");
+        for one in &prepared {
+            assert_eq!(one.candidate.predicted_wall_seconds, None);
+            assert_eq!(one.candidate.predicted_interval, None);
+        }
     }
 
     fn prove(prepared: &mut [Prepared], rewrite: RewriteId, ratio: f64) {

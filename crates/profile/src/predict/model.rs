@@ -8,7 +8,9 @@
 //! barriers). What a pipeline takes beyond that is put down to handing over, and is expected of
 //! others in proportion to their pipes.
 
+use contend_record::advice::Prediction;
 use contend_record::pipe::{BottleneckKind, PipeRecord, Stage};
+use contend_record::warning::WarningId;
 
 /// What one stage takes for the whole input.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,7 +76,8 @@ impl Model {
             floor: if outside { record.wall_seconds } else { 0.0 },
         };
         let explained = model.explained(1.0).0;
-        if explained > 0.0 {
+        // What others took from the pipeline is not what handing over costs.
+        if explained > 0.0 && !was_disturbed(record) {
             model.fit = (record.wall_seconds / explained).clamp(0.8, 3.0);
         }
         model
@@ -125,6 +128,34 @@ impl Model {
             phases.extend(stage.held.map(|held| vec![(index, held)]));
         }
         phases
+    }
+}
+
+/// The machine had so much else to do that a wall time says little about the pipeline.
+const BUSY: f64 = 0.2;
+/// The same for what a hypervisor took away.
+const MUCH_STEAL: f64 = 0.05;
+
+/// Whether others used so much of the machine meanwhile that the wall time of the profile is
+/// theirs as well: the model is of a pipeline that has the CPUs to itself.
+pub fn was_disturbed(record: &PipeRecord) -> bool {
+    let observed = &record.observation;
+    match (observed.others_cpu_share, observed.steal_share) {
+        // An older record only says that there was something.
+        (None, None) => {
+            let tells = |id| matches!(id, WarningId::OtherLoad | WarningId::Steal);
+            record.warnings.iter().any(|warning| tells(warning.id))
+        }
+        (others, steal) => others > Some(BUSY) || steal > Some(MUCH_STEAL),
+    }
+}
+
+/// What the model expects of the pipeline as it is.
+pub fn unchanged(record: &PipeRecord, start_up: f64) -> Prediction {
+    let forecast = Model::of(record, start_up).forecast(1.0);
+    Prediction {
+        wall_seconds: (!was_disturbed(record)).then_some(forecast.wall),
+        cpu_seconds: forecast.cpu,
     }
 }
 
@@ -205,6 +236,40 @@ mod tests {
         assert!((fused.forecast(1.0).wall - 1.1).abs() < 1e-9);
         let one = Model { stages: vec![stage(1.0)], ..spread };
         assert!((one.forecast(1.0).wall - 1.0).abs() < 1e-9);
+    }
+
+    fn observed(others: Option<f64>, steal: Option<f64>, wall: f64) -> PipeRecord {
+        let mut record = crate::rewrite::tests::profile_of(3, 1 << 20);
+        record.wall_seconds = wall;
+        record.observation.others_cpu_share = others;
+        record.observation.steal_share = steal;
+        record
+    }
+
+    #[test]
+    fn the_unchanged_pipeline_is_predicted_by_the_same_model() {
+        // Three stages of 0.5 s on two CPUs explain 0.75 s; the rest is put down to handing over.
+        let quiet = unchanged(&observed(Some(0.02), Some(0.0), 1.0), 0.0);
+        assert!((quiet.wall_seconds.expect("quiet") - 1.0).abs() < 1e-9);
+        assert!((quiet.cpu_seconds - 1.5).abs() < 1e-9);
+        // However long it took, the model expects no more than it can explain.
+        let slow = unchanged(&observed(Some(0.02), Some(0.0), 10.0), 0.0);
+        assert!((slow.wall_seconds.expect("quiet") - 3.0 * 0.75).abs() < 1e-9);
+    }
+
+    #[test]
+    fn no_wall_time_is_predicted_on_a_busy_machine() {
+        for (others, steal) in [(Some(0.3), Some(0.0)), (Some(0.0), Some(0.1))] {
+            let record = observed(others, steal, 1.5);
+            assert_eq!(unchanged(&record, 0.0).wall_seconds, None);
+            assert!((unchanged(&record, 0.0).cpu_seconds - 1.5).abs() < 1e-9);
+            // What others took is not put down to the pipes.
+            assert!((Model::of(&record, 0.0).fit - 1.0).abs() < 1e-9);
+        }
+        assert!(!was_disturbed(&observed(None, None, 1.0)));
+        let mut old = observed(None, None, 1.0);
+        old.warnings.push(contend_record::Warning::new(WarningId::OtherLoad, "30 %"));
+        assert!(was_disturbed(&old));
     }
 
     proptest! {

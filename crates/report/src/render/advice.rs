@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use comfy_table::Cell;
 use contend_record::advice::{
-    Basis, Candidate, RewriteId, Safety, Trial, TrialInput, Verdict, WhatIf,
+    Basis, Candidate, Prediction, RewriteId, Safety, Trial, TrialInput, Verdict, WhatIf,
 };
 use contend_record::pipe::PipeRecord;
 use contend_record::stats::Estimate;
@@ -89,6 +89,9 @@ fn candidates(out: &mut String, record: &PipeRecord, width: usize) {
         one(out, record, number + 1, candidate, width);
     }
     left_out(out, record, &shown, width);
+    if let Some(why) = why_no_wall_times(record) {
+        paragraph(out, "", &why, width);
+    }
     let can_be_tried = !record.warnings.iter().any(|w| w.id == WarningId::NotRepeatable);
     if record.trial.is_none()
         && can_be_tried
@@ -109,8 +112,8 @@ fn left_out(out: &mut String, record: &PipeRecord, shown: &[(usize, &Candidate)]
         hidden.iter().filter(|(_, one)| why(one)).map(|(place, _)| place + 1).collect()
     };
     let wrong = of(|one| one.verdict == Verdict::Wrong);
-    let unknown = of(|one| one.verdict != Verdict::Wrong && one.predicted_wall_seconds.is_none());
-    let useless = of(|one| one.verdict != Verdict::Wrong && one.predicted_wall_seconds.is_some());
+    let unknown = of(|one| one.verdict != Verdict::Wrong && one.predicted_cpu_seconds.is_none());
+    let useless = of(|one| one.verdict != Verdict::Wrong && one.predicted_cpu_seconds.is_some());
     let reasons = [
         (useless, "not expected to help (see --json)"),
         (wrong, "known to give another output (see --json)"),
@@ -147,14 +150,39 @@ fn is_promising(record: &PipeRecord, candidate: &Candidate) -> bool {
     if candidate.verdict == Verdict::Wrong {
         return false;
     }
-    let cpu = record.total.user_seconds + record.total.system_seconds;
-    let less =
-        |new: Option<f64>, old: f64| new.is_some_and(|new| new < old * (1.0 - WORTH_SHOWING));
-    let not_slower = candidate
-        .predicted_wall_seconds
-        .is_none_or(|wall| wall < record.wall_seconds * (1.0 + WORTH_SHOWING));
-    less(candidate.predicted_wall_seconds, record.wall_seconds)
-        || not_slower && less(candidate.predicted_cpu_seconds, 0.9 * cpu)
+    let now = now(record);
+    let ratio = |new: Option<f64>, old: Option<f64>| new.zip(old).map(|(new, old)| new / old);
+    let wall = ratio(candidate.predicted_wall_seconds, now.wall_seconds);
+    let cpu = ratio(candidate.predicted_cpu_seconds, Some(now.cpu_seconds));
+    let less = |ratio: Option<f64>, part| ratio.is_some_and(|r| r < part * (1.0 - WORTH_SHOWING));
+    let not_slower = wall.is_none_or(|wall| wall < 1.0 + WORTH_SHOWING);
+    less(wall, 1.0) || not_slower && less(cpu, 0.9)
+}
+
+/// What the model expects of the pipeline as it is; of an older record, what it took.
+fn now(record: &PipeRecord) -> Prediction {
+    record.predicted_unchanged.clone().unwrap_or(Prediction {
+        wall_seconds: Some(record.wall_seconds),
+        cpu_seconds: record.total.user_seconds + record.total.system_seconds,
+    })
+}
+
+/// Why only CPU times are predicted, if so.
+fn why_no_wall_times(record: &PipeRecord) -> Option<String> {
+    if now(record).wall_seconds.is_some() {
+        return None;
+    }
+    let observed = &record.observation;
+    let percent = |share: Option<f64>| 100.0 * share.unwrap_or(0.0);
+    let (others, steal) = (percent(observed.others_cpu_share), percent(observed.steal_share));
+    let cause = if steal > others {
+        format!("the hypervisor took {steal:.0} % of the CPU time")
+    } else if others > 0.0 {
+        format!("other processes used {others:.0} % of the CPU time")
+    } else {
+        "other processes used the CPUs".to_owned()
+    };
+    Some(format!("No wall times are predicted: {cause} during the profile."))
 }
 
 fn one(out: &mut String, record: &PipeRecord, number: usize, candidate: &Candidate, width: usize) {
@@ -199,21 +227,24 @@ fn pasted(command: &str) -> String {
 }
 
 fn expected(record: &PipeRecord, candidate: &Candidate) -> Option<String> {
-    let wall = candidate.predicted_wall_seconds?;
-    let [low, high] = candidate.predicted_interval?;
-    let cpu = record.total.user_seconds + record.total.system_seconds;
-    let mut line = format!(
-        "predicted: real {} [{}, {}], {} of {}",
-        seconds(wall),
-        seconds(low),
-        seconds(high),
-        change(wall / record.wall_seconds),
-        seconds(record.wall_seconds),
-    );
-    if let Some(new) = candidate.predicted_cpu_seconds {
-        line.push_str(&format!("; CPU {}, {}", seconds(new), change(new / cpu)));
-    }
-    Some(line)
+    let now = now(record);
+    let wall = || {
+        let (new, old) = (candidate.predicted_wall_seconds?, now.wall_seconds?);
+        let [low, high] = candidate.predicted_interval?;
+        let range = format!("[{}, {}]", seconds(low), seconds(high));
+        Some(format!("real {} {range}, {} of {}", seconds(new), change(new / old), seconds(old)))
+    };
+    let cpu = || {
+        let new = candidate.predicted_cpu_seconds?;
+        let of = if now.wall_seconds.is_some() {
+            String::new()
+        } else {
+            format!(" of {}", seconds(now.cpu_seconds))
+        };
+        Some(format!("CPU {}, {}{of}", seconds(new), change(new / now.cpu_seconds)))
+    };
+    let parts: Vec<String> = [wall(), cpu()].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("predicted: {}", parts.join("; ")))
 }
 
 fn measured(candidate: &Candidate) -> Option<String> {
@@ -344,30 +375,43 @@ fn answers(out: &mut String, record: &PipeRecord, width: usize) {
         return;
     }
     let _ = writeln!(out, "\n{BOLD}What if{BOLD:#}");
-    let mut table = plain_table();
-    let headings = ["question", "real", "CPU", "pace set by"];
-    let aligned = |position: usize, text: String| {
-        if position == 3 { Cell::new(text) } else { aligned_left(position, 1, text) }
+    let now = now(record);
+    let mut headings = vec!["question", "CPU", "pace set by"];
+    let mut unchanged = vec!["as it is".to_owned(), seconds(now.cpu_seconds), String::new()];
+    if let Some(wall) = now.wall_seconds {
+        headings.insert(1, "real");
+        unchanged.insert(1, seconds(wall));
+    }
+    let last = headings.len() - 1;
+    let aligned = |(position, text): (usize, String)| {
+        if position == last { Cell::new(text) } else { aligned_left(position, 1, text) }
     };
-    table.set_header(headings.iter().enumerate().map(|(i, h)| aligned(i, (*h).to_owned())));
-    let cpu = record.total.user_seconds + record.total.system_seconds;
-    let now = ["as it is".to_owned(), seconds(record.wall_seconds), seconds(cpu), String::new()];
-    table.add_row(now.into_iter().enumerate().map(|(i, text)| aligned(i, text)));
+    let mut table = plain_table();
+    table.set_header(headings.iter().map(|h| (*h).to_owned()).enumerate().map(aligned));
+    table.add_row(unchanged.into_iter().enumerate().map(aligned));
     // The questions get a third of the line, the figures what they need, the rest is the last's.
     let widest = width / 3;
     let question = |answer: &WhatIf| cut(&printable(&answer.question), widest);
     let longest = record.what_if.iter().map(|answer| question(answer).width()).max().unwrap_or(0);
     let rest = width.saturating_sub(longest.max("question".len()) + FIGURES);
     for answer in &record.what_if {
-        let row = [
+        let mut row = vec![
             question(answer),
-            seconds(answer.wall_seconds),
             seconds(answer.cpu_seconds),
             cut(&printable(&answer.bottleneck), rest.max("pace set by".len())),
         ];
-        table.add_row(row.into_iter().enumerate().map(|(i, text)| aligned(i, text)));
+        if now.wall_seconds.is_some() {
+            row.insert(1, seconds(answer.wall_seconds));
+        }
+        table.add_row(row.into_iter().enumerate().map(aligned));
     }
     out.push_str(&styled_lines(table, None, width));
+    let note = why_no_wall_times(record).unwrap_or_else(|| {
+        "All rows are predictions; `as it is` took ".to_owned()
+            + &seconds(record.wall_seconds)
+            + "."
+    });
+    paragraph(out, "", &note, width);
 }
 
 fn rewrite_name(id: RewriteId) -> &'static str {
@@ -420,6 +464,73 @@ mod tests {
     fn numbers_are_listed_by_runs() {
         assert_eq!(listed(&[3]), "3");
         assert_eq!(listed(&[1, 2, 4, 5, 6, 9]), "1, 2, 4 to 6, 9");
+    }
+
+    fn candidate(wall: Option<f64>, cpu: f64) -> Candidate {
+        Candidate {
+            rewrite: RewriteId::DropCat,
+            stages: vec![1],
+            command: "sort <f".to_owned(),
+            safety: Safety::Always,
+            reason: "one copy less".to_owned(),
+            predicted_wall_seconds: wall,
+            predicted_interval: wall.map(|wall| [wall / 2.0, wall * 2.0]),
+            predicted_cpu_seconds: Some(cpu),
+            basis: Some(Basis::Costs),
+            measured_wall_seconds: None,
+            measured_interval: None,
+            measured_cpu_seconds: None,
+            wall_ratio: None,
+            cpu_ratio: None,
+            output_equal: None,
+            difference: None,
+            verdict: Verdict::NotTried,
+        }
+    }
+
+    /// It took 7 s, of which the model explains as many as given.
+    fn record(wall: Option<f64>, candidate: Candidate) -> PipeRecord {
+        let answer = WhatIf {
+            question: "cpus 8".to_owned(),
+            wall_seconds: 3.5,
+            cpu_seconds: 5.0,
+            bottleneck: "stage 1: sort".to_owned(),
+        };
+        PipeRecord {
+            wall_seconds: 7.0,
+            candidates: vec![candidate],
+            what_if: vec![answer],
+            predicted_unchanged: Some(Prediction { wall_seconds: wall, cpu_seconds: 5.0 }),
+            ..PipeRecord::default()
+        }
+    }
+
+    #[test]
+    fn gains_are_of_what_the_model_expects_of_the_pipeline_as_it_is() {
+        let text = section(&record(Some(4.0), candidate(Some(3.0), 4.0)), 100);
+        assert!(
+            text.contains("real 3.00s [1.50s, 6.00s], −25 % of 4.00s; CPU 4.00s, −20 %"),
+            "{text}"
+        );
+        let as_it_is = text.lines().find(|line| line.starts_with("as it is")).expect("a row");
+        assert!(as_it_is.contains("4.00s") && !as_it_is.contains("7.00s"), "{as_it_is}");
+        assert!(text.contains("took 7.00s"), "{text}");
+        // What was slow for reasons that the model does not know of is no gain.
+        let none = section(&record(Some(3.0), candidate(Some(3.0), 5.0)), 100);
+        assert!(!none.contains("Worth trying"), "{none}");
+    }
+
+    #[test]
+    fn on_a_busy_machine_no_wall_time_is_predicted_and_it_says_why() {
+        let mut busy = record(None, candidate(None, 4.0));
+        busy.observation.others_cpu_share = Some(0.74);
+        let text = section(&busy, 100);
+        assert!(text.contains("predicted: CPU 4.00s, −20 % of 5.00s"), "{text}");
+        let why = "No wall times are predicted: other processes used 74 % of the CPU time";
+        assert!(text.contains(why), "{text}");
+        assert!(!text.contains("real") && !text.contains("3.50s"), "{text}");
+        busy.observation.steal_share = Some(0.8);
+        assert!(section(&busy, 100).contains("the hypervisor took 80 %"));
     }
 
     #[test]

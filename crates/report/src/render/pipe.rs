@@ -21,7 +21,7 @@ use super::text::printable;
 use super::units::{bytes, count, counted, percent, seconds};
 
 /// Fewer bytes than this say nothing about a gigabyte.
-const WORTH_A_RATE: u64 = 1_000_000;
+const WORTH_A_RATE: u64 = 10_000_000;
 
 /// A shorter run is over before its CPU time can be put in relation to it: what the kernel
 /// does to start and end the stages falls outside.

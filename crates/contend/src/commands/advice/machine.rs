@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use contend_profile::predict::calibration::{Calibration, KnownStartUp};
+use contend_profile::predict::model;
 use contend_profile::predict::what_if::Question;
 use contend_record::Host;
 use contend_record::lab::{self, RunRecord};
@@ -27,6 +28,7 @@ pub fn answer(
     record.what_if =
         questions.iter().map(|question| question.answer(record, &calibration)).collect();
     record.calibration = Some(calibration.record());
+    record.predicted_unchanged = Some(model::unchanged(record, calibration.start_up));
     Ok(calibration)
 }
 

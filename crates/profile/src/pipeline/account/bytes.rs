@@ -11,6 +11,7 @@ use contend_record::pipe::{Boundary, Stage, WaitingSide};
 use contend_sys::child::ExitStatus;
 use contend_sys::procfs::Io;
 
+use super::exactness;
 use crate::observe::Wait;
 use crate::pipeline::known;
 use crate::pipeline::raw::Fills;
@@ -30,6 +31,7 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills])
     if let (Some(first), Some(raw)) = (stages.first_mut(), raw.first()) {
         drop_startup_reads(first, raw);
     }
+    let counted: Vec<_> = stages.iter().map(|stage| (stage.bytes_in, stage.bytes_out)).collect();
     let mut writes_files = false;
     for index in (1..stages.len()).rev() {
         let (left, right) = stages.split_at_mut(index);
@@ -37,13 +39,14 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills])
         let pipe = Pipe { writer: &raw[index - 1], reader: &raw[index], fills };
         writes_files = pipe.reconcile(&mut left[index - 1], &mut right[0], writes_files);
     }
+    exactness::mark_unproved(stages, raw, &counted);
     // Nobody counts what the last stage has written to its output.
     if let (Some(last), Some(raw)) = (stages.last_mut(), raw.last())
         && raw.has_files
         && raw.io_exact
         && !(known::keeps_size(&last.command) && last.bytes_in == last.bytes_out)
     {
-        mark(last, &["bytes_out"]);
+        mark(last, "bytes_out");
     }
 }
 
@@ -68,7 +71,7 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
     stage.bytes_in = input.or(io.map(read));
     let all = known::reads_all(&stage.command) && raw.status == ExitStatus::Exited(0);
     if input.is_some() && !all {
-        mark(stage, &["bytes_in"]);
+        mark(stage, "bytes_in");
     }
     stage.bytes_out = io.map(|io| io.write_bytes);
     stage.reads = io.map(|io| io.reads);
@@ -77,7 +80,9 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
     stage.mean_read_bytes = io.and_then(|io| mean(io.read_bytes, io.reads));
     stage.mean_write_bytes = io.and_then(|io| mean(io.write_bytes, io.writes));
     if !raw.io_exact {
-        mark(stage, &["bytes_in", "bytes_out", "reads", "writes"]);
+        for field in ["bytes_in", "bytes_out", "reads", "writes"] {
+            mark(stage, field);
+        }
     }
     // A shell reads a file to the end of a buffer, then goes back to the end of the line.
     if let Some(size) = raw.input_file_bytes
@@ -85,7 +90,7 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
         && stage.bytes_in > Some(size + STARTUP_READS)
     {
         stage.bytes_in = Some(size);
-        mark(stage, &["bytes_in"]);
+        mark(stage, "bytes_in");
     }
 }
 
@@ -103,12 +108,10 @@ fn temporary(stage: &Stage, raw: &RawStage, io: Io, given: Option<u64>) -> Io {
     }
 }
 
-/// Marks these figures as approximate.
-fn mark(stage: &mut Stage, fields: &[&str]) {
-    for &field in fields {
-        if !stage.approximate.iter().any(|marked| marked == field) {
-            stage.approximate.push(field.to_owned());
-        }
+/// Marks a figure as approximate.
+pub(super) fn mark(stage: &mut Stage, field: &str) {
+    if !stage.approximate.iter().any(|marked| marked == field) {
+        stage.approximate.push(field.to_owned());
     }
 }
 
@@ -149,8 +152,8 @@ impl Pipe<'_> {
                     && !(written < REMARK && known::may_remark(&from.command))
                     && !self.writer_failed();
                 if !silent && self.reader.startup_reads.is_none() {
-                    mark(from, &["bytes_out"]);
-                    mark(to, &["bytes_in"]);
+                    mark(from, "bytes_out");
+                    mark(to, "bytes_in");
                 }
             }
             return false;
@@ -167,8 +170,8 @@ impl Pipe<'_> {
         if elsewhere {
             from.bytes_out = Some(read);
             if self.reader.startup_reads.is_none() {
-                mark(from, &["bytes_out"]);
-                mark(to, &["bytes_in"]);
+                mark(from, "bytes_out");
+                mark(to, "bytes_in");
             }
         }
         elsewhere
@@ -188,10 +191,10 @@ impl Pipe<'_> {
             return;
         }
         if all_read || self.writer_failed() || !known::writes_output_alone(&from.command) {
-            mark(from, &["bytes_out"]);
+            mark(from, "bytes_out");
         }
         if !began_known {
-            mark(to, &["bytes_in"]);
+            mark(to, "bytes_in");
         }
     }
 }
@@ -224,11 +227,12 @@ fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
         if !may_have_read {
             stage.bytes_in = Some(0);
         }
-        mark(stage, &["bytes_in"]);
+        mark(stage, "bytes_in");
     }
     // The programs that it starts read their libraries too.
     if stage.children_cpu_seconds > 0.0 || raw.several_processes {
-        mark(stage, &["bytes_in", "reads"]);
+        mark(stage, "bytes_in");
+        mark(stage, "reads");
     }
 }
 
@@ -278,14 +282,14 @@ fn waiting_side(blocked: f64, starved: f64, wall: Duration) -> WaitingSide {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::stage;
     use super::super::tests::raw_stage;
     use super::super::time::Pressure;
     use super::*;
 
     #[expect(clippy::unnecessary_wraps, reason = "it is what the field takes")]
-    fn io(read_bytes: u64, write_bytes: u64) -> Option<Io> {
+    pub(in crate::pipeline::account) fn io(read_bytes: u64, write_bytes: u64) -> Option<Io> {
         Some(Io { read_bytes, write_bytes, reads: 1, writes: 1 })
     }
 
@@ -294,7 +298,7 @@ mod tests {
         stages.iter().map(|s| (s.bytes_in, s.bytes_out)).collect()
     }
 
-    fn named(commands: &[&str], raw: &[RawStage]) -> Vec<Stage> {
+    pub(in crate::pipeline::account) fn named(commands: &[&str], raw: &[RawStage]) -> Vec<Stage> {
         let staged = commands.iter().zip(raw);
         let mut stages: Vec<_> =
             staged.map(|(command, raw)| stage(1, command, raw, Pressure::default())).collect();

@@ -1,6 +1,7 @@
 //! From what was observed to where each stage's time and bytes went.
 
 mod bytes;
+mod exactness;
 mod output;
 mod time;
 
@@ -27,7 +28,7 @@ pub fn stages(run: &RawRun, texts: &[String]) -> Vec<Stage> {
         .collect();
     bytes::reconcile(&mut stages, &run.stages, &run.fills);
     for index in 0..stages.len() {
-        let first_output = output::first_output(&run.stages, index);
+        let first_output = output::first_output(&run.stages, &stages, index);
         stages[index].first_output_seconds = first_output.map(|time| time.as_secs_f64());
         stages[index].holds_output = output::holds_output(&run.stages, &stages, index);
     }
@@ -58,7 +59,7 @@ fn stage(index: usize, text: &str, raw: &RawStage, pressure: Pressure) -> Stage 
     if !rss_exact {
         approximate.push("max_rss_bytes".to_owned());
     }
-    Stage {
+    let mut stage = Stage {
         index,
         command: text.to_owned(),
         exit_code: raw.status.shell_code(),
@@ -88,7 +89,9 @@ fn stage(index: usize, text: &str, raw: &RawStage, pressure: Pressure) -> Stage 
         samples: raw.seen.looks,
         approximate,
         ..Stage::default()
-    }
+    };
+    stage.service_seconds = stage.service_seconds();
+    stage
 }
 
 /// User and system time since the gate opened. Before that it was the shell's copy, started
@@ -195,6 +198,7 @@ pub(crate) mod tests {
             peak_rss: 0,
             peak_rss_exact: false,
             first_write: None,
+            first_in_pipe: None,
             read_before_output: 0,
             startup_reads: None,
             first_read: None,

@@ -3,35 +3,49 @@
 use std::time::Duration;
 
 use contend_record::pipe::Stage;
+use contend_sys::child::ExitStatus;
 
 use super::bytes::PIPE_CAPACITY;
+use crate::pipeline::known;
 use crate::pipeline::raw::LONGEST;
 use crate::pipeline::stage::{RawStage, STARTUP_READS};
 
-/// When a stage's output first arrived: at its reader, which does not see what it writes
-/// to temporary files, if the reader was seen waiting for it; else its first write.
-pub(super) fn first_output(raw: &[RawStage], index: usize) -> Option<Duration> {
+/// When a stage's output first arrived: in the pipe behind it, or at its reader, which does not
+/// see what it writes to temporary files, if the reader was seen waiting for it; else its first
+/// write.
+pub(super) fn first_output(raw: &[RawStage], stages: &[Stage], index: usize) -> Option<Duration> {
     let stage = &raw[index];
     let noticed = match raw.get(index + 1) {
         Some(reader) if reader.startup_reads.is_some() => reader.first_read,
-        _ => stage.first_write,
+        _ => stage.first_write.or_else(|| written_at_once(raw, stages, index)),
     };
+    let noticed = noticed.into_iter().chain(stage.first_in_pipe).min();
     // It may be noticed only after the stage has ended.
     noticed.map(|time| time.min(stage.ended))
+}
+
+/// A sort may have written all of its output before the end of its input was noticed, and what
+/// it wrote until then could be temporary files.
+fn written_at_once(raw: &[RawStage], stages: &[Stage], index: usize) -> Option<Duration> {
+    let stage = stages.get(index)?;
+    let writer = raw.get(index.checked_sub(1)?)?;
+    (known::sorts(&stage.command) && stage.bytes_out > Some(0)).then_some(writer.ended)
 }
 
 /// Whether a stage wrote nothing until its input had ended, though it had input well
 /// before. That it had: its writer had been writing for a while and it had been reading, or,
 /// at the head of the pipeline, it had read everything that it ever read from its file.
 pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> bool {
-    let Some(written) = first_output(raw, index) else { return false };
+    let Some(written) = first_output(raw, stages, index) else { return false };
     // What comes first of two events is only known to the time between two looks.
     let between_looks = (written / 32).clamp(Duration::from_millis(6), LONGEST);
     let while_long = 3 * between_looks;
     let Some(before) = index.checked_sub(1) else {
-        return written >= while_long && had_read_all(&raw[index], &stages[index]);
+        // One that a signal has ended has not read to the end.
+        let to_the_end = matches!(raw[index].status, ExitStatus::Exited(_));
+        return to_the_end && written >= while_long && had_read_all(&raw[index], &stages[index]);
     };
-    let Some(arrived) = first_output(raw, before) else { return false };
+    let Some(arrived) = first_output(raw, stages, before) else { return false };
     let writer_ended = raw[before].ended;
     let input = stages.get(index).and_then(|stage| stage.bytes_in).unwrap_or(0);
     let began_reading = match raw[index].first_read {
@@ -59,6 +73,7 @@ fn had_read_all(raw: &RawStage, stage: &Stage) -> bool {
 mod tests {
     use super::super::tests::raw_stage;
     use super::*;
+    use contend_sys::procfs::Io;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -78,5 +93,48 @@ mod tests {
         let reader =
             RawStage { startup_reads: Some(3_000), first_read: Some(505 * MS), ..raw_stage() };
         assert!(holds_output(&[writer, streamer, reader], &[], 1));
+    }
+
+    #[test]
+    fn a_writer_blocked_in_its_first_write_does_not_hold_its_output() {
+        // `cat` writes 128 kB at once; the pipe takes 64 of them, and its reader sleeps.
+        let read = Some(Io { read_bytes: 131_072 + 3_000, write_bytes: 65_536, ..Io::default() });
+        let blocked = RawStage {
+            io: read,
+            read_before_output: 134_072,
+            first_write: Some(990 * MS),
+            first_in_pipe: Some(4 * MS),
+            ..raw_stage()
+        };
+        let reader = raw_stage();
+        let stages = [Stage::default(), Stage::default()];
+        let raw = [blocked.clone(), reader.clone()];
+        assert_eq!(first_output(&raw, &stages, 0), Some(4 * MS));
+        assert!(!holds_output(&raw, &stages, 0));
+        let unseen = RawStage { first_in_pipe: None, ..blocked };
+        assert!(holds_output(&[unseen.clone(), reader.clone()], &stages, 0));
+        let killed = RawStage { status: ExitStatus::Signaled(13), ..unseen };
+        assert!(!holds_output(&[killed, reader], &stages, 0), "its input had not ended");
+    }
+
+    #[test]
+    fn a_sort_that_writes_all_at_once_has_held_it() {
+        let writer = RawStage { first_write: Some(5 * MS), ended: 500 * MS, ..raw_stage() };
+        let sort = RawStage {
+            ended: 501 * MS,
+            startup_reads: Some(3_000),
+            first_read: Some(6 * MS),
+            ..raw_stage()
+        };
+        let named = |command: &str, bytes_out| Stage {
+            command: command.to_owned(),
+            bytes_out: Some(bytes_out),
+            ..Stage::default()
+        };
+        let raw = [writer, sort];
+        let stages = [named("x", 16), named("sort", 16)];
+        assert_eq!(first_output(&raw, &stages, 1), Some(500 * MS));
+        assert!(holds_output(&raw, &stages, 1));
+        assert_eq!(first_output(&raw, &[named("x", 0), named("sort", 0)], 1), None);
     }
 }

@@ -72,10 +72,14 @@ impl Times {
 
         let mut seen = raw.seen.waiting;
         // A child too short-lived to be seen was at work while its parent was seen
-        // waiting for it.
-        let unseen_work = (on_cpu + run_queue).saturating_sub(raw.seen.active);
-        let child = &mut seen[Wait::Child as usize];
-        *child = child.saturating_sub(unseen_work);
+        // waiting for it, or at a pipe that leads to it.
+        let mut unseen_work = (on_cpu + run_queue).saturating_sub(raw.seen.active);
+        for wait in [Wait::Child, Wait::Pipe] {
+            let seen = &mut seen[wait as usize];
+            let work = unseen_work.min(*seen);
+            *seen -= work;
+            unseen_work -= work;
+        }
 
         let (first, each, last) = SCALING;
         let looks = raw.seen.waiting_looks;
@@ -226,6 +230,11 @@ mod tests {
         let stage = account(&raw);
         assert!(close(stage.other_waits.child, 500e-3 * 200.0 / 500.0), "{stage:?}");
         assert!(close(stage.starved_seconds, 500e-3 * 300.0 / 500.0));
+        // The same at a pipe that leads to a child, as of `xargs` and of `$(…)`.
+        raw.seen = seen(&[(Wait::Pipe, 600), (Wait::Starved, 300)]);
+        raw.seen.active = 100 * MS;
+        let stage = account(&raw);
+        assert!(close(stage.other_waits.pipe, 500e-3 * 200.0 / 500.0), "{stage:?}");
     }
 
     #[test]

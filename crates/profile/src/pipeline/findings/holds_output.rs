@@ -1,7 +1,7 @@
 //! Stages that write nothing until their input has ended: what follows them cannot start,
 //! and the pipeline falls into two, one after the other.
 
-use contend_record::pipe::{Finding, FindingId};
+use contend_record::pipe::{Finding, FindingId, Stage};
 
 use super::{Facts, bytes, finding};
 use crate::pipeline::known::holds_by_nature;
@@ -14,9 +14,8 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     facts
         .stages
         .iter()
-        // A count or a sum at the very end holds up nobody.
-        .filter(|stage| stage.index < facts.stages.len() || stage.bytes_out > Some(STDIO_BUFFER))
         .filter(|stage| stage.holds_output)
+        .filter(|stage| stage.index < facts.stages.len() || !is_summary(stage))
         .map(|stage| {
             let first = stage.first_output_seconds.unwrap_or(stage.wall_seconds);
             let mut message = format!(
@@ -27,9 +26,11 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                 time(first),
                 time(stage.wall_seconds),
             );
-            if stage.index < facts.stages.len() {
-                message.push_str(" The stages after it could not start before.");
-            }
+            message.push_str(if stage.index < facts.stages.len() {
+                " The stages after it could not start before."
+            } else {
+                " Whoever reads the pipeline's output got nothing before."
+            });
             if let Some(written) = stage.bytes_out
                 && written <= STDIO_BUFFER
                 && !holds_by_nature(&stage.command)
@@ -45,11 +46,16 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         .collect()
 }
 
+/// A count or a sum: a line or two of a large input. At the very end it holds up nobody.
+fn is_summary(stage: &Stage) -> bool {
+    let small = stage.bytes_out <= Some(STDIO_BUFFER);
+    small && stage.bytes_in.unwrap_or(u64::MAX) / 8 >= stage.bytes_out.unwrap_or(0).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{apply, stage};
     use super::*;
-    use contend_record::pipe::Stage;
 
     #[test]
     fn a_small_output_may_only_be_buffered() {
@@ -60,7 +66,25 @@ mod tests {
         let sort = Stage { command: "LC_ALL=C sort -n".to_owned(), ..held.clone() };
         assert!(!apply(find, &[stage(1), sort, stage(3)])[0].message.contains("buffer"));
         assert!(apply(find, &[stage(1), held.clone()]).is_empty(), "nobody comes after it");
+        let count = Stage { bytes_in: Some(1 << 20), ..held.clone() };
+        assert!(apply(find, &[stage(1), count]).is_empty(), "a count at the end");
         let large = Stage { bytes_out: Some(1 << 20), ..held };
         assert!(!apply(find, &[stage(1), large, stage(3)])[0].message.contains("buffer"));
+    }
+
+    #[test]
+    fn a_last_stage_that_holds_its_output_is_named() {
+        let sort = Stage {
+            command: "sort".to_owned(),
+            holds_output: true,
+            bytes_in: Some(16),
+            bytes_out: Some(16),
+            ..stage(2)
+        };
+        let found = apply(find, &[stage(1), sort.clone()]);
+        assert_eq!(found[0].stages, [2]);
+        assert!(!found[0].message.contains("stages after"), "{}", found[0].message);
+        let streams = Stage { holds_output: false, ..sort };
+        assert!(apply(find, &[stage(1), streams]).is_empty());
     }
 }

@@ -55,9 +55,11 @@ fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let how_many = if facts.others_at_work {
-        format!("{} looks met {} different ones", stage.samples, stage.children_seen)
+        // Those that came and went between two looks are not among them.
+        format!("it started at least {} processes", thousands(stage.children_seen))
     } else {
         let forks = facts.forks;
+        let forks = thousands(forks);
         format!("the machine created {forks} processes meanwhile, {} of CPU time each", time(each))
     };
     let message = format!(
@@ -71,10 +73,47 @@ fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
     Some(finding(FindingId::StartupCost, vec![stage.index], message))
 }
 
+/// A number with commas between its thousands.
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{apply_with, stage};
     use super::*;
+
+    #[test]
+    fn how_many_processes_were_started_is_said_as_it_is_known() {
+        let starter =
+            Stage { children_cpu_seconds: 60.0, children_seen: 10_829, samples: 5_475, ..stage(1) };
+        let total = contend_record::pipe::Total::default();
+        let facts = Facts {
+            stages: &[starter],
+            boundaries: &[],
+            total: &total,
+            bottleneck: &contend_record::pipe::Bottleneck::default(),
+            wall_seconds: 143.0,
+            cpus: 2.0,
+            forks: 40_000,
+            others_at_work: true,
+        };
+        let message = &find(&facts)[0].message;
+        assert!(message.contains("it started at least 10,829 processes"), "{message}");
+        assert!(!message.contains("look"), "{message}");
+        assert_eq!(
+            [thousands(7), thousands(1_000), thousands(1_234_567)],
+            ["7", "1,000", "1,234,567"]
+        );
+    }
 
     #[test]
     fn a_short_pipeline_is_start_up() {

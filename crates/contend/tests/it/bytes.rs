@@ -1,0 +1,166 @@
+//! Bytes are those of `wc -c`, except where the record marks them.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Public, contend, record, run, text};
+
+/// First stages.
+const SOURCES: &[&str] = &[
+    "seq 3000",
+    "seq 40000",
+    "printf '%s\\n' one two three",
+    "for i in $(seq 3); do basename /a/$i; done",
+    "for i in $(seq 200); do echo line $i; done",
+    "{ seq 500; echo to standard error >&2; }",
+    "dd if=/dev/zero bs=1000 count=37",
+    "sh -c 'seq 100; seq 100 >&2'",
+];
+
+/// Stages after it; all of them read to the end.
+const FILTERS: &[&str] = &[
+    "cat",
+    "tr 0-9 a-j",
+    "sed 's/1/22/'",
+    "sed -n '/1/p; w /dev/stderr'",
+    "(cat; echo to standard error >&2)",
+    "dd bs=512",
+    "dd bs=4096 status=none",
+    "awk '{ print; print \"x\" >\"/dev/stderr\" }'",
+    "awk '{ print $1, NR }'",
+    "tee /dev/stderr",
+    "{ x=$(echo one; echo two); cat; }",
+    "while read -r l; do echo \"$l\"; done",
+    "{ head -c 1000000 | tail -n 20; }",
+    "grep 1",
+    "sort",
+    "sort -u",
+    "uniq -c",
+    "tail -n 3",
+    "wc -l",
+    "nl",
+];
+
+/// How many bytes each stage gives out, by the shell and `wc -c`.
+fn truth(stages: &[&str]) -> Vec<u64> {
+    (1..=stages.len())
+        .map(|count| {
+            let first = stages[..count].iter().map(|s| format!("{{ {s}\n}} 2>/dev/null"));
+            let script = format!("{} | wc -c", first.collect::<Vec<_>>().join(" | "));
+            let output = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).output();
+            text(&output.expect("sh starts").stdout).trim().parse().expect("a number")
+        })
+        .collect()
+}
+
+fn is_marked(stage: &Value, field: &str) -> bool {
+    stage["approximate"].as_array().expect("a list").iter().any(|marked| marked == field)
+}
+
+#[test]
+fn bytes_agree_with_wc_wherever_they_are_not_marked() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut exact = 0;
+    for _ in 0..60 {
+        let mut stages = vec![SOURCES[random.usize(..SOURCES.len())]];
+        for _ in 0..random.usize(1..4) {
+            stages.push(FILTERS[random.usize(..FILTERS.len())]);
+        }
+        let truth = truth(&stages);
+        let record = record(&["--discard", &stages.join(" | ")]);
+        for (index, stage) in record["stages"].as_array().expect("a list").iter().enumerate() {
+            if !is_marked(stage, "bytes_out") {
+                assert_eq!(stage["bytes_out"], truth[index], "out of {index}: {record:#}");
+                exact += 1;
+            }
+            if index > 0 && !is_marked(stage, "bytes_in") {
+                assert_eq!(stage["bytes_in"], truth[index - 1], "into {index}: {record:#}");
+                exact += 1;
+            }
+        }
+    }
+    assert!(exact > 40, "hardly anything is exact: {exact}");
+}
+
+#[test]
+fn a_here_document_is_no_output_of_the_stage_before() {
+    let text = "seq 30 | cat - /dev/fd/3 3<<'EOF' | wc -c\nfrom here\nEOF";
+    let record = record(&["--discard", text]);
+    let stages = record["stages"].as_array().expect("a list");
+    for (stage, wanted) in stages.iter().zip([81, 91]) {
+        assert!(is_marked(stage, "bytes_out") || stage["bytes_out"] == wanted, "{record:#}");
+    }
+    assert!(is_marked(&stages[1], "bytes_in") || stages[1]["bytes_in"] == 81, "{record:#}");
+}
+
+#[test]
+fn what_goes_to_standard_error_is_not_taken_for_output() {
+    let many = "sh -c 'seq 10000; seq 9000 >&2'";
+    let cases =
+        ["seq 3 | nosuchcmd", "cat >/nonexistent/x", many, "for i in $(seq 3); do date; done"];
+    for pipeline in cases {
+        let record = record(&["--discard", pipeline]);
+        let last = record["stages"].as_array().and_then(|stages| stages.last());
+        assert!(is_marked(last.expect("a stage"), "bytes_out"), "{record:#}");
+    }
+}
+
+#[test]
+fn filters_that_say_nothing_else_are_exact() {
+    let record = record(&["--discard", "seq 20000 | tr 1 2 | sort -n | uniq -c | tail -n 3"]);
+    for (index, stage) in record["stages"].as_array().expect("a list").iter().enumerate() {
+        assert!(!is_marked(stage, "bytes_out"), "{stage:#}");
+        assert!(index == 0 || !is_marked(stage, "bytes_in"), "{stage:#}");
+    }
+}
+
+#[test]
+fn json_is_not_mixed_with_the_pipeline_s_output() {
+    for target in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        let mut command = Command::new(contend());
+        let output = run(command.args(["pipe", "--json", target, "echo out"]), "");
+        assert_eq!(output.status.code(), Some(2), "{target}");
+        assert!(output.stdout.is_empty(), "{target}: nothing has run");
+        let message = text(&output.stderr);
+        assert!(message.contains("--discard") && message.contains("a file"), "{message}");
+        let mut command = Command::new(contend());
+        command.args(["pipe", "--no-advice", "--discard", "--json", target, "echo out"]);
+        let output = run(&mut command, "");
+        let record: Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
+        assert_eq!(record["command"], "echo out");
+    }
+    // A file that standard output has been sent to is the same stream.
+    let folder = Public::new();
+    let file = folder.path().join("both");
+    let script = format!("{} pipe --json {f} 'echo out' >{f}", contend(), f = file.display());
+    let output = run(Command::new("sh").args(["-c", &script]), "");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn report_and_json_do_not_share_a_stream() {
+    let pairs = [("-", "/dev/stdout"), ("/dev/stdout", "-"), ("/dev/fd/1", "/dev/stdout")];
+    for (report, json) in pairs {
+        let mut command = Command::new(contend());
+        command.args(["pipe", "--discard", "--output", report, "--json", json, "echo"]);
+        let output = run(&mut command, "");
+        assert_eq!(output.status.code(), Some(2), "{report} {json}");
+        assert!(output.stdout.is_empty());
+    }
+    let mut command = Command::new(contend());
+    command.args(["pipe", "--no-advice", "--output", "/dev/null", "--json", "/dev/null", "true"]);
+    assert_eq!(run(&mut command, "").status.code(), Some(0));
+}
+
+#[test]
+fn what_is_no_shell_is_said_in_one_line() {
+    for shell in ["/bin/ls", "/bin/cat"] {
+        let mut command = Command::new(contend());
+        let output = run(command.args(["pipe", "--shell", shell, "true | true"]), "");
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+        assert!(message.contains(shell) && message.contains("not a shell"), "{message}");
+    }
+}

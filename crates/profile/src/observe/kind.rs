@@ -1,0 +1,119 @@
+//! What kind of thing a descriptor leads to, and what reading or writing it waits for.
+
+use std::os::unix::fs::FileTypeExt;
+
+use super::Wait;
+
+/// What a descriptor leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A pipe or a FIFO.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A terminal.
+    Terminal,
+    /// A file or folder of a file system that keeps data, or a disk itself.
+    File,
+    /// A timer (`timerfd`).
+    Timer,
+    /// A counter that threads wake each other with (`eventfd`).
+    Counter,
+    /// Another device, a file that the kernel makes up, or another object of the kernel.
+    Other,
+    /// It could not be read.
+    Unknown,
+}
+
+/// `f_type` of file systems whose files the kernel makes up: no disk stands behind them.
+const MADE_UP: [i64; 4] = [
+    0x9fa0,      // proc
+    0x6265_6572, // sysfs
+    0x6367_7270, // cgroup2
+    0x6462_6720, // debugfs
+];
+
+impl Kind {
+    /// The kind of what `path`, a descriptor's link in `/proc`, leads to; `link` is where
+    /// the link points.
+    pub fn of(path: &str, link: &str) -> Self {
+        if link.starts_with("pipe:") {
+            Self::Pipe
+        } else if link.starts_with("socket:") {
+            Self::Socket
+        } else if let Some(name) = link.strip_prefix("anon_inode:") {
+            Self::of_anonymous(name)
+        } else if is_terminal(link) {
+            Self::Terminal
+        } else {
+            Self::of_file(path)
+        }
+    }
+
+    fn of_anonymous(name: &str) -> Self {
+        match name {
+            "[timerfd]" => Self::Timer,
+            "[eventfd]" => Self::Counter,
+            _ => Self::Other,
+        }
+    }
+
+    /// The kind of the file at `path`.
+    pub fn of_file(path: &str) -> Self {
+        let Ok(kind) = std::fs::metadata(path).map(|data| data.file_type()) else {
+            return Self::Unknown;
+        };
+        if kind.is_fifo() {
+            Self::Pipe
+        } else if kind.is_socket() {
+            Self::Socket
+        } else if kind.is_char_device() || is_made_up(path) {
+            Self::Other
+        } else {
+            Self::File
+        }
+    }
+
+    /// What reading or writing it waits for, where it is neither the stage's input nor its
+    /// output.
+    pub fn wait(self) -> Wait {
+        match self {
+            Self::Pipe => Wait::Pipe,
+            Self::Socket => Wait::Network,
+            Self::Terminal => Wait::Terminal,
+            Self::File => Wait::Disk,
+            Self::Timer => Wait::Sleep,
+            Self::Counter => Wait::Lock,
+            Self::Other => Wait::Other,
+            Self::Unknown => Wait::Unknown,
+        }
+    }
+}
+
+fn is_made_up(path: &str) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|system| MADE_UP.contains(&system.f_type))
+}
+
+/// Whether a link leads to a terminal.
+pub fn is_terminal(link: &str) -> bool {
+    link.starts_with("/dev/pts/") || link.starts_with("/dev/tty") || link == "/dev/console"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_keeps_data_is_a_disk() {
+        let of = |path: &str| Kind::of(path, path);
+        assert_eq!(of("/proc/self/status"), Kind::Other);
+        assert_eq!(of("/dev/null"), Kind::Other);
+        assert_eq!(of("/dev/pts/99"), Kind::Terminal);
+        assert_eq!(of("anon_inode:[timerfd]"), Kind::Timer);
+        assert_eq!(of("anon_inode:inotify"), Kind::Other);
+        assert_eq!(of("/no/such/file"), Kind::Unknown);
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        assert_eq!(of(file.path().to_str().expect("UTF-8")), Kind::File);
+        assert_eq!(Kind::Unknown.wait(), Wait::Unknown, "what could not be read is no disk");
+    }
+}

@@ -1,0 +1,173 @@
+//! Which counts of bytes are proved to be what went through the pipes; all others are marked.
+//!
+//! The kernel counts what a process reads and writes wherever that is: on standard error, in
+//! files, through the pipes of command substitutions. A count is taken for exact only where
+//! nothing else can be in it.
+
+use contend_record::pipe::Stage;
+use contend_sys::child::ExitStatus;
+
+use super::bytes::mark;
+use crate::pipeline::known;
+use crate::pipeline::stage::RawStage;
+
+/// Bytes that the kernel has counted in and out of a stage, without those of its start.
+pub(super) type Counted = (Option<u64>, Option<u64>);
+
+/// Marks what is not proved. `counted` are the counts before both sides of each pipe were made to
+/// agree.
+pub(super) fn mark_unproved(stages: &mut [Stage], raw: &[RawStage], counted: &[Counted]) {
+    let facts = Facts { raw, counted };
+    let outputs: Vec<bool> =
+        (0..stages.len()).map(|index| facts.output_is_proved(stages, index)).collect();
+    let inputs: Vec<bool> =
+        (0..stages.len()).map(|index| facts.input_is_proved(stages, &outputs, index)).collect();
+    for ((stage, output), input) in stages.iter_mut().zip(outputs).zip(inputs) {
+        if !output {
+            mark(stage, "bytes_out");
+        }
+        if !input {
+            mark(stage, "bytes_in");
+        }
+    }
+}
+
+struct Facts<'a> {
+    raw: &'a [RawStage],
+    counted: &'a [Counted],
+}
+
+impl Facts<'_> {
+    fn output_is_proved(&self, stages: &[Stage], index: usize) -> bool {
+        let (stage, raw) = (&stages[index], &self.raw[index]);
+        stage.bytes_out.is_none() || says_no_more(stage, raw) || self.is_read_whole(stages, index)
+    }
+
+    /// The reader has counted the same: it reads to the end, or what both have counted agrees,
+    /// which anything else in either count would prevent.
+    fn is_read_whole(&self, stages: &[Stage], index: usize) -> bool {
+        let (Some(reader), Some(raw)) = (stages.get(index + 1), self.raw.get(index + 1)) else {
+            return false;
+        };
+        let read = self.counted[index + 1].0;
+        let own_count = raw.io_exact && raw.startup_reads.is_some() && read.is_some();
+        let to_the_end = known::drains(&reader.command)
+            && raw.status == ExitStatus::Exited(0)
+            && !raw.several_processes
+            && !known::sorts(&reader.command)
+            && read == stages[index].bytes_out;
+        // A reader that may have pipes of its own may have counted everything twice, as its
+        // writer may.
+        let both_agree = self.raw[index].io_exact
+            && known::writes_output_alone(&reader.command)
+            && read == self.counted[index].1;
+        own_count && (to_the_end || both_agree)
+    }
+
+    fn input_is_proved(&self, stages: &[Stage], outputs: &[bool], index: usize) -> bool {
+        let Some(before) = index.checked_sub(1) else { return true };
+        let (stage, raw) = (&stages[index], &self.raw[index]);
+        let read = self.counted[index].0;
+        let all_of_it = outputs[before]
+            && known::drains(&stage.command)
+            && raw.status == ExitStatus::Exited(0)
+            && stage.bytes_in == stages[before].bytes_out;
+        let own_count = raw.io_exact
+            && raw.startup_reads.is_some()
+            && known::writes_output_alone(&stage.command)
+            && !known::sorts(&stage.command)
+            && !raw.several_processes
+            && !raw.has_files
+            && stage.bytes_in == read;
+        stage.bytes_in.is_none() || all_of_it || own_count || self.is_read_whole(stages, before)
+    }
+}
+
+/// The command writes nowhere but to its output, and had no reason to complain.
+fn says_no_more(stage: &Stage, raw: &RawStage) -> bool {
+    let content = match raw.status {
+        ExitStatus::Exited(0) | ExitStatus::Signaled(_) => true,
+        // No line was selected.
+        ExitStatus::Exited(1) => known::selects(&stage.command),
+        ExitStatus::Exited(_) => false,
+    };
+    let sorted = !known::sorts(&stage.command)
+        || known::keeps_size(&stage.command)
+        || stage.bytes_in <= Some(NEVER_SPILLED) && !raw.has_files;
+    raw.io_exact
+        && content
+        && sorted
+        && known::writes_output_alone(&stage.command)
+        && !known::may_remark(&stage.command)
+}
+
+/// A sort holds as much as this in memory however little it is given.
+const NEVER_SPILLED: u64 = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::super::bytes::tests::{io, named};
+    use super::super::tests::raw_stage;
+    use super::*;
+
+    fn marked(stage: &Stage) -> (bool, bool) {
+        let has = |name: &str| stage.approximate.iter().any(|field| field == name);
+        (has("bytes_in"), has("bytes_out"))
+    }
+
+    fn started(read: u64, write: u64) -> RawStage {
+        RawStage { io: io(3_000 + read, write), startup_reads: Some(3_000), ..raw_stage() }
+    }
+
+    #[test]
+    fn what_may_have_gone_to_standard_error_is_marked() {
+        let of = |command: &str, status: i32| {
+            let raw = RawStage { status: ExitStatus::Exited(status), ..started(0, 43) };
+            marked(&named(&[command], &[raw])[0]).1
+        };
+        assert!(of("nosuchcmd", 127));
+        assert!(of("cat >/nonexistent/x", 1));
+        assert!(of("python3 x.py", 0));
+        assert!(of("for i in $(seq 3); do date +%s; done", 0));
+        assert!(of("sed s/a/b/", 2) && of("grep x", 0) && of("grep -a x", 2));
+        assert!(!of("sed s/a/b/", 0) && !of("grep -a x", 1) && !of("echo x", 0));
+    }
+
+    #[test]
+    fn a_reader_that_read_to_the_end_proves_what_was_written() {
+        // 51 kB of what python wrote went to standard error.
+        let raw = [started(0, 640_000), started(589_000, 7)];
+        let stages = named(&["python3 x.py", "wc -l"], &raw);
+        assert_eq!(stages[0].bytes_out, Some(589_000));
+        assert_eq!(stages[1].bytes_in, Some(589_000));
+        assert_eq!((marked(&stages[0]).1, marked(&stages[1]).0), (false, false));
+        // One that may end early does not.
+        let stages = named(&["python3 x.py", "python3 y.py"], &raw);
+        assert_eq!((marked(&stages[0]).1, marked(&stages[1]).0), (true, true));
+        // Nor does one of which it is not known what it read to start.
+        let late = RawStage { startup_reads: None, ..raw[1].clone() };
+        let stages = named(&["python3 x.py", "wc -l"], &[raw[0].clone(), late]);
+        assert_eq!((marked(&stages[0]).1, marked(&stages[1]).0), (true, true));
+    }
+
+    #[test]
+    fn what_a_command_substitution_wrote_is_no_output() {
+        // 6 of the 39 bytes went through the pipe of `$(seq 3)`, to the loop itself.
+        let raw = [started(6, 39), started(36, 39)];
+        let stages = named(&["for i in $(seq 3); do date +%s; done", "python3 x.py"], &raw);
+        assert_eq!((marked(&stages[0]).1, marked(&stages[1]).0), (true, true));
+        // Where both sides have counted the same there was nothing else.
+        let stages = named(&["f", "head"], &[started(6, 39), started(39, 39)]);
+        assert_eq!((marked(&stages[0]).1, marked(&stages[1]).0), (false, false));
+        // A reader with a pipe of its own counts twice, as does a writer to standard error.
+        let stages = named(&["f", "{ head | tail; }"], &[started(6, 78), started(78, 39)]);
+        assert_eq!((marked(&stages[0]).1, marked(&stages[1]).0), (true, true));
+    }
+
+    #[test]
+    fn one_that_may_end_early_counts_its_own_input() {
+        let stages = named(&["yes", "head -n 1"], &[started(0, 65_536), started(8_192, 2)]);
+        assert_eq!(stages[1].bytes_in, Some(8_192));
+        assert!(!marked(&stages[1]).0, "{:?}", stages[1].approximate);
+    }
+}
