@@ -25,11 +25,11 @@ fn main() -> ExitCode {
     if let Some(result) = commands::run::stage_of_shell_text() {
         return exit_of(result);
     }
-    let args = match Args::try_parse() {
-        Ok(args) => args,
+    let verb = match cli::run::quickly().map_or_else(|| Ok(Args::try_parse()?.verb), Ok) {
+        Ok(verb) => verb,
         Err(error) => return exit::of_usage(error),
     };
-    let result = match args.verb {
+    let result = match verb {
         Verb::Pipe(args) => settings::pipe(args).and_then(commands::pipe::run),
         Verb::Run(args) => settings::run(args).and_then(commands::run::run),
         Verb::RunStage(_) => unreachable!("it was found before the command line was read"),

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Parser as _, ValueEnum as _};
 use contend_profile::parallel::planner::Annotation;
-use contend_profile::parallel::script::STAGE_VERB;
 use contend_profile::pipeline::parse::parse;
 use contend_profile::trial::repeatable::check_repeatable;
 use contend_record::run::Records;
@@ -16,8 +15,7 @@ use contend_sys::cpu;
 use contend_sys::procfs::MemInfo;
 
 use super::{shell, shows_progress};
-use crate::cli::run::{HowArgs, RecordsArg, RunArgs};
-use crate::cli::{Args, Verb};
+use crate::cli::run::{HowArgs, RecordsArg, RunArgs, StageOptions};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
 
@@ -208,10 +206,7 @@ impl Stage {
 /// # Errors
 /// As [`run`].
 pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
-    let words = ["contend", STAGE_VERB].into_iter().chain(options);
-    let Verb::RunStage(args) = Args::try_parse_from(words)?.verb else {
-        anyhow::bail!("the options of a stage name another verb");
-    };
+    let args = StageOptions::try_parse_from(options)?.args;
     Ok(Stage {
         how: how(args.how)?,
         name: args.name,
