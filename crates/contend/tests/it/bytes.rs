@@ -1,10 +1,10 @@
 //! Bytes are those of `wc -c`, except where the record marks them.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Public, contend, record, run, text};
+use crate::support::{Command, Public, contend, record, run, text};
 
 /// First stages.
 const SOURCES: &[&str] = &[

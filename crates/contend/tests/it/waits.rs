@@ -1,11 +1,10 @@
 //! What stages wait for, on pipelines in which each stage waits for one thing alone.
 
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
-use crate::support::{contend, has, number, record, run, skip, text};
+use crate::support::{Command, contend, has, number, record, run, skip, text};
 use crate::terminal::typed_on_a_terminal;
 
 /// Every wait of a stage, by its name.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use contend_profile::commands::Simple;
+use contend_profile::commands::{Simple, purity};
 use contend_profile::parallel::estimate;
 use contend_profile::parallel::execute::{Beginning, read_beginning};
 use contend_profile::parallel::flow::Amount;
@@ -60,8 +60,8 @@ pub(super) trait Originals {
 pub(super) fn is_plain_at_a_glance(stages: &[Simple]) -> bool {
     let input = Kind::of_standard_input();
     ends_at_first_match(stages)
-        || peek::is_little(input)
         || glance(stages, &[], input.amount()).is_some()
+        || (reads_standard_input(stages) && peek::is_little(input))
 }
 
 /// What standard input is.
@@ -189,6 +189,8 @@ impl<'a> Direct<'a> {
             } else {
                 glance(self.stages, &how.annotations, self.input.amount())
             };
+            let is_over = || reads_standard_input(self.stages) && peek::is_little(self.input);
+            let decision = decision.or_else(|| is_over().then(is_little));
             if let Some(decision) = decision {
                 return self.run_plain(decision, inverted, settings);
             }
@@ -328,6 +330,19 @@ fn reads_all(plan: &Plan) -> bool {
         Step::Serial(_) => false,
         Step::Parallel(group) => !planner::ends_early(&group.combine),
     })
+}
+
+/// Whether the first stage surely reads standard input.
+fn reads_standard_input(stages: &[Simple]) -> bool {
+    stages.first().is_some_and(|first| {
+        purity::named_files(first).is_none() && purity::source(first) == purity::Source::Standard
+    })
+}
+
+/// What is decided for a terminal, or a stream that is over after a little.
+fn is_little() -> Decision {
+    let why = "its input is a terminal, or over after a little".to_owned();
+    Decision { why, ..Decision::default() }
 }
 
 /// What is decided for a `grep` whose output is /dev/null.

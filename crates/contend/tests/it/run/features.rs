@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -470,6 +470,36 @@ fn shell_features_keep_their_meaning_2() {
 #[test]
 fn shell_features_keep_their_meaning_3() {
     rows(2, 3);
+}
+
+/// Standard input stays open and silent until the script has ended.
+#[test]
+fn what_does_not_read_standard_input_does_not_wait_for_it() {
+    if !has("bash") {
+        return skip("what_does_not_read_standard_input", "there is no bash");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("big"), words(30_000)).expect("room");
+    for script in ["sort big | uniq -c", "f=big; sort $f | uniq -c", "x=1; seq 20 | sort -k$x"] {
+        let mut bash = Command::new("bash");
+        let expected = bash.args(["-c", script]).current_dir(folder.path());
+        let expected = expected.stdin(Stdio::null()).output().expect("it starts").stdout;
+        for options in OPTIONS {
+            let (stdin, writer) = std::io::pipe().expect("a pipe");
+            let output = tempfile::tempfile().expect("a file");
+            let mut command = Command::new(contend());
+            command.arg("run").args(*options).arg(script).current_dir(folder.path());
+            command.stdin(stdin).stdout(output.try_clone().expect("a file")).process_group(0);
+            let mut child = command.spawn().expect("it starts");
+            assert_eq!(wait(&mut child), Some(0), "{script} {options:?}");
+            let mut found = Vec::new();
+            let mut output = output;
+            output.rewind().expect("a file");
+            output.read_to_end(&mut found).expect("a file");
+            assert_eq!(found, expected, "{script} {options:?}");
+            drop(writer);
+        }
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@
 //! soon they are executed again, by a clock that the shell can read in microseconds; the prefix of
 //! a pipeline that is always over at once expands to nothing.
 
+mod constants;
 mod dialect;
 mod edits;
 mod hazards;

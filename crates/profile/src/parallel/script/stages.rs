@@ -8,7 +8,7 @@ use brush_parser::ast::{
     IoFileRedirectTarget as Target, IoRedirect, Pipeline, SimpleCommand,
 };
 
-use super::Rewriter;
+use super::{Rewriter, constants};
 use crate::commands::Simple;
 use crate::parallel::classes;
 use crate::parallel::glance::glance;
@@ -108,8 +108,9 @@ impl Runs<'_> {
         if items(first).any(is_text) {
             return true;
         }
-        let simples: Option<Vec<Simple>> =
-            stages.iter().map(|stage| Simple::read(&stage.to_string())).collect();
+        let read =
+            |stage: &Command| Simple::read(&constants::insert(&stage.to_string(), self.text));
+        let simples: Option<Vec<Simple>> = stages.iter().map(read).collect();
         simples.is_some_and(|simples| {
             !self.may_write_files_of(&simples)
                 && glance(&simples, self.rewriter.annotations, None).is_some()
