@@ -46,12 +46,10 @@ fn sorting_spills_where_the_user_says() {
     assert!(text(&output.stdout).lines().eq(sorted), "not sorted");
     assert_eq!(folder.path().read_dir().expect("a folder").count(), 0);
     let output = spilling(nowhere, folder.path());
-    assert_status(&output, 125);
+    // What is wrong `sort` says itself, and ends as it does under a shell.
+    assert_status(&output, 2);
     let remarks = text(&output.stderr);
-    assert!(
-        remarks.contains("cannot write what is being sorted to /proc/no-such-folder "),
-        "{remarks}"
-    );
+    assert!(remarks.starts_with("sort: cannot create temporary file in "), "{remarks}");
 }
 
 #[test]

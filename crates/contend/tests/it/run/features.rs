@@ -17,7 +17,7 @@ use super::{code, words};
 use crate::support::{contend, has, skip};
 
 /// After this time a script hangs.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Options under which all rows are tried.
 const OPTIONS: &[&[&str]] =

@@ -17,15 +17,12 @@ pub(super) fn insert(stage: &str, text: &str) -> String {
         let (name, after_name) = after_brace.split_at(end);
         let after_variable =
             if is_braced { after_name.strip_prefix('}') } else { Some(after_name) };
-        match (value(name, text), after_variable) {
-            (Some(value), Some(after_variable)) => {
-                out.push_str(&value);
-                rest = after_variable;
-            }
-            _ => {
-                out.push('$');
-                rest = after;
-            }
+        if let (Some(value), Some(after_variable)) = (value(name, text), after_variable) {
+            out.push_str(&value);
+            rest = after_variable;
+        } else {
+            out.push('$');
+            rest = after;
         }
     }
     out + rest

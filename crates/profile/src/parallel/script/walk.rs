@@ -76,7 +76,7 @@ impl<'a> Walk<'a> {
             CompoundCommand::BraceGroup(group) => self.list(&group.list),
             CompoundCommand::Subshell(group) => self.list(&group.list),
             CompoundCommand::ForClause(clause) => {
-                self.repeated(|walk| walk.list(&clause.body.list))
+                self.repeated(|walk| walk.list(&clause.body.list));
             }
             CompoundCommand::ArithmeticForClause(clause) => {
                 self.repeated(|walk| walk.list(&clause.body.list));

@@ -51,7 +51,8 @@ const FORCING: [&str; 3] = ["--part-size", "--stats", "--records-to"];
 /// Runs the stage that the words of this process are about, if they are about one.
 pub fn from_command_line() -> Option<Result<Exit>> {
     let mut words = std::env::args_os().skip(1);
-    (words.next().as_deref() == Some(OsStr::new(STAGE_VERB))).then(|| run(words.collect()))
+    (words.next().as_deref() == Some(OsStr::new(STAGE_VERB)))
+        .then(|| run(&words.collect::<Vec<_>>()))
 }
 
 /// What stands before the words of a stage.
@@ -63,8 +64,8 @@ struct Request {
     has_pipefail: bool,
 }
 
-fn run(words: Vec<OsString>) -> Result<Exit> {
-    let [position, options, command @ ..] = words.as_slice() else { bail!("there is no stage") };
+fn run(words: &[OsString]) -> Result<Exit> {
+    let [position, options, command @ ..] = words else { bail!("there is no stage") };
     let mut command = command;
     let position = position.to_str().and_then(Position::from_letter);
     let position = position.context("there is no such position of a stage")?;

@@ -180,15 +180,12 @@ impl Neighbours {
     /// The words of the stages before this one, if they can be taken over with it.
     pub(super) fn stages_before(&mut self) -> Vec<Words> {
         let received = self.previous.stream().and_then(|stream| receive(stream).ok().flatten());
-        match received {
-            Some((stages, input)) => {
-                self.first_input = Some(input);
-                stages
-            }
-            None => {
-                self.previous = Meeting::Missed;
-                Vec::new()
-            }
+        if let Some((stages, input)) = received {
+            self.first_input = Some(input);
+            stages
+        } else {
+            self.previous = Meeting::Missed;
+            Vec::new()
         }
     }
 
@@ -243,7 +240,9 @@ impl Neighbours {
 /// Sends the words of these stages, and the standard input of the first.
 fn send(stream: &mut UnixStream, stages: &[Words], input: BorrowedFd<'_>) -> io::Result<()> {
     let mut message = stages.len().to_le_bytes().to_vec();
-    stages.iter().for_each(|stage| stage.write(&mut message));
+    for stage in stages {
+        stage.write(&mut message);
+    }
     let length = message.len().to_le_bytes();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);

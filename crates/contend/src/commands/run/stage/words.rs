@@ -162,7 +162,9 @@ mod tests {
         odd.words.push(OsString::new());
         let stages = [odd, words("uniq -c", &[])];
         let mut message = Vec::new();
-        stages.iter().for_each(|stage| stage.write(&mut message));
+        for stage in &stages {
+            stage.write(&mut message);
+        }
         let mut rest = message.as_slice();
         let read = [Words::read(&mut rest), Words::read(&mut rest)].map(Option::unwrap);
         assert_eq!((read, rest.len()), (stages, 0));
