@@ -77,9 +77,10 @@ impl<'a> Prepared<'a> {
 
     /// Gives a shell the script at this path, or what stands for it.
     ///
-    /// Bash reads the prepared text as a script, from a file without a name that has to stay open
-    /// until then: given with `-c`, unset variables would end it with another status. Other shells
-    /// would call themselves as that file, and get the text with `-c`.
+    /// Given with `-c` the text has the script's name, so that messages of the shell begin with it. A
+    /// few things have another effect there (see [`is_the_same_as_an_argument`]); scripts with these
+    /// bash reads from a file without a name, which has to stay open until then. Other shells would
+    /// take that file's name for `$0`.
     ///
     /// # Errors
     /// When there is no memory for the file, or the path of this program is not known.
@@ -90,7 +91,8 @@ impl<'a> Prepared<'a> {
         records: Option<&Records>,
     ) -> Result<Option<File>> {
         if self.rewritten.refused.is_none() {
-            if self.dialect == Dialect::Bash && path.to_str().is_some() && has_descriptor_files() {
+            let needs_file = !is_the_same_as_an_argument(self.original);
+            if needs_file && self.dialect == Dialect::Bash && has_descriptor_files() {
                 return self.give_file(shell, records).map(Some);
             }
             let text = self.argument(records)?;
@@ -145,6 +147,19 @@ impl<'a> Prepared<'a> {
     }
 }
 
+/// Whether bash runs a script with `-c` as it runs it from a file. It ends with 127 instead of 1
+/// for an unset variable, has a letter more in `$-`, calls functions of a text `environment` in
+/// messages, and gives up the whole text after a wrong integer.
+fn is_the_same_as_an_argument(script: &str) -> bool {
+    let signs =
+        ["set -", "set +", "nounset", "?", "$-", "${-", "()", "function", "declare", "typeset"];
+    let has_options = script
+        .lines()
+        .next()
+        .is_some_and(|line| line.strip_prefix("#!").is_some_and(|line| line.contains(" -")));
+    !has_options && !signs.iter().any(|sign| script.replace("$?", "").contains(sign))
+}
+
 /// Whether descriptors have names here that can be opened.
 fn has_descriptor_files() -> bool {
     Path::new("/dev/fd/0").symlink_metadata().is_ok()
@@ -168,4 +183,30 @@ fn refused_by_environment() -> Option<String> {
     let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let name = names.find(|name| defines(name))?;
     Some(format!("`{name}` is set, so that names may be functions of the shell"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_that_an_argument_would_change_are_known() {
+        for script in ["sort $f; echo $?", "#!/bin/bash\nset=1; sort $f", "#! /bin/sh -\n:"] {
+            let has_options = script.contains(" -\n");
+            assert_eq!(is_the_same_as_an_argument(script), !has_options, "{script}");
+        }
+        for script in [
+            "set -u; sort $f",
+            "set -eu; sort $f",
+            "#!/bin/bash -u\nsort $f",
+            "sort ${f?none}",
+            "sort ${f:?none}",
+            "echo $-",
+            "f() { sort $1; }",
+            "function f { sort $1; }",
+            "declare -i n; n=1/0; sort $f",
+        ] {
+            assert!(!is_the_same_as_an_argument(script), "{script}");
+        }
+    }
 }

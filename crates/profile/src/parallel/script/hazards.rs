@@ -41,6 +41,9 @@ pub(super) fn find(text: &str, dialect: Dialect) -> Option<&'static str> {
     if commands(text).any(shows_names) || text.contains("${!_") {
         return Some("the script shows its functions or variables, or hands them on");
     }
+    if has_word(text, "unset") && has_word(text, "PATH") {
+        return Some("the script may unset `PATH`");
+    }
     if uses_last_argument(text) {
         return Some("the script uses `$_`");
     }

@@ -100,6 +100,7 @@ fn what_could_mean_something_else_stays() {
         "sort $a; for v in \"${!__@}\"; do :; done",
         "sort $a; . other",
         "set -m; sort $a & wait",
+        "unset PATH; sort $a",
         "sort <(cut $f)",
         "echo $a",
         "cat $a",
