@@ -41,8 +41,8 @@ pub(super) fn find(text: &str, dialect: Dialect) -> Option<&'static str> {
     if commands(text).any(shows_names) || text.contains("${!_") {
         return Some("the script shows its functions or variables, or hands them on");
     }
-    if has_word(text, "unset") && has_word(text, "PATH") {
-        return Some("the script may unset `PATH`");
+    if (has_word(text, "unset") && has_word(text, "PATH")) || hides_programs(text) {
+        return Some("the script may set `PATH` so that programs are not found");
     }
     if uses_last_argument(text) {
         return Some("the script uses `$_`");
@@ -105,6 +105,15 @@ fn sets(text: &str, letter: char) -> bool {
 
 fn letters(text: &str) -> &str {
     text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("")
+}
+
+/// Whether it gives `PATH` a value without folders of the system. The shell knows best what to say of
+/// programs that it does not find.
+fn hides_programs(text: &str) -> bool {
+    let values = text.match_indices("PATH=").map(|(at, name)| &text[at + name.len()..]);
+    let values =
+        values.map(|value| value.split([' ', '\t', '\n', ';', '&', '|']).next().unwrap_or(""));
+    { values }.any(|value| !["PATH", "/bin", "$("].iter().any(|part| value.contains(part)))
 }
 
 /// Whether it uses `$_`, the last argument of the command before.

@@ -101,6 +101,8 @@ fn what_could_mean_something_else_stays() {
         "sort $a; . other",
         "set -m; sort $a & wait",
         "unset PATH; sort $a",
+        "PATH=/nonexistent; sort $a",
+        "PATH= sort $a",
         "sort <(cut $f)",
         "echo $a",
         "cat $a",
@@ -135,7 +137,15 @@ fn what_gets_little_input_stays() {
 
 #[test]
 fn what_only_looks_like_showing_functions_is_none() {
-    for text in ["declare -A f=1", "find . -type f", "type -P sort", "set -e", "export f=1"] {
+    for text in [
+        "PATH=$HOME/x:$PATH",
+        "PATH=/usr/bin:/bin",
+        "declare -A f=1",
+        "find . -type f",
+        "type -P sort",
+        "set -e",
+        "export f=1",
+    ] {
         let result = rewritten_for(Dialect::Bash, &format!("{text}\nsort $a"));
         assert_eq!(result.taken.len(), 1, "{text}: {:?}", result.refused);
     }
