@@ -169,8 +169,11 @@ fn differ(pipelines: impl Iterator<Item = String>) -> Vec<String> {
     for (number, pipeline) in pipelines.enumerate() {
         let input = if number % 2 == 0 { Input::File } else { Input::Pipe };
         let place = Place { folder: folder.path(), input, locale: "C" };
-        for options in [&["-j", "3", "--part-size", "7k", "--pipefail"], &[][..]] {
-            let set = if options.is_empty() { "" } else { "set -o pipefail; " };
+        // Whether a stage is cut off by one that ends early is a matter of time, in bash too.
+        let is_cut = ["head", "-m"].iter().any(|word| pipeline.contains(word));
+        let forced = ["-j", "3", "--part-size", "7k", "--pipefail"];
+        for options in [&forced[..forced.len() - usize::from(is_cut)], &[]] {
+            let set = if options.contains(&"--pipefail") { "set -o pipefail; " } else { "" };
             let mut expected = place.run(super::bash(&format!("{set}{pipeline}")));
             let mut found = place.run(super::contend_run(options, &pipeline));
             // Several commands may say the same at once.
