@@ -15,7 +15,7 @@ use anyhow::Result;
 use contend_lab::experiment::{Cap, Experiment, Scope, Size, USUAL_MAX_UNITS};
 use contend_lab::experiments::{self, limit};
 use contend_lab::limits::{self, Kind};
-use contend_lab::plan::{Only, Plan};
+use contend_lab::plan::{Only, Plan, PlannedCase};
 use contend_lab::setting::{Choices, Setting};
 use contend_lab::suites::{self, Suite};
 
@@ -125,14 +125,17 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
 /// When there is nobody to ask.
 fn must_ask(plan: &Plan) -> Result<bool, UsageError> {
     let trials = plan.cases.iter().filter(|case| case.experiment.name == limit::EXPERIMENT.name);
-    let mut exhausting = trials.filter(|case| limit::exhausts(&case.parameters).is_some());
-    let Some(case) = exhausting.next() else { return Ok(false) };
+    let exhausts = |case: &PlannedCase| {
+        let cap = case.parameters.get("cap")?.to_string();
+        Some((cap, limit::exhausts(&case.parameters)?))
+    };
+    let Some((cap, limit)) = trials.filter_map(exhausts).next() else { return Ok(false) };
     if can_ask() {
         return Ok(true);
     }
-    let cap = case.parameters.get("cap").map(ToString::to_string).unwrap_or_default();
     Err(UsageError(format!(
-        "--cap {cap} exhausts this machine's process limit; pass --yes to run it without a terminal"
+        "--cap {cap} exhausts {}, which other programs share; pass --yes to run it without a terminal",
+        limit.name
     )))
 }
 
