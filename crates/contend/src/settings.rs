@@ -124,12 +124,13 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
 /// # Errors
 /// When there is nobody to ask.
 fn must_ask(plan: &Plan) -> Result<bool, UsageError> {
-    let trials = plan.cases.iter().filter(|case| case.experiment.name == limit::EXPERIMENT.name);
+    let mut trials =
+        plan.cases.iter().filter(|case| case.experiment.name == limit::EXPERIMENT.name);
     let exhausts = |case: &PlannedCase| {
         let cap = case.parameters.get("cap")?.to_string();
         Some((cap, limit::exhausts(&case.parameters)?))
     };
-    let Some((cap, limit)) = trials.filter_map(exhausts).next() else { return Ok(false) };
+    let Some((cap, limit)) = trials.find_map(exhausts) else { return Ok(false) };
     if can_ask() {
         return Ok(true);
     }
