@@ -5,6 +5,7 @@ use std::io::{self, Seek as _, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use contend_sys::child::{self, Change, ExitStatus, Which};
@@ -157,16 +158,20 @@ impl Runner<'_> {
                 Some((reader, writer)) => (Stdio::from(writer), Some(reader)),
                 None => (copied(output).map_err(&made)?, None),
             };
-            let started = self.start_with(&self.script(text), stdin, stdout)?;
+            // The threads come first: if one cannot be started, there is no command to be ended.
+            let threaded = RunError::io("start a thread");
             if let Some(mut writer) = feeder {
                 let mut from = reopened(input).map_err(&made)?;
                 // It need not read all of it.
-                scope.spawn(move || io::copy(&mut from, &mut writer).is_ok());
+                let feed = move || io::copy(&mut from, &mut writer).is_ok();
+                Builder::new().spawn_scoped(scope, feed).map_err(&threaded)?;
             }
             if let Some(mut reader) = drainer {
                 let mut to = output;
-                scope.spawn(move || io::copy(&mut reader, &mut to).is_ok());
+                let drain = move || io::copy(&mut reader, &mut to).is_ok();
+                Builder::new().spawn_scoped(scope, drain).map_err(&threaded)?;
             }
+            let started = self.start_with(&self.script(text), stdin, stdout)?;
             self.wait_for(&[started], limit)?.pop().ok_or(RunError::TooLong(limit))
         })
     }

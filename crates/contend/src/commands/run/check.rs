@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal as _, Read as _, Seek as _, SeekFrom, Write as _}
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::Stdio;
 use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
+use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow};
@@ -129,7 +129,7 @@ impl Check {
         let (reader, writer) = pipe()?;
         dup2_stdout(&writer).context("cannot redirect standard output")?;
         let to = stdout.try_clone()?;
-        let copy = thread::spawn(move || pass_on(reader, Some(to)));
+        let copy = start(move || pass_on(reader, Some(to)))?;
         Ok(Captured { input: self.input, stdout, copy })
     }
 }
@@ -140,7 +140,7 @@ impl Input {
         let kept = tempfile::tempfile().map_err(|error| cannot_keep(&error))?;
         let (reader, writer) = pipe()?;
         dup2_stdin(&reader).context("cannot redirect standard input")?;
-        Ok(Self::Kept(thread::spawn(move || keep(stdin, kept, writer))))
+        Ok(Self::Kept(start(move || keep(stdin, kept, writer))?))
     }
 
     /// Gets ready to be read again.
@@ -157,10 +157,10 @@ impl Input {
                 let Kept { mut file, rest } = joined(keeping)?;
                 file.rewind()?;
                 // It ends with its reader, or with this process.
-                thread::spawn(move || {
+                start(move || {
                     io::copy(&mut file, &mut writer)?;
                     rest.map_or(Ok(0), |mut rest| io::copy(&mut rest, &mut writer))
-                });
+                })?;
             }
         }
         Ok(())
@@ -321,6 +321,15 @@ fn said(check: &Record, outcome: &Outcome, name: &str) -> String {
 fn original(how: &RunHow, text: &str, signals: &Signals) -> Result<Result<Original, i32>> {
     let (reader, writer) = pipe()?;
     let mut remarks = tempfile::tempfile().context("there is no room for what it remarks")?;
+    let (sender, ended) = mpsc::channel();
+    let (started, original) = mpsc::channel();
+    // Before the shell: a thread that cannot be started leaves no shell behind.
+    start(move || {
+        let output = pass_on(reader, None);
+        let Ok(pid) = original.recv() else { return };
+        // It stays there for signals until it is reaped.
+        let _ = sender.send(output.and_then(|output| child::wait_for_end(pid).map(|()| output)));
+    })?;
     let begun = Instant::now();
     let pid = {
         let mut command = shell::with_text(&how.shell()?, how, text);
@@ -329,12 +338,7 @@ fn original(how: &RunHow, text: &str, signals: &Signals) -> Result<Result<Origin
             .context("cannot start the shell for --check")?;
         Pid::from_child(&child)
     };
-    let (sender, ended) = mpsc::channel();
-    thread::spawn(move || {
-        let output = pass_on(reader, None);
-        // It stays there for signals until it is reaped.
-        let _ = sender.send(output.and_then(|output| child::wait_for_end(pid).map(|()| output)));
-    });
+    let _ = started.send(pid); // the thread waits for it
     let output = loop {
         match ended.recv_timeout(ASK) {
             Ok(output) => break output.context("cannot read what the original writes")?,
@@ -361,6 +365,10 @@ fn pipe() -> io::Result<(File, File)> {
     let (reader, writer) = io::pipe()?;
     let _ = rustix::pipe::fcntl_setpipe_size(&writer, 1 << 20); // a user's pipes may be many already
     Ok((File::from(OwnedFd::from(reader)), File::from(OwnedFd::from(writer))))
+}
+
+fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
+    Builder::new().spawn(work).context("--check cannot start a thread")
 }
 
 fn joined<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {

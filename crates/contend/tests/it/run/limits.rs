@@ -140,3 +140,56 @@ fn with_few_processes_it_does_what_bash_does() {
         }
     }
 }
+
+/// What runs something twice needs more threads: where it cannot have them, it says so.
+#[test]
+fn a_thread_that_cannot_be_started_is_an_error() {
+    let test = "a_thread_that_cannot_be_started_is_an_error";
+    if !has("bash") {
+        return skip(test, "there is no bash");
+    }
+    let input = words(200_000);
+    let public = Public::new();
+    std::fs::write(public.path().join(INPUT), &input).expect("room");
+    let program = public.install(contend(), "contend", 0o755);
+    let forms: &[&[&str]] = &[
+        &["run", "--check", "sort | uniq -c"],
+        &["run", "--check", "-j", "3", "--part-size", "33k", "sort | uniq -c"],
+        &["pipe", "--try", "--budget", "2", "cat in | sort | uniq -c"],
+        &["pipe", "cat in | sort | uniq -c"],
+    ];
+    // Most of its time it waits for a process to end, as a shell does.
+    let trials: Vec<_> =
+        (0..forms.len()).flat_map(|form| [1, 2, 3, 4, 6].map(|tasks| (form, tasks))).collect();
+    let run = |(number, tasks): (usize, u32)| {
+        let form = forms[number];
+        let user = FIRST_USER + 400 + 10 * u32::try_from(number).expect("few") + tasks;
+        let mut command = as_lone_user(test, &program, user, tasks)?;
+        let folder = public.path();
+        command.args(form).env("LC_ALL", "C").env("TMPDIR", folder).current_dir(folder);
+        let stdin = std::fs::File::open(folder.join(INPUT)).expect("there");
+        let output = command.stdin(stdin).output().expect("it starts");
+        let error = text(&output.stderr);
+        let how = format!("{tasks} tasks: {form:?}: {:?}: {error}", output.status);
+        assert!(!error.contains("panicked"), "{how}");
+        let succeeded = output.status.success();
+        assert!(succeeded || output.status.code().is_some() && !error.is_empty(), "{how}");
+        Some(succeeded)
+    };
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let running: Vec<_> = trials
+            .iter()
+            .map(|&trial| {
+                scope.spawn({
+                    let run = &run;
+                    move || run(trial)
+                })
+            })
+            .collect();
+        running.into_iter().map(|trial| trial.join().expect("no panic")).collect()
+    });
+    if outcomes.contains(&None) {
+        return;
+    }
+    assert!(outcomes.contains(&Some(false)), "no limit was low enough to matter");
+}
