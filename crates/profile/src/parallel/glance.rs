@@ -7,6 +7,7 @@ use super::classes;
 use super::estimate;
 use super::flow::{Amount, Flow, Stream, size_of};
 use super::planner::Annotation;
+use crate::commands::awk::Awk;
 use crate::commands::{Simple, Word, head, purity};
 
 /// Programs that make much out of little, or out of nothing.
@@ -56,6 +57,14 @@ pub fn glance(
     (!expected.is_worth_it()).then(|| expected.decision(input.bytes))
 }
 
+/// Whether one of these may write before it has read anything, so that its output must not wait for input.
+pub fn may_write_first(stages: &[Simple]) -> bool {
+    stages.iter().any(|stage| match Awk::given(stage) {
+        Some(awk) => !awk.reads_first(),
+        None => !classes::is_known(stage.name()),
+    })
+}
+
 /// Whether a `head` ends everything after a few lines that come as soon as there is input.
 fn has_soon_enough(stages: &[Simple]) -> bool {
     let few = |stage: &Simple| head::head(stage).is_some_and(|lines| lines.count <= FEW);
@@ -102,6 +111,28 @@ mod tests {
         assert!(!is_clear("grep x | sort | head -n 3", large));
         assert!(!is_clear("grep x | head -n 1000000", large));
         assert!(!is_clear("grep x | head -n -3", large));
+    }
+
+    #[test]
+    fn what_may_write_before_it_reads_is_known() {
+        let may = |pipeline: &str| {
+            let stages: Vec<Simple> = pipeline.split(" | ").map(simple).collect();
+            may_write_first(&stages)
+        };
+        for silent in
+            ["tr a b | sort", "awk '{ print }' | cat", "awk 'BEGIN { FS = \",\" } { print $1 }'"]
+        {
+            assert!(!may(silent), "{silent}");
+        }
+        for early in [
+            "tr a b | awk 'BEGIN { print 1 } { print }'",
+            "sed s/a/b/ | awk 'BEGIN { system(\"date\") }'",
+            "awk 'BEGIN { while ((\"date\" | getline line) > 0) print line }'",
+            "tr a b | my-own",
+            "awk -f program",
+        ] {
+            assert!(may(early), "{early}");
+        }
     }
 
     #[test]

@@ -61,7 +61,8 @@ pub(super) fn is_plain_at_a_glance(stages: &[Simple]) -> bool {
     let input = Kind::of_standard_input();
     ends_at_first_match(stages)
         || glance(stages, &[], input.amount()).is_some()
-        || (reads_standard_input(stages) && peek::is_little(input))
+        || (reads_standard_input(stages)
+            && (peek::delays_output(input, stages) || peek::is_little(input)))
 }
 
 /// What standard input is.
@@ -189,7 +190,10 @@ impl<'a> Direct<'a> {
             } else {
                 glance(self.stages, &how.annotations, self.input.amount())
             };
-            let is_over = || reads_standard_input(self.stages) && peek::is_little(self.input);
+            let reads = reads_standard_input(self.stages);
+            let waits = || reads && peek::delays_output(self.input, self.stages);
+            let is_over = || reads && peek::is_little(self.input);
+            let decision = decision.or_else(|| waits().then(writes_first));
             let decision = decision.or_else(|| is_over().then(is_little));
             if let Some(decision) = decision {
                 return self.run_plain(decision, inverted, settings);
@@ -240,6 +244,10 @@ impl<'a> Direct<'a> {
         if let Some(why) = limits::obstacle(plan, how) {
             return Ok((Decision { why, ..Decision::default() }, Vec::new()));
         }
+        let reads_stream = plan.source == Source::Standard && self.input == Kind::Stream;
+        if reads_stream && !settings.explain && peek::delays_output(self.input, self.stages) {
+            return Ok((writes_first(), Vec::new()));
+        }
         if how.part_bytes.is_some() && plan.is_parallel() {
             let why = "the size of parts is given".to_owned();
             return Ok((Decision { parallel: true, why, ..Decision::default() }, Vec::new()));
@@ -255,7 +263,6 @@ impl<'a> Direct<'a> {
             Source::Own => None,
         };
         let decision = estimate::decide(plan, input, how.jobs());
-        let reads_stream = plan.source == Source::Standard && self.input == Kind::Stream;
         if settings.explain && input.is_none() && decision.parallel {
             let why = "unless its input is over too soon for that".to_owned();
             return Ok((Decision { why, ..decision }, Vec::new()));
@@ -354,6 +361,12 @@ fn at_first_match() -> Decision {
 /// What is decided for a stream that falls silent or is slow.
 fn comes_slowly() -> Decision {
     let why = "its input comes slowly or waits for an answer".to_owned();
+    Decision { why, ..Decision::default() }
+}
+
+/// What is decided if a stage may write before there is any input.
+fn writes_first() -> Decision {
+    let why = "a stage may write before it reads, and its input has not begun".to_owned();
     Decision { why, ..Decision::default() }
 }
 

@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
+use contend_profile::commands::Simple;
+use contend_profile::parallel::glance::may_write_first;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
 
@@ -15,6 +17,28 @@ const LITTLE: u64 = 32 << 10;
 const PATIENCE: Duration = Duration::from_millis(5);
 /// How often it is asked how much there is.
 const INTERVAL: Duration = Duration::from_micros(200);
+
+/// How long a stream may be silent that stages wait for which may write before they read.
+const SILENCE: Duration = Duration::from_millis(20);
+
+/// Whether standard input is a stream that stays silent although one of these stages may write before
+/// it has read anything. What it writes must not wait for input.
+pub(super) fn delays_output(input: Kind, stages: &[Simple]) -> bool {
+    if input != Kind::Stream || !may_write_first(stages) {
+        return false;
+    }
+    let begun = Instant::now();
+    loop {
+        let left = SILENCE.saturating_sub(begun.elapsed());
+        let time = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+        let stdin = io::stdin();
+        match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&time)) {
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+            Ok(ready) => return ready == 0,
+        }
+    }
+}
 
 /// Whether standard input is a terminal, or a stream that is over after a little. Waits until there
 /// is something to read, or the stream is over.

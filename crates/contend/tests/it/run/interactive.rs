@@ -137,6 +137,46 @@ fn a_writer_that_waits_for_an_answer_gets_it() {
     }
 }
 
+/// Pipelines that greet with `3` before they are given anything.
+const GREETING: &[&str] = &[
+    "sed -u s/a/b/ | awk 'BEGIN { print 3; fflush() } 1'",
+    "awk 'BEGIN { print 3; fflush() } 1' | sed -u s/a/b/",
+    "tr a b | sh -c 'echo 3; cat'",
+    "sort | cut -c 1 | sh -c 'echo 3; cat' | cat",
+    "grep -v zzz | awk 'BEGIN { system(\"echo 3\") } 1'",
+    "tr a b | awk 'BEGIN { while ((\"echo 3\" | getline line) > 0) print line; fflush() } 1'",
+    "sort | sed -u s/a/b/ | awk 'BEGIN { print 3; fflush() } { print $1 }' | sed -u s/b/c/",
+];
+
+#[test]
+fn a_stage_that_writes_before_it_reads_does_not_wait_for_input() {
+    if !has("bash") {
+        return skip(
+            "a_stage_that_writes_before_it_reads_does_not_wait_for_input",
+            "there is no bash",
+        );
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("script");
+    for pipeline in GREETING {
+        std::fs::write(&file, pipeline).expect("room");
+        let in_a_shell = format!("x=1; {pipeline}");
+        let forms = [&[][..], OPTIONS[1], &["--pipefail"]].into_iter().flat_map(|options| {
+            [
+                contend_run(options, pipeline),
+                contend_run(options, &in_a_shell),
+                script(options, &file),
+            ]
+        });
+        for command in forms.chain([bash(pipeline)]) {
+            let how = format!("{pipeline}: {command:?}");
+            let talk = Talk::begin(command);
+            assert_eq!(String::from_utf8_lossy(&talk.answer(2)), "3\n", "{how}");
+            assert_eq!(talk.end(), b"", "{how}");
+        }
+    }
+}
+
 #[test]
 fn a_stream_may_fall_silent_after_much_has_come() {
     let much = words(3_000_000);

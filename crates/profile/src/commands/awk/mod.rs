@@ -87,6 +87,11 @@ impl Awk {
         Program::read(&self.program)
     }
 
+    /// Whether the program surely writes nothing, and waits for nothing, before it reads its input.
+    pub fn reads_first(&self) -> bool {
+        self.parsed().is_ok_and(|program| checks::begins(&program).is_ok())
+    }
+
     /// The variables that the arguments assign: `-v`, and operands such as `n=3`.
     pub fn assigned(&self) -> Vec<&str> {
         let operands = self.operands.iter().filter_map(|word| {
