@@ -26,6 +26,8 @@ pub struct Task {
     waits: Vec<(Waiting, Wait, Instant)>,
     /// The last call that it was found waiting in.
     last_call: Option<Waiting>,
+    /// It has been seen alive since it began to wait.
+    confirmed: bool,
 }
 
 /// How long it is taken for granted that a descriptor still leads where it did.
@@ -47,6 +49,7 @@ impl Task {
             state: State::Active,
             waits: Vec::new(),
             last_call: None,
+            confirmed: false,
         })
     }
 
@@ -61,6 +64,12 @@ impl Task {
         if !same_wait {
             let unmoved = before == self.sched;
             self.state = self.read_state(ends, unmoved, buffer)?;
+            self.confirmed = false;
+        } else if !self.confirmed {
+            // Until the kernel has freed the stack of a task that has ended, `syscall` still shows
+            // its last call, and the task never runs again.
+            self.check_alive(buffer)?;
+            self.confirmed = true;
         }
         Ok(self.state)
     }
@@ -107,10 +116,7 @@ impl Task {
         match in_kernel {
             // A task that has not moved since the last look because it waits for a CPU reads
             // as running; on some kernels a zombie does too.
-            Some(InKernel::Running) if unmoved => match self.read_stat(buffer)?.state {
-                b'Z' | b'X' => Err(io::ErrorKind::NotFound.into()),
-                _ => Ok(State::Active),
-            },
+            Some(InKernel::Running) if unmoved => self.check_alive(buffer).map(|()| State::Active),
             Some(InKernel::Running) => Ok(State::Active),
             Some(InKernel::Call { number, arguments }) => {
                 let waiting = Waiting::from_call(number, &arguments);
@@ -134,6 +140,15 @@ impl Task {
             // `syscall` of a zombie reads like a wait for a page.
             b'Z' | b'X' => Err(io::ErrorKind::NotFound.into()),
             state => Ok(State::Waiting(wait(state))),
+        }
+    }
+
+    /// # Errors
+    /// When it has ended.
+    fn check_alive(&self, buffer: &mut [u8]) -> io::Result<()> {
+        match self.read_stat(buffer)?.state {
+            b'Z' | b'X' => Err(io::ErrorKind::NotFound.into()),
+            _ => Ok(()),
         }
     }
 
@@ -180,6 +195,23 @@ mod tests {
         });
         assert!(gone, "at last {:?}", task.state);
         assert!(Task::open(pid, pid).expect("a zombie").look(&ends, &mut [0; 4096]).is_err());
+        child.wait().expect("a child");
+    }
+
+    /// Where `syscall` was read in the moment between its end and the end of its stack, it seems to
+    /// wait in its last call.
+    #[test]
+    fn what_ended_in_a_call_is_found_out_at_the_next_look() {
+        let mut child = Command::new("sh").args(["-c", "exit"]).spawn().expect("sh");
+        let pid = Pid::from_child(&child);
+        let mut task = Task::open(pid, pid).expect("alive");
+        let ends = Ends::of(pid);
+        while Task::open(pid, pid).expect("a zombie").look(&ends, &mut [0; 4096]).is_ok() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        task.update_sched(&mut [0; 4096]).expect("not reaped");
+        task.state = State::Waiting(Wait::Starved);
+        assert!(task.look(&ends, &mut [0; 4096]).is_err());
         child.wait().expect("a child");
     }
 
