@@ -1,6 +1,7 @@
 //! From a profile to candidates: the rewrites that apply, each with what it should bring, and
 //! those that go well together as one more.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use contend_record::advice::{Basis, Candidate, RewriteId, Safety, Verdict};
@@ -11,7 +12,7 @@ use super::model::{Forecast, Model, StageCost, was_disturbed};
 use super::pilot::{Pilot, StageTime, Walk};
 use crate::rewrite::draft::{Draft, Stage};
 use crate::rewrite::environment::Environment;
-use crate::rewrite::{Change, Situation, changes};
+use crate::rewrite::{Change, ChangeId, Situation, changes};
 use crate::timed::RunError;
 
 /// A prediction from a pilot is off by this part of it even where nothing scatters.
@@ -33,6 +34,8 @@ pub struct Prepared {
     pub candidate: Candidate,
     /// The changed pipeline.
     pub draft: Draft,
+    /// What was changed.
+    pub changes: Vec<ChangeId>,
     /// Wall and CPU time that are expected, by what is expected of the original.
     pub expected_ratios: Option<(f64, f64)>,
 }
@@ -64,9 +67,8 @@ struct Plan {
     /// What is different about it.
     difference: Option<String>,
     safety: Safety,
-    made: Vec<RewriteId>,
-    stages: Vec<usize>,
-    reason: String,
+    made: Vec<ChangeId>,
+    reasons: Vec<String>,
 }
 
 /// What changes are put together for.
@@ -131,29 +133,26 @@ impl Adviser<'_> {
         draft: &Draft,
         tried: &[Prepared],
     ) -> Result<Option<Prepared>, RunError> {
-        let single =
-            |one: &&Candidate| one.verdict.recommends() && one.rewrite != RewriteId::Combined;
-        let mut proved: Vec<&Candidate> =
-            tried.iter().map(|one| &one.candidate).filter(single).collect();
-        let ratio = |one: &Candidate| one.wall_ratio.as_ref().map_or(1.0, |ratio| ratio.median);
-        proved.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
-        let has_all = |one: &Candidate| {
-            let makes = |single: &&Candidate| {
-                single.stages.iter().all(|stage| one.stages.contains(stage))
-                    && single.reason.split(JOINED).all(|part| one.reason.contains(part))
-            };
-            one.rewrite == RewriteId::Combined && proved.iter().all(makes)
+        let recommended = || tried.iter().filter(|one| one.candidate.verdict.recommends());
+        let ratio =
+            |one: &Prepared| one.candidate.wall_ratio.as_ref().map_or(1.0, |ratio| ratio.median);
+        let mut singles: Vec<&Prepared> =
+            recommended().filter(|one| one.changes.len() == 1).collect();
+        singles.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+        let proved: Vec<&ChangeId> = singles.iter().flat_map(|one| &one.changes).collect();
+        let has_all = |one: &Prepared| {
+            let makes = |single: &&ChangeId| one.changes.iter().any(|made| made.includes(single));
+            one.changes.len() > 1 && proved.iter().all(makes)
         };
-        if tried.iter().any(|one| has_all(&one.candidate) && one.candidate.verdict.recommends()) {
+        if recommended().any(has_all) {
             return Ok(None);
         }
         let original = self.original(draft)?;
         let mut best = original.clone();
-        let mut made: Vec<&Candidate> = Vec::new();
-        for candidate in proved {
-            let same = |one: &&Candidate| {
-                one.rewrite == candidate.rewrite && one.stages == candidate.stages
-            };
+        let mut made: Vec<&ChangeId> = Vec::new();
+        for wanted in proved {
+            let same =
+                |one: &&ChangeId| one.rewrite == wanted.rewrite && one.stages == wanted.stages;
             if made.iter().any(same) {
                 continue; // another awk, say, in the place of one that was quicker
             }
@@ -162,15 +161,10 @@ impl Adviser<'_> {
                 environment: self.environment,
                 profile: Some(self.record),
             };
-            let is_it = |change: &&Change| {
-                let touched = touched(&best.draft, change);
-                change.rewrite == candidate.rewrite
-                    && change.reason == candidate.reason
-                    && candidate.stages.iter().all(|stage| touched.contains(stage))
-            };
+            let is_it = |change: &&Change| ChangeId::of(&best.draft, change).includes(wanted);
             if let Some(change) = changes(&situation).iter().find(is_it) {
                 best = self.planned(&best, change);
-                made.push(candidate);
+                made.push(wanted);
             }
         }
         let text = best.draft.text();
@@ -195,8 +189,7 @@ impl Adviser<'_> {
             difference: None,
             safety: Safety::Always,
             made: Vec::new(),
-            stages: Vec::new(),
-            reason: String::new(),
+            reasons: Vec::new(),
         })
     }
 
@@ -221,11 +214,10 @@ impl Adviser<'_> {
     fn planned(&self, base: &Plan, change: &Change) -> Plan {
         let draft = base.draft.changed(change, self.environment);
         let mut made = base.made.clone();
-        made.push(change.rewrite);
-        let mut stages: Vec<usize> = base.stages.clone();
-        stages.extend(touched(&base.draft, change));
-        stages.sort_unstable();
-        stages.dedup();
+        made.push(ChangeId::of(&base.draft, change));
+        let mut reasons = base.reasons.clone();
+        let is_new = |reason: &&String| !base.reasons.contains(reason);
+        reasons.extend(change.reasons.iter().filter(is_new).cloned());
         let costs = base.costs.as_ref().and_then(|costs| self.costs_after(costs, change));
         Plan {
             draft,
@@ -236,8 +228,7 @@ impl Adviser<'_> {
             difference: None,
             safety: base.safety.max(change.safety),
             made,
-            stages,
-            reason: joined(&base.reason, &change.reason),
+            reasons,
         }
     }
 
@@ -318,7 +309,7 @@ impl Adviser<'_> {
         let refuted: Vec<RewriteId> = singles
             .iter()
             .filter(|plan| plan.difference.is_some())
-            .flat_map(|plan| plan.made.clone())
+            .flat_map(|plan| plan.made.iter().map(|change| change.rewrite))
             .collect();
         while best.made.len() < MOST_TOGETHER {
             let Some(now) = self.forecast(&best) else { break };
@@ -335,7 +326,7 @@ impl Adviser<'_> {
                 };
                 // One that gives another output must not spoil the others, nor one of its kind
                 // that there was no time to compare.
-                let doubtful = plan.made.last().is_some_and(|last| refuted.contains(last));
+                let doubtful = plan.made.last().is_some_and(|last| refuted.contains(&last.rewrite));
                 let sound = plan.difference.is_none() && (plan.compared || !doubtful);
                 (helps && sound).then_some(gain)
             };
@@ -357,15 +348,17 @@ impl Adviser<'_> {
         let interval = |value: f64| [value / (1.0 + plan.error), value * (1.0 + plan.error)];
         let differs = plan.difference.is_some();
         let rewrite = match plan.made.as_slice() {
-            [one] => *one,
+            [one] => one.rewrite,
             _ => RewriteId::Combined,
         };
+        let stages: BTreeSet<usize> =
+            plan.made.iter().flat_map(|change| change.stages.iter().copied()).collect();
         let candidate = Candidate {
             rewrite,
-            stages: plan.stages,
+            stages: stages.into_iter().collect(),
             command: plan.draft.text(),
             safety: plan.safety,
-            reason: plan.reason,
+            reason: plan.reasons.join("; "),
             predicted_wall_seconds: wall,
             predicted_interval: wall.map(interval),
             predicted_cpu_seconds: forecast.map(|forecast| forecast.cpu),
@@ -386,28 +379,8 @@ impl Adviser<'_> {
             let by = |new: f64, old: f64| new / old.max(f64::MIN_POSITIVE);
             (by(forecast.wall, now.wall), by(forecast.cpu, now.cpu))
         });
-        Prepared { candidate, draft: plan.draft, expected_ratios }
+        Prepared { candidate, draft: plan.draft, changes: plan.made, expected_ratios }
     }
-}
-
-/// Between the reasons of changes made together.
-const JOINED: &str = "; ";
-
-/// Both reasons, each part once.
-fn joined(before: &str, more: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in before.split(JOINED).chain(more.split(JOINED)) {
-        if !part.is_empty() && !parts.contains(&part) {
-            parts.push(part);
-        }
-    }
-    parts.join(JOINED)
-}
-
-/// The numbers of the original's stages that a change concerns.
-fn touched(draft: &Draft, change: &Change) -> Vec<usize> {
-    let stages = draft.stages[change.at.clone()].iter();
-    stages.flat_map(|stage| stage.origin.iter().map(|index| index + 1)).collect()
 }
 
 /// Takes a plan's costs from the pilot: each new stage is expected to take as many times what it
@@ -553,7 +526,30 @@ mod tests {
 
     #[test]
     fn each_reason_is_given_once() {
-        assert_eq!(joined("", "a; b"), "a; b");
-        assert_eq!(joined("a; b", "a; c"), "a; b; c");
+        with_adviser("cat f | cat | cat | sort", 4, |_, _, prepared| {
+            let together =
+                prepared.iter().find(|one| one.changes.len() > 1).expect("two cats less");
+            let reason = &together.candidate.reason;
+            assert_eq!(reason.matches("one copy and one process less").count(), 1, "{reason}");
+        });
+    }
+
+    /// Logic does not depend on how a reason is worded.
+    #[test]
+    fn other_words_change_nothing() {
+        with_adviser("cat f | sort | uniq | wc -l", 4, |adviser, draft, mut prepared| {
+            prove(&mut prepared, RewriteId::DropCat, 0.9);
+            prove(&mut prepared, RewriteId::SortUnique, 0.8);
+            for one in &mut prepared {
+                "in other words".clone_into(&mut one.candidate.reason);
+            }
+            let singles: Vec<Prepared> =
+                prepared.iter().filter(|one| one.changes.len() == 1).cloned().collect();
+            let made = adviser.proved_together(draft, &singles).expect("nothing is run");
+            let text = made.map(|one| one.candidate.command);
+            assert_eq!(text.as_deref(), Some("sort -u <f | wc -l"));
+            prove(&mut prepared, RewriteId::Combined, 0.7);
+            assert!(adviser.proved_together(draft, &prepared).expect("nothing is run").is_none());
+        });
     }
 }

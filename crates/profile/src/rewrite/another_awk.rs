@@ -2,7 +2,7 @@
 
 use contend_record::advice::{RewriteId, Safety};
 
-use super::{Change, Situation};
+use super::{Change, Situation, Variant};
 use crate::commands::Simple;
 use crate::commands::awk::{Awk, with_program_files};
 
@@ -24,7 +24,10 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             words.extend(simple.input.iter().map(|file| format!("<{}", file.raw)));
             let reason = format!("{other} may be quicker or slower at this program");
             let text = words.join(" ");
-            Change::of_one(RewriteId::AnotherAwk, index, text, None, Safety::ThisData, reason)
+            Change {
+                variant: Variant::Program(other.to_owned()),
+                ..Change::of_one(RewriteId::AnotherAwk, index, text, None, Safety::ThisData, reason)
+            }
         });
         Some(changes.collect())
     })

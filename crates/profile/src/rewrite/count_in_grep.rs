@@ -2,7 +2,7 @@
 
 use contend_record::advice::{RewriteId, Safety};
 
-use super::{Change, Replacement, Situation};
+use super::{Change, Replacement, Situation, Variant};
 use crate::commands::grep::Grep;
 use crate::commands::{Word, wc};
 
@@ -22,9 +22,11 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             // Of data that is no text it counts other things, and where nothing matches its
             // status is 1.
             safety: Safety::ThisData,
-            reason: "grep need not write the lines if it counts them itself; its status is 1 \
-                     where nothing matches"
-                .to_owned(),
+            variant: Variant::Only,
+            reasons: vec![
+                "grep need not write the lines if it counts them itself".to_owned(),
+                "its status is 1 where nothing matches".to_owned(),
+            ],
         })
     })
 }

@@ -2,7 +2,7 @@
 
 use contend_record::advice::{RewriteId, Safety};
 
-use super::{Change, Replacement, Situation};
+use super::{Change, Replacement, Situation, Variant};
 use crate::commands::grep::Grep;
 use crate::commands::options::{Options, Table};
 use crate::commands::purity::is_pure;
@@ -51,12 +51,12 @@ fn at_the_end(situation: &Situation<'_>, index: usize) -> Option<Change> {
 
 fn without(at: std::ops::Range<usize>, text: String, rest: usize, safety: Safety) -> Change {
     let takes_more = text.starts_with("sort") || text.contains(" sort ");
-    let mut reason = "cat only hands the data on: one copy and one process less".to_owned();
+    let mut reasons = vec!["cat only hands the data on: one copy and one process less".to_owned()];
     if takes_more && text.contains('<') {
-        reason.push_str("; sort sees the file's size and takes more memory from the start");
+        reasons.push("sort sees the file's size and takes more memory from the start".to_owned());
     }
     let stages = vec![Replacement::of(text, [rest])];
-    Change { rewrite: RewriteId::DropCat, at, stages, safety, reason }
+    Change { rewrite: RewriteId::DropCat, variant: Variant::Only, at, stages, safety, reasons }
 }
 
 /// The file that a plain `cat` reads, or none for its standard input; `None` if it is not a

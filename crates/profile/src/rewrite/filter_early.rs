@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use contend_record::advice::{RewriteId, Safety};
 
 use super::environment::Environment;
-use super::{Change, Replacement, Situation};
+use super::{Change, Replacement, Situation, Variant};
 use crate::commands::grep::Grep;
 use crate::commands::sed::{Action, Sed};
 use crate::commands::sort::Sort;
@@ -38,12 +38,14 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             },
             Replacement { text: command.text(), work: vec![(index, share)] },
         ];
-        let reason = format!(
-            "{} has less to do once {} has taken lines away{}",
+        let mut reasons = vec![format!(
+            "{} has less to do once {} has taken lines away",
             command.name(),
             filter_command.name(),
-            if proved { "" } else { "; whether both may change places depends on the data" }
-        );
+        )];
+        if !proved {
+            reasons.push("whether both may change places depends on the data".to_owned());
+        }
         Some(Change {
             rewrite: RewriteId::FilterEarly,
             at: index..index + 2,
@@ -51,7 +53,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             // Even where they commute: grep says other things of data that is no text, and its
             // status where nothing matches is hidden by a stage after it.
             safety: Safety::ThisData,
-            reason,
+            variant: Variant::Only,
+            reasons,
         })
     })
 }

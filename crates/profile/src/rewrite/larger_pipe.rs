@@ -3,7 +3,7 @@
 use contend_record::advice::{RewriteId, Safety};
 use contend_record::pipe::{Boundary, WaitingSide};
 
-use super::{Change, Replacement, Situation};
+use super::{Change, Replacement, Situation, Variant};
 
 /// What a pipe may hold for an ordinary user, unless `/proc/sys/fs/pipe-max-size` says less.
 const SIZE: u64 = 1 << 20;
@@ -34,11 +34,12 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             at: index..index + 1,
             stages: vec![Replacement::of(text, [index])],
             safety: Safety::Environment,
-            reason: format!(
+            variant: Variant::Only,
+            reasons: vec![format!(
                 "both sides of the pipe after stage {} wait for each other in turn: a pipe of 1 \
                  MiB lets them do so less often",
                 boundary.from
-            ),
+            )],
         })
     });
     changes.collect()

@@ -125,19 +125,67 @@ pub fn did_its_work(stage: &contend_record::pipe::Stage) -> bool {
     stage.exit_code == 0 || finds_nothing || cut_off
 }
 
+/// Which of the changes that one rewrite has for the same stages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Variant {
+    /// There is one only.
+    Only,
+    /// This program in the place of the other.
+    Program(String),
+    /// A larger buffer for `sort`.
+    Memory,
+    /// More threads for `sort`.
+    Threads,
+    /// Compressed temporary files for `sort`.
+    Compression,
+}
+
+/// What a change is, whatever else has been changed before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeId {
+    /// Which rewrite it is.
+    pub rewrite: RewriteId,
+    /// Which of its changes.
+    pub variant: Variant,
+    /// The stages of the original that it concerns, from 1.
+    pub stages: Vec<usize>,
+}
+
+impl ChangeId {
+    /// The identity of a change of this draft.
+    pub fn of(draft: &Draft, change: &Change) -> Self {
+        let stages = draft.stages[change.at.clone()].iter();
+        Self {
+            rewrite: change.rewrite,
+            variant: change.variant.clone(),
+            stages: stages.flat_map(|stage| stage.origin.iter().map(|index| index + 1)).collect(),
+        }
+    }
+
+    /// Whether this is the same change, of the same stages or of more of them: earlier changes may have
+    /// merged some.
+    pub fn includes(&self, other: &Self) -> bool {
+        self.rewrite == other.rewrite
+            && self.variant == other.variant
+            && other.stages.iter().all(|stage| self.stages.contains(stage))
+    }
+}
+
 /// A change of some neighbouring stages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// Which rewrite it is.
     pub rewrite: RewriteId,
+    /// Which of its changes.
+    pub variant: Variant,
     /// The stages that go.
     pub at: Range<usize>,
     /// What takes their place.
     pub stages: Vec<Replacement>,
     /// What is known of the output.
     pub safety: Safety,
-    /// Why it may be better, in one line.
-    pub reason: String,
+    /// Why it may be better, for people to read.
+    pub reasons: Vec<String>,
 }
 
 /// A stage that takes the place of others.
@@ -167,7 +215,8 @@ impl Change {
         reason: impl Into<String>,
     ) -> Self {
         let stages = vec![Replacement::of(text, [first, first + 1])];
-        Self { rewrite, at: first..first + 2, stages, safety, reason: reason.into() }
+        let (variant, reasons) = (Variant::Only, vec![reason.into()]);
+        Self { rewrite, variant, at: first..first + 2, stages, safety, reasons }
     }
 
     /// Another text for one stage; `share` of its service time is expected, if anything is.
@@ -181,7 +230,8 @@ impl Change {
     ) -> Self {
         let work = share.map(|share| (index, share)).into_iter().collect();
         let stages = vec![Replacement { text, work }];
-        Self { rewrite, at: index..index + 1, stages, safety, reason: reason.into() }
+        let (variant, reasons) = (Variant::Only, vec![reason.into()]);
+        Self { rewrite, variant, at: index..index + 1, stages, safety, reasons }
     }
 }
 

@@ -4,7 +4,7 @@
 use contend_record::advice::{RewriteId, Safety};
 
 use super::environment::Environment;
-use super::{Change, Replacement, Situation};
+use super::{Change, Replacement, Situation, Variant};
 use crate::commands::cut::Cut;
 use crate::commands::sed::Sed;
 use crate::commands::sort::Sort;
@@ -66,10 +66,11 @@ fn moved(index: usize, mapping: &Mapping, reducer: &Simple, count: u64) -> Chang
         at: index..index + 2,
         stages,
         safety: if mapping.may_empty { Safety::ThisData } else { Safety::Always },
-        reason: format!(
+        variant: Variant::Only,
+        reasons: vec![format!(
             "{} changes lines one by one: only {count} of them need it",
             mapping.command.name()
-        ),
+        )],
     }
 }
 
@@ -81,7 +82,11 @@ fn left_out(index: usize, mapping: &Mapping, reducer: &Simple) -> Change {
         stages: vec![Replacement::of(counter.text(), [index + 1])],
         // A last line without a line break counts only if it has been given one.
         safety: if mapping.completes_last_line { Safety::ThisData } else { Safety::Always },
-        reason: format!("{} does not change how many lines there are", mapping.command.name()),
+        variant: Variant::Only,
+        reasons: vec![format!(
+            "{} does not change how many lines there are",
+            mapping.command.name()
+        )],
     }
 }
 

@@ -3,7 +3,7 @@
 
 use contend_record::advice::{RewriteId, Safety};
 
-use super::{Change, Situation};
+use super::{Change, Situation, Variant};
 use crate::commands::sort::{COMPRESS, PARALLEL, Sort};
 use crate::commands::{Simple, Word};
 
@@ -23,10 +23,13 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     situation.worthwhile(|index, stage| {
         let (simple, sort) = stage.read(Sort::read)?;
         let bytes = situation.measured(stage)?.bytes_in.filter(|&bytes| bytes > LITTLE)?;
-        let change = |option: Vec<Word>, reason: String| {
+        let change = |variant: Variant, option: Vec<Word>, reason: String| {
             let text = with_options(simple, option);
             let safety = Safety::Environment;
-            Change::of_one(RewriteId::SortResources, index, text, None, safety, reason)
+            Change {
+                variant,
+                ..Change::of_one(RewriteId::SortResources, index, text, None, safety, reason)
+            }
         };
         let wanted = (MEMORY_PER_BYTE * bytes).next_multiple_of(64 << 20);
         let fits = wanted <= situation.environment.memory_bytes / 2;
@@ -37,19 +40,21 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             let reason = format!(
                 "with {size} sort need not write temporary files and can use all its threads"
             );
-            changes.push(change(vec![Word::new("-S"), Word::new(size)], reason));
+            let option = vec![Word::new("-S"), Word::new(size)];
+            changes.push(change(Variant::Memory, option, reason));
         }
         if situation.environment.cpus > OWN_THREADS && !sort.options.has(PARALLEL) {
             let count = situation.environment.cpus;
             let reason = format!("sort uses {OWN_THREADS} of {count} CPUs by itself");
-            changes.push(change(vec![Word::new(format!("--parallel={count}"))], reason));
+            let option = vec![Word::new(format!("--parallel={count}"))];
+            changes.push(change(Variant::Threads, option, reason));
         }
         let compressor = COMPRESSORS.iter().find(|name| situation.environment.is_file(name));
         if let Some(name) = compressor.filter(|_| !fits && !sort.options.has(COMPRESS)) {
             let reason = "its temporary files are larger than the memory: compressed they cost \
                           the disk less";
             let option = Word::new(format!("--compress-program={name}"));
-            changes.push(change(vec![option], reason.to_owned()));
+            changes.push(change(Variant::Compression, vec![option], reason.to_owned()));
         }
         Some(changes)
     })

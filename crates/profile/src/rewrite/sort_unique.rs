@@ -2,7 +2,7 @@
 
 use contend_record::advice::{RewriteId, Safety};
 
-use super::{Change, Replacement, Situation};
+use super::{Change, Replacement, Situation, Variant};
 use crate::commands::sort::Sort;
 use crate::commands::{Word, uniq};
 
@@ -23,7 +23,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             at: index..index + 2,
             stages: vec![Replacement { text, work: vec![(index, 1.0), (index + 1, 0.2)] }],
             safety: if safe { Safety::Always } else { Safety::ThisData },
-            reason: "sort can drop equal lines while it merges, and write less".to_owned(),
+            variant: Variant::Only,
+            reasons: vec!["sort can drop equal lines while it merges, and write less".to_owned()],
         })
     })
 }

@@ -4,7 +4,7 @@
 use contend_record::advice::{RewriteId, Safety};
 use contend_record::pipe::BottleneckKind;
 
-use super::{Change, Replacement, Situation};
+use super::{Change, Replacement, Situation, Variant};
 use crate::commands::Simple;
 use crate::commands::awk::Awk;
 use crate::commands::sed::Sed;
@@ -27,9 +27,9 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         let halves = sets_pace.then(|| halves(stage)).flatten()?;
         let stages =
             halves.into_iter().map(|text| Replacement { text, work: vec![(index, 0.6)] }).collect();
-        let reason = "each half of its work can have a CPU to itself".to_owned();
+        let reasons = vec!["each half of its work can have a CPU to itself".to_owned()];
         let (rewrite, at, safety) = (RewriteId::SplitStage, index..index + 1, Safety::Always);
-        Some(vec![Change { rewrite, at, stages, safety, reason }])
+        Some(vec![Change { rewrite, variant: Variant::Only, at, stages, safety, reasons }])
     })
 }
 

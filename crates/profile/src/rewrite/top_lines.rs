@@ -3,7 +3,7 @@
 
 use contend_record::advice::{RewriteId, Safety};
 
-use super::{Change, Replacement, Situation};
+use super::{Change, Replacement, Situation, Variant};
 use crate::commands::head::{head, tail};
 use crate::commands::quote;
 use crate::commands::sort::Sort;
@@ -43,11 +43,12 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
                 Replacement { text: next.text(), work: vec![(index + 1, 1.0)] },
             ],
             safety: Safety::Always,
-            reason: format!(
+            variant: Variant::Only,
+            reasons: vec![format!(
                 "parts of {PART} lines are sorted, and {} lines of each kept: memory stays small \
                  however large the input is",
                 lines.count
-            ),
+            )],
         })
     })
 }
