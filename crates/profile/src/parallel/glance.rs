@@ -127,7 +127,7 @@ mod tests {
         for early in [
             "tr a b | awk 'BEGIN { print 1 } { print }'",
             "sed s/a/b/ | awk 'BEGIN { system(\"date\") }'",
-            "awk 'BEGIN { while ((\"date\" | getline line) > 0) print line }'",
+            "awk 'BEGIN { while ((\"date\"|getline line) > 0) print line }'",
             "tr a b | my-own",
             "awk -f program",
         ] {
