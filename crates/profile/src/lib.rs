@@ -3,13 +3,11 @@
 //!
 //! - [`observe`]: processes and threads → what each is doing now.
 //! - [`pipeline`]: text → stages → a run → accounts → a verdict.
-//! - [`commands`]: what is known of commands, by their own grammars.
 //! - [`rewrite`]: changes that may make a pipeline better.
 //! - [`parallel`]: the same pipeline over parts of its input at the same time.
 //! - [`predict`]: what a change would bring, before it is made.
 //! - [`trial`]: original and candidates on the same input, measured and compared.
 
-pub mod commands;
 pub mod observe;
 pub mod parallel;
 pub mod pipeline;

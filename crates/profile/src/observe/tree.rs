@@ -5,10 +5,10 @@
 //! on average is kept too.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use contend_sys::Pid;
 use contend_sys::procfs::{Io, ProcFile, SchedStat, Stat, Status, parse_pids};
-use std::time::Duration;
 
 use super::task::Task;
 use super::{Ends, State, Wait};

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use contend_commands::options::Options;
+use contend_commands::{Word, grep, head, sort, tr};
 use contend_record::run::Command;
 
 use super::rates::{is_sort, known_rate, name_of, rate};
-use crate::commands::options::Options;
-use crate::commands::{Word, grep, head, sort, tr};
 
 /// A usual length of lines in bytes.
 pub(super) const USUAL_LINE: f64 = 50.0;

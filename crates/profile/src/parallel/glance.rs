@@ -1,14 +1,14 @@
 //! A glance at a pipeline before anything is planned: often its input is so small that it is clear
 //! already that parts are not worth it.
 
+use contend_commands::awk::Awk;
+use contend_commands::{Simple, Word, head, purity};
 use contend_record::run::Decision;
 
 use super::classes;
 use super::estimate;
 use super::flow::{Amount, Flow, Stream, size_of};
 use super::planner::Annotation;
-use crate::commands::awk::Awk;
-use crate::commands::{Simple, Word, head, purity};
 
 /// Programs that make much out of little, or out of nothing.
 const UNBOUNDED: &[&str] = &["jq", "xargs"];
@@ -76,7 +76,7 @@ fn has_soon_enough(stages: &[Simple]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::tests::simple;
+    use contend_commands::testing::simple;
     use contend_record::run::Records;
 
     /// Whether a glance is enough to run this as it is.

@@ -4,14 +4,13 @@
 mod drafting;
 mod source;
 
+use contend_commands::{Simple, Word, head};
 use contend_record::run::{
     Class as ClassName, Combine, Command, Group, Plan, Records, Source, Stage, Step,
 };
 
 use super::classes::{self, Class, Combinable, PerRecord, Subject};
-use crate::commands::{Simple, Word, head};
 use crate::rewrite::environment::{Environment, Paths};
-
 use drafting::Drafting;
 use source::Found;
 
@@ -314,7 +313,7 @@ fn how(combine: &Combine) -> &'static str {
 
 /// Whether a sort writes fewer records than it reads.
 fn drops_records(simple: &Simple) -> bool {
-    crate::commands::sort::Sort::read(simple).is_none_or(|sort| sort.drops_equal_lines())
+    contend_commands::sort::Sort::read(simple).is_none_or(|sort| sort.drops_equal_lines())
 }
 
 /// The command over a part.
@@ -349,8 +348,8 @@ fn command(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::tests::simple;
     use crate::rewrite::environment::in_path;
+    use contend_commands::testing::simple;
 
     fn planned(stages: &[&str], output_is_terminal: bool) -> Plan {
         let environment = Environment::for_tests("C");

@@ -1,6 +1,7 @@
 //! What the text of a pipeline is made of: plain commands, or something for a shell.
 
-use crate::commands::Simple;
+use contend_commands::Simple;
+
 use crate::pipeline::parse;
 
 /// What a text is.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use contend_sys::child::{self, Change, ExitStatus, Which};
 use contend_sys::inherited;
+use contend_sys::interrupt::Signals;
 use contend_sys::procfs::{self, InKernel, Stat, parse_pids};
 use contend_sys::signal::Arrived;
 use contend_sys::{Pid, Signal, spawn, syscall};
@@ -16,7 +17,6 @@ use rustix::process::kill_process;
 use super::gate::{Gate, proc_path};
 use super::parse::Parsed;
 use super::script::{Manner, Meeting, script};
-use contend_sys::interrupt::Signals;
 
 /// What is to be started, and how.
 #[derive(Debug)]

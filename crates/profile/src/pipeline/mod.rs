@@ -7,7 +7,6 @@
 pub mod account;
 pub mod findings;
 pub mod gate;
-pub mod known;
 pub mod launch;
 pub mod parse;
 pub mod raw;
@@ -21,9 +20,9 @@ pub mod verdict;
 use contend_record::Host;
 use contend_record::pipe::{Boundary, Observation, PipeRecord, SCHEMA};
 use contend_record::warning::{Warning, WarningId};
+use contend_sys::interrupt::Signals;
 use contend_sys::load::Load;
 
-use contend_sys::interrupt::Signals;
 use findings::Facts;
 use launch::{LaunchError, LaunchSpec};
 use parse::Parsed;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use contend_sys::child::{self, Change, Usage, Which};
 use contend_sys::cpu;
+use contend_sys::interrupt::Signals;
 use contend_sys::procfs::{self, Stat, Status};
 use contend_sys::signal::Arrived;
 use contend_sys::{Pid, Signal};
@@ -27,7 +28,6 @@ use super::script::last_words;
 use super::stage::RunningStage;
 use super::tracing;
 use crate::observe::{State, Wait};
-use contend_sys::interrupt::Signals;
 
 /// Shortest time between two looks.
 const SHORTEST: Duration = Duration::from_millis(1);

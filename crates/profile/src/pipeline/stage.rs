@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use contend_commands::behaviour;
 use contend_sys::Pid;
 use contend_sys::child::{self, Change, ExitStatus, Usage, Which};
 use contend_sys::procfs::{Io, SchedStat, Status};
 use contend_sys::trace::{self, Stop};
 
-use super::{known, tracing};
+use super::tracing;
 use crate::observe::target::End;
 use crate::observe::tree::Seen;
 use crate::observe::{State, Tree, Wait};
@@ -151,10 +152,10 @@ impl RunningStage {
             startup_reads: None,
             first_read: None,
             has_files: false,
-            sorts: known::sorts(text),
+            sorts: behaviour::sorts(text),
             temporary: Io::default(),
             input_file_bytes: None,
-            named_bytes: known::named_bytes(text, after_setup),
+            named_bytes: behaviour::named_bytes(text, after_setup),
             asked_to_end: None,
             ended: None,
             lingered: None,

@@ -10,10 +10,10 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use contend_commands::SYSTEM_FOLDERS;
 use contend_sys::Pid;
 
 use super::parse::StageText;
-use crate::commands::SYSTEM_FOLDERS;
 
 /// Programs, by the name of their executable file, that never replace themselves.
 const PROGRAMS: &[&str] = &[

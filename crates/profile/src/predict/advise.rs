@@ -440,10 +440,9 @@ fn reads_the_same(place: usize, origin: usize, walk: &Walk, reference: &Walk) ->
 
 #[cfg(test)]
 mod tests {
-    use contend_record::stats::Estimate;
-
     use super::*;
     use crate::rewrite::tests::{draft, profile_of};
+    use contend_record::stats::Estimate;
 
     /// The candidates of a pipeline on a machine with everything, by its profile alone.
     fn with_adviser<T>(

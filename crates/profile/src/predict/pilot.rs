@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::time::{Duration, Instant};
 
+use contend_commands::purity::{from_standard_input, is_pure};
+use contend_commands::{Simple, quote};
 use contend_record::stats::median;
 
-use crate::commands::purity::{from_standard_input, is_pure};
-use crate::commands::{Simple, quote};
 use crate::pipeline::parse::parse;
 use crate::rewrite::draft::{Draft, Stage};
 use crate::sample::{difference, temporary};

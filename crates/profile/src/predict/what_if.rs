@@ -1,11 +1,11 @@
 //! Questions of the kind "what if": a small language, answered from the model alone.
 
+use contend_commands::behaviour::sorts;
 use contend_record::advice::WhatIf;
 use contend_record::pipe::PipeRecord;
 
 use super::calibration::Calibration;
 use super::model::{Limit, Model, StageCost};
-use crate::pipeline::known::sorts;
 
 /// A part of a question.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,10 +1,10 @@
 //! Another implementation of awk: which one is quickest differs from program to program.
 
+use contend_commands::Simple;
+use contend_commands::awk::{Awk, with_program_files};
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation, Variant};
-use crate::commands::Simple;
-use crate::commands::awk::{Awk, with_program_files};
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     situation.worthwhile(|index, stage| {

@@ -1,9 +1,9 @@
 //! Commands that compare bytes are quicker than those that compare letters of a language.
 
+use contend_commands::{Simple, Word};
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation};
-use crate::commands::{Simple, Word};
 
 /// Commands that are known to work much harder in a language's locale.
 const COMMANDS: &[&str] = &["egrep", "fgrep", "grep", "sed", "sort", "tr"];

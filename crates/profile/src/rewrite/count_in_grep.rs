@@ -1,10 +1,10 @@
 //! `grep | wc -l`: grep can count by itself.
 
+use contend_commands::grep::Grep;
+use contend_commands::{Word, wc};
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Replacement, Situation, Variant};
-use crate::commands::grep::Grep;
-use crate::commands::{Word, wc};
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     situation.neighbours(|index, first, second| {

@@ -1,8 +1,9 @@
 //! A pipeline whose stages can be changed.
 
+use contend_commands::Simple;
+
 use super::environment::Environment;
 use super::{Change, Replacement};
-use crate::commands::Simple;
 use crate::pipeline::parse::Parsed;
 
 /// A pipeline as a list of stages.

@@ -1,12 +1,12 @@
 //! A `cat` that only hands on what it reads: its reader can read that itself.
 
+use contend_commands::grep::Grep;
+use contend_commands::options::{Options, Table};
+use contend_commands::purity::is_pure;
+use contend_commands::{Simple, Word, wc};
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Replacement, Situation, Variant};
-use crate::commands::grep::Grep;
-use crate::commands::options::{Options, Table};
-use crate::commands::purity::is_pure;
-use crate::commands::{Simple, Word, wc};
 use crate::rewrite::draft::Stage;
 
 const TABLE: Table = Table { short: "u", long: &[] };

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use contend_commands::{SYSTEM_FOLDERS, Simple};
 use contend_sys::interrupt::Signals;
 use contend_sys::{Pid, Signal, child, spawn};
 
-use crate::commands::{SYSTEM_FOLDERS, Simple};
 use crate::pipeline::parse::Parsed;
 use crate::pipeline::tracing::is_elf;
 
@@ -348,7 +348,7 @@ fn question(setup: Option<&str>, names: &[String]) -> String {
         set.join("|")
     ));
     for name in names {
-        let word = crate::commands::quote(name);
+        let word = contend_commands::quote(name);
         text.push_str(&format!(
             "command printf 'file\\t%s\\t%s\\n' {word} \"$(command -v -- {word})\" >&7\n"
         ));
@@ -383,7 +383,7 @@ fn answer_of(shell: &str, question: &str, signals: &Signals) -> io::Result<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::tests::simple;
+    use contend_commands::testing::simple;
 
     #[test]
     fn the_answer_tells_files_from_functions_and_aliases() {

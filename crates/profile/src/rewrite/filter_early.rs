@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use contend_commands::grep::Grep;
+use contend_commands::sed::{Action, Sed};
+use contend_commands::sort::Sort;
+use contend_commands::tr::Tr;
+use contend_commands::{Simple, Word};
 use contend_record::advice::{RewriteId, Safety};
 
 use super::environment::Environment;
 use super::{Change, Replacement, Situation, Variant};
-use crate::commands::grep::Grep;
-use crate::commands::sed::{Action, Sed};
-use crate::commands::sort::Sort;
-use crate::commands::tr::Tr;
-use crate::commands::{Simple, Word};
 
 /// Where the filter lets more of its input through than this, nothing is gained.
 const LETS_THROUGH: f64 = 0.9;
@@ -174,7 +174,7 @@ fn is_literal(expression: &str) -> bool {
 mod tests {
     use super::super::tests::{apply, safety};
     use super::*;
-    use crate::commands::tests::simple;
+    use contend_commands::testing::simple;
 
     fn changed(text: &str) -> Vec<String> {
         apply(RewriteId::FilterEarly, text)

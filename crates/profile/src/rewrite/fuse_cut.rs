@@ -1,9 +1,9 @@
 //! `cut | cut` of the same kind: one choice of a choice.
 
+use contend_commands::cut::Cut;
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation};
-use crate::commands::cut::Cut;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     situation.neighbours(|index, first, second| {

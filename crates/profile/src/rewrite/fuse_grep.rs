@@ -1,10 +1,10 @@
 //! `grep -v | grep -v`: lines that match neither pattern are found in one go.
 
+use contend_commands::Word;
+use contend_commands::grep::{Grep, Syntax};
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation};
-use crate::commands::Word;
-use crate::commands::grep::{Grep, Syntax};
 
 /// Options that both must share, and that the one in their place then has.
 const KEPT: &str = "EFiwxaz";
@@ -28,7 +28,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
 }
 
 /// A `grep -v` whose patterns can stand beside others.
-fn fit(simple: &crate::commands::Simple) -> Option<Grep> {
+fn fit(simple: &contend_commands::Simple) -> Option<Grep> {
     let grep = Grep::read(simple)?;
     let refers_back =
         |text: &str| text.split('\\').skip(1).any(|c| c.starts_with(|d: char| d.is_ascii_digit()));

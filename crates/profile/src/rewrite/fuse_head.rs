@@ -1,10 +1,10 @@
 //! `head | head` and `tail | tail`: the smaller count is all that is seen.
 
+use contend_commands::head::{Lines, head, tail};
+use contend_commands::{Simple, Word};
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation};
-use crate::commands::head::{Lines, head, tail};
-use crate::commands::{Simple, Word};
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     situation.neighbours(|index, first, second| {

@@ -1,9 +1,9 @@
 //! `sed | sed`: one script after the other is one script, where every line is on its own.
 
+use contend_commands::sed::{Action, Command, Sed};
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation};
-use crate::commands::sed::{Action, Command, Sed};
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     situation.neighbours(|index, first, second| {

@@ -1,10 +1,10 @@
 //! `tr | tr`: a table of a table is a table.
 
+use contend_commands::Word;
+use contend_commands::tr::Tr;
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation};
-use crate::commands::Word;
-use crate::commands::tr::Tr;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     situation.neighbours(|index, first, second| {

@@ -6,7 +6,7 @@
 //! A rewrite touches only stages that were read as simple commands of programs that are files:
 //! no functions, aliases or built-in commands, no redirections but of the first input. What
 //! writes files or starts others (`tee`, `xargs`, scripts) has no module in
-//! [`crate::commands`], so it is left alone.
+//! [`contend_commands`], so it is left alone.
 
 mod another_awk;
 mod byte_locale;

@@ -1,15 +1,15 @@
 //! A stage that changes lines one by one, before one that keeps only some by their place or
 //! only counts them: it can come afterwards, or need not be at all.
 
+use contend_commands::cut::Cut;
+use contend_commands::sed::Sed;
+use contend_commands::sort::Sort;
+use contend_commands::tr::Tr;
+use contend_commands::{Simple, Word, head, wc};
 use contend_record::advice::{RewriteId, Safety};
 
 use super::environment::Environment;
 use super::{Change, Replacement, Situation, Variant};
-use crate::commands::cut::Cut;
-use crate::commands::sed::Sed;
-use crate::commands::sort::Sort;
-use crate::commands::tr::Tr;
-use crate::commands::{Simple, Word, head, wc};
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     situation.neighbours(|index, first, second| {

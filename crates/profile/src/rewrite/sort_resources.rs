@@ -1,11 +1,11 @@
 //! `sort` that reads a pipe starts with a small buffer and writes temporary files: memory,
 //! threads and compression can be given to it.
 
+use contend_commands::sort::{COMPRESS, PARALLEL, Sort};
+use contend_commands::{Simple, Word};
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation, Variant};
-use crate::commands::sort::{COMPRESS, PARALLEL, Sort};
-use crate::commands::{Simple, Word};
 
 /// What reads less fits into the first buffer anyway.
 const LITTLE: u64 = 8 << 20;

@@ -1,10 +1,10 @@
 //! `sort | uniq`: sort can drop equal lines while it merges.
 
+use contend_commands::sort::Sort;
+use contend_commands::{Word, uniq};
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Replacement, Situation, Variant};
-use crate::commands::sort::Sort;
-use crate::commands::{Word, uniq};
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     situation.neighbours(|index, first, second| {

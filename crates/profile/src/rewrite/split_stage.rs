@@ -1,13 +1,13 @@
 //! The stage that sets the pace, in two where its program falls into two: each half can have a
 //! CPU to itself.
 
+use contend_commands::Simple;
+use contend_commands::awk::Awk;
+use contend_commands::sed::Sed;
 use contend_record::advice::{RewriteId, Safety};
 use contend_record::pipe::BottleneckKind;
 
 use super::{Change, Replacement, Situation, Variant};
-use crate::commands::Simple;
-use crate::commands::awk::Awk;
-use crate::commands::sed::Sed;
 use crate::rewrite::draft::Stage;
 
 /// CPUs that must have been idle.
@@ -62,7 +62,7 @@ fn awk_halves(simple: &Simple) -> Option<[String; 2]> {
     }
     let place = awk.arguments.iter().position(|word| word.text == awk.program)?;
     // What lines are could have been changed.
-    let sets = |word: &crate::commands::Word| word.text.starts_with("-v");
+    let sets = |word: &contend_commands::Word| word.text.starts_with("-v");
     if awk.arguments[..place].iter().any(sets) || awk.operands.iter().any(|o| o.text.contains('='))
     {
         return None;
@@ -73,7 +73,7 @@ fn awk_halves(simple: &Simple) -> Option<[String; 2]> {
         let mut arguments = simple.arguments.clone();
         let offset = simple.arguments.len() - awk.arguments.len();
         arguments.truncate(offset + end);
-        arguments[offset + place] = crate::commands::Word::new(program);
+        arguments[offset + place] = contend_commands::Word::new(program);
         simple.with(arguments)
     };
     let (first, second) = statements.split_at(statements.len() / 2);

@@ -1,12 +1,12 @@
 //! `sort | head`: only the first lines of each part can be among the first of all, so the rest
 //! need not be kept or sorted any further.
 
+use contend_commands::head::{head, tail};
+use contend_commands::quote;
+use contend_commands::sort::Sort;
 use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Replacement, Situation, Variant};
-use crate::commands::head::{head, tail};
-use crate::commands::quote;
-use crate::commands::sort::Sort;
 
 /// Lines of a part: enough that starting a sort for each costs little, and few enough that they
 /// fit into a cache or nearly so.

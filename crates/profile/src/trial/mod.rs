@@ -13,10 +13,10 @@ pub mod repeatable;
 use std::fs::File;
 use std::time::{Duration, Instant};
 
+use contend_commands::purity::{Source, from_standard_input, source};
 use contend_record::advice::{Trial, TrialInput, Verdict};
 use contend_record::stats::{Estimate, median};
 
-use crate::commands::purity::{Source, from_standard_input, source};
 use crate::predict::advise::Prepared;
 use crate::rewrite::draft::Draft;
 use crate::sample::{difference, temporary};

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use contend_profile::commands::Simple;
-use contend_profile::commands::purity::{Source, is_pure, source};
+use contend_commands::Simple;
+use contend_commands::purity::{Source, is_pure, source};
 use contend_profile::pipeline::gate::proc_path;
 use contend_profile::pipeline::parse::Parsed;
 use contend_profile::rewrite::draft::Draft;

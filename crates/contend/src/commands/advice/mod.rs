@@ -7,9 +7,9 @@ use std::fs::{File, Metadata};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use contend_profile::commands::Simple;
+use contend_commands::Simple;
+use contend_commands::behaviour::sorts;
 use contend_profile::parallel::{self, planner::Situation};
-use contend_profile::pipeline::known::sorts;
 use contend_profile::predict::advise::{Adviser, Prepared};
 use contend_profile::predict::calibration::Calibration;
 use contend_profile::predict::pilot::Pilot;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use contend_profile::commands::{Simple, purity};
+use contend_commands::{Simple, purity};
 use contend_profile::parallel::estimate;
 use contend_profile::parallel::execute::{Beginning, read_beginning};
 use contend_profile::parallel::flow::Amount;

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
-use contend_profile::commands::Simple;
+use contend_commands::Simple;
 use contend_profile::parallel::glance::may_write_first;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use contend_profile::commands::quote;
+use contend_commands::quote;
 use contend_profile::parallel::script::{Dialect, Rewriter, Rewritten};
 use contend_profile::rewrite::environment::in_path;
 use rustix::fs::{MemfdFlags, memfd_create};

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use contend_profile::commands::{Simple, Word};
+use contend_commands::{Simple, Word};
 use contend_profile::parallel::planner;
 use contend_profile::parallel::script::Rewritten;
 use contend_profile::rewrite::environment::Paths;

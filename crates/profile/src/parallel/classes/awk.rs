@@ -1,10 +1,10 @@
 //! `awk`: programs that keep nothing from line to line, and programs that only add up.
 
+use contend_commands::Word;
+use contend_commands::awk::{Awk, state, sums};
 use contend_record::run::{ByteSet, Combine, Records};
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, Why};
-use crate::commands::Word;
-use crate::commands::awk::{Awk, state, sums};
 
 /// Implementations that the proofs are about, by the names of their files.
 const KNOWN: &[&str] = &["mawk", "gawk", "busybox", "original-awk"];

@@ -1,9 +1,9 @@
 //! `cat`: nothing, or signs in the place of others.
 
+use contend_commands::options::Table;
 use contend_record::run::{ByteSet, Cut, Records};
 
 use super::{Class, Finding, Output, PerRecord, Subject, printable};
-use crate::commands::options::Table;
 use crate::rewrite::environment::Maker;
 
 const TABLE: Table = Table {

@@ -1,9 +1,9 @@
 //! `col`: without the signs that move between lines, each line for itself.
 
+use contend_commands::options::Table;
 use contend_record::run::{ByteSet, Guard, Records};
 
 use super::{Class, Finding, Output, PerRecord, Subject};
-use crate::commands::options::Table;
 use crate::rewrite::environment::Maker;
 
 const TABLE: Table = Table {

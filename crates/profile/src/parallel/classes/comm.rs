@@ -1,10 +1,10 @@
 //! `comm` with a file on the other side: which lines of the input are in it.
 
+use contend_commands::Word;
+use contend_commands::options::Table;
 use contend_record::run::{Cut, Key, Records};
 
 use super::{Class, Finding, Output, PerRecord, Subject, Why, is_regular_file};
-use crate::commands::Word;
-use crate::commands::options::Table;
 use crate::rewrite::environment::Maker;
 
 const CHECK: char = '\u{1}';

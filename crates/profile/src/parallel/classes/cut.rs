@@ -1,9 +1,9 @@
 //! `cut`: each line for itself.
 
+use contend_commands::cut::{List, TABLE};
 use contend_record::run::Records;
 
 use super::{Class, Finding, Output, PerRecord, Subject};
-use crate::commands::cut::{List, TABLE};
 use crate::rewrite::environment::Maker;
 
 const OUTPUT_DELIMITER: char = '\u{2}';

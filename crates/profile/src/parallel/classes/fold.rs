@@ -1,9 +1,9 @@
 //! `fold`, `expand` and `unexpand`: columns begin anew in each line.
 
+use contend_commands::options::Table;
 use contend_record::run::{ByteSet, Records};
 
 use super::{Class, Finding, Output, PerRecord, Subject};
-use crate::commands::options::Table;
 use crate::rewrite::environment::Maker;
 
 const FOLD: Table =

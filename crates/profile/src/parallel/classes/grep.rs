@@ -1,11 +1,11 @@
 //! `grep`: each line for itself, as long as it does not count, number or remember lines.
 
+use contend_commands::grep::{Grep, Syntax};
 use contend_record::run::{ByteSet, Column, Combine, Cut, Guard, Numbers, Records, StatusRule};
 
 use super::{
     Class, Combinable, Finding, Output, PerRecord, Subject, Why, is_number, is_regular_file, refuse,
 };
-use crate::commands::grep::{Grep, Syntax};
 use crate::rewrite::environment::{Encoding, Maker};
 
 const CONTEXT: &str = "it writes lines around those that match";

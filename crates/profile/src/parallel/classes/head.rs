@@ -1,10 +1,10 @@
 //! `head` and `tail`: the first lines of all are among the first of the parts.
 
+use contend_commands::head::{self, Lines, TABLE};
+use contend_commands::options::Options;
 use contend_record::run::{Combine, Cut, Records};
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, is_number};
-use crate::commands::head::{self, Lines, TABLE};
-use crate::commands::options::Options;
 use crate::rewrite::environment::Maker;
 
 pub(super) fn head(subject: &Subject<'_>) -> Finding {

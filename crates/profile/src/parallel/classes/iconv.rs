@@ -1,9 +1,9 @@
 //! `iconv`, between encodings without a state in which a line break is a byte.
 
+use contend_commands::options::Table;
 use contend_record::run::{ByteSet, Guard, Records};
 
 use super::{Class, Finding, Output, PerRecord, Subject};
-use crate::commands::options::Table;
 use crate::rewrite::environment::{Encoding, Maker};
 
 const TABLE: Table = Table {

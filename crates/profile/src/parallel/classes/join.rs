@@ -1,10 +1,10 @@
 //! `join` with a file on the other side: what it adds to lines of the input.
 
+use contend_commands::options::{Options, Table};
 use contend_record::run::{ByteSet, Guard, Key, Records};
 
 use super::comm::{Side, merging, piped};
 use super::{Class, Finding, Output, PerRecord, Subject, Why, is_number};
-use crate::commands::options::{Options, Table};
 use crate::rewrite::environment::{Encoding, Maker};
 
 const TABLE: Table = Table {

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use contend_commands::jq::Jq;
 use contend_record::run::{ByteSet, Cut, Guard, Records};
 
 use super::{Class, Finding, Output, PerRecord, Subject};
-use crate::commands::jq::Jq;
 use crate::rewrite::environment::Maker;
 
 const REFUSED: &[(char, &str)] = &[

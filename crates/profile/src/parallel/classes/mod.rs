@@ -28,11 +28,11 @@ pub(super) use xargs::starts_one_each;
 
 use std::borrow::Cow;
 
+use contend_commands::options::{Options, Table};
+use contend_commands::regex::{self, Plain};
+use contend_commands::{Simple, Word};
 use contend_record::run::{ByteSet, Combine, Command, Cut, Guard, Records, StatusRule};
 
-use crate::commands::options::{Options, Table};
-use crate::commands::regex::{self, Plain};
-use crate::commands::{Simple, Word};
 use crate::rewrite::environment::{Encoding, Environment, Maker};
 
 /// A command as it stands in the pipeline.
@@ -387,7 +387,7 @@ mod differential;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::tests::simple;
+    use contend_commands::testing::simple;
 
     /// The class of a command on a machine with everything.
     pub(super) fn class_in(text: &str, locale: &str) -> Class {

@@ -1,12 +1,12 @@
 //! `sed`: scripts that treat each record for itself.
 
+use contend_commands::options::Options;
+use contend_commands::sed::script::{Delimiters, Function, Regex, Script};
+use contend_commands::sed::state::{self, Why};
+use contend_commands::sed::{TABLE, given};
 use contend_record::run::{ByteSet, Records};
 
 use super::{Class, Finding, Output, PerRecord, Subject};
-use crate::commands::options::Options;
-use crate::commands::sed::script::{Delimiters, Function, Regex, Script};
-use crate::commands::sed::state::{self, Why};
-use crate::commands::sed::{TABLE, given};
 use crate::rewrite::environment::{Encoding, Maker};
 
 /// A script's file is read if it is no larger, in bytes.

@@ -2,12 +2,12 @@
 
 use std::ops::RangeInclusive;
 
+use contend_commands::Simple;
+use contend_commands::options::Options;
+use contend_commands::sort::{COMPRESS, PARALLEL, Sort, TABLE};
 use contend_record::run::{Combine, Cut, FieldPlace, LineOrder, Merge, Records, SortKey};
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, is_number};
-use crate::commands::Simple;
-use crate::commands::options::Options;
-use crate::commands::sort::{COMPRESS, PARALLEL, Sort, TABLE};
 use crate::rewrite::environment::Maker;
 
 const CHECKS: &str = "it checks the order of all its input";

@@ -1,9 +1,9 @@
 //! `tr`: a table of bytes. Where neighbours become one, parts must not tear them.
 
+use contend_commands::tr::Effect;
 use contend_record::run::{ByteSet, Cut, Records};
 
 use super::{Class, Finding, Output, PerRecord, Subject};
-use crate::commands::tr::Effect;
 use crate::rewrite::environment::Maker;
 
 const NEWLINE: u8 = b'\n';

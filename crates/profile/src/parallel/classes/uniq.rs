@@ -1,9 +1,9 @@
 //! `uniq`: equal lines that are neighbours must not be torn apart, or are put together again.
 
+use contend_commands::uniq::TABLE;
 use contend_record::run::{ByteSet, Combine, Cut, Key, Records};
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject};
-use crate::commands::uniq::TABLE;
 use crate::rewrite::environment::Maker;
 
 const REFUSED: &[(char, &str)] = &[

@@ -1,9 +1,9 @@
 //! `wc`: numbers of parts add up.
 
+use contend_commands::wc::TABLE;
 use contend_record::run::{ByteSet, Column, Combine, Numbers, Records};
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject};
-use crate::commands::wc::TABLE;
 use crate::rewrite::environment::Maker;
 
 /// How wide columns are where the input is a pipe.

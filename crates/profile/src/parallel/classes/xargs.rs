@@ -1,11 +1,11 @@
 //! `xargs` that starts one command for each of its items.
 
+use contend_commands::options::{Options, Table};
+use contend_commands::purity::is_pure;
+use contend_commands::{Simple, Word};
 use contend_record::run::{ByteSet, Cut, Guard, Records};
 
 use super::{Class, Finding, Output, PerRecord, Subject, refuse};
-use crate::commands::options::{Options, Table};
-use crate::commands::purity::is_pure;
-use crate::commands::{Simple, Word};
 use crate::rewrite::environment::Maker;
 
 const TABLE: Table = Table {

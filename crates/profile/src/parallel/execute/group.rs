@@ -7,11 +7,9 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::sync::atomic::Ordering;
 use std::thread::{self, ScopedJoinHandle};
 
+use contend_commands::awk::sums::Totals;
 use contend_record::run::{Combine, Command, Group, Merge};
 use contend_sys::Pid;
-
-use crate::commands::awk::sums::Totals;
-use crate::parallel::estimate;
 
 use super::gathered::{self, Failed, Gathered, Output};
 use super::input::{Answers, Beginning, Input, Lull, Parts, Rest};
@@ -25,6 +23,7 @@ use super::sink::Sink;
 use super::sorted;
 use super::threads::{self, Patience, is_scarcity};
 use super::{Context, GroupError, Plain};
+use crate::parallel::estimate;
 
 /// No more of a stream than this is waited for to see whether it is worth the trouble, in bytes.
 const SHORT: usize = 1 << 20;

@@ -11,8 +11,6 @@ use std::thread;
 use contend_record::run::{Command, Group, Plan, Source, Step};
 use rustix::fs::FileType;
 
-use crate::parallel::estimate;
-
 use super::group::{self, Reader};
 use super::input::{Input, Slice};
 use super::instance::Launcher;
@@ -20,6 +18,7 @@ use super::pipe;
 use super::sink::NotWritten;
 use super::threads;
 use super::{Context, ExecuteError, Executor, GroupError, Plain, Tally};
+use crate::parallel::estimate;
 
 /// How the local executor works.
 #[derive(Debug, Clone)]

@@ -187,11 +187,10 @@ impl Merged {
 
 #[cfg(test)]
 mod tests {
+    use super::super::order::BYTES;
     use super::*;
     use contend_record::run::LineOrder;
     use proptest::prelude::*;
-
-    use super::super::order::BYTES;
 
     fn merged(inputs: &[&str], order: &LineOrder, equal: Equal, first: Option<u64>) -> String {
         let mut text = Vec::new();

@@ -213,9 +213,8 @@ fn digits(text: &[u8]) -> (&[u8], &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use contend_record::run::FieldPlace;
-
     use super::*;
+    use contend_record::run::FieldPlace;
 
     const START: FieldPlace = FieldPlace { field: 0, bytes: 0, skips_blanks: false };
     const WHOLE: SortKey =

@@ -327,11 +327,10 @@ pub(super) fn write(out: &mut Vec<u8>, kind: Kind<'_>, line: &[u8], count: impl 
 
 #[cfg(test)]
 mod tests {
+    use super::super::order::BYTES;
     use super::*;
     use contend_record::run::{FieldPlace, LineOrder, SortKey};
     use proptest::prelude::*;
-
-    use super::super::order::BYTES;
 
     fn sorted(pieces: &[Vec<u8>], kind: Kind<'_>, limit: usize) -> (Vec<u8>, usize) {
         let folder = std::env::temp_dir();

@@ -1,12 +1,12 @@
 //! Putting a plan together: stages become groups where one cut does for all of them.
 
+use contend_commands::Simple;
 use contend_record::run::{
     ByteSet, Class as ClassName, Combine, Command, Group, LineOrder, Merge, Plan, Source, Stage,
     Step,
 };
 
 use super::head;
-use crate::commands::Simple;
 use crate::parallel::classes::{Class, Combinable, Output, PerRecord};
 
 /// A plan that is being made.

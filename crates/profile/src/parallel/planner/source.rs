@@ -6,12 +6,12 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use contend_commands::options::{Options, Table};
+use contend_commands::{Simple, purity};
 use contend_record::run::Source;
 use rustix::fs::SeekFrom;
 
 use super::Situation;
-use crate::commands::options::{Options, Table};
-use crate::commands::{Simple, purity};
 use crate::rewrite::environment::{Paths, is_what_it_says};
 
 /// What was found.

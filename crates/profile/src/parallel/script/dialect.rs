@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::commands::quote;
+use contend_commands::quote;
 
 /// A kind of shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use brush_parser::ast::{
     Command, CommandPrefixOrSuffixItem as Item, IoFileRedirectKind as Kind,
     IoFileRedirectTarget as Target, IoRedirect, Pipeline, SimpleCommand,
 };
+use contend_commands::Simple;
 
 use super::{Rewriter, constants};
-use crate::commands::Simple;
 use crate::parallel::classes;
 use crate::parallel::glance::glance;
 use crate::parallel::planner::Annotation;

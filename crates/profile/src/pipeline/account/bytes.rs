@@ -7,13 +7,13 @@
 
 use std::time::Duration;
 
+use contend_commands::behaviour;
 use contend_record::pipe::{Boundary, Stage, WaitingSide};
 use contend_sys::child::ExitStatus;
 use contend_sys::procfs::Io;
 
 use super::exactness;
 use crate::observe::Wait;
-use crate::pipeline::known;
 use crate::pipeline::raw::Fills;
 use crate::pipeline::stage::{RawStage, STARTUP_READS};
 
@@ -25,7 +25,7 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills])
     let mut given = None;
     for (stage, raw) in stages.iter_mut().zip(raw) {
         count(stage, raw, given);
-        let alone = !raw.has_files || known::writes_output_alone(&stage.command);
+        let alone = !raw.has_files || behaviour::writes_output_alone(&stage.command);
         given = stage.bytes_out.filter(|_| raw.io_exact && alone);
     }
     if let (Some(first), Some(raw)) = (stages.first_mut(), raw.first()) {
@@ -44,7 +44,7 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills])
     if let (Some(last), Some(raw)) = (stages.last_mut(), raw.last())
         && raw.has_files
         && raw.io_exact
-        && !(known::keeps_size(&last.command) && last.bytes_in == last.bytes_out)
+        && !(behaviour::keeps_size(&last.command) && last.bytes_in == last.bytes_out)
     {
         mark(last, "bytes_out");
     }
@@ -57,7 +57,7 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
     // temporary files too.
     let input = raw.io.and_then(|io| {
         let more = io.read_bytes.checked_sub(raw.named_bytes?)?;
-        let all = more <= STARTUP_READS || known::sorts(&stage.command);
+        let all = more <= STARTUP_READS || behaviour::sorts(&stage.command);
         raw.named_bytes.filter(|_| all)
     });
     let given = given.or(input);
@@ -69,7 +69,7 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
     });
     let read = |io: Io| io.read_bytes.saturating_sub(raw.startup_reads.unwrap_or(0));
     stage.bytes_in = input.or(io.map(read));
-    let all = known::reads_all(&stage.command) && raw.status == ExitStatus::Exited(0);
+    let all = behaviour::reads_all(&stage.command) && raw.status == ExitStatus::Exited(0);
     if input.is_some() && !all {
         mark(stage, "bytes_in");
     }
@@ -97,11 +97,13 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
 /// What a sort has written to temporary files: how much that was when its input ended is known
 /// too late where little was left to do.
 fn temporary(stage: &Stage, raw: &RawStage, io: Io, given: Option<u64>) -> Io {
-    let Some(given) = given.filter(|_| known::sorts(&stage.command)) else { return raw.temporary };
+    let Some(given) = given.filter(|_| behaviour::sorts(&stage.command)) else {
+        return raw.temporary;
+    };
     // All that it was given, and a newline after the last line.
     if io.write_bytes <= given + 1 && !raw.has_files {
         Io::default()
-    } else if raw.status == ExitStatus::Exited(0) && known::keeps_size(&stage.command) {
+    } else if raw.status == ExitStatus::Exited(0) && behaviour::keeps_size(&stage.command) {
         Io { write_bytes: io.write_bytes.saturating_sub(given), ..raw.temporary }
     } else {
         raw.temporary
@@ -144,12 +146,12 @@ impl Pipe<'_> {
             let other_sources = self.reader.has_files
                 || reader_writes_files
                 || to.children_cpu_seconds > 0.0
-                || known::sorts(&to.command);
+                || behaviour::sorts(&to.command);
             if little || other_sources {
                 to.bytes_in = Some(written);
                 // What was read could as well be less, if the writer had something to say.
-                let silent = known::writes_output_alone(&from.command)
-                    && !(written < REMARK && known::may_remark(&from.command))
+                let silent = behaviour::writes_output_alone(&from.command)
+                    && !(written < REMARK && behaviour::may_remark(&from.command))
                     && !self.writer_failed();
                 if !silent && self.reader.startup_reads.is_none() {
                     mark(from, "bytes_out");
@@ -185,12 +187,13 @@ impl Pipe<'_> {
     /// one that writes to its standard error or to files has written less to its output.
     fn settle_less_read(&self, from: &mut Stage, to: &mut Stage) {
         let began_known = self.reader.startup_reads.is_some();
-        let all_read = known::reads_all(&to.command) && self.reader.status == ExitStatus::Exited(0);
+        let all_read =
+            behaviour::reads_all(&to.command) && self.reader.status == ExitStatus::Exited(0);
         if all_read && began_known && self.reader.io_exact {
             from.bytes_out = to.bytes_in;
             return;
         }
-        if all_read || self.writer_failed() || !known::writes_output_alone(&from.command) {
+        if all_read || self.writer_failed() || !behaviour::writes_output_alone(&from.command) {
             mark(from, "bytes_out");
         }
         if !began_known {
@@ -208,7 +211,7 @@ const LIBRARIES: u64 = STARTUP_READS / 4;
 /// A first stage that cannot have read any input has only read its libraries; of what others
 /// have read, the libraries are a part.
 fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
-    let copied = known::keeps_size(&stage.command) && raw.status == ExitStatus::Exited(0);
+    let copied = behaviour::keeps_size(&stage.command) && raw.status == ExitStatus::Exited(0);
     if let (true, Some(written), Some(read)) = (copied, stage.bytes_out, stage.bytes_in)
         && (written..=written + STARTUP_READS).contains(&read)
         && raw.io_exact

@@ -4,11 +4,11 @@
 //! files, through the pipes of command substitutions. A count is taken for exact only where
 //! nothing else can be in it.
 
+use contend_commands::behaviour;
 use contend_record::pipe::Stage;
 use contend_sys::child::ExitStatus;
 
 use super::bytes::mark;
-use crate::pipeline::known;
 use crate::pipeline::stage::RawStage;
 
 /// Bytes that the kernel has counted in and out of a stage, without those of its start.
@@ -51,15 +51,15 @@ impl Facts<'_> {
         };
         let read = self.counted[index + 1].0;
         let own_count = raw.io_exact && raw.startup_reads.is_some() && read.is_some();
-        let to_the_end = known::drains(&reader.command)
+        let to_the_end = behaviour::drains(&reader.command)
             && raw.status == ExitStatus::Exited(0)
             && !raw.several_processes
-            && !known::sorts(&reader.command)
+            && !behaviour::sorts(&reader.command)
             && read == stages[index].bytes_out;
         // A reader that may have pipes of its own may have counted everything twice, as its
         // writer may.
         let both_agree = self.raw[index].io_exact
-            && known::writes_output_alone(&reader.command)
+            && behaviour::writes_output_alone(&reader.command)
             && read == self.counted[index].1;
         own_count && (to_the_end || both_agree)
     }
@@ -69,13 +69,13 @@ impl Facts<'_> {
         let (stage, raw) = (&stages[index], &self.raw[index]);
         let read = self.counted[index].0;
         let all_of_it = outputs[before]
-            && known::drains(&stage.command)
+            && behaviour::drains(&stage.command)
             && raw.status == ExitStatus::Exited(0)
             && stage.bytes_in == stages[before].bytes_out;
         let own_count = raw.io_exact
             && raw.startup_reads.is_some()
-            && known::writes_output_alone(&stage.command)
-            && !known::sorts(&stage.command)
+            && behaviour::writes_output_alone(&stage.command)
+            && !behaviour::sorts(&stage.command)
             && !raw.several_processes
             && !raw.has_files
             && stage.bytes_in == read;
@@ -88,17 +88,17 @@ fn says_no_more(stage: &Stage, raw: &RawStage) -> bool {
     let content = match raw.status {
         ExitStatus::Exited(0) | ExitStatus::Signaled(_) => true,
         // No line was selected.
-        ExitStatus::Exited(1) => known::selects(&stage.command),
+        ExitStatus::Exited(1) => behaviour::selects(&stage.command),
         ExitStatus::Exited(_) => false,
     };
-    let sorted = !known::sorts(&stage.command)
-        || known::keeps_size(&stage.command)
+    let sorted = !behaviour::sorts(&stage.command)
+        || behaviour::keeps_size(&stage.command)
         || stage.bytes_in <= Some(NEVER_SPILLED) && !raw.has_files;
     raw.io_exact
         && content
         && sorted
-        && known::writes_output_alone(&stage.command)
-        && !known::may_remark(&stage.command)
+        && behaviour::writes_output_alone(&stage.command)
+        && !behaviour::may_remark(&stage.command)
 }
 
 /// A sort holds as much as this in memory however little it is given.

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use contend_commands::behaviour;
 use contend_record::pipe::Stage;
 use contend_sys::child::ExitStatus;
 
 use super::bytes::PIPE_CAPACITY;
-use crate::pipeline::known;
 use crate::pipeline::raw::LONGEST;
 use crate::pipeline::stage::{RawStage, STARTUP_READS};
 
@@ -29,7 +29,7 @@ pub(super) fn first_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
 fn written_at_once(raw: &[RawStage], stages: &[Stage], index: usize) -> Option<Duration> {
     let stage = stages.get(index)?;
     let writer = raw.get(index.checked_sub(1)?)?;
-    (known::sorts(&stage.command) && stage.bytes_out > Some(0)).then_some(writer.ended)
+    (behaviour::sorts(&stage.command) && stage.bytes_out > Some(0)).then_some(writer.ended)
 }
 
 /// Whether a stage wrote nothing until its input had ended, though it had input well

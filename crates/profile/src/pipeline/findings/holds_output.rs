@@ -1,10 +1,10 @@
 //! Stages that write nothing until their input has ended: what follows them cannot start,
 //! and the pipeline falls into two, one after the other.
 
+use contend_commands::behaviour::holds_by_nature;
 use contend_record::pipe::{Finding, FindingId, Stage};
 
 use super::{Facts, bytes, finding};
-use crate::pipeline::known::holds_by_nature;
 use crate::pipeline::verdict::{short, time};
 
 /// The buffer of the C library for output that is not a terminal.

@@ -1,11 +1,12 @@
 //! Commands, judged by their name and what they are asked to do.
 
+use contend_commands::purity::is_pure;
+use contend_commands::writing::writes_by_itself;
+use contend_commands::{Simple, Word};
+
 use super::Change;
 use super::grammar::program;
 use super::words::{UNKNOWN, subscript};
-use crate::commands::purity::is_pure;
-use crate::commands::writing::writes_by_itself;
-use crate::commands::{Simple, Word};
 
 /// Programs that change something, or start programs that may.
 const CHANGE_THINGS: &str = "\

@@ -6,11 +6,11 @@ use brush_parser::ast::{
     IoHereDocument, IoRedirect, Pipeline, RedirectList, SimpleCommand,
 };
 use brush_parser::{Parser, ParserOptions, Token, tokenize_str};
+use contend_commands::Word;
 
 use super::Change;
 use super::called::called;
 use super::words::{UNKNOWN, arithmetic, between_quotes, read, subscript, words};
-use crate::commands::Word;
 
 /// Where something may be written without changing anything.
 const DEVICES: &[&str] = &["/dev/full", "/dev/null", "/dev/stderr", "/dev/stdout", "/dev/zero"];

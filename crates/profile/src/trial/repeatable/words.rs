@@ -6,10 +6,10 @@ use brush_parser::word::{
     parse_heredoc,
 };
 use brush_parser::{ParserOptions, Token, tokenize_str};
+use contend_commands::Word;
 
 use super::Change;
 use super::grammar::program;
-use crate::commands::Word;
 
 /// Stands in a word for what the shell puts there while it runs.
 pub(super) const UNKNOWN: char = '\u{fffd}';

@@ -19,7 +19,7 @@ use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use contend_profile::commands::Simple;
+use contend_commands::Simple;
 use contend_profile::parallel::script::{Position, STAGE_VERB};
 use contend_sys::{inherited, spawn};
 

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use contend_profile::commands::{Simple, Word};
+use contend_commands::{Simple, Word};
 use contend_profile::rewrite::environment::in_path;
 use contend_sys::environment;
 

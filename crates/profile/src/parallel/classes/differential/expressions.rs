@@ -1,11 +1,11 @@
 //! Expressions that are said to be plain, tried: in the C locale they match the same ASCII as in UTF-8.
 
+use contend_commands::regex::plain;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
 use super::programs::Program;
 use super::{asked_for, skip};
-use crate::commands::regex::plain;
 use crate::rewrite::environment::in_path;
 
 /// How many expressions are tried, if nobody says otherwise.

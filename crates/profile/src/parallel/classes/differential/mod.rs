@@ -14,12 +14,12 @@ mod together;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 
+use contend_commands::Simple;
+use contend_commands::tr::Effect;
 use contend_record::run::{Combine, StatusRule};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
 use super::{Class, Combinable, PerRecord, Subject, classify};
-use crate::commands::Simple;
-use crate::commands::tr::Effect;
 use crate::rewrite::environment::Environment;
 use inputs::Kind;
 use programs::{Program, Ran};

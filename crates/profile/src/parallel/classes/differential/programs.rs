@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::commands::{Simple, Word};
+use contend_commands::{Simple, Word};
 
 /// A command in a locale.
 pub(super) struct Program(Command);

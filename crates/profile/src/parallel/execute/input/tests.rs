@@ -1,11 +1,13 @@
 //! Parts of files and of streams.
 
+use std::io::{Seek as _, Write as _};
+
+use contend_record::run::{Command, Records, StatusRule};
+
 use super::super::instance::Instance;
 use super::super::threads::Patience;
 use super::*;
 use crate::rewrite::environment::Paths;
-use contend_record::run::{Command, Records, StatusRule};
-use std::io::{Seek as _, Write as _};
 
 fn launcher() -> Launcher {
     let signals = contend_sys::interrupt::Signals::block().expect("signals");

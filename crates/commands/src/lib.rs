@@ -5,13 +5,14 @@
 //! know: they all read as `None`, and whoever asks leaves the stage alone.
 
 pub mod awk;
+pub mod behaviour;
 pub mod cut;
 pub mod grep;
 pub mod head;
 pub mod jq;
 pub mod options;
 pub mod purity;
-pub(crate) mod regex;
+pub mod regex;
 pub mod sed;
 pub mod sort;
 pub mod tr;
@@ -190,14 +191,24 @@ impl Simple {
     }
 }
 
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
+/// For tests, also those of other crates.
+#[cfg(any(test, feature = "testing"))]
+pub mod testing {
+    use super::Simple;
 
-    /// The stage as a simple command; it must be one.
-    pub(crate) fn simple(text: &str) -> Simple {
+    /// Reads a stage as a simple command.
+    ///
+    /// # Panics
+    /// If it is none.
+    pub fn simple(text: &str) -> Simple {
         Simple::read(text).unwrap_or_else(|| panic!("a simple command: {text}"))
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::simple;
+    use super::*;
 
     #[test]
     fn a_simple_command_is_read_and_written_back() {

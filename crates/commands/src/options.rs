@@ -162,8 +162,8 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::simple;
     use super::*;
+    use crate::testing::simple;
 
     const TABLE: Table =
         Table { short: "ac:o::x", long: &[("all", 'a'), ("count", 'c'), ("opt", 'o')] };

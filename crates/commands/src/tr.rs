@@ -10,7 +10,8 @@ pub use effect::Effect;
 use super::Simple;
 use super::options::{Options, Table};
 
-pub(crate) const TABLE: Table = Table {
+/// The options that GNU `tr` has.
+pub const TABLE: Table = Table {
     short: "cCdst",
     long: &[("complement", 'c'), ("delete", 'd'), ("squeeze-repeats", 's'), ("truncate-set1", 't')],
 };
@@ -201,8 +202,8 @@ fn escaped(byte: u8) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::simple;
     use super::*;
+    use crate::testing::simple;
     use proptest::prelude::*;
 
     fn tr(text: &str) -> Option<Tr> {

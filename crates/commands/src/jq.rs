@@ -137,8 +137,8 @@ fn without_strings(filter: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::simple;
     use super::*;
+    use crate::testing::simple;
 
     fn jq(text: &str) -> Option<Jq> {
         Jq::read(&simple(text))

@@ -3,7 +3,8 @@
 use super::Simple;
 use super::options::{Options, Table};
 
-pub(crate) const TABLE: Table = Table {
+/// The options that GNU `uniq` has.
+pub const TABLE: Table = Table {
     short: "cdDf:is:uw:z",
     long: &[
         ("count", 'c'),
@@ -25,8 +26,8 @@ pub fn read(simple: &Simple) -> Option<Options> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::simple;
     use super::*;
+    use crate::testing::simple;
 
     #[test]
     fn files_are_not_for_filters() {

@@ -3,7 +3,8 @@
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-pub(crate) const TABLE: Table = Table {
+/// The options that GNU `cut` has.
+pub const TABLE: Table = Table {
     short: "b:c:d:f:nsz\u{1}\u{2}:",
     long: &[
         ("bytes", 'b'),
@@ -150,8 +151,8 @@ impl List {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::simple;
     use super::*;
+    use crate::testing::simple;
     use proptest::prelude::*;
 
     #[test]

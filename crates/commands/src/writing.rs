@@ -199,9 +199,9 @@ fn script_reaches_out(script: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::simple;
     use super::*;
-    use crate::commands::Word;
+    use crate::Word;
+    use crate::testing::simple;
 
     #[test]
     fn programs_in_files_are_read() {

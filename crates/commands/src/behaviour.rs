@@ -1,10 +1,10 @@
 //! What is known of commands by their name, where observation cannot tell.
 
-use crate::commands::awk::Awk;
-use crate::commands::grep::Grep;
-use crate::commands::sed::Sed;
-use crate::commands::sort::Sort;
-use crate::commands::{Simple, purity, wc};
+use crate::awk::Awk;
+use crate::grep::Grep;
+use crate::sed::Sed;
+use crate::sort::Sort;
+use crate::{Simple, purity, wc};
 
 /// Commands that need all of their input before they can write any output.
 const HOLDERS: &[&str] = &["cksum", "shuf", "sort", "tac", "tail", "tsort", "wc", "xargs"];

@@ -1,5 +1,5 @@
-use super::super::super::tests::simple;
 use super::*;
+use crate::testing::simple;
 
 mod parts;
 mod soup;

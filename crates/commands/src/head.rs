@@ -3,7 +3,8 @@
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-pub(crate) const TABLE: Table = Table {
+/// The options that GNU `head` has.
+pub const TABLE: Table = Table {
     short: "n:c:qvz",
     long: &[
         ("lines", 'n'),
@@ -68,7 +69,7 @@ fn lines(simple: &Simple, name: &str) -> Option<Lines> {
 }
 
 /// Whether the first argument is a count in the old way, from the beginning.
-pub(crate) fn is_counted_from_start(simple: &Simple) -> bool {
+pub fn is_counted_from_start(simple: &Simple) -> bool {
     simple.arguments.first().is_some_and(|word| word.text.starts_with('+'))
 }
 
@@ -78,8 +79,8 @@ fn is_number(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::simple;
     use super::*;
+    use crate::testing::simple;
 
     #[test]
     fn counts_in_every_spelling() {

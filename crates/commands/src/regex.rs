@@ -13,7 +13,7 @@ const CLASSES: &[&str] = &[
 
 /// What a plain expression has in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Plain {
+pub struct Plain {
     /// A set of characters in brackets.
     pub sets: bool,
     /// A range in it. In the order of a language it may hold more than in that of bytes.
@@ -21,7 +21,7 @@ pub(crate) struct Plain {
 }
 
 /// Reads an expression, which is no part of a longer one; `None` if it is not plain.
-pub(crate) fn plain(text: &str, extended: bool) -> Option<Plain> {
+pub fn plain(text: &str, extended: bool) -> Option<Plain> {
     let mut reader = Reader { rest: text.as_bytes(), extended, depth: 0, plain: Plain::default() };
     let anchored = reader.take(b"^");
     let is_parted = reader.alternatives(anchored)?;

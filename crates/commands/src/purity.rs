@@ -198,8 +198,8 @@ pub fn without_files(simple: &Simple) -> Option<Simple> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::simple;
     use super::*;
+    use crate::testing::simple;
 
     #[test]
     fn filters_are_pure_and_what_writes_or_starts_is_not() {

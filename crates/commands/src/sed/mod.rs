@@ -14,7 +14,8 @@ use self::script::{Address, Delimiters, Function, Regex, Script, Selection, Subs
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-pub(crate) const TABLE: Table = Table {
+/// The options that GNU `sed` has.
+pub const TABLE: Table = Table {
     short: "ne:f:Ersuzb\u{1}",
     long: &[
         ("quiet", 'n'),
@@ -164,7 +165,7 @@ impl Sed {
 
 /// The script and the files that a command is given. `None` if there is no script, or one in a file
 /// that `contents` does not give.
-pub(crate) fn given(
+pub fn given(
     simple: &Simple,
     options: &Options,
     contents: impl Fn(&str) -> Option<String>,
@@ -257,8 +258,8 @@ fn has_escape(text: &str, letters: &[char]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::quote;
-    use super::super::tests::simple;
     use super::*;
+    use crate::testing::simple;
 
     fn script(text: &str) -> Option<Sed> {
         Sed::read(&simple(&format!("sed {}", quote(text))))

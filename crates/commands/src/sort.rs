@@ -3,7 +3,8 @@
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-pub(crate) const TABLE: Table = Table {
+/// The options that GNU `sort` has.
+pub const TABLE: Table = Table {
     short: "bdfgiMhnRrVcCmo:sS:t:T:uzk:\u{1}:\u{2}:\u{3}\u{4}:\u{5}:\u{6}:",
     long: &[
         ("ignore-leading-blanks", 'b'),
@@ -83,8 +84,8 @@ impl Sort {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::simple;
     use super::*;
+    use crate::testing::simple;
 
     #[test]
     fn sorts_are_told_from_merges_and_checks() {

@@ -3,7 +3,8 @@
 use super::Simple;
 use super::options::{Options, Table};
 
-pub(crate) const TABLE: Table = Table {
+/// The options that GNU `wc` has.
+pub const TABLE: Table = Table {
     short: "clmLw",
     long: &[
         ("bytes", 'c'),
@@ -31,8 +32,8 @@ pub fn counts_one_thing(simple: &Simple) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::simple;
     use super::*;
+    use crate::testing::simple;
 
     #[test]
     fn only_lines_only_of_standard_input() {

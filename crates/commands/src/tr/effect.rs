@@ -2,7 +2,7 @@
 
 use super::sets::{Set, Sets};
 use super::{Simple, TABLE};
-use crate::commands::options::Options;
+use crate::options::Options;
 
 /// What a `tr` does to bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-pub(crate) const TABLE: Table = Table {
+/// The options that GNU `grep` has.
+pub const TABLE: Table = Table {
     short: "EFGPe:f:iyvwxcLlqsoHhnbTuUzZaA:B:C:m:rRId:D:\u{1}:\u{2}::\u{3}:\u{4}:\u{5}:\u{6}\u{7}",
     long: &[
         ("extended-regexp", 'E'),
@@ -168,8 +169,8 @@ impl Grep {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::simple;
     use super::*;
+    use crate::testing::simple;
 
     fn grep(text: &str) -> Grep {
         Grep::read(&simple(text)).unwrap_or_else(|| panic!("a grep: {text}"))

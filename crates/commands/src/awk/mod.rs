@@ -152,8 +152,8 @@ fn program_place(arguments: &[Word]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::simple;
     use super::*;
+    use crate::testing::simple;
 
     #[test]
     fn the_program_and_what_it_reads() {
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn remarks_on_standard_error_change_nothing() {
-        let more = |text: &str| crate::commands::writing::writes_by_itself(&simple(text));
+        let more = |text: &str| crate::writing::writes_by_itself(&simple(text));
         for text in [
             "awk '{ print \"x\" > \"/dev/stderr\" }'",
             "awk '{ if ($1 > 3) print >>\"/dev/stdout\"; n++ }'",
