@@ -11,9 +11,9 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use contend_profile::observe::{State, Wait};
-use contend_profile::pipeline::parse::Parsed;
 use contend_profile::pipeline::run::{Progress, ProgressStage};
 use contend_report::render::units::bytes;
+use contend_shell::parse::Parsed;
 
 use crate::output;
 

@@ -14,5 +14,4 @@ pub mod pipeline;
 pub mod predict;
 pub mod rewrite;
 pub mod sample;
-pub mod timed;
 pub mod trial;

@@ -23,6 +23,7 @@ pub mod pages;
 pub mod pipe;
 pub mod process;
 pub mod procfs;
+pub mod program;
 pub mod queue;
 pub mod remote;
 pub mod reserve;

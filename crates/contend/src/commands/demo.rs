@@ -3,10 +3,10 @@
 use anyhow::{Context as _, Result};
 use contend_lab::inputs::{LINE, base64_lines};
 use contend_profile::pipeline::gate::proc_path;
-use contend_profile::pipeline::parse::parse;
 use contend_record::pipe::{BottleneckKind, PipeRecord};
 use contend_report::render;
 use contend_report::render::units::seconds;
+use contend_shell::parse::parse;
 use contend_sys::interrupt::Signals;
 
 use super::pipe::run_once;

@@ -2,19 +2,18 @@
 
 use anyhow::{Context as _, Result};
 use contend_profile::pipeline::launch::{LaunchError, LaunchSpec};
-use contend_profile::pipeline::parse::Parsed;
 use contend_profile::pipeline::{profile, repeat};
 use contend_record::pipe::PipeRecord;
 use contend_report::render;
+use contend_shell::parse::Parsed;
 use contend_sys::interrupt::Signals;
 
+use super::advice;
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::output::ReportFile;
 use crate::settings::{Answer, How, Pipe, PipeRun};
 use crate::{host, output, version};
-
-use super::advice;
 
 /// Does what is asked.
 ///

@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Result;
-use contend_profile::pipeline::parse::{Parsed, parse};
 use contend_profile::predict::what_if::Question;
-use contend_profile::trial::repeatable::check_repeatable;
 use contend_record::pipe::{PipeRecord, SCHEMA};
+use contend_shell::parse::{Parsed, parse};
+use contend_shell::side_effects::check_repeatable;
 use rustix::fs::FileType;
 
 use super::{readable, shows_progress, usual_store};

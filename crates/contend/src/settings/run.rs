@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Parser as _, ValueEnum as _};
 use contend_profile::parallel::planner::Annotation;
-use contend_profile::pipeline::parse::parse;
-use contend_profile::trial::repeatable::check_repeatable;
 use contend_record::run::Records;
+use contend_shell::parse::parse;
+use contend_shell::side_effects::check_repeatable;
 use contend_sys::cpu;
 use contend_sys::procfs::MemInfo;
 

@@ -54,7 +54,7 @@ pub fn find(record: &PipeRecord, stages: &[Simple], situation: &Situation<'_>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rewrite::environment::Environment;
+    use contend_shell::environment::Environment;
 
     /// What is found of stages with this CPU time, on 4 CPUs, in a second.
     fn found(stages: &[(&str, f64)]) -> Option<Vec<usize>> {

@@ -8,9 +8,9 @@ use contend_commands::{Simple, Word, head};
 use contend_record::run::{
     Class as ClassName, Combine, Command, Group, Plan, Records, Source, Stage, Step,
 };
+use contend_shell::environment::{Environment, Paths};
 
 use super::classes::{self, Class, Combinable, PerRecord, Subject};
-use crate::rewrite::environment::{Environment, Paths};
 use drafting::Drafting;
 use source::Found;
 
@@ -348,8 +348,8 @@ fn command(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rewrite::environment::in_path;
     use contend_commands::testing::simple;
+    use contend_shell::environment::in_path;
 
     fn planned(stages: &[&str], output_is_terminal: bool) -> Plan {
         let environment = Environment::for_tests("C");

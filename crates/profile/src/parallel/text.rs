@@ -1,8 +1,7 @@
 //! What the text of a pipeline is made of: plain commands, or something for a shell.
 
 use contend_commands::Simple;
-
-use crate::pipeline::parse;
+use contend_shell::parse;
 
 /// What a text is.
 #[derive(Debug, Clone, PartialEq, Eq)]

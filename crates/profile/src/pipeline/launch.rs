@@ -5,6 +5,7 @@ use std::io::{self, Read, Write as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use contend_shell::parse::Parsed;
 use contend_sys::child::{self, Change, ExitStatus, Which};
 use contend_sys::inherited;
 use contend_sys::interrupt::Signals;
@@ -15,7 +16,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::kill_process;
 
 use super::gate::{Gate, proc_path};
-use super::parse::Parsed;
 use super::script::{Manner, Meeting, script};
 
 /// What is to be started, and how.

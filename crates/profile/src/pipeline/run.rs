@@ -9,6 +9,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use contend_shell::parse::Parsed;
 use contend_sys::child::{self, Change, Usage, Which};
 use contend_sys::cpu;
 use contend_sys::interrupt::Signals;
@@ -22,7 +23,6 @@ use super::gate::OpenGate;
 use super::launch::{
     LaunchError, LaunchSpec, Launched, WaitingShell, children_of, end_all, launch,
 };
-use super::parse::Parsed;
 use super::raw::{Fills, LONGEST, RawRun};
 use super::script::last_words;
 use super::stage::RunningStage;

@@ -23,9 +23,8 @@
 
 use std::fmt::Write as _;
 
+use contend_shell::parse::Parsed;
 use contend_sys::inherited;
-
-use super::parse::Parsed;
 
 /// In bash, the last stage too shall be a process of its own.
 const NO_LASTPIPE: &str = "case ${BASH_VERSION-} in ?*) command shopt -u lastpipe;; esac";
@@ -188,7 +187,7 @@ fn unused_fds(setup: Option<&str>, text: &str) -> [char; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::parse::parse;
+    use contend_shell::parse::parse;
 
     fn script_of(setup: Option<&str>, text: &str) -> String {
         let meeting = Meeting { gate: "GATE".into(), channel: "CHANNEL".into(), end: "END".into() };

@@ -5,15 +5,12 @@
 //! traced; those that start others in a child (sed's `e`, awk's `system`, sort's
 //! compressor) are safe, because forks are not followed. Everything else goes untraced.
 
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use contend_commands::SYSTEM_FOLDERS;
+use contend_shell::parse::StageText;
 use contend_sys::Pid;
-
-use super::parse::StageText;
 
 /// Programs, by the name of their executable file, that never replace themselves.
 const PROGRAMS: &[&str] = &[
@@ -150,7 +147,7 @@ fn is_safe(path: &Path) -> bool {
     };
     let privileged = path.metadata().map_or(true, |m| m.permissions().mode() & 0o6000 != 0)
         || has_capabilities(&path);
-    is_known(&path) && is_the_system_s(&path) && !privileged && is_elf(&path)
+    is_known(&path) && is_the_system_s(&path) && !privileged && contend_sys::program::is_elf(&path)
 }
 
 /// A name alone proves nothing: the file must be one that only root could have put there.
@@ -165,13 +162,6 @@ fn is_the_system_s(path: &Path) -> bool {
 fn has_capabilities(path: &Path) -> bool {
     let mut value = [0_u8; 64];
     rustix::fs::getxattr(path, "security.capability", &mut value).is_ok()
-}
-
-/// A script would be executed by another program.
-pub fn is_elf(path: &Path) -> bool {
-    let mut magic = [0; 4];
-    File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
-        && magic == *b"\x7fELF"
 }
 
 #[cfg(test)]

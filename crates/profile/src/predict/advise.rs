@@ -6,14 +6,14 @@ use std::ops::Range;
 
 use contend_record::advice::{Basis, Candidate, RewriteId, Safety, Verdict};
 use contend_record::pipe::PipeRecord;
+use contend_shell::environment::Environment;
+use contend_shell::runner::RunError;
 
 use super::calibration::Calibration;
 use super::model::{Forecast, Model, StageCost, was_disturbed};
 use super::pilot::{Pilot, StageTime, Walk};
 use crate::rewrite::draft::{Draft, Stage};
-use crate::rewrite::environment::Environment;
 use crate::rewrite::{Change, ChangeId, Situation, changes};
-use crate::timed::RunError;
 
 /// A prediction from a pilot is off by this part of it even where nothing scatters.
 const PILOT_ERROR: f64 = 0.35;

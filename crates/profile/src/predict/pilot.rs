@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use contend_commands::purity::{from_standard_input, is_pure};
 use contend_commands::{Simple, quote};
 use contend_record::stats::median;
+use contend_shell::parse::parse;
+use contend_shell::runner::{RunError, Runner, Timed};
 
-use crate::pipeline::parse::parse;
 use crate::rewrite::draft::{Draft, Stage};
 use crate::sample::{difference, temporary};
-use crate::timed::{RunError, Runner, Timed};
 
 /// How often a stage is timed, if there is time.
 const ROUNDS: usize = 5;

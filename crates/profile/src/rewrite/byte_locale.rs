@@ -30,9 +30,9 @@ fn sets_locale(simple: &Simple) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::environment::Environment;
     use super::super::tests::apply_in;
     use super::*;
+    use contend_shell::environment::Environment;
 
     #[test]
     fn only_where_the_locale_is_another_and_not_asked_for() {

@@ -1,10 +1,10 @@
 //! A pipeline whose stages can be changed.
 
 use contend_commands::Simple;
+use contend_shell::environment::Environment;
+use contend_shell::parse::Parsed;
 
-use super::environment::Environment;
 use super::{Change, Replacement};
-use crate::pipeline::parse::Parsed;
 
 /// A pipeline as a list of stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl Stage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::parse::parse;
+    use contend_shell::parse::parse;
 
     fn read(text: &str) -> Option<Draft> {
         Draft::read(&parse(text).expect("one pipeline"), &Environment::for_tests("C"))

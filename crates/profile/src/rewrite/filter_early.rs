@@ -8,8 +8,8 @@ use contend_commands::sort::Sort;
 use contend_commands::tr::Tr;
 use contend_commands::{Simple, Word};
 use contend_record::advice::{RewriteId, Safety};
+use contend_shell::environment::Environment;
 
-use super::environment::Environment;
 use super::{Change, Replacement, Situation, Variant};
 
 /// Where the filter lets more of its input through than this, nothing is gained.

@@ -23,9 +23,9 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::environment::Environment;
     use super::super::tests::{apply, apply_in};
     use super::*;
+    use contend_shell::environment::Environment;
 
     fn changed(text: &str) -> Vec<String> {
         apply(RewriteId::FuseTr, text)

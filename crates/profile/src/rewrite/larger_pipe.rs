@@ -56,9 +56,9 @@ fn balanced(boundary: &Boundary) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::environment::Environment;
     use super::super::tests::{draft, profile_of};
     use super::*;
+    use contend_shell::environment::Environment;
 
     #[test]
     fn only_pipes_at_which_both_sides_wait() {

@@ -13,7 +13,6 @@ mod byte_locale;
 mod count_in_grep;
 pub mod draft;
 mod drop_cat;
-pub mod environment;
 mod filter_early;
 mod fuse_cut;
 mod fuse_grep;
@@ -31,9 +30,9 @@ use std::ops::Range;
 
 use contend_record::advice::{RewriteId, Safety};
 use contend_record::pipe::{Outcome, PipeRecord};
+use contend_shell::environment::Environment;
 
 use draft::{Draft, Stage};
-use environment::Environment;
 
 /// A rewrite.
 #[derive(Debug)]
@@ -247,9 +246,9 @@ pub fn changes(situation: &Situation<'_>) -> Vec<Change> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::pipeline::parse::parse;
     use contend_record::Host;
     use contend_record::pipe::Boundary;
+    use contend_shell::parse::parse;
 
     /// The draft of a pipeline on a machine with everything, in this locale.
     pub(crate) fn draft(text: &str, environment: &Environment) -> Draft {

@@ -7,8 +7,8 @@ use contend_commands::sort::Sort;
 use contend_commands::tr::Tr;
 use contend_commands::{Simple, Word, head, wc};
 use contend_record::advice::{RewriteId, Safety};
+use contend_shell::environment::Environment;
 
-use super::environment::Environment;
 use super::{Change, Replacement, Situation, Variant};
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {

@@ -66,10 +66,10 @@ fn with_options(simple: &Simple, options: Vec<Word>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::environment::Environment;
     use super::super::tests::draft;
     use super::super::tests::profile_of;
     use super::*;
+    use contend_shell::environment::Environment;
 
     fn changed(text: &str, megabytes: u64, environment: &Environment) -> Vec<String> {
         let draft = draft(text, environment);

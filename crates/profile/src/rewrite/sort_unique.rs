@@ -31,9 +31,9 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::environment::Environment;
     use super::super::tests::{apply, draft, safety};
     use super::*;
+    use contend_shell::environment::Environment;
 
     #[test]
     fn sort_drops_equal_lines_itself() {

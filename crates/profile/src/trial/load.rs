@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use contend_record::advice::{LoadFigures, LoadPoint, Verdict};
 use contend_record::stats::{Estimate, median};
+use contend_shell::runner::{RunError, Timed};
 
 use super::{Manner, TrialError, text_of};
 use crate::predict::advise::Prepared;
 use crate::rewrite::draft::Draft;
 use crate::sample::temporary;
-use crate::timed::{RunError, Timed};
 
 /// Candidates that are tried under load.
 const MOST_CANDIDATES: usize = 3;

@@ -8,7 +8,6 @@
 
 mod contestant;
 pub mod load;
-pub mod repeatable;
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -16,11 +15,11 @@ use std::time::{Duration, Instant};
 use contend_commands::purity::{Source, from_standard_input, source};
 use contend_record::advice::{Trial, TrialInput, Verdict};
 use contend_record::stats::{Estimate, median};
+use contend_shell::runner::{RunError, Runner};
 
 use crate::predict::advise::Prepared;
 use crate::rewrite::draft::Draft;
 use crate::sample::{difference, temporary};
-use crate::timed::{RunError, Runner};
 use contestant::Contestant;
 
 /// Room for temporary files that must be left beside the outputs, in bytes.

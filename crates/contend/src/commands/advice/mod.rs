@@ -15,14 +15,14 @@ use contend_profile::predict::calibration::Calibration;
 use contend_profile::predict::pilot::Pilot;
 use contend_profile::rewrite::did_its_work;
 use contend_profile::rewrite::draft::Draft;
-use contend_profile::rewrite::environment::Environment;
 use contend_profile::sample::Sample;
-use contend_profile::timed::{RunError, Runner};
-use contend_profile::trial::repeatable::{check_repeatable, check_setup};
 use contend_profile::trial::{self, Expected, Input, Manner, TrialError};
 use contend_record::advice::{Trial, TrialInput};
 use contend_record::pipe::{PipeRecord, Stage};
 use contend_record::warning::{Warning, WarningId};
+use contend_shell::environment::Environment;
+use contend_shell::runner::{RunError, Runner};
+use contend_shell::side_effects::{check_repeatable, check_setup};
 use contend_sys::interrupt::Signals;
 
 use crate::cli::pipe::SampleSize;

@@ -9,9 +9,9 @@ use anyhow::{Context as _, Result};
 use contend_profile::parallel::execute::{
     self, ExecuteError, Executor as _, Launcher, Local, Plain, Settings, Tally,
 };
-use contend_profile::rewrite::environment::Paths;
 use contend_record::run::{Command, Outcome, Plan, RunRecord, Source, Step};
 use contend_report::render;
+use contend_shell::environment::Paths;
 use contend_sys::allocation::give_back_from;
 use contend_sys::interrupt::Signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

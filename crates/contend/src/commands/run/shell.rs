@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result};
 use contend_commands::{Simple, Word};
 use contend_profile::parallel::planner;
 use contend_profile::parallel::script::Rewritten;
-use contend_profile::rewrite::environment::Paths;
 use contend_record::run::{Decision, RunRecord, Source};
+use contend_shell::environment::Paths;
 use contend_sys::spawn;
 
 use super::carry::{Task, carry_out};

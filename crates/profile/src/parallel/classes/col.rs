@@ -2,9 +2,9 @@
 
 use contend_commands::options::Table;
 use contend_record::run::{ByteSet, Guard, Records};
+use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject};
-use crate::rewrite::environment::Maker;
 
 const TABLE: Table = Table {
     short: "bfhpxl:",

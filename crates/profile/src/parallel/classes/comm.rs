@@ -3,9 +3,9 @@
 use contend_commands::Word;
 use contend_commands::options::Table;
 use contend_record::run::{Cut, Key, Records};
+use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject, Why, is_regular_file};
-use crate::rewrite::environment::Maker;
 
 const CHECK: char = '\u{1}';
 const OUTPUT_DELIMITER: char = '\u{3}';

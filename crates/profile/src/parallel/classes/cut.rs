@@ -2,9 +2,9 @@
 
 use contend_commands::cut::{List, TABLE};
 use contend_record::run::Records;
+use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject};
-use crate::rewrite::environment::Maker;
 
 const OUTPUT_DELIMITER: char = '\u{2}';
 

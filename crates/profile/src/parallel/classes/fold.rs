@@ -2,9 +2,9 @@
 
 use contend_commands::options::Table;
 use contend_record::run::{ByteSet, Records};
+use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject};
-use crate::rewrite::environment::Maker;
 
 const FOLD: Table =
     Table { short: "bsw:", long: &[("bytes", 'b'), ("spaces", 's'), ("width", 'w')] };

@@ -2,11 +2,11 @@
 
 use contend_commands::grep::{Grep, Syntax};
 use contend_record::run::{ByteSet, Column, Combine, Cut, Guard, Numbers, Records, StatusRule};
+use contend_shell::environment::{Encoding, Maker};
 
 use super::{
     Class, Combinable, Finding, Output, PerRecord, Subject, Why, is_number, is_regular_file, refuse,
 };
-use crate::rewrite::environment::{Encoding, Maker};
 
 const CONTEXT: &str = "it writes lines around those that match";
 const REFUSED: &[(char, &str)] = &[

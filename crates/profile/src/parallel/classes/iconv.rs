@@ -2,9 +2,9 @@
 
 use contend_commands::options::Table;
 use contend_record::run::{ByteSet, Guard, Records};
+use contend_shell::environment::{Encoding, Maker};
 
 use super::{Class, Finding, Output, PerRecord, Subject};
-use crate::rewrite::environment::{Encoding, Maker};
 
 const TABLE: Table = Table {
     short: "cf:lo:st:",

@@ -2,10 +2,10 @@
 
 use contend_commands::options::{Options, Table};
 use contend_record::run::{ByteSet, Guard, Key, Records};
+use contend_shell::environment::{Encoding, Maker};
 
 use super::comm::{Side, merging, piped};
 use super::{Class, Finding, Output, PerRecord, Subject, Why, is_number};
-use crate::rewrite::environment::{Encoding, Maker};
 
 const TABLE: Table = Table {
     short: "a:e:ij:o:t:v:1:2:z\u{1}\u{2}\u{3}",

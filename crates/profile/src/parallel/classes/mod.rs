@@ -32,8 +32,7 @@ use contend_commands::options::{Options, Table};
 use contend_commands::regex::{self, Plain};
 use contend_commands::{Simple, Word};
 use contend_record::run::{ByteSet, Combine, Command, Cut, Guard, Records, StatusRule};
-
-use crate::rewrite::environment::{Encoding, Environment, Maker};
+use contend_shell::environment::{Encoding, Environment, Maker};
 
 /// A command as it stands in the pipeline.
 #[derive(Debug, Clone, Copy)]

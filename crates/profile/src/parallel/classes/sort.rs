@@ -6,9 +6,9 @@ use contend_commands::Simple;
 use contend_commands::options::Options;
 use contend_commands::sort::{COMPRESS, PARALLEL, Sort, TABLE};
 use contend_record::run::{Combine, Cut, FieldPlace, LineOrder, Merge, Records, SortKey};
+use contend_shell::environment::Maker;
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, is_number};
-use crate::rewrite::environment::Maker;
 
 const CHECKS: &str = "it checks the order of all its input";
 const REFUSED: &[(char, &str)] = &[

@@ -2,9 +2,9 @@
 
 use contend_commands::tr::Effect;
 use contend_record::run::{ByteSet, Cut, Records};
+use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject};
-use crate::rewrite::environment::Maker;
 
 const NEWLINE: u8 = b'\n';
 

@@ -2,9 +2,9 @@
 
 use contend_commands::uniq::TABLE;
 use contend_record::run::{ByteSet, Combine, Cut, Key, Records};
+use contend_shell::environment::Maker;
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject};
-use crate::rewrite::environment::Maker;
 
 const REFUSED: &[(char, &str)] = &[
     ('i', "`-i` takes lines for equal that differ"),

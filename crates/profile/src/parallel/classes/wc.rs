@@ -2,9 +2,9 @@
 
 use contend_commands::wc::TABLE;
 use contend_record::run::{ByteSet, Column, Combine, Numbers, Records};
+use contend_shell::environment::Maker;
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject};
-use crate::rewrite::environment::Maker;
 
 /// How wide columns are where the input is a pipe.
 const WIDTH: usize = 7;

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use contend_record::run::{Command, StatusRule};
+use contend_shell::environment::{Paths, in_path};
 use contend_sys::child::{self, ExitStatus};
 use contend_sys::signal::Mask;
 use contend_sys::spawn::Prepared;
@@ -25,7 +26,6 @@ use rustix::process::kill_process;
 use super::pace::Pace;
 use super::pipe;
 use super::threads::{self, Patience};
-use crate::rewrite::environment::{Paths, in_path};
 
 const SIGPIPE: i32 = Signal::PIPE.as_raw();
 /// Signals that terminals send to all processes in the foreground.

@@ -9,10 +9,10 @@ use std::path::Path;
 use contend_commands::options::{Options, Table};
 use contend_commands::{Simple, purity};
 use contend_record::run::Source;
+use contend_shell::environment::{Paths, is_what_it_says};
 use rustix::fs::SeekFrom;
 
 use super::Situation;
-use crate::rewrite::environment::{Paths, is_what_it_says};
 
 /// What was found.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use contend_commands::{Simple, Word};
-use contend_profile::rewrite::environment::in_path;
+use contend_shell::environment::in_path;
 use contend_sys::environment;
 
 use super::direct;

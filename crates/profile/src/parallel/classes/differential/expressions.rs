@@ -1,12 +1,12 @@
 //! Expressions that are said to be plain, tried: in the C locale they match the same ASCII as in UTF-8.
 
 use contend_commands::regex::plain;
+use contend_shell::environment::in_path;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
 use super::programs::Program;
 use super::{asked_for, skip};
-use crate::rewrite::environment::in_path;
 
 /// How many expressions are tried, if nobody says otherwise.
 const CASES: u32 = 150;

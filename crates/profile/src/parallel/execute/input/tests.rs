@@ -3,11 +3,11 @@
 use std::io::{Seek as _, Write as _};
 
 use contend_record::run::{Command, Records, StatusRule};
+use contend_shell::environment::Paths;
 
 use super::super::instance::Instance;
 use super::super::threads::Patience;
 use super::*;
-use crate::rewrite::environment::Paths;
 
 fn launcher() -> Launcher {
     let signals = contend_sys::interrupt::Signals::block().expect("signals");

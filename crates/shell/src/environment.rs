@@ -13,10 +13,10 @@ use std::sync::OnceLock;
 
 use contend_commands::{SYSTEM_FOLDERS, Simple};
 use contend_sys::interrupt::Signals;
+use contend_sys::program::is_elf;
 use contend_sys::{Pid, Signal, child, spawn};
 
-use crate::pipeline::parse::Parsed;
-use crate::pipeline::tracing::is_elf;
+use crate::parse::Parsed;
 
 /// Implementations of `awk`, by the names under which they are installed.
 const AWKS: &[&str] = &["mawk", "gawk", "busybox", "original-awk", "nawk"];
@@ -253,8 +253,8 @@ impl Environment {
     }
 
     /// A machine that has everything, for tests.
-    #[cfg(test)]
-    pub(crate) fn for_tests(locale: &str) -> Self {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn for_tests(locale: &str) -> Self {
         let names = "cat grep egrep fgrep sed tr cut sort uniq head tail wc awk mawk gawk busybox \
                      rev split perl lz4 python3 zstd nl col iconv jq fold expand unexpand comm join xargs";
         let program = |name: &str| {
@@ -280,8 +280,8 @@ impl Environment {
     }
 
     /// This machine, in a locale, as far as these programs are concerned.
-    #[cfg(test)]
-    pub(crate) fn of_this_machine(names: &[&str], locale: &str) -> Self {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn of_this_machine(names: &[&str], locale: &str) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let find = |name: &str| {
             let mut places = std::env::split_paths(&path).map(|folder| folder.join(name));
@@ -320,7 +320,7 @@ impl Program {
 
 /// Whether a program does what its name says: a script under a known name may do anything, unless
 /// it is the system's own, as egrep is.
-pub(crate) fn is_what_it_says(path: &str) -> bool {
+pub fn is_what_it_says(path: &str) -> bool {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     SYSTEM_FOLDERS.contains(&folder) || is_elf(Path::new(path))
 }

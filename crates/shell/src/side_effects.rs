@@ -8,7 +8,7 @@ mod called;
 mod grammar;
 mod words;
 
-use crate::pipeline::parse::Parsed;
+use crate::parse::Parsed;
 use grammar::{command, program, stages};
 
 /// Why a pipeline is not run again. The option that would do so stands before it.
@@ -112,7 +112,7 @@ pub fn check_setup(setup: &str) -> Result<(), NotRepeatable> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::parse::parse;
+    use crate::parse::parse;
 
     fn check(text: &str) -> Result<(), NotRepeatable> {
         check_repeatable(&parse(text).expect("one pipeline"), None)
