@@ -4,12 +4,12 @@
 //! - [`observe`]: processes and threads → what each is doing now.
 //! - [`pipeline`]: text → stages → a run → accounts → a verdict.
 //! - [`rewrite`]: changes that may make a pipeline better.
-//! - [`parallel`]: the same pipeline over parts of its input at the same time.
+//! - [`parallelism`]: what parts of its input could bring.
 //! - [`predict`]: what a change would bring, before it is made.
 //! - [`trial`]: original and candidates on the same input, measured and compared.
 
 pub mod observe;
-pub mod parallel;
+pub mod parallelism;
 pub mod pipeline;
 pub mod predict;
 pub mod rewrite;

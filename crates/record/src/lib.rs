@@ -13,6 +13,7 @@ pub mod run;
 pub mod shell;
 pub mod signal;
 pub mod stats;
+pub mod units;
 pub mod warning;
 mod writer;
 

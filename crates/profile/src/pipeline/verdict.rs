@@ -9,6 +9,7 @@
 //! the time they make others wait.
 
 use contend_record::pipe::{Bottleneck, BottleneckKind, Limit, OtherWaits, Stage};
+use contend_record::units::time;
 
 /// The machine must bind by this factor more than a stage to be named, since a stage is
 /// what a user can change.
@@ -229,17 +230,6 @@ fn found(kind: BottleneckKind, stage: Option<usize>, limit: Limit, evidence: Str
 
 fn none(evidence: String) -> Bottleneck {
     Bottleneck { kind: BottleneckKind::None, stage: None, limit: None, evidence }
-}
-
-/// Seconds with three digits, or milliseconds below one tenth.
-pub(crate) fn time(seconds: f64) -> String {
-    if seconds < 0.0995 {
-        format!("{:.1} ms", seconds * 1e3)
-    } else if seconds < 9.995 {
-        format!("{seconds:.2} s")
-    } else {
-        format!("{seconds:.1} s")
-    }
 }
 
 /// A command short enough for a sentence.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use contend_commands::Simple;
 use contend_commands::behaviour::sorts;
-use contend_profile::parallel::{self, planner::Situation};
+use contend_parallel::{self, planner::Situation};
 use contend_profile::predict::advise::{Adviser, Prepared};
 use contend_profile::predict::calibration::Calibration;
 use contend_profile::predict::pilot::Pilot;
@@ -170,7 +170,7 @@ fn add_finding_on_parts(record: &mut PipeRecord, settings: &PipeRun, environment
         input_bytes: input.filter(Metadata::is_file).map(|input| input.len()),
         output_is_terminal: false,
     };
-    record.findings.extend(parallel::advice::find(record, &stages, &situation));
+    record.findings.extend(contend_profile::parallelism::find(record, &stages, &situation));
 }
 
 /// What the pipeline's commands are here, and the pipeline as it can be changed; none, with a

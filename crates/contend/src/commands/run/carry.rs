@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use contend_profile::parallel::execute::{
+use contend_parallel::execute::{
     self, ExecuteError, Executor as _, Launcher, Local, Plain, Settings, Tally,
 };
 use contend_record::run::{Command, Outcome, Plan, RunRecord, Source, Step};

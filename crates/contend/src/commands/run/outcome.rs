@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use contend_profile::parallel::execute::{ExecuteError, Tally};
+use contend_parallel::execute::{ExecuteError, Tally};
 use contend_record::run::{Group, Outcome, Plan, StageOutcome, Step};
 use contend_sys::{child, cpu};
 

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use contend_profile::parallel::execute::Tally;
+use contend_parallel::execute::Tally;
 use contend_record::run::{Plan, Step};
 use contend_report::render::units::bytes;
 

@@ -1,9 +1,9 @@
 //! Stages so quick, against the one that sets the pace, that changing them cannot matter.
 
 use contend_record::pipe::{BottleneckKind, Finding, FindingId, Stage};
+use contend_record::units::time;
 
 use super::{Facts, finding};
-use crate::pipeline::verdict::time;
 
 const LITTLE: f64 = 0.03;
 

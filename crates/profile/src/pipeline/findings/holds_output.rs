@@ -3,9 +3,10 @@
 
 use contend_commands::behaviour::holds_by_nature;
 use contend_record::pipe::{Finding, FindingId, Stage};
+use contend_record::units::time;
 
 use super::{Facts, bytes, finding};
-use crate::pipeline::verdict::{short, time};
+use crate::pipeline::verdict::short;
 
 /// The buffer of the C library for output that is not a terminal.
 const STDIO_BUFFER: u64 = 4096;

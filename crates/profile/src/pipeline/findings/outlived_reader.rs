@@ -1,9 +1,10 @@
 //! A stage that lived on although nobody read from it any more.
 
 use contend_record::pipe::{Finding, FindingId};
+use contend_record::units::time;
 
 use super::{Facts, finding};
-use crate::pipeline::verdict::{short, time};
+use crate::pipeline::verdict::short;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let much = (0.05 * facts.wall_seconds).max(0.02);

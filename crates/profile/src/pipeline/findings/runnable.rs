@@ -1,9 +1,9 @@
 //! More stages that want to run than there are CPUs.
 
 use contend_record::pipe::{BottleneckKind, Finding, FindingId, Stage};
+use contend_record::units::time;
 
 use super::{Facts, finding};
-use crate::pipeline::verdict::time;
 
 /// A stage that waits for a CPU for more than this part of its life takes part in it.
 const MUCH: f64 = 0.10;

@@ -1,9 +1,10 @@
 //! Where starting programs costs more than what they do.
 
 use contend_record::pipe::{Finding, FindingId, Stage};
+use contend_record::units::time;
 
 use super::{Facts, bytes, finding};
-use crate::pipeline::verdict::{short, time};
+use crate::pipeline::verdict::short;
 
 /// A pipeline shorter than this is mostly start-up.
 const SHORT_SECONDS: f64 = 0.05;

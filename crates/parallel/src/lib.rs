@@ -10,7 +10,6 @@
 //! - [`execute`]: carrying out a plan.
 //! - [`advice`]: what a profile says for all that.
 
-pub mod advice;
 pub mod classes;
 pub mod estimate;
 pub mod execute;

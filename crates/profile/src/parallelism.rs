@@ -1,11 +1,10 @@
 //! What a profile says of a pipeline over parts of its input.
 
 use contend_commands::Simple;
+use contend_parallel::planner::{self, Situation};
 use contend_record::pipe::{Finding, FindingId, PipeRecord, Stage};
 use contend_record::run::Class;
-
-use super::planner::{self, Situation};
-use crate::pipeline::verdict::time;
+use contend_record::units::time;
 
 /// More than this part of the time that it takes now is no gain worth naming.
 const WORTH_NAMING: f64 = 0.8;

@@ -9,7 +9,7 @@ use super::key::{self, is_blank};
 
 /// What is done with equal lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::parallel) enum Equal {
+pub(crate) enum Equal {
     /// All are kept.
     Kept,
     /// One is kept.
@@ -20,7 +20,7 @@ pub(in crate::parallel) enum Equal {
 
 /// What is made of lines.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::parallel) struct Kind<'o> {
+pub(crate) struct Kind<'o> {
     pub order: &'o LineOrder,
     pub equal: Equal,
 }
@@ -83,7 +83,7 @@ impl Kind<'_> {
     }
 
     /// Which of two lines comes first.
-    pub(in crate::parallel) fn compare(self, one: &[u8], other: &[u8]) -> Ordering {
+    pub(crate) fn compare(self, one: &[u8], other: &[u8]) -> Ordering {
         let prefix = self.prefix(one);
         let order = self.directed(prefix.cmp(&self.prefix(other)));
         order.then_with(|| self.behind_prefix(prefix, one, other))

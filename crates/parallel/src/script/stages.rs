@@ -10,10 +10,10 @@ use brush_parser::ast::{
 use contend_commands::Simple;
 
 use super::{Rewriter, constants};
-use crate::parallel::classes;
-use crate::parallel::glance::glance;
-use crate::parallel::planner::Annotation;
-use crate::parallel::text::is_built_in;
+use crate::classes;
+use crate::glance::glance;
+use crate::planner::Annotation;
+use crate::text::is_built_in;
 
 /// Whether commands of this name may work on parts of their input.
 pub(super) fn is_known(name: &str, annotations: &[Annotation]) -> bool {

@@ -73,7 +73,7 @@ fn may_get_nothing(options: &Options) -> bool {
 }
 
 /// Whether it starts a command for every item, or for every line.
-pub(in crate::parallel) fn starts_one_each(arguments: &[String]) -> bool {
+pub(crate) fn starts_one_each(arguments: &[String]) -> bool {
     let words: Vec<Word> = arguments.iter().map(Word::new).collect();
     Options::read_leading(&words, &TABLE)
         .is_some_and(|(options, _)| replaces(&options) || is_one_each(&options))

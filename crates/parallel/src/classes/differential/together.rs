@@ -5,7 +5,7 @@ use contend_record::run::{Column, Combine, Command, LineOrder, Merge, Numbers};
 
 use super::Subjected;
 use super::programs::{Program, Ran};
-use crate::parallel::execute::order::{Equal, Kind};
+use crate::execute::order::{Equal, Kind};
 
 /// The output of all; `None` if the command that is to make it fails.
 pub(super) fn combined(subject: &Subjected, outputs: &[Ran]) -> Option<Vec<u8>> {

@@ -13,7 +13,7 @@ mod keyed;
 mod local;
 mod merge;
 mod numbers;
-pub(in crate::parallel) mod order;
+pub(crate) mod order;
 mod ordered;
 mod pace;
 mod pilot;

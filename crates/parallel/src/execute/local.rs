@@ -18,7 +18,7 @@ use super::pipe;
 use super::sink::NotWritten;
 use super::threads;
 use super::{Context, ExecuteError, Executor, GroupError, Plain, Tally};
-use crate::parallel::estimate;
+use crate::estimate;
 
 /// How the local executor works.
 #[derive(Debug, Clone)]

@@ -1,0 +1,25 @@
+//! Quantities in sentences.
+
+/// Seconds with three digits, or milliseconds below one tenth.
+pub fn time(seconds: f64) -> String {
+    if seconds < 0.0995 {
+        format!("{:.1} ms", seconds * 1e3)
+    } else if seconds < 9.995 {
+        format!("{seconds:.2} s")
+    } else {
+        format!("{seconds:.1} s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_are_enough() {
+        assert_eq!(time(0.0125), "12.5 ms");
+        assert_eq!(time(0.0995), "0.10 s");
+        assert_eq!(time(1.234), "1.23 s");
+        assert_eq!(time(12.34), "12.3 s");
+    }
+}
