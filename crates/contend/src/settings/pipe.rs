@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Result;
-use contend_profile::predict::what_if::Question;
+use contend_advise::predict::what_if::Question;
 use contend_record::pipe::{PipeRecord, SCHEMA};
 use contend_shell::parse::{Parsed, parse};
 use contend_shell::side_effects::check_repeatable;

@@ -6,11 +6,11 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
+use contend_advise::rewrite::draft::Draft;
+use contend_advise::sample::Sample;
 use contend_commands::Simple;
 use contend_commands::purity::{Source, is_pure, source};
 use contend_profile::pipeline::gate::proc_path;
-use contend_profile::rewrite::draft::Draft;
-use contend_profile::sample::Sample;
 use contend_record::advice::TrialInput;
 use contend_shell::parse::Parsed;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use contend_profile::predict::calibration::{Calibration, KnownStartUp};
-use contend_profile::predict::model;
-use contend_profile::predict::what_if::Question;
+use contend_advise::predict::calibration::{Calibration, KnownStartUp};
+use contend_advise::predict::model;
+use contend_advise::predict::what_if::Question;
 use contend_record::Host;
 use contend_record::lab::{self, RunRecord};
 use contend_record::pipe::PipeRecord;

@@ -7,16 +7,16 @@ use std::fs::{File, Metadata};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use contend_advise::predict::advise::{Adviser, Prepared};
+use contend_advise::predict::calibration::Calibration;
+use contend_advise::predict::pilot::Pilot;
+use contend_advise::rewrite::did_its_work;
+use contend_advise::rewrite::draft::Draft;
+use contend_advise::sample::Sample;
+use contend_advise::trial::{self, Expected, Input, Manner, TrialError};
 use contend_commands::Simple;
 use contend_commands::behaviour::sorts;
-use contend_parallel::{self, planner::Situation};
-use contend_profile::predict::advise::{Adviser, Prepared};
-use contend_profile::predict::calibration::Calibration;
-use contend_profile::predict::pilot::Pilot;
-use contend_profile::rewrite::did_its_work;
-use contend_profile::rewrite::draft::Draft;
-use contend_profile::sample::Sample;
-use contend_profile::trial::{self, Expected, Input, Manner, TrialError};
+use contend_parallel::planner::Situation;
 use contend_record::advice::{Trial, TrialInput};
 use contend_record::pipe::{PipeRecord, Stage};
 use contend_record::warning::{Warning, WarningId};
@@ -170,7 +170,7 @@ fn add_finding_on_parts(record: &mut PipeRecord, settings: &PipeRun, environment
         input_bytes: input.filter(Metadata::is_file).map(|input| input.len()),
         output_is_terminal: false,
     };
-    record.findings.extend(contend_profile::parallelism::find(record, &stages, &situation));
+    record.findings.extend(contend_advise::parallelism::find(record, &stages, &situation));
 }
 
 /// What the pipeline's commands are here, and the pipeline as it can be changed; none, with a
