@@ -1,7 +1,7 @@
 //! What a profile says of a pipeline over parts of its input.
 
 use contend_commands::Simple;
-use contend_parallel::planner::{self, Situation};
+use contend_parallel::plan::planner::{self, Situation};
 use contend_record::pipe::{Finding, FindingId, PipeRecord, Stage};
 use contend_record::run::Class;
 use contend_record::units::time;

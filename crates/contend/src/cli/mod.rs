@@ -10,7 +10,7 @@ pub mod pipe;
 pub mod run;
 
 use clap::{Parser, Subcommand};
-use contend_parallel::script::STAGE_VERB;
+use contend_parallel::plan::script::STAGE_VERB;
 
 /// Shows what concurrency costs on this machine and where a pipeline pays for it.
 ///

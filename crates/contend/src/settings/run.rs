@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Parser as _, ValueEnum as _};
-use contend_parallel::planner::Annotation;
+use contend_parallel::plan::planner::Annotation;
 use contend_record::run::Records;
 use contend_shell::parse::parse;
 use contend_shell::side_effects::check_repeatable;

@@ -23,7 +23,7 @@ use super::sink::Sink;
 use super::sorted;
 use super::threads::{self, Patience, is_scarcity};
 use super::{Context, GroupError, Plain};
-use crate::estimate;
+use crate::plan::estimate;
 
 /// No more of a stream than this is waited for to see whether it is worth the trouble, in bytes.
 const SHORT: usize = 1 << 20;

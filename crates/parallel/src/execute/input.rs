@@ -22,7 +22,7 @@ use contend_record::run::{Cut, Guard};
 use super::cut::{self, Scanner};
 use super::instance::Launcher;
 use super::tally::Intake;
-use crate::flow::Amount;
+use crate::plan::flow::Amount;
 
 pub(super) use feed::Fed;
 pub(super) use lull::{Answers, Lull};

@@ -18,7 +18,7 @@ use super::pipe;
 use super::sink::NotWritten;
 use super::threads;
 use super::{Context, ExecuteError, Executor, GroupError, Plain, Tally};
-use crate::estimate;
+use crate::plan::estimate;
 
 /// How the local executor works.
 #[derive(Debug, Clone)]

@@ -10,9 +10,9 @@ use super::input::Parts;
 use super::instance::{Fodder, Instance};
 use super::size::Sizes;
 use super::threads::Patience;
-use crate::estimate::{self, Handling};
-use crate::flow::{Flow, Stream};
-use crate::rates;
+use crate::plan::estimate::{self, Handling};
+use crate::plan::flow::{Flow, Stream};
+use crate::plan::rates;
 
 /// The largest sample in bytes: commands need more time for it than for starting.
 const SAMPLE: usize = 1 << 20;

@@ -8,7 +8,7 @@ use contend_record::run::Command;
 
 use super::Context;
 use super::input::Parts;
-use crate::rates;
+use crate::plan::rates;
 
 /// What a part should take: starting commands for it takes a hundredth of that, and no more than a
 /// twentieth where they are slow to start.

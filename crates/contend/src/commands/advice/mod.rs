@@ -16,7 +16,7 @@ use contend_advise::sample::Sample;
 use contend_advise::trial::{self, Expected, Input, Manner, TrialError};
 use contend_commands::Simple;
 use contend_commands::behaviour::sorts;
-use contend_parallel::planner::Situation;
+use contend_parallel::plan::planner::Situation;
 use contend_record::advice::{Trial, TrialInput};
 use contend_record::pipe::{PipeRecord, Stage};
 use contend_record::warning::{Warning, WarningId};

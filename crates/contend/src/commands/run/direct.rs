@@ -9,11 +9,11 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use contend_commands::{Simple, purity};
-use contend_parallel::estimate;
 use contend_parallel::execute::{Beginning, read_beginning};
-use contend_parallel::flow::Amount;
-use contend_parallel::glance::glance;
-use contend_parallel::planner::{self, Situation};
+use contend_parallel::plan::estimate;
+use contend_parallel::plan::flow::Amount;
+use contend_parallel::plan::glance::glance;
+use contend_parallel::plan::planner::{self, Situation};
 use contend_record::run::{Decision, Plan, RunRecord, Source, Step};
 use contend_shell::environment::{Environment, Paths, in_path};
 use contend_sys::{inherited, spawn};

@@ -14,7 +14,7 @@ mod stage;
 mod watch;
 
 use anyhow::Result;
-use contend_parallel::text::{self, Reading};
+use contend_parallel::plan::text::{self, Reading};
 use contend_record::run::{RunRecord, SCHEMA};
 use contend_report::render;
 

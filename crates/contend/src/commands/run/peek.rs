@@ -5,7 +5,7 @@ use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use contend_commands::Simple;
-use contend_parallel::glance::may_write_first;
+use contend_parallel::plan::glance::may_write_first;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
 

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use contend_commands::quote;
-use contend_parallel::script::{Dialect, Rewriter, Rewritten};
+use contend_parallel::plan::script::{Dialect, Rewriter, Rewritten};
 use contend_shell::environment::in_path;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};

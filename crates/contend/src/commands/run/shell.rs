@@ -5,8 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use contend_commands::{Simple, Word};
-use contend_parallel::planner;
-use contend_parallel::script::Rewritten;
+use contend_parallel::plan::planner;
+use contend_parallel::plan::script::Rewritten;
 use contend_record::run::{Decision, RunRecord, Source};
 use contend_shell::environment::Paths;
 use contend_sys::spawn;

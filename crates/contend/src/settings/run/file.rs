@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use contend_parallel::planner::Annotation;
+use contend_parallel::plan::planner::Annotation;
 use contend_record::run::Records;
 use rustix::io::Errno;
 use serde::Deserialize;

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use contend_commands::Simple;
-use contend_parallel::script::{Position, STAGE_VERB};
+use contend_parallel::plan::script::{Position, STAGE_VERB};
 use contend_sys::{inherited, spawn};
 
 use self::rendezvous::{Neighbours, Verdict};

@@ -7,7 +7,7 @@ use contend_record::run::{
 };
 
 use super::head;
-use crate::classes::{Class, Combinable, Output, PerRecord};
+use crate::plan::classes::{Class, Combinable, Output, PerRecord};
 
 /// A plan that is being made.
 #[derive(Debug)]

@@ -12,13 +12,13 @@ const OVERHEAD: f64 = 0.004;
 const WORTH: f64 = 2.0;
 
 /// What is decided if no stage can work on parts.
-pub(super) fn nothing_is_parallel() -> Decision {
+pub(crate) fn nothing_is_parallel() -> Decision {
     let why = "no stage can work on parts of its input".to_owned();
     Decision { why, ..Decision::default() }
 }
 
 /// What is decided if little of the input will be read.
-pub(super) fn ends_early() -> Decision {
+pub(crate) fn ends_early() -> Decision {
     let why = "a stage has enough after a few lines, which ends those before it".to_owned();
     Decision { why, ..Decision::default() }
 }
@@ -55,7 +55,7 @@ impl Expectation {
     }
 
     /// What is decided for an input of this size, and why.
-    pub(super) fn decision(&self, bytes: u64) -> Decision {
+    pub(crate) fn decision(&self, bytes: u64) -> Decision {
         let parallel = self.is_worth_it();
         let verdict = if parallel { "" } else { "not " };
         let why = format!(
@@ -92,7 +92,7 @@ const UNSURE: f64 = 2.0;
 
 /// What working on parts brings with it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Handling {
+pub(crate) struct Handling {
     /// What is read is no file.
     pub is_stream: bool,
     /// How much comes out for a byte of input, and whether to a file.
@@ -113,7 +113,7 @@ impl Handling {
 /// What these commands gain over parts, with what that brings with it, against a pipeline, whose
 /// stages work at the same time, too: wall time in nanoseconds for a byte of their input. `beside` is the
 /// CPU time of every command that works in other steps, in nanoseconds for a byte of what these read.
-pub(super) fn gain(
+pub(crate) fn gain(
     flows: &[Flow],
     beside: &[f64],
     parts: Handling,
@@ -145,7 +145,7 @@ pub(super) fn gain(
 
 /// Whether a step behind others may be faster over parts, by what is usual for the commands that
 /// are known.
-pub(super) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usize) -> bool {
+pub(crate) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usize) -> bool {
     let (usual, mut stream) = before(&steps[..at]);
     let least: Vec<f64> = usual.iter().map(|rate| rate / UNSURE).collect();
     let known = |command: &Command| stream.known(&command.program, &command.arguments);
@@ -160,7 +160,7 @@ pub(super) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usiz
 
 /// The CPU time of each command that still works when what these steps make is read, in nanoseconds
 /// for a byte of that; and what it is that they make.
-pub(super) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
+pub(crate) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
     let mut stream = Stream::of_lines(USUAL_LINE);
     let mut rates = Vec::new();
     for command in steps.iter().flat_map(commands) {
@@ -177,7 +177,7 @@ pub(super) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
 }
 
 /// The commands of a step as they are.
-pub(super) fn commands(step: &Step) -> &[Command] {
+pub(crate) fn commands(step: &Step) -> &[Command] {
     match step {
         Step::Serial(commands) => commands,
         Step::Parallel(group) => &group.serial,
@@ -203,7 +203,7 @@ pub fn answers_early(steps: &[Step]) -> bool {
 }
 
 /// Whether commands of a group start others, or do what is not known.
-pub(super) fn runs_others(group: &Group) -> bool {
+pub(crate) fn runs_others(group: &Group) -> bool {
     let name = |command: &Command| {
         let name = command.program.rsplit('/').next().unwrap_or(&command.program);
         name == "xargs" || !classes::is_known(name)
@@ -212,7 +212,7 @@ pub(super) fn runs_others(group: &Group) -> bool {
 }
 
 /// Whether a sort at the end of a group may be done here.
-pub(super) fn sorts_here(group: &Group) -> bool {
+pub(crate) fn sorts_here(group: &Group) -> bool {
     let by_bytes = match &group.combine {
         Combine::Merge(merge) => merge.lines.is_some(),
         Combine::Counts { .. } => true,
@@ -222,7 +222,7 @@ pub(super) fn sorts_here(group: &Group) -> bool {
 }
 
 /// What is to be expected of the groups among steps that follow each other, with this input.
-pub(super) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation {
+pub(crate) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation {
     let mut stream = Stream::of_lines(input.line);
     let (mut cpu, mut gain, mut starts) = (0.0, 0.0, 0.0);
     for step in steps {
@@ -242,14 +242,14 @@ pub(super) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation 
 
 /// Of less than so many bytes, in lines of this length, this step is not worth working on parts.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-pub(super) fn enough(step: &Step, line: f64, jobs: usize) -> u64 {
+pub(crate) fn enough(step: &Step, line: f64, jobs: usize) -> u64 {
     let for_a_byte = expect(std::slice::from_ref(step), Amount { bytes: 1, line }, jobs);
     (WORTH * for_a_byte.cost / for_a_byte.gain) as u64
 }
 
 /// What more than which is not to be expected of so many commands that need so much CPU time
 /// together, in nanoseconds a byte, on however many CPUs.
-pub(super) fn at_best(cpu: f64, commands: usize, bytes: u64) -> Expectation {
+pub(crate) fn at_best(cpu: f64, commands: usize, bytes: u64) -> Expectation {
     let cpu = cpu * bytes as f64 * 1e-9;
     Expectation { cpu, gain: cpu, cost: cost(START * commands as f64, 2) }
 }

@@ -47,28 +47,28 @@ const BY_KEYS: f64 = 3.0;
 /// What `xargs` takes to start a command, and that to run, in nanoseconds.
 const ONE_PROCESS: f64 = 1e6;
 /// Starting one command and waiting for its end, in seconds.
-pub(super) const START: f64 = 0.0015;
+pub(crate) const START: f64 = 0.0015;
 /// Commands that do much before they read anything, and what that takes, in seconds.
 const SLOW_STARTS: &[(&str, f64)] = &[("jq", 0.02)];
 
 /// A program's name, without its folder.
-pub(super) fn name_of(program: &str) -> &str {
+pub(crate) fn name_of(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
 /// Whether it is the program that sorts lines.
-pub(super) fn is_sort(program: &str) -> bool {
+pub(crate) fn is_sort(program: &str) -> bool {
     name_of(program) == "sort"
 }
 
 /// The rate of a command in nanoseconds a byte, with what its arguments tell, for lines of so many
 /// bytes.
-pub(super) fn rate(program: &str, arguments: &[String], line: f64) -> f64 {
+pub(crate) fn rate(program: &str, arguments: &[String], line: f64) -> f64 {
     known_rate(program, arguments, line).unwrap_or(UNKNOWN)
 }
 
 /// The same; `None` if nothing is known of the command.
-pub(super) fn known_rate(program: &str, arguments: &[String], line: f64) -> Option<f64> {
+pub(crate) fn known_rate(program: &str, arguments: &[String], line: f64) -> Option<f64> {
     let name = name_of(program);
     let (_, for_byte, for_line) = RATES.iter().find(|(known, ..)| *known == name)?;
     // A group that is matched again, or used, cannot be looked for by an automaton.
@@ -94,7 +94,7 @@ fn keeps_by_keys(arguments: &[String]) -> bool {
 }
 
 /// What starting a command takes, in seconds.
-pub(super) fn start_of(program: &str) -> f64 {
+pub(crate) fn start_of(program: &str) -> f64 {
     let name = name_of(program);
     SLOW_STARTS.iter().find(|(known, _)| *known == name).map_or(START, |(_, start)| *start)
 }

@@ -10,10 +10,10 @@ use brush_parser::ast::{
 use contend_commands::Simple;
 
 use super::{Rewriter, constants};
-use crate::classes;
-use crate::glance::glance;
-use crate::planner::Annotation;
-use crate::text::is_built_in;
+use crate::plan::classes;
+use crate::plan::glance::glance;
+use crate::plan::planner::Annotation;
+use crate::plan::text::is_built_in;
 
 /// Whether commands of this name may work on parts of their input.
 pub(super) fn is_known(name: &str, annotations: &[Annotation]) -> bool {

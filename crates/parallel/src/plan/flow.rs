@@ -11,7 +11,7 @@ use contend_record::run::Command;
 use super::rates::{is_sort, known_rate, name_of, rate};
 
 /// A usual length of lines in bytes.
-pub(super) const USUAL_LINE: f64 = 50.0;
+pub(crate) const USUAL_LINE: f64 = 50.0;
 /// A usual length of words, each on a line, in bytes.
 const WORD: f64 = 6.0;
 /// How much of sorted lines is left where each is kept once.
@@ -23,7 +23,7 @@ const BEGINNING: usize = 16 << 10;
 
 /// What goes through a command.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Flow {
+pub(crate) struct Flow {
     /// CPU time that it needs, in nanoseconds a byte.
     pub rate: f64,
     /// How much of the input comes to it: bytes for a byte of that.
@@ -34,14 +34,14 @@ pub(super) struct Flow {
 
 impl Flow {
     /// CPU time that it needs, in nanoseconds for a byte of the input.
-    pub(super) fn cpu(&self) -> f64 {
+    pub(crate) fn cpu(&self) -> f64 {
         self.rate * self.volume
     }
 }
 
 /// What goes from one command to the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     /// How much of the input it is: bytes for a byte of that.
     pub volume: f64,
     /// The mean length of its lines in bytes.
@@ -50,19 +50,19 @@ pub(super) struct Stream {
 
 impl Stream {
     /// An input with lines of so many bytes.
-    pub(super) fn of_lines(line: f64) -> Self {
+    pub(crate) fn of_lines(line: f64) -> Self {
         Self { volume: 1.0, line }
     }
 
     /// What this is for a command, which it then has gone through; what is not known of it is
     /// taken for the usual.
-    pub(super) fn usual(&mut self, command: &Command) -> Flow {
+    pub(crate) fn usual(&mut self, command: &Command) -> Flow {
         let rate = rate(&command.program, &command.arguments, self.line);
         self.at(rate, &command.program, &command.arguments)
     }
 
     /// The same; `None` if nothing is known of the command.
-    pub(super) fn known(&mut self, program: &str, arguments: &[String]) -> Option<Flow> {
+    pub(crate) fn known(&mut self, program: &str, arguments: &[String]) -> Option<Flow> {
         Some(self.at(known_rate(program, arguments, self.line)?, program, arguments))
     }
 
@@ -182,7 +182,7 @@ impl Amount {
 }
 
 /// The size of a regular file in bytes.
-pub(super) fn size_of(name: &str) -> Option<u64> {
+pub(crate) fn size_of(name: &str) -> Option<u64> {
     let data = Path::new(name).metadata().ok()?;
     data.is_file().then_some(data.len())
 }
