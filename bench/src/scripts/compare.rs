@@ -83,8 +83,11 @@ pub fn repeats(first: &Outcome, second: &Outcome) -> bool {
 const SIGNALS: [&str; 7] =
     ["Terminated", "Killed", "Broken pipe", "Hangup", "Aborted", "Interrupt", "User defined"];
 
-/// Messages without the program's name, line numbers and process ids, in sorted order: commands of
-/// a pipeline write them at the same time.
+/// What bash's `time` writes in front of its figures.
+const TIMES: [&str; 3] = ["real", "user", "sys"];
+
+/// Messages without the program's name, line numbers, process ids and times, in sorted order: commands
+/// of a pipeline write them at the same time.
 pub fn normalise(stderr: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(stderr);
     let mut lines: Vec<String> = text.lines().map(message).collect();
@@ -95,6 +98,13 @@ pub fn normalise(stderr: &[u8]) -> Vec<String> {
 fn message(line: &str) -> String {
     if let Some(signal) = SIGNALS.iter().find(|signal| line.contains(**signal)) {
         return (*signal).to_owned();
+    }
+    let is_time = |name: &&&str| {
+        let figure = line.strip_prefix(**name).and_then(|rest| rest.strip_prefix([' ', '\t']));
+        figure.is_some_and(|figure| figure.bytes().all(|byte| b"0123456789.ms".contains(&byte)))
+    };
+    if let Some(name) = TIMES.iter().find(is_time) {
+        return (*name).to_owned();
     }
     let Some((program, rest)) = line.split_once(": ") else { return line.to_owned() };
     let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
@@ -173,5 +183,9 @@ mod tests {
         assert_eq!(normalise(killed[0].as_bytes()), normalise(killed[1].as_bytes()));
         assert_ne!(normalise(b"bash: line 1: x\n"), normalise(b"bash: line 1: x\nbash: x\n"));
         assert_ne!(normalise(b"sort: x\n"), normalise(b"bash: x\n"));
+        let times: [&[u8]; 2] = [b"real 0.01\nuser\t0m0.001s\n", b"real 0.00\nuser\t0m0.012s\n"];
+        assert_eq!(normalise(times[0]), normalise(times[1]));
+        assert_ne!(normalise(b"real 0.01\n"), normalise(b"sys 0.01\n"));
+        assert_ne!(normalise(b"real a\n"), normalise(b"real b\n"));
     }
 }

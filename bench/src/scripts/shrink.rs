@@ -71,7 +71,9 @@ fn fewer_pieces(
             }
             let end = (begin + width).min(pieces.len());
             let candidate = with_text(&small, [&pieces[..begin], &pieces[end..]].concat().concat());
-            if candidate.text() != small.text() && fails(&candidate)? {
+            // A text without a command differs by definition.
+            let text = candidate.text();
+            if !text.trim().is_empty() && text != small.text() && fails(&candidate)? {
                 small = candidate;
             } else {
                 begin = end;
