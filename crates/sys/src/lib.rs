@@ -17,6 +17,7 @@ pub mod interrupt;
 mod kept;
 pub mod lease;
 pub mod load;
+pub mod locale;
 pub mod mapping;
 pub mod memory;
 pub mod pages;

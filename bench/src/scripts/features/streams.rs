@@ -20,7 +20,7 @@ pub(super) const FEATURES: &[Feature] = &[
         4,
         &[
             "mkfifo p; «filter» <p >o1 & «pipeline» >p; wait; cat o1",
-            "mkfifo p; «source» | tee p | «filter» & wc -c <p; wait",
+            "mkfifo p; «source» | tee p | «filter» >o1 & wc -c <p; wait; cat o1",
             "mkfifo p; «filter» p | «filter» >o1 & «source» | «filter» >p; wait; cat o1",
             "mkfifo p q; «filter» <p >q & «source» >p & «filter» <q; wait",
             "mkfifo fa fb; tr a b <fa >fb & exec 3>fa 4<fb; echo a >&3; exec 3>&-; cat <&4; wait",

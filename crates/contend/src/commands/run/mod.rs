@@ -31,13 +31,29 @@ pub use stage::from_command_line as stage_of_shell_text;
 pub fn run(settings: Run) -> Result<Exit> {
     match settings.what.clone() {
         What::Pipeline(text) => match text::read(&text) {
-            Reading::Commands { stages, inverted } => match direct::Direct::new(&stages) {
-                Ok(direct) => direct.run(&text, inverted, settings),
-                Err(why) => shell::pipeline(&text, &why, settings),
-            },
+            Reading::Commands { stages, inverted } => {
+                match locale().and_then(|()| direct::Direct::new(&stages)) {
+                    Ok(direct) => direct.run(&text, inverted, settings),
+                    Err(why) => shell::pipeline(&text, &why, settings),
+                }
+            }
             Reading::Shell(why) => shell::pipeline(&text, &why, settings),
         },
         What::Script(..) => shell::script(settings),
+    }
+}
+
+/// Checks that bash has nothing to say of the locale.
+///
+/// # Errors
+/// The reason why a shell is needed.
+fn locale() -> Result<(), String> {
+    match std::env::var_os("LC_ALL") {
+        Some(name) if !contend_sys::locale::exists(&name) => {
+            Err("`LC_ALL` names a locale that is not installed, of which the shell warns"
+                .to_owned())
+        }
+        _ => Ok(()),
     }
 }
 

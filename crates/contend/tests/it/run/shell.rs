@@ -223,3 +223,31 @@ fn the_first_line_of_a_script_holds() {
         assert_eq!(run(&mut contend_run(FORCED, "-f")), expected, "{line}");
     }
 }
+
+#[test]
+fn a_locale_that_is_not_installed_is_warned_of_once() {
+    if !has("bash") {
+        return skip("a_locale_that_is_not_installed_is_warned_of_once", "there is no bash");
+    }
+    let folder = folder(b"b\na\n");
+    let file = folder.path().join("script");
+    let pipeline = "sort <in | tr a b";
+    fs::write(&file, pipeline).expect("room");
+    let script = file.to_str().expect("plain");
+    for (locale, warnings) in [("xx_XX.UTF-8", 1), ("C.UTF-8", 0), ("POSIX", 0)] {
+        let count = |command: Command| {
+            let output =
+                Place { folder: folder.path(), input: Input::Nothing, locale }.run(command);
+            assert_eq!(output.stdout, b"b\nb\n", "{locale}");
+            output.stderr.iter().filter(|word| *word == "setlocale:").count()
+        };
+        assert_eq!(count(bash(pipeline)), warnings, "bash, {locale}");
+        for options in [&[][..], FORCED] {
+            let in_a_shell = format!("x=1; {pipeline}");
+            assert_eq!(count(contend_run(options, pipeline)), warnings, "{locale}");
+            assert_eq!(count(contend_run(options, &in_a_shell)), warnings, "{locale}");
+            let of_a_file = [options, &["-f"]].concat();
+            assert_eq!(count(contend_run(&of_a_file, script)), warnings, "{locale}, -f");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Locales of the C library.
+
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt as _;
+
+/// Locales that are part of the library and need no files.
+const BUILT_IN: [&str; 4] = ["", "C", "POSIX", "C.UTF-8"];
+
+/// Whether a program can set this locale for everything, as `LC_ALL` asks it to.
+pub fn exists(name: &OsStr) -> bool {
+    if BUILT_IN.iter().any(|known| name == *known) {
+        return true;
+    }
+    let Ok(name) = CString::new(name.as_bytes()) else { return false };
+    // SAFETY: the name ends with a NUL byte; without a base a new locale is made, if any.
+    let locale = unsafe { libc::newlocale(libc::LC_ALL_MASK, name.as_ptr(), std::ptr::null_mut()) };
+    if locale.is_null() {
+        return false;
+    }
+    // SAFETY: it was made just now, and nothing uses it.
+    unsafe { libc::freelocale(locale) };
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_built_in_exists_and_a_wrong_name_does_not() {
+        for name in ["", "C", "POSIX", "C.UTF-8", "C.utf8"] {
+            assert!(exists(OsStr::new(name)), "{name}");
+        }
+        for name in ["xx_XX.UTF-8", "no-such-locale", "C\0"] {
+            assert!(!exists(OsStr::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_installed_locale_exists() {
+        let Ok(output) = std::process::Command::new("locale").arg("-a").output() else { return };
+        for name in output.stdout.split(|&byte| byte == b'\n') {
+            assert!(exists(OsStr::from_bytes(name)), "{}", String::from_utf8_lossy(name));
+        }
+    }
+}
