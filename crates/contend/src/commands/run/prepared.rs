@@ -149,7 +149,8 @@ impl<'a> Prepared<'a> {
 
 /// Whether bash runs a script with `-c` as it runs it from a file. It ends with 127 instead of 1
 /// for an unset variable, has a letter more in `$-`, calls functions of a text `environment` in
-/// messages, and gives up the whole text after a wrong integer.
+/// messages, gives up the whole text after a wrong integer, and leaves an asynchronous list its standard
+/// input after a redirected loop.
 fn is_the_same_as_an_argument(script: &str) -> bool {
     let signs =
         ["set -", "set +", "nounset", "?", "$-", "${-", "()", "function", "declare", "typeset"];
@@ -157,7 +158,13 @@ fn is_the_same_as_an_argument(script: &str) -> bool {
         .lines()
         .next()
         .is_some_and(|line| line.strip_prefix("#!").is_some_and(|line| line.contains(" -")));
-    !has_options && !signs.iter().any(|sign| script.replace("$?", "").contains(sign))
+    let others = ["&&", ">&", "<&", "&>"]
+        .iter()
+        .fold(script.to_owned(), |script, sign| script.replace(sign, ""));
+    let is_asynchronous = others.contains('&');
+    !has_options
+        && !is_asynchronous
+        && !signs.iter().any(|sign| script.replace("$?", "").contains(sign))
 }
 
 /// Whether descriptors have names here that can be opened.
@@ -191,7 +198,9 @@ mod tests {
 
     #[test]
     fn scripts_that_an_argument_would_change_are_known() {
-        for script in ["sort $f; echo $?", "#!/bin/bash\nset=1; sort $f", "#! /bin/sh -\n:"] {
+        for script in
+            ["sort $f 2>&1 && :; echo $?", "#!/bin/bash\nset=1; sort $f", "#! /bin/sh -\n:"]
+        {
             let has_options = script.contains(" -\n");
             assert_eq!(is_the_same_as_an_argument(script), !has_options, "{script}");
         }
@@ -205,6 +214,8 @@ mod tests {
             "f() { sort $1; }",
             "function f { sort $1; }",
             "declare -i n; n=1/0; sort $f",
+            "sort $f & wait",
+            "sort $f 2>&1 &",
         ] {
             assert!(!is_the_same_as_an_argument(script), "{script}");
         }
