@@ -36,13 +36,17 @@ fn a_stage_that_works_is_named_and_its_neighbours_wait() {
     in_quiet(|| {
         let slow = "head -c 60000000 /dev/zero | base64 | gzip -6 | cat >/dev/null";
         let record = record(&[slow]);
-        assert_eq!(bottleneck(&record), ("stage", Some(3), Some("cpu")), "{record}");
+        // Two stages that work at the same time are too much for one CPU.
+        let kind = if record["host"]["cpus_allowed"] == 1 { "machine" } else { "stage" };
+        assert_eq!(bottleneck(&record), (kind, Some(3), Some("cpu")), "{record}");
         let stages = record["stages"].as_array().expect("a list");
         assert!(number(&stages[1]["blocked_seconds"]) > number(&stages[1]["starved_seconds"]));
         assert!(number(&stages[3]["starved_seconds"]) > 0.5 * number(&stages[3]["wall_seconds"]));
         assert_eq!(record["boundaries"][1]["waiting_side"], "writer");
         assert_eq!(record["boundaries"][2]["waiting_side"], "reader");
-        assert!(finding_ids(&record).contains(&"cannot-matter".to_owned()));
+        if kind == "stage" {
+            assert!(finding_ids(&record).contains(&"cannot-matter".to_owned()));
+        }
     });
 }
 
@@ -140,9 +144,11 @@ fn the_demonstration_names_the_slow_stage() {
         let shown = text(&demo.stdout);
         for n in [6, 3] {
             let said = format!("Stage {n} sets the pace, by its CPU time");
-            // Where others keep the CPUs busy they set the pace; which stage uses most stays.
+            // Where there is one CPU, or others keep all busy, they set the pace; which stage uses
+            // most stays.
             let busy = format!("The CPUs set the pace; stage {n} uses the most");
-            let is_busy = shown.contains("other programs used the rest");
+            let one = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
+            let is_busy = one || shown.contains("other programs used the rest");
             assert!(shown.contains(&said) || is_busy && shown.contains(&busy), "{shown}");
         }
         assert!(shown.contains("What this shows"));
