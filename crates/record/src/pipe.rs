@@ -137,11 +137,39 @@ pub struct Stage {
     pub children_seen: u64,
     /// How its waits could be told apart.
     pub samples: u64,
-    /// Fields that rest on the last sample or on a neighbour's count.
-    pub approximate: Vec<String>,
+    /// Figures that rest on the last sample or on a neighbour's count.
+    pub approximate: Vec<Figure>,
+}
+
+/// A figure of a stage that may be approximate, named as its field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Figure {
+    /// [`Stage::bytes_in`].
+    BytesIn,
+    /// [`Stage::bytes_out`].
+    BytesOut,
+    /// [`Stage::reads`].
+    Reads,
+    /// [`Stage::writes`].
+    Writes,
+    /// [`Stage::max_rss_bytes`].
+    MaxRssBytes,
 }
 
 impl Stage {
+    /// Whether this figure is approximate.
+    pub fn is_approximate(&self, figure: Figure) -> bool {
+        self.approximate.contains(&figure)
+    }
+
+    /// Marks this figure as approximate.
+    pub fn mark_approximate(&mut self, figure: Figure) {
+        if !self.is_approximate(figure) {
+            self.approximate.push(figure);
+        }
+    }
+
     /// Time in which the stage itself was at work: on a CPU, or in a wait that is neither
     /// for its input, nor for its output, nor for a CPU, nor for job control to let it go on.
     pub fn service_seconds(&self) -> f64 {

@@ -28,6 +28,7 @@ mod top_lines;
 
 use std::ops::Range;
 
+use contend_commands::behaviour;
 use contend_record::advice::{RewriteId, Safety};
 use contend_record::pipe::{Outcome, PipeRecord};
 use contend_shell::environment::Environment;
@@ -119,7 +120,7 @@ impl Situation<'_> {
 
 /// Whether a stage has not failed: grep may find nothing, and a reader may have had enough.
 pub fn did_its_work(stage: &contend_record::pipe::Stage) -> bool {
-    let finds_nothing = stage.exit_code == 1 && stage.command.contains("grep");
+    let finds_nothing = stage.exit_code == 1 && behaviour::selects(&stage.command);
     let cut_off = stage.outcome == Outcome::Killed(SIGPIPE);
     stage.exit_code == 0 || finds_nothing || cut_off
 }

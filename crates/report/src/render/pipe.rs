@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 use comfy_table::{Cell, CellAlignment};
 use contend_record::pipe::{
-    Bottleneck, BottleneckKind, Boundary, Limit, Outcome, PipeRecord, Runs, Stage, WaitingSide,
+    Bottleneck, BottleneckKind, Boundary, Figure, Limit, Outcome, PipeRecord, Runs, Stage,
+    WaitingSide,
 };
 use contend_record::signal;
 use contend_record::stats::Estimate;
@@ -182,10 +183,10 @@ fn main_wait(stage: &Stage) -> Option<&'static str> {
 /// What went through each stage.
 fn flow(record: &PipeRecord, width: usize) -> String {
     let mut columns = vec![
-        column("in", |s| optional(s.bytes_in, is_approximate(s, "bytes_in"), bytes)),
-        column("out", |s| optional(s.bytes_out, is_approximate(s, "bytes_out"), bytes)),
-        column("reads", |s| optional(s.reads, is_approximate(s, "reads"), count)),
-        column("writes", |s| optional(s.writes, is_approximate(s, "writes"), count)),
+        column("in", |s| optional(s.bytes_in, s.is_approximate(Figure::BytesIn), bytes)),
+        column("out", |s| optional(s.bytes_out, s.is_approximate(Figure::BytesOut), bytes)),
+        column("reads", |s| optional(s.reads, s.is_approximate(Figure::Reads), count)),
+        column("writes", |s| optional(s.writes, s.is_approximate(Figure::Writes), count)),
     ];
     if width >= 110 {
         columns.push(column("a read", |s| s.mean_read_bytes.map_or_else(dash, bytes)));
@@ -198,7 +199,7 @@ fn flow(record: &PipeRecord, width: usize) -> String {
     }
     if width >= 76 {
         columns.push(column("memory", |s| {
-            let about = if is_approximate(s, "max_rss_bytes") { "~" } else { "" };
+            let about = if s.is_approximate(Figure::MaxRssBytes) { "~" } else { "" };
             format!("{about}{}", bytes(s.max_rss_bytes as f64))
         }));
     }
@@ -211,10 +212,6 @@ fn flow(record: &PipeRecord, width: usize) -> String {
 
 fn dash() -> String {
     "-".to_owned()
-}
-
-fn is_approximate(stage: &Stage, field: &str) -> bool {
-    stage.approximate.iter().any(|name| name == field)
 }
 
 fn optional(value: Option<u64>, approximate: bool, show: fn(f64) -> String) -> String {

@@ -18,7 +18,7 @@ use contend_commands::Simple;
 use contend_commands::behaviour::sorts;
 use contend_parallel::plan::planner::Situation;
 use contend_record::advice::{Trial, TrialInput};
-use contend_record::pipe::{PipeRecord, Stage};
+use contend_record::pipe::{Figure, PipeRecord, Stage};
 use contend_record::warning::{Warning, WarningId};
 use contend_shell::environment::Environment;
 use contend_shell::runner::{RunError, Runner};
@@ -309,9 +309,8 @@ fn manner<'a>(
     let last = record.stages.last();
     let written = last.and_then(|stage| stage.bytes_out);
     // Of a last sort, temporary files can only be told from output as far as there is a reader.
-    let exact = last.is_some_and(|stage| {
-        !stage.approximate.iter().any(|field| field == "bytes_out") && !sorts(&stage.command)
-    });
+    let exact =
+        last.is_some_and(|stage| !stage.is_approximate(Figure::BytesOut) && !sorts(&stage.command));
     let sampled = match file {
         Some(file) => {
             let sample =

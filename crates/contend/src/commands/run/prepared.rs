@@ -136,8 +136,8 @@ impl<'a> Prepared<'a> {
             format!("--name={}", self.name),
         ]);
         // The shell may have got it from its environment.
-        let is_in_environment =
-            std::env::var("SHELLOPTS").is_ok_and(|options| options.contains("pipefail"));
+        let is_in_environment = std::env::var("SHELLOPTS")
+            .is_ok_and(|options| options.split(':').any(|option| option == "pipefail"));
         options.extend((is_in_environment && !how.pipefail).then(|| "--pipefail".to_owned()));
         let has_options = self.rewritten.has_shell_options;
         options.extend(has_options.then(|| SHELL_OPTIONS.to_owned()));

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use contend_commands::behaviour;
-use contend_record::pipe::{Boundary, Stage, WaitingSide};
+use contend_record::pipe::{Boundary, Figure, Stage, WaitingSide};
 use contend_sys::child::ExitStatus;
 use contend_sys::procfs::Io;
 
@@ -46,7 +46,7 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills])
         && raw.io_exact
         && !(behaviour::keeps_size(&last.command) && last.bytes_in == last.bytes_out)
     {
-        mark(last, "bytes_out");
+        last.mark_approximate(Figure::BytesOut);
     }
 }
 
@@ -71,7 +71,7 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
     stage.bytes_in = input.or(io.map(read));
     let all = behaviour::reads_all(&stage.command) && raw.status == ExitStatus::Exited(0);
     if input.is_some() && !all {
-        mark(stage, "bytes_in");
+        stage.mark_approximate(Figure::BytesIn);
     }
     stage.bytes_out = io.map(|io| io.write_bytes);
     stage.reads = io.map(|io| io.reads);
@@ -80,8 +80,8 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
     stage.mean_read_bytes = io.and_then(|io| mean(io.read_bytes, io.reads));
     stage.mean_write_bytes = io.and_then(|io| mean(io.write_bytes, io.writes));
     if !raw.io_exact {
-        for field in ["bytes_in", "bytes_out", "reads", "writes"] {
-            mark(stage, field);
+        for figure in [Figure::BytesIn, Figure::BytesOut, Figure::Reads, Figure::Writes] {
+            stage.mark_approximate(figure);
         }
     }
     // A shell reads a file to the end of a buffer, then goes back to the end of the line.
@@ -90,7 +90,7 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
         && stage.bytes_in > Some(size + STARTUP_READS)
     {
         stage.bytes_in = Some(size);
-        mark(stage, "bytes_in");
+        stage.mark_approximate(Figure::BytesIn);
     }
 }
 
@@ -107,13 +107,6 @@ fn temporary(stage: &Stage, raw: &RawStage, io: Io, given: Option<u64>) -> Io {
         Io { write_bytes: io.write_bytes.saturating_sub(given), ..raw.temporary }
     } else {
         raw.temporary
-    }
-}
-
-/// Marks a figure as approximate.
-pub(super) fn mark(stage: &mut Stage, field: &str) {
-    if !stage.approximate.iter().any(|marked| marked == field) {
-        stage.approximate.push(field.to_owned());
     }
 }
 
@@ -154,8 +147,8 @@ impl Pipe<'_> {
                     && !(written < REMARK && behaviour::may_remark(&from.command))
                     && !self.writer_failed();
                 if !silent && self.reader.startup_reads.is_none() {
-                    mark(from, "bytes_out");
-                    mark(to, "bytes_in");
+                    from.mark_approximate(Figure::BytesOut);
+                    to.mark_approximate(Figure::BytesIn);
                 }
             }
             return false;
@@ -172,8 +165,8 @@ impl Pipe<'_> {
         if elsewhere {
             from.bytes_out = Some(read);
             if self.reader.startup_reads.is_none() {
-                mark(from, "bytes_out");
-                mark(to, "bytes_in");
+                from.mark_approximate(Figure::BytesOut);
+                to.mark_approximate(Figure::BytesIn);
             }
         }
         elsewhere
@@ -194,10 +187,10 @@ impl Pipe<'_> {
             return;
         }
         if all_read || self.writer_failed() || !behaviour::writes_output_alone(&from.command) {
-            mark(from, "bytes_out");
+            from.mark_approximate(Figure::BytesOut);
         }
         if !began_known {
-            mark(to, "bytes_in");
+            to.mark_approximate(Figure::BytesIn);
         }
     }
 }
@@ -230,12 +223,12 @@ fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
         if !may_have_read {
             stage.bytes_in = Some(0);
         }
-        mark(stage, "bytes_in");
+        stage.mark_approximate(Figure::BytesIn);
     }
     // The programs that it starts read their libraries too.
     if stage.children_cpu_seconds > 0.0 || raw.several_processes {
-        mark(stage, "bytes_in");
-        mark(stage, "reads");
+        stage.mark_approximate(Figure::BytesIn);
+        stage.mark_approximate(Figure::Reads);
     }
 }
 
@@ -336,10 +329,9 @@ pub(super) mod tests {
         let known = &named(&["grep -c x f"], std::slice::from_ref(&stage))[0];
         assert_eq!((known.bytes_in, known.approximate.len()), (Some(1_000), 1), "the peak memory");
         let may_end_early = &named(&["head -n 1 f"], std::slice::from_ref(&stage))[0];
-        assert!(may_end_early.approximate.iter().any(|field| field == "bytes_in"));
+        assert!(may_end_early.is_approximate(Figure::BytesIn));
         let early = RawStage { named_bytes: Some(1_000_000), ..stage };
-        let approximate = &named(&["head -n 1 f"], &[early])[0].approximate;
-        assert!(approximate.iter().any(|field| field == "bytes_in"));
+        assert!(named(&["head -n 1 f"], &[early])[0].is_approximate(Figure::BytesIn));
         let copy = RawStage { io: io(8_000, 5), ..raw_stage() };
         assert_eq!(named(&["cat"], &[copy])[0].bytes_in, Some(5));
     }

@@ -5,10 +5,9 @@
 //! nothing else can be in it.
 
 use contend_commands::behaviour;
-use contend_record::pipe::Stage;
+use contend_record::pipe::{Figure, Stage};
 use contend_sys::child::ExitStatus;
 
-use super::bytes::mark;
 use crate::pipeline::stage::RawStage;
 
 /// Bytes that the kernel has counted in and out of a stage, without those of its start.
@@ -24,10 +23,10 @@ pub(super) fn mark_unproved(stages: &mut [Stage], raw: &[RawStage], counted: &[C
         (0..stages.len()).map(|index| facts.input_is_proved(stages, &outputs, index)).collect();
     for ((stage, output), input) in stages.iter_mut().zip(outputs).zip(inputs) {
         if !output {
-            mark(stage, "bytes_out");
+            stage.mark_approximate(Figure::BytesOut);
         }
         if !input {
-            mark(stage, "bytes_in");
+            stage.mark_approximate(Figure::BytesIn);
         }
     }
 }
@@ -111,8 +110,7 @@ mod tests {
     use super::*;
 
     fn marked(stage: &Stage) -> (bool, bool) {
-        let has = |name: &str| stage.approximate.iter().any(|field| field == name);
-        (has("bytes_in"), has("bytes_out"))
+        (stage.is_approximate(Figure::BytesIn), stage.is_approximate(Figure::BytesOut))
     }
 
     fn started(read: u64, write: u64) -> RawStage {

@@ -9,7 +9,7 @@ pub use bytes::boundaries;
 
 use std::time::Duration;
 
-use contend_record::pipe::{OtherWaits, Outcome, Stage, Total};
+use contend_record::pipe::{Figure, OtherWaits, Outcome, Stage, Total};
 use contend_sys::child::ExitStatus;
 
 use super::raw::RawRun;
@@ -57,7 +57,7 @@ fn stage(index: usize, text: &str, raw: &RawStage, pressure: Pressure) -> Stage 
     let (max_rss_bytes, rss_exact) = max_rss(raw);
     let mut approximate = Vec::new();
     if !rss_exact {
-        approximate.push("max_rss_bytes".to_owned());
+        approximate.push(Figure::MaxRssBytes);
     }
     let mut stage = Stage {
         index,
@@ -160,11 +160,14 @@ pub fn total(stages: &[Stage], run: &RawRun) -> Total {
 
 /// The most bytes that went into or out of any stage, of the figures that are `exact` or all.
 fn widest(stages: &[Stage], exact: bool) -> Option<u64> {
-    let counts = |stage: &Stage, name: &str, bytes: Option<u64>| {
-        bytes.filter(|_| !exact || !stage.approximate.iter().any(|field| field == name))
+    let counts = |stage: &Stage, figure: Figure, bytes: Option<u64>| {
+        bytes.filter(|_| !exact || !stage.is_approximate(figure))
     };
     let sides = stages.iter().flat_map(|stage| {
-        [counts(stage, "bytes_in", stage.bytes_in), counts(stage, "bytes_out", stage.bytes_out)]
+        [
+            counts(stage, Figure::BytesIn, stage.bytes_in),
+            counts(stage, Figure::BytesOut, stage.bytes_out),
+        ]
     });
     sides.flatten().max().filter(|&bytes| bytes > 0)
 }
