@@ -197,6 +197,8 @@ pub enum Outcome {
     NotExecutable,
     /// It was still running when contend was told to end, and was ended by this signal.
     Interrupted(i32),
+    /// It has ended, but another process has waited for it: nobody can say how (status 127).
+    Unknown,
 }
 
 /// Waits that are for neither input, nor output, nor a CPU, in seconds.

@@ -40,7 +40,7 @@ pub struct RawRun {
 impl RawRun {
     /// The stages' statuses as the shell counts them.
     pub fn statuses(&self) -> Vec<i32> {
-        self.stages.iter().map(|stage| stage.status.shell_code()).collect()
+        self.stages.iter().map(|stage| stage.shell_code()).collect()
     }
 
     /// The pipeline's status as the shell would return it; `inverted` by a `!` before it.
@@ -110,7 +110,7 @@ mod tests {
     fn run_of(codes: &[i32], pipefail: bool) -> RawRun {
         let stages = codes
             .iter()
-            .map(|&code| RawStage { status: ExitStatus::Exited(code), ..raw_stage() })
+            .map(|&code| RawStage { status: Some(ExitStatus::Exited(code)), ..raw_stage() })
             .collect();
         RawRun {
             stages,

@@ -238,7 +238,7 @@ impl<'a> Watch<'a> {
     fn end_stages(&mut self, arrived: Arrived) {
         let running = self.stages.iter_mut().filter(|stage| stage.ended.is_none());
         if !arrived.from_process {
-            running.for_each(|stage| stage.asked_to_end = Some(arrived.signal));
+            running.for_each(|stage| stage.observed.asked_to_end = Some(arrived.signal));
             return;
         }
         // The same request may come twice at once, for us and for our process group.
@@ -253,7 +253,7 @@ impl<'a> Watch<'a> {
             _ => Signal::KILL.as_raw(),
         };
         for stage in running {
-            stage.asked_to_end = Some(signal);
+            stage.observed.asked_to_end = Some(signal);
             if let Some(signal) = Signal::from_named_raw(signal) {
                 for pid in stage.tree.process_ids().chain([stage.pid]) {
                     let _ = kill_process(pid, signal); // it may have ended meanwhile
@@ -429,8 +429,8 @@ impl<'a> Watch<'a> {
             .iter()
             .map(|stage| ProgressStage {
                 state: stage.runs().then(|| stage.tree.state()),
-                bytes_in: stage.io.map(|io| io.read_bytes),
-                bytes_out: stage.io.map(|io| io.write_bytes),
+                bytes_in: stage.observed.io.map(|io| io.read_bytes),
+                bytes_out: stage.observed.io.map(|io| io.write_bytes),
             })
             .collect();
         progress(&Progress::Running { elapsed: self.begun.elapsed(), stages: &stages });

@@ -19,11 +19,11 @@ const STARTUP: Duration = Duration::from_millis(100);
 /// A program reads at most about this much of its libraries and tables as it starts.
 pub(super) const STARTUP_READS: u64 = 64 * 1024;
 
-/// One stage as observed.
-#[derive(Debug, Clone)]
+/// One stage as observed. A running stage fills it in, and the account is made of it.
+#[derive(Debug, Clone, Default)]
 pub struct RawStage {
-    /// How it ended.
-    pub status: ExitStatus,
+    /// How it ended; `None` if that is not known, as another process has waited for it.
+    pub status: Option<ExitStatus>,
     /// When it ended, since the gate opened: it, or the last process that it has left
     /// writing to its output.
     pub ended: Duration,
@@ -83,6 +83,16 @@ pub struct RawStage {
     pub asked_to_end: Option<i32>,
 }
 
+/// What a shell reports for a process that it cannot wait for.
+const UNKNOWN_STATUS: i32 = 127;
+
+impl RawStage {
+    /// Its exit code as a shell sees it.
+    pub fn shell_code(&self) -> i32 {
+        self.status.map_or(UNKNOWN_STATUS, ExitStatus::shell_code)
+    }
+}
+
 /// A running stage.
 #[derive(Debug)]
 pub(super) struct RunningStage {
@@ -91,36 +101,25 @@ pub(super) struct RunningStage {
     traced: bool,
     /// Whether it may be traced is decided.
     trace_decided: bool,
-    sched_before: SchedStat,
-    status_before: Status,
-    pub(super) io: Option<Io>,
-    io_exact: bool,
+    /// Its bytes may not be read.
     io_denied: bool,
-    peak_rss_exact: bool,
-    first_write: Option<Duration>,
-    first_in_pipe: Option<Duration>,
-    read_before_output: u64,
-    startup_reads: Option<u64>,
-    first_read: Option<Duration>,
-    has_files: bool,
     /// It sorts: what it writes before its input has ended is no output.
     sorts: bool,
-    temporary: Io,
-    input_file_bytes: Option<u64>,
-    named_bytes: Option<u64>,
-    pub(super) asked_to_end: Option<i32>,
     pub(super) ended: Option<Ended>,
     /// When a process that it has left running was last seen.
     lingered: Option<Duration>,
     /// What its orphans used that have been reaped since.
     orphans: Usage,
+    /// What has been observed of it so far.
+    pub(super) observed: RawStage,
 }
 
 /// How and when a stage ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     at: Duration,
-    status: ExitStatus,
+    /// `None` if another process has waited for it.
+    status: Option<ExitStatus>,
     usage: Usage,
     sched: Option<SchedStat>,
 }
@@ -135,31 +134,23 @@ impl RunningStage {
         let mut tree = Tree::open(pid)?;
         tree.last_look(buffer);
         let traced = may_trace && trace::seize(pid).is_ok();
-        Ok(Self {
-            pid,
-            traced,
-            trace_decided: traced,
+        let observed = RawStage {
             sched_before: tree.leader_sched().unwrap_or_default(),
             status_before: tree.leader_status(buffer).unwrap_or_default(),
-            tree,
-            io: None,
-            io_exact: false,
-            io_denied: false,
-            peak_rss_exact: false,
-            first_write: None,
-            first_in_pipe: None,
-            read_before_output: 0,
-            startup_reads: None,
-            first_read: None,
-            has_files: false,
-            sorts: behaviour::sorts(text),
-            temporary: Io::default(),
-            input_file_bytes: None,
             named_bytes: behaviour::named_bytes(text, after_setup),
-            asked_to_end: None,
+            ..RawStage::default()
+        };
+        Ok(Self {
+            pid,
+            tree,
+            traced,
+            trace_decided: traced,
+            io_denied: false,
+            sorts: behaviour::sorts(text),
             ended: None,
             lingered: None,
             orphans: Usage::default(),
+            observed,
         })
     }
 
@@ -170,7 +161,7 @@ impl RunningStage {
 
     /// Whether this signal has ended it.
     pub(super) fn died_of(&self, signal: i32) -> bool {
-        self.ended.as_ref().is_some_and(|ended| ended.status == ExitStatus::Signaled(signal))
+        self.ended.as_ref().is_some_and(|ended| ended.status == Some(ExitStatus::Signaled(signal)))
     }
 
     /// Whether it has left processes running that write to its output.
@@ -183,7 +174,7 @@ impl RunningStage {
         self.tree.look(time, buffer);
         if self.lingers() {
             self.lingered = Some(now);
-            self.io_exact = false;
+            self.observed.io_exact = false;
         }
     }
 
@@ -209,17 +200,17 @@ impl RunningStage {
     /// Whether its bytes are worth a read at every look: until its first input and output
     /// are known, and where the last look may be all that will be known.
     pub(super) fn needs_io(&self, now: Duration) -> bool {
-        let awaits_input = match self.startup_reads {
-            Some(_) => self.first_read.is_none(),
+        let awaits_input = match self.observed.startup_reads {
+            Some(_) => self.observed.first_read.is_none(),
             None => now < STARTUP,
         };
-        self.first_write.is_none() || awaits_input || !self.traced
+        self.observed.first_write.is_none() || awaits_input || !self.traced
     }
 
     pub(super) fn look_at_io(&mut self, now: Duration, buffer: &mut [u8]) {
-        let before = self.io.unwrap_or_default();
+        let before = self.observed.io.unwrap_or_default();
         match self.tree.read_io(buffer) {
-            Some(io) => self.io = Some(io),
+            Some(io) => self.observed.io = Some(io),
             // A zombie's may not be read either, so only a living one's refusal counts.
             None => self.io_denied |= matches!(child::peek(Which::One(self.pid)), Ok(None)),
         }
@@ -227,15 +218,19 @@ impl RunningStage {
     }
 
     fn note_bytes(&mut self, before: Io, now: Duration) {
-        let Some(io) = self.io else { return };
-        if self.first_write.is_none() && io.write_bytes > self.temporary.write_bytes {
-            self.first_write = Some(now);
-            if self.first_in_pipe.is_none() {
-                self.read_before_output = before.read_bytes;
+        let Some(io) = self.observed.io else { return };
+        if self.observed.first_write.is_none()
+            && io.write_bytes > self.observed.temporary.write_bytes
+        {
+            self.observed.first_write = Some(now);
+            if self.observed.first_in_pipe.is_none() {
+                self.observed.read_before_output = before.read_bytes;
             }
         }
-        if self.first_read.is_none() && self.startup_reads.is_some_and(|s| io.read_bytes > s) {
-            self.first_read = Some(now);
+        if self.observed.first_read.is_none()
+            && self.observed.startup_reads.is_some_and(|s| io.read_bytes > s)
+        {
+            self.observed.first_read = Some(now);
         }
     }
 
@@ -243,14 +238,14 @@ impl RunningStage {
     /// its writer has written must still be asked.
     pub(super) fn reads_before_input(&self) -> Option<u64> {
         let waits = self.ended.is_none() && self.tree.state() == State::Waiting(Wait::Starved);
-        (waits && self.startup_reads.is_none()).then_some(self.io?.read_bytes)
+        (waits && self.observed.startup_reads.is_none()).then_some(self.observed.io?.read_bytes)
     }
 
     /// Notes what it had read before there was any input. More than a program reads as it
     /// starts was input after all, from a writer whose splices are not counted.
     pub(super) fn note_startup(&mut self, reads: u64) {
         if reads <= STARTUP_READS {
-            self.startup_reads.get_or_insert(reads);
+            self.observed.startup_reads.get_or_insert(reads);
         }
     }
 
@@ -258,14 +253,14 @@ impl RunningStage {
     /// the call that writes it returns and is counted: one that writes more than the pipe
     /// holds may wait in its first call for as long as its reader pleases.
     pub(super) fn look_for_output(&mut self, now: Duration) {
-        if self.first_in_pipe.is_some() || !self.runs() {
+        if self.observed.first_in_pipe.is_some() || !self.runs() {
             return;
         }
         let output = self.tree.ends().output.as_ref();
         if output.and_then(End::fill).is_some_and(|fill| fill.bytes > 0) {
-            self.first_in_pipe = Some(now);
-            if self.first_write.is_none() {
-                self.read_before_output = self.io.unwrap_or_default().read_bytes;
+            self.observed.first_in_pipe = Some(now);
+            if self.observed.first_write.is_none() {
+                self.observed.read_before_output = self.observed.io.unwrap_or_default().read_bytes;
             }
         }
     }
@@ -273,28 +268,29 @@ impl RunningStage {
     /// Whether it is known to have written nothing at all.
     pub(super) fn is_silent(&mut self, buffer: &mut [u8]) -> bool {
         let silent_until_its_end =
-            self.ended.is_none() || self.io.is_some_and(|io| io.write_bytes == 0);
+            self.ended.is_none() || self.observed.io.is_some_and(|io| io.write_bytes == 0);
         silent_until_its_end && (!self.runs() || self.tree.wrote_nothing(buffer))
     }
 
     /// Its reader has just had its first input: whatever it wrote before went elsewhere.
     pub(super) fn note_first_output(&mut self) {
-        if self.first_in_pipe.is_some() {
+        if self.observed.first_in_pipe.is_some() {
             return;
         }
-        self.read_before_output = self.io.unwrap_or_default().read_bytes;
+        self.observed.read_before_output = self.observed.io.unwrap_or_default().read_bytes;
     }
 
     /// Whether its first input was noticed at this look.
     pub(super) fn first_read_is(&self, now: Duration) -> bool {
-        self.first_read == Some(now)
+        self.observed.first_read == Some(now)
     }
 
     /// Searches for new children and threads, and for open files.
     pub(super) fn refresh(&mut self, buffer: &mut [u8]) {
         self.tree.refresh(buffer);
-        self.has_files = self.has_files || has_files(self.pid);
-        self.input_file_bytes = self.input_file_bytes.max(input_file_bytes(self.pid));
+        self.observed.has_files = self.observed.has_files || has_files(self.pid);
+        self.observed.input_file_bytes =
+            self.observed.input_file_bytes.max(input_file_bytes(self.pid));
     }
 
     /// Its writer has ended.
@@ -303,8 +299,8 @@ impl RunningStage {
             return;
         }
         self.look_at_io(now, buffer);
-        self.temporary = self.io.unwrap_or_default();
-        self.first_write = None;
+        self.observed.temporary = self.observed.io.unwrap_or_default();
+        self.observed.first_write = None;
     }
 
     /// Takes what the kernel has to tell of it: stops, and its end.
@@ -316,12 +312,8 @@ impl RunningStage {
                 Ok(None) => return,
                 // Somebody else has reaped it: how it ended cannot be known any more.
                 Err(_) => {
-                    self.ended = Some(Ended {
-                        at: now,
-                        status: ExitStatus::Exited(0),
-                        usage: Usage::default(),
-                        sched: None,
-                    });
+                    self.ended =
+                        Some(Ended { at: now, status: None, usage: Usage::default(), sched: None });
                     return;
                 }
             }
@@ -350,12 +342,12 @@ impl RunningStage {
     /// Reads the final figures while the process is still there, in its exit stop or as a
     /// zombie (whose bytes only root may read).
     fn read_last(&mut self, now: Duration, buffer: &mut [u8]) {
-        self.peak_rss_exact |= self.tree.last_look(buffer);
-        if !self.io_exact && !self.io_denied {
-            let before = self.io.unwrap_or_default();
+        self.observed.peak_rss_exact |= self.tree.last_look(buffer);
+        if !self.observed.io_exact && !self.io_denied {
+            let before = self.observed.io.unwrap_or_default();
             if let Some(io) = self.tree.read_io(buffer) {
-                self.io = Some(io);
-                self.io_exact = true;
+                self.observed.io = Some(io);
+                self.observed.io_exact = true;
             }
             self.note_bytes(before, now);
         }
@@ -365,51 +357,37 @@ impl RunningStage {
         self.read_last(now, buffer);
         let sched = self.tree.leader_sched();
         if let Ok(reaped) = child::reap(self.pid) {
-            let (status, usage) = (reaped.status, reaped.usage);
+            let (status, usage) = (Some(reaped.status), reaped.usage);
             self.ended = Some(Ended { at: now, status, usage, sched });
             self.tree.leader_has_gone();
         }
     }
 
+    /// What was observed, to its end.
     pub(super) fn into_raw(self) -> RawStage {
-        let ended = self.ended.unwrap_or(Ended {
-            at: Duration::ZERO,
-            status: ExitStatus::Exited(0),
-            usage: Usage::default(),
-            sched: None,
-        });
-        let mut usage = ended.usage;
-        usage += self.orphans;
-        let input = self.tree.ends().input.as_ref();
+        let Self { mut observed, tree, .. } = self;
+        if let Some(ended) = self.ended {
+            observed.status = ended.status;
+            observed.ended = self.lingered.map_or(ended.at, |lingered| lingered.max(ended.at));
+            observed.usage = ended.usage;
+            observed.sched_after = ended.sched.unwrap_or(observed.sched_before);
+        }
+        observed.usage += self.orphans;
+        if self.io_denied {
+            observed.io = None;
+        }
+        let input = tree.ends().input.as_ref();
         RawStage {
-            status: ended.status,
-            ended: self.lingered.map_or(ended.at, |lingered| lingered.max(ended.at)),
-            usage,
-            sched_before: self.sched_before,
-            sched_after: ended.sched.unwrap_or(self.sched_before),
-            run_queue: self.tree.run_queue(),
-            status_before: self.status_before,
-            seen: self.tree.seen,
-            several_tasks: self.tree.several_tasks,
-            several_processes: self.tree.several_processes,
-            children_seen: self.tree.children_seen(),
-            unreadable: self.tree.unreadable,
-            io: if self.io_denied { None } else { self.io },
-            io_exact: self.io_exact,
-            peak_rss: self.tree.peak_rss(),
-            peak_rss_exact: self.peak_rss_exact,
-            first_write: self.first_write,
-            first_in_pipe: self.first_in_pipe,
-            read_before_output: self.read_before_output,
-            startup_reads: self.startup_reads,
-            first_read: self.first_read,
-            has_files: self.has_files,
-            temporary: self.temporary,
-            input_file_bytes: self.input_file_bytes,
-            named_bytes: self.named_bytes,
+            run_queue: tree.run_queue(),
+            seen: tree.seen,
+            several_tasks: tree.several_tasks,
+            several_processes: tree.several_processes,
+            children_seen: tree.children_seen(),
+            unreadable: tree.unreadable,
+            peak_rss: tree.peak_rss(),
             input_is_stream: input.is_some_and(End::is_stream),
             input_is_file: input.is_some_and(End::is_file),
-            asked_to_end: self.asked_to_end,
+            ..observed
         }
     }
 }
@@ -436,4 +414,56 @@ fn input_file_bytes(pid: Pid) -> Option<u64> {
 
 fn is_standard(name: &std::ffi::OsStr) -> bool {
     ["0", "1", "2"].iter().any(|standard| name == *standard)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    fn running(child: &std::process::Child) -> RunningStage {
+        let stage =
+            RunningStage::open(Pid::from_child(child), ("cat", false), false, &mut [0; 4096]);
+        stage.expect("it is there")
+    }
+
+    fn collected(stage: &mut RunningStage) {
+        while stage.ended.is_none() {
+            stage.collect(Duration::from_secs(1), &mut [0; 4096]);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_stage_that_another_waited_for_is_no_success() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("it starts");
+        let mut stage = running(&child);
+        child.wait().expect("it ends with its input");
+        collected(&mut stage);
+        let raw = stage.into_raw();
+        assert_eq!((raw.status, raw.shell_code()), (None, 127));
+        assert_eq!(raw.ended, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn its_end_and_its_bytes_are_kept() {
+        let mut child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let mut stage = running(&child);
+        let mut stdin = child.stdin.take().expect("piped");
+        std::io::Write::write_all(&mut stdin, b"twelve bytes").expect("it reads");
+        while stage.observed.io.is_none_or(|io| io.write_bytes < 12) {
+            stage.look_at_io(Duration::from_millis(1), &mut [0; 4096]);
+        }
+        drop(stdin);
+        collected(&mut stage);
+        let raw = stage.into_raw();
+        assert_eq!((raw.status, raw.shell_code()), (Some(ExitStatus::Exited(0)), 0));
+        assert_eq!(raw.first_write, Some(Duration::from_millis(1)));
+        assert_eq!(raw.io.map(|io| io.write_bytes), Some(12));
+    }
 }

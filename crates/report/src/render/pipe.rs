@@ -225,6 +225,7 @@ fn optional(value: Option<u64>, approximate: bool, show: fn(f64) -> String) -> S
 fn ending(stage: &Stage) -> String {
     match stage.outcome {
         Outcome::Exited | Outcome::NotFound | Outcome::NotExecutable => stage.exit_code.to_string(),
+        Outcome::Unknown => "?".to_owned(),
         Outcome::Killed(signal) | Outcome::Interrupted(signal) => {
             signal::name(signal).map_or_else(|| format!("sig {signal}"), str::to_owned)
         }

@@ -69,7 +69,7 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
     });
     let read = |io: Io| io.read_bytes.saturating_sub(raw.startup_reads.unwrap_or(0));
     stage.bytes_in = input.or(io.map(read));
-    let all = behaviour::reads_all(&stage.command) && raw.status == ExitStatus::Exited(0);
+    let all = behaviour::reads_all(&stage.command) && raw.status == Some(ExitStatus::Exited(0));
     if input.is_some() && !all {
         stage.mark_approximate(Figure::BytesIn);
     }
@@ -103,7 +103,7 @@ fn temporary(stage: &Stage, raw: &RawStage, io: Io, given: Option<u64>) -> Io {
     // All that it was given, and a newline after the last line.
     if io.write_bytes <= given + 1 && !raw.has_files {
         Io::default()
-    } else if raw.status == ExitStatus::Exited(0) && behaviour::keeps_size(&stage.command) {
+    } else if raw.status == Some(ExitStatus::Exited(0)) && behaviour::keeps_size(&stage.command) {
         Io { write_bytes: io.write_bytes.saturating_sub(given), ..raw.temporary }
     } else {
         raw.temporary
@@ -173,7 +173,7 @@ impl Pipe<'_> {
     }
 
     fn writer_failed(&self) -> bool {
-        !matches!(self.writer.status, ExitStatus::Exited(0) | ExitStatus::Signaled(_))
+        !matches!(self.writer.status, Some(ExitStatus::Exited(0) | ExitStatus::Signaled(_)))
     }
 
     /// More was written than read. One that ended early has read less, and its libraries besides;
@@ -181,7 +181,7 @@ impl Pipe<'_> {
     fn settle_less_read(&self, from: &mut Stage, to: &mut Stage) {
         let began_known = self.reader.startup_reads.is_some();
         let all_read =
-            behaviour::reads_all(&to.command) && self.reader.status == ExitStatus::Exited(0);
+            behaviour::reads_all(&to.command) && self.reader.status == Some(ExitStatus::Exited(0));
         if all_read && began_known && self.reader.io_exact {
             from.bytes_out = to.bytes_in;
             return;
@@ -204,7 +204,7 @@ const LIBRARIES: u64 = STARTUP_READS / 4;
 /// A first stage that cannot have read any input has only read its libraries; of what others
 /// have read, the libraries are a part.
 fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
-    let copied = behaviour::keeps_size(&stage.command) && raw.status == ExitStatus::Exited(0);
+    let copied = behaviour::keeps_size(&stage.command) && raw.status == Some(ExitStatus::Exited(0));
     if let (true, Some(written), Some(read)) = (copied, stage.bytes_out, stage.bytes_in)
         && (written..=written + STARTUP_READS).contains(&read)
         && raw.io_exact

@@ -51,7 +51,7 @@ impl Facts<'_> {
         let read = self.counted[index + 1].0;
         let own_count = raw.io_exact && raw.startup_reads.is_some() && read.is_some();
         let to_the_end = behaviour::drains(&reader.command)
-            && raw.status == ExitStatus::Exited(0)
+            && raw.status == Some(ExitStatus::Exited(0))
             && !raw.several_processes
             && !behaviour::sorts(&reader.command)
             && read == stages[index].bytes_out;
@@ -69,7 +69,7 @@ impl Facts<'_> {
         let read = self.counted[index].0;
         let all_of_it = outputs[before]
             && behaviour::drains(&stage.command)
-            && raw.status == ExitStatus::Exited(0)
+            && raw.status == Some(ExitStatus::Exited(0))
             && stage.bytes_in == stages[before].bytes_out;
         let own_count = raw.io_exact
             && raw.startup_reads.is_some()
@@ -85,10 +85,10 @@ impl Facts<'_> {
 /// The command writes nowhere but to its output, and had no reason to complain.
 fn says_no_more(stage: &Stage, raw: &RawStage) -> bool {
     let content = match raw.status {
-        ExitStatus::Exited(0) | ExitStatus::Signaled(_) => true,
+        Some(ExitStatus::Exited(0) | ExitStatus::Signaled(_)) => true,
         // No line was selected.
-        ExitStatus::Exited(1) => behaviour::selects(&stage.command),
-        ExitStatus::Exited(_) => false,
+        Some(ExitStatus::Exited(1)) => behaviour::selects(&stage.command),
+        Some(ExitStatus::Exited(_)) | None => false,
     };
     let sorted = !behaviour::sorts(&stage.command)
         || behaviour::keeps_size(&stage.command)
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn what_may_have_gone_to_standard_error_is_marked() {
         let of = |command: &str, status: i32| {
-            let raw = RawStage { status: ExitStatus::Exited(status), ..started(0, 43) };
+            let raw = RawStage { status: Some(ExitStatus::Exited(status)), ..started(0, 43) };
             marked(&named(&[command], &[raw])[0]).1
         };
         assert!(of("nosuchcmd", 127));

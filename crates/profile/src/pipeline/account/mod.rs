@@ -62,7 +62,7 @@ fn stage(index: usize, text: &str, raw: &RawStage, pressure: Pressure) -> Stage 
     let mut stage = Stage {
         index,
         command: text.to_owned(),
-        exit_code: raw.status.shell_code(),
+        exit_code: raw.shell_code(),
         outcome: outcome(raw),
         wall_seconds: wall,
         user_seconds: user.as_secs_f64(),
@@ -130,11 +130,14 @@ fn max_rss(raw: &RawStage) -> (u64, bool) {
 
 fn outcome(raw: &RawStage) -> Outcome {
     match raw.status {
-        ExitStatus::Signaled(signal) if raw.asked_to_end.is_some() => Outcome::Interrupted(signal),
-        ExitStatus::Signaled(signal) => Outcome::Killed(signal),
-        ExitStatus::Exited(127) => Outcome::NotFound,
-        ExitStatus::Exited(126) => Outcome::NotExecutable,
-        ExitStatus::Exited(_) => Outcome::Exited,
+        Some(ExitStatus::Signaled(signal)) if raw.asked_to_end.is_some() => {
+            Outcome::Interrupted(signal)
+        }
+        Some(ExitStatus::Signaled(signal)) => Outcome::Killed(signal),
+        Some(ExitStatus::Exited(127)) => Outcome::NotFound,
+        Some(ExitStatus::Exited(126)) => Outcome::NotExecutable,
+        Some(ExitStatus::Exited(_)) => Outcome::Exited,
+        None => Outcome::Unknown,
     }
 }
 
@@ -177,41 +180,23 @@ pub(crate) mod tests {
     use super::*;
     use crate::observe::tree::Seen;
     use contend_sys::child::Usage;
-    use contend_sys::procfs::{Io, SchedStat, Status};
+    use contend_sys::procfs::{Io, SchedStat};
 
     const MS: Duration = Duration::from_millis(1);
 
     /// A stage that lived 1 s, was on a CPU for 400 ms and waited for one for 100 ms.
     pub(crate) fn raw_stage() -> RawStage {
         RawStage {
-            status: ExitStatus::Exited(0),
+            status: Some(ExitStatus::Exited(0)),
             ended: 1000 * MS,
             usage: Usage { user: 300 * MS, system: 100 * MS, ..Usage::default() },
-            sched_before: SchedStat::default(),
             sched_after: SchedStat { on_cpu: 400_000_000, ..SchedStat::default() },
             run_queue: 100 * MS,
-            status_before: Status::default(),
             seen: Seen { active: 500 * MS, active_tasks: 500 * MS, ..Seen::default() },
-            several_tasks: false,
-            several_processes: false,
-            children_seen: 0,
-            unreadable: false,
             io: Some(Io::default()),
             io_exact: true,
-            peak_rss: 0,
-            peak_rss_exact: false,
-            first_write: None,
-            first_in_pipe: None,
-            read_before_output: 0,
-            startup_reads: None,
-            first_read: None,
-            has_files: false,
-            temporary: Io::default(),
-            input_file_bytes: None,
-            named_bytes: None,
             input_is_stream: true,
-            input_is_file: false,
-            asked_to_end: None,
+            ..RawStage::default()
         }
     }
 }

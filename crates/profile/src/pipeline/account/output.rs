@@ -42,7 +42,7 @@ pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
     let while_long = 3 * between_looks;
     let Some(before) = index.checked_sub(1) else {
         // One that a signal has ended has not read to the end.
-        let to_the_end = matches!(raw[index].status, ExitStatus::Exited(_));
+        let to_the_end = matches!(raw[index].status, Some(ExitStatus::Exited(_)));
         return to_the_end && written >= while_long && had_read_all(&raw[index], &stages[index]);
     };
     let Some(arrived) = first_output(raw, stages, before) else { return false };
@@ -113,7 +113,7 @@ mod tests {
         assert!(!holds_output(&raw, &stages, 0));
         let unseen = RawStage { first_in_pipe: None, ..blocked };
         assert!(holds_output(&[unseen.clone(), reader.clone()], &stages, 0));
-        let killed = RawStage { status: ExitStatus::Signaled(13), ..unseen };
+        let killed = RawStage { status: Some(ExitStatus::Signaled(13)), ..unseen };
         assert!(!holds_output(&[killed, reader], &stages, 0), "its input had not ended");
     }
 

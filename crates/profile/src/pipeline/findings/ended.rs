@@ -64,7 +64,7 @@ fn of_stage(stage: &Stage) -> Option<Finding> {
                  command could not be executed."
             ),
         ),
-        Outcome::Killed(SIGPIPE) | Outcome::Interrupted(_) => return None,
+        Outcome::Killed(SIGPIPE) | Outcome::Interrupted(_) | Outcome::Unknown => return None,
         Outcome::Killed(signal) => (
             FindingId::StageKilled,
             format!("Stage {index} `{command}` was killed by {}.", signal_name(signal)),
