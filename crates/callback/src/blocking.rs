@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::context::SpawnError;
+use crate::error::SpawnError;
 use crate::panics::drop_quietly;
 
 /// A thread that has nothing to do ends after this.

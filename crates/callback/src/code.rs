@@ -3,9 +3,10 @@
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
-use crate::context::{Context, Next};
+use crate::context::Context;
 use crate::core::Core;
 use crate::message::{self, Form, form_of};
+use crate::next::Next;
 
 /// Why a unit runs.
 #[derive(Debug, Clone, Copy)]

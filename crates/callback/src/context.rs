@@ -10,9 +10,11 @@ use std::time::Duration;
 use crate::clock::nanoseconds;
 use crate::code::{Handler, once, receive, receive_once, receive_within};
 use crate::core::{Core, Until};
+use crate::error::{NoRoom, SendError, SpawnError};
 use crate::io::{Interest, Source};
 use crate::key::{Address, Id, Key};
 use crate::message::{Envelope, Pool};
+use crate::next::{Next, Nothing, Wanted};
 use crate::notify::Notify;
 use crate::panics::attempt;
 use crate::reason::{Down, Reason};
@@ -22,85 +24,6 @@ use crate::watch::{Relation, Token};
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What a callback wants to happen next. [`Context`] makes it.
-#[derive(Debug)]
-#[must_use = "a callback returns what happens next"]
-pub struct Next(Wanted);
-
-/// What can be wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    End,
-    Again,
-    Planned,
-    Fail,
-}
-
-impl Next {
-    pub(crate) fn again() -> Self {
-        Self(Wanted::Again)
-    }
-
-    pub(crate) fn wanted(&self) -> Wanted {
-        self.0
-    }
-}
-
-/// The type of messages to those who receive none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nothing {}
-
-/// A callback thread could not be started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SpawnError {
-    /// The Worker's memory, as set by [`Builder::memory`](crate::Builder::memory), is used up; or the program has more
-    /// than 65,535 kinds of closures.
-    #[error("there is no memory for one more callback thread")]
-    NoRoom,
-    /// The Worker's inbox is full. Whoever can wait does so with `spawn` instead of `try_spawn`; in a callback,
-    /// where nobody can, both say this.
-    #[error("the inbox is full")]
-    Full,
-    /// The runtime has been shut down.
-    #[error("the runtime has been shut down")]
-    ShutDown,
-}
-
-/// A message could not be sent; it is handed back.
-#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SendError<M> {
-    /// The receiver has ended.
-    #[error("the receiver has ended")]
-    Ended(M),
-    /// The inbox of the receiver's Worker is full.
-    #[error("the inbox is full")]
-    Full(M),
-    /// The runtime has been shut down.
-    #[error("the runtime has been shut down")]
-    ShutDown(M),
-}
-
-impl<M> SendError<M> {
-    /// The message.
-    pub fn into_message(self) -> M {
-        match self {
-            Self::Ended(message) | Self::Full(message) | Self::ShutDown(message) => message,
-        }
-    }
-}
-
-impl<M> fmt::Debug for SendError<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ended(_) => "Ended",
-            Self::Full(_) => "Full",
-            Self::ShutDown(_) => "ShutDown",
-        })
-    }
 }
 
 /// Who is told of an end; for [`Context::demonitor`].
@@ -398,7 +321,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     }
 
     fn insert<H: Handler>(&mut self, handler: H) -> Result<Key, SpawnError> {
-        self.core.insert(handler).map_err(|crate::slab::NoRoom| SpawnError::NoRoom)
+        self.core.insert(handler).map_err(|NoRoom| SpawnError::NoRoom)
     }
 
     /// Sends a message. Those that one callback thread sends another in this way arrive in order.

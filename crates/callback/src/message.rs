@@ -11,9 +11,9 @@ use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
 
-use crate::context::Nothing;
 use crate::core::Core;
 use crate::key::{Home, Key};
+use crate::next::Nothing;
 
 /// What stands in an envelope itself; larger messages are in a block.
 const INLINE: usize = 16;

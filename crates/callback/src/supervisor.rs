@@ -5,8 +5,10 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::clock::nanoseconds;
-use crate::context::{Context, Next, SpawnError};
+use crate::context::Context;
+use crate::error::SpawnError;
 use crate::key::{Address, Id};
+use crate::next::Next;
 use crate::reason::{Down, Reason};
 use crate::receptor::Handle;
 

@@ -2,11 +2,12 @@
 
 use super::{Core, NO_KIND};
 use crate::code::{Boxed, Handler, Wake, code_of, fits};
-use crate::context::{Next, Nothing};
+use crate::error::NoRoom;
 use crate::key::Key;
+use crate::next::{Next, Nothing};
 use crate::panics::drop_quietly;
 use crate::reason::Reason;
-use crate::slab::{NoRoom, Place};
+use crate::slab::Place;
 
 /// Keeps a place for a closure of two words.
 #[derive(Debug, Clone, Copy)]

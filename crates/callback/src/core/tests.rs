@@ -17,8 +17,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::clock::{short, tick_after, tick_at};
-use crate::context::{Context, Nothing};
+use crate::context::Context;
 use crate::key::Address;
+use crate::next::Nothing;
 
 /// What is seen of a unit, by its number.
 #[derive(Debug, Clone, PartialEq, Eq)]

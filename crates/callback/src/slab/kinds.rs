@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::NoRoom;
 use super::page::OWN;
 use crate::code::Code;
+use crate::error::NoRoom;
 
 /// Steps in which pages are told apart by how full they are.
 pub(super) const LEVELS: usize = 8;

@@ -36,6 +36,7 @@ use std::io;
 use contend_sys::reserve::{PAGE, Reserved};
 
 use crate::code::Code;
+use crate::error::NoRoom;
 use crate::key::{Home, Key, MOST_PAGES};
 use crate::lease::Lease;
 use kinds::Kinds;
@@ -109,10 +110,6 @@ pub(crate) struct Due {
     pub turn: u32,
     pub key: Key,
 }
-
-/// No more units can be kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NoRoom;
 
 impl Slab {
     /// With room for at most so many bytes.
