@@ -12,7 +12,8 @@ use crate::clock::Clock;
 use crate::core::Core;
 use crate::door::Door;
 use crate::lease::Lease;
-use crate::receptor::{Receptor, Shared};
+use crate::receptor::Receptor;
+use crate::shared::Shared;
 use crate::watchdog::{Hook, Slow, Watchdog};
 use crate::worker::Worker;
 

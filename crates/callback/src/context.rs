@@ -11,6 +11,7 @@ use crate::clock::nanoseconds;
 use crate::code::{Handler, once, receive, receive_once, receive_within};
 use crate::core::{Core, Until};
 use crate::error::{NoRoom, SendError, SpawnError};
+use crate::handle::Handle;
 use crate::io::{Interest, Source};
 use crate::key::{Address, Id, Key};
 use crate::message::{Envelope, Pool};
@@ -18,7 +19,6 @@ use crate::next::{Next, Nothing, Wanted};
 use crate::notify::Notify;
 use crate::panics::attempt;
 use crate::reason::{Down, Reason};
-use crate::receptor::Handle;
 use crate::reply::Reply;
 use crate::watch::{Relation, Token};
 

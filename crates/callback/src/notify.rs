@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::handle::Handle;
 use crate::key::Key;
 use crate::message::Envelope;
-use crate::receptor::Handle;
 
 /// Wakes callback threads from any thread, like tokio's `Notify`.
 ///

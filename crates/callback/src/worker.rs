@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::core::Core;
 use crate::door::Door;
-use crate::receptor::Shared;
+use crate::shared::Shared;
 
 /// Things done one after the other before it is looked what else there is.
 const BATCH: usize = 256;
