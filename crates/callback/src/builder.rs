@@ -201,6 +201,21 @@ impl Builder {
     }
 }
 
+impl Receptor {
+    /// One with all defaults.
+    ///
+    /// # Errors
+    /// See [`Builder::start`].
+    pub fn start() -> io::Result<Self> {
+        Self::builder().start()
+    }
+
+    /// One that is to be different.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
 /// Bytes of memory that the machine has, or of address space that may be taken.
 fn machine_memory() -> usize {
     let info = rustix::system::sysinfo();

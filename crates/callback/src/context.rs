@@ -20,6 +20,7 @@ use crate::notify::Notify;
 use crate::panics::attempt;
 use crate::reason::{Down, Reason};
 use crate::reply::Reply;
+use crate::shared::Shared;
 use crate::watch::{Relation, Token};
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -160,11 +161,11 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         F: FnOnce(&mut Context<'_, M>, Result<T, Reason>) -> Next + Send + 'static,
     {
         let result = Arc::new(Mutex::new(None));
-        let (handle, key, to) = (self.handle(), self.core.current(), Arc::clone(&result));
+        let (runtime, key, to) = (self.shared(), self.core.current(), Arc::clone(&result));
         let job = Box::new(move || {
             *lock(&to) = Some(attempt(work));
             drop(to);
-            handle.post(Envelope::start(key));
+            runtime.post(Envelope::start(key));
         });
         let then = move |context: &mut Context<'_, M>| {
             let result = lock(&result).take();
@@ -236,8 +237,12 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// # Panics
     /// Never in a callback that a Worker runs.
     pub fn handle(&self) -> Handle {
-        let shared = self.core.shared().expect("a Worker runs this");
-        Handle::new(Arc::clone(shared))
+        Handle::new(self.shared())
+    }
+
+    /// What the threads of the runtime share.
+    fn shared(&self) -> Arc<Shared> {
+        Arc::clone(self.core.shared().expect("a Worker runs this"))
     }
 
     /// Runs the callback that runs now for the next message, too. In one that does not run for
@@ -313,9 +318,9 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         F: FnOnce(&mut Context<'_>, Reply<T>) -> Next + Send + 'static,
         G: FnOnce(Option<T>) -> M + Send + 'static,
     {
-        let (handle, me) = (self.handle(), self.core.current());
+        let (runtime, me) = (self.shared(), self.core.current());
         let reply = Reply::to_unit(move |value| {
-            handle.post(Envelope::message(me, message(value), &mut Pool::default()));
+            runtime.post(Envelope::message(me, message(value), &mut Pool::default()));
         });
         self.spawn(move |context| callback(context, reply))
     }

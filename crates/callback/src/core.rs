@@ -36,7 +36,6 @@ use crate::code::{Boxed, Code, Handler, LARGEST, Wake, code_of, fits};
 use crate::counts::Counts;
 use crate::door::Published;
 use crate::error::NoRoom;
-use crate::handle::Handle;
 use crate::io::{Descriptors, Interest, Registration};
 use crate::key::{Home, Id, Key};
 use crate::lease::Lease;
@@ -511,8 +510,8 @@ impl Core {
                 }
             }
             Until::Notified(notify, ticket) => {
-                let handle = self.shared().map(|shared| Handle::new(Arc::clone(shared)));
-                if handle.is_some_and(|handle| notify.wait(ticket, handle, key)) {
+                let runtime = self.shared().map(Arc::clone);
+                if runtime.is_some_and(|runtime| notify.wait(ticket, runtime, key)) {
                     self.queue.push(Envelope::start(key));
                 }
             }

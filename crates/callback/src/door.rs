@@ -14,7 +14,7 @@ use crate::message::Envelope;
 use crate::panics::drop_quietly;
 use crate::parker::{Bed, Parker};
 use crate::sync::lock;
-use crate::worker::is_worker_thread;
+use crate::worker_thread::is_worker_thread;
 
 /// Where a Worker sleeps: on a futex, or where its events come from as soon as there can be some.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use crate::message::{Envelope, Pool};
 use crate::next::{Next, Nothing};
 use crate::reply::{Promise, Reply};
 use crate::shared::Shared;
-use crate::worker::{assert_may_wait, is_worker_thread};
+use crate::worker_thread::{assert_may_wait, is_worker_thread};
 
 /// Reaches a runtime from any thread. Clones reach the same one.
 #[derive(Clone)]
@@ -32,15 +32,6 @@ impl fmt::Debug for Handle {
 impl Handle {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self { shared }
-    }
-
-    /// Hands over what must not be refused.
-    pub(crate) fn post(&self, envelope: Envelope) {
-        if !self.shared.is_down()
-            && let Some(door) = self.shared.door(envelope.to.home())
-        {
-            door.push_always(envelope);
-        }
     }
 
     /// How many Workers there are.

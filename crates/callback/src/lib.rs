@@ -173,6 +173,7 @@ mod tests;
 mod watch;
 mod watchdog;
 mod worker;
+mod worker_thread;
 
 pub use builder::Builder;
 pub use context::{Context, Monitor};

@@ -1,11 +1,9 @@
 //! The Receptor: where callback threads come in.
 
-use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use crate::builder::Builder;
 use crate::handle::Handle;
 use crate::shared::Shared;
 use crate::watchdog::Watchdog;
@@ -32,19 +30,6 @@ impl Receptor {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.handle.shared
-    }
-
-    /// One with all defaults.
-    ///
-    /// # Errors
-    /// See [`Builder::start`].
-    pub fn start() -> io::Result<Self> {
-        Self::builder().start()
-    }
-
-    /// One that is to be different.
-    pub fn builder() -> Builder {
-        Builder::default()
     }
 
     /// Reaches it from elsewhere.

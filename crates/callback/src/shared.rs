@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::blocking;
 use crate::door::{Alive, Door};
 use crate::key::Home;
+use crate::message::Envelope;
 
 /// What all threads of a runtime share.
 #[derive(Debug)]
@@ -52,6 +53,16 @@ impl Shared {
 
     pub fn is_down(&self) -> bool {
         self.down.load(Ordering::SeqCst)
+    }
+
+    /// Delivers an envelope to any Worker of the runtime, even if its inbox is full. Drops it once the runtime has
+    /// been shut down.
+    pub fn post(&self, envelope: Envelope) {
+        if !self.is_down()
+            && let Some(door) = self.door(envelope.to.home())
+        {
+            door.push_always(envelope);
+        }
     }
 
     pub fn shut_down(&self) {

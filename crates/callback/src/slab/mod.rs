@@ -37,10 +37,9 @@ use contend_sys::reserve::{PAGE, Reserved};
 
 use crate::code::Code;
 use crate::error::NoRoom;
-use crate::key::{Home, Key, MOST_PAGES};
+use crate::key::{Home, Key, LAST, MOST_PAGES};
 use crate::lease::Lease;
 use kinds::Kinds;
-pub(crate) use page::LAST;
 use page::class_for;
 pub(crate) use page::{NEVER, Page, Place};
 use wheel::Wheel;

@@ -16,6 +16,7 @@ use std::ptr::NonNull;
 use contend_sys::reserve::PAGE;
 
 use crate::code::Code;
+use crate::key::LAST;
 
 /// Where the generations begin.
 const GENERATIONS: usize = size_of::<Header>();
@@ -25,8 +26,6 @@ const PAYLOADS: [usize; 4] = [8, 16, 32, 64];
 const CLASSES: usize = PAYLOADS.len();
 /// Words of the map of free slots.
 const WORDS: usize = 4;
-/// The last generation. No unit has it: a slot that has come to it is not used again.
-pub(crate) const LAST: u16 = u16::MAX;
 /// No due time.
 pub(crate) const NEVER: u32 = 0;
 

@@ -6,9 +6,8 @@ use std::collections::{HashMap, HashSet};
 use proptest::prelude::*;
 
 use super::{codes, lease};
-use crate::key::{Home, Key};
+use crate::key::{Home, Key, LAST};
 use crate::lease::Lease;
-use crate::slab::page::LAST;
 use crate::slab::{PAGE, Slab};
 
 /// Slabs that there are at once.
