@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::clock::nanoseconds;
 use crate::code::{Handler, once, receive, receive_once, receive_within};
+use crate::control::control;
 use crate::core::{Core, Until};
 use crate::error::{NoRoom, SendError, SpawnError};
 use crate::handle::Handle;
@@ -424,7 +425,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         if home == self.core.home || !self.core.reaches(home) {
             action(self.core);
         } else {
-            self.core.post(Envelope::control(home, action));
+            self.core.post(control(home, action));
         }
     }
 

@@ -18,6 +18,7 @@
 mod kept;
 mod outgoing;
 mod planned;
+mod relations;
 mod reserved;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -33,11 +34,12 @@ use std::sync::atomic::Ordering;
 use crate::blocking::Job;
 use crate::clock::Clock;
 use crate::code::{Boxed, Code, Handler, LARGEST, Wake, code_of, fits};
+use crate::control;
 use crate::counts::Counts;
 use crate::door::Published;
 use crate::error::NoRoom;
 use crate::io::{Descriptors, Interest, Registration};
-use crate::key::{Home, Id, Key};
+use crate::key::{Home, Key};
 use crate::lease::Lease;
 use crate::message::{Envelope, Pool, Purpose};
 use crate::next::{Next, Wanted};
@@ -47,7 +49,7 @@ use crate::queue::Queue;
 use crate::reason::Reason;
 use crate::shared::Shared;
 use crate::slab::{Place, Slab};
-use crate::watch::{Relation, Token, Watchers};
+use crate::watch::Watchers;
 use kept::Kept;
 use outgoing::Outgoing;
 use planned::Planned;
@@ -371,7 +373,7 @@ impl Core {
                 self.cancel(key, &Reason::Cancelled);
             }
             Purpose::Kept => self.hand_over_kept(key),
-            Purpose::Control => envelope.into_control()(self),
+            Purpose::Control => control::run(envelope, self),
         }
     }
 
@@ -572,29 +574,6 @@ impl Core {
             self.tell(key, reason);
         }
         kept.into_iter().flatten().for_each(|envelope| self.discard(envelope));
-    }
-
-    fn tell(&mut self, key: Key, reason: &Reason) {
-        for envelope in self.watchers.tell(Id(key), reason) {
-            self.post(envelope);
-        }
-    }
-
-    /// Notes a relation of a unit, or tells the other side at once that this one has ended.
-    pub fn relate(&mut self, unit: Key, token: Token, relation: Relation) {
-        self.watchers.add(unit, token, relation);
-        if let Some(place) = self.slab.find(unit) {
-            place.page().header_mut().watched = true;
-            return;
-        }
-        let reason = self.watchers.reason_of(unit);
-        self.tell(unit, &reason);
-    }
-
-    /// Forgets a relation of a unit.
-    pub fn forget(&mut self, unit: Key, token: Token) {
-        let forgotten = self.watchers.forget(unit, token);
-        self.counts.panics += drop_quietly(|| drop(forgotten));
     }
 
     /// Ends a unit, now if it waits, and when it returns if it is the one that runs. Returns

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use crate::blocking;
 use crate::code::once;
 use crate::context::Context;
+use crate::control::control;
 use crate::counts::Counts;
 use crate::door::Door;
 use crate::error::{SendError, SpawnError};
@@ -180,7 +181,7 @@ impl Handle {
             return Err((callback, error));
         };
         self.shared.alive.add(1);
-        door.push_always(Envelope::control(key.home(), move |core| {
+        door.push_always(control(key.home(), move |core| {
             core.settle(key, once::<M, F>(callback));
         }));
         Ok(Address::new(key))

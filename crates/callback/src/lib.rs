@@ -146,6 +146,7 @@ mod builder;
 mod clock;
 mod code;
 mod context;
+mod control;
 mod core;
 mod counts;
 mod door;
