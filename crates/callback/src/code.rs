@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::core::Core;
 use crate::message::{self, Form, form_of};
 use crate::next::Next;
+use crate::slab::Kind;
 
 /// Why a unit runs.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +21,7 @@ pub(crate) enum Wake {
 }
 
 /// What is known of closures of one type: one constant for each.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Code {
     /// Runs the closure in a slot; see [`Handler::call`].
     pub run: unsafe fn(*mut u8, &mut Core, Wake) -> Next,
@@ -46,6 +47,12 @@ impl Code {
     pub fn takes(&self, form: &'static Form) -> bool {
         // There may be several copies of a form.
         self.receives && (std::ptr::eq(self.form, form) || self.form.is_of_type_of(form))
+    }
+}
+
+impl Kind for Code {
+    fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 

@@ -48,12 +48,17 @@ use crate::panics::{drop_panic, drop_quietly};
 use crate::queue::Queue;
 use crate::reason::Reason;
 use crate::shared::Shared;
-use crate::slab::{Place, Slab};
+use crate::slab;
 use crate::watch::Watchers;
 use kept::Kept;
 use outgoing::Outgoing;
 use planned::Planned;
 use timers::Timers;
+
+/// Where a unit is.
+type Place = slab::Place<Code>;
+/// The memory of units.
+type Slab = slab::Slab<Code>;
 
 /// Things done before the time begins for those who have asked meanwhile.
 const STAMPED_AFTER: usize = 16;

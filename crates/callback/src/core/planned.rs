@@ -2,10 +2,9 @@
 
 use std::mem::MaybeUninit;
 
-use super::Until;
+use super::{Place, Until};
 use crate::code::{Boxed, Code, Handler, LARGEST, code_of, fits};
 use crate::panics::drop_quietly;
-use crate::slab::Place;
 
 pub(super) struct Planned {
     /// The code of what is in `closure`; nothing is there without.

@@ -1,13 +1,12 @@
 //! Places that are kept for units from elsewhere, so that these have an id before they come.
 
-use super::{Core, NO_KIND};
+use super::{Core, NO_KIND, Place};
 use crate::code::{Boxed, Handler, Wake, code_of, fits};
 use crate::error::NoRoom;
 use crate::key::Key;
 use crate::next::{Next, Nothing};
 use crate::panics::drop_quietly;
 use crate::reason::Reason;
-use crate::slab::Place;
 
 /// Keeps a place for a closure of two words.
 #[derive(Debug, Clone, Copy)]

@@ -7,6 +7,9 @@ use crate::code::{Code, Handler, code_of, once};
 use crate::context::Context;
 use crate::next::Nothing;
 
+/// One of closures, as Workers have it.
+type Slab = super::Slab<Code>;
+
 /// Codes of payloads of four sizes.
 fn codes() -> [&'static Code; 4] {
     fn of<const WORDS: usize>() -> &'static Code {
