@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::error::SpawnError;
 use crate::panics::drop_quietly;
+use crate::sync::lock_std;
 
 /// A thread that has nothing to do ends after this.
 const IDLE: Duration = Duration::from_secs(10);
@@ -50,7 +51,7 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_std(&self.state)
     }
 
     /// Has it done, also if much waits already.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::clock::nanoseconds;
@@ -22,11 +22,8 @@ use crate::panics::attempt;
 use crate::reason::{Down, Reason};
 use crate::reply::Reply;
 use crate::shared::Shared;
+use crate::sync::lock_std;
 use crate::watch::{Relation, Token};
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Who is told of an end; for [`Context::demonitor`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,12 +161,12 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         let result = Arc::new(Mutex::new(None));
         let (runtime, key, to) = (self.shared(), self.core.current(), Arc::clone(&result));
         let job = Box::new(move || {
-            *lock(&to) = Some(attempt(work));
+            *lock_std(&to) = Some(attempt(work));
             drop(to);
             runtime.post(Envelope::start(key));
         });
         let then = move |context: &mut Context<'_, M>| {
-            let result = lock(&result).take();
+            let result = lock_std(&result).take();
             callback(context, result.unwrap_or(Err(Reason::Unknown)))
         };
         self.plan(once(then), Until::Job(job))
@@ -396,9 +393,9 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         F: FnOnce(Down) -> M + Send + 'static,
     {
         let (by, whom) = (self.core.current(), id.0);
-        let token = self.relate(by, Relation::Monitors { whom });
         let tell = Box::new(move |down| Envelope::message(by, message(down), &mut Pool::default()));
-        self.at(whom, move |core| core.relate(whom, token, Relation::Monitored { by, tell }));
+        let there = Relation::Monitored { by, tell };
+        let token = self.relate(whom, Relation::Monitors { whom }, there);
         Monitor { by, whom, token }
     }
 
@@ -414,8 +411,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// other one ends, too. One that has ended already is one that has failed.
     pub fn link(&mut self, id: Id) {
         let (me, other) = (self.core.current(), id.0);
-        let token = self.relate(me, Relation::Linked { to: other });
-        self.at(other, move |core| core.relate(other, token, Relation::Linked { to: me }));
+        self.relate(other, Relation::Linked { to: other }, Relation::Linked { to: me });
     }
 
     /// Does something where a unit lives: at once if that is here.
@@ -433,13 +429,14 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// round.
     pub fn ends_with_this(&mut self, id: Id) {
         let (me, other) = (self.core.current(), id.0);
-        let token = self.relate(me, Relation::Linked { to: other });
-        self.at(other, move |core| core.relate(other, token, Relation::Monitors { whom: me }));
+        self.relate(other, Relation::Linked { to: other }, Relation::Monitors { whom: me });
     }
 
-    fn relate(&mut self, unit: Key, relation: Relation) -> Token {
+    /// Relates this callback thread to another one: notes `here` with this one and `there` with the other.
+    fn relate(&mut self, other: Key, here: Relation, there: Relation) -> Token {
         let token = self.core.watchers.token(self.core.home);
-        self.core.relate(unit, token, relation);
+        self.core.relate(self.core.current(), token, here);
+        self.at(other, move |core| core.relate(other, token, there));
         token
     }
 }

@@ -531,7 +531,7 @@ impl Core {
         Ok(())
     }
 
-    /// Ends a unit whose next closure could not be installed; its slot is empty.
+    /// Ends a unit whose next closure could not be put into its slot, which has none.
     #[cold]
     fn end_without_room(&mut self, place: Place, key: Key) {
         self.drop_planned();

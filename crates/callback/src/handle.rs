@@ -217,10 +217,7 @@ impl Handle {
         to: Address<M>,
         message: M,
     ) -> Result<(), SendError<M>> {
-        if self.shared.is_down() {
-            return Err(SendError::ShutDown(message));
-        }
-        let Some(door) = self.door(to.id()) else { return Err(SendError::Ended(message)) };
+        let (door, message) = self.open_door(to, message)?;
         door.push_always(Envelope::message(to.id().0, message, &mut Pool::default()));
         Ok(())
     }
@@ -234,10 +231,7 @@ impl Handle {
         to: Address<M>,
         message: M,
     ) -> Result<(), SendError<M>> {
-        if self.shared.is_down() {
-            return Err(SendError::ShutDown(message));
-        }
-        let Some(door) = self.door(to.id()) else { return Err(SendError::Ended(message)) };
+        let (door, message) = self.open_door(to, message)?;
         let mut pool = Pool::default();
         let envelope = Envelope::message(to.id().0, message, &mut pool);
         door.push(envelope).map_err(|envelope| {
@@ -268,6 +262,20 @@ impl Handle {
     pub fn wait(&self) {
         assert_may_wait("Handle::wait");
         self.shared.alive.wait(|| self.shared.is_down());
+    }
+
+    /// The door of the receiver's Worker, and the message.
+    ///
+    /// # Errors
+    /// [`SendError::ShutDown`]; [`SendError::Ended`] if the receiver belongs to another runtime.
+    fn open_door<M>(&self, to: Address<M>, message: M) -> Result<(&Door, M), SendError<M>> {
+        if self.shared.is_down() {
+            return Err(SendError::ShutDown(message));
+        }
+        match self.door(to.id()) {
+            Some(door) => Ok((door, message)),
+            None => Err(SendError::Ended(message)),
+        }
     }
 
     fn door(&self, id: Id) -> Option<&Door> {

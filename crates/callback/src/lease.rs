@@ -12,9 +12,10 @@
 //! - Pages that have used up their generations are never used again. A number with such pages is leased only if
 //!   there is neither one without such pages nor one that has never been used.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::key::{Home, LAST, NUMBERS};
+use crate::sync::lock_std;
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry::new(NUMBERS));
 
@@ -58,8 +59,8 @@ impl Drop for Lease {
     }
 }
 
-fn lock() -> std::sync::MutexGuard<'static, Registry> {
-    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock() -> MutexGuard<'static, Registry> {
+    lock_std(&REGISTRY)
 }
 
 /// A number that no Worker has.

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::key::Key;
 use crate::message::Envelope;
 use crate::shared::Shared;
+use crate::sync::lock_std;
 
 /// Wakes callback threads from any thread, like tokio's `Notify`.
 ///
@@ -82,7 +83,7 @@ impl Notify {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_std(&self.0)
     }
 
     /// A ticket for a unit that is about to wait.

@@ -1,6 +1,6 @@
 //! Places that are kept for units from elsewhere, so that these have an id before they come.
 
-use super::{Core, NO_KIND, Place};
+use super::{Core, Place};
 use crate::code::{Boxed, Handler, Wake, code_of, fits};
 use crate::error::NoRoom;
 use crate::key::Key;
@@ -64,7 +64,7 @@ impl Core {
         };
         match settled {
             Ok(()) => self.run(place, key, self.slab.code(place), Wake::Start),
-            Err(NoRoom) => self.end(place, key, &Reason::Failed(NO_KIND.into())),
+            Err(NoRoom) => self.end_without_room(place, key),
         }
     }
 
