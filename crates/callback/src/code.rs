@@ -1,4 +1,6 @@
 //! What a unit runs next: a closure in its slot, and the code that knows its type.
+//!
+//! [`Code`] is a vtable whose function `run` takes the core, while the core calls it: see `core.rs` on imports.
 
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};

@@ -1,4 +1,6 @@
 //! What a callback can do while it runs.
+//!
+//! A [`Context`] wraps the core for as long as a callback runs: see `core.rs` on imports.
 
 use std::fmt;
 use std::io;

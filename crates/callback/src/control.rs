@@ -1,7 +1,7 @@
 //! Actions on a core that another Worker or another thread sends.
 //!
-//! This is the only part of an envelope that knows the core. `message.rs` carries an action as a value of some type,
-//! so that neither it nor what passes envelopes on imports the core.
+//! Only this module knows that an action is a closure over a core. `message.rs` carries it as a value of some type, so
+//! that neither envelopes nor the queues that pass them on import the core. See `core.rs` on imports.
 
 use crate::core::Core;
 use crate::key::Home;

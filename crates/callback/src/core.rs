@@ -14,6 +14,19 @@
 //! others (send, spawn, cancel) is queued, or drops a waiting closure at once.
 //!
 //! A panic leaves `run`. Whoever drives the core catches it and calls [`Core::after_panic`].
+//!
+//! # Imports
+//! Six modules import each other in a circle, and need to:
+//!
+//! - A core calls closures through [`Code`], and `Code::run` takes the core (`code.rs`), so that what a callback does
+//!   happens at once. [`Planned`] holds such a closure and drops it through its code (`core/planned.rs`).
+//! - Closures take a `Context`, which wraps the core (`context.rs`); its methods make the code of further closures.
+//! - A core runs actions that others send it, which are closures over a core (`control.rs`).
+//! - `Context::handle` returns a `Handle`, which spawns closures that take a `Context` (`handle.rs`).
+//!
+//! No other module is part of a circle. What a core consists of does not know the core: the slab is generic over the
+//! code, and envelopes carry actions as values of any type. `core/reserved.rs` and `core/relations.rs` are parts of the
+//! core: they add methods to it.
 
 mod kept;
 mod outgoing;

@@ -1,4 +1,7 @@
-//! What threads outside of callbacks can do with a runtime.
+//! What any thread can do with a runtime.
+//!
+//! What needs no type of messages or closures is in `shared.rs`, which the core uses. A [`Handle`] spawns closures that
+//! take a [`Context`], and a context returns a handle: see `core.rs` on imports.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! What the running unit wants to run next, until it has returned and its slot takes it.
+//!
+//! It holds a closure with its code, which the core owns: see `core.rs` on imports.
 
 use std::mem::MaybeUninit;
 

@@ -5,7 +5,8 @@
 //! What other threads know of a unit is its [`Key`]; only the Worker resolves it.
 //!
 //! - A page holds units of one *kind*: those that were given the same code first. So the code and
-//!   all else that does not differ is said once a page.
+//!   all else that does not differ is said once a page. The slab never calls code; it is generic over its type
+//!   ([`Kind`]) and so does not import that of closures.
 //! - `insert` takes a slot of the fullest page that has one, so that pages that are nearly empty
 //!   become empty. An empty page is given back to the kernel: a few are kept, which are hot, until
 //!   [`Slab::trim`].
