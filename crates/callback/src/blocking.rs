@@ -5,8 +5,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::context::SpawnError;
+use crate::error::SpawnError;
 use crate::panics::drop_quietly;
+use crate::sync::lock_std;
 
 /// A thread that has nothing to do ends after this.
 const IDLE: Duration = Duration::from_secs(10);
@@ -50,7 +51,7 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_std(&self.state)
     }
 
     /// Has it done, also if much waits already.

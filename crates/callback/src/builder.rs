@@ -12,7 +12,8 @@ use crate::clock::Clock;
 use crate::core::Core;
 use crate::door::Door;
 use crate::lease::Lease;
-use crate::receptor::{Receptor, Shared};
+use crate::receptor::Receptor;
+use crate::shared::Shared;
 use crate::watchdog::{Hook, Slow, Watchdog};
 use crate::worker::Worker;
 
@@ -197,6 +198,21 @@ impl Builder {
         let indices = (0..=u8::MAX).take(self.workers);
         let leases: Option<Vec<Lease>> = indices.map(Lease::take).collect();
         leases.ok_or_else(|| io::Error::other("this process has 65,536 Workers already"))
+    }
+}
+
+impl Receptor {
+    /// One with all defaults.
+    ///
+    /// # Errors
+    /// See [`Builder::start`].
+    pub fn start() -> io::Result<Self> {
+        Self::builder().start()
+    }
+
+    /// One that is to be different.
+    pub fn builder() -> Builder {
+        Builder::default()
     }
 }
 

@@ -1,11 +1,15 @@
 //! What a unit runs next: a closure in its slot, and the code that knows its type.
+//!
+//! [`Code`] is a vtable whose function `run` takes the core, while the core calls it: see `core.rs` on imports.
 
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
-use crate::context::{Context, Next};
+use crate::context::Context;
 use crate::core::Core;
 use crate::message::{self, Form, form_of};
+use crate::next::Next;
+use crate::slab::Kind;
 
 /// Why a unit runs.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +23,7 @@ pub(crate) enum Wake {
 }
 
 /// What is known of closures of one type: one constant for each.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Code {
     /// Runs the closure in a slot; see [`Handler::call`].
     pub run: unsafe fn(*mut u8, &mut Core, Wake) -> Next,
@@ -45,6 +49,12 @@ impl Code {
     pub fn takes(&self, form: &'static Form) -> bool {
         // There may be several copies of a form.
         self.receives && (std::ptr::eq(self.form, form) || self.form.is_of_type_of(form))
+    }
+}
+
+impl Kind for Code {
+    fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 

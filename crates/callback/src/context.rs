@@ -1,107 +1,31 @@
 //! What a callback can do while it runs.
+//!
+//! A [`Context`] wraps the core for as long as a callback runs: see `core.rs` on imports.
 
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::clock::nanoseconds;
 use crate::code::{Handler, once, receive, receive_once, receive_within};
+use crate::control::control;
 use crate::core::{Core, Until};
+use crate::error::{NoRoom, SendError, SpawnError};
+use crate::handle::Handle;
 use crate::io::{Interest, Source};
 use crate::key::{Address, Id, Key};
 use crate::message::{Envelope, Pool};
+use crate::next::{Next, Nothing, Wanted};
 use crate::notify::Notify;
 use crate::panics::attempt;
 use crate::reason::{Down, Reason};
-use crate::receptor::Handle;
 use crate::reply::Reply;
+use crate::shared::Shared;
+use crate::sync::lock_std;
 use crate::watch::{Relation, Token};
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What a callback wants to happen next. [`Context`] makes it.
-#[derive(Debug)]
-#[must_use = "a callback returns what happens next"]
-pub struct Next(Wanted);
-
-/// What can be wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    End,
-    Again,
-    Planned,
-    Fail,
-}
-
-impl Next {
-    pub(crate) fn again() -> Self {
-        Self(Wanted::Again)
-    }
-
-    pub(crate) fn wanted(&self) -> Wanted {
-        self.0
-    }
-}
-
-/// The type of messages to those who receive none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nothing {}
-
-/// A callback thread could not be started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SpawnError {
-    /// The Worker's memory, as set by [`Builder::memory`](crate::Builder::memory), is used up; or the program has more
-    /// than 65,535 kinds of closures.
-    #[error("there is no memory for one more callback thread")]
-    NoRoom,
-    /// The Worker's inbox is full. Whoever can wait does so with `spawn` instead of `try_spawn`; in a callback,
-    /// where nobody can, both say this.
-    #[error("the inbox is full")]
-    Full,
-    /// The runtime has been shut down.
-    #[error("the runtime has been shut down")]
-    ShutDown,
-}
-
-/// A message could not be sent; it is handed back.
-#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SendError<M> {
-    /// The receiver has ended.
-    #[error("the receiver has ended")]
-    Ended(M),
-    /// The inbox of the receiver's Worker is full.
-    #[error("the inbox is full")]
-    Full(M),
-    /// The runtime has been shut down.
-    #[error("the runtime has been shut down")]
-    ShutDown(M),
-}
-
-impl<M> SendError<M> {
-    /// The message.
-    pub fn into_message(self) -> M {
-        match self {
-            Self::Ended(message) | Self::Full(message) | Self::ShutDown(message) => message,
-        }
-    }
-}
-
-impl<M> fmt::Debug for SendError<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ended(_) => "Ended",
-            Self::Full(_) => "Full",
-            Self::ShutDown(_) => "ShutDown",
-        })
-    }
-}
 
 /// Who is told of an end; for [`Context::demonitor`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,14 +161,14 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         F: FnOnce(&mut Context<'_, M>, Result<T, Reason>) -> Next + Send + 'static,
     {
         let result = Arc::new(Mutex::new(None));
-        let (handle, key, to) = (self.handle(), self.core.current(), Arc::clone(&result));
+        let (runtime, key, to) = (self.shared(), self.core.current(), Arc::clone(&result));
         let job = Box::new(move || {
-            *lock(&to) = Some(attempt(work));
+            *lock_std(&to) = Some(attempt(work));
             drop(to);
-            handle.post(Envelope::start(key));
+            runtime.post(Envelope::start(key));
         });
         let then = move |context: &mut Context<'_, M>| {
-            let result = lock(&result).take();
+            let result = lock_std(&result).take();
             callback(context, result.unwrap_or(Err(Reason::Unknown)))
         };
         self.plan(once(then), Until::Job(job))
@@ -313,8 +237,12 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// # Panics
     /// Never in a callback that a Worker runs.
     pub fn handle(&self) -> Handle {
-        let shared = self.core.shared().expect("a Worker runs this");
-        Handle::new(Arc::clone(shared))
+        Handle::new(self.shared())
+    }
+
+    /// What the threads of the runtime share.
+    fn shared(&self) -> Arc<Shared> {
+        Arc::clone(self.core.shared().expect("a Worker runs this"))
     }
 
     /// Runs the callback that runs now for the next message, too. In one that does not run for
@@ -390,15 +318,15 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         F: FnOnce(&mut Context<'_>, Reply<T>) -> Next + Send + 'static,
         G: FnOnce(Option<T>) -> M + Send + 'static,
     {
-        let (handle, me) = (self.handle(), self.core.current());
+        let (runtime, me) = (self.shared(), self.core.current());
         let reply = Reply::to_unit(move |value| {
-            handle.post(Envelope::message(me, message(value), &mut Pool::default()));
+            runtime.post(Envelope::message(me, message(value), &mut Pool::default()));
         });
         self.spawn(move |context| callback(context, reply))
     }
 
     fn insert<H: Handler>(&mut self, handler: H) -> Result<Key, SpawnError> {
-        self.core.insert(handler).map_err(|crate::slab::NoRoom| SpawnError::NoRoom)
+        self.core.insert(handler).map_err(|NoRoom| SpawnError::NoRoom)
     }
 
     /// Sends a message. Those that one callback thread sends another in this way arrive in order.
@@ -467,9 +395,9 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         F: FnOnce(Down) -> M + Send + 'static,
     {
         let (by, whom) = (self.core.current(), id.0);
-        let token = self.relate(by, Relation::Monitors { whom });
         let tell = Box::new(move |down| Envelope::message(by, message(down), &mut Pool::default()));
-        self.at(whom, move |core| core.relate(whom, token, Relation::Monitored { by, tell }));
+        let there = Relation::Monitored { by, tell };
+        let token = self.relate(whom, Relation::Monitors { whom }, there);
         Monitor { by, whom, token }
     }
 
@@ -485,8 +413,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// other one ends, too. One that has ended already is one that has failed.
     pub fn link(&mut self, id: Id) {
         let (me, other) = (self.core.current(), id.0);
-        let token = self.relate(me, Relation::Linked { to: other });
-        self.at(other, move |core| core.relate(other, token, Relation::Linked { to: me }));
+        self.relate(other, Relation::Linked { to: other }, Relation::Linked { to: me });
     }
 
     /// Does something where a unit lives: at once if that is here.
@@ -496,7 +423,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         if home == self.core.home || !self.core.reaches(home) {
             action(self.core);
         } else {
-            self.core.post(Envelope::control(home, action));
+            self.core.post(control(home, action));
         }
     }
 
@@ -504,13 +431,14 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// round.
     pub fn ends_with_this(&mut self, id: Id) {
         let (me, other) = (self.core.current(), id.0);
-        let token = self.relate(me, Relation::Linked { to: other });
-        self.at(other, move |core| core.relate(other, token, Relation::Monitors { whom: me }));
+        self.relate(other, Relation::Linked { to: other }, Relation::Monitors { whom: me });
     }
 
-    fn relate(&mut self, unit: Key, relation: Relation) -> Token {
+    /// Relates this callback thread to another one: notes `here` with this one and `there` with the other.
+    fn relate(&mut self, other: Key, here: Relation, there: Relation) -> Token {
         let token = self.core.watchers.token(self.core.home);
-        self.core.relate(unit, token, relation);
+        self.core.relate(self.core.current(), token, here);
+        self.at(other, move |core| core.relate(other, token, there));
         token
     }
 }

@@ -14,10 +14,24 @@
 //! others (send, spawn, cancel) is queued, or drops a waiting closure at once.
 //!
 //! A panic leaves `run`. Whoever drives the core catches it and calls [`Core::after_panic`].
+//!
+//! # Imports
+//! Six modules import each other in a circle, and need to:
+//!
+//! - A core calls closures through [`Code`], and `Code::run` takes the core (`code.rs`), so that what a callback does
+//!   happens at once. [`Planned`] holds such a closure and drops it through its code (`core/planned.rs`).
+//! - Closures take a `Context`, which wraps the core (`context.rs`); its methods make the code of further closures.
+//! - A core runs actions that others send it, which are closures over a core (`control.rs`).
+//! - `Context::handle` returns a `Handle`, which spawns closures that take a `Context` (`handle.rs`).
+//!
+//! No other module is part of a circle. What a core consists of does not know the core: the slab is generic over the
+//! code, and envelopes carry actions as values of any type. `core/reserved.rs` and `core/relations.rs` are parts of the
+//! core: they add methods to it.
 
 mod kept;
 mod outgoing;
 mod planned;
+mod relations;
 mod reserved;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -33,24 +47,31 @@ use std::sync::atomic::Ordering;
 use crate::blocking::Job;
 use crate::clock::Clock;
 use crate::code::{Boxed, Code, Handler, LARGEST, Wake, code_of, fits};
-use crate::context::{Next, Wanted};
+use crate::control;
 use crate::counts::Counts;
 use crate::door::Published;
+use crate::error::NoRoom;
 use crate::io::{Descriptors, Interest, Registration};
-use crate::key::{Home, Id, Key};
+use crate::key::{Home, Key};
 use crate::lease::Lease;
 use crate::message::{Envelope, Pool, Purpose};
+use crate::next::{Next, Wanted};
 use crate::notify::Notify;
 use crate::panics::{drop_panic, drop_quietly};
 use crate::queue::Queue;
 use crate::reason::Reason;
-use crate::receptor::{Handle, Shared};
-use crate::slab::{NoRoom, Place, Slab};
-use crate::watch::{Relation, Token, Watchers};
+use crate::shared::Shared;
+use crate::slab;
+use crate::watch::Watchers;
 use kept::Kept;
 use outgoing::Outgoing;
 use planned::Planned;
 use timers::Timers;
+
+/// Where a unit is.
+type Place = slab::Place<Code>;
+/// The memory of units.
+type Slab = slab::Slab<Code>;
 
 /// Things done before the time begins for those who have asked meanwhile.
 const STAMPED_AFTER: usize = 16;
@@ -370,7 +391,7 @@ impl Core {
                 self.cancel(key, &Reason::Cancelled);
             }
             Purpose::Kept => self.hand_over_kept(key),
-            Purpose::Control => envelope.into_control()(self),
+            Purpose::Control => control::run(envelope, self),
         }
     }
 
@@ -509,8 +530,8 @@ impl Core {
                 }
             }
             Until::Notified(notify, ticket) => {
-                let handle = self.shared().map(|shared| Handle::new(Arc::clone(shared)));
-                if handle.is_some_and(|handle| notify.wait(ticket, handle, key)) {
+                let runtime = self.shared().map(Arc::clone);
+                if runtime.is_some_and(|runtime| notify.wait(ticket, runtime, key)) {
                     self.queue.push(Envelope::start(key));
                 }
             }
@@ -523,7 +544,7 @@ impl Core {
         Ok(())
     }
 
-    /// Ends a unit whose next closure could not be installed; its slot is empty.
+    /// Ends a unit whose next closure could not be put into its slot, which has none.
     #[cold]
     fn end_without_room(&mut self, place: Place, key: Key) {
         self.drop_planned();
@@ -571,29 +592,6 @@ impl Core {
             self.tell(key, reason);
         }
         kept.into_iter().flatten().for_each(|envelope| self.discard(envelope));
-    }
-
-    fn tell(&mut self, key: Key, reason: &Reason) {
-        for envelope in self.watchers.tell(Id(key), reason) {
-            self.post(envelope);
-        }
-    }
-
-    /// Notes a relation of a unit, or tells the other side at once that this one has ended.
-    pub fn relate(&mut self, unit: Key, token: Token, relation: Relation) {
-        self.watchers.add(unit, token, relation);
-        if let Some(place) = self.slab.find(unit) {
-            place.page().header_mut().watched = true;
-            return;
-        }
-        let reason = self.watchers.reason_of(unit);
-        self.tell(unit, &reason);
-    }
-
-    /// Forgets a relation of a unit.
-    pub fn forget(&mut self, unit: Key, token: Token) {
-        let forgotten = self.watchers.forget(unit, token);
-        self.counts.panics += drop_quietly(|| drop(forgotten));
     }
 
     /// Ends a unit, now if it waits, and when it returns if it is the one that runs. Returns

@@ -13,8 +13,8 @@ use crate::key::Key;
 use crate::message::Envelope;
 use crate::panics::drop_quietly;
 use crate::parker::{Bed, Parker};
-use crate::sync::lock;
-use crate::worker::is_worker_thread;
+use crate::sync::lock_std;
+use crate::worker_thread::is_worker_thread;
 
 /// Where a Worker sleeps: on a futex, or where its events come from as soon as there can be some.
 #[derive(Debug)]
@@ -236,12 +236,4 @@ impl Alive {
         drop(lock_std(&self.none));
         self.changed.notify_all();
     }
-}
-
-#[cfg(not(loom))]
-use lock as lock_std;
-
-#[cfg(loom)]
-fn lock_std<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
-
-use crate::lease;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Bits of a key: `page:24 home:16 slot:8 generation:16`.
 const SLOT: u32 = 16;
@@ -12,13 +11,28 @@ const HOME: u32 = 24;
 const PAGE: u32 = 40;
 /// Pages of a Worker at most: 64 GiB.
 pub(crate) const MOST_PAGES: u32 = 1 << (64 - PAGE);
+/// Numbers of Workers there are.
+pub(crate) const NUMBERS: usize = 1 << 16;
+/// The last generation. No unit has it: a slot that has come to it is not used again.
+pub(crate) const LAST: u16 = u16::MAX;
+
+/// The index, within its runtime, of Workers with each number. Written once, before the first key
+/// with this number exists.
+static INDICES: [AtomicU8; NUMBERS] = [const { AtomicU8::new(0) }; NUMBERS];
 
 /// A Worker, by a number that no other Worker of the process has while it lives; see `lease.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Home(u16);
 
 impl Home {
-    /// Only for numbers from a [`Lease`](crate::lease::Lease), and for tests.
+    /// Only for [`Lease`](crate::lease::Lease): the Worker with this number and this index within its runtime.
+    pub fn of_worker(number: u16, index: u8) -> Self {
+        INDICES[usize::from(number)].store(index, Ordering::Relaxed);
+        Self(number)
+    }
+
+    /// The Worker with a number from a [`Lease`](crate::lease::Lease).
+    #[cfg(test)]
     pub const fn new(number: u16) -> Self {
         Self(number)
     }
@@ -29,7 +43,7 @@ impl Home {
 
     /// The Worker within its runtime, counted from 0.
     pub fn worker(self) -> u8 {
-        lease::index_of(self.0)
+        INDICES[usize::from(self.0)].load(Ordering::Relaxed)
     }
 }
 
@@ -177,7 +191,7 @@ mod tests {
         let key = Key::new(home, MOST_PAGES - 1, 222, 65_535);
         assert_eq!((key.home(), key.page()), (home, MOST_PAGES - 1));
         assert_eq!((key.slot(), key.generation()), (222, 65_535));
-        let lease = lease::Lease::take(201).expect("a number");
+        let lease = crate::lease::Lease::take(201).expect("a number");
         let id = Id(Key::new(lease.home(), 2, 3, 4));
         assert_eq!((id.to_string(), id.worker()), ("201.2.3#4".into(), 201));
         drop(lease);

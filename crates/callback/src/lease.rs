@@ -12,25 +12,12 @@
 //! - Pages that have used up their generations are never used again. A number with such pages is leased only if
 //!   there is neither one without such pages nor one that has never been used.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
-use crate::key::Home;
-use crate::slab::LAST;
-
-/// How many numbers there are.
-const NUMBERS: usize = 1 << 16;
-
-/// The index, within its runtime, of Workers with each number. Written once, before the first key
-/// with this number exists.
-static INDICES: [AtomicU8; NUMBERS] = [const { AtomicU8::new(0) }; NUMBERS];
+use crate::key::{Home, LAST, NUMBERS};
+use crate::sync::lock_std;
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry::new(NUMBERS));
-
-/// The index of the Worker with this number within its runtime.
-pub(crate) fn index_of(number: u16) -> u8 {
-    INDICES[usize::from(number)].load(Ordering::Relaxed)
-}
 
 /// A number that belongs to one Worker until the lease is dropped, and the generations that its pages have reached.
 #[derive(Debug)]
@@ -43,8 +30,7 @@ impl Lease {
     /// Leases a number to a Worker with this index. Returns `None` if all numbers are in use.
     pub fn take(index: u8) -> Option<Self> {
         let Free { number, floors } = lock().take(index)?;
-        INDICES[usize::from(number)].store(index, Ordering::Relaxed);
-        Some(Self { home: Home::new(number), floors })
+        Some(Self { home: Home::of_worker(number, index), floors })
     }
 
     /// The number.
@@ -69,12 +55,12 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let mut floors = std::mem::take(&mut self.floors);
         floors.shrink_to_fit();
-        lock().give_back(index_of(self.home.number()), Free { number: self.home.number(), floors });
+        lock().give_back(self.home.worker(), Free { number: self.home.number(), floors });
     }
 }
 
-fn lock() -> std::sync::MutexGuard<'static, Registry> {
-    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock() -> MutexGuard<'static, Registry> {
+    lock_std(&REGISTRY)
 }
 
 /// A number that no Worker has.

@@ -11,9 +11,8 @@ use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
 
-use crate::context::Nothing;
-use crate::core::Core;
 use crate::key::{Home, Key};
+use crate::next::Nothing;
 
 /// What stands in an envelope itself; larger messages are in a block.
 const INLINE: usize = 16;
@@ -37,8 +36,8 @@ pub(crate) enum Purpose {
 #[derive(Debug)]
 pub(crate) struct Form {
     pub purpose: Purpose,
-    /// The type of the message, if it has one.
-    message: TypeId,
+    /// The type of the message or of the action, if it has one.
+    content: TypeId,
     drop: unsafe fn(*mut u8),
 }
 
@@ -58,34 +57,35 @@ const _: () = assert!(size_of::<Envelope>() == 32);
 // SAFETY: constructors take nothing that is not `Send`.
 unsafe impl Send for Envelope {}
 
-/// An action on a core, from anywhere.
-pub(crate) type Control = Box<dyn FnOnce(&mut Core) + Send>;
-
 const fn is_inline<T>() -> bool {
     size_of::<T>() <= INLINE && align_of::<T>() <= 8
 }
 
 /// The form of messages of this type.
 pub(crate) const fn form_of<M: 'static>() -> &'static Form {
-    struct Of<M>(PhantomData<M>);
-    impl<M: 'static> Of<M> {
-        const FORM: &'static Form = &Form {
-            purpose: Purpose::Message,
-            message: TypeId::of::<M>(),
-            drop: drop_message::<M>,
-        };
+    Of::<M>::MESSAGE
+}
+
+/// The forms of envelopes that hold a value of this type.
+struct Of<T>(PhantomData<T>);
+
+impl<T: 'static> Of<T> {
+    const MESSAGE: &'static Form = &Self::form(Purpose::Message);
+    const CONTROL: &'static Form = &Self::form(Purpose::Control);
+
+    const fn form(purpose: Purpose) -> Form {
+        Form { purpose, content: TypeId::of::<T>(), drop: drop_content::<T> }
     }
-    Of::<M>::FORM
 }
 
 impl Form {
     /// Whether messages of both are of the same type.
     pub fn is_of_type_of(&self, other: &Self) -> bool {
-        self.message == other.message
+        self.content == other.content
     }
 
-    const fn without_message(purpose: Purpose, drop: unsafe fn(*mut u8)) -> Self {
-        Self { purpose, message: TypeId::of::<Nothing>(), drop }
+    const fn empty(purpose: Purpose) -> Self {
+        Self { purpose, content: TypeId::of::<Nothing>(), drop: |_| () }
     }
 }
 
@@ -110,30 +110,28 @@ impl Envelope {
 
     /// Runs the unit for the first time.
     pub fn start(to: Key) -> Self {
-        const FORM: &Form = &Form::without_message(Purpose::Start, |_| ());
+        const FORM: &Form = &Form::empty(Purpose::Start);
         Self { to, form: FORM, content: Content::uninit() }
     }
 
     /// Hands the unit the next message that was kept for it.
     pub fn kept(to: Key) -> Self {
-        const FORM: &Form = &Form::without_message(Purpose::Kept, |_| ());
+        const FORM: &Form = &Form::empty(Purpose::Kept);
         Self { to, form: FORM, content: Content::uninit() }
     }
 
     /// Ends the unit.
     pub fn cancel(to: Key) -> Self {
-        const FORM: &Form = &Form::without_message(Purpose::Cancel, |_| ());
+        const FORM: &Form = &Form::empty(Purpose::Cancel);
         Self { to, form: FORM, content: Content::uninit() }
     }
 
-    /// Has the core of a Worker do something.
-    pub fn control(home: Home, action: impl FnOnce(&mut Core) + Send + 'static) -> Self {
-        const FORM: &Form = &Form::without_message(Purpose::Control, drop_control);
-        let mut content = Content::uninit();
-        let action: Control = Box::new(action);
-        // SAFETY: the content has room for a fat pointer and is aligned.
-        unsafe { content.as_mut_ptr().cast::<Control>().write(action) };
-        Self { to: Key::new(home, 0, 0, 0), form: FORM, content }
+    /// An action for the core of a Worker. [`into_action`](Self::into_action) takes it out.
+    pub fn control<A: Send + 'static>(home: Home, action: A) -> Self {
+        let to = Key::new(home, 0, 0, 0);
+        let mut envelope = Self::message(to, action, &mut Pool::default());
+        envelope.form = Of::<A>::CONTROL;
+        envelope
     }
 
     /// For whom it is and what for.
@@ -159,10 +157,13 @@ impl Envelope {
     }
 
     /// The action in a control envelope.
-    pub fn into_control(self) -> Control {
-        assert_eq!(self.form.purpose, Purpose::Control);
-        // SAFETY: only `control` makes envelopes of this purpose, with an action in them.
-        self.open(|at| unsafe { at.cast::<Control>().read() })
+    ///
+    /// # Panics
+    /// Panics if the envelope is for another purpose, or if its action is of another type.
+    pub fn into_action<A: 'static>(self) -> A {
+        assert_eq!((self.form.purpose, self.form.content), (Purpose::Control, TypeId::of::<A>()));
+        // SAFETY: `control` has written an action of this type, and `open` gives it up.
+        self.open(|at| unsafe { take(at, &mut Pool::default()) })
     }
 }
 
@@ -177,7 +178,7 @@ impl Drop for Envelope {
 /// Moves a message out of an envelope's content.
 ///
 /// # Safety
-/// The content is that of [`Envelope::message`] of this type, and is not used again.
+/// The content is that of [`Envelope::message`] or [`Envelope::control`] of this type, and is not used again.
 pub(crate) unsafe fn take<M>(content: *mut u8, pool: &mut Pool) -> M {
     if is_inline::<M>() {
         // SAFETY: the caller's promise.
@@ -193,16 +194,9 @@ pub(crate) unsafe fn take<M>(content: *mut u8, pool: &mut Pool) -> M {
 
 /// # Safety
 /// As [`take`].
-unsafe fn drop_message<M>(content: *mut u8) {
+unsafe fn drop_content<M>(content: *mut u8) {
     // SAFETY: the caller's promise.
     drop(unsafe { take::<M>(content, &mut Pool::default()) });
-}
-
-/// # Safety
-/// The content is that of [`Envelope::control`], and is not used again.
-unsafe fn drop_control(content: *mut u8) {
-    // SAFETY: the caller's promise.
-    unsafe { content.cast::<Control>().drop_in_place() };
 }
 
 /// Sizes of blocks.
@@ -291,6 +285,7 @@ fn nonzero(layout: Layout) -> Layout {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use std::cell::Cell;
+    use std::panic::AssertUnwindSafe;
 
     use super::*;
     use crate::key::Home;
@@ -355,5 +350,30 @@ mod tests {
                 all::<By128>(&mut pool);
             }
         }
+    }
+
+    #[test]
+    fn an_action_is_taken_out_or_dropped_once() {
+        let home = Home::new(0);
+        let before = DROPPED.get();
+        drop(Envelope::control(home, Message::<8, u64>([7; 8], [])));
+        assert_eq!(DROPPED.get(), before + 1);
+        let action = Message::<8, u64>([7; 8], []);
+        let action: Message<8, u64> = Envelope::control(home, action).into_action();
+        assert_eq!(DROPPED.get(), before + 1);
+        drop(action);
+        assert_eq!(DROPPED.get(), before + 2);
+    }
+
+    #[test]
+    fn what_is_no_action_of_a_type_is_not_taken_out_as_one() {
+        let is_refused = |envelope: Envelope| {
+            std::panic::catch_unwind(AssertUnwindSafe(|| envelope.into_action::<u64>())).is_err()
+        };
+        let to = Key::new(Home::new(0), 1, 0, 1);
+        assert!(is_refused(Envelope::control(to.home(), 7_i64)), "another type");
+        assert!(is_refused(Envelope::message(to, 7_u64, &mut Pool::default())), "a message");
+        assert!(is_refused(Envelope::start(to)), "nothing at all");
+        assert!(!is_refused(Envelope::control(to.home(), 7_u64)));
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::key::Key;
 use crate::message::Envelope;
-use crate::receptor::Handle;
+use crate::shared::Shared;
+use crate::sync::lock_std;
 
 /// Wakes callback threads from any thread, like tokio's `Notify`.
 ///
@@ -44,7 +45,7 @@ struct State {
     /// A notification is kept; then nobody waits.
     is_notified: bool,
     /// Who waits, by ticket: the lowest one has waited longest.
-    waiting: BTreeMap<u64, (Handle, Key)>,
+    waiting: BTreeMap<u64, (Arc<Shared>, Key)>,
     /// Tickets of those that were woken and have not run yet.
     woken: HashSet<u64>,
     /// The next ticket.
@@ -72,17 +73,17 @@ impl Notify {
     /// Never blocks.
     pub fn notify_one(&self) {
         let mut state = self.lock();
-        let Some((ticket, (handle, key))) = state.waiting.pop_first() else {
+        let Some((ticket, (runtime, key))) = state.waiting.pop_first() else {
             state.is_notified = true;
             return;
         };
         state.woken.insert(ticket);
         drop(state); // sending may drop what others have sent, which may notify
-        handle.post(Envelope::start(key));
+        runtime.post(Envelope::start(key));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_std(&self.0)
     }
 
     /// A ticket for a unit that is about to wait.
@@ -93,14 +94,14 @@ impl Notify {
     }
 
     /// Registers the unit with this ticket. Returns whether a stored notification makes waiting unnecessary.
-    pub(crate) fn wait(&self, ticket: u64, handle: Handle, unit: Key) -> bool {
+    pub(crate) fn wait(&self, ticket: u64, runtime: Arc<Shared>, unit: Key) -> bool {
         let mut state = self.lock();
         if std::mem::take(&mut state.is_notified) {
             state.woken.insert(ticket);
             drop(state);
             return true;
         }
-        state.waiting.insert(ticket, (handle, unit));
+        state.waiting.insert(ticket, (runtime, unit));
         false
     }
 }
@@ -125,7 +126,7 @@ impl Drop for Ticket {
         let waiter = state.waiting.remove(&self.number);
         let was_woken = state.woken.remove(&self.number);
         drop(state);
-        drop(waiter); // perhaps the last handle
+        drop(waiter); // perhaps the last one of its runtime
         if was_woken {
             self.notify.notify_one();
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::worker::assert_may_wait;
+use crate::worker_thread::assert_may_wait;
 
 /// Where an answer of type `T` goes. Dropped without one, whoever waits is told that none comes.
 pub struct Reply<T>(Option<Way<T>>);

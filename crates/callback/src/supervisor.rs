@@ -5,10 +5,12 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::clock::nanoseconds;
-use crate::context::{Context, Next, SpawnError};
+use crate::context::Context;
+use crate::error::SpawnError;
+use crate::handle::Handle;
 use crate::key::{Address, Id};
+use crate::next::Next;
 use crate::reason::{Down, Reason};
-use crate::receptor::Handle;
 
 /// Delays of starts unless told otherwise: the second one of a child that fails, …
 const FIRST_DELAY: Duration = Duration::from_millis(1);

@@ -3,12 +3,12 @@
 #[cfg(loom)]
 pub(crate) use loom::{
     cell::UnsafeCell,
+    sync::Mutex,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence},
-    sync::{Mutex, MutexGuard},
 };
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
-    Mutex, MutexGuard,
+    Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering, fence},
 };
 
@@ -28,8 +28,16 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// Locks, also if a thread that had it locked has panicked: what is under these locks is whole
-/// between any two statements.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks a mutex that loom models. Ignores poisoning, as [`lock_std`] does.
+#[cfg(loom)]
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> loom::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+#[cfg(not(loom))]
+pub(crate) use lock_std as lock;
+
+/// Locks a mutex that loom does not model. Ignores poisoning: what these mutexes protect is consistent between any two
+/// statements.
+pub(crate) fn lock_std<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

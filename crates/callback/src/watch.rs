@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::key::{Home, Id, Key};
+use crate::key::{Home, Key};
 use crate::message::Envelope;
 use crate::reason::{Down, Reason};
 
@@ -76,37 +76,10 @@ impl Watchers {
     }
 
     /// Takes out those of a unit, in the order in which they were noted.
-    fn take(&mut self, unit: Key) -> Vec<(Token, Relation)> {
+    pub fn take(&mut self, unit: Key) -> Vec<(Token, Relation)> {
         let all = (unit, Token(0))..=(unit, Token(u64::MAX));
         let tokens: Vec<Token> = self.relations.range(all).map(|(&(_, token), _)| token).collect();
         let taken = |token| self.relations.remove(&(unit, token)).map(|relation| (token, relation));
         tokens.into_iter().filter_map(taken).collect()
-    }
-
-    /// Forgets a unit that has ended. Returns what is to be sent to those that were related to it.
-    pub fn tell(&mut self, id: Id, reason: &Reason) -> Vec<Envelope> {
-        let relations = self.take(id.0);
-        let told = |(token, relation)| match relation {
-            Relation::Monitored { by, tell } => {
-                let down = Down { id, reason: reason.clone() };
-                Envelope::control(by.home(), move |core| {
-                    core.forget(by, token);
-                    core.accept(tell(down));
-                })
-            }
-            Relation::Monitors { whom } => Envelope::control(whom.home(), move |core| {
-                core.forget(whom, token);
-            }),
-            Relation::Linked { to } => {
-                let failed = !reason.is_done();
-                Envelope::control(to.home(), move |core| {
-                    core.forget(to, token);
-                    if failed {
-                        core.cancel(to, &Reason::Linked(id));
-                    }
-                })
-            }
-        };
-        relations.into_iter().map(told).collect()
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::key::{Id, Key};
 use crate::panics::drop_quietly;
-use crate::receptor::Shared;
+use crate::shared::Shared;
 
 /// A callback that has run for longer than it should, and all that time nothing else on its
 /// Worker.

@@ -1,13 +1,13 @@
 //! The thread that drives a core: what comes from others, what is due, and sleeping in between.
 
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::core::Core;
 use crate::door::Door;
-use crate::receptor::Shared;
+use crate::shared::Shared;
+use crate::worker_thread;
 
 /// Things done one after the other before it is looked what else there is.
 const BATCH: usize = 256;
@@ -15,25 +15,6 @@ const BATCH: usize = 256;
 const LOOKS: usize = 64;
 /// Having had nothing to do for so long, a Worker gives back memory it may need again.
 const REST: Duration = Duration::from_millis(10);
-
-thread_local! {
-    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this is a Worker's thread, of any runtime. It must not block on a Worker, which could be itself or one
-/// that in turn waits for it.
-pub(crate) fn is_worker_thread() -> bool {
-    IS_WORKER.get()
-}
-
-/// Panics on a Worker's thread.
-#[track_caller]
-pub(crate) fn assert_may_wait(what: &str) {
-    assert!(
-        !is_worker_thread(),
-        "{what} was called on a Worker's thread, which would block itself: call it outside of callbacks"
-    );
-}
 
 pub(crate) struct Worker {
     core: Core,
@@ -103,7 +84,7 @@ impl Worker {
 
     /// Works until the runtime is shut down, and drops all units.
     pub fn run(mut self) {
-        IS_WORKER.set(true);
+        worker_thread::mark();
         while !self.shared.is_down() {
             // What a callback does, and what dropping its values does, may panic. This thread goes
             // on, with the step behind the one that was left.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::key::Key;
 use crate::message::Envelope;
 use crate::queue::Queue;
-use crate::receptor::Shared;
+use crate::shared::Shared;
 
 pub(crate) struct Outgoing {
     shared: Option<Arc<Shared>>,

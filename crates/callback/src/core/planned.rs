@@ -1,11 +1,12 @@
 //! What the running unit wants to run next, until it has returned and its slot takes it.
+//!
+//! It holds a closure with its code, which the core owns: see `core.rs` on imports.
 
 use std::mem::MaybeUninit;
 
-use super::Until;
+use super::{Place, Until};
 use crate::code::{Boxed, Code, Handler, LARGEST, code_of, fits};
 use crate::panics::drop_quietly;
-use crate::slab::Place;
 
 pub(super) struct Planned {
     /// The code of what is in `closure`; nothing is there without.

@@ -1,12 +1,12 @@
 //! Places that are kept for units from elsewhere, so that these have an id before they come.
 
-use super::{Core, NO_KIND};
+use super::{Core, Place};
 use crate::code::{Boxed, Handler, Wake, code_of, fits};
-use crate::context::{Next, Nothing};
+use crate::error::NoRoom;
 use crate::key::Key;
+use crate::next::{Next, Nothing};
 use crate::panics::drop_quietly;
 use crate::reason::Reason;
-use crate::slab::{NoRoom, Place};
 
 /// Keeps a place for a closure of two words.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +64,7 @@ impl Core {
         };
         match settled {
             Ok(()) => self.run(place, key, self.slab.code(place), Wake::Start),
-            Err(NoRoom) => self.end(place, key, &Reason::Failed(NO_KIND.into())),
+            Err(NoRoom) => self.end_without_room(place, key),
         }
     }
 

@@ -17,8 +17,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::clock::{short, tick_after, tick_at};
-use crate::context::{Context, Nothing};
-use crate::key::Address;
+use crate::context::Context;
+use crate::key::{Address, Id};
+use crate::next::Nothing;
+use crate::watch::Relation;
 
 /// What is seen of a unit, by its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -232,7 +234,7 @@ impl Machine {
         let token = self.core.watchers.token(home);
         let tell = Box::new(move |down: crate::reason::Down| {
             crate::sync::lock(&log).push(Seen::Ended(unit, down.reason));
-            Envelope::control(home, |_| ())
+            control::control(home, |_| ())
         });
         self.core.relate(key, token, Relation::Monitored { by: Key::new(home, 0, 0, 0), tell });
     }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::clock::{Clock, HORIZON, short, tick_after, tick_at, until};
 use crate::key::Key;
-use crate::slab::{Due, Place, Slab};
+use crate::slab::{Due, Kind, Place, Slab};
 
 /// Units whose wait begins at the same reading of the clock, at most.
 const STAMPED_AT_ONCE: usize = 64;
@@ -61,7 +61,7 @@ impl Timers {
 
     /// The same for one that may get a message before that, and then waits for this time no more.
     #[must_use]
-    pub fn ask_or_message(&mut self, place: Place, key: Key, nanoseconds: u64) -> bool {
+    pub fn ask_or_message<K: Kind>(&mut self, place: Place<K>, key: Key, nanoseconds: u64) -> bool {
         #[expect(clippy::cast_possible_truncation, reason = "there are few of them")]
         let number = self.asked.len() as u32 + 1;
         place.set_asked(number);
@@ -71,13 +71,13 @@ impl Timers {
 
     /// Reads the clock for those who wait from now on. They asked before, so that none is early.
     #[inline]
-    pub fn stamp(&mut self, slab: &mut Slab, clock: &Clock) {
+    pub fn stamp<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) {
         if !self.asked.is_empty() {
             self.stamp_all(slab, clock);
         }
     }
 
-    fn stamp_all(&mut self, slab: &mut Slab, clock: &Clock) {
+    fn stamp_all<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) {
         let now = clock.now();
         if slab.nobody_is_due() {
             self.looked = tick_at(now);
@@ -92,7 +92,7 @@ impl Timers {
         self.asked = asked;
     }
 
-    fn wait_until(&mut self, slab: &mut Slab, place: Place, key: Key, moment: u64) {
+    fn wait_until<K: Kind>(&mut self, slab: &mut Slab<K>, place: Place<K>, key: Key, moment: u64) {
         let (tick, horizon) = (tick_after(moment), self.looked + HORIZON);
         if tick > horizon {
             self.far.insert(key, moment);
@@ -101,7 +101,7 @@ impl Timers {
     }
 
     /// Looks whose time has come, unless there are such already. Returns whether there are.
-    pub fn look(&mut self, slab: &mut Slab, clock: &Clock) -> bool {
+    pub fn look<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) -> bool {
         if self.due.1 < self.due.0.len() {
             return true;
         }
@@ -128,7 +128,7 @@ impl Timers {
     /// Where that one is, which does not wait any more; unless it has ended meanwhile, waits for
     /// something else, or for longer than ticks could tell.
     #[inline]
-    pub fn claim(&mut self, due: Due, slab: &mut Slab) -> Option<Place> {
+    pub fn claim<K: Kind>(&mut self, due: Due, slab: &mut Slab<K>) -> Option<Place<K>> {
         let Due { tick, turn, key } = due;
         let place = slab.find(key).filter(|&place| place.is_due(tick, turn))?;
         place.set_never_due();
@@ -143,7 +143,7 @@ impl Timers {
     }
 
     /// Nanoseconds until somebody may be due; `None` if nobody waits for a time.
-    pub fn next_due(&self, slab: &Slab, clock: &Clock) -> Option<u64> {
+    pub fn next_due<K: Kind>(&self, slab: &Slab<K>, clock: &Clock) -> Option<u64> {
         if self.due.1 < self.due.0.len() {
             return Some(0);
         }

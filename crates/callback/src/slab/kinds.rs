@@ -2,17 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::NoRoom;
-use super::page::OWN;
-use crate::code::Code;
+use super::page::{Kind, OWN};
+use crate::error::NoRoom;
 
 /// Steps in which pages are told apart by how full they are.
 pub(super) const LEVELS: usize = 8;
 
 /// Pages of one code.
 #[derive(Debug)]
-struct Kind {
-    code: &'static Code,
+struct Entry<K: 'static> {
+    code: &'static K,
     /// The page from which slots are taken; 0 for none.
     current: u32,
     /// The first page of those that are partly full, by how full they are; 0 for none.
@@ -21,8 +20,8 @@ struct Kind {
 
 /// All kinds there are. Codes are constants, so that there are only so many.
 #[derive(Debug)]
-pub(super) struct Kinds {
-    all: Vec<Kind>,
+pub(super) struct Kinds<K: 'static> {
+    all: Vec<Entry<K>>,
     /// Kinds at most: [`OWN`], of which there is none, is one more than the last one.
     most: u16,
     /// By the address of their code.
@@ -32,13 +31,13 @@ pub(super) struct Kinds {
     recent: [u16; 16],
 }
 
-impl Default for Kinds {
+impl<K> Default for Kinds<K> {
     fn default() -> Self {
         Self { all: Vec::new(), most: OWN, known: HashMap::new(), recent: [0; 16] }
     }
 }
 
-impl Kinds {
+impl<K: Kind> Kinds<K> {
     /// Takes no more kinds than there are now and so many.
     #[cfg(all(test, not(loom)))]
     pub fn limit(&mut self, more: usize) {
@@ -49,7 +48,7 @@ impl Kinds {
     ///
     /// # Errors
     /// [`NoRoom`] if there are too many. Nothing has changed then.
-    pub fn of(&mut self, code: &'static Code) -> Result<u16, NoRoom> {
+    pub fn of(&mut self, code: &'static K) -> Result<u16, NoRoom> {
         let address = std::ptr::from_ref(code).addr();
         let bits = (address >> 4) % self.recent.len();
         let recent = self.recent[bits];
@@ -64,16 +63,16 @@ impl Kinds {
         Ok(kind)
     }
 
-    fn add(&mut self, address: usize, code: &'static Code) -> Result<u16, NoRoom> {
+    fn add(&mut self, address: usize, code: &'static K) -> Result<u16, NoRoom> {
         let next = u16::try_from(self.all.len()).ok().filter(|&next| next < self.most);
         let kind = next.ok_or(NoRoom)?;
-        self.all.push(Kind { code, current: 0, partial: [0; LEVELS] });
+        self.all.push(Entry { code, current: 0, partial: [0; LEVELS] });
         self.known.insert(address, kind);
         Ok(kind)
     }
 
     #[inline]
-    pub fn code(&self, kind: u16) -> &'static Code {
+    pub fn code(&self, kind: u16) -> &'static K {
         self.all[usize::from(kind)].code
     }
 
@@ -101,7 +100,7 @@ impl Kinds {
 
     /// Current pages without any unit, which are current no more.
     pub fn take_empty_currents(&mut self, used: impl Fn(u32) -> u8) -> Vec<u32> {
-        let empty = |kind: &&mut Kind| kind.current != 0 && used(kind.current) == 0;
+        let empty = |kind: &&mut Entry<K>| kind.current != 0 && used(kind.current) == 0;
         self.all.iter_mut().filter(empty).map(|kind| std::mem::take(&mut kind.current)).collect()
     }
 }

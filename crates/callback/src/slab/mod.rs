@@ -5,7 +5,8 @@
 //! What other threads know of a unit is its [`Key`]; only the Worker resolves it.
 //!
 //! - A page holds units of one *kind*: those that were given the same code first. So the code and
-//!   all else that does not differ is said once a page.
+//!   all else that does not differ is said once a page. The slab never calls code; it is generic over its type
+//!   ([`Kind`]) and so does not import that of closures.
 //! - `insert` takes a slot of the fullest page that has one, so that pages that are nearly empty
 //!   become empty. An empty page is given back to the kernel: a few are kept, which are hot, until
 //!   [`Slab::trim`].
@@ -32,16 +33,16 @@ mod tests;
 mod wheel;
 
 use std::io;
+use std::marker::PhantomData;
 
 use contend_sys::reserve::{PAGE, Reserved};
 
-use crate::code::Code;
-use crate::key::{Home, Key, MOST_PAGES};
+use crate::error::NoRoom;
+use crate::key::{Home, Key, LAST, MOST_PAGES};
 use crate::lease::Lease;
 use kinds::Kinds;
-pub(crate) use page::LAST;
 use page::class_for;
-pub(crate) use page::{NEVER, Page, Place};
+pub(crate) use page::{Kind, NEVER, Page, Place};
 use wheel::Wheel;
 pub(crate) use wheel::is_before;
 
@@ -54,10 +55,10 @@ const AHEAD: (u32, u32) = (256, 64);
 
 /// The memory of one Worker's units.
 #[derive(Debug)]
-pub(crate) struct Slab {
+pub(crate) struct Slab<K: Kind> {
     home: Home,
     lease: Lease,
-    pages: Pages,
+    pages: Pages<K>,
     wheel: Wheel,
     /// The next turn among units that are due at the same tick.
     turn: u32,
@@ -67,7 +68,7 @@ pub(crate) struct Slab {
     floors: Vec<u16>,
     /// Pages that are not in use and have been.
     unused: Unused,
-    kinds: Kinds,
+    kinds: Kinds<K>,
     units: u64,
     /// Pages that are never used again.
     worn_out: usize,
@@ -75,22 +76,23 @@ pub(crate) struct Slab {
 
 /// Memory in which there are pages.
 #[derive(Debug)]
-struct Pages {
+struct Pages<K: 'static> {
     memory: Reserved,
     /// Pages from this number on have never been used. Number 0 is nobody's.
     fresh: u32,
+    kind: PhantomData<&'static K>,
 }
 
-impl Pages {
+impl<K: Kind> Pages<K> {
     /// The number of a page.
-    fn number(&self, page: Page) -> u32 {
+    fn number(&self, page: Page<K>) -> u32 {
         let bytes = page.address() - self.memory.start().addr().get();
         u32::try_from(bytes / PAGE).expect("pages have numbers of 32 bits")
     }
 
     /// The page of this number, which is in use or has been.
     #[inline]
-    fn page(&self, number: u32) -> Page {
+    fn page(&self, number: u32) -> Page<K> {
         debug_assert!(number > 0 && number < self.fresh);
         // SAFETY: pages below `fresh` lie within the reservation.
         let start = unsafe { self.memory.start().add(number as usize * PAGE) };
@@ -110,11 +112,7 @@ pub(crate) struct Due {
     pub key: Key,
 }
 
-/// No more units can be kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NoRoom;
-
-impl Slab {
+impl<K: Kind> Slab<K> {
     /// With room for at most so many bytes.
     ///
     /// # Errors
@@ -124,7 +122,11 @@ impl Slab {
         Ok(Self {
             home: lease.home(),
             lease,
-            pages: Pages { memory: Reserved::at_most(bytes, 16 * PAGE)?, fresh: 1 },
+            pages: Pages {
+                memory: Reserved::at_most(bytes, 16 * PAGE)?,
+                fresh: 1,
+                kind: PhantomData,
+            },
             wheel: Wheel::new(now),
             turn: 0,
             populated: 1,
@@ -148,7 +150,7 @@ impl Slab {
     }
 
     /// Takes a slot with room for the payload of `code`. The caller writes the payload at once.
-    pub fn insert(&mut self, code: &'static Code) -> Result<(Place, Key), NoRoom> {
+    pub fn insert(&mut self, code: &'static K) -> Result<(Place<K>, Key), NoRoom> {
         let kind = self.kinds.of(code)?;
         let mut number = self.kinds.current(kind);
         if number == 0 {
@@ -173,7 +175,7 @@ impl Slab {
 
     /// Where the unit is, if it lives.
     #[inline]
-    pub fn find(&self, key: Key) -> Option<Place> {
+    pub fn find(&self, key: Key) -> Option<Place<K>> {
         let (number, slot) = (key.page(), key.slot());
         if number == 0 || number >= self.pages.fresh || key.home() != self.home {
             return None;
@@ -186,7 +188,7 @@ impl Slab {
 
     /// What a unit runs next.
     #[inline]
-    pub fn code(&self, place: Place) -> &'static Code {
+    pub fn code(&self, place: Place<K>) -> &'static K {
         let page = place.page();
         match page.other_kind(place.slot()) {
             Some(kind) => self.kinds.code(kind),
@@ -198,7 +200,7 @@ impl Slab {
     ///
     /// # Errors
     /// [`NoRoom`] if there are too many kinds of closures. Nothing has changed then.
-    pub fn set_code(&mut self, place: Place, code: &'static Code) -> Result<(), NoRoom> {
+    pub fn set_code(&mut self, place: Place<K>, code: &'static K) -> Result<(), NoRoom> {
         let page = place.page();
         let is_own = page.header().code.is_some_and(|own| std::ptr::eq(own, code));
         let kind = if is_own { None } else { Some(self.kinds.of(code)?) };
@@ -214,7 +216,7 @@ impl Slab {
 
     /// Ends what lives in a place; its payload is not touched. Gives the page back if nobody is
     /// left in it, and says so: it is no page any more then.
-    pub fn remove(&mut self, place: Place) -> bool {
+    pub fn remove(&mut self, place: Place<K>) -> bool {
         let page = place.page();
         let (number, kind, was_full) =
             (self.pages.number(page), page.header().kind, page.is_full());
@@ -240,7 +242,7 @@ impl Slab {
 
     /// The page of this number, which is in use.
     #[inline]
-    pub fn page(&self, number: u32) -> Page {
+    pub fn page(&self, number: u32) -> Page<K> {
         self.pages.page(number)
     }
 
@@ -261,7 +263,7 @@ impl Slab {
     }
 
     /// Makes a unit due at a tick, behind all that were made due at the same one before.
-    pub fn set_due(&mut self, place: Place, tick: u32) {
+    pub fn set_due(&mut self, place: Place<K>, tick: u32) {
         let tick = if tick == NEVER { NEVER + 1 } else { tick };
         place.page().set_due(place.slot(), tick, self.turn);
         self.turn = self.turn.wrapping_add(1);
@@ -321,8 +323,8 @@ impl Slab {
         next
     }
 
-    fn new_page(&mut self, kind: u16, code: &'static Code) -> Result<u32, NoRoom> {
-        let class = class_for(code.bytes).expect("larger closures are boxed");
+    fn new_page(&mut self, kind: u16, code: &'static K) -> Result<u32, NoRoom> {
+        let class = class_for(code.bytes()).expect("larger closures are boxed");
         let number = match self.unused.take() {
             Some(number) => number,
             None => self.fresh_page()?,
@@ -333,7 +335,7 @@ impl Slab {
     }
 
     fn fresh_page(&mut self) -> Result<u32, NoRoom> {
-        let Pages { memory, fresh } = &mut self.pages;
+        let Pages { memory, fresh, .. } = &mut self.pages;
         while self.lease.floor(*fresh) == LAST && (*fresh as usize + 1) * PAGE <= memory.length() {
             *fresh += 1;
             self.floors.push(LAST);
@@ -423,7 +425,7 @@ impl Slab {
     }
 }
 
-impl Drop for Slab {
+impl<K: Kind> Drop for Slab<K> {
     fn drop(&mut self) {
         let numbers: Vec<u32> = self.pages().collect();
         for number in numbers {
@@ -434,7 +436,7 @@ impl Drop for Slab {
 }
 
 /// How full a page is, from 0 on.
-fn level(page: Page) -> usize {
+fn level<K: Kind>(page: Page<K>) -> usize {
     level_of(page.header().used, page.slots())
 }
 

@@ -11,22 +11,21 @@
 //! What is common to the units of a page, above all the code that they run next, stands once in
 //! the header. A unit costs its payload and 10 bytes.
 
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use contend_sys::reserve::PAGE;
 
-use crate::code::Code;
+use crate::key::LAST;
 
 /// Where the generations begin.
-const GENERATIONS: usize = size_of::<Header>();
+const GENERATIONS: usize = size_of::<Header<()>>();
 /// Bytes that a payload can have, by class: each twice as many as the one before.
 const PAYLOADS: [usize; 4] = [8, 16, 32, 64];
 /// Payload sizes there are.
 const CLASSES: usize = PAYLOADS.len();
 /// Words of the map of free slots.
 const WORDS: usize = 4;
-/// The last generation. No unit has it: a slot that has come to it is not used again.
-pub(crate) const LAST: u16 = u16::MAX;
 /// No due time.
 pub(crate) const NEVER: u32 = 0;
 
@@ -71,14 +70,20 @@ pub(crate) fn class_for(bytes: usize) -> Option<u8> {
 type Others = [u16; 256];
 pub(super) const OWN: u16 = u16::MAX;
 
+/// What units run, as far as the slab knows it: by its address, and by the size of its payloads.
+pub(crate) trait Kind: Copy + 'static {
+    /// Bytes of a payload.
+    fn bytes(&self) -> usize;
+}
+
 /// What a page says of all its units.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Header {
+pub(crate) struct Header<K: 'static> {
     /// Bits of slots that are free.
     free: [u64; WORDS],
     /// What units run that have no code of their own.
-    pub code: Option<&'static Code>,
+    pub code: Option<&'static K>,
     /// Kinds of those that have; nothing while there is none.
     others: Option<Box<Others>>,
     /// Neighbours among the pages of this kind that are about as full.
@@ -98,7 +103,7 @@ pub(crate) struct Header {
     pub has_kept: bool,
 }
 
-const _: () = assert!(size_of::<Header>() == 64);
+const _: () = assert!(size_of::<Header<()>>() == 64);
 
 /// Neighbours in a list of pages, by number; 0 for none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -110,15 +115,15 @@ pub(crate) struct Links {
 
 /// The address of a page whose memory is there for as long as the slab that gave it, and which
 /// has been prepared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Page(NonNull<u8>);
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Page<K: 'static>(NonNull<u8>, PhantomData<&'static K>);
 
-impl Page {
+impl<K: Kind> Page<K> {
     /// # Safety
     /// A page's worth of readable and writable memory begins there, aligned to a page, for as long
-    /// as any copy of the result is used, and only the owner of the slab uses it.
+    /// as any copy of the result is used, and only the owner of the slab uses it. All pages there are of the same `K`.
     pub unsafe fn at(start: NonNull<u8>) -> Self {
-        Self(start)
+        Self(start, PhantomData)
     }
 
     /// Where it begins.
@@ -128,7 +133,7 @@ impl Page {
 
     /// Makes a page of what has been one before, or never been used and is zeros: nobody lives
     /// there, and generations go on from `floor` at least.
-    pub fn prepare(self, class: u8, kind: u16, code: &'static Code, floor: u16) {
+    pub fn prepare(self, class: u8, kind: u16, code: &'static K, floor: u16) {
         let layout = LAYOUTS[usize::from(class)];
         let slots = u8::try_from(layout.slots).expect("there are no more, as `layout` says");
         let mut header = Header {
@@ -149,7 +154,7 @@ impl Page {
         }
         // SAFETY: the page begins with room for a header, aligned; an earlier one owned nothing
         // any more (see `clear`).
-        unsafe { self.0.cast::<Header>().write(header) };
+        unsafe { self.0.cast::<Header<K>>().write(header) };
         for slot in (0..=u8::MAX).take(layout.slots) {
             self.set_due(slot, NEVER, 0);
             self.set_generation(slot, floor);
@@ -165,14 +170,14 @@ impl Page {
     }
 
     #[inline]
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &Header<K> {
         // SAFETY: a header was written when the page was prepared; the owner of the slab alone
         // uses it, and no mutable borrow of it outlives a method of this module or the slab.
         unsafe { self.0.cast().as_ref() }
     }
 
     #[inline]
-    pub fn header_mut(&mut self) -> &mut Header {
+    pub fn header_mut(&mut self) -> &mut Header<K> {
         // SAFETY: as above.
         unsafe { self.0.cast().as_mut() }
     }
@@ -336,20 +341,26 @@ impl Page {
 }
 
 /// Where a unit is: its page, and in the bits in which addresses of pages are zero, its slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place(NonNull<u8>);
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<K: 'static>(NonNull<u8>, PhantomData<&'static K>);
 
-impl Place {
+impl<K> PartialEq for Place<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<K: Kind> Place<K> {
     #[inline]
-    pub fn new(page: Page, slot: u8) -> Self {
+    pub fn new(page: Page<K>, slot: u8) -> Self {
         // SAFETY: within the page.
-        Self(unsafe { page.0.add(slot.into()) })
+        Self(unsafe { page.0.add(slot.into()) }, PhantomData)
     }
 
     #[inline]
-    pub fn page(self) -> Page {
+    pub fn page(self) -> Page<K> {
         // SAFETY: the beginning of the page that this was made of, which is not at address zero.
-        Page(unsafe { self.0.sub(self.0.addr().get() % PAGE) })
+        Page(unsafe { self.0.sub(self.0.addr().get() % PAGE) }, PhantomData)
     }
 
     #[inline]

@@ -4,7 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::*;
 use crate::code::{Code, Handler, code_of, once};
-use crate::context::{Context, Nothing};
+use crate::context::Context;
+use crate::next::Nothing;
+
+/// One of closures, as Workers have it.
+type Slab = super::Slab<Code>;
 
 /// Codes of payloads of four sizes.
 fn codes() -> [&'static Code; 4] {

@@ -43,7 +43,7 @@ fn who_is_spawned_with_one_kind_too_many_is_refused() {
         let _ = &guard;
         context.end()
     });
-    assert_eq!(spawned, Err(crate::context::SpawnError::NoRoom));
+    assert_eq!(spawned, Err(crate::error::SpawnError::NoRoom));
     assert_eq!((machine.dropped(), machine.core.units()), (vec![1], 0));
 }
 

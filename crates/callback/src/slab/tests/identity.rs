@@ -5,11 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 
-use super::{codes, lease};
-use crate::key::{Home, Key};
+use super::{Slab, codes, lease};
+use crate::key::{Home, Key, LAST};
 use crate::lease::Lease;
-use crate::slab::page::LAST;
-use crate::slab::{PAGE, Slab};
+use crate::slab::PAGE;
 
 /// Slabs that there are at once.
 const SLABS: usize = 3;

@@ -1,0 +1,58 @@
+//! Monitors and links between units: noting them, and sending what follows when a unit ends.
+
+use super::Core;
+use crate::control::control;
+use crate::key::{Id, Key};
+use crate::message::Envelope;
+use crate::panics::drop_quietly;
+use crate::reason::{Down, Reason};
+use crate::watch::{Relation, Token};
+
+impl Core {
+    /// Notes a relation of a unit, or tells the other side at once that this one has ended.
+    pub fn relate(&mut self, unit: Key, token: Token, relation: Relation) {
+        self.watchers.add(unit, token, relation);
+        if let Some(place) = self.slab.find(unit) {
+            place.page().header_mut().watched = true;
+            return;
+        }
+        let reason = self.watchers.reason_of(unit);
+        self.tell(unit, &reason);
+    }
+
+    /// Forgets a relation of a unit.
+    pub fn forget(&mut self, unit: Key, token: Token) {
+        let forgotten = self.watchers.forget(unit, token);
+        self.counts.panics += drop_quietly(|| drop(forgotten));
+    }
+
+    /// Sends the units that are related to one that has ended what follows for them.
+    pub(super) fn tell(&mut self, key: Key, reason: &Reason) {
+        for (token, relation) in self.watchers.take(key) {
+            self.post(notice(Id(key), reason, token, relation));
+        }
+    }
+}
+
+/// What the other side of a relation is sent when a unit has ended.
+fn notice(id: Id, reason: &Reason, token: Token, relation: Relation) -> Envelope {
+    match relation {
+        Relation::Monitored { by, tell } => {
+            let down = Down { id, reason: reason.clone() };
+            control(by.home(), move |core| {
+                core.forget(by, token);
+                core.accept(tell(down));
+            })
+        }
+        Relation::Monitors { whom } => control(whom.home(), move |core| core.forget(whom, token)),
+        Relation::Linked { to } => {
+            let failed = !reason.is_done();
+            control(to.home(), move |core| {
+                core.forget(to, token);
+                if failed {
+                    core.cancel(to, &Reason::Linked(id));
+                }
+            })
+        }
+    }
+}

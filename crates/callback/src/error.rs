@@ -1,0 +1,58 @@
+//! Why something cannot be spawned or sent.
+
+use std::fmt;
+
+/// No more units can be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoRoom;
+
+/// A callback thread could not be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// The Worker's memory, as set by [`Builder::memory`](crate::Builder::memory), is used up; or the program has more
+    /// than 65,535 kinds of closures.
+    #[error("there is no memory for one more callback thread")]
+    NoRoom,
+    /// The Worker's inbox is full. Whoever can wait does so with `spawn` instead of `try_spawn`; in a callback,
+    /// where nobody can, both say this.
+    #[error("the inbox is full")]
+    Full,
+    /// The runtime has been shut down.
+    #[error("the runtime has been shut down")]
+    ShutDown,
+}
+
+/// A message could not be sent; it is handed back.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError<M> {
+    /// The receiver has ended.
+    #[error("the receiver has ended")]
+    Ended(M),
+    /// The inbox of the receiver's Worker is full.
+    #[error("the inbox is full")]
+    Full(M),
+    /// The runtime has been shut down.
+    #[error("the runtime has been shut down")]
+    ShutDown(M),
+}
+
+impl<M> SendError<M> {
+    /// The message.
+    pub fn into_message(self) -> M {
+        match self {
+            Self::Ended(message) | Self::Full(message) | Self::ShutDown(message) => message,
+        }
+    }
+}
+
+impl<M> fmt::Debug for SendError<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ended(_) => "Ended",
+            Self::Full(_) => "Full",
+            Self::ShutDown(_) => "ShutDown",
+        })
+    }
+}

@@ -1,0 +1,287 @@
+//! What any thread can do with a runtime.
+//!
+//! What needs no type of messages or closures is in `shared.rs`, which the core uses. A [`Handle`] spawns closures that
+//! take a [`Context`], and a context returns a handle: see `core.rs` on imports.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::blocking;
+use crate::code::once;
+use crate::context::Context;
+use crate::control::control;
+use crate::counts::Counts;
+use crate::door::Door;
+use crate::error::{SendError, SpawnError};
+use crate::key::{Address, Id};
+use crate::message::{Envelope, Pool};
+use crate::next::{Next, Nothing};
+use crate::reply::{Promise, Reply};
+use crate::shared::Shared;
+use crate::worker_thread::{assert_may_wait, is_worker_thread};
+
+/// Reaches a runtime from any thread. Clones reach the same one.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("workers", &self.workers()).finish_non_exhaustive()
+    }
+}
+
+impl Handle {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// How many Workers there are.
+    pub fn workers(&self) -> usize {
+        self.shared.doors.len()
+    }
+
+    /// How many callback threads there are that have not ended. Workers tell after some turns.
+    pub fn alive(&self) -> u64 {
+        self.shared.alive.count()
+    }
+
+    /// What has happened so far, as far as Workers have told: they do when they have nothing to do.
+    pub fn counts(&self) -> Counts {
+        let each = self.shared.doors.iter().map(|door| door.published.counts());
+        each.fold(Counts::default(), Counts::plus)
+    }
+
+    /// Bytes of the pages in which callback threads are kept, as far as Workers have told.
+    pub fn bytes(&self) -> u64 {
+        let bytes = |door: &Door| door.published.bytes.load(Ordering::Relaxed);
+        self.shared.doors.iter().map(bytes).sum()
+    }
+
+    /// Starts a callback thread on the next Worker, waiting for room in its inbox.
+    ///
+    /// # Errors
+    /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`]. [`SpawnError::Full`] if there is no room and this is called in
+    /// a callback, which must not block.
+    pub fn spawn<F>(&self, callback: F) -> Result<Id, SpawnError>
+    where
+        F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
+    {
+        self.spawn_receiving::<Nothing, F>(callback).map(Address::id)
+    }
+
+    /// Starts a callback thread on the next Worker, if its inbox has room.
+    ///
+    /// # Errors
+    /// [`SpawnError::Full`], [`SpawnError::NoRoom`], [`SpawnError::ShutDown`].
+    pub fn try_spawn<F>(&self, callback: F) -> Result<Id, SpawnError>
+    where
+        F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
+    {
+        let spawned = self.try_spawn_on::<Nothing, F>(self.next(), callback);
+        spawned.map(Address::id).map_err(|(_, error)| error)
+    }
+
+    /// Starts one that receives messages of type `M`, waiting for room.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn).
+    pub fn spawn_receiving<M, F>(&self, callback: F) -> Result<Address<M>, SpawnError>
+    where
+        M: Send + 'static,
+        F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
+    {
+        self.spawn_on(self.next(), callback)
+    }
+
+    /// The same on a Worker of one's choice.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn).
+    ///
+    /// # Panics
+    /// If there is no Worker of this number.
+    pub fn spawn_on<M, F>(&self, worker: usize, callback: F) -> Result<Address<M>, SpawnError>
+    where
+        M: Send + 'static,
+        F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
+    {
+        let spawned = self.shared.doors[worker].when_room(callback, |callback| {
+            match self.try_spawn_on(worker, callback) {
+                Ok(address) => Ok(Ok(address)),
+                Err((callback, SpawnError::Full)) => Err(callback),
+                Err((_, error)) => Ok(Err(error)),
+            }
+        });
+        spawned.unwrap_or(Err(SpawnError::Full))
+    }
+
+    /// Starts one that is to answer, waiting for room.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn).
+    pub fn spawn_reply<T, F>(&self, callback: F) -> Result<Promise<T>, SpawnError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Context<'_>, Reply<T>) -> Next + Send + 'static,
+    {
+        let (reply, promise) = Reply::to_thread();
+        self.spawn(move |context| callback(context, reply)).map(|_| promise)
+    }
+
+    /// Has `work` done on a thread where it may block, waiting until not too much is before it. No
+    /// answer comes if it panics, or the runtime is shut down before it begins.
+    ///
+    /// # Errors
+    /// [`SpawnError::ShutDown`]. [`SpawnError::Full`] if too much is before it and this is called in a callback, which
+    /// must not wait.
+    pub fn spawn_blocking<T, W>(&self, work: W) -> Result<Promise<T>, SpawnError>
+    where
+        T: Send + 'static,
+        W: FnOnce() -> T + Send + 'static,
+    {
+        let may_wait = !is_worker_thread();
+        self.block(
+            work,
+            if may_wait { blocking::Pool::offer_waiting } else { blocking::Pool::offer },
+        )
+    }
+
+    /// The same, unless too much is before it.
+    ///
+    /// # Errors
+    /// [`SpawnError::Full`], [`SpawnError::ShutDown`].
+    pub fn try_spawn_blocking<T, W>(&self, work: W) -> Result<Promise<T>, SpawnError>
+    where
+        T: Send + 'static,
+        W: FnOnce() -> T + Send + 'static,
+    {
+        self.block(work, blocking::Pool::offer)
+    }
+
+    fn block<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+        offer: fn(&Arc<blocking::Pool>, blocking::Job) -> Result<(), SpawnError>,
+    ) -> Result<Promise<T>, SpawnError> {
+        let (reply, promise) = Reply::to_thread();
+        offer(&self.shared.blocking, Box::new(move || reply.send(work()))).map(|()| promise)
+    }
+
+    fn try_spawn_on<M, F>(&self, worker: usize, callback: F) -> Result<Address<M>, (F, SpawnError)>
+    where
+        M: Send + 'static,
+        F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
+    {
+        if self.shared.is_down() {
+            return Err((callback, SpawnError::ShutDown));
+        }
+        let door = &self.shared.doors[worker];
+        let Some(key) = door.take_place() else {
+            let error = if door.has_no_room() { SpawnError::NoRoom } else { SpawnError::Full };
+            return Err((callback, error));
+        };
+        self.shared.alive.add(1);
+        door.push_always(control(key.home(), move |core| {
+            core.settle(key, once::<M, F>(callback));
+        }));
+        Ok(Address::new(key))
+    }
+
+    fn next(&self) -> usize {
+        self.shared.next.fetch_add(1, Ordering::Relaxed) % self.shared.doors.len()
+    }
+
+    /// Sends a message, waiting for room in the inbox.
+    ///
+    /// # Errors
+    /// [`SendError::ShutDown`]; [`SendError::Ended`] if the receiver was one of another runtime. That it has ended
+    /// otherwise cannot be known here; such messages are counted in [`Counts::undeliverable`].
+    /// [`SendError::Full`] if there is no room and this is called in a callback, which must not wait.
+    pub fn send<M: Send + 'static>(&self, to: Address<M>, message: M) -> Result<(), SendError<M>> {
+        let Some(door) = self.door(to.id()) else { return Err(SendError::Ended(message)) };
+        let sent = door.when_room(message, |message| match self.try_send(to, message) {
+            Err(SendError::Full(message)) => Err(message),
+            done => Ok(done),
+        });
+        sent.unwrap_or_else(|message| Err(SendError::Full(message)))
+    }
+
+    /// Sends a message without waiting, even if the inbox is full. The inbox grows without bound if messages are
+    /// sent faster than they are received; for wake-ups without data, prefer [`Notify`](crate::Notify), which
+    /// needs no room. Messages from one thread to one receiver arrive in order, whichever method sends them.
+    ///
+    /// # Errors
+    /// [`SendError::ShutDown`], [`SendError::Ended`] as for [`send`](Self::send).
+    pub fn send_unbounded<M: Send + 'static>(
+        &self,
+        to: Address<M>,
+        message: M,
+    ) -> Result<(), SendError<M>> {
+        let (door, message) = self.open_door(to, message)?;
+        door.push_always(Envelope::message(to.id().0, message, &mut Pool::default()));
+        Ok(())
+    }
+
+    /// Sends a message, if the inbox has room. If not, the error hands it back.
+    ///
+    /// # Errors
+    /// [`SendError::Full`]; [`SendError::ShutDown`], [`SendError::Ended`] as for [`send`](Self::send).
+    pub fn try_send<M: Send + 'static>(
+        &self,
+        to: Address<M>,
+        message: M,
+    ) -> Result<(), SendError<M>> {
+        let (door, message) = self.open_door(to, message)?;
+        let mut pool = Pool::default();
+        let envelope = Envelope::message(to.id().0, message, &mut pool);
+        door.push(envelope).map_err(|envelope| {
+            // SAFETY: this is the message that was put in above.
+            let message = envelope.open(|at| unsafe { crate::message::take::<M>(at, &mut pool) });
+            SendError::Full(message)
+        })
+    }
+
+    /// Ends a callback thread, waiting for room in the inbox; nothing happens if it has ended. In a callback,
+    /// which must not wait, it is sent past the bound.
+    pub fn cancel(&self, id: Id) {
+        let Some(door) = self.door(id) else { return };
+        let cancelled = door.when_room(Envelope::cancel(id.0), |cancel| {
+            if self.shared.is_down() { Ok(()) } else { door.push(cancel) }
+        });
+        if let Err(cancel) = cancelled {
+            door.push_always(cancel);
+        }
+    }
+
+    /// Waits until all callback threads have ended, or the runtime is shut down. A supervisor ends only
+    /// when it gives up or is cancelled. Blocking work that nobody waits for any more is not waited
+    /// for.
+    ///
+    /// # Panics
+    /// In a callback, of whichever runtime: it would wait for itself.
+    pub fn wait(&self) {
+        assert_may_wait("Handle::wait");
+        self.shared.alive.wait(|| self.shared.is_down());
+    }
+
+    /// The door of the receiver's Worker, and the message.
+    ///
+    /// # Errors
+    /// [`SendError::ShutDown`]; [`SendError::Ended`] if the receiver belongs to another runtime.
+    fn open_door<M>(&self, to: Address<M>, message: M) -> Result<(&Door, M), SendError<M>> {
+        if self.shared.is_down() {
+            return Err(SendError::ShutDown(message));
+        }
+        match self.door(to.id()) {
+            Some(door) => Ok((door, message)),
+            None => Err(SendError::Ended(message)),
+        }
+    }
+
+    fn door(&self, id: Id) -> Option<&Door> {
+        self.shared.door(id.0.home())
+    }
+}

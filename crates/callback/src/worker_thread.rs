@@ -1,0 +1,27 @@
+//! Which threads belong to Workers and must therefore not block.
+
+use std::cell::Cell;
+
+thread_local! {
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks the calling thread as a Worker's.
+pub(crate) fn mark() {
+    IS_WORKER.set(true);
+}
+
+/// Whether this is a Worker's thread, of any runtime. It must not block on a Worker, which could be itself or one
+/// that in turn waits for it.
+pub(crate) fn is_worker_thread() -> bool {
+    IS_WORKER.get()
+}
+
+/// Panics on a Worker's thread.
+#[track_caller]
+pub(crate) fn assert_may_wait(what: &str) {
+    assert!(
+        !is_worker_thread(),
+        "{what} was called on a Worker's thread, which would block itself: call it outside of callbacks"
+    );
+}
