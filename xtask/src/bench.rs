@@ -20,19 +20,19 @@ pub fn run(arguments: &[String]) -> Result<()> {
         return Ok(());
     };
     if name == "callback" {
-        return run_command(cargo().args(["bench", "-p", "contend-callback", "--"]).args(rest));
+        return run_command(cargo().args("bench -p contend-callback --".split(' ')).args(rest));
     }
     let program = format!("bench-{}", name.strip_prefix("bench-").unwrap_or(name));
     if !programs.contains(&program) {
         bail!("no benchmark is called {name}: there are {}, callback", programs.join(", "));
     }
-    run_command(cargo().args("build --release -p contend -p contend-bench".split(' ')))?;
+    run_command(cargo().args("build --profile dist -p contend -p contend-bench".split(' ')))?;
     run_command(&mut invocation(&program, rest))
 }
 
 fn invocation(program: &str, arguments: &[String]) -> Command {
     let mut command = cargo();
-    command.args("run --quiet --release -p contend-bench --bin".split(' '));
+    command.args("run --quiet --profile dist -p contend-bench --bin".split(' '));
     command.arg(program).arg("--").args(arguments);
     command
 }
