@@ -6,7 +6,7 @@
 set -eu
 rounds=${1:-5}
 here=$(cd "$(dirname "$0")/../.." && pwd)
-contend=${CONTEND:-$here/target/release/contend}
+contend=${CONTEND:-$here/target/dist/contend}
 lmbench=$(dirname "$(ls /usr/lib/lmbench/bin/*/lat_pipe 2>/dev/null | head -n 1)")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

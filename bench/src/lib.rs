@@ -26,7 +26,7 @@ pub fn built(name: &str) -> Result<PathBuf> {
     let path = own.with_file_name(name);
     ensure!(
         path.is_file(),
-        "{} is missing: build everything first with `cargo build --release --workspace`",
+        "{} is missing: build everything first with `cargo build --profile dist --workspace`",
         path.display()
     );
     Ok(path)

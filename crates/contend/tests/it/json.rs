@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::process::{Output, Stdio};
 
-use crate::support::{Command, contend, has, run, skip, text};
+use crate::support::{Command, contend, has, is_tried, run, skip, text};
 
 const MENU: &str = r#"{"menu": {"id": "file", "popup": {"menuitem": [
   {"value": "New", "onclick": "CreateNewDoc()"},
@@ -186,8 +186,9 @@ fn memory_does_not_grow_with_the_input() {
         ["{\"c\":[1", "                  ", "]}"],
         ["{\"a\":{", "\"b\":{},\"c\":[1],", "\"\":0}}"],
     ];
-    for shape in shapes {
-        for arguments in [&[".a", "..b"][..], &["--format=jsonl", "."]] {
+    for (row, shape) in shapes.into_iter().enumerate() {
+        let queries = [&[".a", "..b"][..], &["--format=jsonl", "."]].into_iter().enumerate();
+        for (_, arguments) in queries.filter(|(column, _)| is_tried(row, *column, 2)) {
             let peak = peak_memory(arguments, shape);
             assert!(peak < 50_000_000, "{peak} bytes for {shape:?} {arguments:?}");
         }

@@ -5,7 +5,9 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Command, cases, contend, has, lab, lab_record, metric, output, skip, text};
+use crate::support::{
+    Command, cases, contend, has, is_tried, lab, lab_record, metric, output, skip, text,
+};
 
 /// The system calls of a thread between the readings of its own usage, by name: what is measured of an
 /// exchange is between two of them.
@@ -65,7 +67,8 @@ fn system_calls_are_those_that_strace_counts() {
         .map(|case| case["parameters"]["mechanism"].as_str().expect("a name").to_owned())
         .collect();
     assert!(names.len() > 10, "{names:?}");
-    for mechanism in names {
+    let names = names.into_iter().enumerate();
+    for (_, mechanism) in names.filter(|(row, _)| is_tried(*row, 0, 3)) {
         let log = tempfile::NamedTempFile::new().expect("a file");
         let chosen = format!("mechanism={mechanism}");
         let mut command = Command::new("strace");

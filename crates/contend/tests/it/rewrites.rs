@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Command, contend, has, skip};
+use crate::support::{Command, contend, has, is_tried, skip};
 
 /// Files on which commands differ that seem alike.
 const FILES: &[(&str, &[u8])] = &[
@@ -104,10 +104,12 @@ fn what_is_the_same_always_is_so_on_awkward_files() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let mut promised = BTreeSet::new();
-    for (name, content) in FILES {
+    for (row, (name, content)) in FILES.iter().enumerate() {
         fs::write(folder.path().join(name), content).expect("room");
+        let pipelines = PIPELINES.iter().enumerate();
+        let tried = pipelines.filter(|(column, _)| is_tried(row, *column, 3));
         // The text of a file that looks like an option is its own pipeline's affair.
-        for pipeline in PIPELINES.iter().map(|pipeline| pipeline.replace('F', name)) {
+        for pipeline in tried.map(|(_, pipeline)| pipeline.replace('F', name)) {
             let own = plain(folder.path(), &pipeline);
             for candidate in candidates(folder.path(), &pipeline) {
                 let command = candidate["command"].as_str().expect("text");

@@ -23,6 +23,19 @@ pub fn skip(test: &str, reason: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {reason}");
 }
 
+/// What tests that try many cases use: `full` before a change is merged, which
+/// `CONTEND_TEST_EFFORT=full` asks for, and otherwise `quick`.
+pub fn by_effort<T>(quick: T, full: T) -> T {
+    let is_full = std::env::var_os("CONTEND_TEST_EFFORT").is_some_and(|effort| effort == "full");
+    if is_full { full } else { quick }
+}
+
+/// Whether a test tries this combination of things: at full effort all of them, otherwise one in
+/// `step`, such that each row and each column of a table has its share.
+pub fn is_tried(row: usize, column: usize, step: usize) -> bool {
+    by_effort((row + column).is_multiple_of(step), true)
+}
+
 /// Whether a program is to be found.
 pub fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -216,7 +216,7 @@ impl Local<'_> {
         let reader = group::run(group, &context, input, output)?;
         // Whoever reads on from the same file goes on behind this, as behind any other command.
         if let (Some((mut file, end)), Reader::Contend) = (standard, reader) {
-            let _ = file.seek(SeekFrom::Start(end)); // a file that can be seeked
+            let _ = file.seek(SeekFrom::Start(end)); // a seekable file
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
 use super::{Done, Input, Place, bash, contend_run, folder};
-use crate::support::{Command, has, skip};
+use crate::support::{Command, by_effort, has, skip};
 
 /// Stages, those that are simplest to look at first.
 const STAGES: &[&str] = &[
@@ -150,7 +150,7 @@ fn random_pipelines_give_what_bash_gives() {
     if !has("bash") {
         return skip("random_pipelines_give_what_bash_gives", "there is no bash");
     }
-    if let Err(error) = smallest(CASES, contend_run) {
+    if let Err(error) = smallest(by_effort(CASES / 3, CASES), contend_run) {
         panic!("{error}");
     }
 }

@@ -19,13 +19,19 @@ fn exchange(mechanism: &'static Mechanism, kind: Kind, bytes: usize) -> Exchange
     Exchange { pair, mechanism, bytes, warm_up: 3 }
 }
 
+/// The lengths of messages, in bytes; all of them with `CONTEND_TEST_EFFORT=full`.
+fn lengths() -> &'static [usize] {
+    let is_full = std::env::var_os("CONTEND_TEST_EFFORT").is_some_and(|effort| effort == "full");
+    if is_full { &[1, 7, 64, 1000, 4096, 65_536, 1 << 20] } else { &[1, 1000, 65_536] }
+}
+
 /// Every mechanism between processes and, where that makes sense, threads, with messages of every length
 /// that it can carry here.
 fn all() -> impl Iterator<Item = Exchange> {
-    let lengths = [1, 7, 64, 1000, 4096, 65_536, 1 << 20];
     TABLE.iter().flat_map(move |mechanism| {
-        let able = lengths
-            .into_iter()
+        let able = lengths()
+            .iter()
+            .copied()
             .filter(|&bytes| bytes <= mechanism.most && (mechanism.unavailable)(bytes).is_none());
         able.flat_map(move |bytes| {
             let kinds = [Kind::Processes, Kind::Threads];

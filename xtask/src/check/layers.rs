@@ -1,0 +1,107 @@
+//! Rule: which package of the workspace may depend on which.
+
+use super::Violation;
+use crate::manifest::Package;
+
+/// Every package with all packages of the workspace that it may depend on. `contend`, the binary,
+/// brings everything together.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("contend-sys", &[]),
+    ("contend-record", &[]),
+    ("contend-json", &[]),
+    ("contend-callback", &["contend-sys"]),
+    ("contend-commands", &["contend-record"]),
+    ("contend-shell", &["contend-sys", "contend-commands"]),
+    ("contend-profile", &["contend-sys", "contend-record", "contend-commands", "contend-shell"]),
+    ("contend-parallel", &["contend-sys", "contend-record", "contend-commands", "contend-shell"]),
+    (
+        "contend-advise",
+        &["contend-sys", "contend-record", "contend-commands", "contend-shell", "contend-parallel"],
+    ),
+    ("contend-lab", &["contend-sys", "contend-record", "contend-callback"]),
+    ("contend-report", &["contend-record"]),
+    (
+        "contend",
+        &[
+            "contend-sys",
+            "contend-record",
+            "contend-json",
+            "contend-callback",
+            "contend-commands",
+            "contend-shell",
+            "contend-profile",
+            "contend-parallel",
+            "contend-advise",
+            "contend-lab",
+            "contend-report",
+        ],
+    ),
+    ("contend-bench", &["contend-sys", "contend-record"]),
+    ("xtask", &[]),
+];
+
+/// Finds dependencies that the table does not allow, those of builds and tests included.
+pub fn check(packages: &[Package]) -> Vec<Violation> {
+    packages.iter().flat_map(of_package).collect()
+}
+
+fn of_package(package: &Package) -> Vec<Violation> {
+    let violation =
+        |problem| Violation { file: package.folder.join("Cargo.toml"), line: 0, problem };
+    let name = &package.name;
+    let Some((_, allowed)) = LAYERS.iter().find(|(known, _)| known == name) else {
+        return vec![violation(format!("{name} has no row in xtask/src/check/layers.rs"))];
+    };
+    let is_ours = |dependency: &&String| LAYERS.iter().any(|(known, _)| known == *dependency);
+    let forbidden = package
+        .dependencies
+        .iter()
+        .filter(is_ours)
+        .filter(|dependency| !allowed.contains(&dependency.as_str()));
+    forbidden
+        .map(|dependency| violation(format!("{name} must not depend on {dependency}")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn problems(name: &str, dependencies: &[&str]) -> Vec<String> {
+        let package = Package {
+            folder: PathBuf::from("crates/x"),
+            name: name.to_owned(),
+            dependencies: dependencies.iter().map(|&name| name.to_owned()).collect(),
+        };
+        check(&[package]).into_iter().map(|violation| violation.problem).collect()
+    }
+
+    #[test]
+    fn a_dependency_against_the_layers_is_a_violation() {
+        let found = problems("contend-report", &["serde", "contend-record", "contend-sys"]);
+        assert_eq!(found, ["contend-report must not depend on contend-sys"]);
+    }
+
+    #[test]
+    fn an_allowed_dependency_is_none() {
+        assert!(problems("contend-lab", &["tokio", "contend-sys", "contend-callback"]).is_empty());
+    }
+
+    #[test]
+    fn a_new_package_needs_a_row() {
+        assert_eq!(
+            problems("contend-new", &[]),
+            ["contend-new has no row in xtask/src/check/layers.rs"]
+        );
+    }
+
+    #[test]
+    fn the_table_has_no_cycle() {
+        for (index, (name, allowed)) in LAYERS.iter().enumerate() {
+            let before: Vec<_> = LAYERS[..index].iter().map(|(name, _)| *name).collect();
+            assert!(allowed.iter().all(|other| before.contains(other)), "{name}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Rule: a link in a Markdown page leads to a file that exists.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::{Source, Violation};
+
+/// Finds links to files of the repository that are not there. Links to other sites and to headings
+/// of the same page are not looked at.
+pub fn check(pages: &[Source], exists: &dyn Fn(&Path) -> bool) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for page in pages {
+        for (line, target) in links(&page.text) {
+            let path = resolve(&page.path, &target);
+            if !path.as_deref().is_some_and(exists) {
+                let problem = format!("the link to {target} leads to no file of the repository");
+                violations.push(Violation { file: page.path.clone(), line, problem });
+            }
+        }
+    }
+    violations
+}
+
+/// The targets of links to files, with their lines from 1.
+fn links(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut fence: Option<&str> = None;
+    for (index, line) in text.lines().enumerate() {
+        let marker =
+            ["```", "~~~"].into_iter().find(|marker| line.trim_start().starts_with(marker));
+        match (fence, marker) {
+            (None, Some(marker)) => fence = Some(marker),
+            (Some(open), Some(marker)) if open == marker => fence = None,
+            (None, None) => {
+                let targets = targets(&without_code(line));
+                found.extend(targets.into_iter().map(|target| (index + 1, target)));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// A line without what stands between backticks.
+fn without_code(line: &str) -> String {
+    line.split('`').step_by(2).collect::<Vec<_>>().join("``")
+}
+
+/// The files that `[text](target)` and `[name]: target` lead to.
+fn targets(line: &str) -> Vec<String> {
+    let inline = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
+    let definition = line.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
+    let definition = definition.and_then(|(_, target)| target.split_whitespace().next());
+    inline
+        .chain(definition)
+        .filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
+        .filter_map(|target| target.split('#').next())
+        .filter(|file| !file.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The path of a link's target, relative to the repository's root; none outside of it.
+fn resolve(page: &Path, target: &str) -> Option<PathBuf> {
+    let mut path = page.parent()?.to_owned();
+    for part in Path::new(target).components() {
+        match part {
+            Component::Normal(name) => path.push(name),
+            Component::CurDir => {}
+            Component::ParentDir if path.pop() => {}
+            _ => return None,
+        }
+    }
+    Some(if path.as_os_str().is_empty() { PathBuf::from(".") } else { path })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broken(text: &str) -> Vec<(usize, String)> {
+        let page = Source { path: PathBuf::from("docs/page.md"), text: text.to_owned() };
+        let exists = |path: &Path| {
+            ["README.md", "docs/a.md", "."].iter().any(|known| path == Path::new(known))
+        };
+        let found = check(&[page], &exists);
+        found.into_iter().map(|violation| (violation.line, violation.problem)).collect()
+    }
+
+    #[test]
+    fn a_link_to_a_missing_file_is_a_violation() {
+        let found =
+            broken("good [a](a.md)\nbad [b](b.md#part), [c](../c.md \"title\")\n[d]: d.md\n");
+        let lines: Vec<_> = found.iter().map(|(line, _)| *line).collect();
+        assert_eq!(lines, [2, 2, 3]);
+        assert!(found[1].1.contains("../c.md"), "{found:?}");
+    }
+
+    #[test]
+    fn a_link_out_of_the_repository_is_a_violation() {
+        assert_eq!(broken("[a](../../README.md) [b](/README.md)").len(), 2);
+    }
+
+    #[test]
+    fn other_links_and_code_are_left_alone() {
+        let text = "[a](https://example.org/x) [b](#part) [c](mailto:x@y) [d](../README.md) \
+                    [e](..)\n`[f](none.md)`\n```text\n[g](none.md)\n```\n~~~\n```\n[h](no.md)\n~~~\n";
+        assert_eq!(broken(text), []);
+    }
+}

@@ -1,0 +1,219 @@
+//! String literals of Rust sources, with the knowledge of which are part of tests.
+//!
+//! This is a lexer for comments, strings, characters and braces, not a parser: it follows
+//! `#[cfg(test)]` to the end of the item behind it.
+
+/// What a source holds.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Literals<'a> {
+    /// Every string outside of tests, as it is written, with its line from 1.
+    pub strings: Vec<(usize, &'a str)>,
+    /// Modules in files of their own that belong to tests: `#[cfg(test)] mod NAME;`.
+    pub test_modules: Vec<&'a str>,
+}
+
+/// Finds the string literals of a source.
+pub fn literals(source: &str) -> Literals<'_> {
+    let mut lexer = Lexer { source, at: 0, depth: 0, test: Test::No, found: Literals::default() };
+    while lexer.at < source.len() {
+        lexer.step();
+    }
+    lexer.found
+}
+
+/// Where the lexer is with regard to tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Test {
+    No,
+    /// Behind `#[cfg(test)]`, which ended here; the item has not begun its braces.
+    Item {
+        from: usize,
+    },
+    /// Inside of the braces of such an item, which close at this depth.
+    Braces {
+        depth: usize,
+    },
+}
+
+struct Lexer<'a> {
+    source: &'a str,
+    at: usize,
+    depth: usize,
+    test: Test,
+    found: Literals<'a>,
+}
+
+impl<'a> Lexer<'a> {
+    fn step(&mut self) {
+        let rest = &self.source[self.at..];
+        let byte = rest.as_bytes()[0];
+        match byte {
+            b'/' if rest.starts_with("//") => self.skip(rest.find('\n').unwrap_or(rest.len())),
+            b'/' if rest.starts_with("/*") => self.skip(block_comment(rest)),
+            b'r' if !self.is_behind_a_name() && raw_hashes(rest).is_some() => self.raw_string(rest),
+            b'"' => self.string(rest),
+            b'\'' => self.skip(character(rest)),
+            b'#' if self.test == Test::No && rest.starts_with("#[cfg(test)]") => {
+                self.skip("#[cfg(test)]".len());
+                self.test = Test::Item { from: self.at };
+            }
+            b'{' => self.open(),
+            b'}' => self.close(),
+            b';' => self.end_of_item(),
+            _ => self.skip(rest.chars().next().map_or(1, char::len_utf8)),
+        }
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
+    /// Whether the `r` here is the end of a name or of `br` and `cr`, whose strings are read as
+    /// ordinary ones from their `#` or quote on if this says yes.
+    fn is_behind_a_name(&self) -> bool {
+        let before = &self.source.as_bytes()[..self.at];
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        match before {
+            [.., first, b'b' | b'c'] => is_name(first),
+            [.., last] => is_name(last) && before.len() > 1,
+            [] => false,
+        }
+    }
+
+    fn string(&mut self, rest: &'a str) {
+        let mut end = 1;
+        let bytes = rest.as_bytes();
+        while end < bytes.len() && bytes[end] != b'"' {
+            end += if bytes[end] == b'\\' { 2 } else { 1 };
+        }
+        self.keep(1, end.min(bytes.len()));
+        self.skip((end + 1).min(bytes.len()));
+    }
+
+    fn raw_string(&mut self, rest: &'a str) {
+        let hashes = raw_hashes(rest).unwrap_or_default();
+        let start = hashes + 2;
+        let close = format!("\"{}", "#".repeat(hashes));
+        let end = rest[start..].find(&close).map_or(rest.len(), |length| start + length);
+        self.keep(start, end);
+        self.skip((end + close.len()).min(rest.len()));
+    }
+
+    fn keep(&mut self, from: usize, to: usize) {
+        if self.test == Test::No {
+            let line = self.source[..self.at].matches('\n').count() + 1;
+            self.found.strings.push((line, &self.source[self.at + from..self.at + to]));
+        }
+    }
+
+    fn open(&mut self) {
+        self.skip(1);
+        self.depth += 1;
+        if let Test::Item { .. } = self.test {
+            self.test = Test::Braces { depth: self.depth };
+        }
+    }
+
+    fn close(&mut self) {
+        self.skip(1);
+        if self.test == (Test::Braces { depth: self.depth }) {
+            self.test = Test::No;
+        }
+        self.depth = self.depth.saturating_sub(1);
+    }
+
+    fn end_of_item(&mut self) {
+        if let Test::Item { from } = self.test {
+            let item = self.source[from..self.at].trim();
+            let name = item.rsplit_once("mod ").map(|(_, name)| name);
+            self.found.test_modules.extend(name);
+            self.test = Test::No;
+        }
+        self.skip(1);
+    }
+}
+
+/// The length of a comment `/* … */`, in which others may be nested.
+fn block_comment(text: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text.as_bytes()[at..];
+        if rest.starts_with(b"/*") {
+            depth += 1;
+            at += 2;
+        } else if rest.starts_with(b"*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += 1;
+        }
+    }
+    text.len()
+}
+
+/// How many `#` a raw string begins with; none if the text does not begin with a raw string.
+fn raw_hashes(text: &str) -> Option<usize> {
+    let behind = text.strip_prefix('r')?;
+    let hashes = behind.len() - behind.trim_start_matches('#').len();
+    behind[hashes..].starts_with('"').then_some(hashes)
+}
+
+/// The length of a character, or of the quote alone if it begins a lifetime.
+fn character(text: &str) -> usize {
+    let mut characters = text.char_indices().skip(1);
+    match characters.next() {
+        Some((_, '\\')) => {
+            let escape = characters.next().map_or(text.len(), |(at, found)| at + found.len_utf8());
+            text[escape..].find('\'').map_or(text.len(), |length| escape + length + 1)
+        }
+        Some(_) => match characters.next() {
+            Some((at, '\'')) => at + 1,
+            _ => 1,
+        },
+        None => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(source: &str) -> Vec<&str> {
+        literals(source).strings.into_iter().map(|(_, text)| text).collect()
+    }
+
+    #[test]
+    fn strings_of_every_kind_are_found_with_their_lines() {
+        let source =
+            "let a = \"one\";\nlet b = r#\"t\"wo\"#;\nlet c = br\"three\"; f(\"\\\"four\")";
+        let found = literals(source).strings;
+        assert_eq!(found, [(1, "one"), (2, "t\"wo"), (3, "three"), (3, "\\\"four")]);
+    }
+
+    #[test]
+    fn comments_characters_and_lifetimes_begin_no_string() {
+        assert_eq!(strings("// \"no\"\n/* \"no\" /* */ \"no\" */ \"yes\""), ["yes"]);
+        assert_eq!(strings("f('\"', '\\'', 'ü', b'{'); g::<'a>(\"yes\")"), ["yes"]);
+    }
+
+    #[test]
+    fn what_is_compiled_for_tests_alone_is_left_out() {
+        let source = "#[cfg(test)]\nmod tests { fn f() { \"no\"; } }\nconst A: &str = \"yes\";";
+        assert_eq!(strings(source), ["yes"]);
+        let source = "#[cfg(test)]\npub(crate) mod sample;\nconst A: &str = \"yes\";";
+        let found = literals(source);
+        assert_eq!(found.strings, [(3, "yes")]);
+        assert_eq!(found.test_modules, ["sample"]);
+    }
+
+    #[test]
+    fn unfinished_text_ends_the_search() {
+        for text in ["\"abc", "\"abc\\", "r#\"abc\"", "/* abc", "'\\", "'"] {
+            literals(text);
+        }
+    }
+}

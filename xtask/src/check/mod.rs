@@ -1,0 +1,111 @@
+//! The repository's own rules, which no compiler checks.
+
+mod layers;
+mod links;
+mod literals;
+mod names;
+
+use std::fmt::{self, Display};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::manifest;
+use crate::process::say;
+
+/// Folders that hold no sources of ours.
+const SKIPPED_FOLDERS: [&str; 5] = ["target", ".git", "_build", "deps", "results"];
+
+/// A place where a rule is broken.
+#[derive(Debug, PartialEq, Eq)]
+struct Violation {
+    file: PathBuf,
+    /// The line, from 1; 0 if the whole file is meant.
+    line: usize,
+    problem: String,
+}
+
+impl Display for Violation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}: {}", self.file.display(), self.line, self.problem)
+    }
+}
+
+/// A text file of the repository.
+#[derive(Debug)]
+struct Source {
+    /// The path, relative to the repository's root.
+    path: PathBuf,
+    text: String,
+}
+
+/// Checks all rules.
+///
+/// # Errors
+/// If one is broken; every place is printed.
+pub fn run() -> Result<()> {
+    let experiments = fs::read_to_string("docs/experiments.md").context("docs/experiments.md")?;
+    let families = names::families(&experiments);
+    if families.is_empty() {
+        bail!("docs/experiments.md names no experiment");
+    }
+    let mut sources = sources(Path::new("crates"), "rs")?;
+    sources.extend(self::sources(Path::new("bench"), "rs")?);
+    let mut violations = names::check(&sources, &families);
+    violations.extend(layers::check(&manifest::packages()?));
+    violations.extend(links::check(&self::sources(Path::new("."), "md")?, &|path| path.exists()));
+    for violation in &violations {
+        say(&violation.to_string());
+    }
+    match violations.len() {
+        0 => Ok(()),
+        count => bail!("{count} violations of the repository's rules"),
+    }
+}
+
+/// All text files below a folder whose names end in `.EXTENSION`, in the order of their paths.
+fn sources(folder: &Path, extension: &str) -> Result<Vec<Source>> {
+    let mut paths = Vec::new();
+    walk(folder, extension, &mut paths)?;
+    paths.sort();
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        Ok(Source { path: path.strip_prefix(".").map(Path::to_owned).unwrap_or(path), text })
+    };
+    paths.into_iter().map(read).collect()
+}
+
+fn walk(folder: &Path, extension: &str, paths: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let entry = entry.with_context(|| folder.display().to_string())?;
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let is_skipped = SKIPPED_FOLDERS.iter().any(|name| entry.file_name() == **name);
+            if !is_skipped {
+                walk(&path, extension, paths)?;
+            }
+        } else if path.extension().is_some_and(|found| found == extension) {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_found_below_folders_but_not_in_what_is_built() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for path in ["a/b.rs", "a/c.md", "target/d.rs", "e.rs"] {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("it can be made");
+            fs::write(path, "text").expect("it can be written");
+        }
+        let found = sources(folder.path(), "rs").expect("it can be read");
+        let names: Vec<_> = found.iter().map(|source| source.path.clone()).collect();
+        assert_eq!(names, [folder.path().join("a/b.rs"), folder.path().join("e.rs")]);
+    }
+}

@@ -1,0 +1,153 @@
+//! Rule: outside of `crates/lab` no code knows an experiment by its name.
+//!
+//! What is to be done with an experiment's figures is said by the experiment's own row, so that a
+//! new experiment needs no change anywhere else. Tests may name experiments.
+
+use std::path::{Path, PathBuf};
+
+use super::literals::literals;
+use super::{Source, Violation};
+use crate::process::say;
+
+/// Files that still name experiments. No file may be added; a file that names none any more is to
+/// be taken off.
+const BASELINE: &[&str] = &[
+    "bench/src/bin/bench-lab.rs",
+    "crates/report/src/render/compare/section.rs",
+    "crates/report/src/render/lab/handoff.rs",
+    "crates/report/src/render/lab/messages.rs",
+    "crates/report/src/render/lab/mod.rs",
+    "crates/report/src/render/lab/pipeline/conclusions.rs",
+    "crates/report/src/render/lab/pipeline/mod.rs",
+    "crates/report/src/render/lab/process_thread.rs",
+    "crates/report/src/render/lab/runtimes/document.rs",
+    "crates/report/src/render/lab/runtimes/mod.rs",
+    "crates/report/src/render/lab/server.rs",
+    "crates/report/src/render/lab/shared_memory/mod.rs",
+    "crates/report/src/render/lab/synchronisation/findings.rs",
+    "crates/report/src/render/lab/synchronisation/mod.rs",
+    "crates/report/src/render/lab/timeline.rs",
+    "crates/report/src/render/mechanisms.rs",
+    "crates/report/src/render/unit_costs.rs",
+];
+
+/// The families of experiments, from the generated page that lists them all.
+pub fn families(experiments: &str) -> Vec<String> {
+    let names = experiments.lines().filter_map(|line| line.strip_prefix("## "));
+    let mut families: Vec<_> =
+        names.filter_map(|name| name.split_once('/')).map(|(family, _)| family.into()).collect();
+    families.dedup();
+    families
+}
+
+/// Finds experiments' names in code that is neither the lab's nor a test.
+pub fn check(sources: &[Source], families: &[String]) -> Vec<Violation> {
+    check_with(sources, families, BASELINE)
+}
+
+fn check_with(sources: &[Source], families: &[String], baseline: &[&str]) -> Vec<Violation> {
+    let tests = test_files(sources);
+    let mut violations = Vec::new();
+    for source in sources.iter().filter(|source| !is_exempt(&source.path, &tests)) {
+        let found = names_in(source, families);
+        let is_listed = baseline.iter().any(|path| source.path == Path::new(path));
+        if is_listed && found.is_empty() {
+            let path = source.path.display();
+            say(&format!("note: {path} names no experiment now: take it off the baseline"));
+        }
+        if !is_listed {
+            violations.extend(found);
+        }
+    }
+    violations
+}
+
+fn names_in(source: &Source, families: &[String]) -> Vec<Violation> {
+    let strings = literals(&source.text).strings;
+    let names = strings.into_iter().filter(|(_, text)| is_name(text, families));
+    let violation = |(line, text)| Violation {
+        file: source.path.clone(),
+        line,
+        problem: format!(
+            "\"{text}\" names experiments: let the experiment's row in crates/lab say what \
+             depends on it"
+        ),
+    };
+    names.map(violation).collect()
+}
+
+/// Whether a string is `family/name`, or the beginning of such names.
+fn is_name(text: &str, families: &[String]) -> bool {
+    let Some((family, name)) = text.split_once('/') else { return false };
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-+*".contains(&byte);
+    name.bytes().all(is_of_name) && families.iter().any(|known| known == family)
+}
+
+fn is_exempt(path: &Path, tests: &[PathBuf]) -> bool {
+    let in_tests = path.iter().any(|part| part == "tests" || part == "tests.rs");
+    in_tests
+        || path.starts_with("crates/lab")
+        || tests.iter().any(|test| path.starts_with(test) || *path == test.with_extension("rs"))
+}
+
+/// The files of modules that are declared for tests, without `.rs`.
+fn test_files(sources: &[Source]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for Source { path, text } in sources {
+        let stem = path.file_stem().unwrap_or_default();
+        let is_root = ["mod", "lib", "main"].iter().any(|name| stem == *name);
+        let base = if is_root { path.with_file_name("") } else { path.with_extension("") };
+        files.extend(literals(text).test_modules.iter().map(|module| base.join(module)));
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str, text: &str) -> Source {
+        Source { path: PathBuf::from(path), text: text.to_owned() }
+    }
+
+    fn violations(sources: &[Source], baseline: &[&str]) -> Vec<String> {
+        let families = families("# Experiments\n## units/create\n## units/memory\n## handoff/0\n");
+        assert_eq!(families, ["units", "handoff"]);
+        let found = check_with(sources, &families, baseline);
+        found.iter().map(|violation| violation.file.display().to_string()).collect()
+    }
+
+    #[test]
+    fn a_name_or_a_prefix_in_another_crate_is_a_violation() {
+        for text in ["\"units/create\"", "\"handoff/\"", "r\"units/*\"", "\"handoff/0+\""] {
+            let bad = [source("crates/report/src/new.rs", &format!("fn f() {{ g({text}) }}"))];
+            assert_eq!(violations(&bad, &[]), ["crates/report/src/new.rs"], "{text}");
+            assert!(violations(&bad, &["crates/report/src/new.rs"]).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_lab_and_tests_may_name_experiments() {
+        let name = "const A: &str = \"units/create\";";
+        let sources = [
+            source("crates/lab/src/plan.rs", name),
+            source("crates/report/src/tests.rs", name),
+            source("crates/contend/tests/it/lab.rs", name),
+            source("crates/report/src/lib.rs", "#[cfg(test)]\nmod sample;"),
+            source("crates/report/src/sample.rs", name),
+            source(
+                "crates/report/src/page.rs",
+                "#[cfg(test)]\nmod t { const A: &str = \"units/x\"; }",
+            ),
+        ];
+        assert!(violations(&sources, &[]).is_empty());
+    }
+
+    #[test]
+    fn other_text_is_no_name() {
+        for text in ["units", "a units/create", "units/create costs", "unit/create", "/units/x"] {
+            let good = [source("crates/report/src/new.rs", &format!("\"{text}\""))];
+            assert!(violations(&good, &[]).is_empty(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! `cargo xtask ci`: everything that must hold before a change is merged.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::process::{self, cargo, output, run_watched, say, succeeds, target_dir};
+use crate::{lint, test};
+
+/// Tests that limit themselves with a control group, which only root may create.
+const CGROUP_TESTS: [&str; 3] = [
+    "lab::a_cgroup_that_stops_it_is_named",
+    "lab::the_memory_of_a_cgroup_is_predicted",
+    "lab_synchronisation::a_quota_is_respected_and_shown",
+];
+
+/// Tests that fill a file system, which they must be allowed to mount.
+const MOUNT_TESTS: [&str; 2] = [
+    "history::a_full_disk_loses_no_figures",
+    "run::disk::a_full_disk_does_not_matter_where_a_shell_needs_none",
+];
+
+/// Runs every check; the first that fails ends the run.
+///
+/// # Errors
+/// If a check fails, or a test was skipped because this machine lacks something.
+pub fn run() -> Result<()> {
+    lint::run()?;
+    loom()?;
+    sanitizer()?;
+    let mut log = TestLog::default();
+    log.watch(&mut test::command(true, &[])?)?;
+    privileged(&mut log)?;
+    elixir(&mut log)?;
+    log.require_nothing_skipped()
+}
+
+/// Explores every interleaving of the callback runtime's and the rings' shared state.
+fn loom() -> Result<()> {
+    cargo_run(
+        &[("RUSTFLAGS", "--cfg loom")],
+        "test -p contend-callback -p contend-sys --lib --release --locked",
+        &["--target-dir", &target_dir().join("loom").to_string_lossy(), "models"],
+    )
+}
+
+/// Runs the callback runtime's tests with `AddressSanitizer`, which comes with every toolchain;
+/// unoptimized, so that no invalid access is optimized away.
+fn sanitizer() -> Result<()> {
+    let host = output(Command::new("rustc").args(["--print", "host-tuple"]))?;
+    let host = String::from_utf8(host).context("rustc names its host")?;
+    let target_dir = target_dir().join("sanitizer");
+    cargo_run(
+        &[("RUSTC_BOOTSTRAP", "1"), ("RUSTFLAGS", "-Zsanitizer=address")],
+        "test -p contend-callback --lib --locked \
+         --config profile.dev.package.contend-callback.opt-level=0",
+        &["--target", host.trim(), "--target-dir", &target_dir.to_string_lossy()],
+    )
+}
+
+fn cargo_run(environment: &[(&str, &str)], words: &str, more: &[&str]) -> Result<()> {
+    let mut command = cargo();
+    command.envs(environment.iter().copied()).args(words.split(' ')).args(more);
+    process::run(&mut command)
+}
+
+/// Runs tests that change the machine's set-up, one by one, where that is allowed.
+fn privileged(log: &mut TestLog) -> Result<()> {
+    if can_create_cgroups(Path::new("/sys/fs/cgroup/pids")) {
+        CGROUP_TESTS.iter().try_for_each(|name| log.watch_ignored_test(name))?;
+    } else {
+        say("tests with control groups do not run: none can be created here");
+    }
+    if succeeds(Command::new("unshare").args("--mount mount -t tmpfs none /mnt".split(' '))) {
+        MOUNT_TESTS.iter().try_for_each(|name| log.watch_ignored_test(name))?;
+    } else {
+        say("tests that fill a file system do not run: none can be mounted here");
+    }
+    Ok(())
+}
+
+fn can_create_cgroups(hierarchy: &Path) -> bool {
+    let group = hierarchy.join("contend-ci");
+    hierarchy.is_dir() && fs::create_dir(&group).is_ok() && fs::remove_dir(&group).is_ok()
+}
+
+/// Checks the callback runtime's sibling on the BEAM, which needs nothing but Elixir.
+fn elixir(log: &mut TestLog) -> Result<()> {
+    for arguments in ["format --check-formatted", "compile --warnings-as-errors", "test"] {
+        log.watch(Command::new("mix").args(arguments.split(' ')).current_dir("elixir"))?;
+    }
+    Ok(())
+}
+
+/// The tests' output, as far as it matters: which tests were skipped, and how many passed.
+#[derive(Debug, Default)]
+struct TestLog {
+    skipped: Vec<String>,
+    passed: usize,
+}
+
+impl TestLog {
+    fn watch(&mut self, command: &mut Command) -> Result<()> {
+        run_watched(command, |line| self.line(line))
+    }
+
+    /// Runs one ignored test. A name that no test has is an error, not a success.
+    fn watch_ignored_test(&mut self, name: &str) -> Result<()> {
+        let before = self.passed;
+        let words = "test -p contend --test it --locked -- --ignored --exact";
+        self.watch(cargo().args(words.split(' ')).arg(name))?;
+        ensure!(self.passed == before + 1, "no test is called {name}");
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str) {
+        if line.starts_with("SKIPPED ") {
+            self.skipped.push(line.to_owned());
+        }
+        let counts = line.strip_prefix("test result: ok. ");
+        let passed = counts.and_then(|counts| counts.split(' ').next()?.parse::<usize>().ok());
+        self.passed += passed.unwrap_or_default();
+    }
+
+    fn require_nothing_skipped(&self) -> Result<()> {
+        let count = self.skipped.len();
+        say(&format!("tests skipped for want of something on this machine: {count}"));
+        if count > 0 {
+            bail!("skipped tests:\n{}", self.skipped.join("\n"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skipped_test_fails_the_run() {
+        let mut log = TestLog::default();
+        log.line("test result: ok. 12 passed; 0 failed; 5 ignored");
+        log.line("test a::b ... ok");
+        log.line("nothing was SKIPPED here");
+        assert_eq!(log.passed, 12);
+        log.require_nothing_skipped().expect("nothing was skipped");
+        log.line("SKIPPED a::b: no strace");
+        let error = log.require_nothing_skipped().unwrap_err();
+        assert!(error.to_string().contains("no strace"), "{error}");
+    }
+
+    #[test]
+    fn a_failed_run_counts_nothing_as_passed() {
+        let mut log = TestLog::default();
+        log.line("test result: FAILED. 3 passed; 1 failed");
+        assert_eq!(log.passed, 0);
+    }
+
+    #[test]
+    fn where_no_group_can_be_created_none_is_assumed() {
+        assert!(!can_create_cgroups(Path::new("/nonexistent")));
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(can_create_cgroups(folder.path()));
+        assert!(!folder.path().join("contend-ci").exists(), "the group is removed again");
+    }
+}

@@ -1,0 +1,41 @@
+//! `cargo xtask lint`: what can be said about the sources without running them.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::check;
+use crate::process::{self, cargo, say, succeeds};
+
+/// Checks formatting, lints, documentation and the repository's own rules.
+///
+/// # Errors
+/// If one of them is broken.
+pub fn run() -> Result<()> {
+    check::run()?;
+    process::run(cargo().args("fmt --all --check".split(' ')))?;
+    process::run(
+        cargo().args("clippy --workspace --all-targets --locked -- -D warnings".split(' ')),
+    )?;
+    let doc = "doc --workspace --no-deps --locked";
+    process::run(cargo().env("RUSTDOCFLAGS", "-D warnings").args(doc.split(' ')))?;
+    installed_tools()
+}
+
+/// Runs the checkers that take minutes to build, where somebody has installed them.
+///
+/// Advisories are not among them: their database has to be downloaded.
+fn installed_tools() -> Result<()> {
+    let deny = "deny --all-features check bans licenses sources";
+    if succeeds(cargo().args(["deny", "--version"])) {
+        process::run(cargo().args(deny.split(' ')))?;
+    } else {
+        say("cargo-deny is not installed: licences and duplicates are not checked");
+    }
+    if succeeds(Command::new("typos").arg("--version")) {
+        process::run(&mut Command::new("typos"))?;
+    } else {
+        say("typos is not installed: spelling is not checked");
+    }
+    Ok(())
+}

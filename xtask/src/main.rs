@@ -1,0 +1,72 @@
+//! `cargo xtask`: what developers and CI do with the repository.
+//!
+//! Every task runs from the repository's root and prints each command before it runs it. The only
+//! dependency is anyhow, so that the tasks themselves build in seconds.
+
+mod bench;
+mod check;
+mod ci;
+mod generate;
+mod lint;
+mod manifest;
+mod pre_commit;
+mod process;
+mod test;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+
+const USAGE: &str = "\
+Usage: cargo xtask TASK [ARGUMENTS]
+
+Tasks:
+  ci                     Run every check that CI runs: lint, loom, sanitizer, all tests, Elixir
+  lint                   Check formatting, lints, documentation and the repository's own rules
+  check                  Check the repository's own rules only: names, layers, links
+  test [--full] [ARGS]   Run the README's test command; --full runs every random case
+  generate               Rewrite schemas and generated pages; completions and man pages to target/
+  bench [NAME [ARGS]]    Run a benchmark program; without a name, list them
+  pre-commit             Check what changed, in under a minute on a warm build
+";
+
+fn main() -> ExitCode {
+    match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            process::say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?;
+    std::env::set_current_dir(root).with_context(|| format!("cannot enter {}", root.display()))?;
+    let Some((task, rest)) = arguments.split_first() else { bail!("no task given\n\n{USAGE}") };
+    if !matches!(task.as_str(), "test" | "bench") {
+        reject_arguments(task, rest)?;
+    }
+    match task.as_str() {
+        "ci" => ci::run(),
+        "lint" => lint::run(),
+        "check" => check::run(),
+        "test" => test::run(rest),
+        "generate" => generate::run(),
+        "bench" => bench::run(rest),
+        "pre-commit" => pre_commit::run(),
+        "help" | "--help" | "-h" => {
+            process::say(USAGE);
+            Ok(())
+        }
+        _ => bail!("unknown task `{task}`\n\n{USAGE}"),
+    }
+}
+
+fn reject_arguments(task: &str, arguments: &[String]) -> Result<()> {
+    match arguments.first() {
+        Some(argument) => bail!("`{task}` takes no arguments, but got `{argument}`\n\n{USAGE}"),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,53 @@
+//! `cargo xtask test`: the README's test command.
+
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use crate::process::{self, cargo};
+
+/// Runs the README's test command, with `--full` at full effort; further arguments are Cargo's.
+///
+/// # Errors
+/// If a test fails.
+pub fn run(arguments: &[String]) -> Result<()> {
+    let (full, rest) = match arguments.split_first() {
+        Some((first, rest)) if first == "--full" => (true, rest),
+        _ => (false, arguments),
+    };
+    process::run(&mut command(full, rest)?)
+}
+
+/// The README's test command with more arguments. At full effort, random and repeated tests try as
+/// many cases as before a release.
+///
+/// # Errors
+/// If the README names none.
+pub fn command(full: bool, arguments: &[String]) -> Result<Command> {
+    let readme = std::fs::read_to_string("README.md").context("cannot read README.md")?;
+    let words = documented(&readme).context("README.md names no test command")?;
+    let mut command = cargo();
+    command.args(words.split_whitespace()).args(arguments);
+    if full {
+        command.env("CONTEND_TEST_EFFORT", "full");
+    }
+    Ok(command)
+}
+
+/// The arguments of Cargo in the first line `$ cargo test …`.
+fn documented(readme: &str) -> Option<&str> {
+    let command = readme.lines().find(|line| line.starts_with("$ cargo test "))?;
+    command.strip_prefix("$ cargo ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_the_one_that_readers_are_told() {
+        let readme = "text\n$ cargo run --release\n$ cargo test --workspace -q\n$ cargo test x\n";
+        assert_eq!(documented(readme), Some("test --workspace -q"));
+        assert_eq!(documented("cargo test --workspace\n"), None);
+    }
+}
