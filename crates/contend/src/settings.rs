@@ -12,12 +12,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use contend_lab::experiment::{Cap, Experiment, Scope, Size, USUAL_MAX_UNITS};
+use contend_lab::engine::experiment::{Cap, Experiment, Scope, Size, USUAL_MAX_UNITS};
+use contend_lab::engine::plan::{Only, Plan, PlannedCase};
+use contend_lab::engine::setting::{Choices, Setting};
+use contend_lab::experiments::suites::{self, Suite};
 use contend_lab::experiments::{self, limit};
-use contend_lab::limits::{self, Kind};
-use contend_lab::plan::{Only, Plan, PlannedCase};
-use contend_lab::setting::{Choices, Setting};
-use contend_lab::suites::{self, Suite};
+use contend_lab::support::limits::{self, Kind};
 
 use crate::cli::demo::DemoArgs;
 use crate::cli::history::{HistoryArgs, HistoryVerb};

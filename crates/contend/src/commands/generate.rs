@@ -6,11 +6,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory};
-use contend_lab::experiment::{Sampling, Scope, Size};
+use contend_lab::engine::experiment::{Sampling, Scope, Size};
 use contend_lab::experiments::TABLE;
 use contend_lab::experiments::pipeline::awk;
-use contend_lab::inputs::json_array;
-use contend_lab::suites::SUITES;
+use contend_lab::experiments::suites::SUITES;
+use contend_lab::support::inputs::json_array;
 use contend_record::lab::RunRecord;
 use contend_record::parameters::Parameters;
 use contend_report::{render, schema};

@@ -5,12 +5,12 @@ use std::io::Write as _;
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
-use contend_lab::experiment::{Experiment, Sampling, Scope, Size};
+use contend_lab::engine::experiment::{Experiment, Sampling, Scope, Size};
+use contend_lab::engine::isolate::Machine;
+use contend_lab::engine::plan::{Plan, PlannedCase};
+use contend_lab::engine::runner::{self, Circumstances};
 use contend_lab::experiments::TABLE;
-use contend_lab::isolate::Machine;
-use contend_lab::plan::{Plan, PlannedCase};
-use contend_lab::runner::{self, Circumstances};
-use contend_lab::suites::SUITES;
+use contend_lab::experiments::suites::SUITES;
 use contend_record::lab::{Ending, RunRecord};
 use contend_report::render;
 use contend_report::store::Store;

@@ -10,11 +10,12 @@ pub mod runtimes;
 pub mod saturation;
 pub mod server;
 mod sharing;
+pub mod suites;
 mod units;
 
 pub use units::limit;
 
-use crate::experiment::Experiment;
+use crate::engine::experiment::Experiment;
 
 /// Every experiment.
 pub const TABLE: &[&Experiment] = &[
@@ -104,7 +105,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Scope, Size};
+    use crate::engine::experiment::{Scope, Size};
     use std::collections::HashSet;
 
     #[test]

@@ -5,9 +5,11 @@ use contend_record::parameters::Parameters;
 use contend_sys::topology::{self, Cpu};
 
 use super::handoff::mechanisms::HandOff;
-use crate::experiment::{Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError};
-use crate::pair::{Kind, Pair, Placement};
-use crate::setting::Setting;
+use crate::engine::experiment::{
+    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+};
+use crate::engine::setting::Setting;
+use crate::support::pair::{Kind, Pair, Placement};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -3,9 +3,9 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory as _, ValueHint};
 use clap_complete::Shell;
-use contend_lab::experiment::{Scope, Size};
+use contend_lab::engine::experiment::{Scope, Size};
 use contend_lab::experiments::TABLE;
-use contend_lab::suites::SUITES;
+use contend_lab::experiments::suites::SUITES;
 use contend_record::parameters::{Parameters, Value};
 
 use crate::cli::Args;

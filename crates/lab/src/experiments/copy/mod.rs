@@ -16,12 +16,12 @@ use place::{Bench, Place, Storage, file_system, storage};
 use prices::Prices;
 use ways::{Advice, Job, Ready, Way};
 
-use crate::calls::Tally;
-use crate::experiment::{
+use crate::engine::experiment::{
     Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     never_hands_over,
 };
-use crate::setting::Setting;
+use crate::engine::setting::Setting;
+use crate::support::calls::Tally;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

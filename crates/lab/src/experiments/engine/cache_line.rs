@@ -6,7 +6,7 @@ use contend_record::lab::Unit;
 use contend_record::parameters::Parameters;
 
 use super::bounce::{self, Bounce, Hop};
-use crate::experiment::{Experiment, Fit, Sampling, never_hands_over};
+use crate::engine::experiment::{Experiment, Fit, Sampling, never_hands_over};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

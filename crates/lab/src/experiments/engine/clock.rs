@@ -6,8 +6,8 @@ use std::time::Instant;
 use contend_record::lab::Unit;
 use contend_record::parameters::Parameters;
 
-use crate::experiment::{Experiment, Fit, Sampling, always_available, never_hands_over};
-use crate::timing::Timed;
+use crate::engine::experiment::{Experiment, Fit, Sampling, always_available, never_hands_over};
+use crate::engine::timing::Timed;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

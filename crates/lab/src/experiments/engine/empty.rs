@@ -3,8 +3,10 @@
 use contend_record::lab::Unit;
 use contend_record::parameters::Parameters;
 
-use crate::experiment::{Experiment, Facts, Fit, Sampling, always_available, never_hands_over};
-use crate::timing::{Overhead, Timed, clock_resolution};
+use crate::engine::experiment::{
+    Experiment, Facts, Fit, Sampling, always_available, never_hands_over,
+};
+use crate::engine::timing::{Overhead, Timed, clock_resolution};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

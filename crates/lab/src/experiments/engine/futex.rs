@@ -7,7 +7,7 @@ use contend_record::parameters::Parameters;
 use rustix::thread::futex::{self, Flags};
 
 use super::bounce::{self, Bounce, Hop};
-use crate::experiment::{Experiment, Fit, Sampling};
+use crate::engine::experiment::{Experiment, Fit, Sampling};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

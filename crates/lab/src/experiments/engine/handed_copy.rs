@@ -9,7 +9,9 @@ use contend_sys::ring::{Patience, Receiver, Sender, Shape, ring};
 use contend_sys::{cpu, topology};
 
 use super::bounce;
-use crate::experiment::{Attempt, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError};
+use crate::engine::experiment::{
+    Attempt, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

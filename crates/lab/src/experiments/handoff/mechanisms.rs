@@ -8,12 +8,14 @@ use contend_record::parameters::Parameters;
 use super::partners::{Part, Partners};
 use super::settings::{MECHANISM, PERIOD, microseconds};
 use super::ways::{self, SEMAPHORE, Terms};
-use crate::experiment::{Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError};
-use crate::histogram::{ENOUGH, histogram, note, percentiles};
-use crate::pair::settings::{PARTNERS, PLACEMENT, SLACK, pair, placement};
-use crate::pair::{Pair, Placement, Used};
-use crate::setting::Setting;
-use crate::timing::{Overhead, as_many_as_fit, how_many};
+use crate::engine::experiment::{
+    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+};
+use crate::engine::setting::Setting;
+use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
+use crate::support::histogram::{ENOUGH, histogram, note, percentiles};
+use crate::support::pair::settings::{PARTNERS, PLACEMENT, SLACK, pair, placement};
+use crate::support::pair::{Pair, Placement, Used};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -6,9 +6,9 @@ use contend_record::parameters::Parameters;
 use super::settings::{TICK, TURNS};
 use super::turns::{SETTINGS, Settled, Turns};
 use super::ways::{EVENT, Mechanism, NONE, PAUSE, SEMAPHORE, SLEEP, TIMER};
-use crate::experiment::{Experiment, Fit, Sampling, Scope};
-use crate::pair::Placement;
-use crate::setting::Setting;
+use crate::engine::experiment::{Experiment, Fit, Sampling, Scope};
+use crate::engine::setting::Setting;
+use crate::support::pair::Placement;
 
 /// One of the document's cases, or what stands for whatever is not chosen.
 #[derive(Debug)]

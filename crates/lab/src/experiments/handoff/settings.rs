@@ -5,7 +5,7 @@ use std::time::Duration;
 use contend_record::parameters::Parameters;
 
 use super::ways;
-use crate::setting::Setting;
+use crate::engine::setting::Setting;
 
 /// How long one that polls sleeps.
 pub const PERIOD: Setting = Setting::number(

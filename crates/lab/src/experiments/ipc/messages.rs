@@ -8,10 +8,12 @@ use contend_record::parameters::Parameters;
 use super::channels;
 use super::exchange::{Exchange, Taken};
 use super::settings::{SETTINGS, case, exchange, hands_over, unavailable};
-use crate::experiment::{Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError};
-use crate::histogram::{ENOUGH, histogram, note, percentiles};
-use crate::pair::{Placement, Used};
-use crate::timing::{Overhead, as_many_as_fit, how_many};
+use crate::engine::experiment::{
+    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+};
+use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
+use crate::support::histogram::{ENOUGH, histogram, note, percentiles};
+use crate::support::pair::{Placement, Used};
 
 /// The row of `ipc/one-way`.
 pub const ONE_WAY: Experiment = Experiment {

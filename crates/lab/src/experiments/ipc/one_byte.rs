@@ -9,14 +9,14 @@ use contend_sys::shared::{Line, Shared};
 
 use super::channels;
 use super::exchange::{Done, Exchange, MORE};
-use crate::calls::Tally;
-use crate::experiment::{
+use crate::engine::experiment::{
     Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
-use crate::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
-use crate::pair::{Link, Pair, Placement, Release, Used};
-use crate::setting::Setting;
-use crate::timing::now;
+use crate::engine::setting::Setting;
+use crate::engine::timing::now;
+use crate::support::calls::Tally;
+use crate::support::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
+use crate::support::pair::{Link, Pair, Placement, Release, Used};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -12,14 +12,14 @@ use super::exchange::{Exchange, MORE};
 use super::messages::{facts, sample_of};
 use super::payload;
 use super::settings::{BYTES, MECHANISM, case, exchange, hands_over, unavailable};
-use crate::experiment::{
+use crate::engine::experiment::{
     Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
-use crate::histogram::{histogram, note, percentiles};
-use crate::pair::Placement;
-use crate::pair::settings::{PARTNERS, PLACEMENT};
-use crate::setting::Setting;
-use crate::timing::now;
+use crate::engine::setting::Setting;
+use crate::engine::timing::now;
+use crate::support::histogram::{histogram, note, percentiles};
+use crate::support::pair::Placement;
+use crate::support::pair::settings::{PARTNERS, PLACEMENT};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

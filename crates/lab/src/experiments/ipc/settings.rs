@@ -7,10 +7,10 @@ use contend_record::parameters::Parameters;
 
 use super::channels::{self, Mechanism, Terms};
 use super::exchange::Exchange;
-use crate::experiment::SubjectError;
-use crate::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
-use crate::pair::{Link, Placement};
-use crate::setting::Setting;
+use crate::engine::experiment::SubjectError;
+use crate::engine::setting::Setting;
+use crate::support::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
+use crate::support::pair::{Link, Placement};
 
 /// What carries the messages.
 pub const MECHANISM: Setting =

@@ -9,10 +9,10 @@ use contend_record::parameters::Parameters;
 use contend_sys::child::{ExitStatus, reap};
 use contend_sys::{Pid, spawn};
 
-use crate::experiment::{
+use crate::engine::experiment::{
     Attempt, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
-use crate::programs;
+use crate::support::programs;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

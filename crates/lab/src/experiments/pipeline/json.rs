@@ -5,11 +5,11 @@ use contend_record::parameters::Parameters;
 
 use super::Pipeline;
 use super::awk;
-use crate::experiment::{
+use crate::engine::experiment::{
     Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
-use crate::inputs::{Input, json_array};
-use crate::programs;
+use crate::support::inputs::{Input, json_array};
+use crate::support::programs;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -16,9 +16,9 @@ pub use startup::EXPERIMENT as STARTUP;
 
 use contend_record::lab::Step;
 
-use crate::experiment::{Attempt, Facts, Sample, Subject, SubjectError};
-use crate::inputs::{Input, base64_lines};
-use crate::programs;
+use crate::engine::experiment::{Attempt, Facts, Sample, Subject, SubjectError};
+use crate::support::inputs::{Input, base64_lines};
+use crate::support::programs;
 use stages::{Stage, run};
 
 /// A pipeline on an input that is made anew for each sample: between samples it would only hold

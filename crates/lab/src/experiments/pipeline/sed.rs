@@ -5,10 +5,10 @@ use contend_record::parameters::Parameters;
 
 use super::Pipeline;
 use super::stages::Stage;
-use crate::experiment::{
+use crate::engine::experiment::{
     Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
-use crate::programs;
+use crate::support::programs;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

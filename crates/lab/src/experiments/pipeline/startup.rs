@@ -3,7 +3,7 @@
 use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 
-use crate::experiment::{
+use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::experiments::units::startup;

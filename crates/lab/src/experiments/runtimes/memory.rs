@@ -8,11 +8,11 @@ use contend_record::parameters::Parameters;
 use super::probe::{Early, Probe};
 use super::table::{Row, TABLE};
 use super::{N, UNIT, row, unavailable};
-use crate::experiment::{
+use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
-use crate::setting::Setting;
-use crate::tree::settled;
+use crate::engine::setting::Setting;
+use crate::support::tree::settled;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -133,7 +133,7 @@ impl Subject for Memory {
 mod tests {
     use super::super::tests::says;
     use super::*;
-    use crate::experiment::Size;
+    use crate::engine::experiment::Size;
 
     #[test]
     fn there_are_numbers_enough_for_a_line_however_few_units_there_may_be() {

@@ -16,10 +16,10 @@ use contend_record::parameters::Parameters;
 pub use self::own::{VERB, serve};
 pub use self::program::SHELF;
 use self::table::Row;
-use crate::experiment::{Experiment, SubjectError};
+use crate::engine::experiment::{Experiment, SubjectError};
+use crate::engine::setting::Setting;
 use crate::experiments::units::parent;
-use crate::limits;
-use crate::setting::Setting;
+use crate::support::limits;
 
 /// The kind of unit.
 const UNIT: Setting = Setting::named("unit", "the kind of unit; all by themselves", table::names);

@@ -15,10 +15,10 @@ use super::own;
 use super::program::{Made, gist};
 use super::table::{Row, Source};
 use super::wrong;
-use crate::experiment::{Attempt, SubjectError};
-use crate::files::unnamed_in;
-use crate::limits::Kind;
-use crate::tree::{self, Taken};
+use crate::engine::experiment::{Attempt, SubjectError};
+use crate::support::files::unnamed_in;
+use crate::support::limits::Kind;
+use crate::support::tree::{self, Taken};
 
 /// A probe that has been started.
 #[derive(Debug)]

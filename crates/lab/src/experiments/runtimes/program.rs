@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 use super::wrong;
-use crate::experiment::{Attempt, SubjectError};
-use crate::programs;
+use crate::engine::experiment::{Attempt, SubjectError};
+use crate::support::programs;
 
 /// A probe in another language.
 #[derive(Debug)]

@@ -6,10 +6,10 @@ use contend_record::parameters::Parameters;
 use super::probe::Probe;
 use super::table::{Row, TABLE};
 use super::{UNIT, row, unavailable};
-use crate::experiment::{
+use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
-use crate::setting::Setting;
+use crate::engine::setting::Setting;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

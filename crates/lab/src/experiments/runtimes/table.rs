@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::own::{self, Make};
 use super::program::Program;
-use crate::limits::Kind;
+use crate::support::limits::Kind;
 
 /// A kind of unit.
 #[derive(Debug)]

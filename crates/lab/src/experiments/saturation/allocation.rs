@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use super::crew::Job;
 use super::{about, row, saturation};
-use crate::experiment::Experiment;
+use crate::engine::experiment::Experiment;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = row(

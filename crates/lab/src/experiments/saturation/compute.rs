@@ -2,8 +2,8 @@
 
 use super::crew::Job;
 use super::{about, row, saturation};
-use crate::experiment::Experiment;
-use crate::work::Work;
+use crate::engine::experiment::Experiment;
+use crate::support::work::Work;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = row(

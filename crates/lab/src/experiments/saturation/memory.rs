@@ -4,8 +4,8 @@ use std::hint::black_box;
 
 use super::crew::Job;
 use super::{about, row, saturation};
-use crate::experiment::{Experiment, Facts};
-use crate::limits;
+use crate::engine::experiment::{Experiment, Facts};
+use crate::support::limits;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = row(

@@ -9,11 +9,11 @@ use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 use contend_sys::cpu;
 
-use crate::experiment::{
+use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
-use crate::limits::{self, Kind};
-use crate::setting::Setting;
+use crate::engine::setting::Setting;
+use crate::support::limits::{self, Kind};
 use crew::{Crew, Job};
 
 /// Work of each worker.

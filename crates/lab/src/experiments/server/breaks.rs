@@ -8,8 +8,8 @@ use super::own::raise_descriptors;
 use super::running::Running;
 use super::table::Model;
 use super::wrong;
-use crate::experiment::{Attempt, Facts, SubjectError};
-use crate::limits::Kind;
+use crate::engine::experiment::{Attempt, Facts, SubjectError};
+use crate::support::limits::Kind;
 
 /// How long nobody is answered before it is said that nobody else will be.
 pub const PATIENCE: Duration = Duration::from_secs(1);

@@ -8,10 +8,10 @@ use super::http::Answer;
 use super::running::Running;
 use super::table::Model;
 use super::{SETTINGS, cases, chosen, unavailable};
-use crate::experiment::{
+use crate::engine::experiment::{
     Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
-use crate::tree::{Taken, settled};
+use crate::support::tree::{Taken, settled};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -22,10 +22,10 @@ use rustix::process::{Resource, getrlimit};
 
 pub use self::own::{VERB, serve};
 use self::table::Model;
-use crate::experiment::{Scope, SubjectError};
+use crate::engine::experiment::{Scope, SubjectError};
+use crate::engine::setting::Setting;
 use crate::experiments::units::parent;
-use crate::limits::{self, Kind, OfUnit};
-use crate::setting::Setting;
+use crate::support::limits::{self, Kind, OfUnit};
 
 /// How connections are served.
 const MODEL: Setting =

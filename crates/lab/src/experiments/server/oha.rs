@@ -13,8 +13,8 @@ use contend_sys::spawn;
 use serde::Deserialize;
 
 use super::wrong;
-use crate::experiment::{Attempt, SubjectError};
-use crate::programs;
+use crate::engine::experiment::{Attempt, SubjectError};
+use crate::support::programs;
 
 /// Its name.
 const NAME: &str = "oha";

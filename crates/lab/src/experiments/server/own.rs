@@ -12,8 +12,8 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use super::http::Answer;
 use super::table;
 use super::{of_unit, wrong};
-use crate::experiment::{Attempt, SubjectError};
-use crate::limits::{self, Kind, Spent, Watched};
+use crate::engine::experiment::{Attempt, SubjectError};
+use crate::support::limits::{self, Kind, Spent, Watched};
 
 /// The hidden verb with which this program becomes a server.
 pub const VERB: &str = "lab-server";

@@ -11,12 +11,12 @@ use super::http::Answer;
 use super::oha::{self, Throughput};
 use super::table::Model;
 use super::{CONNECTIONS, MODEL, cases, chosen, unavailable, wrong};
-use crate::experiment::{
+use crate::engine::experiment::{
     Attempt, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     never_hands_over,
 };
-use crate::histogram::percentiles;
-use crate::setting::Setting;
+use crate::engine::setting::Setting;
+use crate::support::histogram::percentiles;
 
 /// The row of the table.
 pub const HELLO: Experiment = Experiment {

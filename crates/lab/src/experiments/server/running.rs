@@ -14,8 +14,8 @@ use super::http::Answer;
 use super::own::VERB;
 use super::table::Model;
 use super::wrong;
-use crate::experiment::{Attempt, SubjectError};
-use crate::tree::{self, Taken};
+use crate::engine::experiment::{Attempt, SubjectError};
+use crate::support::tree::{self, Taken};
 
 /// A server in processes of its own, beside which this process has no other children. Dropped, it ends with all of
 /// them, and they are waited for.

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use super::http::Answer;
 use super::models::{callback, process, thread, tokio};
-use crate::limits::Kind;
+use crate::support::limits::Kind;
 
 /// A way to serve many connections.
 #[derive(Debug)]

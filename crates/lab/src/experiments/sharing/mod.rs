@@ -10,7 +10,7 @@ use contend_record::parameters::Parameters;
 use contend_sys::Pid;
 use contend_sys::procfs::{Rollup, Stat, read_once};
 
-use crate::experiment::Scope;
+use crate::engine::experiment::Scope;
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     vec![Parameters::new().with("step_ms", scope.step_milliseconds)]

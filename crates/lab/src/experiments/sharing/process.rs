@@ -12,7 +12,7 @@ use rustix::pipe::PipeFlags;
 use std::os::fd::OwnedFd;
 
 use super::{Seen, Story, cases, look, of, own_pid, unavailable, until_asleep};
-use crate::experiment::{
+use crate::engine::experiment::{
     Attempt, Experiment, Facts, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
 

@@ -8,7 +8,7 @@ use contend_record::parameters::Parameters;
 use contend_sys::pages::{Pages, increment};
 
 use super::{Seen, Story, cases, look, of, own_pid, unavailable};
-use crate::experiment::{
+use crate::engine::experiment::{
     Attempt, Experiment, Facts, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
 

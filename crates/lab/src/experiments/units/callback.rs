@@ -6,10 +6,10 @@ use contend_record::parameters::Parameters;
 use super::memory::Waited;
 use super::parent;
 use super::park::{self, Callbacks, Park};
-use crate::experiment::{
+use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
-use crate::limits::{self, Kind};
+use crate::support::limits::{self, Kind};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

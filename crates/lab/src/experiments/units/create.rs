@@ -19,8 +19,8 @@ use rustix::fs::{Mode, OFlags};
 use super::parent::{self, Parent};
 use super::pool::{ProcessPool, ThreadPool};
 use super::tiny::{self, TinyProgram};
-use crate::experiment::{Attempt, Experiment, Fit, Sampling, Scope, Subject, SubjectError};
-use crate::timing::Timed;
+use crate::engine::experiment::{Attempt, Experiment, Fit, Sampling, Scope, Subject, SubjectError};
+use crate::engine::timing::Timed;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -22,11 +22,11 @@ use rustix::process::{Resource, Rlimit, getpid, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
 use super::park::{Park, of_kind};
-use crate::experiment::{
+use crate::engine::experiment::{
     Attempt, Cap, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     always_available, never_hands_over,
 };
-use crate::limits::{self, Kind, Limit, OfUnit, Spent, Watched};
+use crate::support::limits::{self, Kind, Limit, OfUnit, Spent, Watched};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

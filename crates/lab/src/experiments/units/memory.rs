@@ -10,11 +10,11 @@ use rustix::process::getpid;
 
 use super::parent::{self, Parent};
 use super::park::{self, Park};
-use crate::experiment::never_hands_over;
-use crate::experiment::{
+use crate::engine::experiment::never_hands_over;
+use crate::engine::experiment::{
     Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
-use crate::limits::{self, Kind};
+use crate::support::limits::{self, Kind};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

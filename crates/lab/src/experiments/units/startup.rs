@@ -12,11 +12,11 @@ use contend_sys::process::{fork, posix_spawn};
 
 use super::parent::Parent;
 use super::tiny::{self, TinyProgram};
-use crate::experiment::{
+use crate::engine::experiment::{
     Experiment, Facts, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
-use crate::programs::{self, find};
-use crate::timing::Timed;
+use crate::engine::timing::Timed;
+use crate::support::programs::{self, find};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -8,9 +8,9 @@ use contend_sys::child::{ExitStatus, reap};
 use contend_sys::process::fork as fork_process;
 
 use super::{Units, wrong};
-use crate::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{Attempt, SubjectError};
 use crate::experiments::units::park::{self, Callbacks, Park};
-use crate::limits::Kind;
+use crate::support::limits::Kind;
 
 /// Processes that wait for the end of a pipe.
 pub fn fork() -> Result<Box<dyn Units>, SubjectError> {

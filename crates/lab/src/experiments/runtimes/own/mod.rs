@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use contend_sys::allocation;
 
 use super::table::{self, Source};
-use crate::experiment::SubjectError;
-use crate::timing::nanoseconds;
+use crate::engine::experiment::SubjectError;
+use crate::engine::timing::nanoseconds;
 
 pub use kernel::{callback, fork, thread};
 pub use smol::smol;

@@ -7,7 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Units, await_count, wrong};
-use crate::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{Attempt, SubjectError};
 
 /// How many units wait. For all, so that no task has to know where.
 static WAITING: AtomicU64 = AtomicU64::new(0);

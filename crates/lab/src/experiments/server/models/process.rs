@@ -15,7 +15,7 @@ use super::super::http::Answer;
 use super::super::own::Trouble;
 use super::super::table::MEMBERS;
 use super::{converse, until_told};
-use crate::limits::Kind;
+use crate::support::limits::Kind;
 
 /// A process for every connection.
 ///

@@ -9,7 +9,7 @@ use super::super::http::Answer;
 use super::super::own::Trouble;
 use super::super::table::MEMBERS;
 use super::{converse, until_told};
-use crate::limits::Kind;
+use crate::support::limits::Kind;
 
 /// Address space of a thread's stack, in bytes: what threads of Rust have.
 pub const STACK: usize = 2 << 20;

@@ -9,8 +9,8 @@ use std::io;
 
 use contend_sys::Pid;
 
-use crate::experiment::SubjectError;
-use crate::limits::Kind;
+use crate::engine::experiment::SubjectError;
+use crate::support::limits::Kind;
 pub use callback::Callbacks;
 use process::Processes;
 use thread::Threads;

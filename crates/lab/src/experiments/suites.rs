@@ -1,8 +1,8 @@
 //! Suites: the experiments of one source document, run and shown together.
 
-use crate::experiment::Experiment;
+use crate::engine::experiment::Experiment;
+use crate::engine::plan::USUAL_BUDGET_SECONDS;
 use crate::experiments::matching;
-use crate::plan::USUAL_BUDGET_SECONDS;
 
 /// One suite.
 #[derive(Debug)]

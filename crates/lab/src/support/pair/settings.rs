@@ -5,7 +5,7 @@ use std::time::Duration;
 use contend_record::parameters::Parameters;
 
 use super::{Kind, Pair, Placement};
-use crate::setting::Setting;
+use crate::engine::setting::Setting;
 
 /// What the partners are.
 pub const PARTNERS: Setting = Setting::named(

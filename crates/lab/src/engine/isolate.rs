@@ -24,12 +24,12 @@ use contend_sys::{Pid, Signal, child, cpu, spawn};
 use rustix::event::{PollFd, PollFlags, poll};
 use tempfile::TempDir;
 
-use crate::experiment::{Experiment, Facts, Sampling};
+use crate::engine::experiment::{Experiment, Facts, Sampling};
+use crate::engine::noise::Reading;
+use crate::engine::protocol::{Reply, Request, Taken};
+use crate::engine::runner::{Session, SessionError, World};
 use crate::experiments;
 use crate::experiments::runtimes;
-use crate::noise::Reading;
-use crate::protocol::{Reply, Request, Taken};
-use crate::runner::{Session, SessionError, World};
 
 /// The hidden verb with which this program becomes the process of a case.
 pub const VERB: &str = "lab-case";

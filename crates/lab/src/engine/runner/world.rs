@@ -7,10 +7,10 @@ use contend_record::parameters::Parameters;
 use contend_record::{Host, Warning, Writer};
 
 use super::Left;
-use crate::experiment::{Experiment, Facts};
-use crate::noise::Reading;
-use crate::plan::PlannedCase;
-use crate::protocol::Taken;
+use crate::engine::experiment::{Experiment, Facts};
+use crate::engine::noise::Reading;
+use crate::engine::plan::PlannedCase;
+use crate::engine::protocol::Taken;
 
 /// What the engine asks of the world.
 pub trait World {

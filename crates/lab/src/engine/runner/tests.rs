@@ -7,7 +7,7 @@ use std::rc::Rc;
 use contend_record::{Host, lab};
 
 use super::*;
-use crate::experiment::{
+use crate::engine::experiment::{
     Experiment, Fit, Sample, Scope, Size, Subject, SubjectError, always_available, never_hands_over,
 };
 use contend_record::parameters::Parameters;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use contend_record::lab::{Case, Metric, Stage, Stopped, Unit};
 use contend_record::stats::{self, Estimate, FEWEST};
 
-use crate::experiment::{Sample, Sampling, StageSample};
-use crate::plan::PlannedCase;
-use crate::protocol::Taken;
+use crate::engine::experiment::{Sample, Sampling, StageSample};
+use crate::engine::plan::PlannedCase;
+use crate::engine::protocol::Taken;
 
 /// An interval as narrow as this part of the median is narrow enough.
 const NARROW: f64 = 0.02;
@@ -165,7 +165,7 @@ pub fn iterations_for(target: Duration, trial: &Taken, iterations: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Size;
+    use crate::engine::experiment::Size;
     use crate::experiments;
     use contend_record::parameters::Parameters;
     use proptest::prelude::*;

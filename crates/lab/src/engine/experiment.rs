@@ -8,7 +8,7 @@ use contend_record::lab::{LimitReport, Step, Unit};
 use contend_record::parameters::{Parameters, Value};
 use serde::{Deserialize, Serialize};
 
-use crate::setting::{Choices, Setting};
+use crate::engine::setting::{Choices, Setting};
 
 /// One experiment: a row of [`crate::experiments::TABLE`].
 #[derive(Debug)]

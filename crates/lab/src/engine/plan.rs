@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use contend_record::parameters::Parameters;
 
-use crate::experiment::{Experiment, Sampling, Scope, Size};
+use crate::engine::experiment::{Experiment, Sampling, Scope, Size};
 use crate::experiments::matches;
-use crate::suites::Suite;
+use crate::experiments::suites::Suite;
 
 /// One case to measure.
 #[derive(Debug, Clone)]

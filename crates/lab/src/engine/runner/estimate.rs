@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Track;
-use crate::experiment::Sampling;
+use crate::engine::experiment::Sampling;
 
 /// How long a run will go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,11 +23,11 @@ use contend_record::parameters::Parameters;
 use contend_record::stats::median;
 use contend_record::warning::WarningId;
 
-use crate::experiment::{Facts, Sampling};
-use crate::noise::{self, Others, Reading};
-use crate::plan::{Plan, PlannedCase};
-use crate::protocol::Taken;
-use crate::sampling::{Samples, iterations_for};
+use crate::engine::experiment::{Facts, Sampling};
+use crate::engine::noise::{self, Others, Reading};
+use crate::engine::plan::{Plan, PlannedCase};
+use crate::engine::protocol::Taken;
+use crate::engine::sampling::{Samples, iterations_for};
 pub use estimate::Left;
 use fits::{fits, scaling};
 use summary::{case, run_warnings};
@@ -511,7 +511,7 @@ impl<'a> Run<'a> {
             started_at: self.circumstances.started_at.clone(),
             wall_seconds: wall.as_secs_f64(),
             seed: self.plan.seed,
-            quick: self.plan.scope.size != crate::experiment::Size::Full,
+            quick: self.plan.scope.size != crate::engine::experiment::Size::Full,
             budget_seconds: self.plan.budget.as_secs_f64(),
             ending,
             host: self.circumstances.host.clone(),

@@ -8,9 +8,9 @@ use contend_sys::dispositions::Dispositions;
 use contend_sys::{Signal, child, cpu, spawn};
 use rustix::fs::{Mode, OFlags};
 
-use crate::experiment::{Subject, SubjectError};
+use crate::engine::experiment::{Subject, SubjectError};
+use crate::engine::protocol::{Reply, Request, Taken};
 use crate::experiments;
-use crate::protocol::{Reply, Request, Taken};
 
 /// When whoever asks dies in the middle of a sample, this process goes on to its end so that it
 /// can reap what it has created, but not for longer than so many seconds.
