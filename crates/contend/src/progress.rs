@@ -189,14 +189,14 @@ pub enum Fate {
 #[cfg(test)]
 mod tests {
     use contend_lab::engine::experiment::Size;
-    use contend_lab::experiments;
+    use contend_lab::experiments::REGISTRY;
     use contend_record::parameters::Parameters;
 
     use super::*;
 
     #[test]
     fn the_line_says_what_is_known() {
-        let experiment = experiments::find("engine/empty").expect("in the table");
+        let experiment = REGISTRY.calibration.empty;
         let case = PlannedCase::new(experiment, Parameters::new(), Size::Full);
         let second = Duration::from_secs(1);
         let at = |left| {

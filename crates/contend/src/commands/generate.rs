@@ -7,9 +7,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory};
 use contend_lab::engine::experiment::{Sampling, Scope, Size};
-use contend_lab::experiments::TABLE;
+use contend_lab::experiments::REGISTRY;
 use contend_lab::experiments::pipeline::awk;
-use contend_lab::experiments::suites::SUITES;
 use contend_lab::support::inputs::json_array;
 use contend_record::lab::RunRecord;
 use contend_record::parameters::Parameters;
@@ -92,7 +91,7 @@ fn experiments() -> String {
         "# Experiments\n\nThis page is made by `contend generate experiments` from the table in \
          `crates/lab/src/experiments/`.\nHow they are measured is in [lab.md](lab.md).\n",
     );
-    for experiment in TABLE {
+    for experiment in REGISTRY.experiments {
         let unit = serde_json::to_string(&experiment.unit).unwrap_or_default();
         out.push_str(&format!("\n## {}\n\n{}.\n\n", experiment.name, sentence(experiment.summary)));
         out.push_str(&textwrap::fill(experiment.about, 98));
@@ -113,7 +112,7 @@ fn experiments() -> String {
     }
     out.push_str(&settings());
     out.push_str("\n## Suites\n\n");
-    for suite in SUITES {
+    for suite in REGISTRY.suites {
         let names = suite.patterns.join("`, `");
         out.push_str(&item(&format!("`{}`: {} (`{names}`)", suite.name, suite.summary)));
     }
@@ -130,7 +129,7 @@ fn item(text: &str) -> String {
 fn settings() -> String {
     let mut out = String::from("\n## Parameters that can be set\n\nWith `--set NAME=VALUE`.\n\n");
     let mut known: Vec<&str> = Vec::new();
-    for setting in TABLE.iter().flat_map(|experiment| experiment.settings) {
+    for setting in REGISTRY.experiments.iter().flat_map(|experiment| experiment.settings) {
         if !known.contains(&setting.name) {
             known.push(setting.name);
             out.push_str(&item(&format!("`{}`: {}", setting.name, setting.summary)));

@@ -5,8 +5,8 @@ use std::time::Duration;
 use contend_record::parameters::Parameters;
 
 use crate::engine::experiment::{Experiment, Sampling, Scope, Size};
-use crate::experiments::matches;
-use crate::experiments::suites::Suite;
+use crate::engine::pattern::matches;
+use crate::engine::suite::Suite;
 
 /// One case to measure.
 #[derive(Debug, Clone)]

@@ -165,10 +165,26 @@ pub fn iterations_for(target: Duration, trial: &Taken, iterations: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::experiment::Size;
-    use crate::experiments;
+    use crate::engine::experiment::{
+        Demands, Experiment, Fit, Size, SubjectError, always_available, never_hands_over,
+    };
     use contend_record::parameters::Parameters;
     use proptest::prelude::*;
+
+    const SUBJECTLESS: Experiment = Experiment {
+        name: "mock/adaptive",
+        summary: "x",
+        about: "x",
+        unit: Unit::Nanoseconds,
+        sampling: Sampling::Adaptive,
+        fit: Fit::None,
+        settings: &[],
+        cases: |_| Vec::new(),
+        unavailable: always_available,
+        hands_over: never_hands_over,
+        demands: Demands::NONE,
+        subject: |_| Err(SubjectError::Wrong("it is never made".to_owned())),
+    };
 
     fn samples(sampling: Sampling, values: &[f64]) -> Samples {
         let mut samples = Samples::new(sampling, 300, 7);
@@ -179,8 +195,7 @@ mod tests {
     }
 
     fn case(samples: &Samples) -> Case {
-        let experiment = experiments::find("engine/empty").expect("in the table");
-        samples.summarise(&PlannedCase::new(experiment, Parameters::new(), Size::Full), None)
+        samples.summarise(&PlannedCase::new(&SUBJECTLESS, Parameters::new(), Size::Full), None)
     }
 
     #[test]

@@ -6,7 +6,7 @@ use contend_sys::topology::{self, Cpu};
 
 use super::handoff::mechanisms::HandOff;
 use crate::engine::experiment::{
-    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::engine::setting::Setting;
 use crate::support::pair::{Kind, Pair, Placement};
@@ -29,6 +29,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: |parameters| parameters.get(FROM.name) != parameters.get(TO.name),
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Way::new(parameters)?)),
 };
 

@@ -1,24 +1,7 @@
-//! Suites: the experiments of one source document, run and shown together.
+//! The suites.
 
-use crate::engine::experiment::Experiment;
 use crate::engine::plan::USUAL_BUDGET_SECONDS;
-use crate::experiments::matching;
-
-/// One suite.
-#[derive(Debug)]
-pub struct Suite {
-    /// Its name.
-    pub name: &'static str,
-    /// One line for lists.
-    pub summary: &'static str,
-    /// The experiments, by name or pattern.
-    pub patterns: &'static [&'static str],
-    /// Of experiments by these patterns that know these parameters, only the cases with one of these
-    /// values.
-    pub only: &'static [(&'static str, &'static str, &'static str)],
-    /// The most time for measuring it takes by itself, in seconds.
-    pub budget_seconds: f64,
-}
+use crate::engine::suite::Suite;
 
 /// All suites.
 pub const SUITES: &[Suite] = &[
@@ -87,15 +70,3 @@ pub const SUITES: &[Suite] = &[
         budget_seconds: 50.0,
     },
 ];
-
-/// The suite of this name.
-pub fn find(name: &str) -> Option<&'static Suite> {
-    SUITES.iter().find(|suite| suite.name == name)
-}
-
-impl Suite {
-    /// Its experiments, in the order of the table.
-    pub fn experiments(&self) -> Vec<&'static Experiment> {
-        matching(self.patterns).unwrap_or_default()
-    }
-}

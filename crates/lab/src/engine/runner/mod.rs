@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use contend_record::Warning;
 use contend_record::lab::{Calibration, Case, Ending, RunRecord, SCHEMA, Step, Stopped, Unit};
-use contend_record::parameters::Parameters;
 use contend_record::stats::median;
 use contend_record::warning::WarningId;
 
@@ -218,9 +217,7 @@ impl<'a> Run<'a> {
     }
 
     fn make_sentinel(&mut self) -> Result<Sentinel, SessionError> {
-        let experiment = crate::experiments::find("engine/cache-line")
-            .ok_or_else(|| SessionError::Failed("there is no sentinel".to_owned()))?;
-        let mut session = self.world.open(experiment, &Parameters::new())?;
+        let mut session = self.world.open_sentinel()?;
         let mut iterations = 1000;
         for _ in 0..2 {
             let trial = session.sample(iterations, &mut |_| {})?;

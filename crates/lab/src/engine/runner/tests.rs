@@ -8,7 +8,8 @@ use contend_record::{Host, lab};
 
 use super::*;
 use crate::engine::experiment::{
-    Experiment, Fit, Sample, Scope, Size, Subject, SubjectError, always_available, never_hands_over,
+    Demands, Experiment, Fit, Sample, Scope, Size, Subject, SubjectError, always_available,
+    never_hands_over,
 };
 use contend_record::parameters::Parameters;
 
@@ -92,6 +93,10 @@ impl World for Mock {
         Err(SessionError::Failed("there is no clock".to_owned()))
     }
 
+    fn open_sentinel(&mut self) -> Result<Box<dyn Session>, SessionError> {
+        Err(SessionError::Failed("there is one CPU".to_owned()))
+    }
+
     fn open(
         &mut self,
         experiment: &'static Experiment,
@@ -166,6 +171,7 @@ const ADAPTIVE: Experiment = Experiment {
     cases: |_| [1_u64, 2, 3].map(|n| Parameters::new().with("kind", "a").with("n", n)).to_vec(),
     unavailable: always_available,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: no_subject,
 };
 

@@ -27,6 +27,11 @@ pub trait World {
     /// # Errors
     /// When it cannot be measured.
     fn calibrate(&mut self) -> Result<Calibration, SessionError>;
+    /// A fresh process that tells how far apart two CPUs are.
+    ///
+    /// # Errors
+    /// When there is none.
+    fn open_sentinel(&mut self) -> Result<Box<dyn Session>, SessionError>;
     /// A fresh process for a case.
     ///
     /// # Errors

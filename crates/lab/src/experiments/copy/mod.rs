@@ -17,7 +17,7 @@ use prices::Prices;
 use ways::{Advice, Job, Ready, Way};
 
 use crate::engine::experiment::{
-    Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
+    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     never_hands_over,
 };
 use crate::engine::setting::Setting;
@@ -46,6 +46,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Copying::new(parameters)?)),
 };
 

@@ -6,7 +6,7 @@ use contend_record::lab::Unit;
 use contend_record::parameters::Parameters;
 
 use super::bounce::{self, Bounce, Hop};
-use crate::engine::experiment::{Experiment, Fit, Sampling, never_hands_over};
+use crate::engine::experiment::{Demands, Experiment, Fit, Sampling, never_hands_over};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -24,6 +24,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases: |_| vec![Parameters::new()],
     unavailable: |_| bounce::unavailable(),
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |_| Ok(Box::new(Bounce::<Spin>::new()?)),
 };
 

@@ -6,7 +6,9 @@ use std::time::Instant;
 use contend_record::lab::Unit;
 use contend_record::parameters::Parameters;
 
-use crate::engine::experiment::{Experiment, Fit, Sampling, always_available, never_hands_over};
+use crate::engine::experiment::{
+    Demands, Experiment, Fit, Sampling, always_available, never_hands_over,
+};
 use crate::engine::timing::Timed;
 
 /// The row of the table.
@@ -23,6 +25,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases: |_| vec![Parameters::new()],
     unavailable: always_available,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |_| {
         Ok(Box::new(Timed::new(|| {
             black_box(Instant::now());

@@ -4,7 +4,7 @@ use contend_record::lab::Unit;
 use contend_record::parameters::Parameters;
 
 use crate::engine::experiment::{
-    Experiment, Facts, Fit, Sampling, always_available, never_hands_over,
+    Demands, Experiment, Facts, Fit, Sampling, always_available, never_hands_over,
 };
 use crate::engine::timing::{Overhead, Timed, clock_resolution};
 
@@ -22,6 +22,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases: |_| vec![Parameters::new()],
     unavailable: always_available,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |_| Ok(Box::new(Timed::new(|| Ok(())).with_facts(calibration()))),
 };
 

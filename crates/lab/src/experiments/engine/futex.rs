@@ -7,7 +7,7 @@ use contend_record::parameters::Parameters;
 use rustix::thread::futex::{self, Flags};
 
 use super::bounce::{self, Bounce, Hop};
-use crate::engine::experiment::{Experiment, Fit, Sampling};
+use crate::engine::experiment::{Demands, Experiment, Fit, Sampling};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -23,6 +23,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases: |_| vec![Parameters::new()],
     unavailable: |_| bounce::unavailable(),
     hands_over: |_| true,
+    demands: Demands::NONE,
     subject: |_| Ok(Box::new(Bounce::<Futex>::new()?)),
 };
 

@@ -10,7 +10,7 @@ use contend_sys::{cpu, topology};
 
 use super::bounce;
 use crate::engine::experiment::{
-    Attempt, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    Attempt, Demands, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 
 /// The row of the table.
@@ -28,6 +28,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases: |_: &Scope| vec![Parameters::new()],
     unavailable: |_| bounce::unavailable(),
     hands_over: |_| true,
+    demands: Demands::NONE,
     subject: |_| {
         let cpus = topology::apart(&topology::allowed());
         let cpus = cpus.ok_or_else(|| SubjectError::Wrong("needs two CPUs".to_owned()))?;

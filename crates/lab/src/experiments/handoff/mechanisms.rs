@@ -9,7 +9,7 @@ use super::partners::{Part, Partners};
 use super::settings::{MECHANISM, PERIOD, microseconds};
 use super::ways::{self, SEMAPHORE, Terms};
 use crate::engine::experiment::{
-    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::engine::setting::Setting;
 use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
@@ -40,6 +40,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |parameters| placement(parameters, Placement::Free).unavailable(),
     hands_over: |parameters| placement(parameters, Placement::Free).crosses(),
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(HandOff::new(parameters)?)),
 };
 

@@ -6,7 +6,7 @@ use contend_record::parameters::Parameters;
 use super::settings::{TICK, TURNS};
 use super::turns::{SETTINGS, Settled, Turns};
 use super::ways::{EVENT, Mechanism, NONE, PAUSE, SEMAPHORE, SLEEP, TIMER};
-use crate::engine::experiment::{Experiment, Fit, Sampling, Scope};
+use crate::engine::experiment::{Demands, Experiment, Fit, Sampling, Scope};
 use crate::engine::setting::Setting;
 use crate::support::pair::Placement;
 
@@ -78,6 +78,7 @@ macro_rules! preset {
                 Settled::of(parameters, &$preset).pair.placement.unavailable()
             },
             hands_over: |parameters| Settled::of(parameters, &$preset).pair.placement.crosses(),
+            demands: Demands::NONE,
             subject: |parameters| Ok(Box::new(Turns::new(parameters, &$preset)?)),
         };
     };
@@ -155,6 +156,7 @@ pub const SWEEP: Experiment = Experiment {
     cases: sweep,
     unavailable: |parameters| Settled::of(parameters, &BASE).pair.placement.unavailable(),
     hands_over: |parameters| Settled::of(parameters, &BASE).pair.placement.crosses(),
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Turns::new(parameters, &BASE)?)),
 };
 

@@ -9,7 +9,7 @@ use super::channels;
 use super::exchange::{Exchange, Taken};
 use super::settings::{SETTINGS, case, exchange, hands_over, unavailable};
 use crate::engine::experiment::{
-    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
 use crate::support::histogram::{ENOUGH, histogram, note, percentiles};
@@ -35,6 +35,7 @@ pub const ONE_WAY: Experiment = Experiment {
     cases,
     unavailable,
     hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Messages::new(parameters, Pattern::OneWay)?)),
 };
 
@@ -56,6 +57,7 @@ pub const ROUND_TRIP: Experiment = Experiment {
     cases,
     unavailable,
     hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Messages::new(parameters, Pattern::RoundTrip)?)),
 };
 

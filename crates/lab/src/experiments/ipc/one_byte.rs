@@ -10,7 +10,7 @@ use contend_sys::shared::{Line, Shared};
 use super::channels;
 use super::exchange::{Done, Exchange, MORE};
 use crate::engine::experiment::{
-    Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::engine::setting::Setting;
 use crate::engine::timing::now;
@@ -40,6 +40,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |parameters| placement(parameters, Placement::Free).unavailable(),
     hands_over: |parameters| placement(parameters, Placement::Free).crosses(),
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(OneByte::new(parameters)?)),
 };
 

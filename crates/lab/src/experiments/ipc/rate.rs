@@ -13,7 +13,7 @@ use super::messages::{facts, sample_of};
 use super::payload;
 use super::settings::{BYTES, MECHANISM, case, exchange, hands_over, unavailable};
 use crate::engine::experiment::{
-    Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::engine::setting::Setting;
 use crate::engine::timing::now;
@@ -40,6 +40,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Rate::new(parameters)?)),
 };
 

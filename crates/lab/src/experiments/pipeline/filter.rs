@@ -6,7 +6,7 @@ use contend_record::parameters::Parameters;
 use super::Pipeline;
 use super::stages::Stage;
 use crate::engine::experiment::{
-    Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::support::programs;
 
@@ -25,6 +25,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |_| programs::missing(["sed", "grep"]),
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject,
 };
 

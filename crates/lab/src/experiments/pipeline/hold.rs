@@ -10,7 +10,8 @@ use contend_sys::child::{ExitStatus, reap};
 use contend_sys::{Pid, spawn};
 
 use crate::engine::experiment::{
-    Attempt, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Attempt, Demands, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    never_hands_over,
 };
 use crate::support::programs;
 
@@ -30,6 +31,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |parameters| programs::missing([words(parameters)[0]]),
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
 };
 

@@ -6,7 +6,7 @@ use contend_record::parameters::Parameters;
 use super::Pipeline;
 use super::awk;
 use crate::engine::experiment::{
-    Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::support::inputs::{Input, json_array};
 use crate::support::programs;
@@ -30,6 +30,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject,
 };
 

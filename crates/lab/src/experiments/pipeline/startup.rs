@@ -4,7 +4,8 @@ use contend_record::lab::{Step, Unit};
 use contend_record::parameters::Parameters;
 
 use crate::engine::experiment::{
-    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    never_hands_over,
 };
 use crate::experiments::units::startup;
 
@@ -23,6 +24,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: startup::unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject,
 };
 

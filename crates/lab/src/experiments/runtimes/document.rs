@@ -5,7 +5,7 @@ use contend_record::parameters::Parameters;
 
 use super::probe::Probe;
 use super::table::{DOCUMENT, Row};
-use super::wrong;
+use super::{DEMANDS, wrong};
 use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
@@ -30,6 +30,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |_| DOCUMENT.missing(),
     hands_over: never_hands_over,
+    demands: DEMANDS,
     subject: |parameters| Ok(Box::new(Document::new(parameters)?)),
 };
 

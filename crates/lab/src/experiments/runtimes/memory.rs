@@ -7,7 +7,7 @@ use contend_record::parameters::Parameters;
 
 use super::probe::{Early, Probe};
 use super::table::{Row, TABLE};
-use super::{N, UNIT, row, unavailable};
+use super::{DEMANDS, N, UNIT, row, unavailable};
 use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
@@ -36,6 +36,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: DEMANDS,
     subject: |parameters| Ok(Box::new(Memory::new(parameters)?)),
 };
 

@@ -14,9 +14,8 @@ mod tests;
 use contend_record::parameters::Parameters;
 
 pub use self::own::{VERB, serve};
-pub use self::program::SHELF;
 use self::table::Row;
-use crate::engine::experiment::{Experiment, SubjectError};
+use crate::engine::experiment::{Demands, SubjectError};
 use crate::engine::setting::Setting;
 use crate::experiments::units::parent;
 use crate::support::limits;
@@ -27,10 +26,9 @@ const UNIT: Setting = Setting::named("unit", "the kind of unit; all by themselve
 /// How many units.
 const N: Setting = Setting::number("n", "how many units; several by themselves", 1, 1_000_000_000);
 
-/// Whether an experiment makes what is kept for later, and has no place for it.
-pub fn needs_shelf(experiment: &Experiment) -> bool {
-    experiment.family() == memory::EXPERIMENT.family() && program::caches().is_none()
-}
+/// What is compiled for one case serves the others: it is kept in the user's caches, or else in the
+/// scratch directory.
+const DEMANDS: Demands = Demands { scratch: || program::caches().is_none(), ..Demands::NONE };
 
 /// The row that the parameters name.
 fn row(parameters: &Parameters) -> Result<&'static Row, SubjectError> {

@@ -10,7 +10,8 @@ use contend_record::parameters::Parameters;
 use contend_sys::cpu;
 
 use crate::engine::experiment::{
-    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    never_hands_over,
 };
 use crate::engine::setting::Setting;
 use crate::support::limits::{self, Kind};
@@ -51,6 +52,7 @@ const fn row(
         cases,
         unavailable: too_many,
         hands_over: never_hands_over,
+        demands: Demands::NONE,
         subject,
     }
 }

@@ -9,7 +9,7 @@ use super::running::Running;
 use super::table::Model;
 use super::{SETTINGS, cases, chosen, unavailable};
 use crate::engine::experiment::{
-    Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
+    Demands, Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
 use crate::support::tree::{Taken, settled};
 
@@ -32,6 +32,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Idle::new(parameters)?)),
 };
 

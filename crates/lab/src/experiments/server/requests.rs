@@ -12,7 +12,7 @@ use super::oha::{self, Throughput};
 use super::table::Model;
 use super::{CONNECTIONS, MODEL, cases, chosen, unavailable, wrong};
 use crate::engine::experiment::{
-    Attempt, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
+    Attempt, Demands, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     never_hands_over,
 };
 use crate::engine::setting::Setting;
@@ -30,6 +30,7 @@ pub const HELLO: Experiment = Experiment {
     cases: requests_cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Answer::Hello)?)),
 };
 
@@ -37,6 +38,7 @@ pub const HELLO: Experiment = Experiment {
 pub const WAIT: Experiment = Experiment {
     name: "server/wait",
     summary: "requests that are answered after 100 ms on n connections, by each model of a server",
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Answer::Wait)?)),
     ..HELLO
 };

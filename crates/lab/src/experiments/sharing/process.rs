@@ -13,7 +13,8 @@ use std::os::fd::OwnedFd;
 
 use super::{Seen, Story, cases, look, of, own_pid, unavailable, until_asleep};
 use crate::engine::experiment::{
-    Attempt, Experiment, Facts, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
+    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Subject, SubjectError,
+    never_hands_over,
 };
 
 /// The row of the table.
@@ -34,6 +35,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
 };
 

@@ -9,7 +9,8 @@ use contend_sys::pages::{Pages, increment};
 
 use super::{Seen, Story, cases, look, of, own_pid, unavailable};
 use crate::engine::experiment::{
-    Attempt, Experiment, Facts, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
+    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Subject, SubjectError,
+    never_hands_over,
 };
 
 /// The row of the table.
@@ -28,6 +29,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
 };
 

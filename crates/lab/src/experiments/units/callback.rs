@@ -7,7 +7,8 @@ use super::memory::Waited;
 use super::parent;
 use super::park::{self, Callbacks, Park};
 use crate::engine::experiment::{
-    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    never_hands_over,
 };
 use crate::support::limits::{self, Kind};
 
@@ -34,6 +35,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Waiting::new(parameters)?)),
 };
 

@@ -19,7 +19,9 @@ use rustix::fs::{Mode, OFlags};
 use super::parent::{self, Parent};
 use super::pool::{ProcessPool, ThreadPool};
 use super::tiny::{self, TinyProgram};
-use crate::engine::experiment::{Attempt, Experiment, Fit, Sampling, Scope, Subject, SubjectError};
+use crate::engine::experiment::{
+    Attempt, Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError,
+};
 use crate::engine::timing::Timed;
 
 /// The row of the table.
@@ -44,6 +46,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: |parameters| parameters.text("kind").is_some_and(|kind| kind.ends_with("pool")),
+    demands: Demands::NONE,
     subject,
 };
 

@@ -12,7 +12,7 @@ use super::parent::{self, Parent};
 use super::park::{self, Park};
 use crate::engine::experiment::never_hands_over;
 use crate::engine::experiment::{
-    Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::support::limits::{self, Kind};
 
@@ -38,6 +38,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Memory::new(parameters)?)),
 };
 

@@ -13,7 +13,7 @@ use contend_sys::process::{fork, posix_spawn};
 use super::parent::Parent;
 use super::tiny::{self, TinyProgram};
 use crate::engine::experiment::{
-    Experiment, Facts, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Demands, Experiment, Facts, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
 use crate::engine::timing::Timed;
 use crate::support::programs::{self, find};
@@ -35,6 +35,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject,
 };
 
