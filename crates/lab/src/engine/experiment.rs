@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use contend_record::lab::{Limit, LimitReport, Step, Unit};
+use contend_record::lab::{Limit, LimitReport, Step, Unit, View};
 use contend_record::parameters::{Parameters, Value};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,8 @@ pub struct Experiment {
     pub summary: &'static str,
     /// How it is measured, and what to keep in mind when reading its figures.
     pub about: &'static str,
+    /// How reports present its cases.
+    pub view: View,
     /// The unit of its samples.
     pub unit: Unit,
     /// How many samples it takes.

@@ -3,6 +3,8 @@
 //! The engine itself names no experiment. Whoever starts it passes a [`Registry`], so that tests
 //! can pass one of their own.
 
+use contend_record::lab::{RunRecord, View};
+
 use super::experiment::Experiment;
 use super::pattern::matches;
 use super::suite::Suite;
@@ -55,6 +57,16 @@ impl Registry {
         }
         let hits = self.experiments.iter().copied();
         Ok(hits.filter(|e| patterns.iter().any(|pattern| is_hit(pattern, e))).collect())
+    }
+
+    /// Fills in what records of older versions do not say: how a report presents their cases, and
+    /// which chapter shows their suite.
+    pub fn complete(&self, record: &mut RunRecord) {
+        for case in record.cases.iter_mut().filter(|case| case.view == View::Table) {
+            case.view = self.find(&case.experiment).map_or(View::Table, |found| found.view);
+        }
+        let suite = record.suite.as_deref().and_then(|name| self.suite(name));
+        record.chapter = record.chapter.or(suite.map(|suite| suite.chapter));
     }
 
     /// The experiments of a suite, in the order of the table.

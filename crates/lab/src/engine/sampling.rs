@@ -101,7 +101,12 @@ impl Samples {
     /// The case that they make.
     pub fn summarise(&self, planned: &PlannedCase, stopped: Option<Stopped>) -> Case {
         let experiment = planned.experiment;
-        let mut case = Case::new(experiment.name, planned.parameters.clone(), experiment.unit);
+        let mut case = Case::new(
+            experiment.name,
+            experiment.view,
+            planned.parameters.clone(),
+            experiment.unit,
+        );
         let kept = self.kept();
         case.retaken = self.taken.len() - kept.len();
         case.disturbed =
@@ -168,6 +173,7 @@ mod tests {
     use crate::engine::experiment::{
         Demands, Experiment, Fit, Size, SubjectError, always_available, never_hands_over,
     };
+    use contend_record::lab::View;
     use contend_record::parameters::Parameters;
     use proptest::prelude::*;
 
@@ -175,6 +181,7 @@ mod tests {
         name: "mock/adaptive",
         summary: "x",
         about: "x",
+        view: View::Table,
         unit: Unit::Nanoseconds,
         sampling: Sampling::Adaptive,
         fit: Fit::None,

@@ -95,7 +95,7 @@ fn send(replies: &mut impl Write, reply: &Reply) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use contend_record::lab::{Step, Unit};
+    use contend_record::lab::{Step, Unit, View};
     use contend_record::parameters::Parameters;
 
     use super::*;
@@ -108,6 +108,7 @@ mod tests {
         name: "mock/counter",
         summary: "x",
         about: "x",
+        view: View::Table,
         unit: Unit::Count,
         sampling: Sampling::Adaptive,
         fit: Fit::None,

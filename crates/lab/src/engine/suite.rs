@@ -1,5 +1,7 @@
 //! A suite: the experiments of one source document, run and shown together.
 
+use contend_record::lab::Chapter;
+
 /// One suite.
 #[derive(Debug)]
 pub struct Suite {
@@ -7,6 +9,8 @@ pub struct Suite {
     pub name: &'static str,
     /// One line for lists.
     pub summary: &'static str,
+    /// The chapter of a report that shows it.
+    pub chapter: Chapter,
     /// The experiments, by name or pattern.
     pub patterns: &'static [&'static str],
     /// Of experiments by these patterns that know these parameters, only the cases with one of these

@@ -1,6 +1,6 @@
 //! `placement/cpus`: what a hand-off costs from each CPU to each other one.
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::topology::{self, Cpu};
 
@@ -22,6 +22,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             Which CPUs are threads of one core, and which have caches in common, is what sysfs says: \
             a virtual machine may be told anything. Of more than 16 CPUs, 16 are measured that lie as \
             far apart and as near to each other as any.",
+    view: View::CpuPairs,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
     fit: Fit::None,

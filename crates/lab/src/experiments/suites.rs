@@ -1,5 +1,7 @@
 //! The suites.
 
+use contend_record::lab::Chapter;
+
 use crate::engine::plan::USUAL_BUDGET_SECONDS;
 use crate::engine::suite::Suite;
 
@@ -8,6 +10,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "process-thread",
         summary: "what a process and a thread cost: sharing, memory, creation, limit, start-up",
+        chapter: Chapter::ProcessThread,
         patterns: &["sharing/*", "units/create", "units/memory", "units/limit", "units/startup"],
         only: &[],
         budget_seconds: USUAL_BUDGET_SECONDS,
@@ -15,6 +18,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "pipeline",
         summary: "what pipes cost and bring: a JSON parser in awk, seds, filters, sort, start-up",
+        chapter: Chapter::Pipeline,
         patterns: &["pipeline/*"],
         only: &[],
         budget_seconds: 75.0,
@@ -22,6 +26,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "synchronisation",
         summary: "what hand-offs and waiting cost: semaphores, sleeping, ticks, one thread or several",
+        chapter: Chapter::Synchronisation,
         patterns: &[
             "handoff/mechanisms",
             "handoff/0*",
@@ -39,6 +44,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "callback",
         summary: "what a unit costs in every runtime: memory, creation, messages; the evaluation of 2018",
+        chapter: Chapter::Runtimes,
         patterns: &["runtime/*"],
         only: &[],
         budget_seconds: 600.0,
@@ -46,6 +52,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "shared-memory",
         summary: "what a message and a copy cost: pipes, shared memory and every way between",
+        chapter: Chapter::SharedMemory,
         patterns: &[
             "engine/cache-line",
             "engine/futex",

@@ -504,7 +504,8 @@ impl<'a> Run<'a> {
         RunRecord {
             schema: SCHEMA.to_owned(),
             contend: self.circumstances.writer.clone(),
-            suite: self.plan.suite.map(str::to_owned),
+            suite: self.plan.suite.map(|suite| suite.name.to_owned()),
+            chapter: self.plan.suite.map(|suite| suite.chapter),
             started_at: self.circumstances.started_at.clone(),
             wall_seconds: wall.as_secs_f64(),
             seed: self.plan.seed,

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use contend_record::lab::View;
 use contend_record::{Host, lab};
 
 use super::*;
@@ -164,6 +165,7 @@ const ADAPTIVE: Experiment = Experiment {
     name: "mock/adaptive",
     summary: "x",
     about: "x",
+    view: View::Creation,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::Line("n"),
@@ -209,6 +211,7 @@ fn figures_are_those_of_the_world() {
     let (record, _) = Mock::new(steady).run(&plan(&[&ADAPTIVE], 100_000 * MS));
     assert_eq!(record.ending, Ending::Complete);
     for (case, n) in record.cases.iter().zip([1e6, 2e6, 3e6]) {
+        assert_eq!((case.experiment.as_str(), case.view), ("mock/adaptive", View::Creation));
         assert_eq!((case.median, case.ci95), (Some(n), Some([n, n])));
         assert_eq!((case.min, case.max), (Some(n), Some(n)));
         assert_eq!(case.stopped, Some(Stopped::Interval));

@@ -7,7 +7,7 @@ mod ways;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::child::{Usage, children_usage, own_usage};
 use contend_sys::procfs::{Io, ProcFile, SchedStat};
@@ -39,6 +39,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             `at_faults`, `at_pages`, `at_memory` are their parts of the time, `at_queue` is what was spent \
             waiting for a CPU that others used, `at_waiting` other waiting: for the disk where the file system \
             (`file_system`) has one, `at_program` what the program itself computes, and `at_kernel` the rest.",
+    view: View::FileCopy,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
     fit: Fit::None,

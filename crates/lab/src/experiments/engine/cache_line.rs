@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use contend_record::lab::Unit;
+use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::bounce::{self, Bounce, Hop};
@@ -17,6 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             interrupts. It tells how far apart two CPUs are; in a virtual machine it changes when \
             the host moves a CPU to another core, which spoils whatever two CPUs do together. \
             Before and after every sample of such an experiment it runs for about 10 ms.",
+    view: View::CacheLine,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use contend_record::lab::Unit;
+use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
 use crate::engine::experiment::{
@@ -18,6 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "Reads the clock that times everything else. Where the kernel cannot let a program \
             read it without a system call (clocksource other than tsc on many machines), this is \
             some ten times as long.",
+    view: View::Table,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,

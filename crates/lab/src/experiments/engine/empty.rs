@@ -1,6 +1,6 @@
 //! `engine/empty`: an operation that does nothing.
 
-use contend_record::lab::Unit;
+use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
 use crate::engine::experiment::{
@@ -15,6 +15,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "Times a loop around nothing, as every other experiment is timed, and subtracts what \
             the calibration found for the clock and the loop. What is left should be 0; how far \
             it is from 0 is what any other figure may be off for each iteration.",
+    view: View::Table,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,

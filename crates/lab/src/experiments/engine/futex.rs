@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use contend_record::lab::Unit;
+use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 use rustix::thread::futex::{self, Flags};
 
@@ -16,6 +16,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "The same as engine/cache-line, but whoever waits sleeps in a futex until the other one \
             wakes it: two wake-ups, and nothing around them. What a hand-off by handoff/mechanisms \
             takes on two CPUs is to be set beside half of it.",
+    view: View::Futex,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,

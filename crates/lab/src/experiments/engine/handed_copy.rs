@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::mapping::{Backing, Mapping};
 use contend_sys::ring::{Patience, Receiver, Sender, Shape, ring};
@@ -21,6 +21,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             out meanwhile and into memory of its own, both by memcpy and as fast as they can. The buffer is \
             as large as a ring for messages of 64 bytes. The value is the time of 64 bytes: what \
             ipc/one-way takes for a message of 64 bytes is to be set beside it.",
+    view: View::HandedCopy,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,

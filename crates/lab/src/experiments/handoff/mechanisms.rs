@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::partners::{Part, Partners};
@@ -33,6 +33,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             nothing else wants to (SCHED_IDLE) keeps both awake. A sleep or a timer ends 1 ms \
             later at the earliest. Spinning on one CPU waits for the end of the partner's time \
             slice.",
+    view: View::HandoffMechanisms,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(9),
     fit: Fit::None,

@@ -1,6 +1,6 @@
 //! `handoff/0` to `handoff/9`: the cases of the document, each a row of one table.
 
-use contend_record::lab::Unit;
+use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::settings::{TICK, TURNS};
@@ -69,6 +69,7 @@ macro_rules! preset {
             name: concat!("handoff/", $name),
             summary: $summary,
             about: ABOUT,
+            view: View::HandoffPreset,
             unit: Unit::Nanoseconds,
             sampling: Sampling::Fixed(2),
             fit: Fit::None,
@@ -149,6 +150,7 @@ pub const SWEEP: Experiment = Experiment {
     about: "Two partners take turns as in handoff/2, over what the document did not vary: by which \
             mechanism sub tells main (`to_main`), where they run, how much sub computes, and where \
             clocks tick. Values and the model are those of handoff/0 to handoff/9.",
+    view: View::HandoffPreset,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(2),
     fit: Fit::None,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::channels;
@@ -28,6 +28,7 @@ pub const ONE_WAY: Experiment = Experiment {
             sides. Placements are those of handoff/mechanisms. Where both are on one CPU, sender and \
             receiver take turns, a buffer full at a time; one that spins holds the CPU until the end of \
             its time slice.",
+    view: View::OneWay,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
     fit: Fit::None,
@@ -50,6 +51,7 @@ pub const ROUND_TRIP: Experiment = Experiment {
             rate. What wakes a partner depends on where it sleeps: on the same CPU it only has to be \
             switched to, another CPU that is idle has to be woken, and one that something else keeps \
             awake does not.",
+    view: View::RoundTrip,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
     fit: Fit::None,

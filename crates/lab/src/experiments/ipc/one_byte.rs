@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::shared::{Line, Shared};
 
@@ -33,6 +33,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             samples it), the largest resident set, page faults, switches, and system calls by name, \
             counted where they are made. Both are this very program, so that their resident sets have \
             more in them than the document's.",
+    view: View::OneByte,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
     fit: Fit::None,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::shared::{Line, Shared};
 
@@ -33,6 +33,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             Main waits for the time by looking at the clock, so that its own CPU is awake; on one CPU sub \
             has to take it away from main, which is what that measures. Where a rate \
             is more than a mechanism can carry, messages are the later the longer it goes on.",
+    view: View::MessageRate,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
     fit: Fit::None,

@@ -1,6 +1,6 @@
 //! `pipeline/filter`: the stage that lets few lines through, first or last.
 
-use contend_record::lab::Unit;
+use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::Pipeline;
@@ -18,6 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             s/a/A/g` and a filter for those lines: `grep 00` or `sed -n /00/p`. The filter is the \
             second stage (`order` late) or the first (early); what comes out is the same. The \
             value is the real time of the whole; each stage's times are in the record.",
+    view: View::PipelineFilter,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
     fit: Fit::None,

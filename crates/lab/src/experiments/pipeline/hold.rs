@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::child::{ExitStatus, reap};
 use contend_sys::{Pid, spawn};
@@ -24,6 +24,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             `sort` and `xargs echo`, which must have all; or `xargs -n 1 echo`, which starts a \
             command for each. The value is the median time from production to arrival; the steps \
             are in the record.",
+    view: View::PipelineHold,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(1),
     fit: Fit::None,

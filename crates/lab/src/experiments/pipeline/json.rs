@@ -1,6 +1,6 @@
 //! `pipeline/json`: a tokenizer and a parser for JSON, connected by a pipe.
 
-use contend_record::lab::Unit;
+use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::Pipeline;
@@ -23,6 +23,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             on a fortieth of the documents: a quarter as much in all. busybox, by far the slowest, \
             gets a tenth of what the others get. `contend generate awk` prints the programs. The \
             locale is the environment's, and recorded.",
+    view: View::PipelineJson,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
     fit: Fit::None,

@@ -1,6 +1,6 @@
 //! `pipeline/sed`: four seds in a row, or one that does the work of four.
 
-use contend_record::lab::Unit;
+use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::Pipeline;
@@ -18,6 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             each replace one letter (`form` piped), or one that replaces all four (fused); with \
             `slow`, `sed 's/[0-9]//g'` follows. The output goes to /dev/null. The value is the \
             real time of the whole; each stage's times are in the record.",
+    view: View::PipelineSed,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
     fit: Fit::None,

@@ -1,6 +1,6 @@
 //! `pipeline/startup`: what each command of a pipeline costs before it does anything.
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
 use crate::engine::experiment::{
@@ -17,6 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             set number of times: `fork` ends without executing anything, `static` executes a \
             program of some hundred bytes, each awk gets a program that does nothing. \
             `bash-subshell` is a loop in bash around a subshell, by turn.",
+    view: View::PipelineStartup,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
     fit: Fit::None,

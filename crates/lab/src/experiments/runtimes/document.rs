@@ -1,6 +1,6 @@
 //! `runtime/document`: the evaluation of 2018 again, with memory read at once, and later.
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::probe::Probe;
@@ -23,6 +23,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             `after_6s` are the same, later, and `left` when all is stopped and garbage is collected. \
             `begun_at_once` and `begun_6s` are how many of the functions had begun to run: those that have \
             not are messages in a queue.",
+    view: View::RuntimeDocument,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(1),
     fit: Fit::None,

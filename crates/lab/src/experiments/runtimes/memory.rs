@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::probe::{Early, Probe};
@@ -29,6 +29,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             `runtime` is what the runtime itself says that it uses more than with none. `create` and `end` \
             are for one unit; those that wait for time have no `end`. `left` is what of the value is still \
             taken when they have ended and garbage has been collected, and `left_1s` a second later.",
+    view: View::RuntimeMemory,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
     fit: Fit::Line("n"),

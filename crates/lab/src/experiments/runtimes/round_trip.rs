@@ -1,6 +1,6 @@
 //! `runtime/round-trip`: a message to a unit and its answer, in every runtime.
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::probe::Probe;
@@ -20,6 +20,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             again: twice as often each time until that takes a tenth of a second, which warms the runtime up, and \
             then as often for each sample; every answer is looked at. Units may be run by one thread or by \
             several, as the runtime likes. Kinds that take no messages are not among these.",
+    view: View::RuntimeRoundTrip,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
     fit: Fit::None,

@@ -1,5 +1,7 @@
 //! `saturation/compute`: work that needs nothing but a CPU.
 
+use contend_record::lab::View;
+
 use super::crew::Job;
 use super::{about, row, saturation};
 use crate::engine::experiment::Experiment;
@@ -14,6 +16,7 @@ pub const EXPERIMENT: Experiment = row(
          the document's case 5, one with two its 6, two with one each its 7. One `work` is 500,000 steps of a \
          generator of random numbers."
     ),
+    View::Computing,
     |parameters| Ok(saturation(parameters, |work, _| Compute(Work::steps(work * STEPS)))),
 );
 

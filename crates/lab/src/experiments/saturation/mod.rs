@@ -5,7 +5,7 @@ pub mod compute;
 mod crew;
 pub mod memory;
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::cpu;
 
@@ -39,12 +39,14 @@ const fn row(
     name: &'static str,
     summary: &'static str,
     about: &'static str,
+    view: View,
     subject: fn(&Parameters) -> Result<Box<dyn Subject>, SubjectError>,
 ) -> Experiment {
     Experiment {
         name,
         summary,
         about,
+        view,
         unit: Unit::Nanoseconds,
         sampling: Sampling::Fixed(7),
         fit: Fit::Scaling,

@@ -1,6 +1,6 @@
 //! `server/idle`: what connections take on which nothing happens.
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::breaks::Served;
@@ -25,6 +25,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             the connections that were served; where that is not all of them, `stopped_by` says why. `left` is what \
             is still taken when all have been closed. All models share the same code for HTTP, which keeps nothing \
             of a connection on which nothing has begun.",
+    view: View::IdleConnections,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
     fit: Fit::Line("connections"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::breaks::{PATIENCE, Served};
@@ -23,6 +23,7 @@ pub const HELLO: Experiment = Experiment {
     name: "server/hello",
     summary: "requests that are answered at once on n connections, by each model of a server",
     about: ABOUT,
+    view: View::Requests,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
     fit: Fit::None,

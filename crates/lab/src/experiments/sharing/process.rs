@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::child::reap;
 use contend_sys::pages::{Pages, increment};
@@ -28,6 +28,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             that the kernel makes at the child's first write can be seen as one page fault and \
             4 KiB of private memory: this growth is the value. The page fault is counted by the \
             kernel for the child.",
+    view: View::ProcessSharing,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(1),
     fit: Fit::None,

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::pages::{Pages, increment};
 
@@ -22,6 +22,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             adds one. There is one n, and no copy: the private memory that the thread's write \
             adds, which is the value, is none. The threads are shown with their own numbers \
             (TID) and the memory of their one process.",
+    view: View::ThreadSharing,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(1),
     fit: Fit::None,

@@ -1,6 +1,6 @@
 //! `units/callback`: callback threads beside threads and processes.
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::memory::Waited;
@@ -28,6 +28,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             over n gives the bytes of one unit. The kernel's memory is counted of the whole \
             machine, so that a few hundred kB are chance: it takes many callback threads for \
             theirs to be seen beside that.",
+    view: View::UnitMemory,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(3),
     fit: Fit::Line("n"),

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use contend_record::lab::Unit;
+use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::child::{ExitStatus, reap};
 use contend_sys::process::{
@@ -39,6 +39,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             CPUs, which are there already. A fork copies the page tables of its creator, so its \
             cost grows with the memory that the creator has touched (`parent_mib`), unless this \
             is in huge pages; the facts of each case have the creator's size.",
+    view: View::Creation,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,

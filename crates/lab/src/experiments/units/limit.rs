@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use contend_record::lab::{LimitReport, Step, StoppedBy, Unit};
+use contend_record::lab::{LimitReport, Step, StoppedBy, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::child::{self, Which};
 use contend_sys::process::fork;
@@ -43,6 +43,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             memory, or 256 MiB, is all that is left. At the end of the way nobody on this \
             machine (or, with RLIMIT_NPROC, nobody of this user) can start a process for a \
             second or two.",
+    view: View::UnitLimit,
     unit: Unit::Units,
     sampling: Sampling::Fixed(1),
     fit: Fit::None,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::Pid;
 use contend_sys::procfs::{MemInfo, Rollup, Status};
@@ -31,6 +31,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             of one unit, whatever is there without any. Where the program and its libraries lie \
             is drawn anew for every process that creates, and with it the number of page tables \
             that a copy needs: some kB of each process differ from run to run.",
+    view: View::UnitMemory,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
     fit: Fit::Line("n"),

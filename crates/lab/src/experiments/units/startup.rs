@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::io;
 use std::process::{Command, Stdio};
 
-use contend_record::lab::Unit;
+use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::Pid;
 use contend_sys::child::{ExitStatus, reap};
@@ -28,6 +28,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             executing anything. `bash-subshell`, `bash-loop-true` and `bash-loop-awk` are a loop \
             in bash around a subshell, `true` as a program, or an awk that does nothing; the time \
             is that of one turn, the loop itself included (some microseconds).",
+    view: View::Startup,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,

@@ -135,7 +135,7 @@ fn distances(cases: &[&Case]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use contend_record::Host;
-    use contend_record::lab::Unit;
+    use contend_record::lab::{Unit, View};
     use contend_record::parameters::Parameters;
 
     use super::super::sample::record;
@@ -143,7 +143,12 @@ mod tests {
 
     fn case(from: u64, to: u64, median: f64, distance: &str) -> Case {
         let parameters = Parameters::new().with("mechanism", "futex").with("from", from);
-        let mut case = Case::new("placement/cpus", parameters.with("to", to), Unit::Nanoseconds);
+        let mut case = Case::new(
+            "placement/cpus",
+            View::CpuPairs,
+            parameters.with("to", to),
+            Unit::Nanoseconds,
+        );
         case.median = Some(median);
         case.facts.insert("distance".to_owned(), distance.into());
         case.facts.insert("topology".to_owned(), "3 CPUs".into());
@@ -152,7 +157,7 @@ mod tests {
 
     fn shown_at(cpus_allowed: usize, cases: &[Case], width: usize) -> String {
         let host = Host { cpus_allowed, ..Host::default() };
-        let record = RunRecord { host, ..record("", Vec::new()) };
+        let record = RunRecord { host, ..record(None, Vec::new()) };
         let cases: Vec<&Case> = cases.iter().collect();
         anstream::adapter::strip_str(&section(&record, &cases, width)).to_string()
     }

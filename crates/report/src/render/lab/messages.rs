@@ -25,14 +25,19 @@ const RATE: [MetricColumn; 5] = [
     ("achieved/s", "achieved_per_s", 100),
 ];
 
-/// The tables of an experiment.
-pub fn section(cases: &[&Case], width: usize) -> String {
-    match cases.first().map(|case| case.experiment.as_str()) {
-        Some("ipc/one-byte") => one_byte(cases, width),
-        Some("ipc/rate") => table::with_metrics(cases, "latency", &RATE, width),
-        Some("ipc/one-way") => by(cases, "placement", "bytes", &ONE_WAY, width),
-        _ => by(cases, "bytes", "placement", &ROUND_TRIPS, width),
-    }
+/// The table of messages that were sent at a rate.
+pub fn at_a_rate(cases: &[&Case], width: usize) -> String {
+    table::with_metrics(cases, "latency", &RATE, width)
+}
+
+/// The tables of messages in one direction.
+pub fn one_way(cases: &[&Case], width: usize) -> String {
+    by(cases, "placement", "bytes", &ONE_WAY, width)
+}
+
+/// The tables of messages and their answers.
+pub fn round_trips(cases: &[&Case], width: usize) -> String {
+    by(cases, "bytes", "placement", &ROUND_TRIPS, width)
 }
 
 /// A cell of a matrix.
@@ -105,7 +110,7 @@ fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width:
 }
 
 /// The document's million messages: a line for each side.
-fn one_byte(cases: &[&Case], width: usize) -> String {
+pub fn one_byte(cases: &[&Case], width: usize) -> String {
     let mut lines = vec![row([
         "through",
         "real",

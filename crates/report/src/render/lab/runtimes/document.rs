@@ -1,6 +1,6 @@
 //! Suite `callback`: the evaluation of 2018 beside this machine, and what units cost in every runtime.
 
-use contend_record::lab::{Case, RunRecord, Unit};
+use contend_record::lab::{Case, RunRecord, Unit, View};
 
 use super::super::super::layout::{BOLD, paragraph};
 use super::super::super::units::{count, ratio};
@@ -45,7 +45,7 @@ pub fn chapter(record: &RunRecord, width: usize) -> String {
 
 fn case<'a>(record: &'a RunRecord, form: &str, n: u64) -> Option<&'a Case> {
     let n = n.to_string();
-    find(record, "runtime/document", &[("form", form), ("n", &n)])
+    find(record, View::RuntimeDocument, &[("form", form), ("n", &n)])
         .filter(|case| case.median.is_some())
 }
 

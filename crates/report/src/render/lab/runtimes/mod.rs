@@ -7,7 +7,7 @@ mod tests;
 
 use std::fmt::Write as _;
 
-use contend_record::lab::{Case, RunRecord, Unit};
+use contend_record::lab::{Case, RunRecord, Unit, View};
 use contend_record::parameters::Value;
 use contend_record::stats::Line;
 
@@ -38,22 +38,18 @@ pub struct Kind<'a> {
 
 /// All kinds, the smallest first; those without a line last.
 pub fn kinds(record: &RunRecord) -> Vec<Kind<'_>> {
-    let measured = |experiment: &'static str| {
-        let of = move |case: &&Case| case.experiment == experiment && case.median.is_some();
-        record.cases.iter().filter(of).collect::<Vec<_>>()
-    };
-    let (memory, trips) = (measured("runtime/memory"), measured("runtime/round-trip"));
+    let measured =
+        |view| record.cases_of(view).filter(|case| case.median.is_some()).collect::<Vec<_>>();
+    let (memory, trips) = (measured(View::RuntimeMemory), measured(View::RuntimeRoundTrip));
     let kind = |unit: String| {
         let is_it = |case: &&&Case| case.parameters.text("unit") == Some(&unit);
         let mut cases: Vec<_> = memory.iter().filter(is_it).copied().collect();
         cases.sort_by_key(|case| case.parameters.number("n"));
         let line = |metric: &str| {
             let of = |fit: &&contend_record::lab::Fit| {
-                fit.experiment == "runtime/memory"
-                    && fit.metric == metric
-                    && fit.parameters.text("unit") == Some(&unit)
+                fit.metric == metric && fit.parameters.text("unit") == Some(&unit)
             };
-            record.fits.iter().find(of).map(|fit| &fit.line)
+            record.fits_of(View::RuntimeMemory).find(of).map(|fit| &fit.line)
         };
         let (each, in_kernel, counted) = (line("value"), line("kernel"), line("runtime"));
         let round_trip = trips.iter().find(is_it).and_then(|case| case.median);

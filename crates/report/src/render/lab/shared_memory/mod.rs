@@ -6,7 +6,7 @@ mod findings;
 #[cfg(test)]
 mod tests;
 
-use contend_record::lab::{Case, RunRecord};
+use contend_record::lab::{Case, RunRecord, View};
 
 use super::super::layout::{BOLD, paragraph, paragraph_after};
 use super::super::units::{bytes, count, nanoseconds, seconds};
@@ -98,7 +98,7 @@ fn legend(record: &RunRecord) -> String {
 
 /// The document's case by this form.
 fn form<'a>(record: &'a RunRecord, name: &str) -> Option<&'a Case> {
-    find(record, "ipc/one-byte", &[("form", name)]).filter(|case| case.median.is_some())
+    find(record, View::OneByte, &[("form", name)]).filter(|case| case.median.is_some())
 }
 
 /// What both sides have of a metric.
@@ -211,7 +211,7 @@ fn copied<'a>(record: &'a RunRecord, way: &str, block: Option<&str>) -> Option<&
     parameters.extend(block.map(|block| ("block", block)));
     let is_plain =
         |case: &&Case| case.parameters.text("advice").is_none_or(|advice| advice == "none");
-    find(record, "copy/file", &parameters).filter(is_plain)
+    find(record, View::FileCopy, &parameters).filter(is_plain)
 }
 
 /// Where a page fault takes its place.
@@ -236,9 +236,8 @@ fn replaced(record: &RunRecord) -> Option<String> {
 /// When a mapping loses.
 fn loses(record: &RunRecord) -> Option<String> {
     let mapped = copied(record, "mmap-memcpy", None)?;
-    let others = record.cases.iter().filter(|case| {
-        case.experiment == "copy/file"
-            && case.parameters.text("place") == Some("tmpfs")
+    let others = record.cases_of(View::FileCopy).filter(|case| {
+        case.parameters.text("place") == Some("tmpfs")
             && case.parameters.number("bytes") == mapped.parameters.number("bytes")
             && !case.parameters.text("way").is_some_and(|way| way.starts_with("mmap"))
             && case.median.is_some_and(|median| Some(median) < mapped.median)
@@ -271,7 +270,7 @@ fn round_trip<'a>(record: &'a RunRecord, mechanism: &str, placement: &str) -> Op
         ("partners", "process"),
         ("placement", placement),
     ];
-    find(record, "ipc/round-trip", &parameters).filter(|case| case.median.is_some())
+    find(record, View::RoundTrip, &parameters).filter(|case| case.median.is_some())
 }
 
 /// What the place alone does to a pipe.
@@ -303,7 +302,7 @@ fn placement(record: &RunRecord) -> Option<String> {
 
 /// The ring beside the cache line that it is made of.
 fn bare_line(record: &RunRecord) -> Option<String> {
-    let line = find(record, "engine/cache-line", &[])?.median?;
+    let line = find(record, View::CacheLine, &[])?.median?;
     let ring = round_trip(record, "ring-spin", "two-cpus")?.median?;
     Some(format!(
         "A byte through the spinning ring and back: {}, {:.2} times a bare cache line to the other CPU and \
@@ -315,7 +314,7 @@ fn bare_line(record: &RunRecord) -> Option<String> {
 }
 
 fn bare_futex(record: &RunRecord) -> Option<String> {
-    let futex = find(record, "engine/futex", &[])?.median?;
+    let futex = find(record, View::Futex, &[])?.median?;
     let ring = round_trip(record, "ring-futex", "two-cpus")?.median?;
     Some(format!(
         "Through the ring that sleeps: {}, {:.2} times a bare futex ({}).",
@@ -326,14 +325,14 @@ fn bare_futex(record: &RunRecord) -> Option<String> {
 }
 
 fn bare_copy(record: &RunRecord) -> Option<String> {
-    let copy = find(record, "engine/handed-copy", &[])?.median?;
+    let copy = find(record, View::HandedCopy, &[])?.median?;
     let parameters = [
         ("mechanism", "ring-spin"),
         ("bytes", "64"),
         ("partners", "process"),
         ("placement", "two-cpus"),
     ];
-    let ring = find(record, "ipc/one-way", &parameters)?.median?;
+    let ring = find(record, View::OneWay, &parameters)?.median?;
     Some(format!(
         "Messages of 64 bytes one way through the spinning ring: {} each, {} a second. Copied into a buffer \
          and out of it by memcpy, more than 1 KiB at a time, 64 bytes take {}.",

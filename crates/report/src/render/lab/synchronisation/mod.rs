@@ -5,7 +5,7 @@ mod findings;
 #[cfg(test)]
 mod tests;
 
-use contend_record::lab::{Case, RunRecord};
+use contend_record::lab::{Case, RunRecord, View};
 
 use super::super::layout::{BOLD, paragraph, paragraph_after};
 use super::super::units::{nanoseconds, seconds};
@@ -143,7 +143,7 @@ fn measured<'a>(record: &'a RunRecord, row: &Row) -> (Option<&'a Case>, Option<&
     match row.measured {
         Measured::Workers([processes, threads]) => {
             let parameters = [("processes", processes), ("threads", threads)];
-            (find(record, "saturation/compute", &parameters), None)
+            (find(record, View::Computing, &parameters), None)
         }
         Measured::HandOff => (as_it_is(record, row.number), with_tick(record, row.number)),
     }
@@ -151,10 +151,9 @@ fn measured<'a>(record: &'a RunRecord, row: &Row) -> (Option<&'a Case>, Option<&
 
 /// A preset with a tick or without one, as the report has it otherwise.
 fn preset<'a>(record: &'a RunRecord, number: &str, tick: Option<&str>) -> Option<&'a Case> {
-    let name = format!("handoff/{number}");
-    record.cases.iter().find(|case| {
+    record.cases_of(View::HandoffPreset).find(|case| {
         let has = case.parameters.get("tick_us").map(ToString::to_string);
-        case.experiment == name
+        case.name() == number
             && case.median.is_some()
             && has.as_deref() == tick
             && is_the_reports(number, case)
@@ -175,11 +174,9 @@ fn is_the_reports(number: &str, case: &Case) -> bool {
 
 /// What was measured of the presets, but not as the report has it.
 fn changed(record: &RunRecord) -> Option<String> {
-    let other = |case: &&Case| {
-        let number = case.experiment.strip_prefix("handoff/");
-        case.metric("load_max").is_some() && number.is_some_and(|no| !is_the_reports(no, case))
-    };
-    let count = record.cases.iter().filter(other).count();
+    let other =
+        |case: &&Case| case.metric("load_max").is_some() && !is_the_reports(case.name(), case);
+    let count = record.cases_of(View::HandoffPreset).filter(other).count();
     (count > 0).then(|| {
         format!("{count} cases with parameters that the report does not have are left out here.")
     })
@@ -228,9 +225,8 @@ fn scaled(record: &RunRecord) -> Option<String> {
         let Some(turns) = case.parameters.number("turns").filter(|&turns| turns != 10_000) else {
             continue;
         };
-        let name = case.experiment.trim_start_matches("handoff/");
         let tick = if case.parameters.number("tick_us") > Some(0) { " with tick" } else { "" };
-        let name = format!("{name}{tick}");
+        let name = format!("{}{tick}", case.name());
         match by_turns.iter_mut().find(|(other, _)| *other == turns) {
             Some((_, names)) => names.push(name),
             None => by_turns.push((turns, vec![name])),
@@ -308,7 +304,7 @@ fn wake_up(record: &RunRecord) -> Option<String> {
     let of = |placement| {
         let parameters =
             [("mechanism", "semaphore"), ("partners", "process"), ("placement", placement)];
-        find(record, "handoff/mechanisms", &parameters)?.median
+        find(record, View::HandoffMechanisms, &parameters)?.median
     };
     let (free, same, two) = (of("free")?, of("same-cpu")?, of("two-cpus")?);
     let awake = of("two-awake").map_or_else(String::new, |awake| {
