@@ -235,6 +235,13 @@ pub enum SubjectError {
     Wrong(String),
 }
 
+impl SubjectError {
+    /// The operation did not do what it should have, as this says.
+    pub fn wrong(message: impl Into<String>) -> Self {
+        Self::Wrong(message.into())
+    }
+}
+
 /// Says what was to be done when the kernel refuses it.
 pub trait Attempt<T> {
     /// Adds what was to be done to the kernel's error.

@@ -7,7 +7,7 @@ use contend_record::lab::Case;
 use contend_record::stats::FEWEST;
 use contend_record::warning::WarningId;
 
-use super::Track;
+use super::track::Track;
 use crate::engine::experiment::Sampling;
 use crate::engine::noise::{self, Others, Reading};
 

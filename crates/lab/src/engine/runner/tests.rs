@@ -4,14 +4,15 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use contend_record::lab::View;
+use contend_record::lab::{Step, View};
 use contend_record::{Host, lab};
 
 use super::*;
 use crate::engine::experiment::{
-    Demands, Experiment, Fit, Sample, Scope, Size, Subject, SubjectError, always_available,
+    Demands, Experiment, Facts, Fit, Sample, Scope, Size, Subject, SubjectError, always_available,
     never_hands_over,
 };
+use crate::engine::plan::PlannedCase;
 use contend_record::parameters::Parameters;
 
 const MS: Duration = Duration::from_millis(1);

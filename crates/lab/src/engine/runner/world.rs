@@ -6,7 +6,6 @@ use contend_record::lab::{Calibration, RunRecord, Step};
 use contend_record::parameters::Parameters;
 use contend_record::{Host, Warning, Writer};
 
-use super::Left;
 use crate::engine::experiment::{Experiment, Facts};
 use crate::engine::noise::Reading;
 use crate::engine::plan::PlannedCase;
@@ -104,6 +103,29 @@ impl Progress<'_> {
         match self.left {
             Left::About(_) => of_time,
             Left::Partly { .. } => of_time.min(of_cases),
+        }
+    }
+}
+
+/// How long a run will go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// About this long.
+    About(Duration),
+    /// About this long for what is known, and besides it cases of which it is not known yet what they take.
+    Partly {
+        /// The time for what is known.
+        time: Duration,
+        /// How many cases are unknown.
+        cases: usize,
+    },
+}
+
+impl Left {
+    /// The time for what is known.
+    pub fn time(self) -> Duration {
+        match self {
+            Self::About(time) | Self::Partly { time, .. } => time,
         }
     }
 }

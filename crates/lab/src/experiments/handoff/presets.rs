@@ -3,49 +3,13 @@
 use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
+use super::preset::Preset;
 use super::settings::{TICK, TURNS};
 use super::turns::{SETTINGS, Settled, Turns};
-use super::ways::{EVENT, Mechanism, NONE, PAUSE, SEMAPHORE, SLEEP, TIMER};
+use super::ways::{EVENT, NONE, PAUSE, SEMAPHORE, SLEEP, TIMER};
 use crate::engine::experiment::{Demands, Experiment, Fit, Sampling, Scope};
 use crate::engine::setting::Setting;
 use crate::support::pair::Placement;
-
-/// One of the document's cases, or what stands for whatever is not chosen.
-#[derive(Debug)]
-pub struct Preset {
-    /// Its mechanisms: start, main to sub, sub to main, end.
-    pub mechanisms: [&'static Mechanism; 4],
-    /// How many times the usual work sub does in a turn.
-    pub factor: u64,
-    /// Main computes in its turn, too, as much as sub.
-    pub main_works: bool,
-    /// Where it runs; the document says it of two of them only.
-    pub placement: Placement,
-}
-
-impl Preset {
-    /// Sub tells main by a semaphore, and main looks whether it is its turn as the others say.
-    const fn of(
-        to_sub: &'static Mechanism,
-        to_main: &'static Mechanism,
-        end: &'static Mechanism,
-    ) -> Self {
-        let mechanisms = [SEMAPHORE, to_sub, to_main, end];
-        Self { mechanisms, factor: 1, main_works: false, placement: Placement::Free }
-    }
-
-    const fn a_hundred_times(self) -> Self {
-        Self { factor: 100, ..self }
-    }
-
-    const fn with_work_of_main(self) -> Self {
-        Self { main_works: true, ..self }
-    }
-
-    const fn on(self, placement: Placement) -> Self {
-        Self { placement, ..self }
-    }
-}
 
 const EVENTS: Preset =
     Preset { mechanisms: [EVENT; 4], factor: 1, main_works: false, placement: Placement::Free };

@@ -8,7 +8,7 @@ use contend_sys::cpu;
 
 use super::load::Meter;
 use super::partners::{Part, Partners, Session};
-use super::presets::Preset;
+use super::preset::Preset;
 use super::settings::{
     END, FACTOR, PERIOD, START, TICK, TO_MAIN, TO_SUB, TURNS, WORK, microseconds,
 };

@@ -3,8 +3,8 @@
 use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
-use super::Pipeline;
 use super::awk;
+use super::subject::Pipeline;
 use crate::engine::experiment::{
     Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };

@@ -3,9 +3,9 @@
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
+use super::DEMANDS;
 use super::probe::Probe;
 use super::table::{DOCUMENT, Row};
-use super::{DEMANDS, wrong};
 use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
@@ -58,7 +58,8 @@ impl Document {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let form = parameters.text(FORM.name).unwrap_or_default();
         let form = FORMS.into_iter().find(|&known| known == form);
-        let form = Row { argument: form.ok_or_else(|| wrong("no such form"))?, ..DOCUMENT };
+        let form =
+            Row { argument: form.ok_or_else(|| SubjectError::wrong("no such form"))?, ..DOCUMENT };
         Ok(Self { form, n: parameters.number(N.name).unwrap_or(1) })
     }
 }
@@ -71,7 +72,7 @@ impl Subject for Document {
         let [Ok(at_once), Ok(after_1s), Ok(after_6s), Ok(begun_at_once), Ok(begun_6s), Ok(left)] =
             numbers[..]
         else {
-            return Err(wrong(format!("the probe said: {answer}")));
+            return Err(SubjectError::wrong(format!("the probe said: {answer}")));
         };
         let facts = Facts::from([("version".to_owned(), probe.version.as_str().into())]);
         Ok(Sample { facts, ..Sample::of(at_once) }

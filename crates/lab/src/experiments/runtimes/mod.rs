@@ -13,8 +13,8 @@ mod tests;
 
 use contend_record::parameters::Parameters;
 
-pub use self::own::{VERB, serve};
-use self::table::Row;
+pub use self::own::VERB;
+use self::table::{Row, Source};
 use crate::engine::experiment::{Demands, SubjectError};
 use crate::engine::setting::Setting;
 use crate::experiments::units::parent;
@@ -30,10 +30,24 @@ const N: Setting = Setting::number("n", "how many units; several by themselves",
 /// scratch directory.
 const DEMANDS: Demands = Demands { scratch: || program::caches().is_none(), ..Demands::NONE };
 
+/// Answers commands about units of this program itself on standard input until it ends.
+///
+/// # Errors
+/// When there are no such units; else as [`own::serve`].
+pub fn serve(unit: &str) -> Result<(), SubjectError> {
+    match table::find(unit).map(|row| &row.source) {
+        Some(Source::Own(make)) => own::serve(*make),
+        Some(Source::Program { .. }) | None => {
+            Err(SubjectError::wrong(format!("no probe of this program has units {unit}")))
+        }
+    }
+}
+
 /// The row that the parameters name.
 fn row(parameters: &Parameters) -> Result<&'static Row, SubjectError> {
     let unit = parameters.text(UNIT.name).unwrap_or_default();
-    table::find(unit).ok_or_else(|| wrong(format!("there are no units called {unit}")))
+    table::find(unit)
+        .ok_or_else(|| SubjectError::wrong(format!("there are no units called {unit}")))
 }
 
 /// Why there can be no such units here.
@@ -56,8 +70,4 @@ fn too_large(bytes: u64, n: u64, free: u64) -> Option<String> {
     let (needed_mb, free_mb) = (needed.div_ceil(MEGA), free / MEGA);
     (needed > free)
         .then(|| format!("about {needed_mb} MB are needed, and {free_mb} MB of memory may be used"))
-}
-
-fn wrong(message: impl Into<String>) -> SubjectError {
-    SubjectError::Wrong(message.into())
 }

@@ -10,7 +10,6 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-use super::wrong;
 use crate::engine::experiment::{Attempt, SubjectError};
 use crate::engine::isolate::SCRATCH;
 use crate::support::programs;
@@ -112,7 +111,10 @@ impl Program {
             return Ok(());
         }
         let text = [said.stdout, said.stderr].concat();
-        Err(wrong(format!("{program} cannot make it: {}", gist(&String::from_utf8_lossy(&text)))))
+        Err(SubjectError::wrong(format!(
+            "{program} cannot make it: {}",
+            gist(&String::from_utf8_lossy(&text))
+        )))
     }
 }
 

@@ -7,7 +7,6 @@ use super::http::Answer;
 use super::own::raise_descriptors;
 use super::running::Running;
 use super::table::Model;
-use super::wrong;
 use crate::engine::experiment::{Attempt, Facts, SubjectError};
 use crate::support::limits::Kind;
 
@@ -72,7 +71,9 @@ fn sees_processes(model: &Model, server: &Running, answered: u64) -> Result<(), 
         return Ok(());
     }
     let seen = server.processes();
-    Err(wrong(format!("of {all} processes {seen} can be seen in /proc/*/task/*/children")))
+    Err(SubjectError::wrong(format!(
+        "of {all} processes {seen} can be seen in /proc/*/task/*/children"
+    )))
 }
 
 /// Which limits stood in the way, as far as they can be told.

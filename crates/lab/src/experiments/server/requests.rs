@@ -10,7 +10,7 @@ use super::clients::{Full, Rated};
 use super::http::Answer;
 use super::oha::{self, Throughput};
 use super::table::Model;
-use super::{CONNECTIONS, MODEL, cases, chosen, unavailable, wrong};
+use super::{CONNECTIONS, MODEL, cases, chosen, unavailable};
 use crate::engine::experiment::{
     Attempt, Demands, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     never_hands_over,
@@ -117,7 +117,7 @@ impl Requests {
         let before = served.server.cpu();
         let full = served.clients.flat_out(self.lasts).attempt("wait for answers")?;
         if full.answered == 0 {
-            return Err(wrong("no request was answered"));
+            return Err(SubjectError::wrong("no request was answered"));
         }
         let cpu = each(served.server.cpu().saturating_sub(before), full.answered);
         Ok((full, cpu))

@@ -2,8 +2,7 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::OnceLock;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use contend_record::lab::{Unit, View};
@@ -14,8 +13,8 @@ use contend_sys::process::{
 };
 use contend_sys::thread::{Attributes, Job, start};
 use contend_sys::{Pid, cpu};
-use rustix::fs::{Mode, OFlags};
 
+use super::one_byte::{null_device, the_work};
 use super::parent::{self, Parent};
 use super::pool::{ProcessPool, ThreadPool};
 use super::tiny::{self, TinyProgram};
@@ -121,24 +120,6 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
 }
 
 type Operation = Box<dyn FnMut() -> io::Result<()>>;
-
-static NULL: OnceLock<OwnedFd> = OnceLock::new();
-
-fn null_device() -> io::Result<&'static OwnedFd> {
-    if let Some(null) = NULL.get() {
-        return Ok(null);
-    }
-    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-    let opened = rustix::fs::open("/dev/null", flags, Mode::empty())?;
-    Ok(NULL.get_or_init(|| opened))
-}
-
-/// What every unit does: it writes one byte.
-pub(super) fn the_work() {
-    if let Some(null) = NULL.get() {
-        let _ = rustix::io::write(null, b"x");
-    }
-}
 
 fn room(n: u64) -> usize {
     usize::try_from(n).unwrap_or(0)

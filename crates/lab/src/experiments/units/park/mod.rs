@@ -1,4 +1,7 @@
 //! Units that exist and wait, until they are released.
+//!
+//! [`Park`] and the constructor by kind are one facade: each kind of unit is a child module that
+//! implements the trait, and [`of_kind`] names the children, so they import each other.
 
 mod callback;
 mod process;
