@@ -76,7 +76,6 @@ pub enum View {
 
 impl View {
     /// Whether this is the generic table, which records do not name.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde calls")]
     pub fn is_table(&self) -> bool {
         *self == Self::Table
     }
