@@ -1,7 +1,7 @@
 //! `placement/cpus`: what a hand-off costs from each CPU to each other one.
 
 use contend_record::lab::{Step, Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 use contend_sys::topology::{self, Cpu};
 
 use super::handoff::mechanisms::HandOff;
@@ -34,9 +34,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(Way::new(parameters)?)),
 };
 
-const FROM: Setting = Setting::number("from", "the number of the CPU on which main runs", 0, 4095);
+const FROM: Setting =
+    Setting::number(names::FROM, "the number of the CPU on which main runs", 0, 4095);
 
-const TO: Setting = Setting::number("to", "the number of the CPU on which sub runs", 0, 4095);
+const TO: Setting = Setting::number(names::TO, "the number of the CPU on which sub runs", 0, 4095);
 
 const SETTINGS: [&Setting; 2] = [&FROM, &TO];
 
@@ -47,7 +48,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let most = scope.choose(&[16], &[6], &[2])[0];
     let cpus = topology::spread(&topology::allowed(), most);
     let case = |mechanism: &str, from: &Cpu, to: &Cpu| {
-        let case = Parameters::new().with("mechanism", mechanism);
+        let case = Parameters::new().with(names::MECHANISM, mechanism);
         case.with(FROM.name, from.number as u64).with(TO.name, to.number as u64)
     };
     let mut cases = Vec::new();
@@ -76,7 +77,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     if let Some(missing) = missing {
         return Some(format!("CPU {missing} is not there, or may not be used"));
     }
-    if from == to && parameters.text("mechanism") == Some(CACHE_LINE) {
+    if from == to && parameters.text(names::MECHANISM) == Some(CACHE_LINE) {
         let why = if cpus.len() == 1 {
             "two CPUs, and only one may be used"
         } else {
@@ -95,7 +96,7 @@ struct Way {
 
 impl Way {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
-        let mechanism = match parameters.text("mechanism") {
+        let mechanism = match parameters.text(names::MECHANISM) {
             Some(CACHE_LINE) | None => "spin",
             Some(other) => other,
         };

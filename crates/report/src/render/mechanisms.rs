@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use contend_record::lab::{Case, RunRecord, View};
-use contend_record::parameters::Value;
+use contend_record::parameters::{Value, names};
 
 use super::page::measured_on;
 use super::units::{bytes, nanoseconds, ratio};
@@ -107,9 +107,9 @@ pub fn page(record: &RunRecord) -> Option<String> {
 fn cases(record: &RunRecord) -> impl Iterator<Item = (&str, &Case)> {
     record.cases.iter().filter_map(|case| {
         let is_meant = [View::OneWay, View::RoundTrip].contains(&case.view)
-            && case.parameters.text("partners") == Some("process")
+            && case.parameters.text(names::PARTNERS) == Some("process")
             && case.median.is_some();
-        Some((case.parameters.text("mechanism")?, case)).filter(|_| is_meant)
+        Some((case.parameters.text(names::MECHANISM)?, case)).filter(|_| is_meant)
     })
 }
 
@@ -142,8 +142,8 @@ fn case<'a>(
     let mut found = cases(record).filter(|(of, case)| {
         *of == mechanism
             && case.view == view
-            && case.parameters.number("bytes") == Some(length)
-            && case.parameters.text("placement") == Some(placement)
+            && case.parameters.number(names::BYTES) == Some(length)
+            && case.parameters.text(names::PLACEMENT) == Some(placement)
     });
     found.next().map(|(_, case)| case)
 }

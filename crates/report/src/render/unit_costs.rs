@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use contend_record::lab::{RunRecord, Unit, View};
-use contend_record::parameters::Value;
+use contend_record::parameters::{Value, names};
 
 use super::lab::runtimes::{COUNTED_WITH_THEM, Kind, chart, kinds, series};
 use super::lab::{shown, skipped};
@@ -116,7 +116,7 @@ fn points(kinds: &[Kind<'_>]) -> String {
     let mut numbers: Vec<_> = kinds
         .iter()
         .flat_map(|kind| &kind.cases)
-        .filter_map(|case| case.parameters.number("n"))
+        .filter_map(|case| case.parameters.number(names::N))
         .collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -128,7 +128,7 @@ fn points(kinds: &[Kind<'_>]) -> String {
     );
     for kind in kinds {
         let cell = |&n: &u64| {
-            let case = kind.cases.iter().find(|case| case.parameters.number("n") == Some(n));
+            let case = kind.cases.iter().find(|case| case.parameters.number(names::N) == Some(n));
             case.and_then(|case| case.median)
                 .map_or_else(String::new, |value| shown(value, Unit::Bytes))
         };

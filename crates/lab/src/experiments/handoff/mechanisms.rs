@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use contend_record::lab::{Step, Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 
 use super::partners::{Part, Partners};
 use super::settings::{MECHANISM, PERIOD, microseconds};
@@ -56,8 +56,10 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     for &mechanism in mechanisms {
         for &partners in partners {
             for &placement in placements {
-                let parameters = Parameters::new().with("mechanism", mechanism);
-                cases.push(parameters.with("partners", partners).with("placement", placement));
+                let parameters = Parameters::new().with(names::MECHANISM, mechanism);
+                cases.push(
+                    parameters.with(names::PARTNERS, partners).with(names::PLACEMENT, placement),
+                );
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `handoff/0` to `handoff/9`: the cases of the document, each a row of one table.
 
 use contend_record::lab::{Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 
 use super::preset::Preset;
 use super::settings::{TICK, TURNS};
@@ -130,7 +130,7 @@ const BASE: Preset = Preset::of(SEMAPHORE, SEMAPHORE, SEMAPHORE);
 
 /// A case of every preset: the place is always shown.
 fn cases(scope: &Scope, preset: &Preset) -> Vec<Parameters> {
-    let usual = Parameters::new().with("placement", preset.placement.name());
+    let usual = Parameters::new().with(names::PLACEMENT, preset.placement.name());
     finish(scope, preset, vec![usual])
 }
 
@@ -146,7 +146,7 @@ fn sweep(scope: &Scope) -> Vec<Parameters> {
         for placement in [Placement::Same, Placement::Apart] {
             for &factor in factors {
                 let case = Parameters::new().with("to_main", mechanism);
-                cases.push(case.with("placement", placement.name()).with("factor", factor));
+                cases.push(case.with(names::PLACEMENT, placement.name()).with("factor", factor));
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use contend_record::lab::{Step, Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 use contend_sys::shared::{Line, Shared};
 
 use super::channels;
@@ -56,13 +56,13 @@ const FORMS: [(&str, Option<&str>); 5] = [
 const UNGUARDED: &str = "cell-unguarded";
 
 const FORM: Setting = Setting::named(
-    "form",
+    names::FORM,
     "what the bytes go through: `pipe`, `ring`, `ring-batches`, `cell` or `cell-unguarded`",
     || FORMS.iter().map(|(name, _)| *name).collect(),
 );
 
 const MESSAGES: Setting =
-    Setting::number("messages", "how many; 1,000,000 by itself", 1, 100_000_000);
+    Setting::number(names::MESSAGES, "how many; 1,000,000 by itself", 1, 100_000_000);
 
 const SETTINGS: [&Setting; 4] = [&FORM, &MESSAGES, &PARTNERS, &PLACEMENT];
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 
 use super::channels::{self, Mechanism, Terms};
 use super::exchange::Exchange;
@@ -14,11 +14,11 @@ use crate::support::pair::{Link, Placement};
 
 /// What carries the messages.
 pub const MECHANISM: Setting =
-    Setting::named("mechanism", "what carries the messages", channels::names);
+    Setting::named(names::MECHANISM, "what carries the messages", channels::names);
 
 /// How long they are.
 pub const BYTES: Setting = Setting::number(
-    "bytes",
+    names::BYTES,
     "how long a message is; 1, 64, 4,096, 65,536 and 1,048,576 by itself",
     1,
     16 << 20,

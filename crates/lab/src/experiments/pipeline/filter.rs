@@ -1,7 +1,7 @@
 //! `pipeline/filter`: the stage that lets few lines through, first or last.
 
 use contend_record::lab::{Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 
 use super::stages::Stage;
 use super::subject::Pipeline;
@@ -33,19 +33,19 @@ pub const EXPERIMENT: Experiment = Experiment {
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let lines = scope.choose(&[1_000_000], &[100_000], &[500])[0];
     let case = |(filter, order): (&str, &str)| {
-        Parameters::new().with("filter", filter).with("order", order).with("lines", lines)
+        Parameters::new().with(names::FILTER, filter).with(names::ORDER, order).with("lines", lines)
     };
     [("grep", "late"), ("grep", "early"), ("sed", "late"), ("sed", "early")].map(case).to_vec()
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as every subject of the table")]
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
-    let filter = match parameters.text("filter") {
+    let filter = match parameters.text(names::FILTER) {
         Some("grep") => Stage::new(&["grep", "00"]),
         _ => Stage::new(&["sed", "-n", "/00/p"]),
     };
     let mut stages = vec![Stage::new(&["sed", "s/a/A/g"]), filter];
-    if parameters.text("order") == Some("early") {
+    if parameters.text(names::ORDER) == Some("early") {
         stages.reverse();
     }
     Ok(Box::new(Pipeline::on_lines(parameters.number("lines").unwrap_or(0), stages)))

@@ -5,7 +5,7 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use contend_record::lab::{Step, Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 use contend_sys::child::{ExitStatus, reap};
 use contend_sys::{Pid, spawn};
 
@@ -41,12 +41,12 @@ const STAGES: [&str; 4] = ["cat", "sort", "xargs echo", "xargs -n 1 echo"];
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let pause = scope.choose(&[200], &[100], &[20])[0];
-    let case = |stage| Parameters::new().with("stage", stage).with("pause_ms", pause);
+    let case = |stage| Parameters::new().with(names::STAGE, stage).with("pause_ms", pause);
     STAGES.map(case).to_vec()
 }
 
 fn words(parameters: &Parameters) -> Vec<&str> {
-    parameters.text("stage").unwrap_or("cat").split(' ').collect()
+    parameters.text(names::STAGE).unwrap_or("cat").split(' ').collect()
 }
 
 struct Demonstration(Parameters);

@@ -1,7 +1,7 @@
 //! `pipeline/json`: a tokenizer and a parser for JSON, connected by a pipe.
 
 use contend_record::lab::{Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 
 use super::awk;
 use super::subject::Pipeline;
@@ -44,8 +44,9 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
             let slow = if kind == "busybox" { 10 } else { 1 };
             for tokenizer in ["one", "four"] {
                 let each = documents / slow / if copies == 1 { 1 } else { 40 };
-                let case = Parameters::new().with("awk", kind).with("tokenizer", tokenizer);
-                cases.push(case.with("copies", copies).with("documents", each));
+                let case =
+                    Parameters::new().with(names::AWK, kind).with(names::TOKENIZER, tokenizer);
+                cases.push(case.with(names::COPIES, copies).with("documents", each));
             }
         }
     }
@@ -53,20 +54,20 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 }
 
 fn unavailable(parameters: &Parameters) -> Option<String> {
-    let awk = parameters.text("awk").and_then(awk::command)?;
+    let awk = parameters.text(names::AWK).and_then(awk::command)?;
     programs::missing([awk[0], "tr"])
 }
 
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     let wrong = || SubjectError::Wrong(format!("there is no such case: {parameters}"));
-    let awk = parameters.text("awk").and_then(awk::command).ok_or_else(wrong)?;
-    let mut stages = match parameters.text("tokenizer") {
+    let awk = parameters.text(names::AWK).and_then(awk::command).ok_or_else(wrong)?;
+    let mut stages = match parameters.text(names::TOKENIZER) {
         Some("one") => awk::tokenizer(awk),
         _ => awk::tokenizer_of_four(awk),
     };
     stages.push(awk::parser(awk));
     let documents = parameters.number("documents").ok_or_else(wrong)?;
-    let copies = parameters.number("copies").unwrap_or(1);
+    let copies = parameters.number(names::COPIES).unwrap_or(1);
     let input = Box::new(move || Input::of(|file| json_array(file, documents)));
     Ok(Box::new(Pipeline { stages, copies, input }))
 }

@@ -1,7 +1,7 @@
 //! `pipeline/sed`: four seds in a row, or one that does the work of four.
 
 use contend_record::lab::{Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 
 use super::stages::Stage;
 use super::subject::Pipeline;
@@ -35,18 +35,18 @@ const LETTERS: [&str; 4] = ["s/a/A/g", "s/b/B/g", "s/c/C/g", "s/d/D/g"];
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let lines = scope.choose(&[1_000_000], &[100_000], &[500])[0];
     let case = |(form, slow): (&str, bool)| {
-        Parameters::new().with("form", form).with("slow", slow).with("lines", lines)
+        Parameters::new().with(names::FORM, form).with(names::SLOW, slow).with("lines", lines)
     };
     [("piped", false), ("fused", false), ("piped", true), ("fused", true)].map(case).to_vec()
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as every subject of the table")]
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
-    let mut stages: Vec<_> = match parameters.text("form") {
+    let mut stages: Vec<_> = match parameters.text(names::FORM) {
         Some("piped") => LETTERS.iter().map(|letter| Stage::new(&["sed", letter])).collect(),
         _ => vec![Stage::new(&["sed", &LETTERS.join("; ")])],
     };
-    if parameters.flag("slow") {
+    if parameters.flag(names::SLOW) {
         stages.push(Stage::new(&["sed", "s/[0-9]//g"]));
     }
     Ok(Box::new(Pipeline::on_lines(parameters.number("lines").unwrap_or(0), stages)))

@@ -1,7 +1,7 @@
 //! `runtime/document`: the evaluation of 2018 again, with memory read at once, and later.
 
 use contend_record::lab::{Step, Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 
 use super::DEMANDS;
 use super::probe::Probe;
@@ -36,9 +36,9 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 const FORMS: [&str; 3] = ["callback", "process", "sister"];
-const FORM: Setting = Setting::named("form", "what runs the functions", || FORMS.to_vec());
+const FORM: Setting = Setting::named(names::FORM, "what runs the functions", || FORMS.to_vec());
 const N: Setting =
-    Setting::number("n", "how many functions; 100 to 10,000 by themselves", 1, 1_000_000);
+    Setting::number(names::N, "how many functions; 100 to 10,000 by themselves", 1, 1_000_000);
 const SETTINGS: [&Setting; 2] = [&FORM, &N];
 
 fn cases(scope: &Scope) -> Vec<Parameters> {

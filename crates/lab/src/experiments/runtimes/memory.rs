@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use contend_record::lab::{Step, Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 
 use super::probe::{Early, Probe};
 use super::table::{Row, TABLE};
@@ -32,7 +32,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     view: View::RuntimeMemory,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
-    fit: Fit::Line("n"),
+    fit: Fit::Line(names::N),
     settings: &SETTINGS,
     cases,
     unavailable,

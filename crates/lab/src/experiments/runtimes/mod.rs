@@ -11,7 +11,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 
 pub use self::own::VERB;
 use self::table::{Row, Source};
@@ -21,10 +21,12 @@ use crate::experiments::units::parent;
 use crate::support::limits;
 
 /// The kind of unit.
-const UNIT: Setting = Setting::named("unit", "the kind of unit; all by themselves", table::names);
+const UNIT: Setting =
+    Setting::named(names::UNIT, "the kind of unit; all by themselves", table::names);
 
 /// How many units.
-const N: Setting = Setting::number("n", "how many units; several by themselves", 1, 1_000_000_000);
+const N: Setting =
+    Setting::number(names::N, "how many units; several by themselves", 1, 1_000_000_000);
 
 /// What is compiled for one case serves the others: it is kept in the user's caches, or else in the
 /// scratch directory.

@@ -6,7 +6,7 @@ mod crew;
 pub mod memory;
 
 use contend_record::lab::{Step, Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 use contend_sys::cpu;
 
 use crate::engine::experiment::{
@@ -26,11 +26,11 @@ const WORK: Setting = Setting::number(
 );
 
 /// Processes.
-const PROCESSES: Setting = Setting::number("processes", "how many processes work", 1, 1000);
+const PROCESSES: Setting = Setting::number(names::PROCESSES, "how many processes work", 1, 1000);
 
 /// Threads of each.
 const THREADS: Setting =
-    Setting::number("threads", "how many threads work in each process", 1, 1000);
+    Setting::number(names::THREADS, "how many threads work in each process", 1, 1000);
 
 const SETTINGS: [&Setting; 3] = [&PROCESSES, &THREADS, &WORK];
 

@@ -1,7 +1,7 @@
 //! `server/idle`: what connections take on which nothing happens.
 
 use contend_record::lab::{Step, Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 
 use super::breaks::Served;
 use super::http::Answer;
@@ -28,7 +28,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     view: View::IdleConnections,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
-    fit: Fit::Line("connections"),
+    fit: Fit::Line(names::CONNECTIONS),
     settings: &SETTINGS,
     cases,
     unavailable,

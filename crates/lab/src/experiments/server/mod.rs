@@ -19,7 +19,7 @@ mod table;
 mod tests;
 mod unit;
 
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 use rustix::process::{Resource, getrlimit};
 
 pub use self::own::{VERB, serve};
@@ -32,11 +32,11 @@ use crate::support::limits;
 
 /// How connections are served.
 const MODEL: Setting =
-    Setting::named("model", "how connections are served; all by themselves", table::names);
+    Setting::named(names::MODEL, "how connections are served; all by themselves", table::names);
 
 /// How many connections.
 const CONNECTIONS: Setting = Setting::number(
-    "connections",
+    names::CONNECTIONS,
     "open connections; 10, 100, 1,000 and 10,000 by themselves",
     1,
     1_000_000,

@@ -1,7 +1,7 @@
 //! `units/callback`: callback threads beside threads and processes.
 
 use contend_record::lab::{Step, Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 
 use super::memory::Waited;
 use super::parent;
@@ -31,7 +31,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     view: View::UnitMemory,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(3),
-    fit: Fit::Line("n"),
+    fit: Fit::Line(names::N),
     settings: &[],
     cases,
     unavailable,
@@ -46,13 +46,14 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let many = scope.choose(&[100_000, 300_000, 1_000_000], &[100_000, 1_000_000], &[100, 200]);
     let few = scope.choose(&[100, 1000, 5000], &[100, 500], &[2, 4]);
     let kinds = [(CALLBACK, many), ("thread", few), ("process", few)];
-    let of = |kind: &'static str, n: &u64| Parameters::new().with("kind", kind).with("n", *n);
+    let of =
+        |kind: &'static str, n: &u64| Parameters::new().with(names::KIND, kind).with(names::N, *n);
     kinds.into_iter().flat_map(|(kind, counts)| counts.iter().map(move |n| of(kind, n))).collect()
 }
 
 /// The kernel's kind of unit; none for callback threads, which it does not know.
 fn kind(parameters: &Parameters) -> Option<Kind> {
-    match parameters.text("kind") {
+    match parameters.text(names::KIND) {
         Some(CALLBACK) => None,
         Some("thread") => Some(Kind::Thread),
         _ => Some(Kind::Process),
@@ -60,7 +61,7 @@ fn kind(parameters: &Parameters) -> Option<Kind> {
 }
 
 fn unavailable(parameters: &Parameters) -> Option<String> {
-    let n = parameters.number("n").unwrap_or(0);
+    let n = parameters.number(names::N).unwrap_or(0);
     parent::memory_unreadable()
         .or_else(|| kind(parameters).and_then(|kind| limits::not_so_many(kind, n)))
 }
@@ -72,7 +73,7 @@ struct Waiting {
 
 impl Waiting {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
-        let n = parameters.number("n").unwrap_or(0);
+        let n = parameters.number(names::N).unwrap_or(0);
         let park = match kind(parameters) {
             Some(kind) => park::of_kind(kind)?,
             None => Box::new(Callbacks::new()?),

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use contend_record::lab::{Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 use contend_sys::child::{ExitStatus, reap};
 use contend_sys::process::{
     ChildStack, Creator, SharingChild, execute, fork, pointers, posix_spawn,
@@ -45,7 +45,9 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases,
     unavailable,
-    hands_over: |parameters| parameters.text("kind").is_some_and(|kind| kind.ends_with("pool")),
+    hands_over: |parameters| {
+        parameters.text(names::KIND).is_some_and(|kind| kind.ends_with("pool"))
+    },
     demands: Demands::NONE,
     subject,
 };
@@ -66,33 +68,35 @@ const KINDS: [&str; 10] = [
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let counts = scope.choose(&[1, 10, 100, 1000], &[1, 100], &[2]);
     let small = KINDS.iter().flat_map(|&kind| {
-        counts.iter().map(move |&n: &u64| Parameters::new().with("kind", kind).with("n", n))
+        counts
+            .iter()
+            .map(move |&n: &u64| Parameters::new().with(names::KIND, kind).with(names::N, n))
     });
     let sizes = scope.choose(&[64, 1024], &[64], &[1]);
     let large = ["fork", "posix_spawn"].into_iter().flat_map(|kind| {
         sizes.iter().flat_map(move |&mib: &u64| {
             [false, true].map(|huge| {
-                let parameters = Parameters::new().with("kind", kind).with("n", 1);
+                let parameters = Parameters::new().with(names::KIND, kind).with(names::N, 1);
                 parameters.with(parent::SIZE, mib).with(parent::HUGE, huge)
             })
         })
     });
-    let large = large.filter(|p| p.text("kind") == Some("fork") || !p.flag(parent::HUGE));
+    let large = large.filter(|p| p.text(names::KIND) == Some("fork") || !p.flag(parent::HUGE));
     small.chain(large).collect()
 }
 
 fn unavailable(parameters: &Parameters) -> Option<String> {
     let needs_program = ["posix_spawn", "fork+exec"];
     parameters
-        .text("kind")
+        .text(names::KIND)
         .filter(|kind| needs_program.contains(kind))
         .and_then(|_| tiny::unavailable())
         .or_else(|| parent::unavailable(parameters))
 }
 
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
-    let n = parameters.number("n").unwrap_or(1);
-    let kind = parameters.text("kind").unwrap_or("");
+    let n = parameters.number(names::N).unwrap_or(1);
+    let kind = parameters.text(names::KIND).unwrap_or("");
     let parent = Parent::new(parameters)?;
     null_device().attempt("open /dev/null")?;
     let mut facts = parent.facts();

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use contend_record::lab::{LimitReport, Step, StoppedBy, Unit, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 use contend_sys::child::{self, Which};
 use contend_sys::process::fork;
 use contend_sys::procfs::{MemInfo, Rollup};
@@ -85,7 +85,7 @@ fn exhausts(parameters: &Parameters) -> Option<Limit> {
 }
 
 fn kind(parameters: &Parameters) -> Kind {
-    if parameters.text("kind") == Some("thread") { Kind::Thread } else { Kind::Process }
+    if parameters.text(names::KIND) == Some("thread") { Kind::Thread } else { Kind::Process }
 }
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
@@ -98,7 +98,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     ["process", "thread"]
         .into_iter()
         .map(|kind| {
-            let parameters = Parameters::new().with("kind", kind);
+            let parameters = Parameters::new().with(names::KIND, kind);
             match cap {
                 Some(cap) => parameters.with("cap", cap),
                 None => parameters.with("cap", "none"),

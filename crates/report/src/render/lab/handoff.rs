@@ -1,6 +1,7 @@
 //! Turns that are handed to a partner.
 
 use contend_record::lab::Case;
+use contend_record::parameters::names;
 
 use super::super::layout::paragraph;
 use super::table::{self, MetricColumn, TimeOf, figure, matrix};
@@ -49,7 +50,7 @@ pub fn mechanisms(cases: &[&Case], width: usize) -> String {
         let of: Vec<&Case> = cases
             .iter()
             .copied()
-            .filter(|case| case.parameters.text("partners") == Some(partners))
+            .filter(|case| case.parameters.text(names::PARTNERS) == Some(partners))
             .collect();
         for (title, time) in MATRICES {
             if !of.is_empty() {

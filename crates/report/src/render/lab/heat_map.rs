@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::{Ansi256Color, Color, Style};
 use contend_record::lab::{Case, RunRecord};
-use contend_record::parameters::Value;
+use contend_record::parameters::{Value, names};
 
 use super::super::layout::{DIM, paragraph};
 use super::shown;
@@ -17,7 +17,7 @@ const CELL: usize = 5;
 /// A map for each mechanism, with what each distance takes.
 pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let mut mechanisms: Vec<&str> = Vec::new();
-    for mechanism in cases.iter().filter_map(|case| case.parameters.text("mechanism")) {
+    for mechanism in cases.iter().filter_map(|case| case.parameters.text(names::MECHANISM)) {
         if !mechanisms.contains(&mechanism) {
             mechanisms.push(mechanism);
         }
@@ -35,7 +35,7 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         let of: Vec<&Case> = cases
             .iter()
             .copied()
-            .filter(|case| case.parameters.text("mechanism") == Some(mechanism))
+            .filter(|case| case.parameters.text(names::MECHANISM) == Some(mechanism))
             .collect();
         out.push_str(&map(mechanism, &of, width));
     }
@@ -43,7 +43,7 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
 }
 
 fn ends(case: &Case) -> Option<[u64; 2]> {
-    Some([case.parameters.number("from")?, case.parameters.number("to")?])
+    Some([case.parameters.number(names::FROM)?, case.parameters.number(names::TO)?])
 }
 
 fn map(mechanism: &str, cases: &[&Case], width: usize) -> String {

@@ -1,6 +1,7 @@
 //! Messages between partners, by mechanism.
 
 use contend_record::lab::Case;
+use contend_record::parameters::names;
 
 use super::super::layout::paragraph;
 use super::super::units::{bytes, count, counted, nanoseconds, ratio};
@@ -68,7 +69,7 @@ pub fn calls(case: &Case) -> Option<f64> {
 
 /// Bytes that arrive in a second.
 pub fn bandwidth(case: &Case) -> Option<f64> {
-    Some(case.parameters.number("bytes")? as f64 / case.median? * 1e9)
+    Some(case.parameters.number(names::BYTES)? as f64 / case.median? * 1e9)
 }
 
 /// A number of calls for a message: none is often what matters.
@@ -82,13 +83,13 @@ fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width:
         return table::with_metrics(cases, "time", &ROUND_TRIP, width);
     }
     let mut out = String::new();
-    for partners in values(cases, "partners") {
+    for partners in values(cases, names::PARTNERS) {
         for value in values(cases, each) {
             let of: Vec<&Case> = cases
                 .iter()
                 .copied()
                 .filter(|case| {
-                    table::parameter(*case, "partners") == partners
+                    table::parameter(*case, names::PARTNERS) == partners
                         && table::parameter(*case, each) == value
                 })
                 .collect();
@@ -124,7 +125,7 @@ pub fn one_byte(cases: &[&Case], width: usize) -> String {
         "system calls",
     ])];
     for case in cases {
-        let form = table::parameter(*case, "form");
+        let form = table::parameter(*case, names::FORM);
         for (who, name) in [("main", "parent"), ("sub", "child")] {
             let metric = |of: &str| case.metric(&format!("{of}_{who}"));
             let number = |of: &str| metric(of).map_or_else(String::new, count);
@@ -165,7 +166,7 @@ pub fn by_name(case: &Case, who: &str) -> String {
 /// What did not arrive.
 fn delivery(case: &Case) -> Option<String> {
     let (received, lost) = (case.metric("received")?, case.metric("lost")?);
-    let form = case.parameters.text("form")?;
+    let form = case.parameters.text(names::FORM)?;
     (lost > 0.0).then(|| {
         format!(
             "{form}: the child saw {received:.0} bytes, and {lost:.0} of {:.0} were lost: {} each to \

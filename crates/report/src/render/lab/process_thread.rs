@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use contend_record::lab::{Case, RunRecord, Step, StoppedBy, View};
+use contend_record::parameters::names;
 
 use super::super::layout::{BOLD, paragraph, paragraph_after};
 use super::super::units::{bytes, nanoseconds};
@@ -79,8 +80,8 @@ fn memory(record: &RunRecord, width: usize) -> Option<String> {
 }
 
 fn creation(record: &RunRecord, width: usize) -> Option<String> {
-    let fork = find(record, View::Creation, &[("kind", "fork"), ("n", "100")])?;
-    let thread = find(record, View::Creation, &[("kind", "thread"), ("n", "100")])?;
+    let fork = find(record, View::Creation, &[(names::KIND, "fork"), (names::N, "100")])?;
+    let thread = find(record, View::Creation, &[(names::KIND, "thread"), (names::N, "100")])?;
     let all = |value: Option<f64>| figure(value.map(|one| 100.0 * one));
     let line = |name: &str, document: &str, case: &Case| {
         vec![
@@ -113,7 +114,7 @@ fn creation(record: &RunRecord, width: usize) -> Option<String> {
 }
 
 fn limit(record: &RunRecord, width: usize) -> Option<String> {
-    let of_kind = |kind| find(record, View::UnitLimit, &[("kind", kind)]);
+    let of_kind = |kind| find(record, View::UnitLimit, &[(names::KIND, kind)]);
     let (process, thread) = (of_kind("process")?, of_kind("thread")?);
     let (processes, threads) = (process.limit.as_ref()?, thread.limit.as_ref()?);
     let by = |report: &contend_record::lab::LimitReport| match &report.stopped_by {
@@ -162,7 +163,7 @@ fn limit(record: &RunRecord, width: usize) -> Option<String> {
 }
 
 fn startup(record: &RunRecord, width: usize) -> Option<String> {
-    let command = |name| find(record, View::Startup, &[("command", name)]);
+    let command = |name| find(record, View::Startup, &[(names::COMMAND, name)]);
     let known = [
         ("fork", "fork", "0.5ms"),
         ("true", "true", "1ms"),

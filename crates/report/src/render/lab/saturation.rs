@@ -1,7 +1,7 @@
 //! Workers until every CPU is used, and beyond.
 
 use contend_record::lab::{Case, RunRecord, ScalingFit};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 use contend_record::stats::{Coefficient, Law, Ratio, Unfit};
 
 use super::super::layout::paragraph;
@@ -82,7 +82,8 @@ pub fn workers(case: &Case) -> f64 {
 
 /// How much more is done in the same time than by one alone, if that was measured.
 pub fn speed_up(cases: &[&Case], case: &Case, seed: u64) -> Option<Ratio> {
-    let rest = |parameters: &Parameters| parameters.without("processes").without("threads");
+    let rest =
+        |parameters: &Parameters| parameters.without(names::PROCESSES).without(names::THREADS);
     let alone = cases
         .iter()
         .find(|other| workers(other) < 1.5 && rest(&other.parameters) == rest(&case.parameters))?;

@@ -1,7 +1,7 @@
 //! Servers and their connections.
 
 use contend_record::lab::{Case, RunRecord, Unit, View};
-use contend_record::parameters::Value;
+use contend_record::parameters::{Value, names};
 
 use super::super::layout::{grouped, paragraph};
 use super::super::text::printable;
@@ -18,8 +18,8 @@ const BY_OHA: Column = ("by oha", |case| number(case, "oha_requests_per_s"));
 /// The table of requests.
 pub fn requests(cases: &[&Case], width: usize) -> String {
     let mut columns: Vec<Column> = vec![
-        ("model", |case| parameter(case, "model")),
-        ("connections", |case| parameter(case, "connections")),
+        ("model", |case| parameter(case, names::MODEL)),
+        ("connections", |case| parameter(case, names::CONNECTIONS)),
         ("answered", |case| number(case, "answered")),
         ("a second", |case| number(case, "requests_per_s")),
         BY_OHA,
@@ -54,8 +54,8 @@ pub fn requests(cases: &[&Case], width: usize) -> String {
 /// The table of what connections take on which nothing happens.
 pub fn idle(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let columns: [Column; 7] = [
-        ("model", |case| parameter(case, "model")),
-        ("connections", |case| parameter(case, "connections")),
+        ("model", |case| parameter(case, names::MODEL)),
+        ("connections", |case| parameter(case, names::CONNECTIONS)),
         ("answered", |case| number(case, "answered")),
         ("in all", |case| size(case.median)),
         ("one", |case| size(case.metric("each"))),
@@ -64,7 +64,7 @@ pub fn idle(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     ];
     let mut out = table(&columns, cases, width);
     for fit in record.fits_of(View::IdleConnections) {
-        let model = fit.parameters.text("model").unwrap_or("model");
+        let model = fit.parameters.text(names::MODEL).unwrap_or("model");
         if fit.metric == "value" && serves_all(cases, model) {
             let interval = fit.line.slope_ci95.map_or_else(String::new, |[low, high]| {
                 format!(" [{}, {}]", shown(low, Unit::Bytes), shown(high, Unit::Bytes))
@@ -98,9 +98,9 @@ fn size(value: Option<f64>) -> String {
 /// Whether a model has served every connection there was. Those that are not served take nothing: a line through
 /// them says nothing of one connection more.
 fn serves_all(cases: &[&Case], model: &str) -> bool {
-    let of_model = |case: &&&Case| case.parameters.text("model") == Some(model);
+    let of_model = |case: &&&Case| case.parameters.text(names::MODEL) == Some(model);
     cases.iter().filter(of_model).all(|case| {
-        let connections = case.parameters.number("connections").map(|n| n as f64);
+        let connections = case.parameters.number(names::CONNECTIONS).map(|n| n as f64);
         case.median.is_none() || case.metric("answered") == connections
     })
 }
@@ -110,7 +110,7 @@ fn stopped(cases: &[&Case], width: usize) -> String {
     let stopped = cases.iter().filter_map(|case| {
         let Some(Value::Text(reason)) = case.facts.get("stopped_by") else { return None };
         let served = format!("{} were served: {}", number(case, "answered"), printable(reason));
-        Some(((parameter(case, "model"), served), parameter(case, "connections")))
+        Some(((parameter(case, names::MODEL), served), parameter(case, names::CONNECTIONS)))
     });
     let mut out = String::new();
     for ((model, served), connections) in grouped(stopped) {

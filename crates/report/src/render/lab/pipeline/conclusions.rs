@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use contend_record::lab::{Case, RunRecord, Stage, View};
+use contend_record::parameters::names;
 
 use super::super::super::layout::paragraph;
 use super::super::super::units::bytes;
@@ -261,8 +262,8 @@ fn several(record: &RunRecord) -> (Verdict, String) {
 }
 
 fn holding(record: &RunRecord) -> (Verdict, String) {
-    let first = |stage: &str| held(find(record, View::PipelineHold, &[("stage", stage)])?, 1);
-    let last = |stage: &str| held(find(record, View::PipelineHold, &[("stage", stage)])?, 5);
+    let first = |stage: &str| held(find(record, View::PipelineHold, &[(names::STAGE, stage)])?, 1);
+    let last = |stage: &str| held(find(record, View::PipelineHold, &[(names::STAGE, stage)])?, 5);
     let mut verdicts = Vec::new();
     let mut figures = Vec::new();
     for (stage, holds) in
@@ -281,8 +282,9 @@ fn holding(record: &RunRecord) -> (Verdict, String) {
 }
 
 fn early(record: &RunRecord) -> (Verdict, String) {
-    let case =
-        |filter, order| find(record, View::PipelineFilter, &[("filter", filter), ("order", order)]);
+    let case = |filter, order| {
+        find(record, View::PipelineFilter, &[(names::FILTER, filter), (names::ORDER, order)])
+    };
     let pairs: Vec<_> = ["grep", "sed"]
         .into_iter()
         .filter_map(|filter| Some((filter, case(filter, "late")?, case(filter, "early")?)))

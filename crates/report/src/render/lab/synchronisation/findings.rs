@@ -1,6 +1,7 @@
 //! What the report found, and whether this run's figures bear it out.
 
 use contend_record::lab::{Case, RunRecord, View};
+use contend_record::parameters::names;
 use contend_record::stats::Ratio;
 
 use super::super::super::units::seconds;
@@ -81,7 +82,7 @@ fn sleeping(record: &RunRecord) -> (Verdict, String) {
 
 /// How many CPUs were used on average while so many worked.
 fn used(record: &RunRecord, processes: &str, threads: &str) -> Option<f64> {
-    let parameters = [("processes", processes), ("threads", threads)];
+    let parameters = [(names::PROCESSES, processes), (names::THREADS, threads)];
     let case = find(record, View::Computing, &parameters)?;
     Some(load(case)? * record.host.cpus_allowed as f64 / 100.0)
 }

@@ -6,6 +6,7 @@ mod findings;
 mod tests;
 
 use contend_record::lab::{Case, RunRecord, View};
+use contend_record::parameters::names;
 
 use super::super::layout::{BOLD, paragraph, paragraph_after};
 use super::super::units::{nanoseconds, seconds};
@@ -142,7 +143,7 @@ fn line(record: &RunRecord, row: &Row, width: usize) -> Option<Vec<String>> {
 fn measured<'a>(record: &'a RunRecord, row: &Row) -> (Option<&'a Case>, Option<&'a Case>) {
     match row.measured {
         Measured::Workers([processes, threads]) => {
-            let parameters = [("processes", processes), ("threads", threads)];
+            let parameters = [(names::PROCESSES, processes), (names::THREADS, threads)];
             (find(record, View::Computing, &parameters), None)
         }
         Measured::HandOff => (as_it_is(record, row.number), with_tick(record, row.number)),
@@ -152,7 +153,7 @@ fn measured<'a>(record: &'a RunRecord, row: &Row) -> (Option<&'a Case>, Option<&
 /// A preset with a tick or without one, as the report has it otherwise.
 fn preset<'a>(record: &'a RunRecord, number: &str, tick: Option<&str>) -> Option<&'a Case> {
     record.cases_of(View::HandoffPreset).find(|case| {
-        let has = case.parameters.get("tick_us").map(ToString::to_string);
+        let has = case.parameters.get(names::TICK_US).map(ToString::to_string);
         case.name() == number
             && case.median.is_some()
             && has.as_deref() == tick
@@ -168,7 +169,7 @@ fn is_the_reports(number: &str, case: &Case) -> bool {
         _ => "free",
     };
     let known = ["placement", "tick_us", "turns"];
-    case.parameters.text("placement") == Some(placement)
+    case.parameters.text(names::PLACEMENT) == Some(placement)
         && case.parameters.iter().all(|(name, _)| known.contains(&name))
 }
 
@@ -222,10 +223,11 @@ fn presets(record: &RunRecord) -> impl Iterator<Item = &Case> {
 fn scaled(record: &RunRecord) -> Option<String> {
     let mut by_turns: Vec<(u64, Vec<String>)> = Vec::new();
     for case in presets(record) {
-        let Some(turns) = case.parameters.number("turns").filter(|&turns| turns != 10_000) else {
+        let Some(turns) = case.parameters.number(names::TURNS).filter(|&turns| turns != 10_000)
+        else {
             continue;
         };
-        let tick = if case.parameters.number("tick_us") > Some(0) { " with tick" } else { "" };
+        let tick = if case.parameters.number(names::TICK_US) > Some(0) { " with tick" } else { "" };
         let name = format!("{}{tick}", case.name());
         match by_turns.iter_mut().find(|(other, _)| *other == turns) {
             Some((_, names)) => names.push(name),
@@ -302,8 +304,11 @@ fn same_cpu(record: &RunRecord) -> Option<String> {
 /// What a turn by semaphores costs where, and where the scheduler puts the partners.
 fn wake_up(record: &RunRecord) -> Option<String> {
     let of = |placement| {
-        let parameters =
-            [("mechanism", "semaphore"), ("partners", "process"), ("placement", placement)];
+        let parameters = [
+            (names::MECHANISM, "semaphore"),
+            (names::PARTNERS, "process"),
+            (names::PLACEMENT, placement),
+        ];
         find(record, View::HandoffMechanisms, &parameters)?.median
     };
     let (free, same, two) = (of("free")?, of("same-cpu")?, of("two-cpus")?);
