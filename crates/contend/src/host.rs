@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use contend_lab::limits;
+use contend_lab::support::limits;
 use contend_record::warning::WarningId;
 use contend_record::{Host, Warning};
 use contend_sys::cpu;

@@ -68,7 +68,7 @@ fn abort_on_panic() {
 
 /// What this program does as the process of a case of the lab.
 fn serve_case() -> anyhow::Result<Exit> {
-    match contend_lab::serve::serve_standard_streams() {
+    match contend_lab::engine::serve::serve_standard_streams(&contend_lab::experiments::REGISTRY) {
         // Whoever asked has died; there is nobody to tell.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Failure),
         result => Ok(result.map(|()| Exit::Success)?),

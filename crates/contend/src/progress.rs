@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use contend_lab::plan::PlannedCase;
-use contend_lab::runner::{Left, Observer, Progress};
+use contend_lab::engine::plan::PlannedCase;
+use contend_lab::engine::runner::{Left, Observer, Progress};
 use contend_record::lab::{Ending, RunRecord, Step};
 use contend_report::render::lab::timeline;
 use contend_report::render::text::printable;
@@ -188,15 +188,15 @@ pub enum Fate {
 
 #[cfg(test)]
 mod tests {
-    use contend_lab::experiment::Size;
-    use contend_lab::experiments;
+    use contend_lab::engine::experiment::Size;
+    use contend_lab::experiments::REGISTRY;
     use contend_record::parameters::Parameters;
 
     use super::*;
 
     #[test]
     fn the_line_says_what_is_known() {
-        let experiment = experiments::find("engine/empty").expect("in the table");
+        let experiment = REGISTRY.calibration.empty;
         let case = PlannedCase::new(experiment, Parameters::new(), Size::Full);
         let second = Duration::from_secs(1);
         let at = |left| {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use contend_lab::experiments::REGISTRY;
 use contend_record::lab::{self, RunRecord};
 use contend_report::store::Store;
 use serde::de::DeserializeOwned;
@@ -26,6 +27,17 @@ pub fn of_schema<T: DeserializeOwned>(text: &str, schema: &str, writer: &str) ->
     }
     // Not from the value, which has lost the order of what is in it.
     serde_json::from_str(text).map_err(|source| format!("the record is damaged: {source}"))
+}
+
+/// The record of a run of the lab, out of its JSON. What versions of contend did not write that
+/// measured before this one is filled in.
+///
+/// # Errors
+/// As [`of_schema`].
+pub fn of_lab(text: &str, writer: &str) -> Result<RunRecord, String> {
+    let mut record = of_schema(text, lab::SCHEMA, writer)?;
+    REGISTRY.complete(&mut record);
+    Ok(record)
 }
 
 /// The schema of a kept run and its record as JSON.
@@ -52,5 +64,79 @@ pub fn kept_lab(number: i64, schema: &str, text: &str) -> Result<RunRecord> {
         let message = format!("run {number} was ended before it had measured anything");
         return Err(UsageError(message).into());
     }
-    serde_json::from_str(text).with_context(|| format!("the record of run {number} cannot be read"))
+    let mut record = serde_json::from_str(text)
+        .with_context(|| format!("the record of run {number} cannot be read"))?;
+    REGISTRY.complete(&mut record);
+    Ok(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use contend_record::lab::{Chapter, View};
+
+    use super::*;
+
+    const OLD: &str = include_str!("../../../testdata/lab/process-thread.json");
+
+    /// A record as versions wrote it that knew neither views nor chapters.
+    fn before_views() -> String {
+        let mut record: RunRecord = serde_json::from_str(OLD).expect("a record");
+        record.chapter = None;
+        record.cases.iter_mut().for_each(|case| case.view = View::Table);
+        serde_json::to_string(&record).expect("JSON")
+    }
+
+    #[test]
+    fn records_of_older_versions_are_shown_as_before() {
+        assert!(!before_views().contains("\"view\"") && OLD.contains("\"view\""));
+        let old: RunRecord = serde_json::from_str(&before_views()).expect("a record");
+        assert!(old.cases.iter().all(|case| case.view == View::Table) && old.chapter.is_none());
+        let read = of_lab(&before_views(), "contend lab").expect("a record");
+        let kept = kept_lab(1, lab::SCHEMA, &before_views()).expect("a record");
+        assert_eq!((read.chapter, kept.chapter), (Some(Chapter::ProcessThread), read.chapter));
+        for experiment in REGISTRY.experiments {
+            let of_it = |case: &&lab::Case| case.experiment == experiment.name;
+            assert!(read.cases.iter().filter(of_it).all(|case| case.view == experiment.view));
+            assert!(kept.cases.iter().filter(of_it).all(|case| case.view == experiment.view));
+        }
+        let report = |record| contend_report::render::lab::report(record, 80);
+        let today = of_lab(OLD, "contend lab").expect("a record");
+        assert_eq!(report(&read), report(&today));
+        assert!(report(&read).contains("Beside the workshop") && report(&read) != report(&old));
+    }
+
+    fn sources(folder: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).expect("the sources are there");
+        let paths = entries.map(|entry| entry.expect("a file").path());
+        let paths = paths.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] });
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
+    }
+
+    /// The lines of a source file that are neither comments nor tests.
+    fn code(text: &str) -> impl Iterator<Item = &str> {
+        let lines = text.lines().take_while(|line| !line.contains("mod tests {"));
+        lines.filter(|line| !line.trim_start().starts_with("//"))
+    }
+
+    /// Reports and the command line choose by views. Texts for people may name an experiment.
+    #[test]
+    fn no_experiment_is_known_by_its_name_outside_the_lab() {
+        let crates = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        let folders = ["report/src", "record/src", "contend/src"];
+        let all = folders.iter().flat_map(|folder| sources(&crates.join(folder)));
+        let is_code = |path: &PathBuf| !path.ends_with("tests.rs");
+        let mut starts: Vec<_> =
+            REGISTRY.experiments.iter().map(|found| format!("\"{}/", found.family())).collect();
+        starts.dedup();
+        for path in all.filter(is_code) {
+            let text = fs::read_to_string(&path).expect("a source file");
+            for line in code(&text) {
+                let begins = starts.iter().any(|start| line.contains(start));
+                assert!(!begins, "{}: {line}", path.display());
+            }
+        }
+    }
 }

@@ -12,12 +12,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use contend_lab::experiment::{Cap, Experiment, Scope, Size, USUAL_MAX_UNITS};
-use contend_lab::experiments::{self, limit};
-use contend_lab::limits::{self, Kind};
-use contend_lab::plan::{Only, Plan, PlannedCase};
-use contend_lab::setting::{Choices, Setting};
-use contend_lab::suites::{self, Suite};
+use contend_lab::engine::experiment::{Cap, Experiment, Scope, Size, USUAL_MAX_UNITS};
+use contend_lab::engine::plan::{Only, Plan, PlannedCase};
+use contend_lab::engine::setting::{Choices, Setting};
+use contend_lab::engine::suite::Suite;
+use contend_lab::experiments::REGISTRY;
 
 use crate::cli::demo::DemoArgs;
 use crate::cli::history::{HistoryArgs, HistoryVerb};
@@ -98,9 +97,9 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
             (None, experiments, run.names.join(" "), run.how)
         }
         LabVerb::Suite(args) => {
-            let suite = suites::find(&args.name).ok_or_else(|| unknown_suite(&args.name))?;
+            let suite = REGISTRY.suite(&args.name).ok_or_else(|| unknown_suite(&args.name))?;
             let title = format!("suite {}", suite.name);
-            (Some(suite), suite.experiments(), title, args.how)
+            (Some(suite), REGISTRY.of_suite(suite), title, args.how)
         }
     };
     let plan = plan(suite, &experiments, &how)?;
@@ -124,13 +123,11 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
 /// # Errors
 /// When there is nobody to ask.
 fn must_ask(plan: &Plan) -> Result<bool, UsageError> {
-    let mut trials =
-        plan.cases.iter().filter(|case| case.experiment.name == limit::EXPERIMENT.name);
     let exhausts = |case: &PlannedCase| {
         let cap = case.parameters.get("cap")?.to_string();
-        Some((cap, limit::exhausts(&case.parameters)?))
+        Some((cap, (case.experiment.demands.exhausts)(&case.parameters)?))
     };
-    let Some((cap, limit)) = trials.find_map(exhausts) else { return Ok(false) };
+    let Some((cap, limit)) = plan.cases.iter().find_map(exhausts) else { return Ok(false) };
     if can_ask() {
         return Ok(true);
     }
@@ -140,23 +137,10 @@ fn must_ask(plan: &Plan) -> Result<bool, UsageError> {
     )))
 }
 
-/// The cap that was asked for. The usual one stays far below every limit that other programs share, as nobody
-/// has asked to reach one.
-fn cap(given: Option<Cap>, size: Size) -> Cap {
-    if let Some(cap) = given {
-        return cap;
-    }
-    let limits = [Kind::Process, Kind::Thread].into_iter().filter_map(limits::tightest_shared);
-    match limits.map(|limit| limit.allows / 2).min() {
-        Some(safe) if safe < limit::usual_cap(size) => Cap::At(safe.max(1)),
-        _ => Cap::Usual,
-    }
-}
-
 fn by_name(names: &[String]) -> Result<Vec<&'static Experiment>, UsageError> {
     let patterns: Vec<&str> = names.iter().map(String::as_str).collect();
-    experiments::matching(&patterns).map_err(|pattern| {
-        let hint = if suites::find(pattern).is_some() {
+    REGISTRY.matching(&patterns).map_err(|pattern| {
+        let hint = if REGISTRY.suite(pattern).is_some() {
             format!("it is a suite: contend lab suite {pattern}")
         } else {
             "see contend lab list".to_owned()
@@ -166,7 +150,7 @@ fn by_name(names: &[String]) -> Result<Vec<&'static Experiment>, UsageError> {
 }
 
 fn unknown_suite(name: &str) -> UsageError {
-    let names: Vec<_> = suites::SUITES.iter().map(|suite| suite.name).collect();
+    let names: Vec<_> = REGISTRY.suites.iter().map(|suite| suite.name).collect();
     UsageError(format!("no suite is called {name}: there is {}", names.join(", ")))
 }
 
@@ -185,8 +169,7 @@ fn plan(
     let step_milliseconds =
         u64::try_from(Duration::from_secs_f64(pause).as_millis()).unwrap_or(u64::MAX);
     let choices = choices(experiments, how)?;
-    let has_limit = experiments.iter().any(|found| found.name == limit::EXPERIMENT.name);
-    let cap = if has_limit { cap(how.cap, size) } else { Cap::Usual };
+    let cap = how.cap.unwrap_or(Cap::Considerate);
     let max_units = how.max_units.unwrap_or(USUAL_MAX_UNITS);
     let scope = Scope { size, cap, step_milliseconds, max_units, choices };
     let mut only: Vec<_> = how

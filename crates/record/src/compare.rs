@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::lab::{Ending, Stopped, Unit, distinct};
+use crate::lab::{Ending, Stopped, Unit, View, distinct};
 use crate::parameters::Parameters;
 use crate::stats::Ratio;
 use crate::{Host, Warning, Writer};
@@ -83,6 +83,9 @@ pub enum Origin {
 pub struct Case {
     /// The experiment, such as `units/create`.
     pub experiment: String,
+    /// How a report presents it; absent for the generic table.
+    #[serde(default, skip_serializing_if = "View::is_table")]
+    pub view: View,
     /// What it was done with.
     pub parameters: Parameters,
     /// What each run has of it.

@@ -3,6 +3,8 @@
 //! A run measures cases; a case is one experiment with one set of parameters. Times are of
 //! `CLOCK_MONOTONIC` unless said; CPU times are the scheduler's.
 
+mod view;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -11,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::parameters::{Parameters, Value};
 use crate::stats::{self, Line, Scaling};
 use crate::{Host, Warning, Writer};
+
+pub use view::{Chapter, View, family_and_name};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "contend.lab/1";
@@ -25,6 +29,10 @@ pub struct RunRecord {
     pub contend: Option<Writer>,
     /// The suite that was run; null where experiments were chosen by name.
     pub suite: Option<String>,
+    /// The chapter that shows its suite; absent where experiments were chosen by name, and in
+    /// records of versions that did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chapter: Option<Chapter>,
     /// When it started: UTC, RFC 3339.
     pub started_at: String,
     /// From the start to the end of the last sample, in seconds.
@@ -85,6 +93,10 @@ pub struct Calibration {
 pub struct Case {
     /// The experiment, such as `units/create`.
     pub experiment: String,
+    /// How a report presents it; absent for the generic table, and in records of versions that did
+    /// not write it.
+    #[serde(default, skip_serializing_if = "View::is_table")]
+    pub view: View,
     /// What it was done with.
     pub parameters: Parameters,
     /// The unit of the samples.
@@ -318,6 +330,18 @@ impl RunRecord {
     pub fn experiments(&self) -> Vec<&str> {
         distinct(self.cases.iter().map(|case| case.experiment.as_str()))
     }
+
+    /// The cases of experiments with this view.
+    pub fn cases_of(&self, view: View) -> impl Iterator<Item = &Case> + Clone {
+        self.cases.iter().filter(move |case| case.view == view)
+    }
+
+    /// The lines through cases of experiments with this view.
+    pub fn fits_of(&self, view: View) -> impl Iterator<Item = &Fit> {
+        let is_of_view =
+            move |fit: &&Fit| self.cases_of(view).any(|case| case.experiment == fit.experiment);
+        self.fits.iter().filter(is_of_view)
+    }
 }
 
 /// Each name once, where it appears first.
@@ -352,9 +376,10 @@ impl Stage {
 
 impl Case {
     /// A case without samples yet.
-    pub fn new(experiment: &str, parameters: Parameters, unit: Unit) -> Self {
+    pub fn new(experiment: &str, view: View, parameters: Parameters, unit: Unit) -> Self {
         Self {
             experiment: experiment.to_owned(),
+            view,
             parameters,
             unit,
             samples: Vec::new(),
@@ -375,6 +400,11 @@ impl Case {
             warnings: Vec::new(),
             skipped: None,
         }
+    }
+
+    /// The name of its experiment within the family.
+    pub fn name(&self) -> &str {
+        family_and_name(&self.experiment).1
     }
 
     /// The median of the metric with this name.

@@ -1,5 +1,7 @@
 //! What a case is done with: names and values, in the order in which they are to be shown.
 
+pub mod names;
+
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

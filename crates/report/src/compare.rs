@@ -92,6 +92,7 @@ fn case(row: &Row<'_>, seed: u64) -> Option<Case> {
         measured.iter().map(|case| case.map(|case| case.samples.as_slice())).collect();
     Some(Case {
         experiment: first.experiment.clone(),
+        view: first.view,
         parameters: parameters(first, row),
         value: unit.map(|unit| figure(unit, &samples, seed)),
         metrics: metrics(&measured, seed),
@@ -147,7 +148,7 @@ fn figure(unit: Unit, samples: &[Option<&[f64]>], seed: u64) -> Figure {
 #[cfg(test)]
 pub(crate) mod tests {
     use contend_record::Host;
-    use contend_record::lab::{Metric, Stopped};
+    use contend_record::lab::{Metric, Stopped, View};
 
     use super::*;
     use crate::render::lab::sample;
@@ -159,7 +160,7 @@ pub(crate) mod tests {
             started_at: "2026-01-02T03:04:05Z".to_owned(),
             seed: 7,
             host: Host::default(),
-            ..sample::record("", cases)
+            ..sample::record(None, cases)
         };
         (Origin::StandardInput, record)
     }
@@ -167,7 +168,8 @@ pub(crate) mod tests {
     /// So many forks with these samples.
     pub(crate) fn case(n: u64, samples: &[f64]) -> lab::Case {
         let parameters = Parameters::new().with("kind", "fork").with("n", n);
-        let mut case = lab::Case::new("units/create", parameters, Unit::Nanoseconds);
+        let mut case =
+            lab::Case::new("units/create", View::Creation, parameters, Unit::Nanoseconds);
         case.samples = samples.to_vec();
         case
     }

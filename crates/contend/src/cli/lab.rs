@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use contend_lab::experiment::Cap;
+use contend_lab::engine::experiment::Cap;
 
 /// Measures what processes, threads and other units of concurrency cost on this machine.
 ///

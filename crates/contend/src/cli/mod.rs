@@ -48,7 +48,7 @@ pub enum Verb {
     /// Prints the values at some paths out of JSON of any size.
     Json(json::JsonArgs),
     /// The process of one case of the lab, started by contend itself.
-    #[command(hide = true, name = contend_lab::isolate::VERB)]
+    #[command(hide = true, name = contend_lab::engine::isolate::VERB)]
     LabCase,
     /// The units of a runtime that is written in Rust, made for a case of the lab.
     #[command(hide = true, name = contend_lab::experiments::runtimes::VERB)]

@@ -1,7 +1,7 @@
 //! `contend demo`: three pipelines on real work, and what is to be seen in them.
 
 use anyhow::{Context as _, Result};
-use contend_lab::inputs::{LINE, base64_lines};
+use contend_lab::support::inputs::{LINE, base64_lines};
 use contend_profile::pipeline::gate::proc_path;
 use contend_record::pipe::{BottleneckKind, PipeRecord};
 use contend_report::render;

@@ -6,12 +6,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory};
-use contend_lab::experiment::{Sampling, Scope, Size};
-use contend_lab::experiments::TABLE;
+use contend_lab::engine::experiment::{Sampling, Scope, Size};
+use contend_lab::experiments::REGISTRY;
 use contend_lab::experiments::pipeline::awk;
-use contend_lab::inputs::json_array;
-use contend_lab::suites::SUITES;
-use contend_record::lab::RunRecord;
+use contend_lab::support::inputs::json_array;
+use contend_record::lab::{RunRecord, View};
 use contend_record::parameters::Parameters;
 use contend_report::{render, schema};
 
@@ -19,7 +18,7 @@ use crate::cli::Args;
 use crate::cli::generate::{GenerateArgs, Program, Record, What};
 use crate::exit::{Exit, UsageError};
 use crate::output;
-use crate::records::of_schema;
+use crate::records::of_lab;
 
 /// Prints what was asked for.
 ///
@@ -68,21 +67,32 @@ fn json_array_to_stdout(count: u64) -> Result<Exit> {
 
 /// What a record says of the mechanisms that carry messages.
 fn mechanisms(path: &Path) -> Result<String> {
-    page_of(path, render::mechanisms::page, "it has neither ipc/one-way nor ipc/round-trip")
+    page_of(path, render::mechanisms::page, &[View::OneWay, View::RoundTrip])
 }
 
 /// What a record says of what a unit costs in every runtime.
 fn unit_costs(path: &Path) -> Result<String> {
-    page_of(path, render::unit_costs::page, "it has no runtime/memory")
+    page_of(path, render::unit_costs::page, &[View::RuntimeMemory])
 }
 
-/// A page that is made from a record of the lab, or why there is none.
-fn page_of(path: &Path, page: fn(&RunRecord) -> Option<String>, without: &str) -> Result<String> {
+/// A page that is made from a record of the lab; without cases of these views there is none.
+fn page_of(path: &Path, page: fn(&RunRecord) -> Option<String>, shown: &[View]) -> Result<String> {
     let name = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-    let record = of_schema(&text, contend_record::lab::SCHEMA, "contend lab")
-        .map_err(|why| UsageError(format!("{name}: {why}")))?;
-    Ok(page(&record).ok_or_else(|| UsageError(format!("{name}: {without}")))?)
+    let record =
+        of_lab(&text, "contend lab").map_err(|why| UsageError(format!("{name}: {why}")))?;
+    Ok(page(&record).ok_or_else(|| UsageError(format!("{name}: {}", without(shown))))?)
+}
+
+/// Says that a record has no case of the experiments with these views.
+fn without(views: &[View]) -> String {
+    let experiments = REGISTRY.experiments.iter();
+    let names: Vec<_> =
+        experiments.filter(|found| views.contains(&found.view)).map(|found| found.name).collect();
+    match names.as_slice() {
+        [one] => format!("it has no {one}"),
+        several => format!("it has neither {}", several.join(" nor ")),
+    }
 }
 
 /// The experiments and suites, from their table.
@@ -92,7 +102,7 @@ fn experiments() -> String {
         "# Experiments\n\nThis page is made by `contend generate experiments` from the table in \
          `crates/lab/src/experiments/`.\nHow they are measured is in [lab.md](lab.md).\n",
     );
-    for experiment in TABLE {
+    for experiment in REGISTRY.experiments {
         let unit = serde_json::to_string(&experiment.unit).unwrap_or_default();
         out.push_str(&format!("\n## {}\n\n{}.\n\n", experiment.name, sentence(experiment.summary)));
         out.push_str(&textwrap::fill(experiment.about, 98));
@@ -113,7 +123,7 @@ fn experiments() -> String {
     }
     out.push_str(&settings());
     out.push_str("\n## Suites\n\n");
-    for suite in SUITES {
+    for suite in REGISTRY.suites {
         let names = suite.patterns.join("`, `");
         out.push_str(&item(&format!("`{}`: {} (`{names}`)", suite.name, suite.summary)));
     }
@@ -130,7 +140,7 @@ fn item(text: &str) -> String {
 fn settings() -> String {
     let mut out = String::from("\n## Parameters that can be set\n\nWith `--set NAME=VALUE`.\n\n");
     let mut known: Vec<&str> = Vec::new();
-    for setting in TABLE.iter().flat_map(|experiment| experiment.settings) {
+    for setting in REGISTRY.experiments.iter().flat_map(|experiment| experiment.settings) {
         if !known.contains(&setting.name) {
             known.push(setting.name);
             out.push_str(&item(&format!("`{}`: {}", setting.name, setting.summary)));

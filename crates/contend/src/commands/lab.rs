@@ -5,12 +5,12 @@ use std::io::Write as _;
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
-use contend_lab::experiment::{Experiment, Sampling, Scope, Size};
-use contend_lab::experiments::TABLE;
-use contend_lab::isolate::Machine;
-use contend_lab::plan::{Plan, PlannedCase};
-use contend_lab::runner::{self, Circumstances};
-use contend_lab::suites::SUITES;
+use contend_lab::engine::experiment::{Experiment, Sampling, Scope, Size};
+use contend_lab::engine::isolate::Machine;
+use contend_lab::engine::plan::{Plan, PlannedCase};
+use contend_lab::engine::registry::Registry;
+use contend_lab::engine::runner::{self, Circumstances};
+use contend_lab::experiments::REGISTRY;
 use contend_record::lab::{Ending, RunRecord};
 use contend_report::render;
 use contend_report::store::Store;
@@ -51,7 +51,8 @@ fn measure(settings: LabRun) -> Result<Exit> {
             "this run could not be kept; --no-store measures without, --store FILE elsewhere",
         )?;
     let signals = Rc::new(Signals::block().context("cannot receive signals")?);
-    let mut machine = Machine::new(Rc::clone(&signals)).context("cannot adopt orphans")?;
+    let mut machine =
+        Machine::new(&REGISTRY, Rc::clone(&signals)).context("cannot adopt orphans")?;
     let to_stdout = settings.json.as_ref().is_some_and(output::ReportFile::is_stdout);
     let mut follower = Follower::new(settings.progress, !to_stdout, keeper);
     let host = host::describe();
@@ -115,9 +116,10 @@ fn agreed() -> Result<bool> {
 
 /// One line for each experiment and suite.
 fn list() -> String {
-    let longest = TABLE.iter().map(|experiment| experiment.name.len()).max().unwrap_or(0);
+    let Registry { experiments, suites, .. } = REGISTRY;
+    let longest = experiments.iter().map(|experiment| experiment.name.len()).max().unwrap_or(0);
     let mut out = String::from("Experiments (contend lab run NAME):\n");
-    for experiment in TABLE {
+    for experiment in experiments {
         let _ = writeln!(
             out,
             "  {:longest$}  {}{}",
@@ -127,7 +129,7 @@ fn list() -> String {
         );
     }
     out.push_str("\nSuites (contend lab suite NAME):\n");
-    for suite in SUITES {
+    for suite in suites {
         let _ = writeln!(out, "  {:longest$}  {}", suite.name, suite.summary);
     }
     out

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use contend_record::compare::Origin;
-use contend_record::lab::{RunRecord, SCHEMA};
+use contend_record::lab::RunRecord;
 
 use super::{readable, store};
 use crate::cli::compare::CompareArgs;
@@ -88,7 +88,7 @@ fn of_file(path: &Path, origin: &Origin) -> Result<RunRecord, UsageError> {
     readable(&name, opened)?
         .read_to_string(&mut text)
         .map_err(|source| UsageError(format!("cannot read {name}: {source}")))?;
-    records::of_schema(&text, SCHEMA, "contend lab --json")
+    records::of_lab(&text, "contend lab --json")
         .map_err(|what| UsageError(format!("cannot compare {name}: {what}")))
 }
 

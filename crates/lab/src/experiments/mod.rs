@@ -10,11 +10,11 @@ pub mod runtimes;
 pub mod saturation;
 pub mod server;
 mod sharing;
+pub mod suites;
 mod units;
 
-pub use units::limit;
-
-use crate::experiment::Experiment;
+use crate::engine::experiment::Experiment;
+use crate::engine::registry::{Calibrators, Registry};
 
 /// Every experiment.
 pub const TABLE: &[&Experiment] = &[
@@ -66,57 +66,31 @@ pub const TABLE: &[&Experiment] = &[
     &pipeline::STARTUP,
 ];
 
-/// The experiment of this name.
-pub fn find(name: &str) -> Option<&'static Experiment> {
-    TABLE.iter().copied().find(|experiment| experiment.name == name)
-}
-
-/// The experiments that match any of the patterns, in which `*` stands for anything, or that are
-/// of a family of this name, in the order of the table.
-///
-/// # Errors
-/// The first pattern that nothing matches.
-pub fn matching<'a>(patterns: &[&'a str]) -> Result<Vec<&'static Experiment>, &'a str> {
-    let is_hit = |pattern: &str, experiment: &Experiment| {
-        matches(pattern, experiment.name) || pattern == experiment.family()
-    };
-    for &pattern in patterns {
-        if !TABLE.iter().any(|experiment| is_hit(pattern, experiment)) {
-            return Err(pattern);
-        }
-    }
-    let hits = TABLE.iter().copied();
-    Ok(hits.filter(|e| patterns.iter().any(|pattern| is_hit(pattern, e))).collect())
-}
-
-/// Whether the pattern stands for this name.
-pub fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((start, rest)) => name.strip_prefix(start).is_some_and(|name| {
-            (0..=name.len())
-                .filter(|&i| name.is_char_boundary(i))
-                .any(|i| matches(rest, &name[i..]))
-        }),
-    }
-}
+/// All of it, for the engine.
+pub const REGISTRY: Registry = Registry {
+    experiments: TABLE,
+    suites: suites::SUITES,
+    calibration: Calibrators {
+        empty: &engine::empty::EXPERIMENT,
+        distance: &engine::cache_line::EXPERIMENT,
+    },
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Scope, Size};
+    use crate::engine::experiment::{Scope, Size};
+    use crate::engine::pattern::matches;
     use std::collections::HashSet;
 
     #[test]
-    fn patterns_stand_for_names() {
-        assert!(matches("units/*", "units/create") && matches("*", "engine/empty"));
-        assert!(matches("*/c*e", "units/create") && !matches("units", "units/create"));
+    fn experiments_are_chosen_by_pattern_or_family() {
         let names = |patterns: &[&str]| -> Vec<_> {
-            matching(patterns).expect("they match").iter().map(|e| e.name).collect()
+            REGISTRY.matching(patterns).expect("they match").iter().map(|e| e.name).collect()
         };
         assert_eq!(names(&["sharing/thread", "engine/e*"]), ["engine/empty", "sharing/thread"]);
         assert_eq!(names(&["sharing"]), ["sharing/process", "sharing/thread"]);
-        assert_eq!(matching(&["units/*", "nothing"]).expect_err("no such"), "nothing");
+        assert_eq!(REGISTRY.matching(&["units/*", "nothing"]).expect_err("no such"), "nothing");
     }
 
     #[test]
@@ -132,6 +106,23 @@ mod tests {
                 assert!(!cases.is_empty(), "{} has no case in {size:?}", experiment.name);
                 let different: HashSet<_> = cases.iter().collect();
                 assert_eq!(different.len(), cases.len(), "{}", experiment.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_suite_has_experiments_for_each_pattern() {
+        for suite in REGISTRY.suites {
+            assert!(REGISTRY.matching(suite.patterns).is_ok(), "{}", suite.name);
+            assert_eq!(REGISTRY.suite(suite.name).map(|found| found.name), Some(suite.name));
+            for (pattern, parameter, _) in suite.only {
+                let knows = |experiment: &&Experiment| {
+                    let cases = (experiment.cases)(&Scope::of(Size::Full));
+                    matches(pattern, experiment.name)
+                        && cases.iter().any(|case| case.get(parameter).is_some())
+                };
+                let known = REGISTRY.of_suite(suite).iter().any(knows);
+                assert!(known, "{}: {pattern} {parameter}", suite.name);
             }
         }
     }

@@ -1,13 +1,15 @@
 //! `placement/cpus`: what a hand-off costs from each CPU to each other one.
 
-use contend_record::lab::{Step, Unit};
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Step, Unit, View};
+use contend_record::parameters::{Parameters, names};
 use contend_sys::topology::{self, Cpu};
 
 use super::handoff::mechanisms::HandOff;
-use crate::experiment::{Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError};
-use crate::pair::{Kind, Pair, Placement};
-use crate::setting::Setting;
+use crate::engine::experiment::{
+    Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+};
+use crate::engine::setting::Setting;
+use crate::support::pair::{Kind, Pair, Placement};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -20,6 +22,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             Which CPUs are threads of one core, and which have caches in common, is what sysfs says: \
             a virtual machine may be told anything. Of more than 16 CPUs, 16 are measured that lie as \
             far apart and as near to each other as any.",
+    view: View::CpuPairs,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
     fit: Fit::None,
@@ -27,12 +30,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: |parameters| parameters.get(FROM.name) != parameters.get(TO.name),
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Way::new(parameters)?)),
 };
 
-const FROM: Setting = Setting::number("from", "the number of the CPU on which main runs", 0, 4095);
+const FROM: Setting =
+    Setting::number(names::FROM, "the number of the CPU on which main runs", 0, 4095);
 
-const TO: Setting = Setting::number("to", "the number of the CPU on which sub runs", 0, 4095);
+const TO: Setting = Setting::number(names::TO, "the number of the CPU on which sub runs", 0, 4095);
 
 const SETTINGS: [&Setting; 2] = [&FROM, &TO];
 
@@ -43,7 +48,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let most = scope.choose(&[16], &[6], &[2])[0];
     let cpus = topology::spread(&topology::allowed(), most);
     let case = |mechanism: &str, from: &Cpu, to: &Cpu| {
-        let case = Parameters::new().with("mechanism", mechanism);
+        let case = Parameters::new().with(names::MECHANISM, mechanism);
         case.with(FROM.name, from.number as u64).with(TO.name, to.number as u64)
     };
     let mut cases = Vec::new();
@@ -72,7 +77,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     if let Some(missing) = missing {
         return Some(format!("CPU {missing} is not there, or may not be used"));
     }
-    if from == to && parameters.text("mechanism") == Some(CACHE_LINE) {
+    if from == to && parameters.text(names::MECHANISM) == Some(CACHE_LINE) {
         let why = if cpus.len() == 1 {
             "two CPUs, and only one may be used"
         } else {
@@ -91,7 +96,7 @@ struct Way {
 
 impl Way {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
-        let mechanism = match parameters.text("mechanism") {
+        let mechanism = match parameters.text(names::MECHANISM) {
             Some(CACHE_LINE) | None => "spin",
             Some(other) => other,
         };

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use contend_record::lab::{Case, RunRecord};
-use contend_record::parameters::Value;
+use contend_record::lab::{Case, RunRecord, View};
+use contend_record::parameters::{Value, names};
 
 use super::page::measured_on;
 use super::units::{bytes, nanoseconds, ratio};
@@ -106,10 +106,10 @@ pub fn page(record: &RunRecord) -> Option<String> {
 /// Cases of messages between processes, by mechanism.
 fn cases(record: &RunRecord) -> impl Iterator<Item = (&str, &Case)> {
     record.cases.iter().filter_map(|case| {
-        let is_meant = ["ipc/one-way", "ipc/round-trip"].contains(&case.experiment.as_str())
-            && case.parameters.text("partners") == Some("process")
+        let is_meant = [View::OneWay, View::RoundTrip].contains(&case.view)
+            && case.parameters.text(names::PARTNERS) == Some("process")
             && case.median.is_some();
-        Some((case.parameters.text("mechanism")?, case)).filter(|_| is_meant)
+        Some((case.parameters.text(names::MECHANISM)?, case)).filter(|_| is_meant)
     })
 }
 
@@ -135,24 +135,24 @@ fn fact<'a>(record: &'a RunRecord, mechanism: &str, name: &str) -> Option<&'a st
 fn case<'a>(
     record: &'a RunRecord,
     mechanism: &str,
-    experiment: &str,
+    view: View,
     length: u64,
     placement: &str,
 ) -> Option<&'a Case> {
     let mut found = cases(record).filter(|(of, case)| {
         *of == mechanism
-            && case.experiment == experiment
-            && case.parameters.number("bytes") == Some(length)
-            && case.parameters.text("placement") == Some(placement)
+            && case.view == view
+            && case.parameters.number(names::BYTES) == Some(length)
+            && case.parameters.text(names::PLACEMENT) == Some(placement)
     });
     found.next().map(|(_, case)| case)
 }
 
 impl Figure {
     fn of(self, record: &RunRecord, mechanism: &str) -> Option<f64> {
-        let one_way = |length| case(record, mechanism, "ipc/one-way", length, "two-cpus");
+        let one_way = |length| case(record, mechanism, View::OneWay, length, "two-cpus");
         match self {
-            Self::RoundTrip(place) => case(record, mechanism, "ipc/round-trip", 1, place)?.median,
+            Self::RoundTrip(place) => case(record, mechanism, View::RoundTrip, 1, place)?.median,
             Self::OneWay(length) => one_way(length)?.median,
             Self::Cpu(length) => super::lab::messages::cpu(one_way(length)?),
         }
@@ -184,7 +184,7 @@ fn wanted(record: &RunRecord, names: &[&str], want: &Want) -> Option<String> {
 
 fn row(record: &RunRecord, name: &str) -> String {
     let cell = |figure: Figure| figure.of(record, name).map_or_else(String::new, nanoseconds);
-    let calls = case(record, name, "ipc/round-trip", 1, "two-cpus");
+    let calls = case(record, name, View::RoundTrip, 1, "two-cpus");
     let calls = calls.and_then(super::lab::messages::calls);
     let places = ["same-cpu", "two-cpus", "two-awake"].map(|place| cell(Figure::RoundTrip(place)));
     let lengths = [64, 4096, 1 << 20].map(|length| cell(Figure::OneWay(length)));

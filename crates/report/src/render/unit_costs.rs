@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use contend_record::lab::{RunRecord, Unit};
-use contend_record::parameters::Value;
+use contend_record::lab::{RunRecord, Unit, View};
+use contend_record::parameters::{Value, names};
 
 use super::lab::runtimes::{COUNTED_WITH_THEM, Kind, chart, kinds, series};
 use super::lab::{shown, skipped};
@@ -56,9 +56,8 @@ pub fn page(record: &RunRecord) -> Option<String> {
 /// What the figures come from: how many samples, and lines through how many of them.
 fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
     let points = range(kinds.iter().filter_map(|kind| kind.each.as_ref()).map(|line| line.points));
-    let samples = |experiment: &'static str| {
-        let of = record.cases.iter().filter(move |case| case.experiment == experiment);
-        range(of.map(|case| case.samples.len()).filter(|&samples| samples > 0))
+    let samples = |view| {
+        range(record.cases_of(view).map(|case| case.samples.len()).filter(|&samples| samples > 0))
     };
     let mut out = String::new();
     if let Some(points) = points {
@@ -68,9 +67,9 @@ fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
              nothing of\nwhat another run would find."
         );
     }
-    if let Some(memory) = samples("runtime/memory") {
+    if let Some(memory) = samples(View::RuntimeMemory) {
         let _ = write!(out, " Samples of a case: {memory} for memory");
-        if let Some(trips) = samples("runtime/round-trip") {
+        if let Some(trips) = samples(View::RuntimeRoundTrip) {
             let _ = write!(out, ", {trips} for messages");
         }
         out.push_str(".\n");
@@ -117,7 +116,7 @@ fn points(kinds: &[Kind<'_>]) -> String {
     let mut numbers: Vec<_> = kinds
         .iter()
         .flat_map(|kind| &kind.cases)
-        .filter_map(|case| case.parameters.number("n"))
+        .filter_map(|case| case.parameters.number(names::N))
         .collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -129,7 +128,7 @@ fn points(kinds: &[Kind<'_>]) -> String {
     );
     for kind in kinds {
         let cell = |&n: &u64| {
-            let case = kind.cases.iter().find(|case| case.parameters.number("n") == Some(n));
+            let case = kind.cases.iter().find(|case| case.parameters.number(names::N) == Some(n));
             case.and_then(|case| case.median)
                 .map_or_else(String::new, |value| shown(value, Unit::Bytes))
         };
@@ -141,8 +140,7 @@ fn points(kinds: &[Kind<'_>]) -> String {
 
 /// What was not measured, and why.
 fn absent(record: &RunRecord) -> String {
-    let cases: Vec<_> =
-        record.cases.iter().filter(|case| case.experiment == "runtime/memory").collect();
+    let cases: Vec<_> = record.cases_of(View::RuntimeMemory).collect();
     let reasons = skipped(&cases);
     if reasons.is_empty() {
         return String::new();

@@ -7,9 +7,11 @@ use contend_advise::predict::calibration::{Calibration, KnownStartUp};
 use contend_advise::predict::model;
 use contend_advise::predict::what_if::Question;
 use contend_record::Host;
-use contend_record::lab::{self, RunRecord};
+use contend_record::lab::{self, View};
 use contend_record::pipe::PipeRecord;
 use contend_report::store::Store;
+
+use crate::records;
 
 /// Runs of the lab that are looked through for what starting costs.
 const LAB_RUNS: usize = 20;
@@ -41,11 +43,11 @@ fn known_start_up(store: &Path, host: &Host) -> Option<KnownStartUp> {
     let store = Store::open_to_read(store).ok()?;
     let entries = store.list(LAB_RUNS).ok()?;
     entries.into_iter().filter(|entry| entry.schema == lab::SCHEMA).find_map(|entry| {
-        let (_, text) = store.get(entry.id).ok()??;
-        let run: RunRecord = serde_json::from_str(&text).ok()?;
+        let (schema, text) = store.get(entry.id).ok()??;
+        let run = records::kept_lab(entry.id, &schema, &text).ok()?;
         let same = run.host.cpu_model == host.cpu_model && run.host.kernel == host.kernel;
         let starts = |case: &&lab::Case| {
-            case.experiment.ends_with("/startup")
+            [View::Startup, View::PipelineStartup].contains(&case.view)
                 && case.parameters.text("command") == Some("true")
                 && case.disturbed.is_empty()
         };

@@ -3,9 +3,8 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory as _, ValueHint};
 use clap_complete::Shell;
-use contend_lab::experiment::{Scope, Size};
-use contend_lab::experiments::TABLE;
-use contend_lab::suites::SUITES;
+use contend_lab::engine::experiment::{Scope, Size};
+use contend_lab::experiments::REGISTRY;
 use contend_record::parameters::{Parameters, Value};
 
 use crate::cli::Args;
@@ -34,8 +33,9 @@ fn visible(command: &Command) -> Command {
 
 /// The command with the values that only the lab knows.
 fn with_names(command: &Command) -> Command {
-    let experiments = || PossibleValuesParser::new(TABLE.iter().map(|experiment| experiment.name));
-    let suites = || PossibleValuesParser::new(SUITES.iter().map(|suite| suite.name));
+    let experiments =
+        || PossibleValuesParser::new(REGISTRY.experiments.iter().map(|experiment| experiment.name));
+    let suites = || PossibleValuesParser::new(REGISTRY.suites.iter().map(|suite| suite.name));
     // Without a space behind `name=`.
     let listed = |argument: Arg, values: Vec<String>| {
         argument.value_hint(ValueHint::Other).value_parser(PossibleValuesParser::new(values))
@@ -54,7 +54,7 @@ fn with_names(command: &Command) -> Command {
 
 /// Every `name=value` that `--set` takes, and `name=` where it takes numbers.
 fn choosable() -> Vec<String> {
-    let settings = TABLE.iter().flat_map(|experiment| experiment.settings);
+    let settings = REGISTRY.experiments.iter().flat_map(|experiment| experiment.settings);
     let words = settings.flat_map(|setting| match setting.names() {
         names if names.is_empty() => vec![format!("{}=", setting.name)],
         names => names.iter().map(|value| format!("{}={value}", setting.name)).collect(),
@@ -65,7 +65,7 @@ fn choosable() -> Vec<String> {
 /// Every `name=value` that occurs in a case, and `name=` where the values are numbers.
 fn occurring() -> Vec<String> {
     let scope = Scope::of(Size::Full);
-    let cases = TABLE.iter().flat_map(|experiment| (experiment.cases)(&scope));
+    let cases = REGISTRY.experiments.iter().flat_map(|experiment| (experiment.cases)(&scope));
     let words = |case: Parameters| -> Vec<String> {
         let word = |(name, value): (&str, &Value)| match value {
             Value::Text(text) => format!("{name}={text}"),
@@ -97,8 +97,8 @@ fn values_as_subcommands(command: &Command) -> Command {
     let options: Vec<Arg> =
         command.get_arguments().filter(|one| !one.is_positional()).cloned().collect();
     let about = |name: &str| {
-        let experiments = TABLE.iter().map(|one| (one.name, one.summary));
-        let suites = SUITES.iter().map(|one| (one.name, one.summary));
+        let experiments = REGISTRY.experiments.iter().map(|one| (one.name, one.summary));
+        let suites = REGISTRY.suites.iter().map(|one| (one.name, one.summary));
         experiments.chain(suites).find(|(known, _)| *known == name).map(|(_, summary)| summary)
     };
     let values = positional.get_possible_values().into_iter().map(|value| {
@@ -151,7 +151,11 @@ mod tests {
 
     #[test]
     fn every_shell_completes_the_names_of_experiments_and_suites() {
-        let names = TABLE.iter().map(|one| one.name).chain(SUITES.iter().map(|one| one.name));
+        let names = REGISTRY
+            .experiments
+            .iter()
+            .map(|one| one.name)
+            .chain(REGISTRY.suites.iter().map(|one| one.name));
         let names: Vec<_> = names.collect();
         assert!(names.len() > 20);
         for shell in Shell::value_variants() {
@@ -168,7 +172,7 @@ mod tests {
     #[test]
     fn parameters_are_completed_as_set_and_only_take_them() {
         let (set, only) = (choosable(), occurring());
-        let settings = || TABLE.iter().flat_map(|experiment| experiment.settings);
+        let settings = || REGISTRY.experiments.iter().flat_map(|experiment| experiment.settings);
         for setting in settings() {
             let prefix = format!("{}=", setting.name);
             assert!(set.iter().any(|word| word.starts_with(&prefix)), "{prefix}");

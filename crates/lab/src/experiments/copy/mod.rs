@@ -7,8 +7,8 @@ mod ways;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use contend_record::lab::{Step, Unit};
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Step, Unit, View};
+use contend_record::parameters::{Parameters, names};
 use contend_sys::child::{Usage, children_usage, own_usage};
 use contend_sys::procfs::{Io, ProcFile, SchedStat};
 
@@ -16,12 +16,12 @@ use place::{Bench, Place, Storage, file_system, storage};
 use prices::Prices;
 use ways::{Advice, Job, Ready, Way};
 
-use crate::calls::Tally;
-use crate::experiment::{
-    Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
+use crate::engine::experiment::{
+    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     never_hands_over,
 };
-use crate::setting::Setting;
+use crate::engine::setting::Setting;
+use crate::support::calls::Tally;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -39,6 +39,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             `at_faults`, `at_pages`, `at_memory` are their parts of the time, `at_queue` is what was spent \
             waiting for a CPU that others used, `at_waiting` other waiting: for the disk where the file system \
             (`file_system`) has one, `at_program` what the program itself computes, and `at_kernel` the rest.",
+    view: View::FileCopy,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
     fit: Fit::None,
@@ -46,14 +47,15 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Copying::new(parameters)?)),
 };
 
 /// How it is copied.
-const WAY: Setting = Setting::named("way", "how the file is copied", ways::names);
+const WAY: Setting = Setting::named(names::WAY, "how the file is copied", ways::names);
 /// How much at a time.
 const BLOCK: Setting = Setting::number(
-    "block",
+    names::BLOCK,
     "how many bytes `read-write` moves at a time; 1, 512, 4,096, 65,536, 1,048,576 and 4,194,304 by \
      itself",
     1,
@@ -61,29 +63,30 @@ const BLOCK: Setting = Setting::number(
 );
 /// What the kernel is told of mappings.
 const ADVICE: Setting = Setting::named(
-    "advice",
+    names::ADVICE,
     "what the kernel is told of mappings: `none`, `sequential` (MADV_SEQUENTIAL), `populate` \
      (MAP_POPULATE) or `huge-pages` (MADV_HUGEPAGE)",
     || Advice::NAMED.iter().map(|(name, _)| *name).collect(),
 );
 /// How long the file is.
 const BYTES: Setting = Setting::number(
-    "bytes",
+    names::BYTES,
     "how long the file is; 104,857,600 by itself, and 1,048,576 copied a byte at a time",
     1,
     1 << 32,
 );
 /// Where it is.
 const PLACE: Setting = Setting::named(
-    "place",
+    names::PLACE,
     "where both files are: on a `disk` or in memory, `tmpfs`",
     Place::names,
 );
 /// Whether it is in memory.
-const CACHE: Setting =
-    Setting::named("cache", "whether the source is in memory before: `warm`, or `cold`", || {
-        vec!["warm", "cold"]
-    });
+const CACHE: Setting = Setting::named(
+    names::CACHE,
+    "whether the source is in memory before: `warm`, or `cold`",
+    || vec!["warm", "cold"],
+);
 
 const SETTINGS: [&Setting; 6] = [&WAY, &BLOCK, &ADVICE, &BYTES, &PLACE, &CACHE];
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use contend_sys::mapping::{Backing, Mapping};
 use rustix::fs::{Advice, fadvise, fstatfs, fsync, statvfs};
 
-use crate::files::{path_of, unnamed_in};
-use crate::limits;
+use crate::support::files::{path_of, unnamed_in};
+use crate::support::limits;
 
 /// A kind of file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

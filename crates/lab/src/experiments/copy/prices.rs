@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use contend_sys::mapping::{Backing, Mapping};
 use rustix::fs::ftruncate;
 
-use crate::files::unnamed_in;
+use crate::support::files::unnamed_in;
 
 /// What single things take, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

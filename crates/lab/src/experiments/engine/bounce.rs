@@ -10,7 +10,7 @@ use contend_record::lab::Step;
 use contend_record::stats::median;
 use contend_sys::{cpu, topology};
 
-use crate::experiment::{Attempt, Sample, Subject, SubjectError};
+use crate::engine::experiment::{Attempt, Sample, Subject, SubjectError};
 
 /// How one sees that the other one has written.
 pub trait Hop: Send + 'static {

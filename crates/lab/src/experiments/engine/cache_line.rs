@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use contend_record::lab::Unit;
+use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::bounce::{self, Bounce, Hop};
-use crate::experiment::{Experiment, Fit, Sampling, never_hands_over};
+use crate::engine::experiment::{Demands, Experiment, Fit, Sampling, never_hands_over};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -17,6 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             interrupts. It tells how far apart two CPUs are; in a virtual machine it changes when \
             the host moves a CPU to another core, which spoils whatever two CPUs do together. \
             Before and after every sample of such an experiment it runs for about 10 ms.",
+    view: View::CacheLine,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,
@@ -24,6 +25,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases: |_| vec![Parameters::new()],
     unavailable: |_| bounce::unavailable(),
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |_| Ok(Box::new(Bounce::<Spin>::new()?)),
 };
 

@@ -3,11 +3,13 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use contend_record::lab::Unit;
+use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
-use crate::experiment::{Experiment, Fit, Sampling, always_available, never_hands_over};
-use crate::timing::Timed;
+use crate::engine::experiment::{
+    Demands, Experiment, Fit, Sampling, always_available, never_hands_over,
+};
+use crate::engine::timing::Timed;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -16,6 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "Reads the clock that times everything else. Where the kernel cannot let a program \
             read it without a system call (clocksource other than tsc on many machines), this is \
             some ten times as long.",
+    view: View::Table,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,
@@ -23,6 +26,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases: |_| vec![Parameters::new()],
     unavailable: always_available,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |_| {
         Ok(Box::new(Timed::new(|| {
             black_box(Instant::now());

@@ -1,10 +1,12 @@
 //! `engine/empty`: an operation that does nothing.
 
-use contend_record::lab::Unit;
+use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
-use crate::experiment::{Experiment, Facts, Fit, Sampling, always_available, never_hands_over};
-use crate::timing::{Overhead, Timed, clock_resolution};
+use crate::engine::experiment::{
+    Demands, Experiment, Facts, Fit, Sampling, always_available, never_hands_over,
+};
+use crate::engine::timing::{Overhead, Timed, clock_resolution};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -13,6 +15,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "Times a loop around nothing, as every other experiment is timed, and subtracts what \
             the calibration found for the clock and the loop. What is left should be 0; how far \
             it is from 0 is what any other figure may be off for each iteration.",
+    view: View::Table,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,
@@ -20,6 +23,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases: |_| vec![Parameters::new()],
     unavailable: always_available,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |_| Ok(Box::new(Timed::new(|| Ok(())).with_facts(calibration()))),
 };
 

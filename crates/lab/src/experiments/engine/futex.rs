@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use contend_record::lab::Unit;
+use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 use rustix::thread::futex::{self, Flags};
 
 use super::bounce::{self, Bounce, Hop};
-use crate::experiment::{Experiment, Fit, Sampling};
+use crate::engine::experiment::{Demands, Experiment, Fit, Sampling};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -16,6 +16,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "The same as engine/cache-line, but whoever waits sleeps in a futex until the other one \
             wakes it: two wake-ups, and nothing around them. What a hand-off by handoff/mechanisms \
             takes on two CPUs is to be set beside half of it.",
+    view: View::Futex,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,
@@ -23,6 +24,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases: |_| vec![Parameters::new()],
     unavailable: |_| bounce::unavailable(),
     hands_over: |_| true,
+    demands: Demands::NONE,
     subject: |_| Ok(Box::new(Bounce::<Futex>::new()?)),
 };
 

@@ -2,14 +2,16 @@
 
 use std::time::Instant;
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::mapping::{Backing, Mapping};
 use contend_sys::ring::{Patience, Receiver, Sender, Shape, ring};
 use contend_sys::{cpu, topology};
 
 use super::bounce;
-use crate::experiment::{Attempt, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError};
+use crate::engine::experiment::{
+    Attempt, Demands, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -19,6 +21,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             out meanwhile and into memory of its own, both by memcpy and as fast as they can. The buffer is \
             as large as a ring for messages of 64 bytes. The value is the time of 64 bytes: what \
             ipc/one-way takes for a message of 64 bytes is to be set beside it.",
+    view: View::HandedCopy,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,
@@ -26,6 +29,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases: |_: &Scope| vec![Parameters::new()],
     unavailable: |_| bounce::unavailable(),
     hands_over: |_| true,
+    demands: Demands::NONE,
     subject: |_| {
         let cpus = topology::apart(&topology::allowed());
         let cpus = cpus.ok_or_else(|| SubjectError::Wrong("needs two CPUs".to_owned()))?;

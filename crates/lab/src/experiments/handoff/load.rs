@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use contend_sys::cpu::{self, Clock};
 
-use crate::pair::Sub;
+use crate::support::pair::Sub;
 
 /// Looks what main and sub use, piece by piece.
 #[derive(Debug)]

@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
-use contend_record::lab::{Step, Unit};
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Step, Unit, View};
+use contend_record::parameters::{Parameters, names};
 
 use super::partners::{Part, Partners};
 use super::settings::{MECHANISM, PERIOD, microseconds};
 use super::ways::{self, SEMAPHORE, Terms};
-use crate::experiment::{Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError};
-use crate::histogram::{ENOUGH, histogram, note, percentiles};
-use crate::pair::settings::{PARTNERS, PLACEMENT, SLACK, pair, placement};
-use crate::pair::{Pair, Placement, Used};
-use crate::setting::Setting;
-use crate::timing::{Overhead, as_many_as_fit, how_many};
+use crate::engine::experiment::{
+    Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+};
+use crate::engine::setting::Setting;
+use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
+use crate::support::histogram::{ENOUGH, histogram, note, percentiles};
+use crate::support::pair::settings::{PARTNERS, PLACEMENT, SLACK, pair, placement};
+use crate::support::pair::{Pair, Placement, Used};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -31,6 +33,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             nothing else wants to (SCHED_IDLE) keeps both awake. A sleep or a timer ends 1 ms \
             later at the earliest. Spinning on one CPU waits for the end of the partner's time \
             slice.",
+    view: View::HandoffMechanisms,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(9),
     fit: Fit::None,
@@ -38,6 +41,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |parameters| placement(parameters, Placement::Free).unavailable(),
     hands_over: |parameters| placement(parameters, Placement::Free).crosses(),
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(HandOff::new(parameters)?)),
 };
 
@@ -52,8 +56,10 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     for &mechanism in mechanisms {
         for &partners in partners {
             for &placement in placements {
-                let parameters = Parameters::new().with("mechanism", mechanism);
-                cases.push(parameters.with("partners", partners).with("placement", placement));
+                let parameters = Parameters::new().with(names::MECHANISM, mechanism);
+                cases.push(
+                    parameters.with(names::PARTNERS, partners).with(names::PLACEMENT, placement),
+                );
             }
         }
     }

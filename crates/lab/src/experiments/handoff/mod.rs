@@ -3,6 +3,7 @@
 mod load;
 pub mod mechanisms;
 pub mod partners;
+mod preset;
 pub mod presets;
 mod settings;
 mod turns;

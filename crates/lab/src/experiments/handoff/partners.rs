@@ -4,8 +4,8 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::ways::{Mechanism, Terms, Waited, Way};
-use crate::experiment::{Attempt, SubjectError};
-use crate::pair::{Link, Observer, Pair, Release, Used};
+use crate::engine::experiment::{Attempt, SubjectError};
+use crate::support::pair::{Link, Observer, Pair, Release, Used};
 
 /// What happens in a turn: main's part, then sub's. Each may take a while, and count something.
 pub type Part<'a> = &'a (dyn Fn() + Sync);
@@ -208,7 +208,7 @@ mod tests {
 
     use super::super::ways::{TABLE, find};
     use super::*;
-    use crate::pair::{Kind, Placement, Sub};
+    use crate::support::pair::{Kind, Placement, Sub};
 
     /// Turns in each session here; many more by `HANDOFF_TURNS`, a tenth of them by threads.
     fn turns(kind: Kind, usual: u64) -> u64 {

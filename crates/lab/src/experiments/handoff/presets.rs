@@ -1,51 +1,15 @@
 //! `handoff/0` to `handoff/9`: the cases of the document, each a row of one table.
 
-use contend_record::lab::Unit;
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Unit, View};
+use contend_record::parameters::{Parameters, names};
 
+use super::preset::Preset;
 use super::settings::{TICK, TURNS};
 use super::turns::{SETTINGS, Settled, Turns};
-use super::ways::{EVENT, Mechanism, NONE, PAUSE, SEMAPHORE, SLEEP, TIMER};
-use crate::experiment::{Experiment, Fit, Sampling, Scope};
-use crate::pair::Placement;
-use crate::setting::Setting;
-
-/// One of the document's cases, or what stands for whatever is not chosen.
-#[derive(Debug)]
-pub struct Preset {
-    /// Its mechanisms: start, main to sub, sub to main, end.
-    pub mechanisms: [&'static Mechanism; 4],
-    /// How many times the usual work sub does in a turn.
-    pub factor: u64,
-    /// Main computes in its turn, too, as much as sub.
-    pub main_works: bool,
-    /// Where it runs; the document says it of two of them only.
-    pub placement: Placement,
-}
-
-impl Preset {
-    /// Sub tells main by a semaphore, and main looks whether it is its turn as the others say.
-    const fn of(
-        to_sub: &'static Mechanism,
-        to_main: &'static Mechanism,
-        end: &'static Mechanism,
-    ) -> Self {
-        let mechanisms = [SEMAPHORE, to_sub, to_main, end];
-        Self { mechanisms, factor: 1, main_works: false, placement: Placement::Free }
-    }
-
-    const fn a_hundred_times(self) -> Self {
-        Self { factor: 100, ..self }
-    }
-
-    const fn with_work_of_main(self) -> Self {
-        Self { main_works: true, ..self }
-    }
-
-    const fn on(self, placement: Placement) -> Self {
-        Self { placement, ..self }
-    }
-}
+use super::ways::{EVENT, NONE, PAUSE, SEMAPHORE, SLEEP, TIMER};
+use crate::engine::experiment::{Demands, Experiment, Fit, Sampling, Scope};
+use crate::engine::setting::Setting;
+use crate::support::pair::Placement;
 
 const EVENTS: Preset =
     Preset { mechanisms: [EVENT; 4], factor: 1, main_works: false, placement: Placement::Free };
@@ -69,6 +33,7 @@ macro_rules! preset {
             name: concat!("handoff/", $name),
             summary: $summary,
             about: ABOUT,
+            view: View::HandoffPreset,
             unit: Unit::Nanoseconds,
             sampling: Sampling::Fixed(2),
             fit: Fit::None,
@@ -78,6 +43,7 @@ macro_rules! preset {
                 Settled::of(parameters, &$preset).pair.placement.unavailable()
             },
             hands_over: |parameters| Settled::of(parameters, &$preset).pair.placement.crosses(),
+            demands: Demands::NONE,
             subject: |parameters| Ok(Box::new(Turns::new(parameters, &$preset)?)),
         };
     };
@@ -148,6 +114,7 @@ pub const SWEEP: Experiment = Experiment {
     about: "Two partners take turns as in handoff/2, over what the document did not vary: by which \
             mechanism sub tells main (`to_main`), where they run, how much sub computes, and where \
             clocks tick. Values and the model are those of handoff/0 to handoff/9.",
+    view: View::HandoffPreset,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(2),
     fit: Fit::None,
@@ -155,6 +122,7 @@ pub const SWEEP: Experiment = Experiment {
     cases: sweep,
     unavailable: |parameters| Settled::of(parameters, &BASE).pair.placement.unavailable(),
     hands_over: |parameters| Settled::of(parameters, &BASE).pair.placement.crosses(),
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Turns::new(parameters, &BASE)?)),
 };
 
@@ -162,7 +130,7 @@ const BASE: Preset = Preset::of(SEMAPHORE, SEMAPHORE, SEMAPHORE);
 
 /// A case of every preset: the place is always shown.
 fn cases(scope: &Scope, preset: &Preset) -> Vec<Parameters> {
-    let usual = Parameters::new().with("placement", preset.placement.name());
+    let usual = Parameters::new().with(names::PLACEMENT, preset.placement.name());
     finish(scope, preset, vec![usual])
 }
 
@@ -178,7 +146,7 @@ fn sweep(scope: &Scope) -> Vec<Parameters> {
         for placement in [Placement::Same, Placement::Apart] {
             for &factor in factors {
                 let case = Parameters::new().with("to_main", mechanism);
-                cases.push(case.with("placement", placement.name()).with("factor", factor));
+                cases.push(case.with(names::PLACEMENT, placement.name()).with("factor", factor));
             }
         }
     }

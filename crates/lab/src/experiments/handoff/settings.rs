@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 
 use super::ways;
-use crate::setting::Setting;
+use crate::engine::setting::Setting;
 
 /// How long one that polls sleeps.
 pub const PERIOD: Setting = Setting::number(
@@ -17,7 +17,7 @@ pub const PERIOD: Setting = Setting::number(
 
 /// The end of sleeps.
 pub const TICK: Setting = Setting::number(
-    "tick_us",
+    names::TICK_US,
     "sleeps end at a multiple of so many microseconds, as where a clock ticks; 0 for where \
               none does",
     0,
@@ -42,7 +42,7 @@ pub const FACTOR: Setting = Setting::number(
 
 /// How many turns are taken.
 pub const TURNS: Setting = Setting::number(
-    "turns",
+    names::TURNS,
     "turns of a sample, whose time is scaled to 10,000; fewer by themselves the longer they \
               last",
     1,
@@ -51,7 +51,7 @@ pub const TURNS: Setting = Setting::number(
 
 /// The mechanism of both.
 pub const MECHANISM: Setting =
-    Setting::named("mechanism", "the mechanism by which both tell each other", ways::waiting);
+    Setting::named(names::MECHANISM, "the mechanism by which both tell each other", ways::waiting);
 /// That of sub's beginning.
 pub const START: Setting =
     Setting::named("start", "the mechanism by which sub tells main that it has begun", ways::names);

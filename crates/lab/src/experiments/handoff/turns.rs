@@ -8,17 +8,17 @@ use contend_sys::cpu;
 
 use super::load::Meter;
 use super::partners::{Part, Partners, Session};
-use super::presets::Preset;
+use super::preset::Preset;
 use super::settings::{
     END, FACTOR, PERIOD, START, TICK, TO_MAIN, TO_SUB, TURNS, WORK, microseconds,
 };
 use super::ways::{self, Mechanism, Terms};
-use crate::experiment::{Facts, Sample, Subject, SubjectError};
-use crate::histogram::{histogram, note, percentiles};
-use crate::pair::settings::{PARTNERS, PLACEMENT, SLACK, pair};
-use crate::pair::{Pair, Used};
-use crate::setting::Setting;
-use crate::work::Work;
+use crate::engine::experiment::{Facts, Sample, Subject, SubjectError};
+use crate::engine::setting::Setting;
+use crate::support::histogram::{histogram, note, percentiles};
+use crate::support::pair::settings::{PARTNERS, PLACEMENT, SLACK, pair};
+use crate::support::pair::{Pair, Used};
+use crate::support::work::Work;
 
 /// All that can be chosen.
 pub const SETTINGS: [&Setting; 12] = [

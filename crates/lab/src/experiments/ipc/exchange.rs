@@ -14,12 +14,12 @@ use rustix::process::getpid;
 use rustix::thread::gettid;
 
 use super::channels::{End, Mechanism, Terms};
-use crate::calls::{KINDS, Tally};
-use crate::experiment::{Attempt, SubjectError};
-use crate::pair::link::FIGURES;
-use crate::pair::used::USED;
-use crate::pair::{IsThrough, Link, Observer, Pair, Release, Used};
-use crate::timing::now;
+use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::timing::now;
+use crate::support::calls::{KINDS, Tally};
+use crate::support::pair::link::FIGURES;
+use crate::support::pair::used::USED;
+use crate::support::pair::{IsThrough, Link, Observer, Pair, Release, Used};
 
 /// Two partners, and what carries their messages.
 #[derive(Debug, Clone, Copy)]

@@ -2,22 +2,24 @@
 
 use std::time::Duration;
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::channels;
 use super::exchange::{Exchange, Taken};
 use super::settings::{SETTINGS, case, exchange, hands_over, unavailable};
-use crate::experiment::{Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError};
-use crate::histogram::{ENOUGH, histogram, note, percentiles};
-use crate::pair::{Placement, Used};
-use crate::timing::{Overhead, as_many_as_fit, how_many};
+use crate::engine::experiment::{
+    Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+};
+use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
+use crate::support::histogram::{ENOUGH, histogram, note, percentiles};
+use crate::support::pair::{Placement, Used};
 
 /// The row of `ipc/one-way`.
-pub const ONE_WAY: Experiment = Experiment {
-    name: "ipc/one-way",
-    summary: "messages sent as fast as they are received, by each mechanism, length and placement",
-    about: "Main sends messages, sub receives them: as many as pass in about 20 ms. The value is the time \
+pub const ONE_WAY: Experiment = row(
+    "ipc/one-way",
+    "messages sent as fast as they are received, by each mechanism, length and placement",
+    "Main sends messages, sub receives them: as many as pass in about 20 ms. The value is the time \
             of one of them, from main's first to sub's last. Every message is written in full, a \
             different one each time, and read in full: one that is lost, comes twice, in the wrong order \
             or not whole is an error. `cpu_main` and `cpu_sub` are the CPU time of either side for a \
@@ -26,36 +28,49 @@ pub const ONE_WAY: Experiment = Experiment {
             sides. Placements are those of handoff/mechanisms. Where both are on one CPU, sender and \
             receiver take turns, a buffer full at a time; one that spins holds the CPU until the end of \
             its time slice.",
-    unit: Unit::Nanoseconds,
-    sampling: Sampling::Fixed(7),
-    fit: Fit::None,
-    settings: &SETTINGS,
-    cases,
-    unavailable,
-    hands_over,
-    subject: |parameters| Ok(Box::new(Messages::new(parameters, Pattern::OneWay)?)),
-};
+    View::OneWay,
+    |parameters| Ok(Box::new(Messages::new(parameters, Pattern::OneWay)?)),
+);
 
 /// The row of `ipc/round-trip`.
-pub const ROUND_TRIP: Experiment = Experiment {
-    name: "ipc/round-trip",
-    summary: "a message to a partner and its answer, by each mechanism, length and placement",
-    about: "Main sends a message and waits for its answer, which is as long: the value is the time of \
+pub const ROUND_TRIP: Experiment = row(
+    "ipc/round-trip",
+    "a message to a partner and its answer, by each mechanism, length and placement",
+    "Main sends a message and waits for its answer, which is as long: the value is the time of \
             both. Everything else is as in ipc/one-way. As many messages again are timed one by one, for \
             `p50`, `p99` and `p99.9`, without the clock's own time. The next message is sent when the \
             one before has been answered, so that these are times of service; ipc/rate sends at a fixed \
             rate. What wakes a partner depends on where it sleeps: on the same CPU it only has to be \
             switched to, another CPU that is idle has to be woken, and one that something else keeps \
             awake does not.",
-    unit: Unit::Nanoseconds,
-    sampling: Sampling::Fixed(7),
-    fit: Fit::None,
-    settings: &SETTINGS,
-    cases,
-    unavailable,
-    hands_over,
-    subject: |parameters| Ok(Box::new(Messages::new(parameters, Pattern::RoundTrip)?)),
-};
+    View::RoundTrip,
+    |parameters| Ok(Box::new(Messages::new(parameters, Pattern::RoundTrip)?)),
+);
+
+/// A row of the table: messages of which each is timed with many others.
+const fn row(
+    name: &'static str,
+    summary: &'static str,
+    about: &'static str,
+    view: View,
+    subject: fn(&Parameters) -> Result<Box<dyn Subject>, SubjectError>,
+) -> Experiment {
+    Experiment {
+        name,
+        summary,
+        about,
+        view,
+        unit: Unit::Nanoseconds,
+        sampling: Sampling::Fixed(7),
+        fit: Fit::None,
+        settings: &SETTINGS,
+        cases,
+        unavailable,
+        hands_over,
+        demands: Demands::NONE,
+        subject,
+    }
+}
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let lengths = scope.choose(&[1, 64, 4096, 65_536, 1 << 20], &[1, 4096, 1 << 20], &[1, 4096]);

@@ -3,20 +3,20 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use contend_record::lab::{Step, Unit};
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Step, Unit, View};
+use contend_record::parameters::{Parameters, names};
 use contend_sys::shared::{Line, Shared};
 
 use super::channels;
 use super::exchange::{Done, Exchange, MORE};
-use crate::calls::Tally;
-use crate::experiment::{
-    Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+use crate::engine::experiment::{
+    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
-use crate::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
-use crate::pair::{Link, Pair, Placement, Release, Used};
-use crate::setting::Setting;
-use crate::timing::now;
+use crate::engine::setting::Setting;
+use crate::engine::timing::now;
+use crate::support::calls::Tally;
+use crate::support::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
+use crate::support::pair::{Link, Pair, Placement, Release, Used};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -33,6 +33,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             samples it), the largest resident set, page faults, switches, and system calls by name, \
             counted where they are made. Both are this very program, so that their resident sets have \
             more in them than the document's.",
+    view: View::OneByte,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
     fit: Fit::None,
@@ -40,6 +41,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |parameters| placement(parameters, Placement::Free).unavailable(),
     hands_over: |parameters| placement(parameters, Placement::Free).crosses(),
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(OneByte::new(parameters)?)),
 };
 
@@ -54,13 +56,13 @@ const FORMS: [(&str, Option<&str>); 5] = [
 const UNGUARDED: &str = "cell-unguarded";
 
 const FORM: Setting = Setting::named(
-    "form",
+    names::FORM,
     "what the bytes go through: `pipe`, `ring`, `ring-batches`, `cell` or `cell-unguarded`",
     || FORMS.iter().map(|(name, _)| *name).collect(),
 );
 
 const MESSAGES: Setting =
-    Setting::number("messages", "how many; 1,000,000 by itself", 1, 100_000_000);
+    Setting::number(names::MESSAGES, "how many; 1,000,000 by itself", 1, 100_000_000);
 
 const SETTINGS: [&Setting; 4] = [&FORM, &MESSAGES, &PARTNERS, &PLACEMENT];
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::shared::{Line, Shared};
 
@@ -12,14 +12,14 @@ use super::exchange::{Exchange, MORE};
 use super::messages::{facts, sample_of};
 use super::payload;
 use super::settings::{BYTES, MECHANISM, case, exchange, hands_over, unavailable};
-use crate::experiment::{
-    Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+use crate::engine::experiment::{
+    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
-use crate::histogram::{histogram, note, percentiles};
-use crate::pair::Placement;
-use crate::pair::settings::{PARTNERS, PLACEMENT};
-use crate::setting::Setting;
-use crate::timing::now;
+use crate::engine::setting::Setting;
+use crate::engine::timing::now;
+use crate::support::histogram::{histogram, note, percentiles};
+use crate::support::pair::Placement;
+use crate::support::pair::settings::{PARTNERS, PLACEMENT};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -33,6 +33,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             Main waits for the time by looking at the clock, so that its own CPU is awake; on one CPU sub \
             has to take it away from main, which is what that measures. Where a rate \
             is more than a mechanism can carry, messages are the later the longer it goes on.",
+    view: View::MessageRate,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
     fit: Fit::None,
@@ -40,6 +41,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Rate::new(parameters)?)),
 };
 

@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 
 use super::channels::{self, Mechanism, Terms};
 use super::exchange::Exchange;
-use crate::experiment::SubjectError;
-use crate::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
-use crate::pair::{Link, Placement};
-use crate::setting::Setting;
+use crate::engine::experiment::SubjectError;
+use crate::engine::setting::Setting;
+use crate::support::pair::settings::{PARTNERS, PLACEMENT, pair, placement};
+use crate::support::pair::{Link, Placement};
 
 /// What carries the messages.
 pub const MECHANISM: Setting =
-    Setting::named("mechanism", "what carries the messages", channels::names);
+    Setting::named(names::MECHANISM, "what carries the messages", channels::names);
 
 /// How long they are.
 pub const BYTES: Setting = Setting::number(
-    "bytes",
+    names::BYTES,
     "how long a message is; 1, 64, 4,096, 65,536 and 1,048,576 by itself",
     1,
     16 << 20,

@@ -1,14 +1,14 @@
 //! `pipeline/filter`: the stage that lets few lines through, first or last.
 
-use contend_record::lab::Unit;
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Unit, View};
+use contend_record::parameters::{Parameters, names};
 
-use super::Pipeline;
 use super::stages::Stage;
-use crate::experiment::{
-    Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+use super::subject::Pipeline;
+use crate::engine::experiment::{
+    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
-use crate::programs;
+use crate::support::programs;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -18,6 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             s/a/A/g` and a filter for those lines: `grep 00` or `sed -n /00/p`. The filter is the \
             second stage (`order` late) or the first (early); what comes out is the same. The \
             value is the real time of the whole; each stage's times are in the record.",
+    view: View::PipelineFilter,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
     fit: Fit::None,
@@ -25,25 +26,26 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |_| programs::missing(["sed", "grep"]),
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject,
 };
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let lines = scope.choose(&[1_000_000], &[100_000], &[500])[0];
     let case = |(filter, order): (&str, &str)| {
-        Parameters::new().with("filter", filter).with("order", order).with("lines", lines)
+        Parameters::new().with(names::FILTER, filter).with(names::ORDER, order).with("lines", lines)
     };
     [("grep", "late"), ("grep", "early"), ("sed", "late"), ("sed", "early")].map(case).to_vec()
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as every subject of the table")]
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
-    let filter = match parameters.text("filter") {
+    let filter = match parameters.text(names::FILTER) {
         Some("grep") => Stage::new(&["grep", "00"]),
         _ => Stage::new(&["sed", "-n", "/00/p"]),
     };
     let mut stages = vec![Stage::new(&["sed", "s/a/A/g"]), filter];
-    if parameters.text("order") == Some("early") {
+    if parameters.text(names::ORDER) == Some("early") {
         stages.reverse();
     }
     Ok(Box::new(Pipeline::on_lines(parameters.number("lines").unwrap_or(0), stages)))

@@ -4,15 +4,16 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use contend_record::lab::{Step, Unit};
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Step, Unit, View};
+use contend_record::parameters::{Parameters, names};
 use contend_sys::child::{ExitStatus, reap};
 use contend_sys::{Pid, spawn};
 
-use crate::experiment::{
-    Attempt, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+use crate::engine::experiment::{
+    Attempt, Demands, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    never_hands_over,
 };
-use crate::programs;
+use crate::support::programs;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -23,6 +24,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             `sort` and `xargs echo`, which must have all; or `xargs -n 1 echo`, which starts a \
             command for each. The value is the median time from production to arrival; the steps \
             are in the record.",
+    view: View::PipelineHold,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(1),
     fit: Fit::None,
@@ -30,6 +32,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |parameters| programs::missing([words(parameters)[0]]),
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
 };
 
@@ -38,12 +41,12 @@ const STAGES: [&str; 4] = ["cat", "sort", "xargs echo", "xargs -n 1 echo"];
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let pause = scope.choose(&[200], &[100], &[20])[0];
-    let case = |stage| Parameters::new().with("stage", stage).with("pause_ms", pause);
+    let case = |stage| Parameters::new().with(names::STAGE, stage).with("pause_ms", pause);
     STAGES.map(case).to_vec()
 }
 
 fn words(parameters: &Parameters) -> Vec<&str> {
-    parameters.text("stage").unwrap_or("cat").split(' ').collect()
+    parameters.text(names::STAGE).unwrap_or("cat").split(' ').collect()
 }
 
 struct Demonstration(Parameters);

@@ -1,15 +1,15 @@
 //! `pipeline/json`: a tokenizer and a parser for JSON, connected by a pipe.
 
-use contend_record::lab::Unit;
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Unit, View};
+use contend_record::parameters::{Parameters, names};
 
-use super::Pipeline;
 use super::awk;
-use crate::experiment::{
-    Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+use super::subject::Pipeline;
+use crate::engine::experiment::{
+    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
-use crate::inputs::{Input, json_array};
-use crate::programs;
+use crate::support::inputs::{Input, json_array};
+use crate::support::programs;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -23,6 +23,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             on a fortieth of the documents: a quarter as much in all. busybox, by far the slowest, \
             gets a tenth of what the others get. `contend generate awk` prints the programs. The \
             locale is the environment's, and recorded.",
+    view: View::PipelineJson,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
     fit: Fit::None,
@@ -30,6 +31,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject,
 };
 
@@ -42,8 +44,9 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
             let slow = if kind == "busybox" { 10 } else { 1 };
             for tokenizer in ["one", "four"] {
                 let each = documents / slow / if copies == 1 { 1 } else { 40 };
-                let case = Parameters::new().with("awk", kind).with("tokenizer", tokenizer);
-                cases.push(case.with("copies", copies).with("documents", each));
+                let case =
+                    Parameters::new().with(names::AWK, kind).with(names::TOKENIZER, tokenizer);
+                cases.push(case.with(names::COPIES, copies).with("documents", each));
             }
         }
     }
@@ -51,20 +54,20 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 }
 
 fn unavailable(parameters: &Parameters) -> Option<String> {
-    let awk = parameters.text("awk").and_then(awk::command)?;
+    let awk = parameters.text(names::AWK).and_then(awk::command)?;
     programs::missing([awk[0], "tr"])
 }
 
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     let wrong = || SubjectError::Wrong(format!("there is no such case: {parameters}"));
-    let awk = parameters.text("awk").and_then(awk::command).ok_or_else(wrong)?;
-    let mut stages = match parameters.text("tokenizer") {
+    let awk = parameters.text(names::AWK).and_then(awk::command).ok_or_else(wrong)?;
+    let mut stages = match parameters.text(names::TOKENIZER) {
         Some("one") => awk::tokenizer(awk),
         _ => awk::tokenizer_of_four(awk),
     };
     stages.push(awk::parser(awk));
     let documents = parameters.number("documents").ok_or_else(wrong)?;
-    let copies = parameters.number("copies").unwrap_or(1);
+    let copies = parameters.number(names::COPIES).unwrap_or(1);
     let input = Box::new(move || Input::of(|file| json_array(file, documents)));
     Ok(Box::new(Pipeline { stages, copies, input }))
 }

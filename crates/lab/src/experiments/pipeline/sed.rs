@@ -1,14 +1,14 @@
 //! `pipeline/sed`: four seds in a row, or one that does the work of four.
 
-use contend_record::lab::Unit;
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Unit, View};
+use contend_record::parameters::{Parameters, names};
 
-use super::Pipeline;
 use super::stages::Stage;
-use crate::experiment::{
-    Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+use super::subject::Pipeline;
+use crate::engine::experiment::{
+    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
-use crate::programs;
+use crate::support::programs;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -18,6 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             each replace one letter (`form` piped), or one that replaces all four (fused); with \
             `slow`, `sed 's/[0-9]//g'` follows. The output goes to /dev/null. The value is the \
             real time of the whole; each stage's times are in the record.",
+    view: View::PipelineSed,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(5),
     fit: Fit::None,
@@ -25,6 +26,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |_| programs::missing(["sed"]),
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject,
 };
 
@@ -33,18 +35,18 @@ const LETTERS: [&str; 4] = ["s/a/A/g", "s/b/B/g", "s/c/C/g", "s/d/D/g"];
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let lines = scope.choose(&[1_000_000], &[100_000], &[500])[0];
     let case = |(form, slow): (&str, bool)| {
-        Parameters::new().with("form", form).with("slow", slow).with("lines", lines)
+        Parameters::new().with(names::FORM, form).with(names::SLOW, slow).with("lines", lines)
     };
     [("piped", false), ("fused", false), ("piped", true), ("fused", true)].map(case).to_vec()
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as every subject of the table")]
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
-    let mut stages: Vec<_> = match parameters.text("form") {
+    let mut stages: Vec<_> = match parameters.text(names::FORM) {
         Some("piped") => LETTERS.iter().map(|letter| Stage::new(&["sed", letter])).collect(),
         _ => vec![Stage::new(&["sed", &LETTERS.join("; ")])],
     };
-    if parameters.flag("slow") {
+    if parameters.flag(names::SLOW) {
         stages.push(Stage::new(&["sed", "s/[0-9]//g"]));
     }
     Ok(Box::new(Pipeline::on_lines(parameters.number("lines").unwrap_or(0), stages)))

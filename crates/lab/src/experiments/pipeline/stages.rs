@@ -17,8 +17,8 @@ use contend_sys::{Pid, Signal, spawn};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, kill_process, pidfd_open};
 
-use crate::experiment::{Attempt, Sample, StageSample, SubjectError};
-use crate::inputs::Input;
+use crate::engine::experiment::{Attempt, Sample, StageSample, SubjectError};
+use crate::support::inputs::Input;
 
 /// One stage: its program, with arguments.
 #[derive(Debug, Clone)]

@@ -1,10 +1,11 @@
 //! `pipeline/startup`: what each command of a pipeline costs before it does anything.
 
-use contend_record::lab::{Step, Unit};
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Step, Unit, View};
+use contend_record::parameters::{Parameters, names};
 
-use crate::experiment::{
-    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+use crate::engine::experiment::{
+    Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    never_hands_over,
 };
 use crate::experiments::units::startup;
 
@@ -16,6 +17,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             set number of times: `fork` ends without executing anything, `static` executes a \
             program of some hundred bytes, each awk gets a program that does nothing. \
             `bash-subshell` is a loop in bash around a subshell, by turn.",
+    view: View::PipelineStartup,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
     fit: Fit::None,
@@ -23,6 +25,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: startup::unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject,
 };
 
@@ -31,21 +34,21 @@ const COMMANDS: [&str; 8] =
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let turns = scope.choose(&[100], &[20], &[2])[0];
-    let case = |command| Parameters::new().with("command", command).with("turns", turns);
+    let case = |command| Parameters::new().with(names::COMMAND, command).with(names::TURNS, turns);
     COMMANDS.map(case).to_vec()
 }
 
 /// Whether bash itself takes the turns.
 fn loops(parameters: &Parameters) -> bool {
-    parameters.text("command").is_some_and(|command| command.starts_with("bash-"))
+    parameters.text(names::COMMAND).is_some_and(|command| command.starts_with("bash-"))
 }
 
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     if loops(parameters) {
         return startup::subject(parameters);
     }
-    let turns = parameters.number("turns").unwrap_or(1);
-    let once = startup::subject(&parameters.without("turns"))?;
+    let turns = parameters.number(names::TURNS).unwrap_or(1);
+    let once = startup::subject(&parameters.without(names::TURNS))?;
     Ok(Box::new(InTurns { once, turns }))
 }
 

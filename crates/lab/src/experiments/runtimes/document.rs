@@ -1,15 +1,15 @@
 //! `runtime/document`: the evaluation of 2018 again, with memory read at once, and later.
 
-use contend_record::lab::{Step, Unit};
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Step, Unit, View};
+use contend_record::parameters::{Parameters, names};
 
+use super::DEMANDS;
 use super::probe::Probe;
 use super::table::{DOCUMENT, Row};
-use super::wrong;
-use crate::experiment::{
+use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
-use crate::setting::Setting;
+use crate::engine::setting::Setting;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -23,6 +23,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             `after_6s` are the same, later, and `left` when all is stopped and garbage is collected. \
             `begun_at_once` and `begun_6s` are how many of the functions had begun to run: those that have \
             not are messages in a queue.",
+    view: View::RuntimeDocument,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(1),
     fit: Fit::None,
@@ -30,13 +31,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: |_| DOCUMENT.missing(),
     hands_over: never_hands_over,
+    demands: DEMANDS,
     subject: |parameters| Ok(Box::new(Document::new(parameters)?)),
 };
 
 const FORMS: [&str; 3] = ["callback", "process", "sister"];
-const FORM: Setting = Setting::named("form", "what runs the functions", || FORMS.to_vec());
+const FORM: Setting = Setting::named(names::FORM, "what runs the functions", || FORMS.to_vec());
 const N: Setting =
-    Setting::number("n", "how many functions; 100 to 10,000 by themselves", 1, 1_000_000);
+    Setting::number(names::N, "how many functions; 100 to 10,000 by themselves", 1, 1_000_000);
 const SETTINGS: [&Setting; 2] = [&FORM, &N];
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
@@ -56,7 +58,8 @@ impl Document {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let form = parameters.text(FORM.name).unwrap_or_default();
         let form = FORMS.into_iter().find(|&known| known == form);
-        let form = Row { argument: form.ok_or_else(|| wrong("no such form"))?, ..DOCUMENT };
+        let form =
+            Row { argument: form.ok_or_else(|| SubjectError::wrong("no such form"))?, ..DOCUMENT };
         Ok(Self { form, n: parameters.number(N.name).unwrap_or(1) })
     }
 }
@@ -69,7 +72,7 @@ impl Subject for Document {
         let [Ok(at_once), Ok(after_1s), Ok(after_6s), Ok(begun_at_once), Ok(begun_6s), Ok(left)] =
             numbers[..]
         else {
-            return Err(wrong(format!("the probe said: {answer}")));
+            return Err(SubjectError::wrong(format!("the probe said: {answer}")));
         };
         let facts = Facts::from([("version".to_owned(), probe.version.as_str().into())]);
         Ok(Sample { facts, ..Sample::of(at_once) }

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use contend_record::lab::{Step, Unit};
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Step, Unit, View};
+use contend_record::parameters::{Parameters, names};
 
 use super::probe::{Early, Probe};
 use super::table::{Row, TABLE};
-use super::{N, UNIT, row, unavailable};
-use crate::experiment::{
+use super::{DEMANDS, N, UNIT, row, unavailable};
+use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
-use crate::setting::Setting;
-use crate::tree::settled;
+use crate::engine::setting::Setting;
+use crate::support::tree::settled;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -29,13 +29,15 @@ pub const EXPERIMENT: Experiment = Experiment {
             `runtime` is what the runtime itself says that it uses more than with none. `create` and `end` \
             are for one unit; those that wait for time have no `end`. `left` is what of the value is still \
             taken when they have ended and garbage has been collected, and `left_1s` a second later.",
+    view: View::RuntimeMemory,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
-    fit: Fit::Line("n"),
+    fit: Fit::Line(names::N),
     settings: &SETTINGS,
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: DEMANDS,
     subject: |parameters| Ok(Box::new(Memory::new(parameters)?)),
 };
 
@@ -133,7 +135,7 @@ impl Subject for Memory {
 mod tests {
     use super::super::tests::says;
     use super::*;
-    use crate::experiment::Size;
+    use crate::engine::experiment::Size;
 
     #[test]
     fn there_are_numbers_enough_for_a_line_however_few_units_there_may_be() {

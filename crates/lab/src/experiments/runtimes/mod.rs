@@ -11,31 +11,45 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 
-pub use self::own::{VERB, serve};
-pub use self::program::SHELF;
-use self::table::Row;
-use crate::experiment::{Experiment, SubjectError};
+pub use self::own::VERB;
+use self::table::{Row, Source};
+use crate::engine::experiment::{Demands, SubjectError};
+use crate::engine::setting::Setting;
 use crate::experiments::units::parent;
-use crate::limits;
-use crate::setting::Setting;
+use crate::support::limits;
 
 /// The kind of unit.
-const UNIT: Setting = Setting::named("unit", "the kind of unit; all by themselves", table::names);
+const UNIT: Setting =
+    Setting::named(names::UNIT, "the kind of unit; all by themselves", table::names);
 
 /// How many units.
-const N: Setting = Setting::number("n", "how many units; several by themselves", 1, 1_000_000_000);
+const N: Setting =
+    Setting::number(names::N, "how many units; several by themselves", 1, 1_000_000_000);
 
-/// Whether an experiment makes what is kept for later, and has no place for it.
-pub fn needs_shelf(experiment: &Experiment) -> bool {
-    experiment.family() == memory::EXPERIMENT.family() && program::caches().is_none()
+/// What is compiled for one case serves the others: it is kept in the user's caches, or else in the
+/// scratch directory.
+const DEMANDS: Demands = Demands { scratch: || program::caches().is_none(), ..Demands::NONE };
+
+/// Answers commands about units of this program itself on standard input until it ends.
+///
+/// # Errors
+/// When there are no such units, a command is unknown or cannot be done, or nobody reads the answers.
+pub fn serve(unit: &str) -> Result<(), SubjectError> {
+    match table::find(unit).map(|row| &row.source) {
+        Some(Source::Own(make)) => own::serve(*make),
+        Some(Source::Program { .. }) | None => {
+            Err(SubjectError::wrong(format!("no probe of this program has units {unit}")))
+        }
+    }
 }
 
 /// The row that the parameters name.
 fn row(parameters: &Parameters) -> Result<&'static Row, SubjectError> {
     let unit = parameters.text(UNIT.name).unwrap_or_default();
-    table::find(unit).ok_or_else(|| wrong(format!("there are no units called {unit}")))
+    table::find(unit)
+        .ok_or_else(|| SubjectError::wrong(format!("there are no units called {unit}")))
 }
 
 /// Why there can be no such units here.
@@ -58,8 +72,4 @@ fn too_large(bytes: u64, n: u64, free: u64) -> Option<String> {
     let (needed_mb, free_mb) = (needed.div_ceil(MEGA), free / MEGA);
     (needed > free)
         .then(|| format!("about {needed_mb} MB are needed, and {free_mb} MB of memory may be used"))
-}
-
-fn wrong(message: impl Into<String>) -> SubjectError {
-    SubjectError::Wrong(message.into())
 }

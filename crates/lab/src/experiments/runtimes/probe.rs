@@ -14,11 +14,10 @@ use rustix::time::Timespec;
 use super::own;
 use super::program::{Made, gist};
 use super::table::{Row, Source};
-use super::wrong;
-use crate::experiment::{Attempt, SubjectError};
-use crate::files::unnamed_in;
-use crate::limits::Kind;
-use crate::tree::{self, Taken};
+use crate::engine::experiment::{Attempt, SubjectError};
+use crate::support::files::unnamed_in;
+use crate::support::limits::Kind;
+use crate::support::tree::{self, Taken};
 
 /// A probe that has been started.
 #[derive(Debug)]
@@ -55,7 +54,10 @@ pub struct Early(u64);
 impl Early {
     /// Why there is no figure of so many.
     pub fn of(self, n: u64) -> SubjectError {
-        wrong(format!("of {n} units {} had ended before their memory was read", self.0))
+        SubjectError::wrong(format!(
+            "of {n} units {} had ended before their memory was read",
+            self.0
+        ))
     }
 }
 
@@ -92,7 +94,8 @@ impl Probe {
         command.stderr(complaints.try_clone().attempt("share a file")?);
         let mut child = spawn::spawn_bound(&mut command).attempt("start the probe")?;
         let (commands, answers) = (child.stdin.take(), child.stdout.take());
-        let answers = BufReader::new(answers.ok_or_else(|| wrong("it has no output"))?);
+        let answers =
+            BufReader::new(answers.ok_or_else(|| SubjectError::wrong("it has no output"))?);
         let version = String::new();
         let has_processes = row.task == Some(Kind::Process);
         let mut probe = Self {
@@ -123,7 +126,9 @@ impl Probe {
             return Err(strange(&answer));
         };
         if waiting != n {
-            return Err(wrong(format!("of {n} units {waiting} were there and waited")));
+            return Err(SubjectError::wrong(format!(
+                "of {n} units {waiting} were there and waited"
+            )));
         }
         self.sees_processes(n)?;
         Ok(Parked { each: time / n.max(1) as f64, runtime: runtime.parse().ok() })
@@ -138,7 +143,9 @@ impl Probe {
         if seen >= n {
             return Ok(());
         }
-        Err(wrong(format!("of {n} processes {seen} can be seen in /proc/*/task/*/children")))
+        Err(SubjectError::wrong(format!(
+            "of {n} processes {seen} can be seen in /proc/*/task/*/children"
+        )))
     }
 
     /// Lets all units end. What that took for one, in nanoseconds, if all waited until now.
@@ -155,7 +162,7 @@ impl Probe {
             return Ok(Err(Early(early)));
         }
         if ended != n {
-            return Err(wrong(format!("of {n} units {ended} have ended")));
+            return Err(SubjectError::wrong(format!("of {n} units {ended} have ended")));
         }
         Ok(Ok(time as f64 / n.max(1) as f64))
     }
@@ -175,7 +182,7 @@ impl Probe {
     pub fn trips(&mut self, messages: u64) -> Result<f64, SubjectError> {
         let answer = self.ask(&format!("trips {messages}"), "trips")?;
         if let Some(reason) = answer.strip_prefix("none") {
-            return Err(wrong(reason.trim()));
+            return Err(SubjectError::wrong(reason.trim()));
         }
         let numbers: Vec<_> = answer.split_whitespace().map(str::parse::<u64>).collect();
         match numbers[..] {
@@ -240,8 +247,8 @@ impl Probe {
         let mut said = Vec::new();
         let _ = self.complaints.rewind().and_then(|()| self.complaints.read_to_end(&mut said));
         match gist(&String::from_utf8_lossy(&said)) {
-            said if said.is_empty() => wrong(what),
-            said => wrong(format!("{said} ({what})")),
+            said if said.is_empty() => SubjectError::wrong(what),
+            said => SubjectError::wrong(format!("{said} ({what})")),
         }
     }
 
@@ -284,7 +291,7 @@ fn has_come(output: &ChildStdout, deadline: Instant) -> bool {
 }
 
 fn strange(answer: &str) -> SubjectError {
-    wrong(format!("the probe said: {}", gist(answer)))
+    SubjectError::wrong(format!("the probe said: {}", gist(answer)))
 }
 
 impl Drop for Probe {

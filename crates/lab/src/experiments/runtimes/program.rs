@@ -10,9 +10,9 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-use super::wrong;
-use crate::experiment::{Attempt, SubjectError};
-use crate::programs;
+use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::isolate::SCRATCH;
+use crate::support::programs;
 
 /// A probe in another language.
 #[derive(Debug)]
@@ -111,7 +111,10 @@ impl Program {
             return Ok(());
         }
         let text = [said.stdout, said.stderr].concat();
-        Err(wrong(format!("{program} cannot make it: {}", gist(&String::from_utf8_lossy(&text)))))
+        Err(SubjectError::wrong(format!(
+            "{program} cannot make it: {}",
+            gist(&String::from_utf8_lossy(&text))
+        )))
     }
 }
 
@@ -180,13 +183,10 @@ pub fn gist(text: &str) -> String {
     if to < from { format!("{} … {}", &joined[..to], &joined[from..]) } else { joined }
 }
 
-/// The variable that names a folder for what is made, where there is none for caches.
-pub const SHELF: &str = "CONTEND_SHELF";
-
 /// Where what was made is kept for later, made if need be; nowhere if that cannot be.
 fn kept() -> Option<PathBuf> {
-    let shelf = || std::env::var_os(SHELF).map(PathBuf::from);
-    caches().or_else(|| shelf().filter(|shelf| is_ours_alone(shelf)))
+    let scratch = || std::env::var_os(SCRATCH).map(PathBuf::from);
+    caches().or_else(|| scratch().filter(|scratch| is_ours_alone(scratch)))
 }
 
 /// The user's own caches, if they can be written, and by nobody else: what is in them is executed.

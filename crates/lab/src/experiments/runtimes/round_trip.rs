@@ -1,15 +1,15 @@
 //! `runtime/round-trip`: a message to a unit and its answer, in every runtime.
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::probe::Probe;
 use super::table::{Row, TABLE};
-use super::{UNIT, row, unavailable};
-use crate::experiment::{
+use super::{DEMANDS, UNIT, row, unavailable};
+use crate::engine::experiment::{
     Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
-use crate::setting::Setting;
+use crate::engine::setting::Setting;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -20,6 +20,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             again: twice as often each time until that takes a tenth of a second, which warms the runtime up, and \
             then as often for each sample; every answer is looked at. Units may be run by one thread or by \
             several, as the runtime likes. Kinds that take no messages are not among these.",
+    view: View::RuntimeRoundTrip,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(7),
     fit: Fit::None,
@@ -31,6 +32,7 @@ pub const EXPERIMENT: Experiment = Experiment {
         (!row.has_messages).then(without).or_else(|| unavailable(parameters))
     },
     hands_over: never_hands_over,
+    demands: DEMANDS,
     subject: |parameters| Ok(Box::new(RoundTrip::new(parameters)?)),
 };
 

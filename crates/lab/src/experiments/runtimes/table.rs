@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::own::{self, Make};
 use super::program::Program;
-use crate::limits::Kind;
+use crate::support::limits::Kind;
 
 /// A kind of unit.
 #[derive(Debug)]
@@ -75,6 +75,21 @@ pub const USUAL: Row = Row {
 /// As many as most systems allow of what the kernel knows.
 const TASKS: u64 = 10_000;
 
+// What the units of a runtime have in common.
+const TASK: Row = Row { runtime: "Linux", most: TASKS, ..USUAL };
+const TOKIO: Row = Row { runtime: "tokio", ..USUAL };
+const GO_UNIT: Row = of("Go", &GO, &["./probe"]);
+const JAVA_UNIT: Row = of("Java", &JAVA, JAVA_RUN);
+const NODE_UNIT: Row = of("Node", &NODE, NODE_RUN);
+const PYTHON_UNIT: Row = of("Python", &PYTHON, PYTHON_RUN);
+const BEAM_UNIT: Row = of("BEAM", &BEAM, BEAM_RUN);
+const SISTER_UNIT: Row = of("Elixir", &SISTER, SISTER_RUN);
+
+/// A unit of this runtime, whose probe is this program, started like this.
+const fn of(runtime: &'static str, program: &'static Program, run: &'static [&'static str]) -> Row {
+    Row { runtime, source: Source::Program { program, run }, ..USUAL }
+}
+
 /// All of them.
 pub const TABLE: &[Row] = &[
     Row {
@@ -86,59 +101,51 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         unit: "fork",
-        runtime: "Linux",
         summary: "a process made by fork, which reads from a pipe",
         source: Source::Own(own::fork),
-        most: TASKS,
         task: Some(Kind::Process),
         bytes: 150_000,
-        ..USUAL
+        ..TASK
     },
     Row {
         unit: "thread",
-        runtime: "Linux",
         summary: "a thread (std::thread), which waits on a condition",
         source: Source::Own(own::thread),
-        most: TASKS,
         task: Some(Kind::Thread),
         bytes: 40_000,
-        ..USUAL
+        ..TASK
     },
     Row {
         unit: "tokio-sleep",
-        runtime: "tokio",
         summary: "a task that sleeps",
         source: Source::Own(own::sleep),
         each: Some(Duration::from_micros(3)),
         has_messages: false,
         bytes: 450,
-        ..USUAL
+        ..TOKIO
     },
     Row {
         unit: "tokio-pending",
-        runtime: "tokio",
         summary: "a task that waits for nothing",
         source: Source::Own(own::pending),
         has_messages: false,
         bytes: 320,
-        ..USUAL
+        ..TOKIO
     },
     Row {
         unit: "tokio-oneshot",
-        runtime: "tokio",
         summary: "a task that waits for the message of a oneshot channel",
         source: Source::Own(own::oneshot),
         has_messages: false,
         bytes: 330,
-        ..USUAL
+        ..TOKIO
     },
     Row {
         unit: "tokio-mpsc",
-        runtime: "tokio",
         summary: "a task that waits for messages of a channel",
         source: Source::Own(own::mpsc),
         bytes: 1200,
-        ..USUAL
+        ..TOKIO
     },
     Row {
         unit: "smol",
@@ -151,42 +158,34 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         unit: "goroutine",
-        runtime: "Go",
         summary: "a goroutine that receives from a channel",
-        source: Source::Program { program: &GO, run: &["./probe"] },
         bytes: 2800,
-        ..USUAL
+        ..GO_UNIT
     },
     Row {
         unit: "go-afterfunc",
-        runtime: "Go",
         summary: "a timer with a function (time.AfterFunc)",
-        source: Source::Program { program: &GO, run: &["./probe"] },
         argument: "afterfunc",
         each: Some(Duration::from_micros(2)),
         has_messages: false,
         bytes: 150,
-        ..USUAL
+        ..GO_UNIT
     },
     Row {
         unit: "java-platform",
-        runtime: "Java",
         summary: "a platform thread that waits for a latch",
-        source: Source::Program { program: &JAVA, run: JAVA_RUN },
         argument: "platform",
         most: TASKS,
         task: Some(Kind::Thread),
         bytes: 50_000,
-        ..USUAL
+        ..JAVA_UNIT
     },
     Row {
         unit: "java-virtual",
-        runtime: "Java",
         summary: "a virtual thread that waits for a latch",
-        source: Source::Program { program: &JAVA, run: JAVA_RUN },
         argument: "virtual",
         bytes: 800,
-        ..USUAL
+        ..JAVA_UNIT
     },
     Row {
         unit: "coroutine",
@@ -198,130 +197,105 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         unit: "node-timer",
-        runtime: "Node",
         summary: "a timer with a function (setTimeout)",
-        source: Source::Program { program: &NODE, run: NODE_RUN },
         argument: "timer",
         each: Some(Duration::from_micros(3)),
         has_messages: false,
         bytes: 180,
-        ..USUAL
+        ..NODE_UNIT
     },
     Row {
         unit: "node-promise",
-        runtime: "Node",
         summary: "a function that waits for a promise (then)",
-        source: Source::Program { program: &NODE, run: NODE_RUN },
         argument: "promise",
         bytes: 290,
-        ..USUAL
+        ..NODE_UNIT
     },
     Row {
         unit: "node-async",
-        runtime: "Node",
         summary: "an async function that sleeps",
-        source: Source::Program { program: &NODE, run: NODE_RUN },
         argument: "async",
         each: Some(Duration::from_micros(8)),
         bytes: 760,
-        ..USUAL
+        ..NODE_UNIT
     },
     Row {
         unit: "python-thread",
-        runtime: "Python",
         summary: "a thread (threading.Thread) that waits",
-        source: Source::Program { program: &PYTHON, run: PYTHON_RUN },
         argument: "thread",
         most: TASKS,
         task: Some(Kind::Thread),
         bytes: 50_000,
-        ..USUAL
+        ..PYTHON_UNIT
     },
     Row {
         unit: "asyncio",
-        runtime: "Python",
         summary: "a task that sleeps (asyncio.sleep)",
-        source: Source::Program { program: &PYTHON, run: PYTHON_RUN },
         each: Some(Duration::from_micros(15)),
         bytes: 1600,
-        ..USUAL
+        ..PYTHON_UNIT
     },
     Row {
         unit: "asyncio-call-later",
-        runtime: "Python",
         summary: "a timer with a function (loop.call_at)",
-        source: Source::Program { program: &PYTHON, run: PYTHON_RUN },
         argument: "call_later",
         each: Some(Duration::from_micros(8)),
         has_messages: false,
         bytes: 190,
-        ..USUAL
+        ..PYTHON_UNIT
     },
     Row {
         unit: "greenlet",
-        runtime: "Python",
         summary: "a greenlet that has switched back",
-        source: Source::Program { program: &PYTHON, run: PYTHON_RUN },
         bytes: 6200,
-        ..USUAL
+        ..PYTHON_UNIT
     },
     Row {
         unit: "beam-process",
-        runtime: "BEAM",
         summary: "a process in receive",
-        source: Source::Program { program: &BEAM, run: BEAM_RUN },
         argument: "process",
         bytes: 2700,
-        ..USUAL
+        ..BEAM_UNIT
     },
     Row {
         unit: "beam-process-hms-12",
-        runtime: "BEAM",
         summary: "a process in receive, whose heap begins with 12 words (+hms 12)",
         source: Source::Program { program: &BEAM, run: BEAM_RUN_SMALL },
         argument: "process",
         bytes: 900,
-        ..USUAL
+        ..BEAM_UNIT
     },
     Row {
         unit: "beam-hibernated",
-        runtime: "BEAM",
         summary: "a process in receive, hibernated",
-        source: Source::Program { program: &BEAM, run: BEAM_RUN },
         argument: "hibernated",
         bytes: 860,
-        ..USUAL
+        ..BEAM_UNIT
     },
     Row {
         unit: "beam-send-after",
-        runtime: "BEAM",
         summary: "a timer that sends a message (erlang:send_after)",
-        source: Source::Program { program: &BEAM, run: BEAM_RUN },
         argument: "send_after",
         each: Some(Duration::from_micros(3)),
         has_messages: false,
         bytes: 160,
-        ..USUAL
+        ..BEAM_UNIT
     },
     Row {
         unit: "sister-registered",
-        runtime: "Elixir",
         summary: "a registered function of the library in elixir/ that waits for a time",
-        source: Source::Program { program: &SISTER, run: SISTER_RUN },
         argument: "registered",
         each: Some(Duration::from_micros(5)),
         bytes: 30,
-        ..USUAL
+        ..SISTER_UNIT
     },
     Row {
         unit: "sister-closure",
-        runtime: "Elixir",
         summary: "a closure of the library in elixir/ that waits for a time",
-        source: Source::Program { program: &SISTER, run: SISTER_RUN },
         argument: "closure",
         each: Some(Duration::from_micros(40)),
         bytes: 150,
-        ..USUAL
+        ..SISTER_UNIT
     },
 ];
 

@@ -6,8 +6,8 @@ use super::probe::Probe;
 use super::program::Program;
 use super::table::{Row, Source, TABLE, USUAL};
 use super::too_large;
-use crate::experiment::SubjectError;
-use crate::limits::Kind;
+use crate::engine::experiment::SubjectError;
+use crate::support::limits::Kind;
 
 /// Units that are only said to be there: as the name of the kind says.
 const SAYS: Program = Program {

@@ -2,9 +2,11 @@
 
 use std::hint::black_box;
 
+use contend_record::lab::View;
+
 use super::crew::Job;
 use super::{about, row, saturation};
-use crate::experiment::Experiment;
+use crate::engine::experiment::Experiment;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = row(
@@ -17,6 +19,7 @@ pub const EXPERIMENT: Experiment = row(
          threads of a process do under locks of that address space, and of which every other CPU that \
          runs a thread of it has to hear. One `work` is 512 pieces."
     ),
+    View::Saturation,
     |parameters| Ok(saturation(parameters, |work, _| Churn { pieces: work * PIECES })),
 );
 

@@ -1,9 +1,11 @@
 //! `saturation/compute`: work that needs nothing but a CPU.
 
+use contend_record::lab::View;
+
 use super::crew::Job;
 use super::{about, row, saturation};
-use crate::experiment::Experiment;
-use crate::work::Work;
+use crate::engine::experiment::Experiment;
+use crate::support::work::Work;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = row(
@@ -14,6 +16,7 @@ pub const EXPERIMENT: Experiment = row(
          the document's case 5, one with two its 6, two with one each its 7. One `work` is 500,000 steps of a \
          generator of random numbers."
     ),
+    View::Computing,
     |parameters| Ok(saturation(parameters, |work, _| Compute(Work::steps(work * STEPS)))),
 );
 

@@ -10,8 +10,8 @@ use contend_sys::shared::{Line, Shared};
 use contend_sys::{Pid, Signal, cpu};
 use rustix::thread::futex::{self, Flags};
 
-use crate::experiment::{Attempt, Facts, SubjectError};
-use crate::timing::{nanoseconds, now};
+use crate::engine::experiment::{Attempt, Facts, SubjectError};
+use crate::engine::timing::{nanoseconds, now};
 
 /// What each worker does.
 pub trait Job: Sync {

@@ -2,10 +2,12 @@
 
 use std::hint::black_box;
 
+use contend_record::lab::View;
+
 use super::crew::Job;
 use super::{about, row, saturation};
-use crate::experiment::{Experiment, Facts};
-use crate::limits;
+use crate::engine::experiment::{Experiment, Facts};
+use crate::support::limits;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = row(
@@ -16,6 +18,7 @@ pub const EXPERIMENT: Experiment = row(
          than most caches (`bytes`). One worker alone may use most of what memory can deliver, and \
          then more of them do not do more. One `work` is 8 MiB."
     ),
+    View::Saturation,
     |parameters| Ok(saturation(parameters, Copying::new)),
 );
 

@@ -5,15 +5,16 @@ pub mod compute;
 mod crew;
 pub mod memory;
 
-use contend_record::lab::{Step, Unit};
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Step, Unit, View};
+use contend_record::parameters::{Parameters, names};
 use contend_sys::cpu;
 
-use crate::experiment::{
-    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+use crate::engine::experiment::{
+    Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    never_hands_over,
 };
-use crate::limits::{self, Kind};
-use crate::setting::Setting;
+use crate::engine::setting::Setting;
+use crate::support::limits::{self, Kind};
 use crew::{Crew, Job};
 
 /// Work of each worker.
@@ -25,11 +26,11 @@ const WORK: Setting = Setting::number(
 );
 
 /// Processes.
-const PROCESSES: Setting = Setting::number("processes", "how many processes work", 1, 1000);
+const PROCESSES: Setting = Setting::number(names::PROCESSES, "how many processes work", 1, 1000);
 
 /// Threads of each.
 const THREADS: Setting =
-    Setting::number("threads", "how many threads work in each process", 1, 1000);
+    Setting::number(names::THREADS, "how many threads work in each process", 1, 1000);
 
 const SETTINGS: [&Setting; 3] = [&PROCESSES, &THREADS, &WORK];
 
@@ -38,12 +39,14 @@ const fn row(
     name: &'static str,
     summary: &'static str,
     about: &'static str,
+    view: View,
     subject: fn(&Parameters) -> Result<Box<dyn Subject>, SubjectError>,
 ) -> Experiment {
     Experiment {
         name,
         summary,
         about,
+        view,
         unit: Unit::Nanoseconds,
         sampling: Sampling::Fixed(7),
         fit: Fit::Scaling,
@@ -51,6 +54,7 @@ const fn row(
         cases,
         unavailable: too_many,
         hands_over: never_hands_over,
+        demands: Demands::NONE,
         subject,
     }
 }

@@ -7,9 +7,8 @@ use super::http::Answer;
 use super::own::raise_descriptors;
 use super::running::Running;
 use super::table::Model;
-use super::wrong;
-use crate::experiment::{Attempt, Facts, SubjectError};
-use crate::limits::Kind;
+use crate::engine::experiment::{Attempt, Facts, SubjectError};
+use crate::support::limits::Kind;
 
 /// How long nobody is answered before it is said that nobody else will be.
 pub const PATIENCE: Duration = Duration::from_secs(1);
@@ -72,7 +71,9 @@ fn sees_processes(model: &Model, server: &Running, answered: u64) -> Result<(), 
         return Ok(());
     }
     let seen = server.processes();
-    Err(wrong(format!("of {all} processes {seen} can be seen in /proc/*/task/*/children")))
+    Err(SubjectError::wrong(format!(
+        "of {all} processes {seen} can be seen in /proc/*/task/*/children"
+    )))
 }
 
 /// Which limits stood in the way, as far as they can be told.

@@ -17,8 +17,8 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::http::HELLO;
-use crate::experiment::{Attempt, SubjectError};
-use crate::histogram::{histogram, note};
+use crate::engine::experiment::{Attempt, SubjectError};
+use crate::support::histogram::{histogram, note};
 
 /// What is asked.
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";

@@ -1,17 +1,17 @@
 //! `server/idle`: what connections take on which nothing happens.
 
-use contend_record::lab::{Step, Unit};
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Step, Unit, View};
+use contend_record::parameters::{Parameters, names};
 
 use super::breaks::Served;
 use super::http::Answer;
 use super::running::Running;
 use super::table::Model;
 use super::{SETTINGS, cases, chosen, unavailable};
-use crate::experiment::{
-    Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
+use crate::engine::experiment::{
+    Demands, Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
 };
-use crate::tree::{Taken, settled};
+use crate::support::tree::{Taken, settled};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -25,13 +25,15 @@ pub const EXPERIMENT: Experiment = Experiment {
             the connections that were served; where that is not all of them, `stopped_by` says why. `left` is what \
             is still taken when all have been closed. All models share the same code for HTTP, which keeps nothing \
             of a connection on which nothing has begun.",
+    view: View::IdleConnections,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
-    fit: Fit::Line("connections"),
+    fit: Fit::Line(names::CONNECTIONS),
     settings: &SETTINGS,
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Idle::new(parameters)?)),
 };
 

@@ -6,6 +6,7 @@
 
 mod breaks;
 mod clients;
+mod exhaustion;
 mod http;
 pub mod idle;
 mod models;
@@ -16,24 +17,26 @@ mod running;
 mod table;
 #[cfg(test)]
 mod tests;
+mod unit;
 
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 use rustix::process::{Resource, getrlimit};
 
 pub use self::own::{VERB, serve};
 use self::table::Model;
-use crate::experiment::{Scope, SubjectError};
+use self::unit::of_unit;
+use crate::engine::experiment::{Scope, SubjectError};
+use crate::engine::setting::Setting;
 use crate::experiments::units::parent;
-use crate::limits::{self, Kind, OfUnit};
-use crate::setting::Setting;
+use crate::support::limits;
 
 /// How connections are served.
 const MODEL: Setting =
-    Setting::named("model", "how connections are served; all by themselves", table::names);
+    Setting::named(names::MODEL, "how connections are served; all by themselves", table::names);
 
 /// How many connections.
 const CONNECTIONS: Setting = Setting::number(
-    "connections",
+    names::CONNECTIONS,
     "open connections; 10, 100, 1,000 and 10,000 by themselves",
     1,
     1_000_000,
@@ -54,7 +57,8 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 /// The model and the number of connections that the parameters name.
 fn chosen(parameters: &Parameters) -> Result<(&'static Model, u64), SubjectError> {
     let name = parameters.text(MODEL.name).unwrap_or_default();
-    let model = table::find(name).ok_or_else(|| wrong(format!("there is no model {name}")))?;
+    let model = table::find(name)
+        .ok_or_else(|| SubjectError::wrong(format!("there is no model {name}")))?;
     Ok((model, parameters.number(CONNECTIONS.name).unwrap_or(1)))
 }
 
@@ -76,11 +80,6 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     parent::memory_unreadable().or_else(|| too_few_ports(n)).or_else(too_many_units)
 }
 
-/// What a process or a thread for a connection takes.
-fn of_unit(kind: Kind) -> OfUnit {
-    OfUnit { stack: models::thread::STACK as u64, ..limits::usual_unit(kind) }
-}
-
 /// All connections are from one address to one port of another.
 fn too_few_ports(n: u64) -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
@@ -93,8 +92,4 @@ fn too_few_ports(n: u64) -> Option<String> {
             "net.ipv4.ip_local_port_range = {first} {last} allows {all} connections to one port"
         )
     })
-}
-
-fn wrong(message: impl Into<String>) -> SubjectError {
-    SubjectError::Wrong(message.into())
 }

@@ -12,9 +12,8 @@ use std::time::Duration;
 use contend_sys::spawn;
 use serde::Deserialize;
 
-use super::wrong;
-use crate::experiment::{Attempt, SubjectError};
-use crate::programs;
+use crate::engine::experiment::{Attempt, SubjectError};
+use crate::support::programs;
 
 /// Its name.
 const NAME: &str = "oha";
@@ -68,8 +67,8 @@ pub fn flat_out(port: u16, connections: u64, lasts: Duration) -> Result<Throughp
 }
 
 fn understood(text: &[u8]) -> Result<Throughput, SubjectError> {
-    let report: Report =
-        serde_json::from_slice(text).map_err(|error| wrong(format!("what oha says: {error}")))?;
+    let report: Report = serde_json::from_slice(text)
+        .map_err(|error| SubjectError::wrong(format!("what oha says: {error}")))?;
     let answered = report.status_code_distribution.get("200").copied().unwrap_or(0.0);
     let others: f64 = report.status_code_distribution.values().sum::<f64>() - answered;
     let errors = report.error_distribution.iter().filter(|(reason, _)| *reason != AT_THE_END);

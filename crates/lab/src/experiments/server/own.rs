@@ -1,19 +1,15 @@
 //! A server that is this program itself, in a process of its own.
 
-use std::io::{self, ErrorKind, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
 use std::num::NonZero;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+use super::exhaustion::say;
 use super::http::Answer;
 use super::table;
-use super::{of_unit, wrong};
-use crate::experiment::{Attempt, SubjectError};
-use crate::limits::{self, Kind, Spent, Watched};
+use crate::engine::experiment::{Attempt, SubjectError};
 
 /// The hidden verb with which this program becomes a server.
 pub const VERB: &str = "lab-server";
@@ -28,9 +24,10 @@ const QUEUE: i32 = 65_535;
 /// When there is no such model or answer, or it cannot listen or start.
 pub fn serve(model: &str, answer: &str) -> Result<(), SubjectError> {
     let found = table::find(model);
-    let model = found.ok_or_else(|| wrong(format!("there is no model {model}")))?;
+    let model = found.ok_or_else(|| SubjectError::wrong(format!("there is no model {model}")))?;
     let found = Answer::find(answer);
-    let answer = found.ok_or_else(|| wrong(format!("there is no answer {answer}")))?;
+    let answer =
+        found.ok_or_else(|| SubjectError::wrong(format!("there is no answer {answer}")))?;
     raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
     // For all models alike, and inherited by what they start: a pause is to end when it is over, not 50 µs later.
     rustix::thread::set_current_timer_slack(NonZero::new(1)).attempt("set the timer slack")?;
@@ -49,88 +46,4 @@ pub fn raise_descriptors() -> io::Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     Ok(setrlimit(Resource::Nofile, limit)?)
-}
-
-fn say(line: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{line}")?;
-    out.flush()
-}
-
-/// Whether accepting can go on at once after this error: only that connection is gone.
-pub fn concerns_one(error: &io::Error) -> bool {
-    use ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
-    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
-}
-
-/// Tells what stands in the way of serving more, once.
-#[derive(Debug)]
-pub struct Trouble {
-    /// Limits on what is made for a connection.
-    watched: Mutex<Vec<Watched>>,
-    is_told: AtomicBool,
-}
-
-impl Trouble {
-    /// Looks at the limits on what is made for each connection.
-    pub fn watch(each: Option<Kind>) -> Self {
-        let limits = each.map(|kind| limits::applying(kind, of_unit(kind)));
-        Self { watched: Mutex::new(limits.unwrap_or_default()), is_told: AtomicBool::new(false) }
-    }
-
-    /// Tells which limit refused something, and what.
-    pub fn tell(&self, what: &str, error: &io::Error) {
-        if self.is_told.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let limit = of_error(error).or_else(|| self.spent());
-        let limit = limit.unwrap_or_else(|| "no limit is seen at its end".to_owned());
-        let _ = say(&format!("stopped cannot {what}: {error}: {limit}")); // who has gone needs no reason
-    }
-
-    /// Which of the limits is at its end: the one that has refused, or the first that is full.
-    fn spent(&self) -> Option<String> {
-        let watched = self.watched.lock().ok()?;
-        let mut full = None;
-        for watched in watched.iter() {
-            let name = &watched.limit.name;
-            match watched.spent() {
-                Spent::Refused { evidence, .. } => return Some(format!("{name}: {evidence}")),
-                Spent::Full(evidence) => full = full.or(Some(evidence)),
-                Spent::No => {}
-            }
-        }
-        full
-    }
-
-    /// Accepts a connection, or tells why not and lets others close theirs.
-    pub fn accept(&self, listener: &TcpListener) -> Option<TcpStream> {
-        const PAUSE: Duration = Duration::from_millis(100);
-        match listener.accept() {
-            Ok((stream, _)) => stream.set_nodelay(true).is_ok().then_some(stream),
-            Err(error) if error.kind() == ErrorKind::WouldBlock || concerns_one(&error) => None,
-            Err(error) => {
-                self.tell("accept", &error);
-                std::thread::sleep(PAUSE);
-                None
-            }
-        }
-    }
-}
-
-/// The limits that have an error of their own.
-fn of_error(error: &io::Error) -> Option<String> {
-    let error = rustix::io::Errno::from_io_error(error)?;
-    if error == rustix::io::Errno::MFILE {
-        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        return Some(format!("RLIMIT_NOFILE = {limit}"));
-    }
-    let limit = match error {
-        rustix::io::Errno::NFILE => "fs.file-max",
-        rustix::io::Errno::NOSPC => "fs.epoll.max_user_watches",
-        _ => return None,
-    };
-    let path = format!("/proc/sys/{}", limit.replace('.', "/"));
-    let value = std::fs::read_to_string(path).unwrap_or_default();
-    Some(format!("{limit} = {}", value.trim()))
 }

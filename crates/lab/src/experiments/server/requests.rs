@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::breaks::{PATIENCE, Served};
@@ -10,19 +10,20 @@ use super::clients::{Full, Rated};
 use super::http::Answer;
 use super::oha::{self, Throughput};
 use super::table::Model;
-use super::{CONNECTIONS, MODEL, cases, chosen, unavailable, wrong};
-use crate::experiment::{
-    Attempt, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
+use super::{CONNECTIONS, MODEL, cases, chosen, unavailable};
+use crate::engine::experiment::{
+    Attempt, Demands, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     never_hands_over,
 };
-use crate::histogram::percentiles;
-use crate::setting::Setting;
+use crate::engine::setting::Setting;
+use crate::support::histogram::percentiles;
 
 /// The row of the table.
 pub const HELLO: Experiment = Experiment {
     name: "server/hello",
     summary: "requests that are answered at once on n connections, by each model of a server",
     about: ABOUT,
+    view: View::Requests,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Fixed(3),
     fit: Fit::None,
@@ -30,6 +31,7 @@ pub const HELLO: Experiment = Experiment {
     cases: requests_cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Answer::Hello)?)),
 };
 
@@ -37,6 +39,7 @@ pub const HELLO: Experiment = Experiment {
 pub const WAIT: Experiment = Experiment {
     name: "server/wait",
     summary: "requests that are answered after 100 ms on n connections, by each model of a server",
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Answer::Wait)?)),
     ..HELLO
 };
@@ -114,7 +117,7 @@ impl Requests {
         let before = served.server.cpu();
         let full = served.clients.flat_out(self.lasts).attempt("wait for answers")?;
         if full.answered == 0 {
-            return Err(wrong("no request was answered"));
+            return Err(SubjectError::wrong("no request was answered"));
         }
         let cpu = each(served.server.cpu().saturating_sub(before), full.answered);
         Ok((full, cpu))

@@ -13,9 +13,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::http::Answer;
 use super::own::VERB;
 use super::table::Model;
-use super::wrong;
-use crate::experiment::{Attempt, SubjectError};
-use crate::tree::{self, Taken};
+use crate::engine::experiment::{Attempt, SubjectError};
+use crate::support::tree::{self, Taken};
 
 /// A server in processes of its own, beside which this process has no other children. Dropped, it ends with all of
 /// them, and they are waited for.
@@ -43,12 +42,12 @@ impl Running {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = spawn::spawn_bound(&mut command).attempt("start the server")?;
         let input = child.stdin.take();
-        let output = child.stdout.take().ok_or_else(|| wrong("it has no output"))?;
+        let output = child.stdout.take().ok_or_else(|| SubjectError::wrong("it has no output"))?;
         let output = BufReader::new(output);
         let mut running = Self { child, _input: input, output, port: 0, stopped: None };
         let line = running.line().unwrap_or_default();
         let port = line.strip_prefix("port ").and_then(|port| port.parse().ok());
-        running.port = port.ok_or_else(|| wrong("the server did not start"))?;
+        running.port = port.ok_or_else(|| SubjectError::wrong("the server did not start"))?;
         Ok(running)
     }
 

@@ -4,8 +4,8 @@ use std::io;
 use std::net::TcpListener;
 
 use super::http::Answer;
-use super::models::{callback, process, thread, tokio};
-use crate::limits::Kind;
+use super::models::{MEMBERS, callback, process, thread, tokio};
+use crate::support::limits::Kind;
 
 /// A way to serve many connections.
 #[derive(Debug)]
@@ -26,9 +26,6 @@ pub struct Model {
 
 /// Serves the connections of a listener.
 pub type Serve = fn(TcpListener, Answer) -> io::Result<()>;
-
-/// Members of a pool: as many as web servers are told to have on large machines.
-pub const MEMBERS: u64 = 64;
 
 /// Every model.
 pub const TABLE: &[Model] = &[

@@ -5,12 +5,39 @@ pub mod thread;
 
 use std::time::{Duration, Instant};
 
-use contend_record::lab::{Step, Task};
+use contend_record::lab::{Step, Task, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::Pid;
 use contend_sys::procfs::{Rollup, Stat, read_once};
 
-use crate::experiment::Scope;
+use crate::engine::experiment::{
+    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+};
+
+/// A row of the table: a demonstration is done once, and its value is a number of bytes.
+const fn row(
+    name: &'static str,
+    summary: &'static str,
+    about: &'static str,
+    view: View,
+    subject: fn(&Parameters) -> Result<Box<dyn Subject>, SubjectError>,
+) -> Experiment {
+    Experiment {
+        name,
+        summary,
+        about,
+        view,
+        unit: Unit::Bytes,
+        sampling: Sampling::Fixed(1),
+        fit: Fit::None,
+        settings: &[],
+        cases,
+        unavailable,
+        hands_over: never_hands_over,
+        demands: Demands::NONE,
+        subject,
+    }
+}
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     vec![Parameters::new().with("step_ms", scope.step_milliseconds)]

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_sys::child::reap;
 use contend_sys::pages::{Pages, increment};
@@ -11,31 +11,23 @@ use contend_sys::{Pid, Signal};
 use rustix::pipe::PipeFlags;
 use std::os::fd::OwnedFd;
 
-use super::{Seen, Story, cases, look, of, own_pid, unavailable, until_asleep};
-use crate::experiment::{
-    Attempt, Experiment, Facts, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
-};
+use super::{Seen, Story, look, of, own_pid, row, until_asleep};
+use crate::engine::experiment::{Attempt, Experiment, Facts, Sample, Subject, SubjectError};
 
 /// The row of the table.
-pub const EXPERIMENT: Experiment = Experiment {
-    name: "sharing/process",
-    summary: "a variable after a fork: same address, and a copy at the first write",
-    about: "A process sets n to 1 and forks. Both show where n is and what it holds; the child \
+pub const EXPERIMENT: Experiment = row(
+    "sharing/process",
+    "a variable after a fork: same address, and a copy at the first write",
+    "A process sets n to 1 and forks. Both show where n is and what it holds; the child \
             adds one; the parent looks again, waits for the child, and adds one. At each step it \
             shows what the kernel shows: processes, their parents and states, resident memory, \
             and how much of it is shared or private. n has a page to itself, so that the copy \
             that the kernel makes at the child's first write can be seen as one page fault and \
             4 KiB of private memory: this growth is the value. The page fault is counted by the \
             kernel for the child.",
-    unit: Unit::Bytes,
-    sampling: Sampling::Fixed(1),
-    fit: Fit::None,
-    settings: &[],
-    cases,
-    unavailable,
-    hands_over: never_hands_over,
-    subject: |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
-};
+    View::ProcessSharing,
+    |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
+);
 
 struct Demonstration(Parameters);
 

@@ -3,33 +3,25 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use contend_record::lab::{Step, Unit};
+use contend_record::lab::{Step, View};
 use contend_record::parameters::Parameters;
 use contend_sys::pages::{Pages, increment};
 
-use super::{Seen, Story, cases, look, of, own_pid, unavailable};
-use crate::experiment::{
-    Attempt, Experiment, Facts, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
-};
+use super::{Seen, Story, look, of, own_pid, row};
+use crate::engine::experiment::{Attempt, Experiment, Facts, Sample, Subject, SubjectError};
 
 /// The row of the table.
-pub const EXPERIMENT: Experiment = Experiment {
-    name: "sharing/thread",
-    summary: "a variable of two threads: one place, seen by both",
-    about: "The same as sharing/process with a thread instead of a child: main sets n to 1 and \
+pub const EXPERIMENT: Experiment = row(
+    "sharing/thread",
+    "a variable of two threads: one place, seen by both",
+    "The same as sharing/process with a thread instead of a child: main sets n to 1 and \
             creates a thread; the thread looks and adds one; main looks, joins the thread, and \
             adds one. There is one n, and no copy: the private memory that the thread's write \
             adds, which is the value, is none. The threads are shown with their own numbers \
             (TID) and the memory of their one process.",
-    unit: Unit::Bytes,
-    sampling: Sampling::Fixed(1),
-    fit: Fit::None,
-    settings: &[],
-    cases,
-    unavailable,
-    hands_over: never_hands_over,
-    subject: |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
-};
+    View::ThreadSharing,
+    |parameters| Ok(Box::new(Demonstration(parameters.clone()))),
+);
 
 struct Demonstration(Parameters);
 

@@ -1,15 +1,16 @@
 //! `units/callback`: callback threads beside threads and processes.
 
-use contend_record::lab::{Step, Unit};
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Step, Unit, View};
+use contend_record::parameters::{Parameters, names};
 
 use super::memory::Waited;
 use super::parent;
 use super::park::{self, Callbacks, Park};
-use crate::experiment::{
-    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+use crate::engine::experiment::{
+    Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    never_hands_over,
 };
-use crate::limits::{self, Kind};
+use crate::support::limits::{self, Kind};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -27,13 +28,15 @@ pub const EXPERIMENT: Experiment = Experiment {
             over n gives the bytes of one unit. The kernel's memory is counted of the whole \
             machine, so that a few hundred kB are chance: it takes many callback threads for \
             theirs to be seen beside that.",
+    view: View::UnitMemory,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(3),
-    fit: Fit::Line("n"),
+    fit: Fit::Line(names::N),
     settings: &[],
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Waiting::new(parameters)?)),
 };
 
@@ -43,13 +46,14 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let many = scope.choose(&[100_000, 300_000, 1_000_000], &[100_000, 1_000_000], &[100, 200]);
     let few = scope.choose(&[100, 1000, 5000], &[100, 500], &[2, 4]);
     let kinds = [(CALLBACK, many), ("thread", few), ("process", few)];
-    let of = |kind: &'static str, n: &u64| Parameters::new().with("kind", kind).with("n", *n);
+    let of =
+        |kind: &'static str, n: &u64| Parameters::new().with(names::KIND, kind).with(names::N, *n);
     kinds.into_iter().flat_map(|(kind, counts)| counts.iter().map(move |n| of(kind, n))).collect()
 }
 
 /// The kernel's kind of unit; none for callback threads, which it does not know.
 fn kind(parameters: &Parameters) -> Option<Kind> {
-    match parameters.text("kind") {
+    match parameters.text(names::KIND) {
         Some(CALLBACK) => None,
         Some("thread") => Some(Kind::Thread),
         _ => Some(Kind::Process),
@@ -57,7 +61,7 @@ fn kind(parameters: &Parameters) -> Option<Kind> {
 }
 
 fn unavailable(parameters: &Parameters) -> Option<String> {
-    let n = parameters.number("n").unwrap_or(0);
+    let n = parameters.number(names::N).unwrap_or(0);
     parent::memory_unreadable()
         .or_else(|| kind(parameters).and_then(|kind| limits::not_so_many(kind, n)))
 }
@@ -69,7 +73,7 @@ struct Waiting {
 
 impl Waiting {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
-        let n = parameters.number("n").unwrap_or(0);
+        let n = parameters.number(names::N).unwrap_or(0);
         let park = match kind(parameters) {
             Some(kind) => park::of_kind(kind)?,
             None => Box::new(Callbacks::new()?),

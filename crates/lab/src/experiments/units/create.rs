@@ -2,25 +2,26 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::OnceLock;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use contend_record::lab::Unit;
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Unit, View};
+use contend_record::parameters::{Parameters, names};
 use contend_sys::child::{ExitStatus, reap};
 use contend_sys::process::{
     ChildStack, Creator, SharingChild, execute, fork, pointers, posix_spawn,
 };
 use contend_sys::thread::{Attributes, Job, start};
 use contend_sys::{Pid, cpu};
-use rustix::fs::{Mode, OFlags};
 
+use super::one_byte::{null_device, the_work};
 use super::parent::{self, Parent};
 use super::pool::{ProcessPool, ThreadPool};
 use super::tiny::{self, TinyProgram};
-use crate::experiment::{Attempt, Experiment, Fit, Sampling, Scope, Subject, SubjectError};
-use crate::timing::Timed;
+use crate::engine::experiment::{
+    Attempt, Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError,
+};
+use crate::engine::timing::Timed;
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -37,13 +38,17 @@ pub const EXPERIMENT: Experiment = Experiment {
             CPUs, which are there already. A fork copies the page tables of its creator, so its \
             cost grows with the memory that the creator has touched (`parent_mib`), unless this \
             is in huge pages; the facts of each case have the creator's size.",
+    view: View::Creation,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,
     settings: &[],
     cases,
     unavailable,
-    hands_over: |parameters| parameters.text("kind").is_some_and(|kind| kind.ends_with("pool")),
+    hands_over: |parameters| {
+        parameters.text(names::KIND).is_some_and(|kind| kind.ends_with("pool"))
+    },
+    demands: Demands::NONE,
     subject,
 };
 
@@ -63,33 +68,35 @@ const KINDS: [&str; 10] = [
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let counts = scope.choose(&[1, 10, 100, 1000], &[1, 100], &[2]);
     let small = KINDS.iter().flat_map(|&kind| {
-        counts.iter().map(move |&n: &u64| Parameters::new().with("kind", kind).with("n", n))
+        counts
+            .iter()
+            .map(move |&n: &u64| Parameters::new().with(names::KIND, kind).with(names::N, n))
     });
     let sizes = scope.choose(&[64, 1024], &[64], &[1]);
     let large = ["fork", "posix_spawn"].into_iter().flat_map(|kind| {
         sizes.iter().flat_map(move |&mib: &u64| {
             [false, true].map(|huge| {
-                let parameters = Parameters::new().with("kind", kind).with("n", 1);
+                let parameters = Parameters::new().with(names::KIND, kind).with(names::N, 1);
                 parameters.with(parent::SIZE, mib).with(parent::HUGE, huge)
             })
         })
     });
-    let large = large.filter(|p| p.text("kind") == Some("fork") || !p.flag(parent::HUGE));
+    let large = large.filter(|p| p.text(names::KIND) == Some("fork") || !p.flag(parent::HUGE));
     small.chain(large).collect()
 }
 
 fn unavailable(parameters: &Parameters) -> Option<String> {
     let needs_program = ["posix_spawn", "fork+exec"];
     parameters
-        .text("kind")
+        .text(names::KIND)
         .filter(|kind| needs_program.contains(kind))
         .and_then(|_| tiny::unavailable())
         .or_else(|| parent::unavailable(parameters))
 }
 
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
-    let n = parameters.number("n").unwrap_or(1);
-    let kind = parameters.text("kind").unwrap_or("");
+    let n = parameters.number(names::N).unwrap_or(1);
+    let kind = parameters.text(names::KIND).unwrap_or("");
     let parent = Parent::new(parameters)?;
     null_device().attempt("open /dev/null")?;
     let mut facts = parent.facts();
@@ -117,24 +124,6 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
 }
 
 type Operation = Box<dyn FnMut() -> io::Result<()>>;
-
-static NULL: OnceLock<OwnedFd> = OnceLock::new();
-
-fn null_device() -> io::Result<&'static OwnedFd> {
-    if let Some(null) = NULL.get() {
-        return Ok(null);
-    }
-    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-    let opened = rustix::fs::open("/dev/null", flags, Mode::empty())?;
-    Ok(NULL.get_or_init(|| opened))
-}
-
-/// What every unit does: it writes one byte.
-pub(super) fn the_work() {
-    if let Some(null) = NULL.get() {
-        let _ = rustix::io::write(null, b"x");
-    }
-}
 
 fn room(n: u64) -> usize {
     usize::try_from(n).unwrap_or(0)

@@ -10,8 +10,8 @@ use std::io::{self, BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use contend_record::lab::{LimitReport, Step, StoppedBy, Unit};
-use contend_record::parameters::Parameters;
+use contend_record::lab::{LimitReport, Step, StoppedBy, Unit, View};
+use contend_record::parameters::{Parameters, names};
 use contend_sys::child::{self, Which};
 use contend_sys::process::fork;
 use contend_sys::procfs::{MemInfo, Rollup};
@@ -22,11 +22,11 @@ use rustix::process::{Resource, Rlimit, getpid, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
 use super::park::{Park, of_kind};
-use crate::experiment::{
-    Attempt, Cap, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
+use crate::engine::experiment::{
+    Attempt, Cap, Demands, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
     always_available, never_hands_over,
 };
-use crate::limits::{self, Kind, Limit, OfUnit, Spent, Watched};
+use crate::support::limits::{self, Kind, Limit, OfUnit, Spent, Watched};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -43,6 +43,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             memory, or 256 MiB, is all that is left. At the end of the way nobody on this \
             machine (or, with RLIMIT_NPROC, nobody of this user) can start a process for a \
             second or two.",
+    view: View::UnitLimit,
     unit: Unit::Units,
     sampling: Sampling::Fixed(1),
     fit: Fit::None,
@@ -50,13 +51,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable: always_available,
     hands_over: never_hands_over,
+    demands: Demands { exhausts, ..Demands::NONE },
     subject: |parameters| {
         Ok(Box::new(Trial { kind: kind(parameters), cap: parameters.number("cap") }))
     },
 };
 
 /// Where a trial of this size stops unless something else is asked for.
-pub fn usual_cap(size: Size) -> u64 {
+fn usual_cap(size: Size) -> u64 {
     match size {
         Size::Full => 10_000,
         Size::Quick => 1000,
@@ -64,27 +66,39 @@ pub fn usual_cap(size: Size) -> u64 {
     }
 }
 
+/// The same, but at half of the tightest limit that other programs share where that is less.
+fn considerate_cap(size: Size) -> u64 {
+    let limits = [Kind::Process, Kind::Thread].into_iter().filter_map(limits::tightest_shared);
+    lowered(usual_cap(size), limits.map(|limit| limit.allows / 2).min())
+}
+
+/// The usual cap, or what is safe if that is less; one unit at least.
+fn lowered(usual: u64, safe: Option<u64>) -> u64 {
+    safe.map_or(usual, |safe| usual.min(safe.max(1)))
+}
+
 /// The limit of which this case would leave next to nothing, of those that other programs share.
-pub fn exhausts(parameters: &Parameters) -> Option<Limit> {
+fn exhausts(parameters: &Parameters) -> Option<Limit> {
     let limit = limits::tightest_shared(kind(parameters))?;
     let cap = parameters.number("cap");
     cap.is_none_or(|cap| cap >= limits::usable(&limit)).then_some(limit)
 }
 
 fn kind(parameters: &Parameters) -> Kind {
-    if parameters.text("kind") == Some("thread") { Kind::Thread } else { Kind::Process }
+    if parameters.text(names::KIND) == Some("thread") { Kind::Thread } else { Kind::Process }
 }
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let cap = match scope.cap {
         Cap::Usual => Some(usual_cap(scope.size)),
+        Cap::Considerate => Some(considerate_cap(scope.size)),
         Cap::At(cap) => Some(cap),
         Cap::None => None,
     };
     ["process", "thread"]
         .into_iter()
         .map(|kind| {
-            let parameters = Parameters::new().with("kind", kind);
+            let parameters = Parameters::new().with(names::KIND, kind);
             match cap {
                 Some(cap) => parameters.with("cap", cap),
                 None => parameters.with("cap", "none"),
@@ -412,6 +426,16 @@ mod tests {
 
     fn outcome(created: u64, stopped_by: StoppedBy) -> Outcome {
         Outcome { created, errno: None, stopped_by, evidence: Vec::new() }
+    }
+
+    #[test]
+    fn a_considerate_cap_stays_below_what_others_need() {
+        assert_eq!([lowered(10_000, None), lowered(10_000, Some(40_000))], [10_000; 2]);
+        assert_eq!([lowered(10_000, Some(300)), lowered(10_000, Some(0))], [300, 1]);
+        let cap = |case: &Parameters| case.number("cap");
+        let considerate = Scope { cap: Cap::Considerate, ..Scope::of(Size::Quick) };
+        let (usual, considerate) = (cases(&Scope::of(Size::Quick)), cases(&considerate));
+        assert!(considerate.iter().zip(&usual).all(|(one, other)| cap(one) <= cap(other)));
     }
 
     #[test]

@@ -2,19 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use contend_record::lab::{Step, Unit};
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Step, Unit, View};
+use contend_record::parameters::{Parameters, names};
 use contend_sys::Pid;
 use contend_sys::procfs::{MemInfo, Rollup, Status};
 use rustix::process::getpid;
 
 use super::parent::{self, Parent};
 use super::park::{self, Park};
-use crate::experiment::never_hands_over;
-use crate::experiment::{
-    Attempt, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+use crate::engine::experiment::never_hands_over;
+use crate::engine::experiment::{
+    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
-use crate::limits::{self, Kind};
+use crate::support::limits::{self, Kind};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -31,13 +31,15 @@ pub const EXPERIMENT: Experiment = Experiment {
             of one unit, whatever is there without any. Where the program and its libraries lie \
             is drawn anew for every process that creates, and with it the number of page tables \
             that a copy needs: some kB of each process differ from run to run.",
+    view: View::UnitMemory,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
-    fit: Fit::Line("n"),
+    fit: Fit::Line(names::N),
     settings: &[],
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(Memory::new(parameters)?)),
 };
 
@@ -48,7 +50,8 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let counts = scope.choose(&[100, 1000, 2000, 5000, 10_000], &[100, 500, 1000], &[2, 4]);
     // Each of these costs a copy of the parent's page tables, 200 KiB and milliseconds.
     let fewer = scope.choose(&[100, 200, 500], &[50, 100], &[2, 4]);
-    let of = |kind: &'static str, n: &u64| Parameters::new().with("kind", kind).with("n", *n);
+    let of =
+        |kind: &'static str, n: &u64| Parameters::new().with(names::KIND, kind).with(names::N, *n);
     let kinds = ["process", "thread"].into_iter();
     let large = |n| of("process", n).with(parent::SIZE, LARGE_PARENT);
     kinds
@@ -61,12 +64,12 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     if let Some(reason) = parent::memory_unreadable() {
         return Some(reason);
     }
-    let n = parameters.number("n").unwrap_or(0);
+    let n = parameters.number(names::N).unwrap_or(0);
     limits::not_so_many(kind(parameters), n).or_else(|| parent::unavailable(parameters))
 }
 
 fn kind(parameters: &Parameters) -> Kind {
-    if parameters.text("kind") == Some("thread") { Kind::Thread } else { Kind::Process }
+    if parameters.text(names::KIND) == Some("thread") { Kind::Thread } else { Kind::Process }
 }
 
 struct Memory {
@@ -201,7 +204,7 @@ impl Waited {
 
 impl Memory {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
-        let n = parameters.number("n").unwrap_or(0);
+        let n = parameters.number(names::N).unwrap_or(0);
         let parent = Parent::new(parameters)?;
         Ok(Self { n, parent, park: park::of_kind(kind(parameters))? })
     }

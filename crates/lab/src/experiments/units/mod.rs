@@ -4,6 +4,7 @@ pub mod callback;
 pub mod create;
 pub mod limit;
 pub mod memory;
+mod one_byte;
 pub mod parent;
 pub mod park;
 mod pool;

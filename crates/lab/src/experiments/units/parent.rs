@@ -5,8 +5,8 @@ use contend_sys::pages::{PageSize, Pages};
 use contend_sys::procfs::{Rollup, Status};
 use rustix::process::getpid;
 
-use crate::experiment::{Attempt, Facts, SubjectError};
-use crate::limits;
+use crate::engine::experiment::{Attempt, Facts, SubjectError};
+use crate::support::limits;
 
 /// The parameter that says how much memory the creator has touched.
 pub const SIZE: &str = "parent_mib";

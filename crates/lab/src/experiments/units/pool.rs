@@ -9,7 +9,7 @@ use contend_sys::process::fork;
 use contend_sys::{Pid, Signal};
 use rustix::pipe::PipeFlags;
 
-use super::create::the_work;
+use super::one_byte::the_work;
 
 /// Threads that wait for jobs in a queue.
 pub struct ThreadPool {

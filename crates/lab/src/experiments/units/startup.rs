@@ -4,19 +4,19 @@ use std::ffi::CString;
 use std::io;
 use std::process::{Command, Stdio};
 
-use contend_record::lab::Unit;
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Unit, View};
+use contend_record::parameters::{Parameters, names};
 use contend_sys::Pid;
 use contend_sys::child::{ExitStatus, reap};
 use contend_sys::process::{fork, posix_spawn};
 
 use super::parent::Parent;
 use super::tiny::{self, TinyProgram};
-use crate::experiment::{
-    Experiment, Facts, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+use crate::engine::experiment::{
+    Demands, Experiment, Facts, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
 };
-use crate::programs::{self, find};
-use crate::timing::Timed;
+use crate::engine::timing::Timed;
+use crate::support::programs::{self, find};
 
 /// The row of the table.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -28,6 +28,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             executing anything. `bash-subshell`, `bash-loop-true` and `bash-loop-awk` are a loop \
             in bash around a subshell, `true` as a program, or an awk that does nothing; the time \
             is that of one turn, the loop itself included (some microseconds).",
+    view: View::Startup,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::None,
@@ -35,6 +36,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     cases,
     unavailable,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject,
 };
 
@@ -90,14 +92,14 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     COMMANDS
         .iter()
         .map(|what| {
-            let parameters = Parameters::new().with("command", what.name);
-            if what.repeated.is_some() { parameters.with("turns", turns) } else { parameters }
+            let parameters = Parameters::new().with(names::COMMAND, what.name);
+            if what.repeated.is_some() { parameters.with(names::TURNS, turns) } else { parameters }
         })
         .collect()
 }
 
 fn what(parameters: &Parameters) -> Option<&'static What> {
-    COMMANDS.iter().find(|what| Some(what.name) == parameters.text("command"))
+    COMMANDS.iter().find(|what| Some(what.name) == parameters.text(names::COMMAND))
 }
 
 pub(in crate::experiments) fn unavailable(parameters: &Parameters) -> Option<String> {
@@ -129,7 +131,7 @@ pub(in crate::experiments) fn subject(
         (name, Some(program)) => {
             let program = find(program).ok_or_else(|| wrong(program))?;
             facts.extend(describe(&program, what));
-            let turns = parameters.number("turns").unwrap_or(1);
+            let turns = parameters.number(names::TURNS).unwrap_or(1);
             let mut arguments = vec![what.program.unwrap_or(name).to_owned()];
             match what.repeated {
                 None => arguments.extend(what.arguments.iter().map(|&argument| argument.into())),

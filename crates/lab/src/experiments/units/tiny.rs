@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::fs::MemfdFlags;
 
-use crate::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{Attempt, SubjectError};
 
 /// `exit(0)` as machine code.
 #[cfg(target_arch = "x86_64")]

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use contend_record::compare::{Case, CompareRecord, Figure, Run, Side};
+use contend_record::lab::{View, family_and_name};
 use contend_record::stats::Ratio;
 
 use super::super::lab::shown;
@@ -15,9 +16,7 @@ use super::table::{Block, Cases, Column};
 /// How experiments are shown.
 #[derive(Debug)]
 struct Layout {
-    /// What their names begin with; the first layout that fits holds.
-    prefix: &'static str,
-    /// They stand in one table, of which the first column is the rest of their names.
+    /// A family stands in one table, of which the first column is the names within it.
     together: bool,
     /// What the figures are, if the name does not say it.
     what: &'static str,
@@ -25,21 +24,22 @@ struct Layout {
     metrics: &'static [(&'static str, &'static str)],
 }
 
-const LAYOUTS: [Layout; 2] = [
-    Layout { prefix: "handoff/mechanisms", together: false, what: "a hand-off", metrics: &[] },
-    Layout {
-        prefix: "handoff/",
-        together: true,
-        what: "10,000 turns; load: CPU time in percent of the CPUs allowed, the most in 50 ms",
-        metrics: &[("load", "load_max")],
-    },
-];
+const MECHANISMS: Layout = Layout { together: false, what: "a hand-off", metrics: &[] };
 
-const USUAL: Layout = Layout { prefix: "", together: false, what: "", metrics: &[] };
+const PRESETS: Layout = Layout {
+    together: true,
+    what: "10,000 turns; load: CPU time in percent of the CPUs allowed, the most in 50 ms",
+    metrics: &[("load", "load_max")],
+};
+
+const USUAL: Layout = Layout { together: false, what: "", metrics: &[] };
 
 fn layout_of(case: &Case) -> &'static Layout {
-    let fits = |layout: &&Layout| case.experiment.starts_with(layout.prefix);
-    LAYOUTS.iter().find(fits).unwrap_or(&USUAL)
+    match case.view {
+        View::HandoffMechanisms => &MECHANISMS,
+        View::HandoffPreset => &PRESETS,
+        _ => &USUAL,
+    }
 }
 
 /// What stands in tables.
@@ -50,9 +50,9 @@ fn in_tables(record: &CompareRecord) -> impl Iterator<Item = &Case> {
 /// All tables, each experiment's under its name.
 pub fn all(record: &CompareRecord, width: usize) -> String {
     let titled = in_tables(record).map(|case| {
-        let layout = layout_of(case);
-        let title = if layout.together { layout.prefix } else { &case.experiment };
-        (printable(title.trim_end_matches('/')), case)
+        let (family, _) = family_and_name(&case.experiment);
+        let title = if layout_of(case).together { family } else { &case.experiment };
+        (printable(title), case)
     });
     let mut out = String::new();
     for (title, cases) in grouped(titled) {
@@ -82,10 +82,8 @@ fn table(record: &CompareRecord, layout: &Layout, cases: &[&Case]) -> Cases {
     let mut left: Vec<Column> = names.iter().map(of_name).collect();
     let mut words = text_columns(&names, cases);
     if layout.together {
-        let rest = |case: &&Case| {
-            printable(case.experiment.strip_prefix(layout.prefix).unwrap_or(&case.experiment))
-        };
-        left.insert(0, Column::new("case", cases.iter().map(rest)));
+        let name = |case: &&Case| printable(family_and_name(&case.experiment).1);
+        left.insert(0, Column::new("case", cases.iter().map(name)));
         words += 1;
     }
     let runs = || record.runs.iter().enumerate();

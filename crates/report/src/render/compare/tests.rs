@@ -1,5 +1,5 @@
 use contend_record::compare::{CompareRecord, Origin};
-use contend_record::lab::{self, Ending, Metric, RunRecord, Unit};
+use contend_record::lab::{self, Ending, Metric, RunRecord, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_record::warning::WarningId;
 use contend_record::{Host, Warning};
@@ -140,7 +140,7 @@ fn preset(name: &str, tick: bool, seconds: f64, load: f64) -> lab::Case {
     let parameters =
         if tick { Parameters::new().with("tick_us", 15_625) } else { Parameters::new() };
     let parameters = parameters.with("placement", "free").with("turns", 96);
-    let mut case = lab::Case::new(name, parameters, Unit::Nanoseconds);
+    let mut case = lab::Case::new(name, View::HandoffPreset, parameters, Unit::Nanoseconds);
     case.samples = vec![seconds * 1e9, seconds * 1.1e9];
     let loads = Metric::of(Unit::Count, vec![load; 2]);
     case.metrics.insert("load_max".to_owned(), loads);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use contend_record::lab::Case;
-use contend_record::parameters::Value;
+use contend_record::parameters::{Value, names};
 
 use super::super::layout::paragraph;
 use super::super::units::{bytes, count, nanoseconds};
@@ -22,8 +22,8 @@ pub fn section(cases: &[&Case], width: usize) -> String {
         let number = |name: &str| case.metric(name).map_or_else(String::new, count);
         let mut line = vec![
             way(case),
-            parameter(*case, "place"),
-            parameter(*case, "cache"),
+            parameter(*case, names::PLACE),
+            parameter(*case, names::CACHE),
             figure(case.median),
             bandwidth(case).map_or_else(String::new, bytes),
             figure(case.metric("user")),
@@ -44,11 +44,11 @@ pub fn section(cases: &[&Case], width: usize) -> String {
 
 /// How it was copied, with what was chosen of that.
 pub fn way(case: &Case) -> String {
-    let way = parameter(case, "way");
-    if let Some(block) = case.parameters.number("block") {
+    let way = parameter(case, names::WAY);
+    if let Some(block) = case.parameters.number(names::BLOCK) {
         return format!("{way} {}", size(block));
     }
-    match case.parameters.text("advice") {
+    match case.parameters.text(names::ADVICE) {
         None | Some("none") => way,
         Some(advice) => format!("{way}, {advice}"),
     }
@@ -65,7 +65,7 @@ fn size(bytes: u64) -> String {
 
 /// Bytes copied in a second.
 pub fn bandwidth(case: &Case) -> Option<f64> {
-    Some(case.parameters.number("bytes")? as f64 / case.median? * 1e9)
+    Some(case.parameters.number(names::BYTES)? as f64 / case.median? * 1e9)
 }
 
 /// What most of its time goes into.
@@ -78,8 +78,9 @@ pub fn limit(case: &Case) -> Option<&str> {
 
 /// What memory would allow, and what other parts cost.
 fn memory(cases: &[&Case]) -> Option<String> {
-    let case = cases.iter().max_by_key(|case| case.parameters.number("bytes"))?;
-    let (bytes_copied, time) = (case.parameters.number("bytes")? as f64, case.metric("at_memory")?);
+    let case = cases.iter().max_by_key(|case| case.parameters.number(names::BYTES))?;
+    let (bytes_copied, time) =
+        (case.parameters.number(names::BYTES)? as f64, case.metric("at_memory")?);
     let pages = case.metric("at_pages")? / (bytes_copied / 4096.0);
     let mut text = format!(
         "From memory to memory {} a second are copied here: {} for a file of {}. A page of a file, found or \
@@ -89,7 +90,7 @@ fn memory(cases: &[&Case]) -> Option<String> {
         bytes(bytes_copied),
         nanoseconds(pages),
     );
-    let length = |case: &&&Case| case.parameters.number("bytes");
+    let length = |case: &&&Case| case.parameters.number(names::BYTES);
     let least = cases.iter().min_by_key(length)?;
     if length(&least) < length(&case) {
         let (way, length) = (way(least), length(&least)? as f64);

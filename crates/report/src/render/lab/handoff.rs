@@ -1,6 +1,7 @@
 //! Turns that are handed to a partner.
 
 use contend_record::lab::Case;
+use contend_record::parameters::names;
 
 use super::super::layout::paragraph;
 use super::table::{self, MetricColumn, TimeOf, figure, matrix};
@@ -26,12 +27,9 @@ const PRESETS: [MetricColumn; 8] = [
     ("switches", "voluntary_switches", 100),
 ];
 
-/// The table.
-pub fn section(cases: &[&Case], width: usize) -> String {
-    match cases.first().map(|case| case.experiment.as_str()) {
-        Some("handoff/mechanisms") => mechanisms(cases, width),
-        _ => table::with_metrics(cases, "10,000 turns", &PRESETS, width),
-    }
+/// The table of one of the document's cases.
+pub fn presets(cases: &[&Case], width: usize) -> String {
+    table::with_metrics(cases, "10,000 turns", &PRESETS, width)
 }
 
 /// What the matrices show of each mechanism and place.
@@ -42,7 +40,7 @@ const MATRICES: [(&str, TimeOf); 3] = [
 ];
 
 /// Matrices of mechanisms by places, for processes and for threads.
-fn mechanisms(cases: &[&Case], width: usize) -> String {
+pub fn mechanisms(cases: &[&Case], width: usize) -> String {
     let names = table::parameter_names(cases);
     if names != ["mechanism", "partners", "placement"] {
         return table::with_metrics(cases, "hand-off", &MECHANISMS, width);
@@ -52,7 +50,7 @@ fn mechanisms(cases: &[&Case], width: usize) -> String {
         let of: Vec<&Case> = cases
             .iter()
             .copied()
-            .filter(|case| case.parameters.text("partners") == Some(partners))
+            .filter(|case| case.parameters.text(names::PARTNERS) == Some(partners))
             .collect();
         for (title, time) in MATRICES {
             if !of.is_empty() {

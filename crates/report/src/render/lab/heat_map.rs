@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::{Ansi256Color, Color, Style};
 use contend_record::lab::{Case, RunRecord};
-use contend_record::parameters::Value;
+use contend_record::parameters::{Value, names};
 
 use super::super::layout::{DIM, paragraph};
 use super::shown;
@@ -17,7 +17,7 @@ const CELL: usize = 5;
 /// A map for each mechanism, with what each distance takes.
 pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let mut mechanisms: Vec<&str> = Vec::new();
-    for mechanism in cases.iter().filter_map(|case| case.parameters.text("mechanism")) {
+    for mechanism in cases.iter().filter_map(|case| case.parameters.text(names::MECHANISM)) {
         if !mechanisms.contains(&mechanism) {
             mechanisms.push(mechanism);
         }
@@ -35,7 +35,7 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         let of: Vec<&Case> = cases
             .iter()
             .copied()
-            .filter(|case| case.parameters.text("mechanism") == Some(mechanism))
+            .filter(|case| case.parameters.text(names::MECHANISM) == Some(mechanism))
             .collect();
         out.push_str(&map(mechanism, &of, width));
     }
@@ -43,7 +43,7 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
 }
 
 fn ends(case: &Case) -> Option<[u64; 2]> {
-    Some([case.parameters.number("from")?, case.parameters.number("to")?])
+    Some([case.parameters.number(names::FROM)?, case.parameters.number(names::TO)?])
 }
 
 fn map(mechanism: &str, cases: &[&Case], width: usize) -> String {
@@ -135,7 +135,7 @@ fn distances(cases: &[&Case]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use contend_record::Host;
-    use contend_record::lab::Unit;
+    use contend_record::lab::{Unit, View};
     use contend_record::parameters::Parameters;
 
     use super::super::sample::record;
@@ -143,7 +143,12 @@ mod tests {
 
     fn case(from: u64, to: u64, median: f64, distance: &str) -> Case {
         let parameters = Parameters::new().with("mechanism", "futex").with("from", from);
-        let mut case = Case::new("placement/cpus", parameters.with("to", to), Unit::Nanoseconds);
+        let mut case = Case::new(
+            "placement/cpus",
+            View::CpuPairs,
+            parameters.with("to", to),
+            Unit::Nanoseconds,
+        );
         case.median = Some(median);
         case.facts.insert("distance".to_owned(), distance.into());
         case.facts.insert("topology".to_owned(), "3 CPUs".into());
@@ -152,7 +157,7 @@ mod tests {
 
     fn shown_at(cpus_allowed: usize, cases: &[Case], width: usize) -> String {
         let host = Host { cpus_allowed, ..Host::default() };
-        let record = RunRecord { host, ..record("", Vec::new()) };
+        let record = RunRecord { host, ..record(None, Vec::new()) };
         let cases: Vec<&Case> = cases.iter().collect();
         anstream::adapter::strip_str(&section(&record, &cases, width)).to_string()
     }

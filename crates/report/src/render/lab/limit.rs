@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use contend_record::lab::{Case, LimitReport, StoppedBy};
+use contend_record::parameters::names;
 
 use super::super::layout::{aligned_left, fitted_lines, paragraph, plain_table};
 use super::super::units::{bytes, count};
@@ -12,7 +13,7 @@ pub fn section(cases: &[&Case], width: usize) -> String {
     let mut out = String::new();
     for case in cases {
         let Some(report) = &case.limit else { continue };
-        let kind = case.parameters.text("kind").unwrap_or("unit");
+        let kind = case.parameters.text(names::KIND).unwrap_or("unit");
         paragraph(&mut out, "", &outcome(kind, report), width);
         out.push_str(&limits(report, width));
     }

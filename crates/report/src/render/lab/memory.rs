@@ -1,6 +1,7 @@
 //! What units that wait take.
 
 use contend_record::lab::{Case, Fit, RunRecord, Unit};
+use contend_record::parameters::names;
 
 use super::super::layout::paragraph;
 use super::super::units::bytes;
@@ -63,10 +64,10 @@ fn sentence(record: &RunRecord, fit: &Fit) -> String {
     .filter(|(part, _)| part.abs() >= NOTHING * fit.line.slope.abs())
     .map(|(part, what)| format!("{} {what}", shown(part, Unit::Bytes)))
     .collect();
-    let kind = fit.parameters.text("kind").unwrap_or("unit");
+    let kind = fit.parameters.text(names::KIND).unwrap_or("unit");
     let parent = fit
         .parameters
-        .number("parent_mib")
+        .number(names::PARENT_MIB)
         .map_or_else(String::new, |mib| format!(" of a parent that has touched {mib} MiB"));
     let mut text = format!(
         "One {kind}{parent} more: {}{interval}, {}.",

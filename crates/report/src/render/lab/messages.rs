@@ -1,6 +1,7 @@
 //! Messages between partners, by mechanism.
 
 use contend_record::lab::Case;
+use contend_record::parameters::names;
 
 use super::super::layout::paragraph;
 use super::super::units::{bytes, count, counted, nanoseconds, ratio};
@@ -25,14 +26,19 @@ const RATE: [MetricColumn; 5] = [
     ("achieved/s", "achieved_per_s", 100),
 ];
 
-/// The tables of an experiment.
-pub fn section(cases: &[&Case], width: usize) -> String {
-    match cases.first().map(|case| case.experiment.as_str()) {
-        Some("ipc/one-byte") => one_byte(cases, width),
-        Some("ipc/rate") => table::with_metrics(cases, "latency", &RATE, width),
-        Some("ipc/one-way") => by(cases, "placement", "bytes", &ONE_WAY, width),
-        _ => by(cases, "bytes", "placement", &ROUND_TRIPS, width),
-    }
+/// The table of messages that were sent at a rate.
+pub fn at_a_rate(cases: &[&Case], width: usize) -> String {
+    table::with_metrics(cases, "latency", &RATE, width)
+}
+
+/// The tables of messages in one direction.
+pub fn one_way(cases: &[&Case], width: usize) -> String {
+    by(cases, "placement", "bytes", &ONE_WAY, width)
+}
+
+/// The tables of messages and their answers.
+pub fn round_trips(cases: &[&Case], width: usize) -> String {
+    by(cases, "bytes", "placement", &ROUND_TRIPS, width)
 }
 
 /// A cell of a matrix.
@@ -63,7 +69,7 @@ pub fn calls(case: &Case) -> Option<f64> {
 
 /// Bytes that arrive in a second.
 pub fn bandwidth(case: &Case) -> Option<f64> {
-    Some(case.parameters.number("bytes")? as f64 / case.median? * 1e9)
+    Some(case.parameters.number(names::BYTES)? as f64 / case.median? * 1e9)
 }
 
 /// A number of calls for a message: none is often what matters.
@@ -77,13 +83,13 @@ fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width:
         return table::with_metrics(cases, "time", &ROUND_TRIP, width);
     }
     let mut out = String::new();
-    for partners in values(cases, "partners") {
+    for partners in values(cases, names::PARTNERS) {
         for value in values(cases, each) {
             let of: Vec<&Case> = cases
                 .iter()
                 .copied()
                 .filter(|case| {
-                    table::parameter(*case, "partners") == partners
+                    table::parameter(*case, names::PARTNERS) == partners
                         && table::parameter(*case, each) == value
                 })
                 .collect();
@@ -105,7 +111,7 @@ fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width:
 }
 
 /// The document's million messages: a line for each side.
-fn one_byte(cases: &[&Case], width: usize) -> String {
+pub fn one_byte(cases: &[&Case], width: usize) -> String {
     let mut lines = vec![row([
         "through",
         "real",
@@ -119,7 +125,7 @@ fn one_byte(cases: &[&Case], width: usize) -> String {
         "system calls",
     ])];
     for case in cases {
-        let form = table::parameter(*case, "form");
+        let form = table::parameter(*case, names::FORM);
         for (who, name) in [("main", "parent"), ("sub", "child")] {
             let metric = |of: &str| case.metric(&format!("{of}_{who}"));
             let number = |of: &str| metric(of).map_or_else(String::new, count);
@@ -160,7 +166,7 @@ pub fn by_name(case: &Case, who: &str) -> String {
 /// What did not arrive.
 fn delivery(case: &Case) -> Option<String> {
     let (received, lost) = (case.metric("received")?, case.metric("lost")?);
-    let form = case.parameters.text("form")?;
+    let form = case.parameters.text(names::FORM)?;
     (lost > 0.0).then(|| {
         format!(
             "{form}: the child saw {received:.0} bytes, and {lost:.0} of {:.0} were lost: {} each to \

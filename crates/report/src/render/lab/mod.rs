@@ -24,7 +24,7 @@ mod widths;
 use std::fmt::Write as _;
 
 use contend_record::Warning;
-use contend_record::lab::{Case, Ending, RunRecord, Stopped, Unit};
+use contend_record::lab::{Case, Chapter, Ending, RunRecord, Stopped, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_record::warning::WarningId;
 
@@ -67,20 +67,23 @@ pub fn figures(record: &RunRecord, width: usize) -> String {
             warn(&mut out, &message, width);
         }
     }
-    out.push_str(&match record.suite.as_deref() {
-        Some("process-thread") => process_thread::chapter(record, width),
-        Some("pipeline") => pipeline::chapter(record, width),
-        Some("synchronisation") => synchronisation::chapter(record, width),
-        Some("callback") => runtimes::chapter(record, width),
-        Some("shared-memory") => shared_memory::chapter(record, width),
-        _ => String::new(),
-    });
+    out.push_str(&record.chapter.map_or_else(String::new, |of| chapter(of, record, width)));
     out.push('\n');
     for warning in &record.warnings {
         warn(&mut out, &warning.message, width);
     }
     footer(&mut out, record, width);
     out
+}
+
+fn chapter(chapter: Chapter, record: &RunRecord, width: usize) -> String {
+    match chapter {
+        Chapter::ProcessThread => process_thread::chapter(record, width),
+        Chapter::Pipeline => pipeline::chapter(record, width),
+        Chapter::Synchronisation => synchronisation::chapter(record, width),
+        Chapter::Runtimes => runtimes::chapter(record, width),
+        Chapter::SharedMemory => shared_memory::chapter(record, width),
+    }
 }
 
 fn headline(out: &mut String, record: &RunRecord, width: usize) {
@@ -106,24 +109,36 @@ fn headline(out: &mut String, record: &RunRecord, width: usize) {
 fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let measured: Vec<&Case> =
         cases.iter().copied().filter(|case| !case.samples.is_empty()).collect();
-    match cases.first().map(|case| case.experiment.as_str()) {
-        _ if measured.is_empty() => String::new(),
-        Some("units/memory" | "units/callback") => memory::section(record, &measured, width),
-        Some("units/limit") => limit::section(&measured, width),
-        Some("sharing/process" | "sharing/thread") => timeline::closing(&measured, width),
-        Some(name) if name.starts_with("handoff/") => handoff::section(&measured, width),
-        Some(name) if name.starts_with("ipc/") => messages::section(&measured, width),
-        Some("copy/file") => copy::section(&measured, width),
-        Some("server/hello" | "server/wait") => server::requests(&measured, width),
-        Some("server/idle") => server::idle(record, &measured, width),
-        Some("runtime/memory") => runtimes::memory_section(record, width),
-        Some("runtime/document") => runtimes::document_section(&measured, width),
-        Some("runtime/round-trip") => runtimes::round_trip_section(&measured, width),
-        Some("placement/cpus") => heat_map::section(record, &measured, width),
-        Some(name) if name.starts_with("saturation/") => {
-            saturation::section(record, &measured, width)
-        }
-        _ => table::generic(&measured, width),
+    let Some(first) = measured.first() else { return String::new() };
+    match first.view {
+        View::UnitMemory => memory::section(record, &measured, width),
+        View::UnitLimit => limit::section(&measured, width),
+        View::ProcessSharing | View::ThreadSharing => timeline::closing(&measured, width),
+        View::HandoffMechanisms => handoff::mechanisms(&measured, width),
+        View::HandoffPreset => handoff::presets(&measured, width),
+        View::OneByte => messages::one_byte(&measured, width),
+        View::OneWay => messages::one_way(&measured, width),
+        View::RoundTrip => messages::round_trips(&measured, width),
+        View::MessageRate => messages::at_a_rate(&measured, width),
+        View::FileCopy => copy::section(&measured, width),
+        View::Requests => server::requests(&measured, width),
+        View::IdleConnections => server::idle(record, &measured, width),
+        View::RuntimeMemory => runtimes::memory_section(record, width),
+        View::RuntimeDocument => runtimes::document_section(&measured, width),
+        View::RuntimeRoundTrip => runtimes::round_trip_section(&measured, width),
+        View::CpuPairs => heat_map::section(record, &measured, width),
+        View::Computing | View::Saturation => saturation::section(record, &measured, width),
+        View::Table
+        | View::CacheLine
+        | View::Futex
+        | View::HandedCopy
+        | View::Creation
+        | View::Startup
+        | View::PipelineJson
+        | View::PipelineSed
+        | View::PipelineFilter
+        | View::PipelineHold
+        | View::PipelineStartup => table::generic(&measured, width),
     }
 }
 
@@ -222,15 +237,10 @@ pub(super) fn shown(value: f64, unit: Unit) -> String {
     }
 }
 
-/// The case with these parameters, if it was measured.
-fn find<'a>(
-    record: &'a RunRecord,
-    experiment: &str,
-    parameters: &[(&str, &str)],
-) -> Option<&'a Case> {
-    record.cases.iter().find(|case| {
-        case.experiment == experiment
-            && case.median.is_some()
+/// The first case with this view and these parameters that was measured.
+fn find<'a>(record: &'a RunRecord, view: View, parameters: &[(&str, &str)]) -> Option<&'a Case> {
+    record.cases_of(view).find(|case| {
+        case.median.is_some()
             && case.parameters.iter().count() >= parameters.len()
             && parameters.iter().all(|&(name, value)| {
                 case.parameters.get(name).map(ToString::to_string).as_deref() == Some(value)

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use contend_record::lab::{Case, RunRecord, Step, StoppedBy};
+use contend_record::lab::{Case, RunRecord, Step, StoppedBy, View};
+use contend_record::parameters::names;
 
 use super::super::layout::{BOLD, paragraph, paragraph_after};
 use super::super::units::{bytes, nanoseconds};
@@ -37,8 +38,8 @@ fn both_there(case: &Case) -> Option<&Step> {
 }
 
 fn memory(record: &RunRecord, width: usize) -> Option<String> {
-    let two = both_there(find(record, "sharing/process", &[])?)?;
-    let threads = both_there(find(record, "sharing/thread", &[])?)?;
+    let two = both_there(find(record, View::ProcessSharing, &[])?)?;
+    let threads = both_there(find(record, View::ThreadSharing, &[])?)?;
     let sum = |of: fn(&contend_record::lab::Task) -> u64| -> u64 { two.tasks.iter().map(of).sum() };
     let one = threads.tasks.first()?;
     let size = |value: u64| bytes(value as f64);
@@ -79,8 +80,8 @@ fn memory(record: &RunRecord, width: usize) -> Option<String> {
 }
 
 fn creation(record: &RunRecord, width: usize) -> Option<String> {
-    let fork = find(record, "units/create", &[("kind", "fork"), ("n", "100")])?;
-    let thread = find(record, "units/create", &[("kind", "thread"), ("n", "100")])?;
+    let fork = find(record, View::Creation, &[(names::KIND, "fork"), (names::N, "100")])?;
+    let thread = find(record, View::Creation, &[(names::KIND, "thread"), (names::N, "100")])?;
     let all = |value: Option<f64>| figure(value.map(|one| 100.0 * one));
     let line = |name: &str, document: &str, case: &Case| {
         vec![
@@ -113,8 +114,9 @@ fn creation(record: &RunRecord, width: usize) -> Option<String> {
 }
 
 fn limit(record: &RunRecord, width: usize) -> Option<String> {
-    let report = |kind| find(record, "units/limit", &[("kind", kind)])?.limit.as_ref();
-    let (processes, threads) = (report("process")?, report("thread")?);
+    let of_kind = |kind| find(record, View::UnitLimit, &[(names::KIND, kind)]);
+    let (process, thread) = (of_kind("process")?, of_kind("thread")?);
+    let (processes, threads) = (process.limit.as_ref()?, thread.limit.as_ref()?);
     let by = |report: &contend_record::lab::LimitReport| match &report.stopped_by {
         StoppedBy::Cap => "the cap".to_owned(),
         StoppedBy::MemoryFloor => "the guard: memory".to_owned(),
@@ -151,8 +153,9 @@ fn limit(record: &RunRecord, width: usize) -> Option<String> {
     if processes.stopped_by == StoppedBy::Cap || threads.stopped_by == StoppedBy::Cap {
         let _ = write!(
             text,
-            " Here a cap ends the trial, so that nobody else is hindered; `contend lab run \
-             units/limit --cap none` goes to the end."
+            " Here a cap ends the trial, so that nobody else is hindered; `contend lab run {} \
+             --cap none` goes to the end.",
+            process.experiment
         );
     }
     paragraph(&mut out, "", &text, width);
@@ -160,7 +163,7 @@ fn limit(record: &RunRecord, width: usize) -> Option<String> {
 }
 
 fn startup(record: &RunRecord, width: usize) -> Option<String> {
-    let command = |name| find(record, "units/startup", &[("command", name)]);
+    let command = |name| find(record, View::Startup, &[(names::COMMAND, name)]);
     let known = [
         ("fork", "fork", "0.5ms"),
         ("true", "true", "1ms"),

@@ -1,15 +1,16 @@
 //! Records for tests.
 
 use contend_record::Host;
-use contend_record::lab::{Case, Ending, Metric, RunRecord, SCHEMA, Unit};
+use contend_record::lab::{Case, Chapter, Ending, Metric, RunRecord, SCHEMA, Unit, View};
 use contend_record::parameters::Parameters;
 
-/// A run of a suite with these cases, on eight CPUs.
-pub fn record(suite: &str, cases: Vec<Case>) -> RunRecord {
+/// A run with these cases, shown in this chapter, on eight CPUs.
+pub fn record(chapter: Option<Chapter>, cases: Vec<Case>) -> RunRecord {
     RunRecord {
         schema: SCHEMA.to_owned(),
         contend: None,
-        suite: Some(suite.to_owned()),
+        suite: None,
+        chapter,
         started_at: String::new(),
         wall_seconds: 1.0,
         seed: 1,
@@ -26,8 +27,13 @@ pub fn record(suite: &str, cases: Vec<Case>) -> RunRecord {
 }
 
 /// A case with two samples of this value, in nanoseconds, and of these metrics.
-pub fn case(experiment: &str, parameters: Parameters, value: f64, metrics: &[(&str, f64)]) -> Case {
-    let mut case = Case::new(experiment, parameters, Unit::Nanoseconds);
+pub fn case(
+    (experiment, view): (&str, View),
+    parameters: Parameters,
+    value: f64,
+    metrics: &[(&str, f64)],
+) -> Case {
+    let mut case = Case::new(experiment, view, parameters, Unit::Nanoseconds);
     case.samples = vec![value; 2];
     case.median = Some(value);
     for (name, value) in metrics {

@@ -1,7 +1,7 @@
 //! Workers until every CPU is used, and beyond.
 
 use contend_record::lab::{Case, RunRecord, ScalingFit};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 use contend_record::stats::{Coefficient, Law, Ratio, Unfit};
 
 use super::super::layout::paragraph;
@@ -82,7 +82,8 @@ pub fn workers(case: &Case) -> f64 {
 
 /// How much more is done in the same time than by one alone, if that was measured.
 pub fn speed_up(cases: &[&Case], case: &Case, seed: u64) -> Option<Ratio> {
-    let rest = |parameters: &Parameters| parameters.without("processes").without("threads");
+    let rest =
+        |parameters: &Parameters| parameters.without(names::PROCESSES).without(names::THREADS);
     let alone = cases
         .iter()
         .find(|other| workers(other) < 1.5 && rest(&other.parameters) == rest(&case.parameters))?;
@@ -164,7 +165,7 @@ fn coefficient(coefficient: Coefficient) -> String {
 #[cfg(test)]
 mod tests {
     use contend_record::Host;
-    use contend_record::lab::{Metric, Unit};
+    use contend_record::lab::{Metric, Unit, View};
     use contend_record::stats::Scaling;
 
     use super::super::sample::record;
@@ -172,8 +173,12 @@ mod tests {
 
     fn case(processes: u64, threads: u64, seconds: f64, load: f64) -> Case {
         let parameters = Parameters::new().with("processes", processes).with("threads", threads);
-        let mut case =
-            Case::new("saturation/compute", parameters.with("work", 100), Unit::Nanoseconds);
+        let mut case = Case::new(
+            "saturation/compute",
+            View::Computing,
+            parameters.with("work", 100),
+            Unit::Nanoseconds,
+        );
         case.samples = vec![1e9 * seconds; 7];
         case.median = Some(1e9 * seconds);
         for (name, value) in [("load", load), ("cpu", 1e9 * seconds), ("throttled", 5e6)] {
@@ -228,7 +233,7 @@ mod tests {
         };
         let scaling = vec![fit(Law::Amdahl, &points[..2]), fit(Law::Universal, &points)];
         let host = Host { cpus_allowed: 2, cpu_quota: Some(2.0), ..Host::default() };
-        let record = RunRecord { host, scaling, ..record("", cases) };
+        let record = RunRecord { host, scaling, ..record(None, cases) };
         let cases: Vec<&Case> = record.cases.iter().collect();
         let text = anstream::adapter::strip_str(&section(&record, &cases, 100)).to_string();
         insta::assert_snapshot!(text, @r"

@@ -1,7 +1,7 @@
 //! Servers and their connections.
 
-use contend_record::lab::{Case, RunRecord, Unit};
-use contend_record::parameters::Value;
+use contend_record::lab::{Case, RunRecord, Unit, View};
+use contend_record::parameters::{Value, names};
 
 use super::super::layout::{grouped, paragraph};
 use super::super::text::printable;
@@ -18,8 +18,8 @@ const BY_OHA: Column = ("by oha", |case| number(case, "oha_requests_per_s"));
 /// The table of requests.
 pub fn requests(cases: &[&Case], width: usize) -> String {
     let mut columns: Vec<Column> = vec![
-        ("model", |case| parameter(case, "model")),
-        ("connections", |case| parameter(case, "connections")),
+        ("model", |case| parameter(case, names::MODEL)),
+        ("connections", |case| parameter(case, names::CONNECTIONS)),
         ("answered", |case| number(case, "answered")),
         ("a second", |case| number(case, "requests_per_s")),
         BY_OHA,
@@ -54,8 +54,8 @@ pub fn requests(cases: &[&Case], width: usize) -> String {
 /// The table of what connections take on which nothing happens.
 pub fn idle(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let columns: [Column; 7] = [
-        ("model", |case| parameter(case, "model")),
-        ("connections", |case| parameter(case, "connections")),
+        ("model", |case| parameter(case, names::MODEL)),
+        ("connections", |case| parameter(case, names::CONNECTIONS)),
         ("answered", |case| number(case, "answered")),
         ("in all", |case| size(case.median)),
         ("one", |case| size(case.metric("each"))),
@@ -63,10 +63,9 @@ pub fn idle(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         ("left", |case| size(case.metric("left"))),
     ];
     let mut out = table(&columns, cases, width);
-    for fit in &record.fits {
-        let model = fit.parameters.text("model").unwrap_or("model");
-        let is_of_idle = fit.experiment == "server/idle" && fit.metric == "value";
-        if is_of_idle && serves_all(cases, model) {
+    for fit in record.fits_of(View::IdleConnections) {
+        let model = fit.parameters.text(names::MODEL).unwrap_or("model");
+        if fit.metric == "value" && serves_all(cases, model) {
             let interval = fit.line.slope_ci95.map_or_else(String::new, |[low, high]| {
                 format!(" [{}, {}]", shown(low, Unit::Bytes), shown(high, Unit::Bytes))
             });
@@ -99,9 +98,9 @@ fn size(value: Option<f64>) -> String {
 /// Whether a model has served every connection there was. Those that are not served take nothing: a line through
 /// them says nothing of one connection more.
 fn serves_all(cases: &[&Case], model: &str) -> bool {
-    let of_model = |case: &&&Case| case.parameters.text("model") == Some(model);
+    let of_model = |case: &&&Case| case.parameters.text(names::MODEL) == Some(model);
     cases.iter().filter(of_model).all(|case| {
-        let connections = case.parameters.number("connections").map(|n| n as f64);
+        let connections = case.parameters.number(names::CONNECTIONS).map(|n| n as f64);
         case.median.is_none() || case.metric("answered") == connections
     })
 }
@@ -111,7 +110,7 @@ fn stopped(cases: &[&Case], width: usize) -> String {
     let stopped = cases.iter().filter_map(|case| {
         let Some(Value::Text(reason)) = case.facts.get("stopped_by") else { return None };
         let served = format!("{} were served: {}", number(case, "answered"), printable(reason));
-        Some(((parameter(case, "model"), served), parameter(case, "connections")))
+        Some(((parameter(case, names::MODEL), served), parameter(case, names::CONNECTIONS)))
     });
     let mut out = String::new();
     for ((model, served), connections) in grouped(stopped) {
@@ -131,7 +130,7 @@ mod tests {
     use super::*;
 
     fn served(
-        experiment: &str,
+        experiment: (&str, View),
         model: &str,
         connections: u64,
         value: f64,
@@ -156,7 +155,7 @@ mod tests {
             ("p99", 2e6),
             ("errors", 0.0),
         ];
-        let mut pool = served("server/hello", "prefork", 100, 20_000.0, &metrics);
+        let mut pool = served(("server/hello", View::Requests), "prefork", 100, 20_000.0, &metrics);
         let reason = "the pool has 64 members";
         pool.facts.insert("stopped_by".to_owned(), reason.into());
         let mut larger = pool.clone();
@@ -171,7 +170,7 @@ mod tests {
         );
         assert!(!text.contains("oha"), "{text}");
         let metrics = [("requests_per_s", 65_000.0), ("oha_requests_per_s", 44_000.0)];
-        let both = served("server/hello", "tokio", 100, 20_000.0, &metrics);
+        let both = served(("server/hello", View::Requests), "tokio", 100, 20_000.0, &metrics);
         let text = words(&requests(&[&both], 110));
         assert!(text.contains("a second by oha at a rate"), "{text}");
         assert!(text.contains("tokio 100 65.0k 44.0k"), "{text}");
@@ -180,8 +179,8 @@ mod tests {
     #[test]
     fn memory_of_a_connection_is_the_slope() {
         let metrics = [("answered", 1000.0), ("each", 100.0), ("kernel", 5e6), ("left", 0.0)];
-        let case = served("server/idle", "callback", 1000, 1e5, &metrics);
-        let mut record = record("", vec![case]);
+        let case = served(("server/idle", View::IdleConnections), "callback", 1000, 1e5, &metrics);
+        let mut record = record(None, vec![case]);
         record.fits.push(Fit {
             experiment: "server/idle".to_owned(),
             parameters: Parameters::new().with("model", "callback"),
@@ -195,7 +194,7 @@ mod tests {
         assert!(text.contains("callback 1000 1.00k 100kB 100B 5.00MB 0B"), "{text}");
         assert!(text.contains("One connection more: 100B"), "{text}");
         let metrics = [("answered", 64.0), ("each", 1562.5), ("kernel", 5e6), ("left", 0.0)];
-        let pool = served("server/idle", "callback", 2000, 1e5, &metrics);
+        let pool = served(("server/idle", View::IdleConnections), "callback", 2000, 1e5, &metrics);
         let text = words(&idle(&record, &[&pool], 100));
         assert!(!text.contains("One connection more"), "not all were served: {text}");
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use contend_record::lab::{Case, Step, Task};
+use contend_record::lab::{Case, Step, Task, View};
 use contend_record::parameters::Value;
 
 use super::super::layout::{BOLD, aligned_left, dimmed, fitted_lines, paragraph, plain_table};
@@ -55,8 +55,10 @@ fn cells(task: &Task) -> [String; 9] {
 pub fn closing(cases: &[&Case], width: usize) -> String {
     let mut out = String::new();
     for case in cases {
-        let text =
-            if case.experiment == "sharing/process" { processes(case) } else { threads(case) };
+        let text = match case.view {
+            View::ProcessSharing => processes(case),
+            _ => threads(case),
+        };
         paragraph(&mut out, "", &text, width);
     }
     let note = "kB in the steps are 1,024 bytes, as in ps; PSS divides a shared page by its users.";

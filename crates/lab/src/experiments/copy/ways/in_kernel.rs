@@ -8,7 +8,7 @@ use rustix::fs::{copy_file_range, sendfile};
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, pipe, splice};
 
 use super::{Job, Way, always};
-use crate::calls::Call;
+use crate::support::calls::Call;
 
 /// Told to copy, the kernel may have the file system or the disk do it.
 pub const COPY_FILE_RANGE: Way = Way {

@@ -7,7 +7,7 @@ use contend_sys::mapping::{Backing, Mapping};
 
 use super::super::place::Place;
 use super::{Advice, Job, Way};
-use crate::calls::Call;
+use crate::support::calls::Call;
 
 const ADVICES: &[&str] = &["none", "sequential", "populate", "huge-pages"];
 

@@ -18,7 +18,7 @@ use contend_sys::uring::Uring;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::place::Place;
-use crate::calls::{Call, Tally};
+use crate::support::calls::{Call, Tally};
 
 /// A copy that is to be made, and what was made ready for it.
 pub struct Job<'a> {

@@ -11,7 +11,7 @@ use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use super::super::queued;
 use super::{Job, Way};
-use crate::programs;
+use crate::support::programs;
 
 /// What copies files every day.
 pub const CP: Way = Way {

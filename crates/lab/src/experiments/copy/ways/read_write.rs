@@ -1,7 +1,7 @@
 //! By reading and writing.
 
 use super::{Ready, Way, always};
-use crate::calls::Call;
+use crate::support::calls::Call;
 
 /// A block at a time. Files that are copied a byte at a time are shorter.
 pub const WAY: Way = Way {

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use contend_sys::uring::{Operation, Uring};
 
 use super::{Job, Ready, Way};
-use crate::calls::Call;
+use crate::support::calls::Call;
 
 /// Reads and writes that are on their way at the same time.
 pub const WAY: Way = Way {

@@ -5,7 +5,7 @@ use std::io;
 use contend_sys::condition::Condition;
 
 use super::{Mechanism, Waited, Way};
-use crate::experiment::Attempt;
+use crate::engine::experiment::Attempt;
 
 /// As most programs do it.
 pub const MECHANISM: Mechanism = Mechanism {

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::thread::futex;
 
 use super::{Mechanism, Waited, Way};
-use crate::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{Attempt, SubjectError};
 
 /// Whoever has waited resets it, in one step.
 pub const AUTO_RESET: Mechanism = Mechanism {

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::{Mechanism, Waited, Way};
-use crate::experiment::Attempt;
+use crate::engine::experiment::Attempt;
 
 /// A counter in the kernel, by a descriptor.
 pub const MECHANISM: Mechanism = Mechanism {

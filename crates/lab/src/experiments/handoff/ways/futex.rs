@@ -7,7 +7,7 @@ use rustix::thread::futex;
 
 use super::flag::Flag;
 use super::{Mechanism, Waited, Way};
-use crate::experiment::Attempt;
+use crate::engine::experiment::Attempt;
 
 /// What the C library's semaphores and mutexes are made of.
 pub const MECHANISM: Mechanism = Mechanism {

@@ -20,7 +20,7 @@ mod yielding;
 use std::io;
 use std::time::Duration;
 
-use crate::experiment::SubjectError;
+use crate::engine::experiment::SubjectError;
 
 /// What partners tell each other by, in one direction: one posts, the other one waits. It is made
 /// before the partners part, and both have it.

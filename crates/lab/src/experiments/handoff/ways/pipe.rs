@@ -8,7 +8,7 @@ use rustix::pipe::PipeFlags;
 use rustix::time::Timespec;
 
 use super::{Mechanism, Waited, Way};
-use crate::experiment::Attempt;
+use crate::engine::experiment::Attempt;
 
 /// What shells' pipelines and many event loops use.
 pub const MECHANISM: Mechanism = Mechanism {

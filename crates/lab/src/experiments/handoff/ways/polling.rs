@@ -4,7 +4,7 @@ use std::io;
 
 use super::flag::Flag;
 use super::{Waited, Way};
-use crate::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{Attempt, SubjectError};
 
 struct Polling<P> {
     flag: Flag,

@@ -5,7 +5,7 @@ use std::io;
 use contend_sys::semaphore::Semaphore;
 
 use super::{Mechanism, Waited, Way};
-use crate::experiment::Attempt;
+use crate::engine::experiment::Attempt;
 
 /// In memory that the partners share.
 pub const UNNAMED: Mechanism = Mechanism {

@@ -8,7 +8,7 @@ use contend_sys::signal::Wake;
 use rustix::thread::gettid;
 
 use super::{Mechanism, Waited, Way};
-use crate::experiment::Attempt;
+use crate::engine::experiment::Attempt;
 
 /// Real-time signals are counted, so that none is lost.
 pub const MECHANISM: Mechanism = Mechanism {

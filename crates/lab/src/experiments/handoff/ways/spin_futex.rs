@@ -8,7 +8,7 @@ use rustix::thread::futex;
 
 use super::flag::Flag;
 use super::{Mechanism, Waited, Way};
-use crate::experiment::Attempt;
+use crate::engine::experiment::Attempt;
 
 /// What good mutexes do.
 pub const MECHANISM: Mechanism = Mechanism {

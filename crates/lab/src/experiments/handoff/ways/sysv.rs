@@ -5,7 +5,7 @@ use std::io;
 use contend_sys::semaphore::SysvSemaphore;
 
 use super::{Mechanism, Waited, Way};
-use crate::experiment::Attempt;
+use crate::engine::experiment::Attempt;
 
 /// Each operation is a system call.
 pub const MECHANISM: Mechanism = Mechanism {

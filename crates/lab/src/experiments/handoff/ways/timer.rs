@@ -11,7 +11,7 @@ use rustix::time::{
 use super::polling::polling;
 use super::sleep::{end, timespec};
 use super::{Mechanism, Terms};
-use crate::experiment::Attempt;
+use crate::engine::experiment::Attempt;
 
 /// The document's waitable timer.
 pub const MECHANISM: Mechanism = Mechanism {

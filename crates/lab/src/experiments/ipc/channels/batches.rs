@@ -7,7 +7,7 @@ use contend_sys::ring::{Receiver, Sender, ring};
 
 use super::ring::{SPIN_THEN_SLEEP, calls, shape};
 use super::{ANY, End, Mechanism, Terms, Waiting, always_available};
-use crate::calls::Tally;
+use crate::support::calls::Tally;
 
 /// What a sender does that has many messages at once: it hands them over a page full at a time.
 pub const MECHANISM: Mechanism = Mechanism {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use contend_sys::shared::{Line, Shared};
 
 use super::{End, Mechanism, Terms, Waiting, always_available, both_ways};
-use crate::calls::{Call, Tally};
+use crate::support::calls::{Call, Tally};
 
 /// The least that works: the sender waits until the byte has been taken, the receiver until there is one.
 pub const MECHANISM: Mechanism = Mechanism {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::{End, Mechanism, Terms, Waiting, always_available, both_ways};
-use crate::calls::{Call, Tally};
+use crate::support::calls::{Call, Tally};
 
 /// A number for the kernel to add to a counter. The message stands in its lower bytes; two of them are
 /// more than a counter can hold, so that the second one waits until the first has been read.

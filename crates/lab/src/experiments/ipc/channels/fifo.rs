@@ -7,7 +7,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat, openat, unli
 
 use super::stream::crossed;
 use super::{ANY, Mechanism, Waiting, always_available};
-use crate::files::name_in;
+use crate::support::files::name_in;
 
 /// What `mkfifo` makes.
 pub const MECHANISM: Mechanism = Mechanism {

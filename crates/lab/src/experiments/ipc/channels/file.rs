@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rustix::io::{pread, pwrite};
 
 use super::{ANY, End, Mechanism, Terms, Waiting, always_available, both_ways};
-use crate::calls::{Call, Tally};
-use crate::files::unnamed_in;
+use crate::support::calls::{Call, Tally};
+use crate::support::files::unnamed_in;
 
 /// What programs do that have nothing but files: a file is a ring of messages, and each side looks
 /// again and again at how far the other one is.

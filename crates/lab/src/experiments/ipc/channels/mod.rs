@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::payload;
-use crate::calls::{Call, Tally};
-use crate::pair::Link;
+use crate::support::calls::{Call, Tally};
+use crate::support::pair::Link;
 
 /// One of the two ends of a channel that carries whole messages of one length, both ways. Both are made
 /// before the partners part, and each has one.

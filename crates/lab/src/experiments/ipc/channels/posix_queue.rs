@@ -7,7 +7,7 @@ use contend_sys::queue::PosixQueue;
 use rustix::process::{Resource, getrlimit};
 
 use super::{ANY, End, Mechanism, Terms, Waiting, beyond, both_ways, sysctl};
-use crate::calls::{Call, Tally};
+use crate::support::calls::{Call, Tally};
 
 /// What `mq_open(3)` makes: with as many places as any user may have by default, and fewer for long
 /// messages.

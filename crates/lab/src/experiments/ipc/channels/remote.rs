@@ -11,7 +11,7 @@ use contend_sys::shared::{Line, Shared};
 
 use super::ring::{SPIN_THEN_SLEEP, calls, few};
 use super::{ANY, End, Mechanism, Terms, Waiting};
-use crate::calls::{Call, Tally};
+use crate::support::calls::{Call, Tally};
 
 /// One copy from memory to memory by the kernel, and a ring that says what has landed.
 pub const MECHANISM: Mechanism = Mechanism {

@@ -9,8 +9,8 @@ use contend_sys::ring::{Patience, Receiver, Sender, Shape, pair};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use super::{ANY, End, Ends, Mechanism, Terms, Waiting, always_available};
-use crate::calls::{Call, Tally};
-use crate::files::unnamed_in;
+use crate::support::calls::{Call, Tally};
+use crate::support::files::unnamed_in;
 
 /// The ring, in a file's pages.
 pub const MAPPED_FILE: Mechanism = Mechanism {

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 use super::{End, Mechanism, Terms, Waiting};
-use crate::calls::{Call, Tally};
+use crate::support::calls::{Call, Tally};
 
 /// What `sigqueue(3)` sends, to a thread. Signals are only queued up to a limit for all of a user's
 /// processes, so that the receiver has to say now and then that it has taken some.

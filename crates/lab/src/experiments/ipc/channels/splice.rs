@@ -8,7 +8,7 @@ use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
 use super::stream::read_whole;
 use super::{ANY, End, Mechanism, Terms, Waiting, always_available};
-use crate::calls::{Call, Tally};
+use crate::support::calls::{Call, Tally};
 
 /// The sender's pages go into the pipe as they are, so that bytes are copied once instead of twice.
 pub const MECHANISM: Mechanism = Mechanism {

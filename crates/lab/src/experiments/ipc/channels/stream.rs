@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::{End, Terms};
-use crate::calls::{Call, Tally};
+use crate::support::calls::{Call, Tally};
 
 /// An end of two descriptors, or of one that goes both ways.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use contend_sys::queue::{Envelope, SysvQueue};
 
 use super::{ANY, End, Mechanism, Terms, Waiting, beyond, both_ways};
-use crate::calls::{Call, Tally};
+use crate::support::calls::{Call, Tally};
 
 /// What `msgget(2)` makes.
 pub const MECHANISM: Mechanism = Mechanism {

@@ -7,7 +7,7 @@ use contend_sys::uring::{HERE, Operation, Uring};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::{ANY, End, Mechanism, Terms, Waiting};
-use crate::calls::{Call, Tally};
+use crate::support::calls::{Call, Tally};
 
 /// One submission and one system call for each message.
 pub const MECHANISM: Mechanism = Mechanism {

@@ -7,10 +7,10 @@ use contend_callback::{Address, Context, Receptor, Reply};
 use contend_sys::child::{ExitStatus, reap};
 use contend_sys::process::fork as fork_process;
 
-use super::{Units, wrong};
-use crate::experiment::{Attempt, SubjectError};
+use super::Units;
+use crate::engine::experiment::{Attempt, SubjectError};
 use crate::experiments::units::park::{self, Callbacks, Park};
-use crate::limits::Kind;
+use crate::support::limits::Kind;
 
 /// Processes that wait for the end of a pipe.
 pub fn fork() -> Result<Box<dyn Units>, SubjectError> {
@@ -92,7 +92,7 @@ fn ask_all(
 ) -> Result<Duration, SubjectError> {
     let mut ask_one = |number| match ask(number)? {
         answer if answer == number => Ok(()),
-        answer => Err(wrong(&format!("message {number} was answered by {answer}"))),
+        answer => Err(SubjectError::wrong(format!("message {number} was answered by {answer}"))),
     };
     ask_one(0)?;
     let begun = Instant::now();
@@ -102,7 +102,7 @@ fn ask_all(
 
 /// By two channels of the standard library.
 fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
-    let gone = |_| wrong("the other thread has ended");
+    let gone = |_| SubjectError::wrong("the other thread has ended");
     let echo = |comes: Receiver<u64>, back: SyncSender<u64>| {
         comes.iter().try_for_each(|number| back.send(number)).is_ok()
     };
@@ -110,7 +110,7 @@ fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
         let ((there, comes), (back, answers)) = (sync_channel(1), sync_channel(1));
         scope.spawn(move || echo(comes, back));
         ask_all(messages, |number| {
-            there.send(number).map_err(|_| wrong("the other thread has ended"))?;
+            there.send(number).map_err(|_| SubjectError::wrong("the other thread has ended"))?;
             answers.recv().map_err(gone)
         })
     })
@@ -134,20 +134,24 @@ fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
     let child = child.attempt("fork")?;
     drop(back);
     let asked = ask_all(messages, |number| {
-        let there = there.as_ref().ok_or_else(|| wrong("there is no pipe"))?;
+        let there = there.as_ref().ok_or_else(|| SubjectError::wrong("there is no pipe"))?;
         rustix::io::write(there, &number.to_ne_bytes()).attempt("write to a pipe")?;
         let mut answer = [0; 8];
         let read = rustix::io::read(&answers, &mut answer).attempt("read from a pipe")?;
         if read == answer.len() {
             Ok(u64::from_ne_bytes(answer))
         } else {
-            Err(wrong("it has ended"))
+            Err(SubjectError::wrong("it has ended"))
         }
     });
     drop(there);
     let status = reap(child).attempt("wait for a process")?.status;
     let took = asked?;
-    if status == ExitStatus::Exited(0) { Ok(took) } else { Err(wrong("it has not ended well")) }
+    if status == ExitStatus::Exited(0) {
+        Ok(took)
+    } else {
+        Err(SubjectError::wrong("it has not ended well"))
+    }
 }
 
 /// Whom a callback thread is to answer, and with what.
@@ -155,7 +159,7 @@ struct Asked(Address<u64>, u64);
 
 /// By messages on one Worker.
 fn exchange_with_callback(messages: u64) -> Result<Duration, SubjectError> {
-    let failed = |error: &dyn std::fmt::Display| wrong(&error.to_string());
+    let failed = |error: &dyn std::fmt::Display| SubjectError::wrong(error.to_string());
     let receptor = Receptor::builder().workers(1).start().attempt("start a Worker")?;
     let answered = receptor.spawn_reply(move |context, answered| {
         let begun = ask_callback(context, messages, answered);
@@ -163,7 +167,7 @@ fn exchange_with_callback(messages: u64) -> Result<Duration, SubjectError> {
     });
     let answered = answered.map_err(|error| failed(&error))?.wait();
     let took = answered.map_err(|error| failed(&error))?;
-    took.ok_or_else(|| wrong("a message was answered by another one"))
+    took.ok_or_else(|| SubjectError::wrong("a message was answered by another one"))
 }
 
 /// Makes one that answers and one that asks, which tells how long its messages took when the first was

@@ -1,4 +1,7 @@
 //! Probes that are this program itself: units of runtimes that are written in Rust, and of the kernel.
+//!
+//! Each child module implements [`Units`] and is exported from here for the table, so the children
+//! and this file import each other.
 
 mod kernel;
 mod smol;
@@ -9,9 +12,8 @@ use std::time::{Duration, Instant};
 
 use contend_sys::allocation;
 
-use super::table::{self, Source};
-use crate::experiment::SubjectError;
-use crate::timing::nanoseconds;
+use crate::engine::experiment::SubjectError;
+use crate::engine::timing::nanoseconds;
 
 pub use kernel::{callback, fork, thread};
 pub use smol::smol;
@@ -67,16 +69,11 @@ pub type Make = fn() -> Result<Box<dyn Units>, SubjectError>;
 /// Units that are made at the start, so that what the runtime starts at its first unit is there.
 const FIRST: u64 = 100;
 
-/// Answers commands on standard input until it ends.
+/// Answers commands about these units on standard input until it ends.
 ///
 /// # Errors
 /// When a command is unknown, or cannot be done; when nobody reads the answers.
-pub fn serve(unit: &str) -> Result<(), SubjectError> {
-    let own = table::find(unit).and_then(|row| match row.source {
-        Source::Own(make) => Some(make),
-        Source::Program { .. } => None,
-    });
-    let make = own.ok_or_else(|| wrong(&format!("no probe of this program has units {unit}")))?;
+pub fn serve(make: Make) -> Result<(), SubjectError> {
     let mut units = make()?;
     let began = Instant::now();
     units.reserve(FIRST)?;
@@ -85,7 +82,7 @@ pub fn serve(unit: &str) -> Result<(), SubjectError> {
     rest(units.as_mut())?;
     answer(&format!("ready {}", units.version()))?;
     for line in io::stdin().lock().lines() {
-        let line = line.map_err(|error| wrong(&error.to_string()))?;
+        let line = line.map_err(|error| SubjectError::wrong(error.to_string()))?;
         answer(&obey(units.as_mut(), &line)?)?;
     }
     Ok(())
@@ -94,7 +91,8 @@ pub fn serve(unit: &str) -> Result<(), SubjectError> {
 fn obey(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
     let read = Instant::now();
     let words: Vec<_> = line.split_whitespace().collect();
-    let number = |word: &str| word.parse().map_err(|_| wrong(&format!("{word}: not a number")));
+    let number =
+        |word: &str| word.parse().map_err(|_| SubjectError::wrong(format!("{word}: not a number")));
     Ok(match words[..] {
         ["park", n, hold] => {
             let (n, due) = (number(n)?, read + Duration::from_millis(number(hold)?));
@@ -119,7 +117,7 @@ fn obey(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
                 Err(reason) => format!("trips none {reason}"),
             }
         }
-        _ => return Err(wrong(&format!("{line}: no such command"))),
+        _ => return Err(SubjectError::wrong(format!("{line}: no such command"))),
     })
 }
 
@@ -132,11 +130,9 @@ fn rest(units: &mut dyn Units) -> Result<(), SubjectError> {
 
 fn answer(line: &str) -> Result<(), SubjectError> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| wrong(&error.to_string()))
-}
-
-fn wrong(message: &str) -> SubjectError {
-    SubjectError::Wrong(message.to_owned())
+    writeln!(out, "{line}")
+        .and_then(|()| out.flush())
+        .map_err(|error| SubjectError::wrong(error.to_string()))
 }
 
 /// Waits until a count has reached so many.
@@ -154,7 +150,7 @@ fn await_count(what: &str, wanted: u64, count: impl Fn() -> u64) -> Result<(), S
         if now != last {
             (last, since) = (now, Instant::now());
         } else if since.elapsed() > STILL {
-            return Err(wrong(&format!(
+            return Err(SubjectError::wrong(format!(
                 "of {wanted} units, {now} {what}, and no more in a minute"
             )));
         }

@@ -8,7 +8,7 @@ use async_executor::Executor;
 use async_io::{Timer, block_on};
 
 use super::{Units, await_count};
-use crate::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{Attempt, SubjectError};
 
 /// Tasks that wait until a moment.
 pub fn smol() -> Result<Box<dyn Units>, SubjectError> {

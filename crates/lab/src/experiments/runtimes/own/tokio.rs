@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Units, await_count, wrong};
-use crate::experiment::{Attempt, SubjectError};
+use super::{Units, await_count};
+use crate::engine::experiment::{Attempt, SubjectError};
 
 /// How many units wait. For all, so that no task has to know where.
 static WAITING: AtomicU64 = AtomicU64::new(0);
@@ -68,7 +68,8 @@ impl<K: Kind> Units for Tasks<K> {
     }
 
     fn reserve(&mut self, n: u64) -> Result<(), SubjectError> {
-        self.kind.reserve(usize::try_from(n).map_err(|error| wrong(&error.to_string()))?);
+        self.kind
+            .reserve(usize::try_from(n).map_err(|error| SubjectError::wrong(error.to_string()))?);
         Ok(())
     }
 
@@ -76,7 +77,8 @@ impl<K: Kind> Units for Tasks<K> {
         WAITING.store(0, Ordering::Relaxed);
         ENDED.store(0, Ordering::Relaxed);
         self.n = n;
-        let runtime = self.runtime.as_ref().ok_or_else(|| wrong("tokio has ended"))?;
+        let runtime =
+            self.runtime.as_ref().ok_or_else(|| SubjectError::wrong("tokio has ended"))?;
         for _ in 0..n {
             self.kind.spawn(runtime, Ends, due);
         }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use contend_callback::{Address, Context, Interest, Next, Nothing, Receptor, SendError, Source};
 
+use super::super::exhaustion::{Trouble, concerns_one};
 use super::super::http::{Answer, Kept, PAUSE, Stream, Waits, advance};
-use super::super::own::{Trouble, concerns_one};
 use super::until_told;
 
 /// Serves with a Worker for each CPU.

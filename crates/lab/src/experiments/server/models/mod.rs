@@ -10,6 +10,9 @@ use std::net::TcpStream;
 
 use super::http::{Answer, Kept, PAUSE, Waits, advance};
 
+/// Members of a pool: as many as web servers are told to have on large machines.
+pub const MEMBERS: u64 = 64;
+
 /// Serves a connection whose reads and writes block, until its end.
 fn converse(stream: &TcpStream, answer: Answer) {
     let mut kept = Kept::default();

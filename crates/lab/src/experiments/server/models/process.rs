@@ -11,11 +11,10 @@ use contend_sys::signal::SignalFd;
 use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::super::exhaustion::Trouble;
 use super::super::http::Answer;
-use super::super::own::Trouble;
-use super::super::table::MEMBERS;
-use super::{converse, until_told};
-use crate::limits::Kind;
+use super::{MEMBERS, converse, until_told};
+use crate::support::limits::Kind;
 
 /// A process for every connection.
 ///

@@ -5,14 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::Builder;
 
+use super::super::exhaustion::Trouble;
 use super::super::http::Answer;
-use super::super::own::Trouble;
-use super::super::table::MEMBERS;
-use super::{converse, until_told};
-use crate::limits::Kind;
-
-/// Address space of a thread's stack, in bytes: what threads of Rust have.
-pub const STACK: usize = 2 << 20;
+use super::super::unit::STACK;
+use super::{MEMBERS, converse, until_told};
+use crate::support::limits::Kind;
 
 /// A thread for every connection.
 ///

@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::time::{Sleep, sleep};
 
+use super::super::exhaustion::{Trouble, concerns_one};
 use super::super::http::{Answer, Kept, PAUSE, Stream, Waits, advance};
-use super::super::own::{Trouble, concerns_one};
 use super::until_told;
 
 /// Serves with a worker for each CPU.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use contend_callback::{Address, Context, Next, Nothing, Receptor, Reply};
 
 use super::{Park, all_have_ended};
-use crate::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{Attempt, SubjectError};
 
 /// Callback threads that each wait for one message, with a closure of 8 bytes. One more, the
 /// keeper, creates them and sends it.

@@ -1,4 +1,7 @@
 //! Units that exist and wait, until they are released.
+//!
+//! [`Park`] and the constructor by kind are one facade: each kind of unit is a child module that
+//! implements the trait, and [`of_kind`] names the children, so they import each other.
 
 mod callback;
 mod process;
@@ -9,8 +12,8 @@ use std::io;
 
 use contend_sys::Pid;
 
-use crate::experiment::SubjectError;
-use crate::limits::Kind;
+use crate::engine::experiment::SubjectError;
+use crate::support::limits::Kind;
 pub use callback::Callbacks;
 use process::Processes;
 use thread::Threads;

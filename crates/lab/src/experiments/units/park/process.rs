@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::PipeFlags;
 
 use super::{Park, all_have_ended};
-use crate::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{Attempt, SubjectError};
 
 /// Processes that wait. They end when they are released, and the kernel kills them should
 /// their creator die.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use contend_sys::thread::{Attributes, Job, Thread, start};
 
 use super::{Park, all_have_ended};
-use crate::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{Attempt, SubjectError};
 
 /// Threads that wait.
 #[derive(Debug)]

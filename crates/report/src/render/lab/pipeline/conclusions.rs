@@ -4,7 +4,8 @@
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
-use contend_record::lab::{Case, RunRecord, Stage};
+use contend_record::lab::{Case, RunRecord, Stage, View};
+use contend_record::parameters::names;
 
 use super::super::super::layout::paragraph;
 use super::super::super::units::bytes;
@@ -57,12 +58,18 @@ const CONCLUSIONS: [Conclusion; 9] = [
     Conclusion { letter: 'I', claim: "what filters belongs to the beginning", judge: early },
 ];
 
+/// What the conclusions are drawn from.
+const VIEWS: [View; 5] = [
+    View::PipelineJson,
+    View::PipelineSed,
+    View::PipelineFilter,
+    View::PipelineHold,
+    View::PipelineStartup,
+];
+
 /// All conclusions, a paragraph each.
 pub fn part(record: &RunRecord, width: usize) -> Option<String> {
-    let known = record
-        .cases
-        .iter()
-        .any(|case| case.experiment.starts_with("pipeline/") && case.median.is_some());
+    let known = record.cases.iter().any(|case| VIEWS.contains(&case.view) && case.median.is_some());
     if !known {
         return None;
     }
@@ -255,8 +262,8 @@ fn several(record: &RunRecord) -> (Verdict, String) {
 }
 
 fn holding(record: &RunRecord) -> (Verdict, String) {
-    let first = |stage: &str| held(find(record, "pipeline/hold", &[("stage", stage)])?, 1);
-    let last = |stage: &str| held(find(record, "pipeline/hold", &[("stage", stage)])?, 5);
+    let first = |stage: &str| held(find(record, View::PipelineHold, &[(names::STAGE, stage)])?, 1);
+    let last = |stage: &str| held(find(record, View::PipelineHold, &[(names::STAGE, stage)])?, 5);
     let mut verdicts = Vec::new();
     let mut figures = Vec::new();
     for (stage, holds) in
@@ -275,8 +282,9 @@ fn holding(record: &RunRecord) -> (Verdict, String) {
 }
 
 fn early(record: &RunRecord) -> (Verdict, String) {
-    let case =
-        |filter, order| find(record, "pipeline/filter", &[("filter", filter), ("order", order)]);
+    let case = |filter, order| {
+        find(record, View::PipelineFilter, &[(names::FILTER, filter), (names::ORDER, order)])
+    };
     let pairs: Vec<_> = ["grep", "sed"]
         .into_iter()
         .filter_map(|filter| Some((filter, case(filter, "late")?, case(filter, "early")?)))

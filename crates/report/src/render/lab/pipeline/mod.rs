@@ -7,7 +7,8 @@ mod study;
 #[cfg(test)]
 mod tests;
 
-use contend_record::lab::{Case, RunRecord, Stage};
+use contend_record::lab::{Case, RunRecord, Stage, View};
+use contend_record::parameters::names;
 
 use super::super::layout::{BOLD, cut, paragraph, paragraph_after};
 use super::super::units::{bytes, nanoseconds, percent, seconds};
@@ -89,7 +90,9 @@ fn sed(record: &RunRecord, width: usize) -> Option<String> {
     let mut rows = vec![headings("four seds")];
     let room = width.saturating_sub(40);
     for (form, slow, study, stages) in study::SED {
-        let Some(case) = find(record, "pipeline/sed", &[("form", form), ("slow", slow)]) else {
+        let Some(case) =
+            find(record, View::PipelineSed, &[(names::FORM, form), (names::SLOW, slow)])
+        else {
             continue;
         };
         let title = if slow == "yes" { format!("{form}, slow stage") } else { form.to_owned() };
@@ -126,15 +129,15 @@ fn json_case<'a>(
     tokenizer: &str,
     copies: &str,
 ) -> Option<&'a Case> {
-    let parameters = [("awk", awk), ("tokenizer", tokenizer), ("copies", copies)];
-    find(record, "pipeline/json", &parameters)
+    let parameters = [(names::AWK, awk), (names::TOKENIZER, tokenizer), (names::COPIES, copies)];
+    find(record, View::PipelineJson, &parameters)
 }
 
 /// Every awk that was measured with both tokenizers: its name, one command, four commands.
 fn json_pairs<'a>(record: &'a RunRecord, copies: &str) -> Vec<(&'a str, &'a Case, &'a Case)> {
     let mut names: Vec<&str> = Vec::new();
-    for case in record.cases.iter().filter(|case| case.experiment == "pipeline/json") {
-        let name = case.parameters.text("awk").unwrap_or_default();
+    for case in record.cases_of(View::PipelineJson) {
+        let name = case.parameters.text(names::AWK).unwrap_or_default();
         if !names.contains(&name) {
             names.push(name);
         }
@@ -208,7 +211,8 @@ fn ten(record: &RunRecord, width: usize) -> Option<String> {
 fn filter(record: &RunRecord, width: usize) -> Option<String> {
     let mut rows = vec![headings("filter")];
     for (by, order, study) in study::FILTER {
-        let case = find(record, "pipeline/filter", &[("filter", by), ("order", order)]);
+        let case =
+            find(record, View::PipelineFilter, &[(names::FILTER, by), (names::ORDER, order)]);
         let title = format!("{by}, {order}");
         rows.extend(case.map(|case| [title].into_iter().chain(both(Some(&study), case)).collect()));
     }
@@ -221,7 +225,9 @@ fn hold(record: &RunRecord, width: usize) -> Option<String> {
     let heading = ["held for", "study, s", "line 1", "2", "3", "4", "5"];
     let mut rows = vec![row(heading)];
     for (stage, study) in study::HOLD {
-        let Some(case) = find(record, "pipeline/hold", &[("stage", stage)]) else { continue };
+        let Some(case) = find(record, View::PipelineHold, &[(names::STAGE, stage)]) else {
+            continue;
+        };
         let mut row = vec![stage.to_owned(), study.to_owned()];
         row.extend((1..=5).map(|line| held(case, line).map_or_else(String::new, seconds)));
         rows.push(row);
@@ -243,7 +249,7 @@ fn held(case: &Case, line: usize) -> Option<f64> {
 fn startup(record: &RunRecord, width: usize) -> Option<String> {
     let mut rows = vec![row(["starting", "study: about", "elapsed", "CPU self", "CPU children"])];
     for (title, command, study) in study::STARTUP {
-        let Some(case) = find(record, "pipeline/startup", &[("command", command)]) else {
+        let Some(case) = find(record, View::PipelineStartup, &[(names::COMMAND, command)]) else {
             continue;
         };
         let figures = [case.median, case.metric("cpu_self"), case.metric("cpu_children")];

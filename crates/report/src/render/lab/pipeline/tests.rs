@@ -1,18 +1,18 @@
 //! The study's own figures, put in the place of a run's, bear its conclusions out.
 
 use contend_record::Warning;
-use contend_record::lab::{Case, Metric, RunRecord, Stage, Step, Unit};
+use contend_record::lab::{Case, Chapter, Metric, RunRecord, Stage, Step, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_record::warning::WarningId;
 
 use super::{chapter, study};
 
 fn record(cases: Vec<Case>) -> RunRecord {
-    super::super::sample::record("pipeline", cases)
+    super::super::sample::record(Some(Chapter::Pipeline), cases)
 }
 
-fn case(experiment: &str, parameters: Parameters, real: f64) -> Case {
-    let mut case = Case::new(experiment, parameters, Unit::Nanoseconds);
+fn case((experiment, view): (&str, View), parameters: Parameters, real: f64) -> Case {
+    let mut case = Case::new(experiment, view, parameters, Unit::Nanoseconds);
     case.samples = vec![real; 3];
     case.median = Some(real);
     case
@@ -23,7 +23,7 @@ fn seconds(value: f64) -> Metric {
 }
 
 fn pipeline(
-    experiment: &str,
+    experiment: (&str, View),
     words: &[(&str, &str)],
     whole: &study::Whole,
     stages: &[f64],
@@ -46,7 +46,8 @@ fn pipeline(
 
 /// Five lines, one a second, that are held until the fifth second or not at all.
 fn held(stage: &str, is_held: bool) -> Case {
-    let mut case = case("pipeline/hold", Parameters::new().with("stage", stage), 1.0);
+    let mut case =
+        case(("pipeline/hold", View::PipelineHold), Parameters::new().with("stage", stage), 1.0);
     let step = |what: &str, line: u8, at_seconds: f64| Step {
         at_seconds,
         who: stage.to_owned(),
@@ -67,15 +68,15 @@ fn the_study() -> Vec<Case> {
     let mut cases = Vec::new();
     for (awk, tokenizer, whole, stages) in &study::JSON {
         let words = [("awk", *awk), ("tokenizer", *tokenizer), ("copies", "1")];
-        cases.push(pipeline("pipeline/json", &words, whole, stages));
+        cases.push(pipeline(("pipeline/json", View::PipelineJson), &words, whole, stages));
     }
     for (awk, tokenizer, whole) in &study::TEN {
         let words = [("awk", *awk), ("tokenizer", *tokenizer), ("copies", "10")];
-        cases.push(pipeline("pipeline/json", &words, whole, &[]));
+        cases.push(pipeline(("pipeline/json", View::PipelineJson), &words, whole, &[]));
     }
     for (filter, order, whole) in &study::FILTER {
         cases.push(pipeline(
-            "pipeline/filter",
+            ("pipeline/filter", View::PipelineFilter),
             &[("filter", filter), ("order", order)],
             whole,
             &[],

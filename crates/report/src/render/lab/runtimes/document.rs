@@ -1,6 +1,7 @@
 //! Suite `callback`: the evaluation of 2018 beside this machine, and what units cost in every runtime.
 
-use contend_record::lab::{Case, RunRecord, Unit};
+use contend_record::lab::{Case, RunRecord, Unit, View};
+use contend_record::parameters::names;
 
 use super::super::super::layout::{BOLD, paragraph};
 use super::super::super::units::{count, ratio};
@@ -45,7 +46,7 @@ pub fn chapter(record: &RunRecord, width: usize) -> String {
 
 fn case<'a>(record: &'a RunRecord, form: &str, n: u64) -> Option<&'a Case> {
     let n = n.to_string();
-    find(record, "runtime/document", &[("form", form), ("n", &n)])
+    find(record, View::RuntimeDocument, &[(names::FORM, form), (names::N, &n)])
         .filter(|case| case.median.is_some())
 }
 
@@ -69,8 +70,8 @@ fn rows(cases: &[&Case]) -> Vec<Vec<String>> {
     for case in cases {
         let begun = |name| case.metric(name).map_or_else(String::new, count);
         rows.push(vec![
-            parameter(*case, "form"),
-            case.parameters.number("n").map_or_else(String::new, |n| count(n as f64)),
+            parameter(*case, names::FORM),
+            case.parameters.number(names::N).map_or_else(String::new, |n| count(n as f64)),
             size(reported(case)),
             size(case.median),
             size(case.metric("after_1s")),
@@ -85,9 +86,9 @@ fn rows(cases: &[&Case]) -> Vec<Vec<String>> {
 
 /// What the document reports of this case.
 fn reported(case: &Case) -> Option<f64> {
-    let n = case.parameters.number("n")?;
+    let n = case.parameters.number(names::N)?;
     let &(_, callback, process) = REPORTED.iter().find(|row| row.0 == n)?;
-    match case.parameters.text("form")? {
+    match case.parameters.text(names::FORM)? {
         "callback" => Some(callback),
         "process" => Some(process),
         _ => None,

@@ -7,8 +7,8 @@ mod tests;
 
 use std::fmt::Write as _;
 
-use contend_record::lab::{Case, RunRecord, Unit};
-use contend_record::parameters::Value;
+use contend_record::lab::{Case, RunRecord, Unit, View};
+use contend_record::parameters::{Value, names};
 use contend_record::stats::Line;
 
 use self::chart::Series;
@@ -38,28 +38,24 @@ pub struct Kind<'a> {
 
 /// All kinds, the smallest first; those without a line last.
 pub fn kinds(record: &RunRecord) -> Vec<Kind<'_>> {
-    let measured = |experiment: &'static str| {
-        let of = move |case: &&Case| case.experiment == experiment && case.median.is_some();
-        record.cases.iter().filter(of).collect::<Vec<_>>()
-    };
-    let (memory, trips) = (measured("runtime/memory"), measured("runtime/round-trip"));
+    let measured =
+        |view| record.cases_of(view).filter(|case| case.median.is_some()).collect::<Vec<_>>();
+    let (memory, trips) = (measured(View::RuntimeMemory), measured(View::RuntimeRoundTrip));
     let kind = |unit: String| {
-        let is_it = |case: &&&Case| case.parameters.text("unit") == Some(&unit);
+        let is_it = |case: &&&Case| case.parameters.text(names::UNIT) == Some(&unit);
         let mut cases: Vec<_> = memory.iter().filter(is_it).copied().collect();
-        cases.sort_by_key(|case| case.parameters.number("n"));
+        cases.sort_by_key(|case| case.parameters.number(names::N));
         let line = |metric: &str| {
             let of = |fit: &&contend_record::lab::Fit| {
-                fit.experiment == "runtime/memory"
-                    && fit.metric == metric
-                    && fit.parameters.text("unit") == Some(&unit)
+                fit.metric == metric && fit.parameters.text(names::UNIT) == Some(&unit)
             };
-            record.fits.iter().find(of).map(|fit| &fit.line)
+            record.fits_of(View::RuntimeMemory).find(of).map(|fit| &fit.line)
         };
         let (each, in_kernel, counted) = (line("value"), line("kernel"), line("runtime"));
         let round_trip = trips.iter().find(is_it).and_then(|case| case.median);
         Kind { unit, mark: ' ', cases, each, in_kernel, counted, round_trip }
     };
-    let names = values(&[memory.clone(), trips.clone()].concat(), "unit");
+    let names = values(&[memory.clone(), trips.clone()].concat(), names::UNIT);
     let mut kinds: Vec<_> = names.into_iter().map(kind).collect();
     let bytes = |kind: &Kind<'_>| kind.bytes().unwrap_or(f64::INFINITY);
     kinds.sort_by(|a, b| bytes(a).total_cmp(&bytes(b)));
@@ -130,7 +126,7 @@ impl Kind<'_> {
 
     /// How many there were at once, at most.
     pub fn most(&self) -> Option<u64> {
-        self.largest()?.parameters.number("n")
+        self.largest()?.parameters.number(names::N)
     }
 }
 
@@ -196,7 +192,7 @@ pub fn series(kinds: &[Kind<'_>]) -> Vec<Series> {
 
 /// Bytes over numbers, where there are any.
 fn points(kind: &Kind<'_>) -> Vec<(f64, f64)> {
-    let point = |case: &&Case| Some((case.parameters.number("n")? as f64, case.median?));
+    let point = |case: &&Case| Some((case.parameters.number(names::N)? as f64, case.median?));
     kind.cases.iter().filter_map(point).filter(|point| point.1 >= 4096.0).collect()
 }
 
@@ -209,7 +205,11 @@ pub fn round_trip_section(cases: &[&Case], width: usize) -> String {
         let interval = case
             .ci95
             .map(|[low, high]| format!("[{}, {}]", shown(low, case.unit), shown(high, case.unit)));
-        rows.push(vec![parameter(case, "unit"), figure(case.median), interval.unwrap_or_default()]);
+        rows.push(vec![
+            parameter(case, names::UNIT),
+            figure(case.median),
+            interval.unwrap_or_default(),
+        ]);
     }
     grid(&rows, 1, width)
 }

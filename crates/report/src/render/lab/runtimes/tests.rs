@@ -1,6 +1,6 @@
 //! What is said of units comes from the record.
 
-use contend_record::lab::{Case, Fit, RunRecord, Unit};
+use contend_record::lab::{Case, Chapter, Fit, RunRecord, Unit, View};
 use contend_record::parameters::Parameters;
 use contend_record::stats::Line;
 
@@ -10,8 +10,12 @@ use crate::render::unit_costs;
 
 fn waiting(unit: &str, n: u64, bytes: f64) -> Case {
     let parameters = Parameters::new().with("unit", unit).with("n", n);
-    let mut case =
-        case("runtime/memory", parameters, bytes, &[("create", 50.0), ("left_1s", 4096.0)]);
+    let mut case = case(
+        ("runtime/memory", View::RuntimeMemory),
+        parameters,
+        bytes,
+        &[("create", 50.0), ("left_1s", 4096.0)],
+    );
     case.facts.insert("version".to_owned(), format!("{unit} 1.0").as_str().into());
     case.facts.insert("unit_is".to_owned(), "a unit that waits".into());
     case
@@ -40,17 +44,22 @@ fn evaluated(form: &str, at_once: f64, later: f64, begun: f64) -> Case {
         ("begun_6s", begun),
         ("left", 2e6),
     ];
-    case("runtime/document", parameters, at_once, &metrics)
+    case(("runtime/document", View::RuntimeDocument), parameters, at_once, &metrics)
 }
 
 fn measured() -> RunRecord {
-    let trip = case("runtime/round-trip", Parameters::new().with("unit", "small"), 100.0, &[]);
+    let trip = case(
+        ("runtime/round-trip", View::RuntimeRoundTrip),
+        Parameters::new().with("unit", "small"),
+        100.0,
+        &[],
+    );
     let mut missing = waiting("absent", 100, 0.0);
     missing.samples.clear();
     missing.median = None;
     missing.skipped = Some("absent is not installed".to_owned());
     let mut record = record(
-        "callback",
+        Some(Chapter::Runtimes),
         vec![
             waiting("large", 100, 4e6),
             waiting("large", 10_000, 4e8),
@@ -148,5 +157,5 @@ fn the_page_has_a_row_for_each_kind_and_says_what_is_missing() {
     assert!(page.contains("Samples of a case: 2 for memory, 2 for messages."), "{page}");
     assert!(page.contains("- not measured: unit=absent n=100: absent is not installed"), "{page}");
     assert!(page.contains("| b | `large` | 4.00MB | 400MB |  |"), "{page}");
-    assert_eq!(unit_costs::page(&record("callback", Vec::new())), None);
+    assert_eq!(unit_costs::page(&record(Some(Chapter::Runtimes), Vec::new())), None);
 }

@@ -1,6 +1,7 @@
 //! What the article says, and whether this run's figures bear it out.
 
 use contend_record::lab::RunRecord;
+use contend_record::parameters::names;
 
 use super::super::super::units::{count, nanoseconds, percent};
 use super::super::verdict::{Conclusion, Verdict, is_disturbed};
@@ -32,7 +33,7 @@ const MANY: f64 = 0.1;
 fn two_calls(record: &RunRecord) -> (Verdict, String) {
     let figures = || {
         let pipe = form(record, "pipe")?;
-        let messages = pipe.parameters.number("messages")? as f64;
+        let messages = pipe.parameters.number(names::MESSAGES)? as f64;
         let calls = both(pipe, "calls")? / messages;
         let switches = both(pipe, "voluntary_switches")?;
         Some((calls, switches, switches / messages))
@@ -57,7 +58,7 @@ fn two_calls(record: &RunRecord) -> (Verdict, String) {
 fn no_calls(record: &RunRecord) -> (Verdict, String) {
     let figures = || {
         let (pipe, ring) = (form(record, "pipe")?, form(record, "ring")?);
-        let messages = ring.parameters.number("messages")? as f64;
+        let messages = ring.parameters.number(names::MESSAGES)? as f64;
         Some((pipe.median?, ring.median?, both(ring, "calls")?, messages))
     };
     let Some((pipe, ring, calls, messages)) = figures() else {

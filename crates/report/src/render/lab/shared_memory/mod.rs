@@ -6,7 +6,8 @@ mod findings;
 #[cfg(test)]
 mod tests;
 
-use contend_record::lab::{Case, RunRecord};
+use contend_record::lab::{Case, RunRecord, View};
+use contend_record::parameters::names;
 
 use super::super::layout::{BOLD, paragraph, paragraph_after};
 use super::super::units::{bytes, count, nanoseconds, seconds};
@@ -82,7 +83,7 @@ pub fn chapter(record: &RunRecord, width: usize) -> String {
 }
 
 fn legend(record: &RunRecord) -> String {
-    let messages = form(record, "pipe").and_then(|case| case.parameters.number("messages"));
+    let messages = form(record, "pipe").and_then(|case| case.parameters.number(names::MESSAGES));
     let here = match messages {
         Some(1_000_000) | None => String::new(),
         Some(messages) => {
@@ -98,7 +99,7 @@ fn legend(record: &RunRecord) -> String {
 
 /// The document's case by this form.
 fn form<'a>(record: &'a RunRecord, name: &str) -> Option<&'a Case> {
-    find(record, "ipc/one-byte", &[("form", name)]).filter(|case| case.median.is_some())
+    find(record, View::OneByte, &[(names::FORM, name)]).filter(|case| case.median.is_some())
 }
 
 /// What both sides have of a metric.
@@ -174,7 +175,7 @@ fn time(case: &Case) -> String {
 /// Where a system call is saved.
 fn saved(record: &RunRecord) -> Option<String> {
     let (pipe, ring) = (form(record, "pipe")?, form(record, "ring")?);
-    let number = pipe.parameters.number("messages")?;
+    let number = pipe.parameters.number(names::MESSAGES)?;
     let messages = number as f64;
     let all = if number == 1_000_000 { "a million".to_owned() } else { count(messages) };
     let (with, without) = (both(pipe, "calls")?, both(ring, "calls")?);
@@ -207,11 +208,11 @@ fn both_cpu(case: &Case) -> Option<f64> {
 
 /// A copy in memory by this way, of the whole file.
 fn copied<'a>(record: &'a RunRecord, way: &str, block: Option<&str>) -> Option<&'a Case> {
-    let mut parameters = vec![("way", way), ("cache", "warm"), ("place", "tmpfs")];
+    let mut parameters = vec![(names::WAY, way), (names::CACHE, "warm"), (names::PLACE, "tmpfs")];
     parameters.extend(block.map(|block| ("block", block)));
     let is_plain =
-        |case: &&Case| case.parameters.text("advice").is_none_or(|advice| advice == "none");
-    find(record, "copy/file", &parameters).filter(is_plain)
+        |case: &&Case| case.parameters.text(names::ADVICE).is_none_or(|advice| advice == "none");
+    find(record, View::FileCopy, &parameters).filter(is_plain)
 }
 
 /// Where a page fault takes its place.
@@ -226,7 +227,7 @@ fn replaced(record: &RunRecord) -> Option<String> {
         count(blocks.metric("calls")?),
         count(mapped.metric("calls")?),
         count(faults),
-        faults / (mapped.parameters.number("bytes")? as f64 / 4096.0),
+        faults / (mapped.parameters.number(names::BYTES)? as f64 / 4096.0),
         nanoseconds(blocks.median?),
         nanoseconds(mapped.median?),
         mapped.median? / blocks.median?,
@@ -236,11 +237,10 @@ fn replaced(record: &RunRecord) -> Option<String> {
 /// When a mapping loses.
 fn loses(record: &RunRecord) -> Option<String> {
     let mapped = copied(record, "mmap-memcpy", None)?;
-    let others = record.cases.iter().filter(|case| {
-        case.experiment == "copy/file"
-            && case.parameters.text("place") == Some("tmpfs")
-            && case.parameters.number("bytes") == mapped.parameters.number("bytes")
-            && !case.parameters.text("way").is_some_and(|way| way.starts_with("mmap"))
+    let others = record.cases_of(View::FileCopy).filter(|case| {
+        case.parameters.text(names::PLACE) == Some("tmpfs")
+            && case.parameters.number(names::BYTES) == mapped.parameters.number(names::BYTES)
+            && !case.parameters.text(names::WAY).is_some_and(|way| way.starts_with("mmap"))
             && case.median.is_some_and(|median| Some(median) < mapped.median)
     });
     let mut quicker: Vec<_> = others.collect();
@@ -266,12 +266,12 @@ fn loses(record: &RunRecord) -> Option<String> {
 /// A round trip of a byte by this mechanism at this place.
 fn round_trip<'a>(record: &'a RunRecord, mechanism: &str, placement: &str) -> Option<&'a Case> {
     let parameters = [
-        ("mechanism", mechanism),
-        ("bytes", "1"),
-        ("partners", "process"),
-        ("placement", placement),
+        (names::MECHANISM, mechanism),
+        (names::BYTES, "1"),
+        (names::PARTNERS, "process"),
+        (names::PLACEMENT, placement),
     ];
-    find(record, "ipc/round-trip", &parameters).filter(|case| case.median.is_some())
+    find(record, View::RoundTrip, &parameters).filter(|case| case.median.is_some())
 }
 
 /// What the place alone does to a pipe.
@@ -303,7 +303,7 @@ fn placement(record: &RunRecord) -> Option<String> {
 
 /// The ring beside the cache line that it is made of.
 fn bare_line(record: &RunRecord) -> Option<String> {
-    let line = find(record, "engine/cache-line", &[])?.median?;
+    let line = find(record, View::CacheLine, &[])?.median?;
     let ring = round_trip(record, "ring-spin", "two-cpus")?.median?;
     Some(format!(
         "A byte through the spinning ring and back: {}, {:.2} times a bare cache line to the other CPU and \
@@ -315,7 +315,7 @@ fn bare_line(record: &RunRecord) -> Option<String> {
 }
 
 fn bare_futex(record: &RunRecord) -> Option<String> {
-    let futex = find(record, "engine/futex", &[])?.median?;
+    let futex = find(record, View::Futex, &[])?.median?;
     let ring = round_trip(record, "ring-futex", "two-cpus")?.median?;
     Some(format!(
         "Through the ring that sleeps: {}, {:.2} times a bare futex ({}).",
@@ -326,14 +326,14 @@ fn bare_futex(record: &RunRecord) -> Option<String> {
 }
 
 fn bare_copy(record: &RunRecord) -> Option<String> {
-    let copy = find(record, "engine/handed-copy", &[])?.median?;
+    let copy = find(record, View::HandedCopy, &[])?.median?;
     let parameters = [
-        ("mechanism", "ring-spin"),
-        ("bytes", "64"),
-        ("partners", "process"),
-        ("placement", "two-cpus"),
+        (names::MECHANISM, "ring-spin"),
+        (names::BYTES, "64"),
+        (names::PARTNERS, "process"),
+        (names::PLACEMENT, "two-cpus"),
     ];
-    let ring = find(record, "ipc/one-way", &parameters)?.median?;
+    let ring = find(record, View::OneWay, &parameters)?.median?;
     Some(format!(
         "Messages of 64 bytes one way through the spinning ring: {} each, {} a second. Copied into a buffer \
          and out of it by memcpy, more than 1 KiB at a time, 64 bytes take {}.",

@@ -1,6 +1,6 @@
 //! Verdicts come from the record: other figures, other words.
 
-use contend_record::lab::{Case, RunRecord};
+use contend_record::lab::{Case, Chapter, RunRecord, View};
 use contend_record::parameters::Parameters;
 
 use super::super::sample::{case, record};
@@ -20,7 +20,7 @@ fn form(name: &str, time: f64, calls: f64, switches: f64, lost: f64) -> Case {
         ("system_sub", time / 4.0),
         ("lost", lost),
     ];
-    case("ipc/one-byte", parameters, time, &metrics)
+    case(("ipc/one-byte", View::OneByte), parameters, time, &metrics)
 }
 
 fn copy(way: &str, block: Option<u64>, time: f64, calls: f64, faults: f64) -> Case {
@@ -30,11 +30,16 @@ fn copy(way: &str, block: Option<u64>, time: f64, calls: f64, faults: f64) -> Ca
     }
     let parameters =
         parameters.with("bytes", 104_857_600).with("place", "tmpfs").with("cache", "warm");
-    case("copy/file", parameters, time, &[("calls", calls), ("minor_faults", faults)])
+    case(
+        ("copy/file", View::FileCopy),
+        parameters,
+        time,
+        &[("calls", calls), ("minor_faults", faults)],
+    )
 }
 
 fn told(cases: Vec<Case>) -> String {
-    let record: RunRecord = record("shared-memory", cases);
+    let record: RunRecord = record(Some(Chapter::SharedMemory), cases);
     let text = anstream::adapter::strip_str(&chapter(&record, 100)).to_string();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

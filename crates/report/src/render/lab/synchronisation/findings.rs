@@ -1,6 +1,7 @@
 //! What the report found, and whether this run's figures bear it out.
 
-use contend_record::lab::{Case, RunRecord};
+use contend_record::lab::{Case, RunRecord, View};
+use contend_record::parameters::names;
 use contend_record::stats::Ratio;
 
 use super::super::super::units::seconds;
@@ -59,7 +60,7 @@ fn sleeping(record: &RunRecord) -> (Verdict, String) {
         format!("{} {how}{times}", time(case))
     };
     let words = told.iter().map(|case| {
-        let how = if case.experiment == "handoff/2" { "semaphores (2)" } else { "events (4)" };
+        let how = if case.name() == "2" { "semaphores (2)" } else { "events (4)" };
         format!("{} by {how}", time(case))
     });
     let words: Vec<_> = words.chain(slept.iter().map(sentence)).collect();
@@ -81,8 +82,8 @@ fn sleeping(record: &RunRecord) -> (Verdict, String) {
 
 /// How many CPUs were used on average while so many worked.
 fn used(record: &RunRecord, processes: &str, threads: &str) -> Option<f64> {
-    let parameters = [("processes", processes), ("threads", threads)];
-    let case = find(record, "saturation/compute", &parameters)?;
+    let parameters = [(names::PROCESSES, processes), (names::THREADS, threads)];
+    let case = find(record, View::Computing, &parameters)?;
     Some(load(case)? * record.host.cpus_allowed as f64 / 100.0)
 }
 

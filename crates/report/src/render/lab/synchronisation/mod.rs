@@ -5,7 +5,8 @@ mod findings;
 #[cfg(test)]
 mod tests;
 
-use contend_record::lab::{Case, RunRecord};
+use contend_record::lab::{Case, RunRecord, View};
+use contend_record::parameters::names;
 
 use super::super::layout::{BOLD, paragraph, paragraph_after};
 use super::super::units::{nanoseconds, seconds};
@@ -142,8 +143,8 @@ fn line(record: &RunRecord, row: &Row, width: usize) -> Option<Vec<String>> {
 fn measured<'a>(record: &'a RunRecord, row: &Row) -> (Option<&'a Case>, Option<&'a Case>) {
     match row.measured {
         Measured::Workers([processes, threads]) => {
-            let parameters = [("processes", processes), ("threads", threads)];
-            (find(record, "saturation/compute", &parameters), None)
+            let parameters = [(names::PROCESSES, processes), (names::THREADS, threads)];
+            (find(record, View::Computing, &parameters), None)
         }
         Measured::HandOff => (as_it_is(record, row.number), with_tick(record, row.number)),
     }
@@ -151,10 +152,9 @@ fn measured<'a>(record: &'a RunRecord, row: &Row) -> (Option<&'a Case>, Option<&
 
 /// A preset with a tick or without one, as the report has it otherwise.
 fn preset<'a>(record: &'a RunRecord, number: &str, tick: Option<&str>) -> Option<&'a Case> {
-    let name = format!("handoff/{number}");
-    record.cases.iter().find(|case| {
-        let has = case.parameters.get("tick_us").map(ToString::to_string);
-        case.experiment == name
+    record.cases_of(View::HandoffPreset).find(|case| {
+        let has = case.parameters.get(names::TICK_US).map(ToString::to_string);
+        case.name() == number
             && case.median.is_some()
             && has.as_deref() == tick
             && is_the_reports(number, case)
@@ -169,17 +169,15 @@ fn is_the_reports(number: &str, case: &Case) -> bool {
         _ => "free",
     };
     let known = ["placement", "tick_us", "turns"];
-    case.parameters.text("placement") == Some(placement)
+    case.parameters.text(names::PLACEMENT) == Some(placement)
         && case.parameters.iter().all(|(name, _)| known.contains(&name))
 }
 
 /// What was measured of the presets, but not as the report has it.
 fn changed(record: &RunRecord) -> Option<String> {
-    let other = |case: &&Case| {
-        let number = case.experiment.strip_prefix("handoff/");
-        case.metric("load_max").is_some() && number.is_some_and(|no| !is_the_reports(no, case))
-    };
-    let count = record.cases.iter().filter(other).count();
+    let other =
+        |case: &&Case| case.metric("load_max").is_some() && !is_the_reports(case.name(), case);
+    let count = record.cases_of(View::HandoffPreset).filter(other).count();
     (count > 0).then(|| {
         format!("{count} cases with parameters that the report does not have are left out here.")
     })
@@ -225,12 +223,12 @@ fn presets(record: &RunRecord) -> impl Iterator<Item = &Case> {
 fn scaled(record: &RunRecord) -> Option<String> {
     let mut by_turns: Vec<(u64, Vec<String>)> = Vec::new();
     for case in presets(record) {
-        let Some(turns) = case.parameters.number("turns").filter(|&turns| turns != 10_000) else {
+        let Some(turns) = case.parameters.number(names::TURNS).filter(|&turns| turns != 10_000)
+        else {
             continue;
         };
-        let name = case.experiment.trim_start_matches("handoff/");
-        let tick = if case.parameters.number("tick_us") > Some(0) { " with tick" } else { "" };
-        let name = format!("{name}{tick}");
+        let tick = if case.parameters.number(names::TICK_US) > Some(0) { " with tick" } else { "" };
+        let name = format!("{}{tick}", case.name());
         match by_turns.iter_mut().find(|(other, _)| *other == turns) {
             Some((_, names)) => names.push(name),
             None => by_turns.push((turns, vec![name])),
@@ -306,9 +304,12 @@ fn same_cpu(record: &RunRecord) -> Option<String> {
 /// What a turn by semaphores costs where, and where the scheduler puts the partners.
 fn wake_up(record: &RunRecord) -> Option<String> {
     let of = |placement| {
-        let parameters =
-            [("mechanism", "semaphore"), ("partners", "process"), ("placement", placement)];
-        find(record, "handoff/mechanisms", &parameters)?.median
+        let parameters = [
+            (names::MECHANISM, "semaphore"),
+            (names::PARTNERS, "process"),
+            (names::PLACEMENT, placement),
+        ];
+        find(record, View::HandoffMechanisms, &parameters)?.median
     };
     let (free, same, two) = (of("free")?, of("same-cpu")?, of("two-cpus")?);
     let awake = of("two-awake").map_or_else(String::new, |awake| {

@@ -1,7 +1,7 @@
 //! The report's own figures, put in the place of a run's, bear its findings out.
 
 use contend_record::Host;
-use contend_record::lab::{Case, Metric, RunRecord, Unit};
+use contend_record::lab::{Case, Chapter, Metric, RunRecord, Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::super::sample::{case, record};
@@ -21,12 +21,12 @@ fn turns(number: &str, tick: Option<u64>, load: f64, seconds: f64) -> Case {
         ("predicted", 1e9 * seconds),
         ("p50", 1e5 * seconds),
     ];
-    case(&format!("handoff/{number}"), parameters, 1e9 * seconds, &figures)
+    case((&format!("handoff/{number}"), View::HandoffPreset), parameters, 1e9 * seconds, &figures)
 }
 
 fn workers(processes: u64, threads: u64, load: f64, seconds: f64) -> Case {
     let parameters = Parameters::new().with("processes", processes).with("threads", threads);
-    case("saturation/compute", parameters, 1e9 * seconds, &[("load", load)])
+    case(("saturation/compute", View::Computing), parameters, 1e9 * seconds, &[("load", load)])
 }
 
 /// The report's column for two cores.
@@ -43,7 +43,7 @@ fn two_cores() -> RunRecord {
         workers(2, 1, 100.0, 33.0),
     ];
     let host = Host { cpus_allowed: 2, ..Host::default() };
-    RunRecord { host, ..record("synchronisation", cases) }
+    RunRecord { host, ..record(Some(Chapter::Synchronisation), cases) }
 }
 
 fn told(record: &RunRecord) -> String {
@@ -99,5 +99,8 @@ fn one_cpu_cannot_tell() {
     record.cases[6].metrics.insert("load".to_owned(), Metric::of(Unit::Count, vec![100.0]));
     let text = told(&record);
     assert!(text.contains("A cannot be told: ") && text.contains("B cannot be told: "), "{text}");
-    assert_eq!(chapter(&super::super::sample::record("synchronisation", Vec::new()), 80), "");
+    assert_eq!(
+        chapter(&super::super::sample::record(Some(Chapter::Synchronisation), Vec::new()), 80),
+        ""
+    );
 }

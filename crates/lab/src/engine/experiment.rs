@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use contend_record::lab::{LimitReport, Step, Unit};
+use contend_record::lab::{Limit, LimitReport, Step, Unit, View};
 use contend_record::parameters::{Parameters, Value};
 use serde::{Deserialize, Serialize};
 
-use crate::setting::{Choices, Setting};
+use crate::engine::setting::{Choices, Setting};
 
-/// One experiment: a row of [`crate::experiments::TABLE`].
+/// One experiment: a row of a [`Registry`](super::registry::Registry).
 #[derive(Debug)]
 pub struct Experiment {
     /// `family/name`.
@@ -19,6 +19,8 @@ pub struct Experiment {
     pub summary: &'static str,
     /// How it is measured, and what to keep in mind when reading its figures.
     pub about: &'static str,
+    /// How reports present its cases.
+    pub view: View,
     /// The unit of its samples.
     pub unit: Unit,
     /// How many samples it takes.
@@ -33,6 +35,8 @@ pub struct Experiment {
     pub unavailable: fn(&Parameters) -> Option<String>,
     /// Whether two CPUs work on a case by turns, so that their distance matters.
     pub hands_over: fn(&Parameters) -> bool,
+    /// What it needs of the machine, or uses up, that is worth knowing before it runs.
+    pub demands: Demands,
     /// What is measured, made in a process of its own.
     pub subject: fn(&Parameters) -> Result<Box<dyn Subject>, SubjectError>,
 }
@@ -42,6 +46,22 @@ impl Experiment {
     pub fn family(&self) -> &'static str {
         self.name.split('/').next().unwrap_or(self.name)
     }
+}
+
+/// What an experiment needs of the machine, or uses up, apart from CPU time and memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Demands {
+    /// Whether its cases need a scratch directory that they share. Their processes find its path in
+    /// the environment variable [`SCRATCH`](super::isolate::SCRATCH).
+    pub scratch: fn() -> bool,
+    /// The limit, of those that other programs share, that a case would exhaust. The user has to
+    /// agree to such a case first.
+    pub exhausts: fn(&Parameters) -> Option<Limit>,
+}
+
+impl Demands {
+    /// Needs no scratch directory and exhausts no limit.
+    pub const NONE: Self = Self { scratch: || false, exhausts: |_| None };
 }
 
 /// What is laid through the cases of an experiment.
@@ -88,6 +108,8 @@ pub const USUAL_MAX_UNITS: u64 = 1_000_000;
 pub enum Cap {
     /// At a number that suits the size.
     Usual,
+    /// The same, but far below every limit that other programs share.
+    Considerate,
     /// At this number.
     At(u64),
     /// Nowhere.
@@ -211,6 +233,13 @@ pub enum SubjectError {
     /// The operation did not do what it should have.
     #[error("{0}")]
     Wrong(String),
+}
+
+impl SubjectError {
+    /// The operation did not do what it should have, as this says.
+    pub fn wrong(message: impl Into<String>) -> Self {
+        Self::Wrong(message.into())
+    }
 }
 
 /// Says what was to be done when the kernel refuses it.

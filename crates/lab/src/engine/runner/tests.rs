@@ -4,12 +4,15 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use contend_record::lab::{Step, View};
 use contend_record::{Host, lab};
 
 use super::*;
-use crate::experiment::{
-    Experiment, Fit, Sample, Scope, Size, Subject, SubjectError, always_available, never_hands_over,
+use crate::engine::experiment::{
+    Demands, Experiment, Facts, Fit, Sample, Scope, Size, Subject, SubjectError, always_available,
+    never_hands_over,
 };
+use crate::engine::plan::PlannedCase;
 use contend_record::parameters::Parameters;
 
 const MS: Duration = Duration::from_millis(1);
@@ -92,6 +95,10 @@ impl World for Mock {
         Err(SessionError::Failed("there is no clock".to_owned()))
     }
 
+    fn open_sentinel(&mut self) -> Result<Box<dyn Session>, SessionError> {
+        Err(SessionError::Failed("there is one CPU".to_owned()))
+    }
+
     fn open(
         &mut self,
         experiment: &'static Experiment,
@@ -159,6 +166,7 @@ const ADAPTIVE: Experiment = Experiment {
     name: "mock/adaptive",
     summary: "x",
     about: "x",
+    view: View::Creation,
     unit: Unit::Nanoseconds,
     sampling: Sampling::Adaptive,
     fit: Fit::Line("n"),
@@ -166,6 +174,7 @@ const ADAPTIVE: Experiment = Experiment {
     cases: |_| [1_u64, 2, 3].map(|n| Parameters::new().with("kind", "a").with("n", n)).to_vec(),
     unavailable: always_available,
     hands_over: never_hands_over,
+    demands: Demands::NONE,
     subject: no_subject,
 };
 
@@ -203,6 +212,7 @@ fn figures_are_those_of_the_world() {
     let (record, _) = Mock::new(steady).run(&plan(&[&ADAPTIVE], 100_000 * MS));
     assert_eq!(record.ending, Ending::Complete);
     for (case, n) in record.cases.iter().zip([1e6, 2e6, 3e6]) {
+        assert_eq!((case.experiment.as_str(), case.view), ("mock/adaptive", View::Creation));
         assert_eq!((case.median, case.ci95), (Some(n), Some([n, n])));
         assert_eq!((case.min, case.max), (Some(n), Some(n)));
         assert_eq!(case.stopped, Some(Stopped::Interval));

@@ -1,30 +1,16 @@
-//! Suites: the experiments of one source document, run and shown together.
+//! The suites.
 
-use crate::experiment::Experiment;
-use crate::experiments::matching;
-use crate::plan::USUAL_BUDGET_SECONDS;
+use contend_record::lab::Chapter;
 
-/// One suite.
-#[derive(Debug)]
-pub struct Suite {
-    /// Its name.
-    pub name: &'static str,
-    /// One line for lists.
-    pub summary: &'static str,
-    /// The experiments, by name or pattern.
-    pub patterns: &'static [&'static str],
-    /// Of experiments by these patterns that know these parameters, only the cases with one of these
-    /// values.
-    pub only: &'static [(&'static str, &'static str, &'static str)],
-    /// The most time for measuring it takes by itself, in seconds.
-    pub budget_seconds: f64,
-}
+use crate::engine::plan::USUAL_BUDGET_SECONDS;
+use crate::engine::suite::Suite;
 
 /// All suites.
 pub const SUITES: &[Suite] = &[
     Suite {
         name: "process-thread",
         summary: "what a process and a thread cost: sharing, memory, creation, limit, start-up",
+        chapter: Chapter::ProcessThread,
         patterns: &["sharing/*", "units/create", "units/memory", "units/limit", "units/startup"],
         only: &[],
         budget_seconds: USUAL_BUDGET_SECONDS,
@@ -32,6 +18,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "pipeline",
         summary: "what pipes cost and bring: a JSON parser in awk, seds, filters, sort, start-up",
+        chapter: Chapter::Pipeline,
         patterns: &["pipeline/*"],
         only: &[],
         budget_seconds: 75.0,
@@ -39,6 +26,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "synchronisation",
         summary: "what hand-offs and waiting cost: semaphores, sleeping, ticks, one thread or several",
+        chapter: Chapter::Synchronisation,
         patterns: &[
             "handoff/mechanisms",
             "handoff/0*",
@@ -56,6 +44,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "callback",
         summary: "what a unit costs in every runtime: memory, creation, messages; the evaluation of 2018",
+        chapter: Chapter::Runtimes,
         patterns: &["runtime/*"],
         only: &[],
         budget_seconds: 600.0,
@@ -63,6 +52,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "shared-memory",
         summary: "what a message and a copy cost: pipes, shared memory and every way between",
+        chapter: Chapter::SharedMemory,
         patterns: &[
             "engine/cache-line",
             "engine/futex",
@@ -87,15 +77,3 @@ pub const SUITES: &[Suite] = &[
         budget_seconds: 50.0,
     },
 ];
-
-/// The suite of this name.
-pub fn find(name: &str) -> Option<&'static Suite> {
-    SUITES.iter().find(|suite| suite.name == name)
-}
-
-impl Suite {
-    /// Its experiments, in the order of the table.
-    pub fn experiments(&self) -> Vec<&'static Experiment> {
-        matching(self.patterns).unwrap_or_default()
-    }
-}

@@ -5,7 +5,7 @@ use std::{array, io};
 
 use contend_sys::shared::{Line, Shared};
 
-use crate::experiment::SubjectError;
+use crate::engine::experiment::SubjectError;
 
 /// Sub is on its way, …
 const BEGUN: u64 = 0;

@@ -7,9 +7,9 @@ use contend_record::lab::Case;
 use contend_record::stats::FEWEST;
 use contend_record::warning::WarningId;
 
-use super::Track;
-use crate::experiment::Sampling;
-use crate::noise::{self, Others, Reading};
+use super::track::Track;
+use crate::engine::experiment::Sampling;
+use crate::engine::noise::{self, Others, Reading};
 
 /// The record of a case so far.
 pub(super) fn case(track: &Track<'_>) -> Case {

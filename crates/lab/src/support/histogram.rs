@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use crate::experiment::SubjectError;
-use crate::timing::nanoseconds;
+use crate::engine::experiment::SubjectError;
+use crate::engine::timing::nanoseconds;
 
 /// Of times in nanoseconds: two digits; whatever lasts longer than a minute is one.
 ///

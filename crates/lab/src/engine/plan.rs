@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use contend_record::parameters::Parameters;
 
-use crate::experiment::{Experiment, Sampling, Scope, Size};
-use crate::experiments::matches;
-use crate::suites::Suite;
+use crate::engine::experiment::{Experiment, Sampling, Scope, Size};
+use crate::engine::pattern::matches;
+use crate::engine::suite::Suite;
 
 /// One case to measure.
 #[derive(Debug, Clone)]
@@ -39,8 +39,8 @@ const MOST_SAMPLES: usize = 300;
 /// What is to be measured, and with what effort.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The suite's name, if it is one.
-    pub suite: Option<&'static str>,
+    /// The suite, if it is one.
+    pub suite: Option<&'static Suite>,
     /// The cases, in the order in which they are shown.
     pub cases: Vec<PlannedCase>,
     /// How large they are.
@@ -108,7 +108,7 @@ impl Plan {
             Size::Quick => 5,
             Size::Smallest => 1,
         });
-        Self { suite: suite.map(|suite| suite.name), cases, scope, budget, sample, seed }
+        Self { suite, cases, scope, budget, sample, seed }
     }
 }
 

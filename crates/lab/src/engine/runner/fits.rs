@@ -7,8 +7,8 @@ use contend_record::lab::{Case, Fit, ScalingFit};
 use contend_record::parameters::Parameters;
 use contend_record::stats::{Law, Line, Point, Scaling};
 
-use crate::experiment;
-use crate::plan::PlannedCase;
+use crate::engine::experiment;
+use crate::engine::plan::PlannedCase;
 
 /// All lines.
 pub(super) fn fits(planned: &[PlannedCase], cases: &[Case]) -> Vec<Fit> {

@@ -24,44 +24,49 @@ use contend_sys::{Pid, Signal, child, cpu, spawn};
 use rustix::event::{PollFd, PollFlags, poll};
 use tempfile::TempDir;
 
-use crate::experiment::{Experiment, Facts, Sampling};
-use crate::experiments;
-use crate::experiments::runtimes;
-use crate::noise::Reading;
-use crate::protocol::{Reply, Request, Taken};
-use crate::runner::{Session, SessionError, World};
+use crate::engine::experiment::{Experiment, Facts, Sampling};
+use crate::engine::noise::Reading;
+use crate::engine::protocol::{Reply, Request, Taken};
+use crate::engine::registry::Registry;
+use crate::engine::runner::{Session, SessionError, World};
 
 /// The hidden verb with which this program becomes the process of a case.
 pub const VERB: &str = "lab-case";
 
+/// The environment variable that names the scratch directory that cases share
+/// ([`Demands::scratch`](super::experiment::Demands::scratch)).
+pub const SCRATCH: &str = "CONTEND_SHELF";
+
 /// The machine, its clock and real processes.
 #[derive(Debug)]
 pub struct Machine {
+    registry: &'static Registry,
     signals: Rc<Signals>,
     started: Instant,
     cpus: Vec<usize>,
     living: Living,
-    /// Where cases keep what they have made for each other, if there is no other place. It goes with this.
-    shelf: Option<TempDir>,
+    /// The directory that cases share, once one has needed it. It is removed with this.
+    scratch: Option<TempDir>,
 }
 
 /// CPU time so far of each process of a case that is still there.
 type Living = Rc<RefCell<Vec<(Pid, Duration)>>>;
 
 impl Machine {
-    /// This machine. Orphans of a case are handed to this process from now on, so that they
-    /// can be reaped.
+    /// This machine, to run experiments of this registry. Orphans of a case are handed to this
+    /// process from now on, so that they can be reaped.
     ///
     /// # Errors
     /// On kernels that have no subreapers.
-    pub fn new(signals: Rc<Signals>) -> std::io::Result<Self> {
+    pub fn new(registry: &'static Registry, signals: Rc<Signals>) -> std::io::Result<Self> {
         child::become_subreaper()?;
         Ok(Self {
+            registry,
             signals,
             started: Instant::now(),
             cpus: cpu::allowed_list(),
             living: Rc::default(),
-            shelf: None,
+            scratch: None,
         })
     }
 }
@@ -93,19 +98,18 @@ impl World for Machine {
     }
 
     fn calibrate(&mut self) -> Result<Calibration, SessionError> {
-        let mut measure = |name| {
-            let experiment = experiments::find(name)
-                .ok_or_else(|| SessionError::Failed(format!("there is no {name}")))?;
+        let calibrators = self.registry.calibration;
+        let mut measure = |experiment| {
             let mut session = self.open(experiment, &Parameters::new())?;
             let facts = session.facts();
             session.sample(100_000, &mut |_| {})?; // the first is still cold
             let value = session.sample(100_000, &mut |_| {})?.sample.value;
             Ok((value, facts))
         };
-        let (_, facts) = measure("engine/empty")?;
+        let (_, facts) = measure(calibrators.empty)?;
         let number = |name: &str| facts.get(name).and_then(|value| value.to_string().parse().ok());
         let cache_line =
-            if cpu::allowed() > 1 { Some(measure("engine/cache-line")?.0) } else { None };
+            if cpu::allowed() > 1 { Some(measure(calibrators.distance)?.0) } else { None };
         Ok(Calibration {
             clock_nanoseconds: number("clock_ns").unwrap_or(0.0),
             clock_resolution_nanoseconds: number("clock_resolution_ns").unwrap_or(0.0),
@@ -114,16 +118,20 @@ impl World for Machine {
         })
     }
 
+    fn open_sentinel(&mut self) -> Result<Box<dyn Session>, SessionError> {
+        self.open(self.registry.calibration.distance, &Parameters::new())
+    }
+
     fn open(
         &mut self,
         experiment: &'static Experiment,
         parameters: &Parameters,
     ) -> Result<Box<dyn Session>, SessionError> {
-        if self.shelf.is_none() && runtimes::needs_shelf(experiment) {
-            self.shelf = tempfile::tempdir().ok(); // without one, each case makes its own
+        if self.scratch.is_none() && (experiment.demands.scratch)() {
+            self.scratch = tempfile::tempdir().ok(); // without one, each case makes its own
         }
-        let shelf = self.shelf.as_ref().map(TempDir::path);
-        let mut helper = Helper::start(Rc::clone(&self.signals), Rc::clone(&self.living), shelf)?;
+        let scratch = self.scratch.as_ref().map(TempDir::path);
+        let mut helper = Helper::start(Rc::clone(&self.signals), Rc::clone(&self.living), scratch)?;
         helper.ask(&Request::Open {
             experiment: experiment.name.to_owned(),
             parameters: parameters.clone(),
@@ -172,14 +180,14 @@ impl Helper {
     fn start(
         signals: Rc<Signals>,
         living: Living,
-        shelf: Option<&Path>,
+        scratch: Option<&Path>,
     ) -> Result<Self, SessionError> {
         let failed = |error: std::io::Error| {
             SessionError::Failed(format!("cannot start a process for it: {error}"))
         };
         let mut command = Command::new("/proc/self/exe");
         command.arg0("contend").arg(VERB).process_group(0);
-        command.envs(shelf.map(|shelf| (runtimes::SHELF, shelf)));
+        command.envs(scratch.map(|path| (SCRATCH, path)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = spawn::spawn(&mut command, &[0, 1], signals.mask_before(), spawn::ORPHANED)
             .map_err(failed)?;

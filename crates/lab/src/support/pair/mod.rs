@@ -23,7 +23,7 @@ pub use link::Link;
 pub use placement::Placement;
 pub use used::Used;
 
-use crate::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{Attempt, SubjectError};
 
 /// What the two of them are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

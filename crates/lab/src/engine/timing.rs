@@ -11,7 +11,7 @@ use contend_record::stats::median;
 use contend_sys::{Pid, child, cpu};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::experiment::{Attempt, Facts, Sample, Subject, SubjectError};
+use crate::engine::experiment::{Attempt, Facts, Sample, Subject, SubjectError};
 
 /// What measuring itself takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use contend_sys::procfs::{MemInfo, Rollup, Stat, Status, parse_pids, read_once};
 use contend_sys::{Pid, cpu};
 
-use crate::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{Attempt, SubjectError};
 
 /// What processes take, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -6,11 +6,10 @@ use contend_record::lab::{Calibration, RunRecord, Step};
 use contend_record::parameters::Parameters;
 use contend_record::{Host, Warning, Writer};
 
-use super::Left;
-use crate::experiment::{Experiment, Facts};
-use crate::noise::Reading;
-use crate::plan::PlannedCase;
-use crate::protocol::Taken;
+use crate::engine::experiment::{Experiment, Facts};
+use crate::engine::noise::Reading;
+use crate::engine::plan::PlannedCase;
+use crate::engine::protocol::Taken;
 
 /// What the engine asks of the world.
 pub trait World {
@@ -27,6 +26,11 @@ pub trait World {
     /// # Errors
     /// When it cannot be measured.
     fn calibrate(&mut self) -> Result<Calibration, SessionError>;
+    /// A fresh process that tells how far apart two CPUs are.
+    ///
+    /// # Errors
+    /// When there is none.
+    fn open_sentinel(&mut self) -> Result<Box<dyn Session>, SessionError>;
     /// A fresh process for a case.
     ///
     /// # Errors
@@ -99,6 +103,29 @@ impl Progress<'_> {
         match self.left {
             Left::About(_) => of_time,
             Left::Partly { .. } => of_time.min(of_cases),
+        }
+    }
+}
+
+/// How long a run will go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// About this long.
+    About(Duration),
+    /// About this long for what is known, and besides it cases of which it is not known yet what they take.
+    Partly {
+        /// The time for what is known.
+        time: Duration,
+        /// How many cases are unknown.
+        cases: usize,
+    },
+}
+
+impl Left {
+    /// The time for what is known.
+    pub fn time(self) -> Duration {
+        match self {
+            Self::About(time) | Self::Partly { time, .. } => time,
         }
     }
 }

@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, names};
 
 use super::{Kind, Pair, Placement};
-use crate::setting::Setting;
+use crate::engine::setting::Setting;
 
 /// What the partners are.
 pub const PARTNERS: Setting = Setting::named(
-    "partners",
+    names::PARTNERS,
     "two processes (`process`, by itself) or two threads of one (`thread`)",
     || vec!["process", "thread"],
 );
 
 /// Where they run.
 pub const PLACEMENT: Setting = Setting::named(
-    "placement",
+    names::PLACEMENT,
     "where the partners run: `free`, `same-cpu`, `two-cpus`, `two-awake`, `smt-sibling` or \
               `other-cache`",
     Placement::names,

@@ -13,25 +13,25 @@ mod fits;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod track;
 mod world;
 
 use std::time::Duration;
 
 use contend_record::Warning;
-use contend_record::lab::{Calibration, Case, Ending, RunRecord, SCHEMA, Step, Stopped, Unit};
-use contend_record::parameters::Parameters;
+use contend_record::lab::{Calibration, Case, Ending, RunRecord, SCHEMA, Stopped, Unit};
 use contend_record::stats::median;
 use contend_record::warning::WarningId;
 
-use crate::experiment::{Facts, Sampling};
-use crate::noise::{self, Others, Reading};
-use crate::plan::{Plan, PlannedCase};
-use crate::protocol::Taken;
-use crate::sampling::{Samples, iterations_for};
-pub use estimate::Left;
+use crate::engine::experiment::Sampling;
+use crate::engine::noise::{self, Others, Reading};
+use crate::engine::plan::Plan;
+use crate::engine::protocol::Taken;
+use crate::engine::sampling::iterations_for;
 use fits::{fits, scaling};
 use summary::{case, run_warnings};
-pub use world::{Circumstances, Observer, Progress, Session, SessionError, World};
+use track::Track;
+pub use world::{Circumstances, Left, Observer, Progress, Session, SessionError, World};
 
 /// The samples of a case are spread over so many times the length of one, for how fast the
 /// machine is changes within seconds.
@@ -61,58 +61,6 @@ pub fn run(
         false => Ending::Complete,
     };
     run.record(ending)
-}
-
-/// One case on its way.
-struct Track<'a> {
-    planned: &'a PlannedCase,
-    session: Option<Box<dyn Session>>,
-    facts: Facts,
-    samples: Samples,
-    /// Whether a process for it is made so soon that every sample can have its own.
-    cheap: Option<bool>,
-    /// When its first sample was there.
-    since: Option<Duration>,
-    /// Processes that were made for it.
-    processes: u64,
-    /// How often it was measured, and what that took in all and the first time, failures included.
-    visits: u32,
-    visited: Duration,
-    first_visit: Duration,
-    /// Time that was spent on it after it was first opened and warmed up.
-    used: Duration,
-    steps: Vec<Step>,
-    stopped: Option<Stopped>,
-    skipped: Option<String>,
-    warnings: Vec<Warning>,
-}
-
-impl Track<'_> {
-    fn is_done(&self) -> bool {
-        self.stopped.is_some() || self.skipped.is_some()
-    }
-
-    /// Whether it was to be measured at all.
-    fn samples_wanted(&self) -> bool {
-        self.skipped.is_none() || self.samples.count() > 0
-    }
-
-    fn stop(&mut self, why: Stopped) {
-        if why == Stopped::Interrupt && self.samples.count() == 0 && self.skipped.is_none() {
-            self.skipped = Some("the run was interrupted before its first sample".to_owned());
-        }
-        self.stopped.get_or_insert(why);
-        self.session = None; // its memory and its children are given back
-    }
-
-    fn fail(&mut self, message: String) {
-        if self.samples.count() == 0 {
-            self.skipped = Some(message);
-        } else {
-            self.warnings.push(Warning::new(WarningId::SubjectFailed, message));
-        }
-        self.stop(Stopped::Failure);
-    }
 }
 
 /// The samples of a window of time, which are judged together.
@@ -158,28 +106,9 @@ impl<'a> Run<'a> {
         world: &'a mut dyn World,
         observer: &'a mut dyn Observer,
     ) -> Self {
-        let tracks = plan.cases.iter().enumerate().map(|(index, planned)| Track {
-            planned,
-            session: None,
-            facts: Facts::new(),
-            samples: Samples::new(
-                planned.sampling,
-                planned.most,
-                plan.seed.wrapping_add(index as u64),
-            ),
-            cheap: None,
-            since: None,
-            processes: 0,
-            visits: 0,
-            visited: Duration::ZERO,
-            first_visit: Duration::ZERO,
-            used: Duration::ZERO,
-            steps: Vec::new(),
-            stopped: None,
-            skipped: (planned.experiment.unavailable)(&planned.parameters),
-            warnings: Vec::new(),
-        });
-        let tracks = tracks.collect();
+        let seed = |index| plan.seed.wrapping_add(index as u64);
+        let tracks = plan.cases.iter().enumerate();
+        let tracks = tracks.map(|(index, planned)| Track::new(planned, seed(index))).collect();
         let started = world.now();
         let reading = world.reading();
         Self {
@@ -218,9 +147,7 @@ impl<'a> Run<'a> {
     }
 
     fn make_sentinel(&mut self) -> Result<Sentinel, SessionError> {
-        let experiment = crate::experiments::find("engine/cache-line")
-            .ok_or_else(|| SessionError::Failed("there is no sentinel".to_owned()))?;
-        let mut session = self.world.open(experiment, &Parameters::new())?;
+        let mut session = self.world.open_sentinel()?;
         let mut iterations = 1000;
         for _ in 0..2 {
             let trial = session.sample(iterations, &mut |_| {})?;
@@ -507,11 +434,12 @@ impl<'a> Run<'a> {
         RunRecord {
             schema: SCHEMA.to_owned(),
             contend: self.circumstances.writer.clone(),
-            suite: self.plan.suite.map(str::to_owned),
+            suite: self.plan.suite.map(|suite| suite.name.to_owned()),
+            chapter: self.plan.suite.map(|suite| suite.chapter),
             started_at: self.circumstances.started_at.clone(),
             wall_seconds: wall.as_secs_f64(),
             seed: self.plan.seed,
-            quick: self.plan.scope.size != crate::experiment::Size::Full,
+            quick: self.plan.scope.size != crate::engine::experiment::Size::Full,
             budget_seconds: self.plan.budget.as_secs_f64(),
             ending,
             host: self.circumstances.host.clone(),

@@ -6,7 +6,7 @@ use contend_record::lab::Step;
 use contend_record::parameters::Parameters;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Facts, Sample};
+use crate::engine::experiment::{Facts, Sample};
 
 /// What the engine asks for. When it has no more to ask, it closes the pipe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

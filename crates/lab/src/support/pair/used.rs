@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use contend_sys::{child, cpu};
 
-use crate::timing::nanoseconds;
+use crate::engine::timing::nanoseconds;
 
 /// How many numbers that is.
 pub const USED: usize = 5;

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use rustix::fs::MemfdFlags;
 
 /// The document that is repeated.
-pub const EXAMPLE: &str = include_str!("experiments/pipeline/menu.json");
+pub const EXAMPLE: &str = include_str!("menu.json");
 
 /// Characters of a line of [`base64_lines`], as in `base64 -w 76`.
 pub const LINE: usize = 76;

@@ -6,31 +6,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Track;
-use crate::experiment::Sampling;
-
-/// How long a run will go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
-    /// About this long.
-    About(Duration),
-    /// About this long for what is known, and besides it cases of which it is not known yet what they take.
-    Partly {
-        /// The time for what is known.
-        time: Duration,
-        /// How many cases are unknown.
-        cases: usize,
-    },
-}
-
-impl Left {
-    /// The time for what is known.
-    pub fn time(self) -> Duration {
-        match self {
-            Self::About(time) | Self::Partly { time, .. } => time,
-        }
-    }
-}
+use super::track::Track;
+use super::world::Left;
+use crate::engine::experiment::Sampling;
 
 /// What is left for these cases when so much of the budget is left.
 pub(super) fn left(tracks: &[Track<'_>], budget: Duration) -> Left {

@@ -8,9 +8,9 @@ use contend_sys::dispositions::Dispositions;
 use contend_sys::{Signal, child, cpu, spawn};
 use rustix::fs::{Mode, OFlags};
 
-use crate::experiment::{Subject, SubjectError};
-use crate::experiments;
-use crate::protocol::{Reply, Request, Taken};
+use crate::engine::experiment::{Subject, SubjectError};
+use crate::engine::protocol::{Reply, Request, Taken};
+use crate::engine::registry::Registry;
 
 /// When whoever asks dies in the middle of a sample, this process goes on to its end so that it
 /// can reap what it has created, but not for longer than so many seconds.
@@ -21,7 +21,7 @@ const PATIENCE: u32 = 20;
 ///
 /// # Errors
 /// As [`serve`].
-pub fn serve_standard_streams() -> io::Result<()> {
+pub fn serve_standard_streams(registry: &Registry) -> io::Result<()> {
     // What is measured does not depend on who started contend: with SIGCHLD ignored, for one, no
     // child could be waited for. Writing into a closed pipe stays an error, as Rust has it.
     Dispositions::default().ignoring(Signal::PIPE).apply();
@@ -31,19 +31,23 @@ pub fn serve_standard_streams() -> io::Result<()> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
-    serve(BufReader::new(File::from(requests)), File::from(replies))
+    serve(registry, BufReader::new(File::from(requests)), File::from(replies))
 }
 
-/// Answers requests until there are no more.
+/// Answers requests for experiments of this registry until there are no more.
 ///
 /// # Errors
 /// When whoever asks has gone, or does not speak this language.
-pub fn serve(requests: impl BufRead, mut replies: impl Write) -> io::Result<()> {
+pub fn serve(
+    registry: &Registry,
+    requests: impl BufRead,
+    mut replies: impl Write,
+) -> io::Result<()> {
     let mut subject: Option<Box<dyn Subject>> = None;
     for line in requests.lines() {
         let reply = match serde_json::from_str(&line?)? {
             Request::Open { experiment, parameters } => {
-                let found = experiments::find(&experiment).ok_or_else(|| {
+                let found = registry.find(&experiment).ok_or_else(|| {
                     SubjectError::Wrong(format!("there is no experiment {experiment}"))
                 });
                 match found.and_then(|found| (found.subject)(&parameters)) {
@@ -91,14 +95,56 @@ fn send(replies: &mut impl Write, reply: &Reply) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use contend_record::lab::{Step, Unit, View};
     use contend_record::parameters::Parameters;
+
+    use super::*;
+    use crate::engine::experiment::{
+        Demands, Experiment, Fit, Sample, Sampling, always_available, never_hands_over,
+    };
+    use crate::engine::registry::Calibrators;
+
+    const COUNTER: Experiment = Experiment {
+        name: "mock/counter",
+        summary: "x",
+        about: "x",
+        view: View::Table,
+        unit: Unit::Count,
+        sampling: Sampling::Adaptive,
+        fit: Fit::None,
+        settings: &[],
+        cases: |_| vec![Parameters::new()],
+        unavailable: always_available,
+        hands_over: never_hands_over,
+        demands: Demands::NONE,
+        subject: |_| Ok(Box::new(Counter(0))),
+    };
+
+    const REGISTRY: Registry = Registry {
+        experiments: &[&COUNTER],
+        suites: &[],
+        calibration: Calibrators { empty: &COUNTER, distance: &COUNTER },
+    };
+
+    /// Its value is how many iterations there have been.
+    struct Counter(u64);
+
+    impl Subject for Counter {
+        fn sample(
+            &mut self,
+            iterations: u64,
+            _: &mut dyn FnMut(Step),
+        ) -> Result<Sample, SubjectError> {
+            self.0 += iterations;
+            Ok(Sample::of(self.0 as f64))
+        }
+    }
 
     fn talk(requests: &[Request]) -> Vec<Reply> {
         let lines: Vec<_> =
             requests.iter().map(|r| serde_json::to_string(r).expect("JSON") + "\n").collect();
         let mut replies = Vec::new();
-        serve(lines.concat().as_bytes(), &mut replies).expect("nothing breaks");
+        serve(&REGISTRY, lines.concat().as_bytes(), &mut replies).expect("nothing breaks");
         let replies = String::from_utf8(replies).expect("JSON");
         replies.lines().map(|line| serde_json::from_str(line).expect("a reply")).collect()
     }
@@ -110,11 +156,13 @@ mod tests {
             parameters: Parameters::new(),
         };
         let sample = Request::Sample { iterations: 10 };
-        let replies = talk(&[open("engine/empty"), sample.clone(), sample.clone()]);
-        assert!(matches!(
-            replies.as_slice(),
-            [Reply::Ready(_), Reply::Sampled(_), Reply::Sampled(_)]
-        ));
+        let replies = talk(&[open("mock/counter"), sample.clone(), sample.clone()]);
+        let [Reply::Ready(_), Reply::Sampled(first), Reply::Sampled(second)] = replies.as_slice()
+        else {
+            panic!("{replies:?}")
+        };
+        let values = [first, second].map(|taken| taken.sample.value.to_string());
+        assert_eq!(values, ["10", "20"], "one subject took both");
         let replies = talk(&[sample, open("no/such")]);
         assert!(replies.iter().all(|reply| matches!(reply, Reply::Failed(_))), "{replies:?}");
     }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use contend_record::lab::{Case, Metric, Stage, Stopped, Unit};
 use contend_record::stats::{self, Estimate, FEWEST};
 
-use crate::experiment::{Sample, Sampling, StageSample};
-use crate::plan::PlannedCase;
-use crate::protocol::Taken;
+use crate::engine::experiment::{Sample, Sampling, StageSample};
+use crate::engine::plan::PlannedCase;
+use crate::engine::protocol::Taken;
 
 /// An interval as narrow as this part of the median is narrow enough.
 const NARROW: f64 = 0.02;
@@ -101,7 +101,12 @@ impl Samples {
     /// The case that they make.
     pub fn summarise(&self, planned: &PlannedCase, stopped: Option<Stopped>) -> Case {
         let experiment = planned.experiment;
-        let mut case = Case::new(experiment.name, planned.parameters.clone(), experiment.unit);
+        let mut case = Case::new(
+            experiment.name,
+            experiment.view,
+            planned.parameters.clone(),
+            experiment.unit,
+        );
         let kept = self.kept();
         case.retaken = self.taken.len() - kept.len();
         case.disturbed =
@@ -165,10 +170,28 @@ pub fn iterations_for(target: Duration, trial: &Taken, iterations: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Size;
-    use crate::experiments;
+    use crate::engine::experiment::{
+        Demands, Experiment, Fit, Size, SubjectError, always_available, never_hands_over,
+    };
+    use contend_record::lab::View;
     use contend_record::parameters::Parameters;
     use proptest::prelude::*;
+
+    const SUBJECTLESS: Experiment = Experiment {
+        name: "mock/adaptive",
+        summary: "x",
+        about: "x",
+        view: View::Table,
+        unit: Unit::Nanoseconds,
+        sampling: Sampling::Adaptive,
+        fit: Fit::None,
+        settings: &[],
+        cases: |_| Vec::new(),
+        unavailable: always_available,
+        hands_over: never_hands_over,
+        demands: Demands::NONE,
+        subject: |_| Err(SubjectError::Wrong("it is never made".to_owned())),
+    };
 
     fn samples(sampling: Sampling, values: &[f64]) -> Samples {
         let mut samples = Samples::new(sampling, 300, 7);
@@ -179,8 +202,7 @@ mod tests {
     }
 
     fn case(samples: &Samples) -> Case {
-        let experiment = experiments::find("engine/empty").expect("in the table");
-        samples.summarise(&PlannedCase::new(experiment, Parameters::new(), Size::Full), None)
+        samples.summarise(&PlannedCase::new(&SUBJECTLESS, Parameters::new(), Size::Full), None)
     }
 
     #[test]
