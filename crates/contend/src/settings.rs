@@ -171,7 +171,7 @@ fn plan(
     let choices = choices(experiments, how)?;
     let cap = how.cap.unwrap_or(Cap::Considerate);
     let max_units = how.max_units.unwrap_or(USUAL_MAX_UNITS);
-    let scope = Scope { size, cap, step_milliseconds, max_units, choices };
+    let scope = Scope { cap, step_milliseconds, max_units, choices, ..Scope::of(size) };
     let mut only: Vec<_> = how
         .only
         .iter()

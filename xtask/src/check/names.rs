@@ -11,25 +11,7 @@ use crate::process::say;
 
 /// Files that still name experiments. No file may be added; a file that names none any more is to
 /// be taken off.
-const BASELINE: &[&str] = &[
-    "bench/src/bin/bench-lab.rs",
-    "crates/report/src/render/compare/section.rs",
-    "crates/report/src/render/lab/handoff.rs",
-    "crates/report/src/render/lab/messages.rs",
-    "crates/report/src/render/lab/mod.rs",
-    "crates/report/src/render/lab/pipeline/conclusions.rs",
-    "crates/report/src/render/lab/pipeline/mod.rs",
-    "crates/report/src/render/lab/process_thread.rs",
-    "crates/report/src/render/lab/runtimes/document.rs",
-    "crates/report/src/render/lab/runtimes/mod.rs",
-    "crates/report/src/render/lab/server.rs",
-    "crates/report/src/render/lab/shared_memory/mod.rs",
-    "crates/report/src/render/lab/synchronisation/findings.rs",
-    "crates/report/src/render/lab/synchronisation/mod.rs",
-    "crates/report/src/render/lab/timeline.rs",
-    "crates/report/src/render/mechanisms.rs",
-    "crates/report/src/render/unit_costs.rs",
-];
+const BASELINE: &[&str] = &["bench/src/bin/bench-lab.rs"];
 
 /// The families of experiments, from the generated page that lists them all.
 pub fn families(experiments: &str) -> Vec<String> {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory};
-use contend_lab::engine::experiment::{Sampling, Scope, Size};
+use contend_lab::engine::experiment::{Cpus, Sampling, Scope, Size};
 use contend_lab::experiments::REGISTRY;
 use contend_lab::experiments::pipeline::awk;
 use contend_lab::support::inputs::json_array;
@@ -97,10 +97,11 @@ fn without(views: &[View]) -> String {
 
 /// The experiments and suites, from their table.
 fn experiments() -> String {
-    let scope = Scope { step_milliseconds: 1000, ..Scope::of(Size::Full) };
+    let cpus = Cpus::of_cores(2);
+    let scope = Scope { step_milliseconds: 1000, cpus, ..Scope::of(Size::Full) };
     let mut out = String::from(
         "# Experiments\n\nThis page is made by `contend generate experiments` from the table in \
-         `crates/lab/src/experiments/`.\nHow they are measured is in [lab.md](lab.md).\n",
+         `crates/lab/src/experiments/`.\nHow they are measured is in [lab.md](lab.md). Numbers and counts of CPUs are those of a machine with two.\n",
     );
     for experiment in REGISTRY.experiments {
         let unit = serde_json::to_string(&experiment.unit).unwrap_or_default();

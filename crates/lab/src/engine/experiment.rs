@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use contend_record::lab::{Limit, LimitReport, Step, Unit, View};
 use contend_record::parameters::{Parameters, Value};
+use contend_sys::cpu;
+use contend_sys::topology::{self, Cpu};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::setting::{Choices, Setting};
@@ -98,6 +100,36 @@ pub struct Scope {
     pub max_units: u64,
     /// Parameters that were chosen.
     pub choices: Choices,
+    /// The CPUs that cases may name or count.
+    pub cpus: Cpus,
+}
+
+/// The CPUs that cases may name or count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cpus {
+    /// Those that may be used.
+    pub allowed: Vec<Cpu>,
+    /// How many can work at the same time: a quota may allow for less, a part of one rounded up.
+    pub usable: u64,
+}
+
+impl Cpus {
+    /// Those of this process.
+    pub fn here() -> Self {
+        let allowed = topology::allowed();
+        let most = allowed.len() as f64;
+        let usable = cpu::quota().map_or(most, |quota| quota.min(most)).ceil();
+        // From 1 to some thousands.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
+        let usable = (usable as u64).max(1);
+        Self { allowed, usable }
+    }
+
+    /// Those of a machine with so many cores, whatever machine this is.
+    pub fn of_cores(count: usize) -> Self {
+        let core = |number| Cpu { number, core: number, ..Cpu::default() };
+        Self { allowed: (0..count).map(core).collect(), usable: count as u64 }
+    }
 }
 
 /// The most units that are made at once unless more are asked for.
@@ -136,6 +168,7 @@ impl Scope {
             step_milliseconds: 0,
             max_units: USUAL_MAX_UNITS,
             choices: Choices::default(),
+            cpus: Cpus::here(),
         }
     }
 

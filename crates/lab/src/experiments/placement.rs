@@ -46,7 +46,7 @@ const MECHANISMS: [&str; 3] = [CACHE_LINE, "futex", "pipe"];
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let most = scope.choose(&[16], &[6], &[2])[0];
-    let cpus = topology::spread(&topology::allowed(), most);
+    let cpus = topology::spread(&scope.cpus.allowed, most);
     let case = |mechanism: &str, from: &Cpu, to: &Cpu| {
         let case = Parameters::new().with(names::MECHANISM, mechanism);
         case.with(FROM.name, from.number as u64).with(TO.name, to.number as u64)

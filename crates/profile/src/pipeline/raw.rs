@@ -40,7 +40,7 @@ pub struct RawRun {
 impl RawRun {
     /// The stages' statuses as the shell counts them.
     pub fn statuses(&self) -> Vec<i32> {
-        self.stages.iter().map(|stage| stage.shell_code()).collect()
+        self.stages.iter().map(RawStage::shell_code).collect()
     }
 
     /// The pipeline's status as the shell would return it; `inverted` by a `!` before it.

@@ -93,20 +93,6 @@ fn too_many(parameters: &Parameters) -> Option<String> {
     limits::not_so_many(kind, workers)
 }
 
-/// CPUs that can work at the same time.
-fn usable() -> f64 {
-    let allowed = cpu::allowed() as f64;
-    cpu::quota().map_or(allowed, |quota| quota.min(allowed))
-}
-
-/// CPUs, a part of one rounded up.
-fn whole_cpus() -> u64 {
-    // From 1 to some thousands.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
-    let cpus = usable().ceil() as u64;
-    cpus.max(1)
-}
-
 /// Numbers of workers up to so many: all of the first ones, later fewer.
 fn counts(cpus: u64) -> Vec<u64> {
     let most = 2 * cpus;
@@ -120,7 +106,7 @@ fn counts(cpus: u64) -> Vec<u64> {
 }
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let cpus = whole_cpus();
+    let cpus = scope.cpus.usable;
     let all = counts(cpus);
     let some = [1, cpus, 2 * cpus];
     let counts = scope.choose(&all, &some, &[1, 2]);
