@@ -1,6 +1,6 @@
 //! A shell pipeline: from its text to a verdict.
 //!
-//! [`parse`] finds the stages, [`script`] and [`launch`] have the shell start them,
+//! [`contend_shell::parse`] finds the stages, [`script`] and [`launch`] have the shell start them,
 //! [`run`] watches them, [`account`] divides their time, [`verdict`] and [`findings`]
 //! say what it means.
 

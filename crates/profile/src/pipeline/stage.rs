@@ -462,6 +462,7 @@ mod tests {
         drop(stdin);
         collected(&mut stage);
         let raw = stage.into_raw();
+        assert!(child.wait().is_err(), "it has been waited for");
         assert_eq!((raw.status, raw.shell_code()), (Some(ExitStatus::Exited(0)), 0));
         assert_eq!(raw.first_write, Some(Duration::from_millis(1)));
         assert_eq!(raw.io.map(|io| io.write_bytes), Some(12));
