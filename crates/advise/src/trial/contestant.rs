@@ -70,14 +70,14 @@ impl Contestant {
         self.verdict.is_none()
     }
 
-    /// Its output is another one.
-    pub fn is_wrong(&mut self, difference: String) {
+    /// Rejects it: its output differs.
+    pub fn reject(&mut self, difference: String) {
         self.difference = Some(difference);
         self.verdict = Some(Verdict::Wrong);
     }
 
-    /// It did not end in many times the time that the original takes.
-    pub fn takes_too_long(&mut self, limit: Duration) {
+    /// Gives it up after many times the time that the original takes.
+    pub fn give_up(&mut self, limit: Duration) {
         self.difference = Some(format!("it had not ended after {limit:.1?}"));
         self.verdict = Some(Verdict::Slower);
     }
@@ -250,7 +250,7 @@ mod tests {
     fn one_difference_is_enough() {
         let mut one = Contestant::new(0, String::new());
         one.add((0.1, 0.1), (1.0, 1.0));
-        one.is_wrong("line 1".to_owned());
+        one.reject("line 1".to_owned());
         one.judge(1);
         assert!(!one.in_question());
         assert_eq!(one.verdict, Some(Verdict::Wrong));

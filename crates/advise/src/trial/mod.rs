@@ -419,7 +419,7 @@ impl<'a> Arena<'a> {
             let timed = match (self.manner.runner.run(text, self.stdin(), &self.output, limit), who)
             {
                 (Err(RunError::TooLong(limit)), Some(index)) => {
-                    contestants[index].takes_too_long(limit);
+                    contestants[index].give_up(limit);
                     continue;
                 }
                 (timed, _) => timed?,
@@ -433,7 +433,7 @@ impl<'a> Arena<'a> {
             match (who, found) {
                 (None, Some(found)) => return Err(TrialError::NotRepeatable(found)),
                 (None, None) => own = Some(figures),
-                (Some(index), Some(found)) => contestants[index].is_wrong(found),
+                (Some(index), Some(found)) => contestants[index].reject(found),
                 (Some(index), None) => taken[index] = Some(figures),
             }
         }

@@ -184,7 +184,7 @@ fn plain(
     context.runs_plain();
     if let Some((commands, stdin)) = reading(group, parts)? {
         Plain::start(launcher, tally, &commands, Some(stdin), Some(sink.into_file()))?.wait()?;
-        parts.was_read_by_commands();
+        parts.count_as_read_by_commands();
         return Ok(Reader::Commands);
     }
     let (stdin, writer) = pipe::wide()?;
@@ -238,7 +238,7 @@ fn in_one_piece(
     let (instance, wanted, reader) = if let Some((commands, stdin)) = reading {
         let mut instance = Instance::start_reading(context.launcher, &commands, stdin)?;
         let wanted = instance.drain(output)?;
-        parts.was_read_by_commands();
+        parts.count_as_read_by_commands();
         (instance, wanted, Reader::Commands)
     } else {
         let mut instance = Instance::start_aloud(context.launcher, commands)?;

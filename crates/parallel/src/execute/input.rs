@@ -216,7 +216,7 @@ impl<'a> Parts<'a> {
 
     /// What is taken is counted here.
     pub(super) fn counted(self, intake: &'a Intake) -> Self {
-        intake.is_of(self.size());
+        intake.set_size(self.size());
         Self { counted: Some(intake), ..self }
     }
 
@@ -289,8 +289,8 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Commands read all of it themselves.
-    pub(super) fn was_read_by_commands(&self) {
+    /// Counts all of the input: its commands have read it themselves.
+    pub(super) fn count_as_read_by_commands(&self) {
         if let Some(intake) = self.counted {
             intake.start_again();
             intake.took(self.size().unwrap_or(0));

@@ -477,7 +477,7 @@ impl<'a> Instance<'a> {
             Ok(read) => {
                 self.draining.moved(read);
                 if read < MUCH {
-                    self.draining.is_idle(Instant::now());
+                    self.draining.note_idle(Instant::now());
                 }
                 output.take(&block[..read])
             }
@@ -514,7 +514,7 @@ impl<'a> Instance<'a> {
             Ok(written) => {
                 self.feeding.moved(written);
                 if !left.is_empty() {
-                    self.feeding.is_idle(Instant::now());
+                    self.feeding.note_idle(Instant::now());
                 }
             }
             Err(error) if is_for_later(&error) => {}

@@ -33,8 +33,8 @@ impl Pace {
         self.moved += bytes as u64;
     }
 
-    /// There is nothing to do now: it is left alone for as long as the next stride takes.
-    pub(super) fn is_idle(&mut self, now: Instant) {
+    /// Notes that there is nothing to do now, and rests for as long as the next stride takes.
+    pub(super) fn note_idle(&mut self, now: Instant) {
         if self.moved < LITTLE {
             return;
         }
@@ -64,22 +64,22 @@ mod tests {
         let start = Instant::now();
         let mut pace = Pace::of(1 << 20);
         pace.moved(1000);
-        pace.is_idle(start);
+        pace.note_idle(start);
         assert_eq!(pace.rest(start), None, "it may be all that there is");
         pace.moved(1 << 20);
-        pace.is_idle(start);
+        pace.note_idle(start);
         let rest = pace.rest(start).expect("a while");
         assert!(rest > Duration::from_micros(500) && rest < Duration::from_micros(550), "{rest:?}");
         assert_eq!(pace.rest(start + rest), None);
         // Ten times as fast.
         let later = start + Duration::from_micros(100);
         pace.moved(1 << 20);
-        pace.is_idle(later);
+        pace.note_idle(later);
         let rest = pace.rest(later).expect("a while");
         assert!(rest > Duration::from_micros(45) && rest < Duration::from_micros(55), "{rest:?}");
         // Nothing at all came for a second.
         let later = later + Duration::from_secs(1);
-        pace.is_idle(later);
+        pace.note_idle(later);
         assert_eq!(pace.rest(later), Some(LONGEST));
     }
 }

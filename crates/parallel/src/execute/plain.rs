@@ -84,11 +84,11 @@ impl<'a> Plain<'a> {
         Ok(has_reaped)
     }
 
-    /// Whether all of them have ended.
+    /// Reaps commands that have ended, in order, and returns whether all of them have.
     ///
     /// # Errors
     /// When they cannot be waited for.
-    pub fn is_over(&mut self) -> io::Result<bool> {
+    pub fn try_wait(&mut self) -> io::Result<bool> {
         while let Some(&(pid, _)) = self.running.first() {
             let Some((_, Change::Ended)) = child::peek(Which::One(pid))? else { return Ok(false) };
             self.reap(0)?;

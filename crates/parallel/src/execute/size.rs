@@ -71,7 +71,7 @@ impl Sizes {
             given: AtomicU64::new(0),
         };
         if let Some(rate) = context.rate {
-            sizes.is_of(1e9 / rate);
+            sizes.set_rate(1e9 / rate);
         }
         sizes
     }
@@ -109,11 +109,11 @@ impl Sizes {
 
     /// A part of so many bytes took so long.
     pub(super) fn took(&self, bytes: usize, time: Duration) {
-        self.is_of(bytes as f64 / time.as_secs_f64().max(1e-6));
+        self.set_rate(bytes as f64 / time.as_secs_f64().max(1e-6));
     }
 
-    /// So many bytes take a second.
-    fn is_of(&self, rate: f64) {
+    /// Sets how much commands process, in bytes a second.
+    fn set_rate(&self, rate: f64) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
         let wanted = (rate * self.seconds) as u64;
         self.wanted.store(wanted.max(LEAST), Ordering::Relaxed);

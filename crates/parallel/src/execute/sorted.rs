@@ -110,7 +110,7 @@ fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<S
     };
     fill(task, context, parts, (&each, start), || match parts.take(piece)? {
         Taken::Unfit => {
-            is_unfit(parts);
+            stop_if_rereadable(parts);
             Ok(None)
         }
         Taken::Part(part) => Ok(Some(part)),
@@ -123,8 +123,8 @@ fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<S
     .inspect_err(|_| parts.stop())
 }
 
-/// The guard does not let something through: if all can be read again nobody needs more parts.
-fn is_unfit(parts: &Parts<'_>) {
+/// Stops taking parts after the guard has refused one, if the whole input can be read again.
+fn stop_if_rereadable(parts: &Parts<'_>) {
     if parts.can_be_read_again() {
         parts.stop();
     }
@@ -163,7 +163,7 @@ fn fill<'l>(
     if task.before.is_empty() {
         while let Some(part) = next()? {
             let Some(bytes) = parts.bytes(part.content)? else {
-                is_unfit(parts);
+                stop_if_rereadable(parts);
                 break;
             };
             sorter.push(&bytes)?;
@@ -204,7 +204,7 @@ fn fill<'l>(
         let (instance, _) = running.insert((instance, for_c));
         let mut take = |bytes: &[u8]| sorter.push(bytes).map(|()| true);
         if parts.feed(&part.content, instance, &mut take)? == Fed::Unfit {
-            is_unfit(parts);
+            stop_if_rereadable(parts);
             break;
         }
     }

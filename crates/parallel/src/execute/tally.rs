@@ -43,8 +43,8 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    /// The input is of this size.
-    pub(super) fn is_of(&self, size: Option<u64>) {
+    /// Sets the size of the input, in bytes; `None` if it is not known.
+    pub(super) fn set_size(&self, size: Option<u64>) {
         self.size.store(size.unwrap_or(0), Ordering::Relaxed);
     }
 

@@ -91,7 +91,7 @@ impl Stream {
             }
             "grep" | "egrep" | "fgrep" => {
                 if let Some(options) = read(&grep::TABLE) {
-                    self.is_searched(&options, &words);
+                    self.charge_search(&options, &words);
                 }
             }
             "wc" => self.volume = 0.0,
@@ -109,8 +109,8 @@ impl Stream {
         self.line = self.line.min(WORD);
     }
 
-    /// It goes through `grep` with these options.
-    fn is_searched(&mut self, options: &Options, words: &[Word]) {
+    /// Adds the CPU time that `grep` needs with these options.
+    fn charge_search(&mut self, options: &Options, words: &[Word]) {
         if ['c', 'l', 'L', 'q'].into_iter().any(|letter| options.has(letter)) {
             self.volume = 0.0;
         }

@@ -136,7 +136,7 @@ impl<'a> Running<'a> {
                 }
             },
             Self::Plain(plain) => {
-                match plain.is_over() {
+                match plain.try_wait() {
                     Ok(false) => {}
                     result => return Some(result.map(drop).map_err(ExecuteError::from)),
                 }

@@ -74,7 +74,7 @@ impl Rest<'_> {
                     self.parts.counted.inspect(|intake| intake.took(bytes as u64));
                     pace.moved(bytes);
                     if bytes < MUCH {
-                        pace.is_idle(Instant::now());
+                        pace.note_idle(Instant::now());
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
