@@ -251,6 +251,28 @@ fn the_record_says_why_something_was_done_in_one_piece() {
     assert_eq!(outcome["input_bytes"], input.len());
 }
 
+#[test]
+fn each_reason_for_one_piece_is_the_one_that_holds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("room");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let fractions: Vec<_> = (1..20_000).map(|n| (f64::from(n) * 0.1).to_string()).collect();
+    let (fractions, empty) = (file("fractions", &fractions.join("\n")), file("empty", ""));
+    let whole = file("whole", &lines(20_000));
+    for (pipeline, why) in [
+        (format!("awk '{{ s += $1 }} END {{ print s }}' {fractions}"), "totals were rounded"),
+        (format!("grep x {empty} | sort"), "there was nothing to read"),
+        (format!("sed 's/(\\)/x/' {whole}"), "commands failed over a part, or remarked something"),
+    ] {
+        let reasons = &record(&pipeline, "")["outcome"]["in_one_piece"];
+        let reason = reasons[0].as_str().unwrap_or_default();
+        assert!(reason.ends_with(why), "{pipeline}: {reasons}");
+    }
+}
+
 /// A slow run on a terminal: everything that was drawn.
 fn slow_on_a_terminal(test: &str, arguments: &str, behind: &str) -> Option<String> {
     let input = "{ seq 100000; sleep 2; seq 10; }";

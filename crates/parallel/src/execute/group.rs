@@ -11,6 +11,7 @@ use contend_commands::awk::sums::Totals;
 use contend_record::run::{Combine, Command, Group, Merge};
 use contend_sys::Pid;
 
+use super::fallback::Fallback;
 use super::gathered::{self, Failed, Gathered, Output};
 use super::input::{Answers, Beginning, Input, Lull, Parts, Rest};
 use super::instance::{Awaited, BLOCK, Ended, Fodder, Instance, Take, is_well};
@@ -62,7 +63,7 @@ pub(super) fn run(
         let context = Context { rate: trial.rate, ..*context };
         run_into(group, &context, &parts, sink)?
     } else {
-        context.tally.in_one_piece(group, "parts would not be faster");
+        context.tally.in_one_piece(group, &Fallback::NotFaster);
         plain(group, context, &parts, sink)?
     };
     if reader_left.load(Ordering::Relaxed) {
@@ -114,47 +115,64 @@ fn run_into(
     };
     // Over a stream it has to be known before anything is read whether commands fail.
     if !is_ordered && !parts.can_be_read_again() && !accepts_its_commands(group, context)? {
-        context.tally.in_one_piece(group, "commands fail whatever they read");
+        context.tally.in_one_piece(group, &Fallback::CommandsAlwaysFail);
         return in_one_piece(group, context, parts, &mut sink);
     }
-    let sorting = sorted::task(group).filter(|_| group.any_order);
-    let in_parts = match &group.combine {
-        _ if let Some(task) = &sorting => {
-            if sorted::run(task, context, parts, &mut sink)? {
-                None
-            } else {
-                Some(sink)
-            }
-        }
-        Combine::Concatenate | Combine::Adjoin { .. } => in_order(group, context, parts, sink)?,
-        Combine::Through(command) if !group.any_order => {
-            through(group, command, context, parts, sink)?
-        }
-        Combine::Totals(_) if !parts.can_be_read_again() => Some(sink),
-        _ if !group.any_order && !parts.can_be_read_again() => Some(sink),
-        _ => match gather(group, context, parts, &mut sink) {
-            Ok(true) => None,
-            Ok(false) => Some(sink),
-            Err(GroupError::Failed(_) | GroupError::Inexact) if parts.can_be_read_again() => {
-                Some(sink)
-            }
-            Err(GroupError::Transfer(error))
-                if is_scarcity(&error) && (parts.can_be_read_again() || parts.none_was_taken()) =>
-            {
-                Some(sink)
-            }
-            Err(error) => return Err(error),
-        },
-    };
-    match in_parts {
-        None => Ok(Reader::Contend),
-        Some(mut sink) => {
-            note(group, context, parts);
+    match over_parts(group, context, parts, sink)? {
+        Progress::Done => Ok(Reader::Contend),
+        Progress::StartAgain(mut sink, why) => {
+            context.tally.in_one_piece(group, &why);
             sink.start_again();
             context.tally.start_again(group);
             in_one_piece(group, context, parts, &mut sink)
         }
     }
+}
+
+/// How far a group got over parts.
+enum Progress<'a> {
+    /// To its end, or its reader wants no more.
+    Done,
+    /// All has to be done again in one piece, into this sink.
+    StartAgain(Sink<'a>, Fallback),
+}
+
+/// Runs it over parts, in the way that suits how outputs are combined.
+fn over_parts<'a>(
+    group: &Group,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    mut sink: Sink<'a>,
+) -> Result<Progress<'a>, GroupError> {
+    let sorting = sorted::task(group).filter(|_| group.any_order);
+    let fallback = match &group.combine {
+        _ if let Some(task) = &sorting => sorted::run(task, context, parts, &mut sink)?,
+        Combine::Concatenate | Combine::Adjoin { .. } => {
+            return in_order(group, context, parts, sink);
+        }
+        Combine::Through(command) if !group.any_order => {
+            return through(group, command, context, parts, sink);
+        }
+        Combine::Totals(_) if !parts.can_be_read_again() => {
+            Some(Fallback::TotalsOfStream.over(parts))
+        }
+        _ if !group.any_order && !parts.can_be_read_again() => {
+            Some(Fallback::OrderOfStream.over(parts))
+        }
+        _ => match gather(group, context, parts, &mut sink) {
+            Err(GroupError::Failed(_)) if parts.can_be_read_again() => {
+                Some(Fallback::CommandFailed.over(parts))
+            }
+            Err(GroupError::Inexact) if parts.can_be_read_again() => Some(Fallback::InexactTotals),
+            Err(GroupError::Transfer(error))
+                if is_scarcity(&error) && (parts.can_be_read_again() || parts.none_was_taken()) =>
+            {
+                Some(Fallback::Scarcity)
+            }
+            gathered => gathered?,
+        },
+    };
+    Ok(fallback.map_or(Progress::Done, |why| Progress::StartAgain(sink, why)))
 }
 
 /// A group's commands with what the first one's standard input is, if they are to read all of
@@ -193,26 +211,6 @@ fn plain(
     parts.rest().pour_into(writer)?;
     commands.wait()?;
     Ok(Reader::Contend)
-}
-
-/// Notes why what is left of a group is run in one piece.
-fn note(group: &Group, context: &Context<'_>, parts: &Parts<'_>) {
-    let again = parts.can_be_read_again();
-    let why = match (parts.refused(), &group.combine) {
-        (Some(why), _) => why,
-        (None, Combine::Totals(_)) if again => {
-            "commands failed over a part, or totals were rounded"
-        }
-        (None, Combine::Totals(_)) => "totals may be rounded, and its input comes only once",
-        (None, Combine::Merge(_) | Combine::Numbers(_)) if !again && !group.any_order => {
-            "parts have to be in order, and its input comes only once"
-        }
-        (None, _) if parts.size().map_or_else(|| parts.none_was_taken(), |size| size == 0) => {
-            "there was nothing to read"
-        }
-        (None, _) => "commands failed over a part, or remarked something",
-    };
-    context.tally.in_one_piece(group, why);
 }
 
 /// Whether the commands accept their arguments: over nothing they end well.
@@ -281,30 +279,30 @@ fn feed(
     Ok(wanted)
 }
 
-/// Outputs one behind the other. The sink if all has to be done again.
+/// Outputs one behind the other.
 fn in_order<'a>(
     group: &Group,
     context: &Context<'_>,
     parts: &Parts<'_>,
     sink: Sink<'a>,
-) -> Result<Option<Sink<'a>>, GroupError> {
+) -> Result<Progress<'a>, GroupError> {
     let seam = Seam::new(sink, &group.combine);
     match ordered::run(group, context, parts, seam)? {
         Ending::Complete(mut seam) => {
             seam.end()?;
-            Ok(None)
+            Ok(Progress::Done)
         }
-        Ending::Enough => Ok(None),
-        Ending::InOnePiece { mut seam, .. } if parts.can_be_read_again() => {
+        Ending::Enough => Ok(Progress::Done),
+        Ending::InOnePiece { mut seam, why, .. } if parts.can_be_read_again() => {
             seam.forget();
-            Ok(Some(seam.output))
+            Ok(Progress::StartAgain(seam.output, why))
         }
-        Ending::InOnePiece { seam, passed } => {
-            note(group, context, parts);
+        Ending::InOnePiece { seam, passed, why } => {
+            context.tally.in_one_piece(group, &why);
             let mut last = LastPart { seam, skipped: passed };
             in_one_piece(group, context, parts, &mut last)?;
             last.seam.end()?;
-            Ok(None)
+            Ok(Progress::Done)
         }
     }
 }
@@ -337,17 +335,19 @@ impl Take for Fed {
     }
 }
 
-/// Outputs one behind the other, through one more command. The sink if all has to be done again.
+/// Outputs one behind the other, through one more command.
 fn through<'a>(
     group: &Group,
     command: &Command,
     context: &Context<'_>,
     parts: &Parts<'_>,
     mut sink: Sink<'a>,
-) -> Result<Option<Sink<'a>>, GroupError> {
+) -> Result<Progress<'a>, GroupError> {
     let (pid, stdin, stdout) = match start_between(command, context) {
         // All of it in one piece takes fewer processes.
-        Err(error) if is_scarcity(&error) => return Ok(Some(sink)),
+        Err(error) if is_scarcity(&error) => {
+            return Ok(Progress::StartAgain(sink, Fallback::Scarcity));
+        }
         started => started?,
     };
     let in_parts = thread::scope(|scope| {
@@ -365,43 +365,43 @@ fn through<'a>(
             parts.watch(Some(watched));
             ordered::run(group, context, parts, seam)
         });
-        let again = match ending {
+        let fallback = match ending {
             Err(error) => Err(error),
-            Ok(Ending::Enough) => Ok(false),
+            Ok(Ending::Enough) => Ok(None),
             Ok(Ending::Complete(seam)) => {
                 drop(seam);
-                Ok(false)
+                Ok(None)
             }
-            Ok(Ending::InOnePiece { seam, .. }) if parts.can_be_read_again() => {
+            Ok(Ending::InOnePiece { seam, why, .. }) if parts.can_be_read_again() => {
                 drop(seam);
-                Ok(true)
+                Ok(Some(why))
             }
-            Ok(Ending::InOnePiece { seam, passed }) => {
-                note(group, context, parts);
+            Ok(Ending::InOnePiece { seam, passed, why }) => {
+                context.tally.in_one_piece(group, &why);
                 let mut last = LastPart { seam, skipped: passed };
-                in_one_piece(group, context, parts, &mut last).map(|_| false)
+                in_one_piece(group, context, parts, &mut last).map(|_| None)
             }
         };
         // Who watches its input holds it open: it must not take this for its end.
-        if !matches!(again, Ok(false)) {
+        if !matches!(fallback, Ok(None)) {
             context.launcher.signal(&[pid], contend_sys::Signal::TERM);
         }
         parts.watch(None);
         let wanted = joined(copied);
-        again.and_then(|again| Ok((again, wanted?)))
+        fallback.and_then(|fallback| Ok((fallback, wanted?)))
     });
     let reaped = context.launcher.wait(pid)?;
-    let (again, _) = in_parts?;
+    let (fallback, _) = in_parts?;
     context.tally.used(command.stage, reaped.usage.cpu());
-    if again {
-        return Ok(Some(sink));
+    if let Some(why) = fallback {
+        return Ok(Progress::StartAgain(sink, why));
     }
     context.tally.status(command, reaped.status);
     let tells_enough = is_well(reaped.status, command.status);
     if !tells_enough && parts.can_be_read_again() && sink.written() == 0 {
-        return Ok(Some(sink));
+        return Ok(Progress::StartAgain(sink, Fallback::CommandFailed.over(parts)));
     }
-    Ok(None)
+    Ok(Progress::Done)
 }
 
 /// What a thread that copies has to say at its end.
@@ -452,17 +452,17 @@ pub(super) fn first_lines<'b>(bytes: &'b [u8], left: &mut Option<u64>) -> &'b [u
 }
 
 /// Runs the commands over parts in any order, or over shares, and puts together what they wrote in
-/// the end. `false` if all has to be done again.
+/// the end. Returns why all has to be done again, if it has to.
 fn gather(
     group: &Group,
     context: &Context<'_>,
     parts: &Parts<'_>,
     sink: &mut Sink<'_>,
-) -> Result<bool, GroupError> {
+) -> Result<Option<Fallback>, GroupError> {
     thread::scope(|scope| {
         let outputs = match gathered::run(scope, group, context, parts)? {
             Gathered::Outputs(outputs) => outputs,
-            Gathered::Unfit => return Ok(false),
+            Gathered::Unfit => return Ok(Some(Fallback::CommandFailed.over(parts))),
         };
         let combined = match &group.combine {
             Combine::Merge(merge) => merged(merge, context, outputs, sink),
@@ -474,7 +474,7 @@ fn gather(
             // The one is done in order, the other sorts by itself.
             Combine::Concatenate | Combine::Adjoin { .. } | Combine::Counts { .. } => Ok(true),
         };
-        combined.map(|_| true)
+        combined.map(|_| None)
     })
 }
 

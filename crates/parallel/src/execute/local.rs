@@ -11,6 +11,7 @@ use std::thread;
 use contend_record::run::{Command, Group, Plan, Source, Step};
 use rustix::fs::FileType;
 
+use super::fallback::Fallback;
 use super::group::{self, Reader};
 use super::input::{Input, Slice};
 use super::instance::Launcher;
@@ -124,7 +125,7 @@ impl Local<'_> {
                             self.settings.jobs,
                         ) =>
                 {
-                    self.tally.in_one_piece(group, "parts would not be faster");
+                    self.tally.in_one_piece(group, &Fallback::NotFaster);
                     Step::Serial(group.serial.clone())
                 }
                 step => step.clone(),

@@ -3,6 +3,7 @@
 mod counted;
 mod cut;
 mod each;
+mod fallback;
 mod gathered;
 mod group;
 mod input;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use contend_record::run::Group;
 
 use super::each::Each;
+use super::fallback::Fallback;
 use super::input::{Fed, Part, Parts, Taken};
 use super::instance::{Instance, Take};
 use super::joint::Seam;
@@ -32,6 +33,8 @@ pub(super) enum Ending<T> {
         seam: T,
         /// Bytes of the output of what is left that were passed on already.
         passed: u64,
+        /// Why.
+        why: Fallback,
     },
 }
 
@@ -61,10 +64,13 @@ pub(super) fn run<T: Take + Send>(
     match stopped {
         Some(Stopped::Broken(error)) => Err(GroupError::Transfer(error)),
         Some(Stopped::Enough) => Ok(Ending::Enough),
-        Some(Stopped::Failed) => Ok(Ending::InOnePiece { seam: joint, passed }),
+        Some(Stopped::FallBack(why)) => {
+            Ok(Ending::InOnePiece { seam: joint, passed, why: why.over(parts) })
+        }
         // Without a part no command has run at all.
         None if parts.has_rest() || parts.none_was_taken() => {
-            Ok(Ending::InOnePiece { seam: joint, passed: 0 })
+            let why = Fallback::EmptyInput.over(parts);
+            Ok(Ending::InOnePiece { seam: joint, passed: 0, why })
         }
         None => Ok(Ending::Complete(joint)),
     }
@@ -84,7 +90,7 @@ fn work<T: Take + Send>(
             Taken::Unfit => {
                 // Of a stream, those before it still count.
                 if parts.can_be_read_again() {
-                    sequence.stop(Stopped::Failed);
+                    sequence.stop(Stopped::FallBack(Fallback::CommandFailed.over(parts)));
                     parts.stop();
                 }
                 return Ok(());
@@ -118,7 +124,7 @@ fn run_part<T: Take + Send>(
         Ok(instance) => instance,
         // What is left is done in one piece, which takes fewer processes.
         Err(error) if is_scarcity(&error) => {
-            slot.complete(part, true);
+            slot.complete(part, Some(Fallback::Scarcity));
             return Ok(false);
         }
         Err(error) => return Err(error),
@@ -132,6 +138,6 @@ fn run_part<T: Take + Send>(
     } else {
         false
     };
-    slot.complete(part, !well);
+    slot.complete(part, (!well).then_some(Fallback::CommandFailed));
     Ok(well)
 }

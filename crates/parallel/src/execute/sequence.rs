@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::fallback::Fallback;
 use super::input::Part;
 
 /// Where outputs of parts go, in their order.
@@ -19,8 +20,8 @@ pub(super) trait Joint: Send {
 pub(super) enum Stopped {
     /// The reader wants no more.
     Enough,
-    /// A part's commands failed.
-    Failed,
+    /// All that is left has to be done in one piece, for this reason.
+    FallBack(Fallback),
     /// Nothing can be written.
     Broken(io::Error),
 }
@@ -54,7 +55,8 @@ struct Writer<J> {
 struct Complete {
     output: Vec<u8>,
     part: Option<Part>,
-    failed: bool,
+    /// Why its output does not count, if it does not.
+    failed: Option<Fallback>,
 }
 
 /// What is left at the end.
@@ -152,8 +154,8 @@ impl<J: Joint> Sequence<J> {
             state.turn += 1;
             let turn = state.turn;
             let Some(next) = state.complete.get_mut(&turn) else { break };
-            if next.failed {
-                state.stopped.get_or_insert(Stopped::Failed);
+            if let Some(why) = next.failed.take() {
+                state.stopped.get_or_insert(Stopped::FallBack(why));
                 break;
             }
             let output = std::mem::take(&mut next.output);
@@ -197,8 +199,8 @@ impl<J: Joint> Slot<'_, J> {
         self.sequence.pass(writer, &waiting)
     }
 
-    /// The part is complete, or its commands failed.
-    pub(super) fn complete(mut self, part: Part, failed: bool) {
+    /// The part is complete, or its output does not count for this reason.
+    pub(super) fn complete(mut self, part: Part, failed: Option<Fallback>) {
         let kept = if self.sequence.keeps_parts { part.content.size() } else { 0 };
         let mut state = self.sequence.lock();
         while state.stopped.is_none()
@@ -208,7 +210,7 @@ impl<J: Joint> Slot<'_, J> {
             state = self.sequence.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let is_turn = state.turn == self.index && state.stopped.is_none();
-        if is_turn && !failed {
+        if is_turn && failed.is_none() {
             drop(state);
             let mut writer = self.sequence.writer();
             if self.pass_waiting(&mut writer) {
@@ -216,9 +218,12 @@ impl<J: Joint> Slot<'_, J> {
             }
             return;
         }
-        if is_turn {
-            state.stopped = Some(Stopped::Failed);
-        }
+        let failed = if is_turn {
+            state.stopped = failed.map(Stopped::FallBack);
+            None
+        } else {
+            failed
+        };
         let output = std::mem::take(&mut self.waiting);
         let part = Some(part).filter(|_| self.sequence.keeps_parts);
         state.held += kept;
@@ -258,17 +263,17 @@ mod tests {
         let mut slots: Vec<_> = (0..4).map(|index| sequence.slot(index)).collect();
         let mut third = slots.pop().expect("a slot");
         assert!(third.take(b"3"));
-        third.complete(part(3), false);
+        third.complete(part(3), None);
         let mut second = slots.pop().expect("a slot");
         assert!(second.take(b"2"));
         let mut first = slots.pop().expect("a slot");
         assert!(first.take(b"1"));
-        first.complete(part(1), false);
+        first.complete(part(1), None);
         let mut zeroth = slots.pop().expect("a slot");
         assert!(zeroth.take(b"0"));
-        zeroth.complete(part(0), false);
+        zeroth.complete(part(0), None);
         assert!(second.take(b"b"));
-        second.complete(part(2), false);
+        second.complete(part(2), None);
         let left = sequence.finish();
         assert_eq!(left.joint.0, "0|1|2b|3|");
         assert!(left.stopped.is_none() && left.parts.is_empty());
@@ -279,17 +284,17 @@ mod tests {
         let sequence = Sequence::new(Text::default(), 100, true);
         let mut last = sequence.slot(2);
         assert!(last.take(b"c"));
-        last.complete(part(2), false);
+        last.complete(part(2), None);
         let mut failing = sequence.slot(1);
         assert!(failing.take(b"b"));
         let mut first = sequence.slot(0);
         assert!(first.take(b"a"));
-        first.complete(part(0), false);
+        first.complete(part(0), None);
         assert!(failing.take(b"x"), "it is its turn now");
-        failing.complete(part(1), true);
+        failing.complete(part(1), Some(Fallback::CommandFailed));
         let left = sequence.finish();
         assert_eq!((left.joint.0.as_str(), left.passed), ("a|bx", 2));
-        assert!(matches!(left.stopped, Some(Stopped::Failed)));
+        assert!(matches!(left.stopped, Some(Stopped::FallBack(Fallback::CommandFailed))));
         assert_eq!(left.parts.iter().map(|part| part.index).collect::<Vec<_>>(), [1, 2]);
     }
 
@@ -299,17 +304,17 @@ mod tests {
         let mut first = sequence.slot(0);
         assert!(first.take(b"a"));
         for index in [1, 2] {
-            sequence.slot(index).complete(part(index), false);
+            sequence.slot(index).complete(part(index), None);
         }
         let done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                sequence.slot(3).complete(part(3), false);
+                sequence.slot(3).complete(part(3), None);
                 done.store(true, std::sync::atomic::Ordering::SeqCst);
             });
             std::thread::sleep(std::time::Duration::from_millis(50));
             assert!(!done.load(std::sync::atomic::Ordering::SeqCst), "two are held already");
-            first.complete(part(0), false);
+            first.complete(part(0), None);
         });
         let left = sequence.finish();
         assert_eq!((left.joint.0.as_str(), left.parts.len()), ("a||||", 0));

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use contend_record::run::{Combine, Command, Group, LineOrder};
 
 use super::each::Each;
+use super::fallback::Fallback;
 use super::input::{Content, Fed, Part, Parts, Rest, Taken};
 use super::instance::{BLOCK, Ended, Fodder, Instance, Take};
 use super::merge::merge;
@@ -59,7 +60,8 @@ impl Task<'_> {
     }
 }
 
-/// Sorts what the commands before the sort make of the input. `false` if all has to be done again.
+/// Sorts what the commands before the sort make of the input. Returns why all has to be done again, if
+/// it has to.
 ///
 /// # Errors
 /// When the input cannot be read, the output not be written, or there is no room.
@@ -68,36 +70,39 @@ pub(super) fn run(
     context: &Context<'_>,
     parts: &Parts<'_>,
     output: &mut (impl Take + Send),
-) -> Result<bool, GroupError> {
+) -> Result<Option<Fallback>, GroupError> {
     let sorted = threads::all_do(context.jobs, || gather(task, context, parts));
     let sorted = sorted.into_iter().collect::<Result<Vec<_>, _>>();
     let mut sorted: Vec<Sorted> = match sorted {
-        Err(GroupError::Failed(_)) if parts.can_be_read_again() => return Ok(false),
+        Err(GroupError::Failed(_)) if parts.can_be_read_again() => {
+            return Ok(Some(Fallback::CommandFailed.over(parts)));
+        }
         Err(GroupError::Transfer(error)) if is_scarcity(&error) && parts.can_be_read_again() => {
-            return Ok(false);
+            return Ok(Some(Fallback::Scarcity));
         }
         sorted => sorted?,
     };
     // Without a part no command has run at all.
     if parts.is_stopped() || parts.none_was_taken() && !parts.has_rest() {
-        return Ok(false);
+        return Ok(Some(Fallback::EmptyInput.over(parts)));
     }
     if parts.has_rest() || parts.has_returned() {
         sorted.push(gather_rest(task, context, parts)?);
     }
     if sorted.iter().any(|sorted| sorted.has_doubtful_numbers) {
-        return if parts.can_be_read_again() {
-            Ok(false)
-        } else {
-            sort_elsewhere(task, context, sorted, output)
-        };
+        if parts.can_be_read_again() {
+            return Ok(Some(Fallback::DoubtfulNumbers));
+        }
+        sort_elsewhere(task, context, sorted, output)?;
+        return Ok(None);
     }
     context.tally.done_here(task.sort);
     if sorted.iter().all(|sorted| sorted.spilled.is_empty()) && task.first.is_none() {
-        merge_ranges(task.kind(), context, &sorted, output)
+        merge_ranges(task.kind(), context, &sorted, output)?;
     } else {
-        merge_runs(task, sorted, output)
+        merge_runs(task, sorted, output)?;
     }
+    Ok(None)
 }
 
 /// Sorts some of the parts.
@@ -220,7 +225,7 @@ fn sort_elsewhere(
     context: &Context<'_>,
     sorted: Vec<Sorted>,
     output: &mut impl Take,
-) -> Result<bool, GroupError> {
+) -> Result<(), GroupError> {
     let commands = std::slice::from_ref(task.sort);
     let mut instance = Instance::start_aloud(context.launcher, commands)?;
     let mut left = task.first;
@@ -232,7 +237,7 @@ fn sort_elsewhere(
     if merge(runs(task, sorted), task.kind(), None, &mut feed)? && instance.drain(&mut take)? {
         context.tally.ended(commands, &instance.end()?);
     }
-    Ok(true)
+    Ok(())
 }
 
 /// Merges what is on disk, or of which only the beginning is wanted.
@@ -240,9 +245,9 @@ fn merge_runs(
     task: &Task<'_>,
     sorted: Vec<Sorted>,
     output: &mut impl Take,
-) -> Result<bool, GroupError> {
+) -> Result<(), GroupError> {
     merge(runs(task, sorted), task.kind(), task.first, output)?;
-    Ok(true)
+    Ok(())
 }
 
 fn runs<'o>(task: &'o Task<'_>, sorted: Vec<Sorted>) -> Vec<Run<'o>> {
@@ -301,7 +306,7 @@ fn merge_ranges(
     context: &Context<'_>,
     sorted: &[Sorted],
     output: &mut (impl Take + Send),
-) -> Result<bool, GroupError> {
+) -> Result<(), GroupError> {
     let ranges = ranges(kind, sorted, context.jobs);
     let next = AtomicUsize::new(0);
     let sequence = Sequence::new(Merged(output), context.held_bytes(), false);
@@ -317,13 +322,13 @@ fn merge_ranges(
             if !slot.take(&merged) {
                 return;
             }
-            slot.complete(Part { index, content: Content::Bytes(Vec::new()) }, false);
+            slot.complete(Part { index, content: Content::Bytes(Vec::new()) }, None);
         }
     };
     threads::all_do(context.jobs.min(ranges.len()), merge_some);
     match sequence.finish().stopped {
         Some(Stopped::Broken(error)) => Err(error.into()),
-        _ => Ok(true),
+        _ => Ok(()),
     }
 }
 

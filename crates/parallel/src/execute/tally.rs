@@ -11,6 +11,7 @@ use contend_record::run::{Command, Group, StatusRule};
 use contend_sys::Signal;
 use contend_sys::child::ExitStatus;
 
+use super::fallback::Fallback;
 use super::instance::Ended;
 
 /// Figures of all stages.
@@ -121,7 +122,7 @@ impl Tally {
     }
 
     /// A group is run in one piece, for this reason.
-    pub(super) fn in_one_piece(&self, group: &Group, why: &str) {
+    pub(super) fn in_one_piece(&self, group: &Group, why: &Fallback) {
         let stages = || group.serial.iter().map(|command| command.stage + 1);
         let stages = match (stages().min(), stages().max()) {
             (Some(first), Some(last)) if first < last => format!("stages {first} to {last}"),

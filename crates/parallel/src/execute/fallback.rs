@@ -1,0 +1,118 @@
+//! Why a group that might have run over parts runs in one piece.
+
+use std::fmt;
+
+use super::input::Parts;
+
+/// Why a group runs in one piece. It reaches the user through `--stats`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fallback {
+    /// Parts would not be faster.
+    NotFaster,
+    /// The guard refused some of the input, for this reason.
+    GuardRefused(String),
+    /// Commands failed over a part, or wrote to standard error.
+    CommandFailed,
+    /// Commands fail even on empty input.
+    CommandsAlwaysFail,
+    /// Totals of parts were rounded.
+    InexactTotals,
+    /// Totals may be rounded, and the input is a stream.
+    TotalsOfStream,
+    /// Parts have to be in order, and the input is a stream.
+    OrderOfStream,
+    /// Numbers in the input have an order that is not known here.
+    DoubtfulNumbers,
+    /// The input is empty.
+    EmptyInput,
+    /// There were too few processes, files or too little memory.
+    Scarcity,
+}
+
+impl Fallback {
+    /// The reason as far as the input tells: a refusal of the guard is the cause of what followed, and
+    /// without input commands may fail that otherwise do not.
+    pub(super) fn over(self, parts: &Parts<'_>) -> Self {
+        let is_empty = || parts.size().map_or_else(|| parts.none_was_taken(), |size| size == 0);
+        match (parts.refused(), self) {
+            (Some(why), _) => Self::GuardRefused(why.to_owned()),
+            (None, Self::CommandFailed) if is_empty() => Self::EmptyInput,
+            (None, fallback) => fallback,
+        }
+    }
+}
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotFaster => "parts would not be faster",
+            Self::GuardRefused(why) => why,
+            Self::CommandFailed => "commands failed over a part, or remarked something",
+            Self::CommandsAlwaysFail => "commands fail whatever they read",
+            Self::InexactTotals => "totals were rounded",
+            Self::TotalsOfStream => "totals may be rounded, and its input comes only once",
+            Self::OrderOfStream => "parts have to be in order, and its input comes only once",
+            Self::DoubtfulNumbers => "its numbers have an order that is not known here",
+            Self::EmptyInput => "there was nothing to read",
+            Self::Scarcity => "there were too few processes, open files or too little memory",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek as _, Write as _};
+
+    use contend_record::run::{Cut, Guard, Records};
+    use contend_shell::environment::Paths;
+
+    use super::super::input::{Input, Slice};
+    use super::super::instance::Launcher;
+    use super::*;
+
+    /// The reason after commands have failed over parts of this input.
+    fn after_failure(text: &str, guard: &Guard) -> Fallback {
+        let signals = contend_sys::interrupt::Signals::block().expect("signals");
+        let launcher = Launcher::new(signals.mask_before(), Paths::new(), Vec::new());
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(text.as_bytes()).expect("room");
+        file.rewind().expect("a file");
+        let input = Input::Files(vec![Slice::from_here(file).expect("a file")]);
+        let parts = Parts::new(&launcher, input, &Cut::between(Records::Lines), guard);
+        while let super::super::input::Taken::Part(part) = parts.take(10).expect("readable") {
+            parts.bytes(part.content).expect("readable");
+        }
+        Fallback::CommandFailed.over(&parts)
+    }
+
+    #[test]
+    fn what_the_guard_refused_is_the_cause() {
+        let guard = Guard { terminated: true, ..Guard::NONE };
+        let why = after_failure("a\nb", &guard);
+        assert!(matches!(&why, Fallback::GuardRefused(why) if !why.is_empty()), "{why:?}");
+        assert_eq!(after_failure("a\nb\n", &guard), Fallback::CommandFailed);
+    }
+
+    #[test]
+    fn commands_over_nothing_fail_for_want_of_input() {
+        assert_eq!(after_failure("", &Guard::NONE), Fallback::EmptyInput);
+    }
+
+    #[test]
+    fn every_reason_has_words_of_its_own() {
+        let all = [
+            Fallback::NotFaster,
+            Fallback::GuardRefused("its input is not UTF-8".to_owned()),
+            Fallback::CommandFailed,
+            Fallback::CommandsAlwaysFail,
+            Fallback::InexactTotals,
+            Fallback::TotalsOfStream,
+            Fallback::OrderOfStream,
+            Fallback::DoubtfulNumbers,
+            Fallback::EmptyInput,
+            Fallback::Scarcity,
+        ];
+        let texts: std::collections::BTreeSet<_> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(texts.len(), all.len());
+    }
+}
