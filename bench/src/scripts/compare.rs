@@ -1,9 +1,10 @@
 //! How two runs of one script differ.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
-use super::run::Outcome;
+use super::run::{Entry, Outcome};
 
 /// A way in which contend differs from bash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,12 +56,11 @@ pub fn compare(bash: &Outcome, contend: &Outcome) -> Vec<Difference> {
     let files = |outcome: &Outcome, other: &Outcome| {
         outcome.files.keys().any(|name| !other.files.contains_key(name))
     };
-    let changed = bash
-        .files
-        .iter()
-        .any(|(name, entry)| contend.files.get(name).is_some_and(|other| other != entry));
+    let changed = bash.files.iter().any(|(name, entry)| {
+        contend.files.get(name).is_some_and(|other| !is_same_entry(entry, other))
+    });
     let checks = [
-        (Difference::Stdout, bash.stdout != contend.stdout),
+        (Difference::Stdout, unnamed(&bash.stdout) != unnamed(&contend.stdout)),
         (Difference::Status, bash.status != contend.status),
         (Difference::FileContent, changed),
         (Difference::ExtraFile, files(contend, bash)),
@@ -70,6 +70,40 @@ pub fn compare(bash: &Outcome, contend: &Outcome) -> Vec<Difference> {
         (Difference::Stderr, normalise(&bash.stderr) != normalise(&contend.stderr)),
     ];
     checks.into_iter().filter_map(|(difference, differs)| differs.then_some(difference)).collect()
+}
+
+/// Whether two entries are the same, apart from how messages in a file name the script.
+fn is_same_entry(first: &Entry, second: &Entry) -> bool {
+    match (first, second) {
+        (Entry::File(mode, content), Entry::File(other_mode, other)) => {
+            mode == other_mode && unnamed(content) == unnamed(other)
+        }
+        _ => first == second,
+    }
+}
+
+/// `output` without the name of the script in messages of the shell that were redirected there. contend may pass
+/// the script to bash as `/dev/fd/3`, and bash's messages then begin with that path. Line numbers stay.
+fn unnamed(output: &[u8]) -> Cow<'_, [u8]> {
+    const BEHIND_NAME: &[u8] = b": line ";
+    let is_name = |name: &[u8]| {
+        let number = name.strip_prefix(b"/dev/fd/");
+        number.is_some_and(|number| number.iter().all(u8::is_ascii_digit))
+            || name.ends_with(b"/script.sh")
+    };
+    let name_length = |line: &[u8]| {
+        let length = line.windows(BEHIND_NAME.len()).position(|text| text == BEHIND_NAME);
+        length.filter(|&length| is_name(&line[..length]))
+    };
+    if !output.split(|&byte| byte == b'\n').any(|line| name_length(line).is_some()) {
+        return output.into();
+    }
+    let lines = output.split_inclusive(|&byte| byte == b'\n');
+    lines
+        .flat_map(|line| &line[name_length(line).unwrap_or(0)..])
+        .copied()
+        .collect::<Vec<_>>()
+        .into()
 }
 
 /// Whether two runs of bash are the same, apart from what [`normalise`] removes.
@@ -131,7 +165,6 @@ mod tests {
 
     use contend_sys::child::ExitStatus;
 
-    use super::super::run::Entry;
     use super::*;
 
     fn outcome() -> Outcome {
@@ -169,6 +202,27 @@ mod tests {
             let mut other = outcome();
             plant(&mut other);
             assert_eq!(compare(&outcome(), &other), [kind]);
+        }
+    }
+
+    #[test]
+    fn how_a_redirected_message_names_the_script_does_not_count() {
+        let with = |text: &[u8]| Outcome {
+            stdout: text.to_vec(),
+            files: BTreeMap::from([("a".into(), Entry::File(0o644, text.to_vec()))]),
+            ..outcome()
+        };
+        let bash = with(b"a\n/tmp/x/script.sh: line 3: no: not found\n");
+        assert_eq!(compare(&bash, &with(b"a\n/dev/fd/3: line 3: no: not found\n")), []);
+        let others: [&[u8]; 4] = [
+            b"a\n/dev/fd/3: line 4: no: not found\n",
+            b"a\n/dev/fd/3: line 3: yes: not found\n",
+            b"a\n/dev/null: line 3: no: not found\n",
+            b"a\nx /dev/fd/3: line 3: no: not found\n",
+        ];
+        for other in others {
+            let found = compare(&bash, &with(other));
+            assert_eq!(found, [Difference::Stdout, Difference::FileContent]);
         }
     }
 
