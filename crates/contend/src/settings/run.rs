@@ -262,7 +262,7 @@ fn usable_cpus() -> usize {
 
 fn usable_memory() -> u64 {
     let total = MemInfo::read().total;
-    let limit = contend_lab::support::limits::cgroup_memory_limit().unwrap_or(u64::MAX);
+    let limit = contend_sys::cgroup::memory_limit().unwrap_or(u64::MAX);
     total.min(limit) / SHARE
 }
 
