@@ -1,17 +1,7 @@
 //! `contend run`: a pipeline over parts of its input.
 
-mod carry;
-mod check;
-mod direct;
-mod limits;
-mod outcome;
-mod peek;
-mod prepared;
+mod engine;
 mod progress;
-mod records;
-mod shell;
-mod stage;
-mod watch;
 
 use anyhow::Result;
 use contend_parallel::plan::text::{self, Reading};
@@ -22,7 +12,9 @@ use crate::exit::Exit;
 use crate::settings::{Run, RunHow, What};
 use crate::{host, output, version};
 
-pub use stage::from_command_line as stage_of_shell_text;
+use engine::{direct, shell};
+
+pub use engine::stage_of_shell_text;
 
 /// Does what is asked.
 ///

@@ -16,9 +16,9 @@ use contend_sys::allocation::give_back_from;
 use contend_sys::interrupt::Signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::super::progress::Progress;
 use super::check::Check;
 use super::outcome::{outcome, status};
-use super::progress::Progress;
 use super::records::Records;
 use super::watch::Watch;
 use crate::exit::Exit;

@@ -37,7 +37,7 @@ const KIND: [Range<usize>; 2] = [0..6, 18..20];
 const NULL: (u32, u32) = (1, 3);
 
 /// A pipeline that contend can run itself.
-pub(super) struct Direct<'a> {
+pub(in super::super) struct Direct<'a> {
     stages: &'a [Simple],
     paths: Paths,
     input: Kind,
@@ -124,7 +124,7 @@ impl<'a> Direct<'a> {
     ///
     /// # Errors
     /// The reason why a shell is needed.
-    pub(super) fn new(stages: &'a [Simple]) -> Result<Self, String> {
+    pub(in super::super) fn new(stages: &'a [Simple]) -> Result<Self, String> {
         let functions =
             |name: &str| name == "BASH_ENV" || name == "ENV" || name.starts_with("BASH_FUNC_");
         if let Some((name, _)) =
@@ -181,7 +181,12 @@ impl<'a> Direct<'a> {
     }
 
     /// Runs it as is best, or says how.
-    pub(super) fn run(mut self, text: &str, inverted: bool, settings: Run) -> Result<Exit> {
+    pub(in super::super) fn run(
+        mut self,
+        text: &str,
+        inverted: bool,
+        settings: Run,
+    ) -> Result<Exit> {
         let how = &settings.how;
         let nothing_is_said = !settings.explain && !settings.says_something();
         if nothing_is_said && how.part_bytes.is_none() {
@@ -206,9 +211,10 @@ impl<'a> Direct<'a> {
             return self.run_plain(decision, inverted, settings);
         }
         let parallel = decision.parallel;
-        let record = RunRecord { plan: Some(plan.clone()), decision, ..super::empty(text, how) };
+        let record =
+            RunRecord { plan: Some(plan.clone()), decision, ..super::super::empty(text, how) };
         if settings.explain {
-            return super::explain(&record, settings);
+            return super::super::explain(&record, settings);
         }
         self.take_over();
         let plan =

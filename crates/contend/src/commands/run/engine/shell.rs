@@ -22,7 +22,7 @@ use crate::settings::{Run, RunHow, What};
 const MAX_SHEBANG: usize = 200;
 
 /// The shell runs a pipeline's text.
-pub(super) fn pipeline(text: &str, why: &str, settings: Run) -> Result<Exit> {
+pub(in super::super) fn pipeline(text: &str, why: &str, settings: Run) -> Result<Exit> {
     let shell = settings.how.shell()?;
     let records = records(&settings)?;
     let mut prepared = Prepared::new(text, &shell, None, &settings);
@@ -38,7 +38,7 @@ pub(super) fn pipeline(text: &str, why: &str, settings: Run) -> Result<Exit> {
 }
 
 /// The shell runs a script.
-pub(super) fn script(settings: Run) -> Result<Exit> {
+pub(in super::super) fn script(settings: Run) -> Result<Exit> {
     let What::Script(path, arguments) = settings.what.clone() else { return Ok(Exit::Usage) };
     let bytes = std::fs::read(&path)
         .map_err(|source| UsageError(format!("cannot read {}: {source}", path.display())))?;
@@ -101,7 +101,7 @@ fn carry_out_command(
 
 /// Says what would be given to contend.
 fn explain(text: &str, rewritten: &Rewritten, why: Option<&str>, settings: Run) -> Result<Exit> {
-    super::explain(&record(text, rewritten, why, &settings), settings)
+    super::super::explain(&record(text, rewritten, why, &settings), settings)
 }
 
 /// What contend takes over, and why a shell is needed if it is for a pipeline.
@@ -116,7 +116,7 @@ fn record(text: &str, rewritten: &Rewritten, why: Option<&str>, settings: &Run) 
     RunRecord {
         taken: rewritten.taken.clone(),
         decision: Decision { parallel, why: sentences.join("; "), ..Decision::default() },
-        ..super::empty(text, &settings.how)
+        ..super::super::empty(text, &settings.how)
     }
 }
 
