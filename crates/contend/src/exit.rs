@@ -6,6 +6,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use contend_json::error::FilterError;
 use contend_profile::pipeline::launch::LaunchError;
 
+use crate::commands::run::engine::RunError;
+
 /// How contend ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -38,6 +40,9 @@ impl Exit {
         }
         if let Some(FilterError::Malformed { .. }) = error.downcast_ref() {
             return Self::Input;
+        }
+        if let Some(RunError::Script { .. }) = error.downcast_ref() {
+            return Self::Usage;
         }
         match error.downcast_ref::<LaunchError>() {
             Some(LaunchError::Shell { source, .. }) => match source.kind() {

@@ -1,29 +1,25 @@
 //! Carrying out a plan: signals are heard meanwhile, and what is wanted is said at the end.
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
-use contend_parallel::execute::{
-    self, ExecuteError, Executor as _, Launcher, Local, Plain, Settings, Tally,
-};
-use contend_record::run::{Command, Outcome, Plan, RunRecord, Source, Step};
-use contend_report::render;
+use contend_parallel::execute::{self, ExecuteError, Executor as _, Launcher, Local, Plain, Tally};
+use contend_record::run::{Command, Outcome, Plan, Source, Step};
 use contend_shell::environment::Paths;
 use contend_sys::allocation::give_back_from;
 use contend_sys::interrupt::Signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::super::progress::Progress;
-use super::check::Check;
+use super::check::{Check, Waited};
+use super::end::{End, Report};
+use super::error::{Context as _, RunError};
+use super::observer::{Notice, Observer};
 use super::outcome::{outcome, status};
 use super::records::Records;
+use super::settings::Settings;
 use super::watch::Watch;
-use crate::exit::Exit;
-use crate::settings::{Run, RunHow};
-use crate::{host, output};
 
 /// Pieces of memory of this size or more go back to the system when they are freed, in bytes, …
 const LARGE: u32 = 1 << 20;
@@ -98,7 +94,7 @@ impl<'a> Running<'a> {
         prefix: Vec<u8>,
         launcher: &'a Arc<Launcher>,
         tally: &'a Arc<Tally>,
-        how: &RunHow,
+        settings: &Settings,
     ) -> Result<Self, ExecuteError> {
         if let [Step::Serial(commands)] = plan.steps.as_slice()
             && plan.source == Source::Own
@@ -110,10 +106,10 @@ impl<'a> Running<'a> {
         let (sender, receiver) = mpsc::channel();
         let (launcher, tally, plan) = (Arc::clone(launcher), Arc::clone(tally), plan.clone());
         let prefix = Mutex::new(prefix);
-        let settings = Settings {
-            jobs: how.jobs(),
-            memory: how.memory(),
-            part_bytes: how.part_bytes,
+        let settings = execute::Settings {
+            jobs: settings.jobs(),
+            memory: settings.memory(),
+            part_bytes: settings.part_bytes,
             folder: std::env::temp_dir(),
         };
         execute::spawn(move || {
@@ -198,76 +194,85 @@ impl<'a> Running<'a> {
     }
 }
 
-/// Carries it out.
+/// Carries out a task and says how it ended. Signals that ask contend to end are heard until all is over, and
+/// end the commands, too.
+///
+/// # Errors
+/// If signals cannot be received, the executor fails, or the run cannot be compared.
 pub(super) fn carry_out(
     mut task: Task,
-    mut record: RunRecord,
-    settings: Run,
+    mut report: Box<Report>,
+    settings: &Settings,
     check: Option<Check>,
-) -> Result<Exit> {
-    let how = &settings.how;
+    observer: &mut dyn Observer,
+) -> Result<End, RunError> {
     // To ask for it again takes a tenth more time. Where there is much, some may stay unused.
-    if how.memory() < LITTLE {
+    if settings.memory() < LITTLE {
         give_back_from(LARGE);
     }
     let signals = Signals::block().context("cannot receive signals")?;
-    // With --check, contend does not notice what is written to a terminal, either.
-    let shows = how.progress && !(check.is_some() && io::stdout().is_terminal());
-    let check = check.map(Check::capture).transpose()?;
-    let sorting = sorting(how, &task.plan);
-    let launcher = Arc::new(Launcher::new(signals.mask_before(), task.paths.clone(), sorting));
     let tally = Arc::new(Tally::default());
-    let mut progress = Progress::new(shows, &task.plan, &tally);
-    let mut watch = Watch::new(settings.stats || settings.json.is_some());
+    observer.started(&task.plan, &tally);
+    let check = check.map(Check::capture).transpose()?;
+    let watch = Watch::new(settings.record || settings.stats && !report.by_shell);
     let begun = Instant::now();
+    let (result, peak_memory_bytes) =
+        supervise(&mut task, &signals, &tally, settings, watch, observer);
+    observer.ended();
+    if let Some(signal) = signals.interrupted() {
+        return Ok(End::Interrupted(signal));
+    }
+    for missing in tally.missing_files() {
+        let written = observer.notify(Notice::MissingFile(&missing));
+        written.context("cannot write standard error")?;
+    }
+    let written = match check.map(|check| check.finish(&signals)).transpose()? {
+        Some(Waited::Interrupted(signal)) => return Ok(End::Interrupted(signal)),
+        Some(Waited::Done(written)) => Some(written),
+        None => None,
+    };
+    let status = status(&task.plan, &tally, settings.pipefail, result, observer)?;
+    let mut exit_code = if task.inverted { i32::from(status == 0) } else { status };
+    let outcome = outcome(&tally, begun.elapsed(), exit_code);
+    let mut outcome = Outcome { peak_memory_bytes, ..outcome };
+    if let Some(written) = written {
+        let parallel = report.record.decision.parallel;
+        match written.compare(parallel, &mut outcome, &signals, observer)? {
+            Waited::Interrupted(signal) => return Ok(End::Interrupted(signal)),
+            Waited::Done(code) => exit_code = code,
+        }
+    }
+    report.record.outcome = Some(outcome);
+    report.record.pipelines = task.records.map_or(Ok(Vec::new()), Records::read)?;
+    Ok(End::Finished { exit_code, report })
+}
+
+/// Runs the plan of a task until its commands have ended. Returns what came of it, and the most memory
+/// that was seen in use, in bytes, if `watch` looks at it.
+fn supervise(
+    task: &mut Task,
+    signals: &Signals,
+    tally: &Arc<Tally>,
+    settings: &Settings,
+    mut watch: Watch,
+    observer: &mut dyn Observer,
+) -> (Result<(), ExecuteError>, Option<u64>) {
+    let sorting = sorting(settings, &task.plan);
+    let launcher = Arc::new(Launcher::new(signals.mask_before(), task.paths.clone(), sorting));
     let prefix = std::mem::take(&mut task.prefix);
-    let result = Running::begin(&task.plan, prefix, &launcher, &tally, how).and_then(|running| {
-        running.end(&signals, &launcher, || {
-            progress.show(&tally);
+    let running = Running::begin(&task.plan, prefix, &launcher, tally, settings);
+    let result = running.and_then(|running| {
+        running.end(signals, &launcher, || {
+            observer.tick(tally);
             watch.look(&launcher);
         })
     });
-    drop(progress);
-    let peak_memory_bytes = watch.finish();
-    if let Some(signal) = signals.interrupted() {
-        return Ok(Exit::Signal(signal));
-    }
-    for missing in tally.missing_files() {
-        output::error(&missing);
-    }
-    let check = match check.map(|check| check.finish(&signals)).transpose()?.transpose() {
-        Ok(check) => check,
-        Err(signal) => return Ok(Exit::Signal(signal)),
-    };
-    let status = status(&task.plan, &tally, how.pipefail, result)?;
-    let status = if task.inverted { i32::from(status == 0) } else { status };
-    let outcome = outcome(&tally, begun.elapsed(), status);
-    let mut outcome = Outcome { peak_memory_bytes, ..outcome };
-    let mut exit = Exit::Pipeline(status);
-    if let Some(check) = check {
-        exit = check.compare(how, &record, &mut outcome, &signals)?;
-    }
-    record.outcome = Some(outcome);
-    record.pipelines = task.records.map_or(Ok(Vec::new()), Records::read)?;
-    report(record, settings)?;
-    Ok(exit)
-}
-
-/// Says what was done, as far as that is wanted.
-fn report(mut record: RunRecord, settings: Run) -> Result<()> {
-    if settings.stats {
-        output::stderr(&render::run::statistics(&record, output::width()))?;
-    }
-    if let Some(file) = settings.json {
-        record.host = host::describe();
-        file.write(&render::json::run(&record)?)?;
-    }
-    Ok(())
+    (result, watch.finish())
 }
 
 /// Options for commands that sort parts: memory for each that runs at the same time, and one
 /// thread.
-fn sorting(how: &RunHow, plan: &Plan) -> Vec<String> {
+fn sorting(settings: &Settings, plan: &Plan) -> Vec<String> {
     let sorts = |step: &&Step| match step {
         Step::Parallel(group) => group.each.iter().any(|command: &Command| command.sorts),
         Step::Serial(_) => false,
@@ -277,7 +282,7 @@ fn sorting(how: &RunHow, plan: &Plan) -> Vec<String> {
         // Without room for temporary files they take the memory that they are used to.
         _ if has_no_room(&std::env::temp_dir()) => Vec::new(),
         groups => {
-            let share = how.memory() / (2 * how.jobs() * groups) as u64;
+            let share = settings.memory() / (2 * settings.jobs() * groups) as u64;
             vec![format!("--buffer-size={}b", share.max(1 << 20)), "--parallel=1".to_owned()]
         }
     }

@@ -9,7 +9,7 @@ use contend_parallel::plan::glance::may_write_first;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
 
-use super::direct::Kind;
+use super::standard_input::Kind;
 
 /// Less than this is little, in bytes.
 const LITTLE: u64 = 32 << 10;
