@@ -4,9 +4,8 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use contend_json::error::FilterError;
+use contend_parallel::run::RunError;
 use contend_profile::pipeline::launch::LaunchError;
-
-use crate::commands::run::engine::RunError;
 
 /// How contend ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

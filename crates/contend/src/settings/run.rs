@@ -5,10 +5,10 @@ mod file;
 use std::ffi::OsString;
 use std::path::Path;
 
-use crate::commands::run::engine::{Request, Settings, What};
 use anyhow::Result;
 use clap::{Parser as _, ValueEnum as _};
 use contend_parallel::plan::planner::Annotation;
+use contend_parallel::run::{Request, Settings, What};
 use contend_record::run::Records;
 use contend_shell::parse::parse;
 use contend_shell::side_effects::check_repeatable;

@@ -1,6 +1,5 @@
 //! `contend run`: a pipeline over parts of its input.
 
-pub mod engine;
 mod progress;
 mod reporter;
 
@@ -8,10 +7,10 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::Result;
 use contend_parallel::plan::script::STAGE_VERB;
+use contend_parallel::run::stage::{self, Met};
+use contend_parallel::run::{self as engine, End, Report};
 use contend_record::run::RunRecord;
 use contend_report::render;
-use engine::stage::{self, Met};
-use engine::{End, Report};
 
 use crate::exit::Exit;
 use crate::output::ReportFile;

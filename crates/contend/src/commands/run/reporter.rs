@@ -6,9 +6,9 @@ use contend_parallel::execute::Tally;
 use contend_record::run::Plan;
 use contend_report::render::units::seconds;
 
-use super::engine::{BLOCK_BYTES, Comparison, Notice, Observer};
 use super::progress::Progress;
 use crate::output;
+use contend_parallel::run::{BLOCK_BYTES, Comparison, Notice, Observer};
 
 /// Shows users on standard error what a run has to tell.
 #[derive(Debug)]

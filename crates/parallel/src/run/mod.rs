@@ -32,7 +32,7 @@ pub mod stage;
 mod standard_input;
 mod watch;
 
-use contend_parallel::plan::text::{self, Reading};
+use crate::plan::text::{self, Reading};
 
 pub use check::BLOCK_BYTES;
 pub use end::{End, Report};

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use contend_parallel::execute::{ExecuteError, Tally};
+use crate::execute::{ExecuteError, Tally};
 use contend_record::run::{Check, Outcome, Plan};
 
 /// Hears what a run has to tell before it ends. The methods about progress are called in the order

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use contend_parallel::execute::{self, ExecuteError, Executor as _, Launcher, Local, Plain, Tally};
+use crate::execute::{self, ExecuteError, Executor as _, Launcher, Local, Plain, Tally};
 use contend_record::run::{Command, Outcome, Plan, Source, Step};
 use contend_shell::environment::Paths;
 use contend_sys::allocation::give_back_from;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use contend_parallel::execute::ExecuteError;
+use crate::execute::ExecuteError;
 
 /// Why a run cannot be started or supervised to its end.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use contend_parallel::plan::planner::Annotation;
+use crate::plan::planner::Annotation;
 use contend_shell::environment::default_shell;
 use contend_sys::procfs::MemInfo;
 use contend_sys::{cgroup, cpu};

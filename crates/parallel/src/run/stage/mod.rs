@@ -18,8 +18,8 @@ mod words;
 use std::ffi::OsString;
 use std::time::Duration;
 
+use crate::plan::script::Position;
 use contend_commands::Simple;
-use contend_parallel::plan::script::Position;
 use contend_sys::{inherited, spawn};
 
 use self::rendezvous::{Neighbours, Verdict};

@@ -7,8 +7,8 @@ use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::process::Command;
 
+use crate::plan::script::{Dialect, Rewriter, Rewritten};
 use contend_commands::quote;
-use contend_parallel::plan::script::{Dialect, Rewriter, Rewritten};
 use contend_shell::environment::in_path;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};

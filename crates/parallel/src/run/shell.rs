@@ -4,9 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 
+use crate::plan::planner;
+use crate::plan::script::Rewritten;
 use contend_commands::{Simple, Word};
-use contend_parallel::plan::planner;
-use contend_parallel::plan::script::Rewritten;
 use contend_record::run::{Decision, Source};
 use contend_shell::environment::Paths;
 use contend_sys::spawn;

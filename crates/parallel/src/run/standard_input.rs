@@ -2,7 +2,7 @@
 
 use std::io;
 
-use contend_parallel::plan::flow::Amount;
+use crate::plan::flow::Amount;
 use rustix::fs::{FileType, OFlags, SeekFrom, Stat, fcntl_getfl, major, minor};
 
 /// The device numbers of /dev/null.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use contend_parallel::execute::{ExecuteError, Tally};
+use crate::execute::{ExecuteError, Tally};
 use contend_record::run::{Group, Outcome, Plan, StageOutcome, Step};
 use contend_sys::{child, cpu};
 

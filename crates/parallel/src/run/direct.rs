@@ -6,12 +6,12 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::Command;
 
+use crate::execute::{Beginning, read_beginning};
+use crate::plan::estimate;
+use crate::plan::flow::Amount;
+use crate::plan::glance::glance;
+use crate::plan::planner::{self, Situation};
 use contend_commands::{Simple, purity};
-use contend_parallel::execute::{Beginning, read_beginning};
-use contend_parallel::plan::estimate;
-use contend_parallel::plan::flow::Amount;
-use contend_parallel::plan::glance::glance;
-use contend_parallel::plan::planner::{self, Situation};
 use contend_record::run::{Decision, Plan, Source, Step};
 use contend_shell::environment::{Environment, Paths, in_path};
 use contend_sys::{inherited, spawn};
