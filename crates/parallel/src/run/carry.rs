@@ -1,4 +1,5 @@
-//! Carrying out a plan: signals are heard meanwhile, and what is wanted is said at the end.
+//! Supervises the execution of a plan: handles signals, reports progress and memory, and computes the
+//! exit code.
 
 use std::io;
 use std::path::Path;
@@ -19,76 +20,43 @@ use super::observer::{Notice, Observer};
 use super::outcome::{outcome, status};
 use super::records::Records;
 use super::settings::Settings;
+use super::shutdown::{Escalation, Shutdown};
 use super::watch::Watch;
 
-/// Pieces of memory of this size or more go back to the system when they are freed, in bytes, …
+/// With a small memory budget, freed blocks of this size or more are returned to the system, in bytes.
 const LARGE: u32 = 1 << 20;
-/// … with less memory for data than this, in bytes.
+/// A memory budget below this is small, in bytes.
 const LITTLE: u64 = 512 << 20;
-/// With less room than this for temporary files there may be none for what is sorted, in bytes.
+/// With less free space than this for temporary files, sort keeps its own memory settings, in bytes.
 const ROOM: u64 = 64 << 20;
-/// How often it is asked whether a signal has come.
+/// The poll interval for signals.
 const ASK: Duration = Duration::from_millis(20);
-/// How long everything gets to end before the next measure is taken.
-const GRACE: Duration = Duration::from_secs(2);
 
-/// What is done to end everything, one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Measure {
-    /// Nothing more is started. Who typed the signal has sent it to the commands as well.
-    StartNothing,
-    /// Commands are asked to end.
-    Ask,
-    /// They are killed.
-    Kill,
-    /// Nobody waits for them any more.
-    Leave,
-}
-
-impl Measure {
-    fn next(self) -> Self {
-        match self {
-            Self::StartNothing => Self::Ask,
-            Self::Ask => Self::Kill,
-            Self::Kill | Self::Leave => Self::Leave,
-        }
-    }
-
-    fn take(self, launcher: &Launcher) {
-        match self {
-            Self::StartNothing => launcher.start_nothing(),
-            Self::Ask => launcher.end_all(),
-            Self::Kill => launcher.kill_all(),
-            Self::Leave => {}
-        }
-    }
-}
-
-/// What is to be carried out.
+/// A plan to execute, with what its execution needs.
 #[derive(Debug)]
 pub(super) struct Task {
     /// The plan.
     pub plan: Plan,
-    /// Where its programs are.
+    /// The paths of its programs.
     pub paths: Paths,
-    /// What of standard input has been read already.
+    /// The bytes that have already been read from standard input.
     pub prefix: Vec<u8>,
-    /// The status is inverted.
+    /// The exit code is inverted, as after `!`.
     pub inverted: bool,
-    /// Where pipelines leave records that its commands hand on to contend.
+    /// Where the pipelines that contend takes over in shell text leave their records.
     pub records: Option<Records>,
 }
 
-/// A run that is not over yet.
+/// A plan that is being executed.
 enum Running<'a> {
-    /// Commands that need nobody.
+    /// Commands that read and write by themselves; this thread only waits for them.
     Plain(Plain<'a>),
-    /// A thread that says how it ended.
+    /// A thread that executes the plan and sends the result.
     Thread(mpsc::Receiver<Result<(), ExecuteError>>),
 }
 
 impl<'a> Running<'a> {
-    /// Begins to carry it out.
+    /// Starts the execution.
     fn begin(
         plan: &'a Plan,
         prefix: Vec<u8>,
@@ -114,13 +82,13 @@ impl<'a> Running<'a> {
         };
         execute::spawn(move || {
             let local = Local { settings, launcher: &launcher, tally: &tally, prefix };
-            let _ = sender.send(local.execute(&plan)); // nobody waits after a signal
+            let _ = sender.send(local.execute(&plan)); // after a signal the receiver may be gone
         })
         .map_err(ExecuteError::Transfer)?;
         Ok(Self::Thread(receiver))
     }
 
-    /// Waits for its end, or until it is time to ask for signals.
+    /// Waits for the end of the execution, but not longer than [`ASK`].
     fn wait(&mut self, signals: &Signals) -> Option<Result<(), ExecuteError>> {
         match self {
             Self::Thread(end) => match end.recv_timeout(ASK) {
@@ -144,36 +112,29 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Waits for its end. If a signal comes, everything is ended.
+    /// Waits for the end of the execution, calling `tick` every [`ASK`]. A signal that asks contend to end shuts it down.
     fn end(
         mut self,
         signals: &Signals,
         launcher: &Launcher,
-        mut look: impl FnMut(),
+        mut tick: impl FnMut(),
     ) -> Result<(), ExecuteError> {
-        let mut taken: Option<(Measure, Instant)> = None;
+        let mut escalation = Escalation::new(self.is_plain());
         loop {
             if let Some(result) = self.wait(signals) {
-                self.forgive(signals);
+                self.discard_keyboard_interrupt(signals);
                 return result;
             }
-            look();
-            // What is left then is contend's own work.
-            if taken.is_some() && !self.is_plain() && launcher.pids().is_empty() {
+            tick();
+            // Only contend's own work is left, which ends with the process.
+            if escalation.has_begun() && !self.is_plain() && launcher.pids().is_empty() {
                 return Ok(());
             }
-            let asked = signals.next_ending();
-            let measure = match (taken, asked) {
-                (_, Some(asked)) if asked.is_from_keyboard() && self.is_plain() => continue,
-                (None, Some(asked)) if asked.is_from_keyboard() => Measure::StartNothing,
-                (None, Some(_)) => Measure::Ask,
-                (Some((measure, _)), Some(_)) => measure.next(),
-                (Some((measure, since)), None) if since.elapsed() > GRACE => measure.next(),
-                _ => continue,
+            let Some(step) = escalation.advance(signals.next_ending(), Instant::now()) else {
+                continue;
             };
-            measure.take(launcher);
-            taken = Some((measure, Instant::now()));
-            if measure == Measure::Leave {
+            step.apply(launcher);
+            if step == Shutdown::Abandon {
                 return Ok(());
             }
         }
@@ -183,9 +144,9 @@ impl<'a> Running<'a> {
         matches!(self, Self::Plain(_))
     }
 
-    /// A Ctrl-C that the last command has not died of was meant for one that knows what to do with
-    /// it; a shell goes on then, too.
-    fn forgive(&self, signals: &Signals) {
+    /// Discards a keyboard interrupt that the last command has survived. It was meant for a command that
+    /// handles it, and a shell goes on as well.
+    fn discard_keyboard_interrupt(&self, signals: &Signals) {
         if let (Self::Plain(plain), Some(signal)) = (self, signals.interrupted())
             && !plain.died_of(signal)
         {
@@ -194,8 +155,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// Carries out a task and says how it ended. Signals that ask contend to end are heard until all is over, and
-/// end the commands, too.
+/// Executes a task and returns how it ended. A signal that asks contend to end also ends the commands.
 ///
 /// # Errors
 /// If signals cannot be received, the executor fails, or the run cannot be compared.
@@ -206,7 +166,7 @@ pub(super) fn carry_out(
     check: Option<Check>,
     observer: &mut dyn Observer,
 ) -> Result<End, RunError> {
-    // To ask for it again takes a tenth more time. Where there is much, some may stay unused.
+    // Allocating it again costs a tenth of the run time; with a large budget unused memory is harmless.
     if settings.memory() < LITTLE {
         give_back_from(LARGE);
     }
@@ -247,8 +207,7 @@ pub(super) fn carry_out(
     Ok(End::Finished { exit_code, report })
 }
 
-/// Runs the plan of a task until its commands have ended. Returns what came of it, and the most memory
-/// that was seen in use, in bytes, if `watch` looks at it.
+/// Executes the plan of a task. Returns the result, and the peak memory in bytes if `watch` samples it.
 fn supervise(
     task: &mut Task,
     signals: &Signals,
@@ -270,8 +229,7 @@ fn supervise(
     (result, watch.finish())
 }
 
-/// Options for commands that sort parts: memory for each that runs at the same time, and one
-/// thread.
+/// Returns the options for `sort` over chunks: its share of the memory budget, and one thread.
 fn sorting(settings: &Settings, plan: &Plan) -> Vec<String> {
     let sorts = |step: &&Step| match step {
         Step::Parallel(group) => group.each.iter().any(|command: &Command| command.sorts),
@@ -279,7 +237,7 @@ fn sorting(settings: &Settings, plan: &Plan) -> Vec<String> {
     };
     match plan.steps.iter().filter(sorts).count() {
         0 => Vec::new(),
-        // Without room for temporary files they take the memory that they are used to.
+        // Without space for temporary files it has to use the memory that it usually takes.
         _ if has_no_room(&std::env::temp_dir()) => Vec::new(),
         groups => {
             let share = settings.memory() / (2 * settings.jobs() * groups) as u64;
@@ -288,7 +246,90 @@ fn sorting(settings: &Settings, plan: &Plan) -> Vec<String> {
     }
 }
 
-/// Whether there is little room in this folder, or no such folder.
+/// Whether this directory has little free space, or does not exist.
 fn has_no_room(folder: &Path) -> bool {
     !rustix::fs::statvfs(folder).is_ok_and(|of| of.f_bavail.saturating_mul(of.f_frsize) >= ROOM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::planner;
+    use crate::run::testing::{Recorder, stages};
+
+    fn carried_out(texts: &[&[&str]], inverted: bool, pipefail: bool) -> (i32, Recorder) {
+        let settings = Settings {
+            pipefail,
+            jobs: Some(2),
+            memory: Some(1 << 30),
+            record: true,
+            ..Settings::default()
+        };
+        let (paths, mut recorder) = (Paths::new(), Recorder::default());
+        let plan = planner::plain(&stages(texts), &paths, pipefail);
+        let task = Task { plan, paths, prefix: Vec::new(), inverted, records: None };
+        let report = Report::new("text", &settings);
+        let end = carry_out(task, report, &settings, None, &mut recorder).expect("it runs");
+        let End::Finished { exit_code, report } = end else { panic!("{end:?}") };
+        let outcome = report.record.outcome.expect("it has run");
+        assert_eq!(outcome.exit_code, exit_code);
+        assert_eq!(outcome.stages.len(), texts.len());
+        (exit_code, recorder)
+    }
+
+    #[test]
+    fn the_exit_code_is_that_of_a_shell() {
+        let stages: &[&[&str]] = &[&["sh", "-c", "exit 3"], &["true"]];
+        for (inverted, pipefail, expected) in
+            [(false, false, 0), (false, true, 3), (true, false, 1), (true, true, 0)]
+        {
+            let (exit_code, _) = carried_out(stages, inverted, pipefail);
+            assert_eq!(exit_code, expected, "inverted {inverted}, pipefail {pipefail}");
+        }
+    }
+
+    #[test]
+    fn an_observer_hears_of_progress_between_start_and_end() {
+        let (exit_code, recorder) =
+            carried_out(&[&["sleep", "0.2"], &["sh", "-c", "exit 4"]], false, false);
+        assert_eq!(exit_code, 4);
+        let [first, ticks @ .., last] = recorder.calls.as_slice() else { panic!("no calls") };
+        assert_eq!((*first, *last), ("started", "ended"));
+        assert!(!ticks.is_empty() && ticks.iter().all(|&call| call == "tick"), "{ticks:?}");
+    }
+
+    #[test]
+    fn a_missing_input_is_told_and_fails_its_stage() {
+        let settings = Settings { jobs: Some(2), memory: Some(1 << 30), ..Settings::default() };
+        let mut simple = stages(&[&["cat"]]);
+        simple[0].input = Some(contend_commands::Word::new("/no/such/file"));
+        let (paths, mut recorder) = (Paths::new(), Recorder::default());
+        let plan = planner::plain(&simple, &paths, false);
+        let task = Task { plan, paths, prefix: Vec::new(), inverted: false, records: None };
+        let end = carry_out(task, Report::unwanted(), &settings, None, &mut recorder);
+        let Ok(End::Finished { exit_code: 1, .. }) = end else { panic!("{end:?}") };
+        let expected = "missing /no/such/file: No such file or directory";
+        assert_eq!(recorder.notices, [expected]);
+    }
+
+    #[test]
+    fn sorting_gets_a_share_of_the_memory_only_where_parts_are_sorted() {
+        let settings = Settings { jobs: Some(4), memory: Some(1 << 30), ..Settings::default() };
+        let plain = planner::plain(&stages(&[&["sort"]]), &Paths::new(), false);
+        assert!(sorting(&settings, &plain).is_empty());
+        let simple = stages(&[&["sort"]]);
+        let environment = contend_shell::environment::Environment::for_tests("C");
+        let situation = planner::Situation {
+            environment: &environment,
+            annotations: &[],
+            input_bytes: None,
+            output_is_terminal: false,
+        };
+        let plan = planner::plan(&simple, &situation);
+        assert!(plan.is_parallel());
+        if !has_no_room(&std::env::temp_dir()) {
+            let share = (1_u64 << 30) / 8;
+            assert_eq!(sorting(&settings, &plan)[0], format!("--buffer-size={share}b"));
+        }
+    }
 }

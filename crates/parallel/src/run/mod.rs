@@ -28,8 +28,11 @@ mod records;
 mod settings;
 mod shell;
 mod shell_command;
+mod shutdown;
 pub mod stage;
 mod standard_input;
+#[cfg(test)]
+mod testing;
 mod watch;
 
 use crate::plan::text::{self, Reading};
