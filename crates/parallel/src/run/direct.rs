@@ -337,3 +337,6 @@ fn cut_off() -> Decision {
     let why = why.to_owned();
     Decision { why, ..Decision::default() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,3 +64,25 @@ pub(super) fn has_holes() -> bool {
     let _ = rustix::fs::seek(io::stdin(), SeekFrom::Start(here)); // it was there before
     hole.is_ok_and(|hole| hole < end)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn the_null_device_is_told_from_others() {
+        let stat =
+            |path: &str| rustix::fs::fstat(File::open(path).expect("a device")).expect("open");
+        assert!(is_null(&stat("/dev/null")));
+        assert!(!is_null(&stat("/dev/zero")));
+        assert!(!is_null(&stat("/proc/self/exe")));
+    }
+
+    #[test]
+    fn only_a_stream_is_of_unknown_size() {
+        assert_eq!(Kind::Stream.amount().map(|amount| amount.bytes), None);
+        assert_eq!(Kind::Nothing.amount().map(|amount| amount.bytes), Some(0));
+    }
+}
