@@ -3,7 +3,7 @@
 
 use std::io;
 
-use contend_record::run::Command;
+use crate::plan::ir::Command;
 
 use super::input::{Content, Parts};
 

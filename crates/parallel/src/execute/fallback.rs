@@ -63,7 +63,7 @@ impl fmt::Display for Fallback {
 mod tests {
     use std::io::{Seek as _, Write as _};
 
-    use contend_record::run::{Cut, Guard, Records};
+    use crate::plan::ir::{Cut, Guard, Records};
     use contend_shell::environment::Paths;
 
     use super::super::input::{Input, Slice};

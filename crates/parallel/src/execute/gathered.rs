@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Builder, Scope};
 
-use contend_record::run::Group;
+use crate::plan::ir::Group;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::input::{Content, Fed, Part, Parts, Rest, Taken};

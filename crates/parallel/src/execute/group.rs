@@ -7,8 +7,8 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::sync::atomic::Ordering;
 use std::thread::{self, ScopedJoinHandle};
 
+use crate::plan::ir::{Combine, Command, Group, Merge};
 use contend_commands::awk::sums::Totals;
-use contend_record::run::{Combine, Command, Group, Merge};
 use contend_sys::Pid;
 
 use super::fallback::Fallback;

@@ -17,7 +17,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use contend_record::run::{Cut, Guard};
+use crate::plan::ir::{Cut, Guard};
 
 use super::cut::{self, Scanner};
 use super::instance::Launcher;

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use contend_record::run::{Command, StatusRule};
+use crate::plan::ir::{Command, StatusRule};
 use contend_shell::environment::{Paths, in_path};
 use contend_sys::child::{self, ExitStatus};
 use contend_sys::signal::Mask;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use contend_record::run::Combine;
+use crate::plan::ir::Combine;
 use memchr::{memchr, memrchr};
 
 use super::counted;

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use contend_record::run::{Command, Group, Plan, Source, Step};
+use crate::plan::ir::{Command, Group, Plan, Source, Step};
 use rustix::fs::FileType;
 
 use super::fallback::Fallback;

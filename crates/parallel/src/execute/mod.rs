@@ -33,7 +33,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use contend_record::run::{Plan, Step};
+use crate::plan::ir::{Plan, Step};
 
 pub use input::{Beginning, read_beginning};
 pub use instance::Launcher;

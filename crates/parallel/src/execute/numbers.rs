@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use contend_record::run::{Column, Numbers};
+use crate::plan::ir::{Column, Numbers};
 
 use super::instance::Take;
 

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use contend_record::run::{LineOrder, SortKey};
+use crate::plan::ir::{LineOrder, SortKey};
 use memchr::memchr2;
 
 use super::key::{self, is_blank};
@@ -214,7 +214,7 @@ fn digits(text: &[u8]) -> (&[u8], &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contend_record::run::FieldPlace;
+    use crate::plan::ir::FieldPlace;
 
     const START: FieldPlace = FieldPlace { field: 0, bytes: 0, skips_blanks: false };
     const WHOLE: SortKey =

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Instant;
 
-use contend_record::run::Group;
+use crate::plan::ir::Group;
 
 use super::each::Each;
 use super::fallback::Fallback;

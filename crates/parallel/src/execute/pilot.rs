@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use contend_record::run::{Combine, Command, Group, Step};
+use crate::plan::ir::{Combine, Command, Group, Step};
 
 use super::Context;
 use super::input::Parts;

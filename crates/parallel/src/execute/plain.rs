@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use contend_record::run::Command;
+use crate::plan::ir::Command;
 use contend_sys::child::{self, Change, ExitStatus, Which};
 use contend_sys::{Pid, Signal};
 

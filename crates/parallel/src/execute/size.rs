@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use contend_record::run::Command;
+use crate::plan::ir::Command;
 
 use super::Context;
 use super::input::Parts;

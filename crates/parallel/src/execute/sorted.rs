@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use contend_record::run::{Combine, Command, Group, LineOrder};
+use crate::plan::ir::{Combine, Command, Group, LineOrder};
 
 use super::each::Each;
 use super::fallback::Fallback;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use contend_record::run::{Command, Group, StatusRule};
+use crate::plan::ir::{Command, Group, StatusRule};
 use contend_sys::Signal;
 use contend_sys::child::ExitStatus;
 

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
-use contend_record::run::Guard;
+use crate::plan::ir::Guard;
 use memchr::memchr;
 
 use super::super::cut;

@@ -15,7 +15,7 @@ use std::io::{self, Read as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use contend_record::run::Records;
+use crate::plan::ir::Records;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{BLOCK, Parts, Source, State, read_from, retried};

@@ -2,7 +2,7 @@
 
 use std::io::{Seek as _, Write as _};
 
-use contend_record::run::{Command, Records, StatusRule};
+use crate::plan::ir::{Command, Records, StatusRule};
 use contend_shell::environment::Paths;
 
 use super::super::instance::Instance;
