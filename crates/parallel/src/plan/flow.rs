@@ -4,9 +4,9 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use crate::plan::ir::Command;
 use contend_commands::options::Options;
 use contend_commands::{Word, grep, head, sort, tr};
-use contend_record::run::Command;
 
 use super::rates::{is_sort, known_rate, name_of, rate};
 

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use crate::execute::{self, ExecuteError, Executor as _, Launcher, Local, Plain, Tally};
-use contend_record::run::{Command, Outcome, Plan, Source, Step};
+use crate::plan::ir::{Command, Plan, Source, Step};
+use contend_record::run::Outcome;
 use contend_shell::environment::Paths;
 use contend_sys::allocation::give_back_from;
 use contend_sys::interrupt::Signals;

@@ -14,7 +14,8 @@ use std::sync::mpsc;
 use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use contend_record::run::{Check as Record, Outcome, Source};
+use crate::plan::ir::Source;
+use contend_record::run::{Check as Record, Outcome};
 use contend_sys::interrupt::Signals;
 use contend_sys::{Pid, Signal, child, spawn};
 use rustix::event::{PollFd, PollFlags, poll};

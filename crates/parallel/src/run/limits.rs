@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use contend_record::run::{Command, Plan, Step};
+use crate::plan::ir::{Command, Plan, Step};
 use rustix::process::{Resource, getrlimit};
 
 use super::settings::Settings;

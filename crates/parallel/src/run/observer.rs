@@ -3,7 +3,8 @@
 use std::io;
 
 use crate::execute::{ExecuteError, Tally};
-use contend_record::run::{Check, Outcome, Plan};
+use crate::plan::ir::Plan;
+use contend_record::run::{Check, Outcome};
 
 /// Hears what a run has to tell before it ends. The methods about progress are called in the order
 /// `started`, `tick` any number of times, `ended`, and not at all if no plan is carried out.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::execute::{ExecuteError, Tally};
-use contend_record::run::{Group, Outcome, Plan, StageOutcome, Step};
+use crate::plan::ir::{Group, Plan, Step};
+use contend_record::run::{Outcome, StageOutcome};
 use contend_sys::{child, cpu};
 
 use super::error::{Context as _, RunError};

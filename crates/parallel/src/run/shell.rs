@@ -4,10 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 
+use crate::plan::ir::Source;
 use crate::plan::planner;
 use crate::plan::script::Rewritten;
 use contend_commands::{Simple, Word};
-use contend_record::run::{Decision, Source};
+use contend_record::run::Decision;
 use contend_shell::environment::Paths;
 use contend_sys::spawn;
 

@@ -2,8 +2,8 @@
 
 use std::io;
 
+use crate::plan::ir::{Command, Plan, StatusRule};
 use contend_commands::{Simple, Word};
-use contend_record::run::{Command, Plan, StatusRule};
 
 use super::observer::{Notice, Observer};
 use crate::execute::Tally;

@@ -1,8 +1,8 @@
 //! `awk`: programs that keep nothing from line to line, and programs that only add up.
 
+use crate::plan::ir::{ByteSet, Combine, Records};
 use contend_commands::Word;
 use contend_commands::awk::{Awk, state, sums};
-use contend_record::run::{ByteSet, Combine, Records};
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, Why};
 

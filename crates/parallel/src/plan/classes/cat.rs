@@ -1,7 +1,7 @@
 //! `cat`: nothing, or signs in the place of others.
 
+use crate::plan::ir::{ByteSet, Cut, Records};
 use contend_commands::options::Table;
-use contend_record::run::{ByteSet, Cut, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject, printable};

@@ -1,7 +1,7 @@
 //! `cut`: each line for itself.
 
+use crate::plan::ir::Records;
 use contend_commands::cut::{List, TABLE};
-use contend_record::run::Records;
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject};

@@ -1,7 +1,7 @@
 //! `fold`, `expand` and `unexpand`: columns begin anew in each line.
 
+use crate::plan::ir::{ByteSet, Records};
 use contend_commands::options::Table;
-use contend_record::run::{ByteSet, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject};

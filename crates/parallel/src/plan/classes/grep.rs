@@ -1,7 +1,7 @@
 //! `grep`: each line for itself, as long as it does not count, number or remember lines.
 
+use crate::plan::ir::{ByteSet, Column, Combine, Cut, Guard, Numbers, Records, StatusRule};
 use contend_commands::grep::{Grep, Syntax};
-use contend_record::run::{ByteSet, Column, Combine, Cut, Guard, Numbers, Records, StatusRule};
 use contend_shell::environment::{Encoding, Maker};
 
 use super::{

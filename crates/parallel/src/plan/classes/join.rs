@@ -1,7 +1,7 @@
 //! `join` with a file on the other side: what it adds to lines of the input.
 
+use crate::plan::ir::{ByteSet, Guard, Key, Records};
 use contend_commands::options::{Options, Table};
-use contend_record::run::{ByteSet, Guard, Key, Records};
 use contend_shell::environment::{Encoding, Maker};
 
 use super::comm::{Side, merging, piped};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use crate::plan::ir::{ByteSet, Cut, Guard, Records};
 use contend_commands::jq::Jq;
-use contend_record::run::{ByteSet, Cut, Guard, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject};

@@ -1,10 +1,10 @@
 //! `sed`: scripts that treat each record for itself.
 
+use crate::plan::ir::{ByteSet, Records};
 use contend_commands::options::Options;
 use contend_commands::sed::script::{Delimiters, Function, Regex, Script};
 use contend_commands::sed::state::{self, Why};
 use contend_commands::sed::{TABLE, given};
-use contend_record::run::{ByteSet, Records};
 use contend_shell::environment::{Encoding, Maker};
 
 use super::{Class, Finding, Output, PerRecord, Subject};

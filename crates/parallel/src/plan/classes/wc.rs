@@ -1,7 +1,7 @@
 //! `wc`: numbers of parts add up.
 
+use crate::plan::ir::{ByteSet, Column, Combine, Numbers, Records};
 use contend_commands::wc::TABLE;
-use contend_record::run::{ByteSet, Column, Combine, Numbers, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject};

@@ -1,9 +1,9 @@
 //! `xargs` that starts one command for each of its items.
 
+use crate::plan::ir::{ByteSet, Cut, Guard, Records};
 use contend_commands::options::{Options, Table};
 use contend_commands::purity::is_pure;
 use contend_commands::{Simple, Word};
-use contend_record::run::{ByteSet, Cut, Guard, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject, refuse};

@@ -1,10 +1,10 @@
 //! Putting a plan together: stages become groups where one cut does for all of them.
 
-use contend_commands::Simple;
-use contend_record::run::{
+use crate::plan::ir::{
     ByteSet, Class as ClassName, Combine, Command, Group, LineOrder, Merge, Plan, Source, Stage,
     Step,
 };
+use contend_commands::Simple;
 
 use super::head;
 use crate::plan::classes::{Class, Combinable, Output, PerRecord};

@@ -1,6 +1,6 @@
 //! Awkward inputs.
 
-use contend_record::run::Key;
+use crate::plan::ir::Key;
 use proptest::prelude::*;
 
 use super::parts::key_of;

@@ -14,9 +14,9 @@ mod together;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 
+use crate::plan::ir::{Combine, StatusRule};
 use contend_commands::Simple;
 use contend_commands::tr::Effect;
-use contend_record::run::{Combine, StatusRule};
 use contend_shell::environment::Environment;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 

@@ -1,6 +1,6 @@
 //! What a class says of its output, tried: two commands, one after the other, over parts.
 
-use contend_record::run::{Combine, Guard, Records};
+use crate::plan::ir::{Combine, Guard, Records};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 

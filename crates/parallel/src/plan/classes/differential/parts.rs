@@ -1,6 +1,6 @@
 //! Cutting an input as a class allows, and looking at what came of the parts.
 
-use contend_record::run::{Cut, Guard, Key, Records};
+use crate::plan::ir::{Cut, Guard, Key, Records};
 
 use super::super::PerRecord;
 use super::programs::Ran;

@@ -1,7 +1,7 @@
 //! A plain way to put outputs of parts together.
 
+use crate::plan::ir::{Column, Combine, Command, LineOrder, Merge, Numbers};
 use contend_commands::awk::sums::Totals;
-use contend_record::run::{Column, Combine, Command, LineOrder, Merge, Numbers};
 
 use super::Subjected;
 use super::programs::{Program, Ran};
