@@ -13,7 +13,7 @@ use crate::plan::glance::glance;
 use crate::plan::ir::{Plan, Source, Step};
 use crate::plan::planner::{self, Situation};
 use contend_commands::{Simple, purity};
-use contend_record::run::Decision;
+use contend_record::run::{Decision, PlanRecord};
 use contend_shell::environment::{Environment, Paths, in_path};
 use contend_sys::{inherited, spawn};
 use rustix::fs::{Access, access};
@@ -153,7 +153,7 @@ impl<'a> Direct<'a> {
         let parallel = decision.parallel;
         let mut report = Report::new(text, settings);
         report.record.decision = decision;
-        report.record.plan = Some(plan.clone());
+        report.record.plan = Some(PlanRecord::from(&plan));
         if settings.explain {
             return Ok(End::Explained(report));
         }

@@ -141,7 +141,7 @@ impl Drafting {
     /// Ends the group.
     pub(super) fn end_combining(&mut self, combining: Combining) {
         let Combining { each, serial, open, combine } = combining;
-        let group = Group { each, serial, combine, ..open.group };
+        let group = Group { serial, each, combine, ..open.group };
         self.steps.push(Step::Parallel(group));
         self.replayable = false;
     }
