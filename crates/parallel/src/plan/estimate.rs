@@ -1,11 +1,11 @@
 //! Whether working on parts is worth what it costs.
 
-use crate::plan::ir::{Combine, Command, Group, Plan, Step};
 use contend_record::run::Decision;
 
 use super::classes;
 use super::flow::{Amount, Flow, Stream, USUAL_LINE};
 use super::rates::{START, start_of};
+use crate::plan::ir::{Combine, Command, Group, Plan, Step};
 
 /// What planning and threads cost, in seconds.
 const OVERHEAD: f64 = 0.004;

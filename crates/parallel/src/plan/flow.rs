@@ -4,11 +4,11 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use crate::plan::ir::Command;
 use contend_commands::options::Options;
 use contend_commands::{Word, grep, head, sort, tr};
 
 use super::rates::{is_sort, known_rate, name_of, rate};
+use crate::plan::ir::Command;
 
 /// A usual length of lines in bytes.
 pub(crate) const USUAL_LINE: f64 = 50.0;

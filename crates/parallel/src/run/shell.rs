@@ -4,9 +4,6 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 
-use crate::plan::ir::Source;
-use crate::plan::planner;
-use crate::plan::script::Rewritten;
 use contend_commands::{Simple, Word};
 use contend_record::run::Decision;
 use contend_shell::environment::Paths;
@@ -21,6 +18,9 @@ use super::prepared::Prepared;
 use super::records::Records;
 use super::settings::Settings;
 use super::shell_command::{with_options, with_text};
+use crate::plan::ir::Source;
+use crate::plan::planner;
+use crate::plan::script::Rewritten;
 
 /// A longer `#!` line is not understood, in bytes.
 const MAX_SHEBANG: usize = 200;

@@ -2,11 +2,11 @@
 
 use std::io;
 
-use crate::plan::ir::{Command, Plan, StatusRule};
 use contend_commands::{Simple, Word};
 
 use super::observer::{Notice, Observer};
 use crate::execute::Tally;
+use crate::plan::ir::{Command, Plan, StatusRule};
 
 /// Notes what it hears.
 #[derive(Debug, Default)]

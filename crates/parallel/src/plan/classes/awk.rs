@@ -1,10 +1,10 @@
 //! `awk`: programs that keep nothing from line to line, and programs that only add up.
 
-use crate::plan::ir::{ByteSet, Combine, Records};
 use contend_commands::Word;
 use contend_commands::awk::{Awk, state, sums};
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, Why};
+use crate::plan::ir::{ByteSet, Combine, Records};
 
 /// Implementations that the proofs are about, by the names of their files.
 const KNOWN: &[&str] = &["mawk", "gawk", "busybox", "original-awk"];

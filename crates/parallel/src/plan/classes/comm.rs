@@ -1,11 +1,11 @@
 //! `comm` with a file on the other side: which lines of the input are in it.
 
-use crate::plan::ir::{Cut, Key, Records};
 use contend_commands::Word;
 use contend_commands::options::Table;
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject, Why, is_regular_file};
+use crate::plan::ir::{Cut, Key, Records};
 
 const CHECK: char = '\u{1}';
 const OUTPUT_DELIMITER: char = '\u{3}';

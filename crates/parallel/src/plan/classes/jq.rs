@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::plan::ir::{ByteSet, Cut, Guard, Records};
 use contend_commands::jq::Jq;
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject};
+use crate::plan::ir::{ByteSet, Cut, Guard, Records};
 
 const REFUSED: &[(char, &str)] = &[
     ('n', "`-n` does not read its input"),

@@ -7,7 +7,7 @@
 //!
 //! What `contend run` publishes of a plan as JSON is another type, `contend_record::run::PlanRecord`. It
 //! has the promises of a schema to keep; this one may change with the executor. The conversion between
-//! them, in [`record`], is the only place that has to know both.
+//! them, in `record.rs`, is the only place that has to know both.
 //!
 //! The types that describe a plan's structure exist twice for that reason: [`Plan`], [`Source`],
 //! [`Step`], [`Group`], [`Command`], [`Cut`], [`Guard`], [`Combine`] and [`Merge`]. Vocabulary that names

@@ -1,13 +1,13 @@
 //! Putting a plan together: stages become groups where one cut does for all of them.
 
-use crate::plan::ir::{
-    ByteSet, Class as ClassName, Combine, Command, Group, LineOrder, Merge, Plan, Source, Stage,
-    Step,
-};
 use contend_commands::Simple;
 
 use super::head;
 use crate::plan::classes::{Class, Combinable, Output, PerRecord};
+use crate::plan::ir::{
+    ByteSet, Class as ClassName, Combine, Command, Group, LineOrder, Merge, Plan, Source, Stage,
+    Step,
+};
 
 /// A plan that is being made.
 #[derive(Debug)]

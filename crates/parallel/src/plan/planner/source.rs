@@ -6,13 +6,13 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use crate::plan::ir::Source;
 use contend_commands::options::{Options, Table};
 use contend_commands::{Simple, purity};
 use contend_shell::environment::{Paths, is_what_it_says};
 use rustix::fs::SeekFrom;
 
 use super::Situation;
+use crate::plan::ir::Source;
 
 /// What was found.
 #[derive(Debug)]
