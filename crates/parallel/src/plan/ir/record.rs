@@ -114,30 +114,35 @@ mod tests {
     use crate::plan::planner::{self, Annotation, Situation};
     use crate::plan::text::{self, Reading};
 
-    /// Pipelines whose plans have steps of every kind and outputs combined in every way.
-    const PIPELINES: &[&str] = &[
-        "grep -c x",
-        "tr a b | cut -d: -f2 | wc -lw",
-        "sort -k2,2nr -t: | head -n 3",
-        "sort | uniq -c | sort -rn",
-        "sort | uniq -c",
-        "sort -T /tmp -u",
-        "uniq",
-        "uniq -c",
-        "uniq -d",
-        "grep x | head -n 3",
-        "LC_ALL=C tr a b | nl",
-        "awk '{ s += $1 } END { print s }' /etc/passwd",
-        "own | sort -z",
-        "sed -n 2p",
-        "cat /etc/passwd | grep root",
-        "sort /etc/passwd",
-        "date | rev",
+    /// Pipelines with their locales, whose plans have steps of every kind, outputs combined in every way, and
+    /// every field set.
+    const PIPELINES: &[(&str, &str)] = &[
+        ("grep -c x", "C"),
+        ("tr a b | cut -d: -f2 | wc -lw", "C"),
+        ("sort -k2,2nr -t: | head -n 3", "C"),
+        ("sort | uniq -c | sort -rn", "C"),
+        ("sort -r -T /tmp | uniq -c", "C"),
+        ("sort -T /tmp -u", "C"),
+        ("uniq", "C"),
+        ("uniq -c", "C"),
+        ("uniq -d", "C"),
+        ("grep x | head -n 3", "C"),
+        ("LC_ALL=C tr a b | nl", "C"),
+        ("awk '{ s += $1 } END { print s }' /etc/passwd", "C"),
+        ("own | sort -z", "C"),
+        ("sed -n 2p", "C"),
+        ("cat /etc/passwd | grep root", "C"),
+        ("sort /etc/passwd", "C"),
+        ("date | rev", "C"),
+        ("comm -12 - /etc/passwd", "C"),
+        ("tr a b | sed s/a/b/ | grep -i x", "en_US.UTF-8"),
+        ("jq .a", "en_US.UTF-8"),
+        ("col -b", "C"),
     ];
 
-    fn plan(text: &str) -> Plan {
+    fn plan(text: &str, locale: &str) -> Plan {
         let Reading::Commands { stages, .. } = text::read(text) else { panic!("{text}") };
-        let environment = Environment::for_tests("C");
+        let environment = Environment::for_tests(locale);
         let records = super::super::Records::Csv;
         let annotation = Annotation { words: vec!["own".to_owned()], records };
         let situation = Situation {
@@ -155,21 +160,22 @@ mod tests {
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
-                    found.insert(format!("{parent}.{name}"));
+                    let set = if *value == Value::Bool(true) { " is set" } else { "" };
+                    found.insert(format!("{parent}.{name}{set}"));
                     collect(name, value, found);
                 }
             }
             Value::Array(values) => values.iter().for_each(|value| collect(parent, value, found)),
             Value::String(text) => drop(found.insert(format!("{parent}.{text}"))),
-            _ => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
     #[test]
     fn a_record_has_all_that_is_in_the_plan() {
         let mut found = BTreeSet::new();
-        for text in PIPELINES {
-            let plan = plan(text);
+        for (text, locale) in PIPELINES {
+            let plan = plan(text, locale);
             let json = serde_json::to_value(&plan).expect("a plan is data");
             let record = PlanRecord::from(&plan);
             assert_eq!(serde_json::to_value(&record).expect("a record is data"), json, "{text}");
@@ -191,6 +197,16 @@ mod tests {
             "merge.lines",
             "merge.first",
             "merge.folder",
+            "cut.ascending is set",
+            "parallel.any_order is set",
+            "each.ascii_in_c is set",
+            "adjoin.counted is set",
+            "parallel.may_fail is set",
+            "counts.reverse is set",
+            "counts.folder",
+            "each.sorts is set",
+            "guard.terminated is set",
+            "guard.utf8 is set",
             "source.standard",
             "source.files",
             "source.own",
@@ -201,8 +217,8 @@ mod tests {
 
     #[test]
     fn a_plan_survives_being_shipped() {
-        for text in PIPELINES {
-            let plan = plan(text);
+        for (text, locale) in PIPELINES {
+            let plan = plan(text, locale);
             let json = serde_json::to_string(&plan).expect("a plan is data");
             let arrived: Plan = serde_json::from_str(&json).expect("a plan");
             assert_eq!(arrived, plan, "{text}");
