@@ -1,8 +1,8 @@
 //! `--check`: the shell runs the original too, and the outputs are compared.
 //!
-//! What is written passes through contend, which keeps a digest of every block: that is enough to
-//! tell where two outputs differ, and takes no room. Standard input is kept as far as it was read
-//! if it can be read only once; the original reads what was kept, and then the rest.
+//! The output passes through contend, which keeps a digest of every block: that locates a difference and takes
+//! almost no memory. Standard input that can be read only once is saved to a temporary file while it is read;
+//! the original reads that file, and then what is left of the input.
 
 mod digests;
 
@@ -14,7 +14,6 @@ use std::sync::mpsc;
 use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::plan::ir::Source;
 use contend_record::run::{Check as Record, Outcome};
 use contend_sys::interrupt::Signals;
 use contend_sys::{Pid, Signal, child, spawn};
@@ -25,16 +24,17 @@ use rustix::stdio::{dup2_stdin, dup2_stdout};
 
 use super::error::{Context as _, RunError};
 use super::observer::{Comparison, Notice, Observer};
+use crate::plan::ir::Source;
 pub use digests::BLOCK_BYTES;
 use digests::Digests;
 
-/// How much is copied at a time, in bytes.
+/// The size of the buffer for copying, in bytes.
 const PIECE: usize = 256 << 10;
-/// How often it is asked whether a signal has come.
+/// The poll interval for signals.
 const ASK: Duration = Duration::from_millis(20);
-/// How often it is asked whether everything was passed on.
+/// The poll interval for the end of the output.
 const MOMENT: Duration = Duration::from_millis(1);
-/// How much of what the original remarks is shown, in bytes.
+/// At most this much of the original's standard error is shown, in bytes.
 const REMARKS: u64 = 64 << 10;
 
 /// A run that will be compared with the original.
@@ -44,7 +44,7 @@ pub(super) struct Check {
     original: Command,
 }
 
-/// What came of waiting for something, while signals were heard.
+/// The result of waiting for something that a signal may interrupt.
 #[derive(Debug)]
 pub(super) enum Waited<T> {
     /// It is done.
@@ -56,24 +56,24 @@ pub(super) enum Waited<T> {
 /// How standard input is read twice.
 #[derive(Debug)]
 enum Input {
-    /// Nothing needs to be done.
+    /// It is not read, or it is a device that needs no preparation.
     AsItIs,
-    /// It is a regular file, read from this place.
+    /// It is a regular file, read from this offset in bytes.
     File(File, u64),
-    /// It is kept while it is read.
+    /// It is a stream, saved by this thread while it is read.
     Kept(JoinHandle<Result<Kept, RunError>>),
 }
 
-/// An input that can be read only once.
+/// A stream that was saved while it was read.
 #[derive(Debug)]
 struct Kept {
-    /// What was read of it.
+    /// What has been read.
     file: File,
-    /// What comes then, if it is not over.
+    /// The stream, unless its end has been read.
     rest: Option<File>,
 }
 
-/// A run whose output is looked at.
+/// A run whose output is captured.
 #[derive(Debug)]
 pub(super) struct Captured {
     check: Check,
@@ -81,22 +81,22 @@ pub(super) struct Captured {
     copy: JoinHandle<io::Result<Copied>>,
 }
 
-/// What a run has written.
+/// A run that has ended, with its captured output.
 #[derive(Debug)]
 pub(super) struct Written {
     check: Check,
     output: Copied,
 }
 
-/// An output that was passed on.
+/// An output that was copied.
 #[derive(Debug)]
 struct Copied {
     digests: Digests,
-    /// It was passed on to its end.
+    /// It was copied to its end.
     whole: bool,
 }
 
-/// What came of the original.
+/// The original, after it has ended.
 #[derive(Debug)]
 struct Original {
     digests: Digests,
@@ -107,11 +107,11 @@ struct Original {
 }
 
 impl Check {
-    /// Sees to it that standard input can be read twice, if anyone reads it. `original` is the command
-    /// that the run will be compared with.
+    /// Prepares standard input to be read twice, if the run reads it. `original` is the command to compare
+    /// the run with.
     ///
     /// # Errors
-    /// When it cannot be kept.
+    /// If standard input cannot be saved.
     pub(super) fn begin(source: &Source, original: Command) -> Result<Self, RunError> {
         let input = match source {
             Source::Files(_) => Input::AsItIs,
@@ -120,10 +120,10 @@ impl Check {
         Ok(Self { input, original })
     }
 
-    /// Puts a pipe in the place of standard output, and passes on what comes through it.
+    /// Replaces standard output with a pipe, and copies what comes through it to the real one.
     ///
     /// # Errors
-    /// When there is no pipe to be had.
+    /// If no pipe or thread can be created.
     pub(super) fn capture(self) -> Result<Captured, RunError> {
         let cannot_redirect = "cannot redirect standard output";
         let stdout = io::stdout().as_fd().try_clone_to_owned().context(cannot_redirect)?;
@@ -153,7 +153,7 @@ impl Input {
         }
     }
 
-    /// Puts a pipe in the place of standard input, and keeps what goes through it.
+    /// Replaces standard input with a pipe, and saves what goes through it.
     fn keep(stdin: File) -> Result<Self, RunError> {
         let kept = tempfile::tempfile().map_err(cannot_keep)?;
         let (reader, writer) = pipe()?;
@@ -161,7 +161,7 @@ impl Input {
         Ok(Self::Kept(start(move || keep(stdin, kept, writer))?))
     }
 
-    /// Gets ready to be read again.
+    /// Makes standard input ready to be read again.
     fn start_again(self) -> Result<(), RunError> {
         let cannot_read = "cannot read standard input again";
         match self {
@@ -171,11 +171,11 @@ impl Input {
             }
             Self::Kept(keeping) => {
                 let (reader, mut writer) = pipe()?;
-                // Whoever keeps it notices that it is read no more.
+                // The thread that saves the stream notices that its pipe has no reader any more.
                 dup2_stdin(&reader).context("cannot redirect standard input")?;
                 let Kept { mut file, rest } = joined(keeping)?;
                 file.rewind().context(cannot_read)?;
-                // It ends with its reader, or with this process.
+                // The thread ends with its reader, or with this process.
                 start(move || {
                     io::copy(&mut file, &mut writer)?;
                     rest.map_or(Ok(0), |mut rest| io::copy(&mut rest, &mut writer))
@@ -186,10 +186,11 @@ impl Input {
     }
 }
 
-/// Hands on an input and keeps it, until it is over or nobody reads it any more.
+/// Copies a stream to `to` and saves it in `kept`, until it ends or `to` has no reader any more.
 fn keep(mut from: File, mut kept: File, mut to: File) -> Result<Kept, RunError> {
     let cannot_read = "cannot read standard input";
-    // Signals are for the others; in the end those that have come meanwhile are left for them, too.
+    // Signals are for the main thread. They stay blocked here to the end, so that those that are pending by then
+    // are left to it, too.
     std::mem::forget(Signals::block().context("cannot receive signals")?);
     let mut block = vec![0; PIECE];
     loop {
@@ -224,7 +225,7 @@ fn cannot_keep(source: io::Error) -> RunError {
     RunError::KeepInput { folder: std::env::temp_dir(), source }
 }
 
-/// Reads an output to its end and passes it on, if there is anyone who wants it.
+/// Reads an output to its end, digests it, and copies it to `to` if that is given.
 fn pass_on(mut from: File, mut to: Option<File>) -> io::Result<Copied> {
     let mut digests = Digests::default();
     let mut block = vec![0; PIECE];
@@ -237,7 +238,7 @@ fn pass_on(mut from: File, mut to: Option<File>) -> io::Result<Copied> {
         };
         digests.add(&block[..read]);
         match to.as_mut().map_or(Ok(()), |to| to.write_all(&block[..read])) {
-            // Its reader has gone, which is the reader's choice.
+            // The reader has closed it, which is no error.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return Ok(Copied { digests, whole: false });
             }

@@ -18,7 +18,7 @@ use super::check::Check;
 use super::end::{End, Report};
 use super::error::{Context as _, RunError};
 use super::observer::Observer;
-use super::program::can_start;
+use super::program::{can_start, shadowed_by_environment};
 use super::settings::Settings;
 use super::standard_input::{Kind, can_be_read, has_holes, is_null};
 use super::{limits, peek, shell_command};
@@ -29,7 +29,7 @@ use crate::plan::glance::glance;
 use crate::plan::ir::{Plan, Source, Step};
 use crate::plan::planner::{self, Situation};
 
-/// No more of a stream than this is read before it is decided how it runs, in bytes.
+/// At most this much of a stream is read to decide how the pipeline runs, in bytes.
 const FIRST: usize = 1 << 20;
 
 /// A pipeline that contend can run itself.
@@ -40,19 +40,19 @@ pub(super) struct Direct<'a> {
     originals: Option<&'a mut dyn Originals>,
 }
 
-/// Processes of a shell that stand for the stages of a pipeline and wait for a decision.
+/// The processes that a shell has started for the stages of a pipeline, and that wait for a decision.
 pub(super) trait Originals {
-    /// Has every process become its command. Only returns if this one could not.
+    /// Has every process become its command. Returns only if this process could not.
     ///
     /// # Errors
-    /// When this process cannot become its command.
+    /// If this process cannot become its command.
     fn run_as_written(&mut self) -> Result<End, RunError>;
 
-    /// Tells the others that they are not needed. From then on standard input may be read.
+    /// Tells the other processes to exit. Only after that may standard input be read.
     fn take_over(&mut self);
 }
 
-/// Whether it is clear at once that these stages are to run as they are written.
+/// Whether names and sizes are enough to decide that these stages run as they are written.
 pub(super) fn is_plain_at_a_glance(stages: &[Simple]) -> bool {
     let input = Kind::of_standard_input();
     ends_at_first_match(stages)
@@ -61,7 +61,7 @@ pub(super) fn is_plain_at_a_glance(stages: &[Simple]) -> bool {
             && (peek::delays_output(input, stages) || peek::is_little(input)))
 }
 
-/// Whether the last stage is a `grep` that ends at the first match, as nobody sees what it writes.
+/// Whether the last stage is a `grep` whose output is /dev/null, so that it exits at the first match.
 fn ends_at_first_match(stages: &[Simple]) -> bool {
     let is_grep = |stage: &Simple| ["grep", "egrep", "fgrep"].contains(&stage.name());
     stages.last().is_some_and(is_grep)
@@ -69,18 +69,13 @@ fn ends_at_first_match(stages: &[Simple]) -> bool {
 }
 
 impl<'a> Direct<'a> {
-    /// Looks whether it is one.
+    /// Checks that contend can run these stages itself.
     ///
     /// # Errors
-    /// The reason why a shell is needed.
+    /// Returns the reason why a shell is needed.
     pub(super) fn new(stages: &'a [Simple]) -> Result<Self, String> {
-        let functions =
-            |name: &str| name == "BASH_ENV" || name == "ENV" || name.starts_with("BASH_FUNC_");
-        if let Some((name, _)) =
-            std::env::vars_os().find(|(name, _)| name.to_str().is_some_and(functions))
-        {
-            let name = name.to_string_lossy().into_owned();
-            return Err(format!("`{name}` is set, so that names may be functions of the shell"));
+        if let Some(why) = shadowed_by_environment() {
+            return Err(why);
         }
         if let Some(fd) = (0..3).find(|&fd| !inherited::was_open(fd)) {
             return Err(format!("file descriptor {fd} is closed"));
@@ -88,26 +83,7 @@ impl<'a> Direct<'a> {
         if stages.len() > 1 && limits::leaves_files_only_to_a_shell() {
             return Err("no more files may be open than a shell needs".to_owned());
         }
-        let mut paths = Paths::new();
-        for stage in stages {
-            let name = &stage.program.text;
-            if stage.variable("PATH").is_some() {
-                return Err(format!("`{name}` is looked for in a `PATH` of its own"));
-            }
-            if !paths.contains_key(name) {
-                let path = in_path(name).ok_or_else(|| format!("`{name}` is not found"))?;
-                if !can_start(&path) {
-                    return Err(format!("`{name}` may be nothing that the kernel can start"));
-                }
-                paths.insert(name.clone(), path);
-            }
-            if let Some(file) = &stage.input {
-                let is_file = Path::new(&file.text).metadata().is_ok_and(|data| data.is_file());
-                if !is_file || access(&file.text, Access::READ_OK).is_err() {
-                    return Err(format!("`{}` is no regular file that can be read", file.text));
-                }
-            }
-        }
+        let paths = paths_of(stages)?;
         if !can_be_read() {
             return Err("its standard input cannot be read as a stream or a file".to_owned());
         }
@@ -118,7 +94,7 @@ impl<'a> Direct<'a> {
         Ok(Self { stages, paths, input, originals: None })
     }
 
-    /// Lets other processes run the stages if they are to run as they are written.
+    /// Leaves the stages to these processes if they are to run as they are written.
     pub(super) fn instead_of(self, originals: &'a mut dyn Originals) -> Self {
         Self { originals: Some(originals), ..self }
     }
@@ -129,7 +105,7 @@ impl<'a> Direct<'a> {
         }
     }
 
-    /// Runs it as is best, or says how.
+    /// Decides how to run the pipeline, and runs it unless only the plan is wanted.
     pub(super) fn run(
         mut self,
         text: &str,
@@ -168,7 +144,7 @@ impl<'a> Direct<'a> {
         carry_out(task, report, settings, check, observer)
     }
 
-    /// Decides without a plan where that is possible. Nothing of standard input is read.
+    /// Decides without a plan, if names and sizes are enough. Reads nothing from standard input.
     fn decide_at_once(&self, settings: &Settings) -> Option<Decision> {
         if ends_at_first_match(self.stages) {
             return Some(at_first_match());
@@ -199,31 +175,18 @@ impl<'a> Direct<'a> {
         planner::plan(self.stages, &situation)
     }
 
-    /// Decides; and what of standard input was read for it.
+    /// Decides whether to carry out a plan. Returns the decision, and the bytes that were read from standard
+    /// input for it.
     fn decide(
         &mut self,
         plan: &Plan,
         settings: &Settings,
     ) -> Result<(Decision, Vec<u8>), RunError> {
-        if (settings.pipefail || inherited::sigpipe_ignored()) && !reads_all(plan) {
-            return Ok((cut_off(), Vec::new()));
-        }
-        if let Some(why) = limits::obstacle(plan, settings) {
-            return Ok((Decision { why, ..Decision::default() }, Vec::new()));
-        }
-        let reads_stream = plan.source == Source::Standard && self.input == Kind::Stream;
-        if reads_stream && !settings.explain && peek::delays_output(self.input, self.stages) {
-            return Ok((writes_first(), Vec::new()));
-        }
-        if settings.part_bytes.is_some() && plan.is_parallel() {
-            let why = "the size of parts is given".to_owned();
-            return Ok((Decision { parallel: true, why, ..Decision::default() }, Vec::new()));
-        }
-        if ends_at_first_match(self.stages) {
-            return Ok((at_first_match(), Vec::new()));
+        if let Some(decision) = self.decide_by_circumstances(plan, settings) {
+            return Ok((decision, Vec::new()));
         }
         let input = match &plan.source {
-            // What has gone meanwhile cannot be opened, as in a shell.
+            // A file that has been removed since cannot be opened, as in a shell.
             Source::Files(names) => Amount::of_files(names.iter().map(String::as_str))
                 .or_else(|| Some(Amount::of_bytes(&[]))),
             Source::Standard => self.input.amount(),
@@ -234,24 +197,37 @@ impl<'a> Direct<'a> {
             let why = "unless its input is over too soon for that".to_owned();
             return Ok((Decision { why, ..decision }, Vec::new()));
         }
-        if !decision.parallel || !reads_stream || settings.explain {
+        if !decision.parallel || !self.reads_stream(plan) || settings.explain {
             return Ok((decision, Vec::new()));
         }
         self.take_over();
-        let cannot_read = "cannot read standard input";
-        let stdin = io::stdin().as_fd().try_clone_to_owned().context(cannot_read)?;
-        let (prefix, beginning) = read_beginning(&File::from(stdin), FIRST).context(cannot_read)?;
-        if beginning == Beginning::Slow && estimate::answers_early(&plan.steps) {
-            return Ok((comes_slowly(), prefix));
+        decide_by_beginning(plan, settings)
+    }
+
+    /// Decides from what the size of the input does not matter for.
+    fn decide_by_circumstances(&self, plan: &Plan, settings: &Settings) -> Option<Decision> {
+        if (settings.pipefail || inherited::sigpipe_ignored()) && !reads_all(plan) {
+            return Some(cut_off());
         }
-        let is_over = beginning == Beginning::Over;
-        if is_over && prefix.is_empty() && io::stdin().is_terminal() {
-            // A terminal would be asked again.
-            let null = File::open("/dev/null").context("cannot open /dev/null")?;
-            dup2_stdin(null).context("cannot end standard input")?;
+        if let Some(why) = limits::obstacle(plan, settings) {
+            return Some(Decision { why, ..Decision::default() });
         }
-        let all = is_over.then(|| Amount::of_bytes(&prefix));
-        Ok((estimate::decide(plan, all, settings.jobs()), prefix))
+        if self.reads_stream(plan)
+            && !settings.explain
+            && peek::delays_output(self.input, self.stages)
+        {
+            return Some(writes_first());
+        }
+        if settings.part_bytes.is_some() && plan.is_parallel() {
+            let why = "the size of parts is given".to_owned();
+            return Some(Decision { parallel: true, why, ..Decision::default() });
+        }
+        ends_at_first_match(self.stages).then(at_first_match)
+    }
+
+    /// Whether the first step reads standard input, and that is a stream.
+    fn reads_stream(&self, plan: &Plan) -> bool {
+        plan.source == Source::Standard && self.input == Kind::Stream
     }
 
     /// Runs the stages as they are; nothing is reported.
@@ -276,7 +252,53 @@ impl<'a> Direct<'a> {
     }
 }
 
-/// Becomes a pipeline's only command.
+/// Reads the beginning of standard input, and decides by it. Returns the bytes as well.
+fn decide_by_beginning(plan: &Plan, settings: &Settings) -> Result<(Decision, Vec<u8>), RunError> {
+    let cannot_read = "cannot read standard input";
+    let stdin = io::stdin().as_fd().try_clone_to_owned().context(cannot_read)?;
+    let (prefix, beginning) = read_beginning(&File::from(stdin), FIRST).context(cannot_read)?;
+    if beginning == Beginning::Slow && estimate::answers_early(&plan.steps) {
+        return Ok((comes_slowly(), prefix));
+    }
+    let is_over = beginning == Beginning::Over;
+    if is_over && prefix.is_empty() && io::stdin().is_terminal() {
+        // Reading a terminal again would wait for a second EOF.
+        let null = File::open("/dev/null").context("cannot open /dev/null")?;
+        dup2_stdin(null).context("cannot end standard input")?;
+    }
+    let all = is_over.then(|| Amount::of_bytes(&prefix));
+    Ok((estimate::decide(plan, all, settings.jobs()), prefix))
+}
+
+/// Returns the paths of the stages' programs.
+///
+/// # Errors
+/// Returns the reason why only a shell can start one of the stages.
+fn paths_of(stages: &[Simple]) -> Result<Paths, String> {
+    let mut paths = Paths::new();
+    for stage in stages {
+        let name = &stage.program.text;
+        if stage.variable("PATH").is_some() {
+            return Err(format!("`{name}` is looked for in a `PATH` of its own"));
+        }
+        if !paths.contains_key(name) {
+            let path = in_path(name).ok_or_else(|| format!("`{name}` is not found"))?;
+            if !can_start(&path) {
+                return Err(format!("`{name}` may be nothing that the kernel can start"));
+            }
+            paths.insert(name.clone(), path);
+        }
+        if let Some(file) = &stage.input {
+            let is_file = Path::new(&file.text).metadata().is_ok_and(|data| data.is_file());
+            if !is_file || access(&file.text, Access::READ_OK).is_err() {
+                return Err(format!("`{}` is no regular file that can be read", file.text));
+            }
+        }
+    }
+    Ok(paths)
+}
+
+/// Becomes a pipeline's only command. Returns only if that fails.
 fn become_command(stage: &Simple) -> Result<End, RunError> {
     let name = &stage.program.text;
     let mut command = Command::new(name);
@@ -291,7 +313,7 @@ fn become_command(stage: &Simple) -> Result<End, RunError> {
     Ok(End::NotExecuted { program: name.clone(), source, exit_code })
 }
 
-/// Whether no stage of a plan can end before those in front of it, as far as that is known.
+/// Whether no stage of a plan can exit before the stages upstream of it, as far as that is known.
 fn reads_all(plan: &Plan) -> bool {
     let mut steps = plan.steps.iter().skip_while(|step| matches!(step, Step::Serial(_)));
     steps.all(|step| match step {
@@ -300,39 +322,39 @@ fn reads_all(plan: &Plan) -> bool {
     })
 }
 
-/// Whether the first stage surely reads standard input.
+/// Whether the first stage certainly reads standard input.
 fn reads_standard_input(stages: &[Simple]) -> bool {
     stages.first().is_some_and(|first| {
         purity::named_files(first).is_none() && purity::source(first) == purity::Source::Standard
     })
 }
 
-/// What is decided for a terminal, or a stream that is over after a little.
+/// The decision for a terminal, or a stream that soon ends.
 fn is_little() -> Decision {
     let why = "its input is a terminal, or over after a little".to_owned();
     Decision { why, ..Decision::default() }
 }
 
-/// What is decided for a `grep` whose output is /dev/null.
+/// The decision for a `grep` whose output is /dev/null.
 fn at_first_match() -> Decision {
     let why = "grep ends at the first match, since its output is /dev/null".to_owned();
     Decision { why, ..Decision::default() }
 }
 
-/// What is decided for a stream that falls silent or is slow.
+/// The decision for a stream that is slow or stalls.
 fn comes_slowly() -> Decision {
     let why = "its input comes slowly or waits for an answer".to_owned();
     Decision { why, ..Decision::default() }
 }
 
-/// What is decided if a stage may write before there is any input.
+/// The decision for a stage that may write before there is any input.
 fn writes_first() -> Decision {
     let why = "a stage may write before it reads, and its input has not begun".to_owned();
     Decision { why, ..Decision::default() }
 }
 
-/// What is decided if it matters which stages write to a pipe that is closed: to the status, or to
-/// what they say where SIGPIPE does not end them.
+/// The decision if it is visible which stages write to a closed pipe: in the exit code, or in error messages
+/// where SIGPIPE is ignored.
 fn cut_off() -> Decision {
     let why =
         "with pipefail, or SIGPIPE ignored, it matters which stages are cut off by later ones";

@@ -1,5 +1,5 @@
-//! Limits of this process that leave no room for parts. What a shell manages within them, so do
-//! the stages as they are: nothing else is started then, and no file opened.
+//! Resource limits of this process that are too low for chunks. Stages run as they are written need no more
+//! than a shell does: nothing else is started then, and no file opened.
 
 use std::thread;
 
@@ -8,20 +8,20 @@ use rustix::process::{Resource, getrlimit};
 use super::settings::Settings;
 use crate::plan::ir::{Command, Plan, Step};
 
-/// Open files of contend's own, beside those of commands.
+/// The number of files that contend opens for itself.
 const OWN_FILES: usize = 48;
-/// Open files for each command over a part, and for all of them together.
+/// The number of files that each command over a chunk takes.
 const FILES_EACH: usize = 4;
-/// With fewer open files than this, contend's own are too many beside those of a pipeline.
+/// Below this limit on open files, contend's own are too many beside those of a pipeline.
 const FEWEST_FILES: u64 = 16;
-/// With less address space than this, threads and buffers may be too much for it, in bytes.
+/// Below this limit on address space, threads and buffers may not fit, in bytes.
 const ADDRESS_SPACE: u64 = 8 << 30;
-/// With a higher limit on processes it is not tried whether there can be enough.
+/// Above this limit on processes there is no need to try whether enough can be started.
 const MANY_PROCESSES: u64 = 4096;
-/// The stack of a thread that only shows that there can be one, in bytes.
+/// The stack of a thread that is started only to see whether it can be, in bytes.
 const STACK: usize = 16 << 10;
 
-/// Why there cannot be parts, if a limit forbids them.
+/// Returns why chunks cannot be used, if a resource limit forbids them.
 pub(super) fn obstacle(plan: &Plan, settings: &Settings) -> Option<String> {
     let commands: usize = plan.steps.iter().map(|step| commands_of(step).len()).sum();
     let tasks = settings.jobs() * (commands + 1) + plan.steps.len();
@@ -39,7 +39,7 @@ pub(super) fn obstacle(plan: &Plan, settings: &Settings) -> Option<String> {
     (is_low && !can_have(tasks)).then(|| "it may have too few processes".to_owned())
 }
 
-/// Whether so few files may be open that a shell manages with them and contend does not.
+/// Whether the limit on open files is high enough for a shell but not for contend.
 pub(super) fn leaves_files_only_to_a_shell() -> bool {
     getrlimit(Resource::Nofile).current.is_some_and(|limit| limit < FEWEST_FILES)
 }
@@ -51,7 +51,7 @@ fn commands_of(step: &Step) -> &[Command] {
     }
 }
 
-/// Whether there can be so many more processes. Threads count as such.
+/// Tries whether this many more processes can be started. Threads count against the same limit.
 fn can_have(tasks: usize) -> bool {
     let spawn = |_| thread::Builder::new().stack_size(STACK).spawn(thread::park).ok();
     let threads: Vec<_> = (0..tasks).map_while(spawn).collect();

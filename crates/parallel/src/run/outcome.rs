@@ -1,4 +1,4 @@
-//! What came of a run.
+//! The exit code and the figures of a run.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::observer::{Notice, Observer};
 use crate::execute::{ExecuteError, Tally};
 use crate::plan::ir::{Group, Plan, Step};
 
-/// The status of all stages together, as the shell gives it.
+/// Returns the exit code of the pipeline, as a shell would report it.
 pub(super) fn status(
     plan: &Plan,
     tally: &Tally,
@@ -42,7 +42,7 @@ pub(super) fn status(
     })
 }
 
-/// With what commands end that cannot write, where it is not 1.
+/// The exit codes of commands that cannot write their output, where it is not 1.
 const FAILED_WRITES: &[(&[&str], i32)] = &[
     (&["sort", "grep", "egrep", "fgrep", "jq"], 2),
     (&["awk", "mawk", "gawk", "nawk", "original-awk"], 2),
@@ -50,7 +50,7 @@ const FAILED_WRITES: &[(&[&str], i32)] = &[
     (&["xargs"], 123),
 ];
 
-/// The status of a step whose last command cannot write.
+/// Returns the exit code of a step whose last command cannot write its output.
 fn status_of_failed_write(step: &Step) -> i32 {
     let (Step::Serial(commands) | Step::Parallel(Group { serial: commands, .. })) = step;
     let name = commands.last().and_then(|last| last.program.rsplit('/').next()).unwrap_or("");
@@ -58,7 +58,7 @@ fn status_of_failed_write(step: &Step) -> i32 {
     known.map_or(1, |(_, status)| *status)
 }
 
-/// The figures of a run that took this time.
+/// Returns the figures of a run that took `wall`.
 pub(super) fn outcome(tally: &Tally, wall: Duration, exit_code: i32) -> Outcome {
     let stages = tally.stages();
     let last = stages.keys().max().map_or(0, |last| last + 1);

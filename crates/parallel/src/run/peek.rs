@@ -1,4 +1,4 @@
-//! How much there is in a pipe, without taking any of it.
+//! Looks at how much a stream has, without reading any of it.
 
 use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
@@ -11,18 +11,18 @@ use rustix::io::ioctl_fionread;
 use super::standard_input::Kind;
 use crate::plan::glance::may_write_first;
 
-/// Less than this is little, in bytes.
+/// A stream with less than this is small, in bytes.
 const LITTLE: u64 = 32 << 10;
-/// How long to wait for the end of a stream that has begun.
+/// How long to wait for the end of a stream after its first bytes.
 const PATIENCE: Duration = Duration::from_millis(5);
-/// How often it is asked how much there is.
+/// The poll interval for the amount in a stream.
 const INTERVAL: Duration = Duration::from_micros(200);
 
-/// How long a stream may be silent that stages wait for which may write before they read.
+/// How long to wait for the first bytes of a stream if a stage may write before it reads.
 const SILENCE: Duration = Duration::from_millis(20);
 
-/// Whether standard input is a stream that stays silent although one of these stages may write before
-/// it has read anything. What it writes must not wait for input.
+/// Whether waiting for standard input would delay output: it is a stream without data, and one of these stages
+/// may write before it reads. Blocks for up to 20 ms.
 pub(super) fn delays_output(input: Kind, stages: &[Simple]) -> bool {
     if input != Kind::Stream || !may_write_first(stages) {
         return false;
@@ -40,8 +40,8 @@ pub(super) fn delays_output(input: Kind, stages: &[Simple]) -> bool {
     }
 }
 
-/// Whether standard input is a terminal, or a stream that is over after a little. Waits until there
-/// is something to read, or the stream is over.
+/// Whether standard input is a terminal, or a stream that ends after less than 32 KiB. Blocks until the stream has
+/// data or has ended.
 pub(super) fn is_little(input: Kind) -> bool {
     let stdin = io::stdin();
     if input != Kind::Stream || stdin.is_terminal() {

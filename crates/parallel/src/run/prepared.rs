@@ -13,7 +13,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::error::{Context as _, RunError};
-use super::program::can_start;
+use super::program::{can_start, shadowed_by_environment};
 use super::records::Records;
 use super::settings::Settings;
 use super::stage::{SEPARATOR, SHELL_OPTIONS};
@@ -182,16 +182,12 @@ fn dialect(shell: &str) -> Dialect {
     if name == Some("bash") { Dialect::Bash } else { Dialect::Posix }
 }
 
-/// Why names may be something else than programs, as far as the environment tells.
+/// Returns why names may mean something else than programs, if the environment allows that.
 fn refused_by_environment() -> Option<String> {
     if std::env::var_os("PATH").is_none() {
         return Some("`PATH` is not set, and what the shell takes for it is not known".to_owned());
     }
-    let defines =
-        |name: &str| name == "BASH_ENV" || name == "ENV" || name.starts_with("BASH_FUNC_");
-    let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let name = names.find(|name| defines(name))?;
-    Some(format!("`{name}` is set, so that names may be functions of the shell"))
+    shadowed_by_environment()
 }
 
 #[cfg(test)]

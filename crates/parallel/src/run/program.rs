@@ -1,4 +1,4 @@
-//! Files of programs.
+//! What names of commands mean without a shell, and whether the kernel can start them.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,8 +10,8 @@ const SCRIPT: &[u8] = b"#!";
 /// The bytes at the beginning of an ELF file that say for what kind of machine it is.
 const KIND: [Range<usize>; 2] = [0..6, 18..20];
 
-/// Whether the kernel can certainly start this file, as it has started this program. What else may be
-/// executed the shell may run itself.
+/// Whether the kernel can certainly start this file: a script with a `#!` line, or a program for the same kind of
+/// machine as this one. Other executable files a shell may interpret itself.
 pub(super) fn can_start(path: &Path) -> bool {
     let beginning = |path: &Path| {
         let mut bytes = [0; 20];
@@ -21,6 +21,19 @@ pub(super) fn can_start(path: &Path) -> bool {
     bytes.starts_with(SCRIPT)
         || beginning(Path::new("/proc/self/exe"))
             .is_ok_and(|own| KIND.into_iter().all(|kind| own[kind.clone()] == bytes[kind]))
+}
+
+/// Returns why names may mean something else than programs, if the environment can define functions of the
+/// shell.
+pub(super) fn shadowed_by_environment() -> Option<String> {
+    let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let name = names.find(|name| defines_functions(name))?;
+    Some(format!("`{name}` is set, so that names may be functions of the shell"))
+}
+
+/// Whether a shell takes functions from the variable of this name, or from the file that it names.
+fn defines_functions(name: &str) -> bool {
+    name == "BASH_ENV" || name == "ENV" || name.starts_with("BASH_FUNC_")
 }
 
 #[cfg(test)]
@@ -43,5 +56,13 @@ mod tests {
         assert!(!can_start(&file("text", b"echo a command without a first line\n")));
         assert!(!can_start(&file("other", &other_machine)));
         assert!(!can_start(&folder.path().join("absent")));
+    }
+
+    #[test]
+    fn variables_that_define_functions_are_known() {
+        for name in ["BASH_ENV", "ENV", "BASH_FUNC_sort%%"] {
+            assert!(defines_functions(name), "{name}");
+        }
+        assert!(!["PATH", "BASH", "ENVIRONMENT"].into_iter().any(defines_functions));
     }
 }

@@ -1,4 +1,4 @@
-//! Records of the pipelines that a shell hands on to contend.
+//! Collects the records of the pipelines in shell text that contend takes over.
 
 use std::fs::File;
 use std::io::{BufReader, Seek as _};
@@ -9,29 +9,29 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::error::{Context as _, RunError};
 
-/// Where they go: a file without a name, to which everybody appends.
+/// A file in memory to which the processes of those pipelines append their records.
 #[derive(Debug)]
 pub(super) struct Records(File);
 
 impl Records {
-    /// A place for records.
+    /// Creates the file.
     ///
     /// # Errors
-    /// When there is no descriptor to be had.
+    /// If there is no free file descriptor.
     pub(super) fn new() -> Result<Self, RunError> {
         let file = memfd_create("contend-records", MemfdFlags::CLOEXEC);
         Ok(Self(file.context("there is no room for records")?.into()))
     }
 
-    /// The path under which others find it, as long as this process lives.
+    /// Returns the path of the file for other processes. It is valid as long as this process lives.
     pub(super) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 
-    /// All that have been written.
+    /// Returns all records that have been appended.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If the file cannot be read, or what was appended is no record.
     pub(super) fn read(mut self) -> Result<Vec<RunRecord>, RunError> {
         self.0.rewind().context("cannot read the records of pipelines")?;
         let records = serde_json::Deserializer::from_reader(BufReader::new(self.0)).into_iter();

@@ -1,4 +1,4 @@
-//! What only a shell can run: text of any kind, with the stages in it that contend can take over.
+//! Text that only a shell can run. The shell gives contend the stages in it that contend can take over.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -22,10 +22,13 @@ use crate::plan::ir::Source;
 use crate::plan::planner;
 use crate::plan::script::Rewritten;
 
-/// A longer `#!` line is not understood, in bytes.
+/// The longest `#!` line that is parsed, in bytes.
 const MAX_SHEBANG: usize = 200;
 
-/// The shell runs a pipeline's text, since contend cannot for the reason `why`.
+/// Runs a pipeline's text with the shell, since contend cannot run it itself for the reason `why`.
+///
+/// # Errors
+/// If the shell cannot be started or supervised.
 pub(super) fn pipeline(
     text: &str,
     why: &str,
@@ -48,7 +51,10 @@ pub(super) fn pipeline(
     carry_out(task(&command, records)?, report, settings, check, observer)
 }
 
-/// The shell runs a script.
+/// Runs a script with the shell.
+///
+/// # Errors
+/// If the script cannot be read, or the shell not be started or supervised.
 pub(super) fn script(
     path: &Path,
     arguments: &[OsString],
@@ -84,12 +90,12 @@ pub(super) fn script(
     carry_out(task(&command, records)?, report, settings, None, observer)
 }
 
-/// Where pipelines leave their records, if anyone wants them.
+/// Creates the place where pipelines leave their records, if they are wanted.
 fn records(settings: &Settings) -> Result<Option<Records>, RunError> {
     (settings.record && !settings.explain).then(Records::new).transpose()
 }
 
-/// The task to run the shell as a command of its own, since something is to be reported in the end.
+/// Returns the task of running the shell as a child process, since a report is wanted after it.
 fn task(command: &Command, records: Option<Records>) -> Result<Task, RunError> {
     let word = |text: &OsStr| text.to_str().map(Word::new).ok_or(RunError::NotText("an argument"));
     let simple = Simple {
@@ -103,7 +109,7 @@ fn task(command: &Command, records: Option<Records>) -> Result<Task, RunError> {
     Ok(Task { plan, paths, prefix, inverted: false, records })
 }
 
-/// Reports what contend takes over, and why a shell is needed if it is for a pipeline.
+/// Starts the report: what contend takes over, and for a pipeline why it needs a shell.
 fn report(
     text: &str,
     rewritten: &Rewritten,
@@ -125,8 +131,8 @@ fn report(
     report
 }
 
-/// The shell that a script's first line names, if it is one of those that are known, and the
-/// options that it gives the shell. The kernel takes what stands behind the program for one word.
+/// Returns the shell that a script's `#!` line names, if it is a known one, and the options on that line. The
+/// kernel passes everything after the program as one argument.
 fn named_shell(text: &str) -> Option<(String, Vec<String>)> {
     let line = text.lines().next()?.strip_prefix("#!").filter(|line| line.len() < MAX_SHEBANG)?;
     let (mut program, mut options) = first_word(line);
@@ -144,13 +150,13 @@ fn named_shell(text: &str) -> Option<(String, Vec<String>)> {
     is_known.then(|| (program.to_owned(), options.map(str::to_owned).collect()))
 }
 
-/// The first word of a line, and what comes behind it.
+/// Returns the first word of a line, and the rest.
 fn first_word(line: &str) -> (&str, &str) {
     let line = line.trim();
     line.split_once([' ', '\t']).map_or((line, ""), |(word, rest)| (word, rest.trim()))
 }
 
-/// Whether a shell with this option reads and runs a text as it does without it.
+/// Whether a shell parses and runs a text with this option as it does without.
 fn is_harmless(option: &str) -> bool {
     let letters = option.strip_prefix('-').unwrap_or_default();
     !letters.is_empty() && letters.chars().all(|letter| "aefuBCE".contains(letter))

@@ -41,8 +41,8 @@ impl Kind {
     }
 }
 
-/// Whether standard input is a file, a stream or a device that this process may read. What is wrong
-/// with any other one its reader says.
+/// Whether standard input is a file, a stream or a device that this process may read. With any other the command
+/// that reads it reports what is wrong.
 pub(super) fn can_be_read() -> bool {
     let stdin = io::stdin();
     let is_folder = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
@@ -62,7 +62,7 @@ pub(super) fn has_holes() -> bool {
     let here = rustix::fs::tell(io::stdin()).unwrap_or(0);
     let hole = rustix::fs::seek(io::stdin(), SeekFrom::Hole(here));
     let end = rustix::fs::fstat(io::stdin()).map_or(0, |stat| stat.st_size.cast_unsigned());
-    let _ = rustix::fs::seek(io::stdin(), SeekFrom::Start(here)); // it was there before
+    let _ = rustix::fs::seek(io::stdin(), SeekFrom::Start(here)); // back to where it was
     hole.is_ok_and(|hole| hole < end)
 }
 

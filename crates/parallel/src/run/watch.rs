@@ -1,4 +1,4 @@
-//! What is looked at while a plan is carried out.
+//! Samples memory while a plan is executed.
 
 use std::time::{Duration, Instant};
 
@@ -7,24 +7,24 @@ use rustix::process::getpid;
 
 use crate::execute::Launcher;
 
-/// How often memory is looked at: the kernel goes through all pages of a process for it.
+/// The sampling interval. A sample is expensive: the kernel walks all pages of a process for it.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Looks at a run from time to time.
+/// The memory sampler of a run.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// The next look at memory, if any is wanted.
+    /// When the next sample is due; `None` if no samples are wanted.
     due: Option<Instant>,
     peak: Option<u64>,
 }
 
 impl Watch {
-    /// Begins to look at what is wanted.
+    /// Creates a sampler, which does nothing unless `memory` is wanted.
     pub(super) fn new(memory: bool) -> Self {
         Self { due: memory.then(Instant::now), peak: None }
     }
 
-    /// Looks, if it is time to.
+    /// Takes a sample if one is due.
     pub(super) fn look(&mut self, launcher: &Launcher) {
         let now = Instant::now();
         if self.due.is_some_and(|due| now >= due) {
@@ -33,13 +33,13 @@ impl Watch {
         }
     }
 
-    /// The run is over: the most memory that was seen, in bytes.
+    /// Returns the peak of all samples, in bytes; `None` if there was none.
     pub(super) fn finish(self) -> Option<u64> {
         self.peak
     }
 }
 
-/// The memory of this process and the commands that are running, in bytes.
+/// Returns the memory of this process and its running commands together (PSS), in bytes.
 fn memory(launcher: &Launcher) -> Option<u64> {
     let own = Rollup::of(getpid()).ok()?.pss;
     // Those that have ended meanwhile have none.
