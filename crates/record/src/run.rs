@@ -1,13 +1,13 @@
 //! What is published of a pipeline that was made data-parallel: its plan, and what came of it.
 //!
-//! Schema `contend.run/1`. A [`PlanRecord`] says where the input may be cut, what is run over every part
-//! and how the outputs become one again. It does not say who runs it, nor on how many CPUs of
+//! Schema `contend.run/1`. A [`PlanRecord`] says where the input may be cut, what is run over every
+//! part and how the outputs become one again. It does not say who runs it, nor on how many CPUs of
 //! which machine. Times are seconds of `CLOCK_MONOTONIC`, CPU times those that the kernel charges.
 //!
-//! The executor has types of its own for plans (`contend_parallel::plan::ir`), so that these need not
-//! change with it. It uses the vocabulary of this module that names what commands and records are, such as
-//! [`StatusRule`], [`Records`], [`ByteSet`] and [`LineOrder`]. The names of types in the schema are older
-//! than the suffix `Record`.
+//! The executor has types of its own for plans (`contend_parallel::plan::ir`), so that these need
+//! not change with it. It uses the vocabulary of this module that names what commands and records
+//! are, such as [`StatusRule`], [`Records`], [`ByteSet`] and [`LineOrder`]. The names of types in
+//! the schema are older than the suffix `Record`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

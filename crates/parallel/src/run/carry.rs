@@ -1,5 +1,5 @@
-//! Supervises the execution of a plan: handles signals, reports progress and memory, and computes the
-//! exit code.
+//! Supervises the execution of a plan: handles signals, reports progress and memory, and computes
+//! the exit code.
 
 use std::io;
 use std::path::Path;
@@ -24,11 +24,13 @@ use super::watch::Watch;
 use crate::execute::{self, ExecuteError, Executor as _, Launcher, Local, Plain, Tally};
 use crate::plan::ir::{Command, Plan, Source, Step};
 
-/// With a small memory budget, freed blocks of this size or more are returned to the system, in bytes.
+/// With a small memory budget, freed blocks of this size or more are returned to the system, in
+/// bytes.
 const LARGE: u32 = 1 << 20;
 /// A memory budget below this is small, in bytes.
 const LITTLE: u64 = 512 << 20;
-/// With less free space than this for temporary files, sort keeps its own memory settings, in bytes.
+/// With less free space than this for temporary files, sort keeps its own memory settings, in
+/// bytes.
 const ROOM: u64 = 64 << 20;
 /// The poll interval for signals.
 const ASK: Duration = Duration::from_millis(20);
@@ -113,7 +115,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Waits for the end of the execution, calling `tick` every [`ASK`]. A signal that asks contend to end shuts it down.
+    /// Waits for the end of the execution, calling `tick` every [`ASK`]. A signal that asks contend
+    /// to end shuts it down.
     fn end(
         mut self,
         signals: &Signals,
@@ -145,8 +148,8 @@ impl<'a> Running<'a> {
         matches!(self, Self::Plain(_))
     }
 
-    /// Discards a keyboard interrupt that the last command has survived. It was meant for a command that
-    /// handles it, and a shell goes on as well.
+    /// Discards a keyboard interrupt that the last command has survived. It was meant for a command
+    /// that handles it, and a shell goes on as well.
     fn discard_keyboard_interrupt(&self, signals: &Signals) {
         if let (Self::Plain(plain), Some(signal)) = (self, signals.interrupted())
             && !plain.died_of(signal)
@@ -156,7 +159,8 @@ impl<'a> Running<'a> {
     }
 }
 
-/// Executes a task and returns how it ended. A signal that asks contend to end also ends the commands.
+/// Executes a task and returns how it ended. A signal that asks contend to end also ends the
+/// commands.
 ///
 /// # Errors
 /// If signals cannot be received, the executor fails, or the run cannot be compared.
@@ -167,7 +171,8 @@ pub(super) fn carry_out(
     check: Option<Check>,
     observer: &mut dyn Observer,
 ) -> Result<End, RunError> {
-    // Allocating it again costs a tenth of the run time; with a large budget unused memory is harmless.
+    // Allocating it again costs a tenth of the run time; with a large budget unused memory is
+    // harmless.
     if settings.memory() < LITTLE {
         give_back_from(LARGE);
     }
@@ -208,7 +213,8 @@ pub(super) fn carry_out(
     Ok(End::Finished { exit_code, report })
 }
 
-/// Executes the plan of a task. Returns the result, and the peak memory in bytes if `watch` samples it.
+/// Executes the plan of a task. Returns the result, and the peak memory in bytes if `watch` samples
+/// it.
 fn supervise(
     task: &mut Task,
     signals: &Signals,

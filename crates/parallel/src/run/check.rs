@@ -1,8 +1,9 @@
 //! `--check`: the shell runs the original too, and the outputs are compared.
 //!
-//! The output passes through contend, which keeps a digest of every block: that locates a difference and takes
-//! almost no memory. Standard input that can be read only once is saved to a temporary file while it is read;
-//! the original reads that file, and then what is left of the input.
+//! The output passes through contend, which keeps a digest of every block: that locates a
+//! difference and takes almost no memory. Standard input that can be read only once is saved to a
+//! temporary file while it is read; the original reads that file, and then what is left of the
+//! input.
 
 mod digests;
 
@@ -107,8 +108,8 @@ struct Original {
 }
 
 impl Check {
-    /// Prepares standard input to be read twice, if the run reads it. `original` is the command to compare
-    /// the run with.
+    /// Prepares standard input to be read twice, if the run reads it. `original` is the command to
+    /// compare the run with.
     ///
     /// # Errors
     /// If standard input cannot be saved.
@@ -189,8 +190,8 @@ impl Input {
 /// Copies a stream to `to` and saves it in `kept`, until it ends or `to` has no reader any more.
 fn keep(mut from: File, mut kept: File, mut to: File) -> Result<Kept, RunError> {
     let cannot_read = "cannot read standard input";
-    // Signals are for the main thread. They stay blocked here to the end, so that those that are pending by then
-    // are left to it, too.
+    // Signals are for the main thread. They stay blocked here to the end, so that those that are
+    // pending by then are left to it, too.
     std::mem::forget(Signals::block().context("cannot receive signals")?);
     let mut block = vec![0; PIECE];
     loop {
@@ -267,8 +268,8 @@ impl Captured {
 }
 
 impl Written {
-    /// Runs the original, compares, and tells the observer what was found. Returns the exit code: that of
-    /// the run if it is the same as the original, else 1.
+    /// Runs the original, compares, and tells the observer what was found. Returns the exit code:
+    /// that of the run if it is the same as the original, else 1.
     ///
     /// # Errors
     /// If the original cannot be run, or its input was not kept.

@@ -40,7 +40,8 @@ pub(super) struct Direct<'a> {
     originals: Option<&'a mut dyn Originals>,
 }
 
-/// The processes that a shell has started for the stages of a pipeline, and that wait for a decision.
+/// The processes that a shell has started for the stages of a pipeline, and that wait for a
+/// decision.
 pub(super) trait Originals {
     /// Has every process become its command. Returns only if this process could not.
     ///
@@ -61,7 +62,8 @@ pub(super) fn is_plain_at_a_glance(stages: &[Simple]) -> bool {
             && (peek::delays_output(input, stages) || peek::is_little(input)))
 }
 
-/// Whether the last stage is a `grep` whose output is /dev/null, so that it exits at the first match.
+/// Whether the last stage is a `grep` whose output is /dev/null, so that it exits at the first
+/// match.
 fn ends_at_first_match(stages: &[Simple]) -> bool {
     let is_grep = |stage: &Simple| ["grep", "egrep", "fgrep"].contains(&stage.name());
     stages.last().is_some_and(is_grep)
@@ -175,8 +177,8 @@ impl<'a> Direct<'a> {
         planner::plan(self.stages, &situation)
     }
 
-    /// Decides whether to carry out a plan. Returns the decision, and the bytes that were read from standard
-    /// input for it.
+    /// Decides whether to carry out a plan. Returns the decision, and the bytes that were read from
+    /// standard input for it.
     fn decide(
         &mut self,
         plan: &Plan,
@@ -353,8 +355,8 @@ fn writes_first() -> Decision {
     Decision { why, ..Decision::default() }
 }
 
-/// The decision if it is visible which stages write to a closed pipe: in the exit code, or in error messages
-/// where SIGPIPE is ignored.
+/// The decision if it is visible which stages write to a closed pipe: in the exit code, or in error
+/// messages where SIGPIPE is ignored.
 fn cut_off() -> Decision {
     let why =
         "with pipefail, or SIGPIPE ignored, it matters which stages are cut off by later ones";

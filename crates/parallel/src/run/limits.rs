@@ -1,5 +1,5 @@
-//! Resource limits of this process that are too low for chunks. Stages run as they are written need no more
-//! than a shell does: nothing else is started then, and no file opened.
+//! Resource limits of this process that are too low for chunks. Stages run as they are written need
+//! no more than a shell does: nothing else is started then, and no file opened.
 
 use std::thread;
 

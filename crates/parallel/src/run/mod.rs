@@ -1,9 +1,9 @@
 //! What `contend run` does: runs a pipeline or a script, with stages over chunks of their input
 //! where the output stays the same to the byte.
 //!
-//! [`run`] takes a [`Request`] and returns an [`End`]; [`stage`] does the same for one stage of shell
-//! text. In between an [`Observer`] hears what has to be shown at once. Rendering, command lines and
-//! exit codes of contend itself are the caller's business.
+//! [`run`] takes a [`Request`] and returns an [`End`]; [`stage`] does the same for one stage of
+//! shell text. In between an [`Observer`] hears what has to be shown at once. Rendering, command
+//! lines and exit codes of contend itself are the caller's business.
 //!
 //! ```text
 //! text → Direct ─┬→ exec or plain run     decided without a plan where that is possible

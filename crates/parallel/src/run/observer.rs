@@ -30,7 +30,8 @@ pub trait Observer {
 /// What a run has to tell at once.
 #[derive(Debug, Clone, Copy)]
 pub enum Notice<'a> {
-    /// A file that a stage should read cannot be opened: its name and the reason, as a shell says it.
+    /// A file that a stage should read cannot be opened: its name and the reason, as a shell says
+    /// it.
     MissingFile(&'a str),
     /// What commands wrote to standard error before they failed.
     CommandStderr(&'a [u8]),

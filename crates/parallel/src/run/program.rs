@@ -10,8 +10,8 @@ const SCRIPT: &[u8] = b"#!";
 /// The bytes at the beginning of an ELF file that say for what kind of machine it is.
 const KIND: [Range<usize>; 2] = [0..6, 18..20];
 
-/// Whether the kernel can certainly start this file: a script with a `#!` line, or a program for the same kind of
-/// machine as this one. Other executable files a shell may interpret itself.
+/// Whether the kernel can certainly start this file: a script with a `#!` line, or a program for
+/// the same kind of machine as this one. Other executable files a shell may interpret itself.
 pub(super) fn can_start(path: &Path) -> bool {
     let beginning = |path: &Path| {
         let mut bytes = [0; 20];
@@ -23,8 +23,8 @@ pub(super) fn can_start(path: &Path) -> bool {
             .is_ok_and(|own| KIND.into_iter().all(|kind| own[kind.clone()] == bytes[kind]))
 }
 
-/// Returns why names may mean something else than programs, if the environment can define functions of the
-/// shell.
+/// Returns why names may mean something else than programs, if the environment can define functions
+/// of the shell.
 pub(super) fn shadowed_by_environment() -> Option<String> {
     let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let name = names.find(|name| defines_functions(name))?;

@@ -55,13 +55,14 @@ pub struct Settings {
     pub stats: bool,
     /// The caller keeps the record of the run.
     pub record: bool,
-    /// Options that give the same settings to the process of a stage in shell text, except for those
-    /// that [`stage`](super::stage) adds.
+    /// Options that give the same settings to the process of a stage in shell text, except for
+    /// those that [`stage`](super::stage) adds.
     pub stage_options: Vec<String>,
 }
 
 impl Settings {
-    /// Returns the number of chunks processed concurrently: as given, else the number of usable CPUs.
+    /// Returns the number of chunks processed concurrently: as given, else the number of usable
+    /// CPUs.
     pub fn jobs(&self) -> usize {
         self.jobs.unwrap_or_else(usable_cpus)
     }

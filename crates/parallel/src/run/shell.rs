@@ -1,4 +1,5 @@
-//! Text that only a shell can run. The shell gives contend the stages in it that contend can take over.
+//! Text that only a shell can run. The shell gives contend the stages in it that contend can take
+//! over.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -131,8 +132,8 @@ fn report(
     report
 }
 
-/// Returns the shell that a script's `#!` line names, if it is a known one, and the options on that line. The
-/// kernel passes everything after the program as one argument.
+/// Returns the shell that a script's `#!` line names, if it is a known one, and the options on that
+/// line. The kernel passes everything after the program as one argument.
 fn named_shell(text: &str) -> Option<(String, Vec<String>)> {
     let line = text.lines().next()?.strip_prefix("#!").filter(|line| line.len() < MAX_SHEBANG)?;
     let (mut program, mut options) = first_word(line);

@@ -61,7 +61,8 @@ impl Escalation {
         self.last.is_some()
     }
 
-    /// Returns the step to take at this time, if one is due, given the signal that has just arrived.
+    /// Returns the step to take at this time, if one is due, given the signal that has just
+    /// arrived.
     ///
     /// The first signal starts the shutdown. Every further signal, and a grace period without one,
     /// leads to the next step.

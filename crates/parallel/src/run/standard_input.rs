@@ -41,8 +41,8 @@ impl Kind {
     }
 }
 
-/// Whether standard input is a file, a stream or a device that this process may read. With any other the command
-/// that reads it reports what is wrong.
+/// Whether standard input is a file, a stream or a device that this process may read. With any
+/// other the command that reads it reports what is wrong.
 pub(super) fn can_be_read() -> bool {
     let stdin = io::stdin();
     let is_folder = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;

@@ -75,8 +75,8 @@ fn explain(report: Report, json: Option<ReportFile>) -> Result<()> {
     output::stdout(&render::run::explanation(&report.record, output::stdout_width()))
 }
 
-/// Prints figures of a run, and writes its record. The pipelines in a text that a shell ran have printed
-/// their own figures.
+/// Prints figures of a run, and writes its record. The pipelines in a text that a shell ran have
+/// printed their own figures.
 fn report_on(report: Report, stats: bool, json: Option<ReportFile>) -> Result<()> {
     if stats && !report.by_shell {
         output::stderr(&render::run::statistics(&report.record, output::width()))?;

@@ -43,7 +43,7 @@ impl Observer for Reporter {
     }
 
     fn started(&mut self, plan: &Plan, tally: &Tally) {
-        // What a run writes to a terminal through --check is not noticed in time to make room for it.
+        // With --check another thread writes to the terminal, which does not clear the line first.
         let shows = self.wants_progress && !(self.checks && io::stdout().is_terminal());
         self.progress = Some(Progress::new(shows, plan, tally));
     }

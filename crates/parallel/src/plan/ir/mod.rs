@@ -1,19 +1,21 @@
-//! The plan: the intermediate representation between the planner, which makes it, and an executor, which
-//! carries it out.
+//! The plan: the intermediate representation between the planner, which makes it, and an executor,
+//! which carries it out.
 //!
-//! A [`Plan`] says where the input may be cut, what is run over every chunk and how the outputs become
-//! one again. It does not say who runs it, nor on how many CPUs of which machine. It is plain data that
-//! serializes, so that an executor may ship it to another machine.
+//! A [`Plan`] says where the input may be cut, what is run over every chunk and how the outputs
+//! become one again. It does not say who runs it, nor on how many CPUs of which machine. It is
+//! plain data that serializes, so that an executor may ship it to another machine.
 //!
-//! What `contend run` publishes of a plan as JSON is another type, `contend_record::run::PlanRecord`. It
-//! has the promises of a schema to keep; this one may change with the executor. The conversion between
-//! them, in `record.rs`, is the only place that has to know both.
+//! What `contend run` publishes of a plan as JSON is another type,
+//! `contend_record::run::PlanRecord`. It has the promises of a schema to keep; this one may change
+//! with the executor. The conversion between them, in `record.rs`, is the only place that has to
+//! know both.
 //!
 //! The types that describe a plan's structure exist twice for that reason: [`Plan`], [`Source`],
-//! [`Step`], [`Group`], [`Command`], [`Cut`], [`Guard`], [`Combine`] and [`Merge`]. Vocabulary that names
-//! what commands and records are does not: an order of lines, a set of bytes or a rule for exit codes is the
-//! same thing to whoever reads about it, and has no reason to differ. It is re-exported here from the
-//! record, so that planner and executor take all types of a plan from one module.
+//! [`Step`], [`Group`], [`Command`], [`Cut`], [`Guard`], [`Combine`] and [`Merge`]. Vocabulary that
+//! names what commands and records are does not: an order of lines, a set of bytes or a rule for
+//! exit codes is the same thing to whoever reads about it, and has no reason to differ. It is
+//! re-exported here from the record, so that planner and executor take all types of a plan from one
+//! module.
 
 mod record;
 
@@ -74,8 +76,8 @@ pub struct Command {
     pub input: Option<String>,
     /// It is GNU sort, whose memory, threads and temporary directory the executor chooses.
     pub sorts: bool,
-    /// If the group's input is ASCII without NUL, its output in the C locale is the same, and it is faster
-    /// there.
+    /// If the group's input is ASCII without NUL, its output in the C locale is the same, and it is
+    /// faster there.
     pub ascii_in_c: bool,
 }
 
@@ -105,8 +107,8 @@ pub struct Group {
 pub struct Cut {
     /// What records are.
     pub records: Records,
-    /// Bytes allowed before the separator. An empty first record counts as having a separator before its
-    /// own.
+    /// Bytes allowed before the separator. An empty first record counts as having a separator
+    /// before its own.
     pub before: ByteSet,
     /// Bytes that a chunk may begin with.
     pub after: ByteSet,
@@ -151,8 +153,8 @@ pub enum Combine {
     Numbers(Numbers),
     /// Concatenated in input order and piped through this command.
     Through(Command),
-    /// Totals piped through this command. The first line of each has `exact` and an amount if nothing in it
-    /// was rounded; falls back if any was, or if the amounts add up to too much.
+    /// Totals piped through this command. The first line of each has `exact` and an amount if
+    /// nothing in it was rounded; falls back if any was, or if the amounts add up to too much.
     Totals(Command),
 }
 
@@ -182,7 +184,8 @@ impl Cut {
         Self { records, before: ByteSet::ALL, after: ByteSet::ALL, differ: None, ascending: false }
     }
 
-    /// Whether a cut can be found from the bytes around it alone, without reading from the beginning.
+    /// Whether a cut can be found from the bytes around it alone, without reading from the
+    /// beginning.
     pub fn is_local(&self) -> bool {
         self.differ.is_none() && matches!(self.records, Records::Lines | Records::Nul)
     }

@@ -1,7 +1,7 @@
 //! What is published of a plan.
 //!
-//! Every pattern names all fields, so that a new field of the plan is a decision here: to publish it, which
-//! is a new field of the schema, or to leave it out.
+//! Every pattern names all fields, so that a new field of the plan is a decision here: to publish
+//! it, which is a new field of the schema, or to leave it out.
 
 use contend_record::run::{
     CombineRecord, CommandRecord, CutRecord, GroupRecord, GuardRecord, MergeRecord, PlanRecord,
@@ -114,8 +114,8 @@ mod tests {
     use crate::plan::planner::{self, Annotation, Situation};
     use crate::plan::text::{self, Reading};
 
-    /// Pipelines with their locales, whose plans have steps of every kind, outputs combined in every way, and
-    /// every field set.
+    /// Pipelines with their locales, whose plans have steps of every kind, outputs combined in
+    /// every way, and every field set.
     const PIPELINES: &[(&str, &str)] = &[
         ("grep -c x", "C"),
         ("tr a b | cut -d: -f2 | wc -lw", "C"),
@@ -154,8 +154,8 @@ mod tests {
         planner::plan(&stages, &situation)
     }
 
-    /// Collects what a plan as JSON has: the names of fields that are not null and of variants, each after
-    /// that of the field or variant it is in.
+    /// Collects what a plan as JSON has: the names of fields that are not null and of variants,
+    /// each after that of the field or variant it is in.
     fn collect(parent: &str, value: &Value, found: &mut BTreeSet<String>) {
         match value {
             Value::Object(fields) => {

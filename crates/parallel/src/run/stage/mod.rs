@@ -80,12 +80,13 @@ pub struct Undecided {
 enum Next {
     /// Has a shell start the command, which this process could not become.
     UseShell(Words),
-    /// Runs all these stages, of which its own is the last, if that is better than as they are written.
+    /// Runs all these stages, of which its own is the last, if that is better than as they are
+    /// written.
     RunTogether(Together),
 }
 
-/// Begins the stage that these words describe: what follows the hidden verb on the command line that
-/// contend has put before the words of the stage.
+/// Begins the stage that these words describe: what follows the hidden verb on the command line
+/// that contend has put before the words of the stage.
 ///
 /// Does not return if this process becomes the stage's command.
 ///
@@ -141,8 +142,8 @@ impl Stage {
         }
     }
 
-    /// Becomes the command that this process stands for, as the shell would have started it. Returns only
-    /// if that fails.
+    /// Becomes the command that this process stands for, as the shell would have started it.
+    /// Returns only if that fails.
     fn become_command(self, words: Words) -> Met {
         if let Some(mut command) = words.command() {
             spawn::become_command(&mut command);
@@ -187,8 +188,8 @@ impl Undecided {
     }
 }
 
-/// Has a shell start the command that this process could not become: it knows how to say what is wrong,
-/// and runs files that the kernel does not know. Returns only if there is no such shell.
+/// Has a shell start the command that this process could not become: it knows how to say what is
+/// wrong, and runs files that the kernel does not know. Returns only if there is no such shell.
 fn use_shell(words: &Words, settings: &Settings, name: &str) -> End {
     let mut shell = shell_command::without_text(&settings.shell());
     words.give_to(&mut shell, name);
@@ -212,8 +213,8 @@ impl Together {
         })
     }
 
-    /// Has the processes of the stages before this one become their commands. Returns the words of this
-    /// process's own command.
+    /// Has the processes of the stages before this one become their commands. Returns the words of
+    /// this process's own command.
     fn leave_as_written(&mut self) -> Option<Words> {
         self.neighbours.put_own_input_back();
         self.neighbours.answer(Verdict::AsWritten);
