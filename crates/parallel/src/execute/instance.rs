@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::ops::Range;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::FileExt as _;
@@ -23,8 +24,10 @@ use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 use rustix::process::kill_process;
 
+use super::error::GroupError;
 use super::pace::Pace;
 use super::pipe;
+use super::sink::OutputSink;
 use super::threads::{self, Patience};
 
 const SIGPIPE: i32 = Signal::PIPE.as_raw();
@@ -277,18 +280,6 @@ pub(super) struct Ended {
     pub remarks: Vec<u8>,
 }
 
-/// What is done with output.
-pub(super) trait Take {
-    /// Takes a piece; `false` if no more is wanted.
-    fn take(&mut self, bytes: &[u8]) -> io::Result<bool>;
-}
-
-impl<F: FnMut(&[u8]) -> io::Result<bool>> Take for F {
-    fn take(&mut self, bytes: &[u8]) -> io::Result<bool> {
-        self(bytes)
-    }
-}
-
 impl<'a> Instance<'a> {
     /// Starts the commands, each reading what the one before it writes. What they have to remark
     /// is kept, and counts as a failure.
@@ -374,22 +365,22 @@ impl<'a> Instance<'a> {
         self
     }
 
-    /// Feeds it and takes what it writes meanwhile, until all is written. `false` if nobody wants
-    /// that.
+    /// Feeds it and takes what it writes meanwhile, until all is written. `Break` if nobody wants
+    /// its output.
     ///
     /// # Errors
     /// When reading or writing fails, or taking does.
     pub(super) fn feed(
         &mut self,
         left: &mut Fodder<'_>,
-        output: &mut impl Take,
-    ) -> io::Result<bool> {
+        output: &mut impl OutputSink,
+    ) -> Result<ControlFlow<()>, GroupError> {
         while !left.is_empty() && self.stdin.is_some() {
-            if !self.turn(Some(left), output)? {
-                return Ok(false);
+            if self.turn(Some(left), output)?.is_break() {
+                return Ok(Break(()));
             }
         }
-        Ok(true)
+        Ok(Continue(()))
     }
 
     /// Waits until the source has something, and passes on what is written meanwhile.
@@ -399,8 +390,8 @@ impl<'a> Instance<'a> {
     pub(super) fn wait_for_source(
         &mut self,
         source: &File,
-        output: &mut impl Take,
-    ) -> io::Result<Awaited> {
+        output: &mut impl OutputSink,
+    ) -> Result<Awaited, GroupError> {
         let time = Timespec { tv_sec: 0, tv_nsec: ASK.subsec_nanos().into() };
         loop {
             let Some(stdin) = &self.stdin else { return Ok(Awaited::Gone) };
@@ -410,14 +401,14 @@ impl<'a> Instance<'a> {
             polled.extend(stdout.map(|stdout| PollFd::new(stdout, PollFlags::IN)));
             match poll(&mut polled, Some(&time)) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(io::Error::from(error).into()),
             }
             let [is_there, has_left, has_output] =
                 [0, 1, 2].map(|at| polled.get(at).is_some_and(|end| !end.revents().is_empty()));
             if has_left || self.launcher.is_over() {
                 return Ok(Awaited::Gone);
             }
-            if has_output && !self.turn(None, output)? {
+            if has_output && self.turn(None, output)?.is_break() {
                 return Ok(Awaited::Unwanted);
             }
             if is_there {
@@ -435,14 +426,17 @@ impl<'a> Instance<'a> {
     ///
     /// # Errors
     /// As [`Self::feed`].
-    pub(super) fn drain(&mut self, output: &mut impl Take) -> io::Result<bool> {
+    pub(super) fn drain(
+        &mut self,
+        output: &mut impl OutputSink,
+    ) -> Result<ControlFlow<()>, GroupError> {
         self.stdin = None;
         while self.stdout.is_some() {
-            if !self.turn(None, output)? {
-                return Ok(false);
+            if self.turn(None, output)?.is_break() {
+                return Ok(Break(()));
             }
         }
-        Ok(true)
+        Ok(Continue(()))
     }
 
     /// Ends its input and gives its output away; waits for nothing.
@@ -457,14 +451,18 @@ impl<'a> Instance<'a> {
         Ok(stdout)
     }
 
-    /// Waits for something to do and does it; `false` if no more output is wanted.
-    fn turn(&mut self, left: Option<&mut Fodder<'_>>, output: &mut impl Take) -> io::Result<bool> {
+    /// Waits for something to do and does it. `Break` if no more output is wanted.
+    fn turn(
+        &mut self,
+        left: Option<&mut Fodder<'_>>,
+        output: &mut impl OutputSink,
+    ) -> Result<ControlFlow<()>, GroupError> {
         let ready = self.wait(left.is_some())?;
         if let Some(left) = left.filter(|_| ready.stdin) {
             self.write(left)?;
         }
         if !ready.stdout {
-            return Ok(true);
+            return Ok(Continue(()));
         }
         let mut block = std::mem::take(&mut self.block);
         block.resize(BLOCK, 0);
@@ -472,17 +470,17 @@ impl<'a> Instance<'a> {
         let wanted = match read {
             Ok(0) => {
                 self.stdout = None;
-                Ok(true)
+                Ok(Continue(()))
             }
             Ok(read) => {
                 self.draining.moved(read);
                 if read < MUCH {
                     self.draining.note_idle(Instant::now());
                 }
-                output.take(&block[..read])
+                output.write(&block[..read])
             }
-            Err(error) if is_for_later(&error) => Ok(true),
-            Err(error) => Err(error),
+            Err(error) if is_for_later(&error) => Ok(Continue(())),
+            Err(error) => Err(error.into()),
         };
         self.block = block;
         wanted

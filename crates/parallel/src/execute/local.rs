@@ -16,9 +16,8 @@ use super::group::{self, Reader};
 use super::input::{Input, Slice};
 use super::instance::Launcher;
 use super::pipe;
-use super::sink::NotWritten;
 use super::threads;
-use super::{Context, ExecuteError, Executor, GroupError, Plain, Tally};
+use super::{Context, ExecuteError, Executor, Plain, Tally};
 use crate::plan::estimate;
 
 /// How the local executor works.
@@ -264,33 +263,4 @@ fn open(name: &str) -> Result<File, ExecuteError> {
 
 fn cannot_open(name: &str, source: io::Error) -> ExecuteError {
     ExecuteError::Open { file: name.to_owned(), source }
-}
-
-impl From<io::Error> for ExecuteError {
-    fn from(error: io::Error) -> Self {
-        match error.downcast::<NotWritten>() {
-            Ok(NotWritten(error)) => Self::Output(error),
-            Err(error) => Self::Transfer(error),
-        }
-    }
-}
-
-impl From<GroupError> for ExecuteError {
-    fn from(error: GroupError) -> Self {
-        match error {
-            GroupError::Start(error) => Self::Start(error),
-            GroupError::Transfer(error) => error.into(),
-            GroupError::Inexact => Self::Transfer(io::ErrorKind::InvalidData.into()),
-            GroupError::Failed(ended) => Self::Failed {
-                status: ended
-                    .statuses
-                    .iter()
-                    .rev()
-                    .map(|s| s.shell_code())
-                    .find(|&s| s != 0)
-                    .unwrap_or(1),
-                remarks: ended.remarks,
-            },
-        }
-    }
 }

@@ -2,21 +2,24 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::ControlFlow::{self, Continue};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contend_record::run::{Combine, Command, Group, LineOrder};
 
 use super::each::Each;
+use super::error::GroupError;
 use super::fallback::Fallback;
 use super::input::{Content, Fed, Part, Parts, Rest, Taken};
-use super::instance::{BLOCK, Ended, Fodder, Instance, Take};
+use super::instance::{BLOCK, Ended, Fodder, Instance};
 use super::merge::merge;
 use super::order::{BYTES, Equal, Kind};
 use super::sequence::{Joint, Sequence, Stopped};
+use super::sink::{FirstLines, OutputSink};
 use super::sorter::{Entry, Sorted, Sorter, write};
 use super::threads::{self, Patience, is_scarcity};
-use super::{Context, GroupError, group, size};
+use super::{Context, size};
 
 /// About so much is merged at a time, in bytes.
 const RANGE: usize = 1 << 20;
@@ -69,7 +72,7 @@ pub(super) fn run(
     task: &Task<'_>,
     context: &Context<'_>,
     parts: &Parts<'_>,
-    output: &mut (impl Take + Send),
+    output: &mut (impl OutputSink + Send),
 ) -> Result<Option<Fallback>, GroupError> {
     let sorted = threads::all_do(context.jobs, || gather(task, context, parts));
     let sorted = sorted.into_iter().collect::<Result<Vec<_>, _>>();
@@ -177,10 +180,10 @@ fn fill<'l>(
         return Ok((sorter.finish()?, None));
     }
     let finish = |mut instance: Instance<'_>, sorter: &mut Sorter<'_>| {
-        instance.drain(&mut |bytes: &[u8]| sorter.push(bytes).map(|()| true))?;
+        let _ = instance.drain(&mut |bytes: &[u8]| Ok(Continue(sorter.push(bytes)?)))?; // it takes all
         let ended = instance.end()?;
         context.tally.ended(task.before, &ended);
-        io::Result::Ok(ended)
+        Ok::<_, GroupError>(ended)
     };
     let (mut running, mut ended) = (None, None);
     let mut for_c = true;
@@ -207,7 +210,7 @@ fn fill<'l>(
             started => started?,
         };
         let (instance, _) = running.insert((instance, for_c));
-        let mut take = |bytes: &[u8]| sorter.push(bytes).map(|()| true);
+        let mut take = |bytes: &[u8]| Ok(Continue(sorter.push(bytes)?));
         if parts.feed(&part.content, instance, &mut take)? == Fed::Unfit {
             stop_if_rereadable(parts);
             break;
@@ -224,17 +227,14 @@ fn sort_elsewhere(
     task: &Task<'_>,
     context: &Context<'_>,
     sorted: Vec<Sorted>,
-    output: &mut impl Take,
+    output: &mut impl OutputSink,
 ) -> Result<(), GroupError> {
     let commands = std::slice::from_ref(task.sort);
     let mut instance = Instance::start_aloud(context.launcher, commands)?;
-    let mut left = task.first;
-    let mut take = |bytes: &[u8]| {
-        let wanted = output.take(group::first_lines(bytes, &mut left))?;
-        Ok(wanted && left != Some(0))
-    };
-    let mut feed = |bytes: &[u8]| instance.feed(&mut Fodder::Bytes(bytes), &mut take);
-    if merge(runs(task, sorted), task.kind(), None, &mut feed)? && instance.drain(&mut take)? {
+    let mut first = FirstLines::new(output, task.first);
+    let mut feed = |bytes: &[u8]| instance.feed(&mut Fodder::Bytes(bytes), &mut first);
+    let fed = merge(runs(task, sorted), task.kind(), None, &mut feed)?;
+    if fed.is_continue() && instance.drain(&mut first)?.is_continue() {
         context.tally.ended(commands, &instance.end()?);
     }
     Ok(())
@@ -244,9 +244,9 @@ fn sort_elsewhere(
 fn merge_runs(
     task: &Task<'_>,
     sorted: Vec<Sorted>,
-    output: &mut impl Take,
+    output: &mut impl OutputSink,
 ) -> Result<(), GroupError> {
-    merge(runs(task, sorted), task.kind(), task.first, output)?;
+    let _ = merge(runs(task, sorted), task.kind(), task.first, output)?; // it is all there is
     Ok(())
 }
 
@@ -290,13 +290,13 @@ impl io::Read for Run<'_> {
 /// Where the merged lines go.
 struct Merged<'a, T>(&'a mut T);
 
-impl<T: Take + Send> Joint for Merged<'_, T> {
-    fn piece(&mut self, bytes: &[u8]) -> io::Result<bool> {
-        self.0.take(bytes)
+impl<T: OutputSink + Send> Joint for Merged<'_, T> {
+    fn piece(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError> {
+        self.0.write(bytes)
     }
 
-    fn part_ended(&mut self) -> io::Result<bool> {
-        Ok(true)
+    fn part_ended(&mut self) -> Result<ControlFlow<()>, GroupError> {
+        Ok(Continue(()))
     }
 }
 
@@ -305,7 +305,7 @@ fn merge_ranges(
     kind: Kind<'_>,
     context: &Context<'_>,
     sorted: &[Sorted],
-    output: &mut (impl Take + Send),
+    output: &mut (impl OutputSink + Send),
 ) -> Result<(), GroupError> {
     let ranges = ranges(kind, sorted, context.jobs);
     let next = AtomicUsize::new(0);
@@ -319,7 +319,7 @@ fn merge_ranges(
             let runs =
                 runs.map(|(run, &(start, end))| (&run.entries[start..end], run.text.as_slice()));
             let merged = merge_range(kind, runs.collect());
-            if !slot.take(&merged) {
+            if slot.take(&merged).is_break() {
                 return;
             }
             slot.complete(Part { index, content: Content::Bytes(Vec::new()) }, None);
@@ -327,7 +327,7 @@ fn merge_ranges(
     };
     threads::all_do(context.jobs.min(ranges.len()), merge_some);
     match sequence.finish().stopped {
-        Some(Stopped::Broken(error)) => Err(error.into()),
+        Some(Stopped::Broken(error)) => Err(error),
         _ => Ok(()),
     }
 }

@@ -8,7 +8,9 @@ use contend_record::run::Guard;
 use memchr::memchr;
 
 use super::super::cut;
-use super::super::instance::{Fodder, Instance, Take};
+use super::super::error::GroupError;
+use super::super::instance::{Fodder, Instance};
+use super::super::sink::OutputSink;
 use super::{BLOCK, Content, Parts};
 
 /// How far the guard is known to hold before commands read what comes first, in bytes. What a
@@ -38,12 +40,12 @@ impl Parts<'_> {
         &self,
         content: &Content,
         instance: &mut Instance<'_>,
-        output: &mut impl Take,
-    ) -> io::Result<Fed> {
+        output: &mut impl OutputSink,
+    ) -> Result<Fed, GroupError> {
         match content {
             Content::Bytes(bytes) => {
                 let wanted = instance.feed(&mut Fodder::Bytes(bytes), output)?;
-                Ok(if wanted { Fed::All } else { Fed::Unwanted })
+                Ok(if wanted.is_break() { Fed::Unwanted } else { Fed::All })
             }
             Content::Place(range) => self.feed_from_files(range.clone(), instance, output),
         }
@@ -88,8 +90,8 @@ impl Parts<'_> {
         &self,
         mut range: Range<u64>,
         instance: &mut Instance<'_>,
-        output: &mut impl Take,
-    ) -> io::Result<Fed> {
+        output: &mut impl OutputSink,
+    ) -> Result<Fed, GroupError> {
         if !self.ends_well(&range)? {
             return Ok(Fed::Unfit);
         }
@@ -101,7 +103,7 @@ impl Parts<'_> {
                 return Ok(Fed::Unfit);
             }
             let mut left = Fodder::File(file, there.start..there.start + bytes);
-            if !instance.feed(&mut left, output)? {
+            if instance.feed(&mut left, output)?.is_break() {
                 return Ok(Fed::Unwanted);
             }
             self.counted.inspect(|intake| intake.took(bytes));

@@ -113,10 +113,10 @@ fn fed(texts: &[&str], guard: &Guard) -> (String, Fed) {
     let mut written = Vec::new();
     let mut take = |bytes: &[u8]| {
         written.extend_from_slice(bytes);
-        Ok(true)
+        Ok(std::ops::ControlFlow::Continue(()))
     };
     let fed = parts.feed(&Content::Place(0..size), &mut instance, &mut take).expect("readable");
-    instance.drain(&mut take).expect("readable");
+    assert!(instance.drain(&mut take).expect("readable").is_continue());
     assert!(instance.end().expect("an end").well);
     (String::from_utf8(written).expect("text"), fed)
 }
