@@ -67,7 +67,7 @@ mod tests {
     use contend_shell::environment::Paths;
 
     use super::super::input::{Input, Slice};
-    use super::super::instance::Launcher;
+    use super::super::launcher::Launcher;
     use super::*;
 
     /// The reason after commands have failed over parts of this input.

@@ -20,7 +20,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use contend_record::run::{Cut, Guard};
 
 use super::cut::{self, Scanner};
-use super::instance::Launcher;
+use super::launcher::Launcher;
 use super::tally::Intake;
 use crate::plan::flow::Amount;
 

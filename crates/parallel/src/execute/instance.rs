@@ -1,30 +1,22 @@
 //! Commands that run once over some input, connected by pipes.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::ops::ControlFlow::{self, Break, Continue};
-use std::ops::Range;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
-use std::process::Command as Process;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use contend_record::run::{Command, StatusRule};
-use contend_shell::environment::{Paths, in_path};
 use contend_sys::child::{self, ExitStatus};
-use contend_sys::signal::Mask;
-use contend_sys::spawn::Prepared;
 use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
-use rustix::pipe::{SpliceFlags, splice};
-use rustix::process::kill_process;
 
+use super::chunk_input::ChunkInput;
 use super::error::GroupError;
+use super::launcher::Launcher;
 use super::pace::Pace;
 use super::pipe;
 use super::sink::OutputSink;
@@ -33,216 +25,14 @@ use super::threads::{self, Patience};
 const SIGPIPE: i32 = Signal::PIPE.as_raw();
 /// Signals that terminals send to all processes in the foreground.
 const KEYBOARD: [i32; 3] = [Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::HUP.as_raw()];
-/// In this time a signal that is there has been heard.
-const HEARD: Duration = Duration::from_millis(100);
 /// How much is read or written at a time.
 pub(super) const BLOCK: usize = 256 << 10;
 /// Who reads at least so much at once has not been woken too early, in bytes.
 pub(super) const MUCH: usize = 128 << 10;
 /// How much of what commands say on standard error is kept.
 const REMARKS: usize = 64 << 10;
-/// How much is copied at a time where the kernel cannot do without.
-const LITTLE: usize = 64 << 10;
 /// How often a command that neither reads nor writes is looked at.
 const ASK: Duration = Duration::from_millis(100);
-
-/// What every command is started with, and all that are running.
-#[derive(Debug)]
-pub struct Launcher {
-    /// The signal mask of commands.
-    mask: Mask,
-    /// Where programs are.
-    paths: Paths,
-    /// Options for commands that sort.
-    sorting: Vec<String>,
-    running: Mutex<Pids>,
-    over: AtomicBool,
-}
-
-/// The commands that are running.
-type Pids = Vec<Pid>;
-
-impl Launcher {
-    /// A launcher whose commands get this signal mask, and those that sort these options. Programs
-    /// whose paths are not given are looked for.
-    pub fn new(mask: Mask, paths: Paths, sorting: Vec<String>) -> Self {
-        Self { mask, paths, sorting, running: Mutex::default(), over: AtomicBool::new(false) }
-    }
-
-    /// Whether commands that sort are told how much memory to take.
-    pub(super) fn bounds_sorting(&self) -> bool {
-        !self.sorting.is_empty()
-    }
-
-    /// Whether everything is being ended.
-    pub(super) fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
-    }
-
-    /// Starts a command. Of its standard input, output and error those that are not given are those
-    /// of this process.
-    ///
-    /// # Errors
-    /// When there cannot be one more process for as long as it is tried, or everything is being ended. If its program cannot be
-    /// started the command says so itself.
-    pub(super) fn start(
-        &self,
-        command: &Command,
-        streams: [Option<&File>; 3],
-        patience: Patience,
-    ) -> io::Result<Pid> {
-        let prepared = self.prepared(command)?;
-        threads::retried(patience, || self.start_prepared(&prepared, streams))
-    }
-
-    /// A command, ready to be started.
-    ///
-    /// # Errors
-    /// When there is a NUL in one of its words.
-    pub(super) fn prepared(&self, command: &Command) -> io::Result<Prepared> {
-        let name = &command.program;
-        let complaint = format!("contend: cannot start {name}\n");
-        Prepared::new(&self.process(command), name, complaint)
-    }
-
-    /// Tries once to start a command.
-    ///
-    /// # Errors
-    /// As [`Self::start`].
-    pub(super) fn start_prepared(
-        &self,
-        prepared: &Prepared,
-        streams: [Option<&File>; 3],
-    ) -> io::Result<Pid> {
-        let mut running = self.running();
-        if self.is_over() {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        let streams = streams.map(|file| file.map(File::as_fd));
-        // sort removes its temporary files when it is asked to end.
-        let pid = prepared.start(streams, self.mask, Signal::TERM)?;
-        running.push(pid);
-        Ok(pid)
-    }
-
-    /// A command's program with its arguments and variables.
-    fn process(&self, command: &Command) -> Process {
-        let name = &command.program;
-        let path = self.paths.get(name).cloned().or_else(|| in_path(name));
-        // Without a path there is nothing to start, whatever lies in the current folder.
-        let mut process = Process::new(path.unwrap_or_default());
-        if command.sorts {
-            process.args(&self.sorting);
-        }
-        process.args(&command.arguments);
-        process.envs(command.variables.iter().map(|(name, value)| (name, value)));
-        process
-    }
-
-    /// Waits for a command that was started here.
-    pub(super) fn wait(&self, pid: Pid) -> io::Result<child::Reaped> {
-        // It stays a zombie until nobody can send it a signal any more.
-        child::wait_for_end(pid)?;
-        let mut running = self.running();
-        running.retain(|&other| other != pid);
-        child::reap(pid)
-    }
-
-    /// Sends a signal to these, if they are still there.
-    pub(super) fn signal(&self, pids: &[Pid], signal: Signal) {
-        for &pid in self.running().iter().filter(|pid| pids.contains(pid)) {
-            let _ = kill_process(pid, signal); // it may have ended
-        }
-    }
-
-    /// Somebody may be ending everything: waits until that is known, or is not so.
-    pub(super) fn let_signals_be_heard(&self) {
-        let begun = Instant::now();
-        while !self.is_over() && begun.elapsed() < HEARD {
-            thread::sleep(HEARD / 50);
-        }
-    }
-
-    /// The commands that are running.
-    pub fn pids(&self) -> Vec<Pid> {
-        self.running().clone()
-    }
-
-    /// Nothing can be started after it.
-    pub fn start_nothing(&self) {
-        let _running = self.running(); // nobody is starting anything now
-        self.over.store(true, Ordering::Relaxed);
-    }
-
-    /// Ends everything that is running; nothing can be started after it.
-    pub fn end_all(&self) {
-        self.start_nothing();
-        let running = self.running();
-        for &pid in running.iter() {
-            let _ = kill_process(pid, Signal::TERM); // it may have ended
-        }
-    }
-
-    /// Ends those that did not do so when they were asked to.
-    pub fn kill_all(&self) {
-        for &pid in self.running().iter() {
-            let _ = kill_process(pid, Signal::KILL); // it may have ended
-        }
-    }
-
-    fn running(&self) -> MutexGuard<'_, Pids> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What commands are still to read.
-#[derive(Debug)]
-pub(super) enum Fodder<'a> {
-    /// These bytes.
-    Bytes(&'a [u8]),
-    /// What stands there in a file.
-    File(&'a File, Range<u64>),
-}
-
-impl Fodder<'_> {
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Bytes(bytes) => bytes.is_empty(),
-            Self::File(_, range) => range.is_empty(),
-        }
-    }
-
-    /// Writes as much of it as a pipe takes.
-    fn write(&mut self, mut pipe: &File) -> io::Result<usize> {
-        match self {
-            Self::Bytes(bytes) => {
-                let written = pipe.write(bytes)?;
-                *bytes = &bytes[written..];
-                Ok(written)
-            }
-            Self::File(file, range) => {
-                let moved = moved(file, range, pipe)?;
-                // Where nothing comes the file has become shorter.
-                range.start = if moved == 0 { range.end } else { range.start + moved as u64 };
-                Ok(moved)
-            }
-        }
-    }
-}
-
-/// Moves some of a file into a pipe: without a copy, where the kernel can.
-fn moved(file: &File, range: &Range<u64>, mut pipe: &File) -> io::Result<usize> {
-    let most = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-    let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
-    match splice(file, Some(&mut range.start.clone()), pipe, None, most, flags) {
-        Err(Errno::INVAL) => {
-            let mut bytes = vec![0; most.min(LITTLE)];
-            let read = file.read_at(&mut bytes, range.start)?;
-            pipe.write(&bytes[..read])
-        }
-        result => Ok(result?),
-    }
-}
 
 /// Commands over one part of the input, or over several.
 #[derive(Debug)]
@@ -372,7 +162,7 @@ impl<'a> Instance<'a> {
     /// When reading or writing fails, or taking does.
     pub(super) fn feed(
         &mut self,
-        left: &mut Fodder<'_>,
+        left: &mut ChunkInput<'_>,
         output: &mut impl OutputSink,
     ) -> Result<ControlFlow<()>, GroupError> {
         while !left.is_empty() && self.stdin.is_some() {
@@ -454,7 +244,7 @@ impl<'a> Instance<'a> {
     /// Waits for something to do and does it. `Break` if no more output is wanted.
     fn turn(
         &mut self,
-        left: Option<&mut Fodder<'_>>,
+        left: Option<&mut ChunkInput<'_>>,
         output: &mut impl OutputSink,
     ) -> Result<ControlFlow<()>, GroupError> {
         let ready = self.wait(left.is_some())?;
@@ -506,7 +296,7 @@ impl<'a> Instance<'a> {
         Ok(Ready { stdin, stdout })
     }
 
-    fn write(&mut self, left: &mut Fodder<'_>) -> io::Result<()> {
+    fn write(&mut self, left: &mut ChunkInput<'_>) -> io::Result<()> {
         let Some(stdin) = &self.stdin else { return Ok(()) };
         match left.write(stdin) {
             Ok(written) => {

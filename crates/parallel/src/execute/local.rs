@@ -14,7 +14,7 @@ use rustix::fs::FileType;
 use super::fallback::Fallback;
 use super::group::{self, Reader};
 use super::input::{Input, Slice};
-use super::instance::Launcher;
+use super::launcher::Launcher;
 use super::pipe;
 use super::threads;
 use super::{Context, ExecuteError, Executor, Plain, Tally};

@@ -1,5 +1,6 @@
 //! Carrying out plans on this machine.
 
+mod chunk_input;
 mod combine;
 mod concatenate;
 mod counted;
@@ -15,6 +16,7 @@ mod instance;
 mod joint;
 mod key;
 mod keyed;
+mod launcher;
 mod local;
 mod merge;
 mod numbers;
@@ -41,7 +43,7 @@ use contend_record::run::{Plan, Step};
 
 pub use error::{ExecuteError, StartError};
 pub use input::{Beginning, read_beginning};
-pub use instance::Launcher;
+pub use launcher::Launcher;
 pub use local::{Local, Settings};
 pub use plain::Plain;
 pub use tally::{StageTally, Tally};

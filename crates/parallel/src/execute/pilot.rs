@@ -6,9 +6,10 @@ use std::time::Duration;
 use contend_record::run::{Combine, Command, Group, Step};
 
 use super::Context;
+use super::chunk_input::ChunkInput;
 use super::error::GroupError;
 use super::input::Parts;
-use super::instance::{Fodder, Instance};
+use super::instance::Instance;
 use super::size::Sizes;
 use super::threads::Patience;
 use crate::plan::estimate::{self, Handling};
@@ -191,7 +192,7 @@ fn cpu_times(
         Ok(Continue(()))
     };
     let mut instance = Instance::start(context.launcher, commands, Patience::Long)?;
-    let _ = instance.feed(&mut Fodder::Bytes(sample), &mut take)?; // all is wanted
+    let _ = instance.feed(&mut ChunkInput::Bytes(sample), &mut take)?; // all is wanted
     let _ = instance.drain(&mut take)?;
     let ended = instance.end()?;
     Ok(ended.well.then(|| ended.cpu.iter().map(Duration::as_secs_f64).collect()))

@@ -8,7 +8,7 @@ use contend_record::run::Command;
 use contend_sys::child::{self, Change, ExitStatus, Which};
 use contend_sys::{Pid, Signal};
 
-use super::instance::Launcher;
+use super::launcher::Launcher;
 use super::threads::{self, Patience, is_scarcity};
 use super::{StartError, Tally};
 

@@ -10,7 +10,7 @@ use contend_sys::{inherited, interrupt};
 
 use super::Tally;
 use super::error::GroupError;
-use super::instance::Launcher;
+use super::launcher::Launcher;
 
 /// Where output is written to.
 pub(super) trait OutputSink {

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contend_record::run::{Combine, Command, Group, LineOrder};
 
+use super::chunk_input::ChunkInput;
 use super::each::Each;
 use super::error::GroupError;
 use super::fallback::Fallback;
 use super::input::{Content, Fed, Part, Parts, Rest, Taken};
-use super::instance::{BLOCK, Ended, Fodder, Instance};
+use super::instance::{BLOCK, Ended, Instance};
 use super::merge::merge;
 use super::order::{BYTES, Equal, Kind};
 use super::sequence::{Joint, Sequence, Stopped};
@@ -232,7 +233,7 @@ fn sort_elsewhere(
     let commands = std::slice::from_ref(task.sort);
     let mut instance = Instance::start_aloud(context.launcher, commands)?;
     let mut first = FirstLines::new(output, task.first);
-    let mut feed = |bytes: &[u8]| instance.feed(&mut Fodder::Bytes(bytes), &mut first);
+    let mut feed = |bytes: &[u8]| instance.feed(&mut ChunkInput::Bytes(bytes), &mut first);
     let fed = merge(runs(task, sorted), task.kind(), None, &mut feed)?;
     if fed.is_continue() && instance.drain(&mut first)?.is_continue() {
         context.tally.ended(commands, &instance.end()?);

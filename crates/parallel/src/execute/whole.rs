@@ -7,10 +7,11 @@ use std::os::fd::AsFd as _;
 
 use contend_record::run::{Command, Group};
 
+use super::chunk_input::ChunkInput;
 use super::error::GroupError;
 use super::group::Reader;
 use super::input::{Parts, Rest};
-use super::instance::{Awaited, BLOCK, Fodder, Instance};
+use super::instance::{Awaited, BLOCK, Instance};
 use super::joint::Seam;
 use super::sequence::Joint as _;
 use super::sink::{OutputSink, Sink};
@@ -114,7 +115,7 @@ fn feed(
         if read == 0 {
             return instance.drain(output);
         }
-        if instance.feed(&mut Fodder::Bytes(&block[..read]), output)?.is_break() {
+        if instance.feed(&mut ChunkInput::Bytes(&block[..read]), output)?.is_break() {
             return Ok(Break(()));
         }
         if !instance.is_reading() {

@@ -7,9 +7,10 @@ use std::sync::{MutexGuard, PoisonError};
 use contend_record::run::Guard;
 use memchr::memchr;
 
+use super::super::chunk_input::ChunkInput;
 use super::super::cut;
 use super::super::error::GroupError;
-use super::super::instance::{Fodder, Instance};
+use super::super::instance::Instance;
 use super::super::sink::OutputSink;
 use super::{BLOCK, Content, Parts};
 
@@ -44,7 +45,7 @@ impl Parts<'_> {
     ) -> Result<Fed, GroupError> {
         match content {
             Content::Bytes(bytes) => {
-                let wanted = instance.feed(&mut Fodder::Bytes(bytes), output)?;
+                let wanted = instance.feed(&mut ChunkInput::Bytes(bytes), output)?;
                 Ok(if wanted.is_break() { Fed::Unwanted } else { Fed::All })
             }
             Content::Place(range) => self.feed_from_files(range.clone(), instance, output),
@@ -102,7 +103,7 @@ impl Parts<'_> {
             if !self.holds_until(&mut seen, range.start + bytes + AHEAD)? {
                 return Ok(Fed::Unfit);
             }
-            let mut left = Fodder::File(file, there.start..there.start + bytes);
+            let mut left = ChunkInput::File(file, there.start..there.start + bytes);
             if instance.feed(&mut left, output)?.is_break() {
                 return Ok(Fed::Unwanted);
             }
