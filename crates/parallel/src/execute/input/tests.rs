@@ -7,6 +7,7 @@ use contend_shell::environment::Paths;
 
 use super::super::instance::Instance;
 use super::super::threads::Patience;
+use super::files::WINDOW;
 use super::*;
 
 fn launcher() -> Launcher {
@@ -41,9 +42,9 @@ fn lines() -> Cut {
 #[test]
 fn files_are_cut_as_if_they_were_one() {
     let input = Input::Files(vec![slice("a\nb"), slice("c\nd\n"), slice("")]);
-    assert_eq!(input.size(), Some(7));
     let launcher = launcher();
     let parts = Parts::new(&launcher, input, &lines(), &Guard::NONE);
+    assert_eq!(parts.size(), Some(7));
     assert_eq!(all(&parts, 1), ["a\n", "bc\n", "d\n"]);
     let mut again = String::new();
     parts.rest().read_to_string(&mut again).expect("readable");
@@ -97,8 +98,8 @@ fn what_the_guard_refuses_is_not_taken() {
 fn fed(texts: &[&str], guard: &Guard) -> (String, Fed) {
     let launcher = launcher();
     let input = Input::Files(texts.iter().map(|text| slice(text)).collect());
-    let size = input.size().expect("files");
     let parts = Parts::new(&launcher, input, &lines(), guard);
+    let size = parts.size().expect("files");
     let cat = Command {
         stage: 0,
         variables: Vec::new(),
@@ -151,9 +152,11 @@ fn what_is_read_is_counted_once() {
     writer.write_all(b"b\nc\nd").expect("room");
     drop(writer);
     let stream = File::from(std::os::fd::OwnedFd::from(reader));
-    for input in [Input::Stream(b"a\n".to_vec(), stream), Input::Files(vec![slice("a\nb\nc\nd")])] {
+    for (input, size) in [
+        (Input::Stream(b"a\n".to_vec(), stream), None),
+        (Input::Files(vec![slice("a\nb\nc\nd")]), Some(7)),
+    ] {
         let tally = super::super::Tally::default();
-        let size = input.size();
         let parts = Parts::new(&launcher, input, &lines(), &Guard::NONE).counted(tally.input());
         assert_eq!((tally.bytes(), tally.size()), (0, size));
         let taken = [parts.take(1).expect("readable"), parts.take(1).expect("readable")];
