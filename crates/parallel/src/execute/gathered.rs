@@ -294,3 +294,53 @@ impl Work<'_> {
         Ok(instance.map(|instance| (instance, early)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use contend_record::run::{Combine, Command};
+
+    use super::super::testing::{Setting, command, file_input, group, shell, stream_input};
+    use super::*;
+    use crate::execute::input::Input;
+
+    const TEXT: &str = "a\nb\nc\nd\ne\nf\ng\nh\n";
+
+    /// What workers make of an input, in their order.
+    fn outputs(each: Command, any_order: bool, input: Input) -> Result<Vec<String>, GroupError> {
+        let setting = Setting::default();
+        let mut group = group(each, Combine::Concatenate);
+        group.any_order = any_order;
+        let found = setting.with(&group, |context| {
+            let parts = Parts::new(&setting.launcher, input, &group.cut, &group.guard);
+            std::thread::scope(|scope| match run(scope, &group, context, &parts)? {
+                Gathered::Outputs(outputs) => {
+                    outputs.into_iter().map(Output::read_to_end).collect::<Result<Vec<_>, _>>()
+                }
+                Gathered::Unfit => Ok(Vec::new()),
+            })
+        })?;
+        assert_eq!(setting.launcher.pids(), [], "nothing is left running");
+        Ok(found.into_iter().map(|bytes| String::from_utf8(bytes).expect("text")).collect())
+    }
+
+    #[test]
+    fn shares_are_in_the_order_of_the_input() {
+        let found = outputs(command("cat", &[]), false, file_input(TEXT)).expect("outputs");
+        assert_eq!(found, ["a\nb\nc\nd\n", "e\nf\ng\nh\n"]);
+    }
+
+    #[test]
+    fn every_line_of_a_stream_reaches_one_worker() {
+        let found = outputs(command("cat", &[]), true, stream_input(TEXT)).expect("outputs");
+        let mut lines: Vec<&str> = found.iter().flat_map(|text| text.lines()).collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["a", "b", "c", "d", "e", "f", "g", "h"]);
+    }
+
+    #[test]
+    fn an_output_whose_commands_fail_at_its_end_is_an_error() {
+        let fails = shell("cat; exit 3");
+        let found = outputs(fails, false, file_input(TEXT));
+        assert!(matches!(found, Err(GroupError::Failed(ended)) if !ended.well));
+    }
+}

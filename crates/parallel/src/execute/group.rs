@@ -162,3 +162,114 @@ fn over_parts<'a>(
     };
     Ok(fallback.map_or(Progress::Done, |why| Progress::StartAgain(sink, why)))
 }
+
+#[cfg(test)]
+mod tests {
+    use contend_record::run::{Column, Numbers, StatusRule};
+
+    use super::super::testing::{Ran, Setting, command, file_input, group, shell, stream_input};
+    use super::*;
+
+    const TEXT: &str = "one\ntwo\nthree\nfour\nfive\n";
+    const UPPER: &str = "ONE\nTWO\nTHREE\nFOUR\nFIVE\n";
+
+    fn upper() -> Group {
+        group(command("tr", &["a-z", "A-Z"]), Combine::Concatenate)
+    }
+
+    #[test]
+    fn outputs_of_parts_are_concatenated() {
+        for input in [file_input(TEXT), stream_input(TEXT)] {
+            let Ran { result, output, notes, parts } = Setting::default().run(&upper(), input);
+            assert_eq!(result.ok(), Some(Reader::Contend));
+            assert_eq!((output.as_str(), notes.len()), (UPPER, 0));
+            assert!(parts > 2, "{parts} parts");
+        }
+    }
+
+    #[test]
+    fn without_a_gain_the_commands_read_the_input_themselves() {
+        let setting = Setting { part_bytes: None, ..Setting::default() };
+        let Ran { result, output, notes, .. } = setting.run(&upper(), file_input(TEXT));
+        assert_eq!((result.ok(), output.as_str()), (Some(Reader::Commands), UPPER));
+        assert!(notes.iter().any(|note| note.ends_with(&Fallback::NotFaster.to_string())));
+    }
+
+    #[test]
+    fn a_failure_over_a_part_is_repaired_by_one_run_over_all() {
+        // Both fail unless they see the first line, as over the whole input.
+        let remarks = "read -r line; echo $line; cat; [ $line = one ] || echo remark >&2";
+        let fails = "read -r line; echo $line; cat; [ $line = one ]";
+        for text in [remarks, fails] {
+            let group = group(shell(text), Combine::Concatenate);
+            for input in [file_input(TEXT), stream_input(TEXT)] {
+                let Ran { result, output, notes, .. } = Setting::default().run(&group, input);
+                assert!(result.is_ok());
+                assert_eq!(output, TEXT);
+                let why = Fallback::CommandFailed.to_string();
+                assert!(notes.iter().any(|note| note.ends_with(&why)), "{notes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn commands_that_fail_over_nothing_run_in_one_piece_over_a_stream() {
+        let mut count = group(
+            shell("wc -l; false"),
+            Combine::Numbers(Numbers { columns: vec![Column::Sum], width: 1 }),
+        );
+        count.any_order = true;
+        let Ran { result, output, notes, .. } = Setting::default().run(&count, stream_input(TEXT));
+        assert_eq!((result.ok(), output.trim()), (Some(Reader::Contend), "5"));
+        let why = Fallback::CommandsAlwaysFail.to_string();
+        assert!(notes.iter().any(|note| note.ends_with(&why)), "{notes:?}");
+    }
+
+    #[test]
+    fn numbers_of_parts_are_added_up() {
+        let mut count = group(
+            command("wc", &["-l"]),
+            Combine::Numbers(Numbers { columns: vec![Column::Sum], width: 1 }),
+        );
+        count.any_order = true;
+        for input in [file_input(TEXT), stream_input(TEXT)] {
+            let Ran { result, output, .. } = Setting::default().run(&count, input);
+            assert_eq!((result.ok(), output.as_str()), (Some(Reader::Contend), "5\n"));
+        }
+    }
+
+    #[test]
+    fn what_the_guard_refuses_runs_in_one_piece_and_says_why() {
+        let mut group = upper();
+        group.guard =
+            contend_record::run::Guard { terminated: true, ..contend_record::run::Guard::NONE };
+        let text = "one\ntwo\nthree";
+        let Ran { result, output, notes, .. } = Setting::default().run(&group, file_input(text));
+        assert_eq!((result.ok(), output.as_str()), (Some(Reader::Commands), "ONE\nTWO\nTHREE"));
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(!notes[0].contains(&Fallback::CommandFailed.to_string()), "{notes:?}");
+    }
+
+    #[test]
+    fn a_command_without_a_match_in_some_parts_has_not_failed() {
+        let mut grep = command("grep", &["four"]);
+        grep.status = StatusRule::Matches;
+        let group = group(grep, Combine::Concatenate);
+        let Ran { result, output, notes, .. } = Setting::default().run(&group, file_input(TEXT));
+        assert_eq!(
+            (result.ok(), output.as_str(), notes.len()),
+            (Some(Reader::Contend), "four\n", 0)
+        );
+    }
+
+    #[test]
+    fn outputs_go_through_one_more_command() {
+        let sum = Combine::Through(shell("cat; echo end"));
+        for input in [file_input(TEXT), stream_input(TEXT)] {
+            let group = group(command("tr", &["a-z", "A-Z"]), sum.clone());
+            let Ran { result, output, .. } = Setting::default().run(&group, input);
+            assert_eq!(result.ok(), Some(Reader::Contend));
+            assert_eq!(output, format!("{UPPER}end\n"));
+        }
+    }
+}

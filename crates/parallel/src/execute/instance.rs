@@ -415,3 +415,100 @@ pub(super) fn is_well(status: ExitStatus, rule: StatusRule) -> bool {
         (ExitStatus::Exited(_) | ExitStatus::Signaled(_), _) => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{command, file, launcher, shell};
+    use super::*;
+
+    /// Commands that are started, with room for what they write.
+    fn over(commands: &[Command], input: &[u8]) -> (Vec<u8>, Ended) {
+        let launcher = launcher();
+        let mut written = Vec::new();
+        let mut take = |bytes: &[u8]| {
+            written.extend_from_slice(bytes);
+            Ok(Continue(()))
+        };
+        let mut instance = Instance::start(&launcher, commands, Patience::Long).expect("processes");
+        assert!(
+            instance.feed(&mut ChunkInput::Bytes(input), &mut take).expect("fed").is_continue()
+        );
+        assert!(instance.drain(&mut take).expect("drained").is_continue());
+        let ended = instance.end().expect("ours");
+        assert_eq!(launcher.pids(), [], "all are reaped");
+        (written, ended)
+    }
+
+    #[test]
+    fn more_than_pipes_hold_goes_through_all_commands() {
+        let input = "line\n".repeat(200_000);
+        let commands = [command("cat", &[]), command("tr", &["a-z", "A-Z"]), command("cat", &[])];
+        let (written, ended) = over(&commands, input.as_bytes());
+        assert_eq!(written, input.to_uppercase().into_bytes());
+        assert!(ended.well && ended.statuses == [ExitStatus::Exited(0); 3]);
+    }
+
+    #[test]
+    fn a_status_and_a_remark_are_failures() {
+        let (written, ended) = over(&[shell("cat; exit 3")], b"text");
+        assert_eq!((written.as_slice(), ended.well), (b"text".as_slice(), false));
+        assert_eq!(ended.statuses, [ExitStatus::Exited(3)]);
+        let (_, ended) = over(&[shell("cat; echo remark >&2")], b"text");
+        assert_eq!((ended.remarks.as_slice(), ended.well), (b"remark\n".as_slice(), false));
+        assert_eq!(ended.statuses, [ExitStatus::Exited(0)]);
+    }
+
+    #[test]
+    fn a_command_that_reads_no_more_is_no_failure_of_those_before_it() {
+        let input = "line\n".repeat(200_000);
+        let commands = [command("cat", &[]), command("head", &["-n", "1"])];
+        let (written, ended) = over(&commands, input.as_bytes());
+        assert_eq!((written.as_slice(), ended.well), (b"line\n".as_slice(), true));
+    }
+
+    #[test]
+    fn who_wants_no_more_ends_it_and_nothing_stays_behind() {
+        let launcher = launcher();
+        let commands = [shell("while echo line; do :; done")];
+        let mut instance =
+            Instance::start(&launcher, &commands, Patience::Long).expect("processes");
+        assert!(instance.drain(&mut |_: &[u8]| Ok(Break(()))).expect("drained").is_break());
+        assert_eq!(launcher.pids().len(), 1);
+        drop(instance);
+        assert_eq!(launcher.pids(), []);
+    }
+
+    #[test]
+    fn what_stands_in_a_file_is_fed_from_a_place_in_it() {
+        let launcher = launcher();
+        let mut written = Vec::new();
+        let mut take = |bytes: &[u8]| {
+            written.extend_from_slice(bytes);
+            Ok(Continue(()))
+        };
+        let commands = [command("cat", &[])];
+        let mut instance =
+            Instance::start(&launcher, &commands, Patience::Long).expect("a process");
+        let text = file("0123456789");
+        let mut input = ChunkInput::File(&text, 3..7);
+        assert!(instance.feed(&mut input, &mut take).expect("fed").is_continue());
+        assert!(instance.drain(&mut take).expect("drained").is_continue());
+        assert!(instance.end().expect("ours").well);
+        assert_eq!(written, b"3456");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_says_so_and_fails() {
+        let (_, ended) = over(&[command("no-such-program", &[])], b"");
+        assert_eq!(ended.statuses, [ExitStatus::Exited(127)]);
+        assert!(!ended.well && ended.remarks.starts_with(b"contend: cannot start"));
+    }
+
+    #[test]
+    fn nothing_is_started_once_all_is_being_ended() {
+        let launcher = launcher();
+        launcher.start_nothing();
+        let commands = [command("cat", &[])];
+        assert!(Instance::start(&launcher, &commands, Patience::Long).is_err());
+    }
+}

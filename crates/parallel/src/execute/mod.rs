@@ -33,6 +33,8 @@ mod size;
 mod sorted;
 mod sorter;
 mod tally;
+#[cfg(test)]
+mod testing;
 mod threads;
 mod whole;
 

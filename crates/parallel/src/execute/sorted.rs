@@ -395,3 +395,123 @@ fn merge_range(kind: Kind<'_>, mut runs: Vec<(&[Entry], &[u8])>) -> Vec<u8> {
     }
     merged
 }
+
+#[cfg(test)]
+mod tests {
+    use contend_record::run::Merge;
+
+    use super::super::testing::{Ran, Setting, command, file_input, group, shell, stream_input};
+    use super::*;
+
+    /// `sort` behind other commands.
+    fn sort(before: &[Command], unique: bool, first: Option<u64>) -> Group {
+        let mut arguments = if unique { vec!["-u"] } else { Vec::new() };
+        let mut sort = command("sort", &arguments);
+        sort.sorts = true;
+        sort.variables = vec![("LC_ALL".to_owned(), "C".to_owned())];
+        arguments.push("-m");
+        let lines = Some(LineOrder { unique, ..BYTES });
+        let merge = Merge { command: command("sort", &arguments), lines, first, folder: None };
+        let mut group = group(sort.clone(), Combine::Merge(merge));
+        group.any_order = true;
+        group.each = before.iter().cloned().chain([sort]).collect();
+        group.serial.clone_from(&group.each);
+        if let Some(first) = first {
+            group.serial.push(command("head", &["-n", &first.to_string()]));
+        }
+        group
+    }
+
+    fn text() -> String {
+        let numbers = (0..2000_u32).map(|number| (number.wrapping_mul(7919) % 1009).to_string());
+        numbers.flat_map(|number| [number, "\n".to_owned()]).collect()
+    }
+
+    fn sorted_lines(text: &str) -> Vec<&str> {
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        lines
+    }
+
+    #[test]
+    fn parts_are_sorted_and_merged_here() {
+        let text = text();
+        for before in [vec![], vec![command("cat", &[])]] {
+            for input in [file_input(&text), stream_input(&text)] {
+                let setting = Setting { part_bytes: Some(999), ..Setting::default() };
+                let Ran { result, output, notes, .. } =
+                    setting.run(&sort(&before, false, None), input);
+                assert!(result.is_ok() && notes.is_empty(), "{notes:?}");
+                assert!(output.lines().eq(sorted_lines(&text)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_for_memory_is_spilled_and_comes_back() {
+        let text = text();
+        let setting = Setting { memory: 16 << 10, part_bytes: Some(999), ..Setting::default() };
+        let Ran { result, output, .. } = setting.run(&sort(&[], false, None), file_input(&text));
+        assert!(result.is_ok());
+        assert!(output.lines().eq(sorted_lines(&text)));
+        let left = std::fs::read_dir(setting.folder.path()).expect("a folder").count();
+        assert_eq!(left, 0, "temporary files have no names");
+    }
+
+    #[test]
+    fn unique_lines_and_the_first_ones() {
+        let text = text();
+        let mut unique = sorted_lines(&text);
+        unique.dedup();
+        let Ran { output, .. } = Setting::default().run(&sort(&[], true, None), file_input(&text));
+        assert!(output.lines().eq(unique.iter().copied()));
+        let Ran { output, .. } =
+            Setting::default().run(&sort(&[], false, Some(3)), file_input(&text));
+        assert!(output.lines().eq(sorted_lines(&text).into_iter().take(3)));
+    }
+
+    #[test]
+    fn commands_that_fail_before_the_sort_are_run_over_all() {
+        let text = text();
+        let before = [shell("cat; exit 3")];
+        let Ran { result, output, notes, .. } =
+            Setting::default().run(&sort(&before, false, None), file_input(&text));
+        assert!(result.is_ok());
+        assert!(output.lines().eq(sorted_lines(&text)));
+        let why = Fallback::CommandFailed.to_string();
+        assert!(notes.iter().any(|note| note.ends_with(&why)), "{notes:?}");
+    }
+
+    #[test]
+    fn nothing_to_sort_runs_the_command_once() {
+        let Ran { result, output, notes, .. } =
+            Setting::default().run(&sort(&[], false, None), file_input(""));
+        assert!(result.is_ok() && output.is_empty());
+        let why = Fallback::EmptyInput.to_string();
+        assert!(notes.iter().any(|note| note.ends_with(&why)), "{notes:?}");
+    }
+
+    #[test]
+    fn ranges_hold_every_line_once() {
+        let kind = Kind { order: &BYTES, equal: Equal::Kept };
+        let sorted: Vec<Sorted> = ["b\nd\nf\n", "a\nd\nz\n", ""]
+            .iter()
+            .map(|text| {
+                let mut sorter = Sorter::new(kind, 1 << 20, Path::new("/tmp"));
+                sorter.push(text.as_bytes()).expect("memory");
+                sorter.finish().expect("memory")
+            })
+            .collect();
+        for jobs in 1..5 {
+            let ranges = ranges(kind, &sorted, jobs);
+            for (run, sorted) in sorted.iter().enumerate() {
+                let mut at = 0;
+                for range in &ranges {
+                    assert_eq!(range[run].0, at);
+                    at = range[run].1;
+                }
+                assert_eq!(at, sorted.entries.len());
+            }
+        }
+    }
+}

@@ -1,25 +1,17 @@
 //! Parts of files and of streams.
 
-use std::io::{Seek as _, Write as _};
+use std::io::Write as _;
 
-use contend_record::run::{Command, Records, StatusRule};
-use contend_shell::environment::Paths;
+use contend_record::run::Records;
 
 use super::super::instance::Instance;
+use super::super::testing::{self, command, launcher};
 use super::super::threads::Patience;
 use super::files::WINDOW;
 use super::*;
 
-fn launcher() -> Launcher {
-    let signals = contend_sys::interrupt::Signals::block().expect("signals");
-    Launcher::new(signals.mask_before(), Paths::new(), Vec::new())
-}
-
 fn slice(text: &str) -> Slice {
-    let mut file = tempfile::tempfile().expect("a file");
-    file.write_all(text.as_bytes()).expect("room");
-    file.rewind().expect("a file");
-    Slice::from_here(file).expect("a file")
+    Slice::from_here(testing::file(text)).expect("a file")
 }
 
 fn bytes(parts: &Parts<'_>, content: Content) -> Vec<u8> {
@@ -100,16 +92,7 @@ fn fed(texts: &[&str], guard: &Guard) -> (String, Fed) {
     let input = Input::Files(texts.iter().map(|text| slice(text)).collect());
     let parts = Parts::new(&launcher, input, &lines(), guard);
     let size = parts.size().expect("files");
-    let cat = Command {
-        stage: 0,
-        variables: Vec::new(),
-        program: "cat".to_owned(),
-        arguments: Vec::new(),
-        status: StatusRule::Zero,
-        input: None,
-        sorts: false,
-        ascii_in_c: false,
-    };
+    let cat = command("cat", &[]);
     let mut instance = Instance::start(&launcher, &[cat], Patience::Long).expect("cat");
     let mut written = Vec::new();
     let mut take = |bytes: &[u8]| {
