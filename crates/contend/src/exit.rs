@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use contend_json::error::FilterError;
+use contend_parallel::run::RunError;
 use contend_profile::pipeline::launch::LaunchError;
 
 /// How contend ends.
@@ -38,6 +39,9 @@ impl Exit {
         }
         if let Some(FilterError::Malformed { .. }) = error.downcast_ref() {
             return Self::Input;
+        }
+        if let Some(RunError::Script { .. }) = error.downcast_ref() {
+            return Self::Usage;
         }
         match error.downcast_ref::<LaunchError>() {
             Some(LaunchError::Shell { source, .. }) => match source.kind() {

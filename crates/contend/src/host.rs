@@ -2,11 +2,10 @@
 
 use std::fs;
 
-use contend_lab::support::limits;
 use contend_record::warning::WarningId;
 use contend_record::{Host, Warning};
-use contend_sys::cpu;
 use contend_sys::procfs::MemInfo;
+use contend_sys::{cgroup, cpu};
 
 /// Reads what the machine says of itself; what it does not say stays empty.
 pub fn describe() -> Host {
@@ -25,7 +24,7 @@ pub fn describe() -> Host {
         clocksource: trimmed("/sys/devices/system/clocksource/clocksource0/current_clocksource")
             .unwrap_or_default(),
         cores: cores(),
-        memory_limit_bytes: limits::cgroup_memory_limit(),
+        memory_limit_bytes: cgroup::memory_limit(),
         mitigations: mitigations(),
         libc: contend_sys::cpu::libc_version(),
         huge_pages: trimmed("/sys/kernel/mm/transparent_hugepage/enabled")

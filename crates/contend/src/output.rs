@@ -34,6 +34,20 @@ pub fn stderr(text: &str) -> anyhow::Result<()> {
     write_whole(&mut anstream::stderr().lock(), text).context("cannot write standard error")
 }
 
+/// Prints what commands wrote to their standard error.
+///
+/// # Errors
+/// As [`stdout`].
+pub fn command_stderr(bytes: &[u8]) -> io::Result<()> {
+    write_whole(&mut anstream::stderr().lock(), &String::from_utf8_lossy(bytes))
+}
+
+/// Returns an error with all its causes, on one line.
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
 /// Draws on the terminal behind standard error; a terminal that has gone is no reason to stop.
 pub fn terminal(text: &str) {
     let mut stderr = io::stderr().lock();

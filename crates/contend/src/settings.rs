@@ -28,7 +28,7 @@ pub use compare::{Compare, compare};
 pub use json::{Json, JsonInput, json};
 use pipe::shell;
 pub use pipe::{Answer, How, Pipe, PipeRun, STANDARD_INPUT, TrialSettings, pipe};
-pub use run::{How as RunHow, Run, What, run, stage};
+pub use run::{Run, run, stage};
 
 /// A file that was opened to be read: folders can be opened too.
 fn readable(name: &str, opened: io::Result<File>) -> Result<File, UsageError> {

@@ -2,6 +2,8 @@
 //!
 //! - [`plan`]: from stages to a plan. It knows no process and no machine.
 //! - [`execute`]: carrying out a plan with processes of this machine.
+//! - [`run`]: what `contend run` does: decides, plans, and supervises the execution.
 
 pub mod execute;
 pub mod plan;
+pub mod run;

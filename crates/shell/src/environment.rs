@@ -305,6 +305,13 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(is_program)
 }
 
+/// Returns the shell to use if none is named: bash if `PATH` has it, else sh.
+pub fn default_shell() -> &'static str {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let has_bash = std::env::split_paths(&folders).any(|folder| folder.join("bash").is_file());
+    if has_bash { "bash" } else { "sh" }
+}
+
 impl Program {
     fn at(path: &Path) -> Self {
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());

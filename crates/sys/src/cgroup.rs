@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::procfs::MemInfo;
+
 /// Which interface a group has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
@@ -39,6 +41,17 @@ impl Group {
 pub fn of(controller: &str) -> Vec<Group> {
     let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     membership.lines().filter_map(|line| hierarchy(line, controller)).flatten().collect()
+}
+
+/// Returns the tightest memory limit of this process's cgroups, in bytes; `None` if there is none.
+pub fn memory_limit() -> Option<u64> {
+    let total = MemInfo::read().total;
+    let limit = |group: &Group| match group.version {
+        Version::Two => group.number("memory.max"),
+        Version::One => group.number("memory.limit_in_bytes"),
+    };
+    // Version 1 reports "no limit" as a number larger than any machine's memory.
+    of("memory").iter().filter_map(limit).filter(|&limit| limit < total).min()
 }
 
 /// The groups in a line of `/proc/self/cgroup`: `NUMBER:CONTROLLERS:PATH`.

@@ -40,7 +40,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Finds dependencies that the table does not allow, those of builds and tests included.
+/// The packages that are programs.
+const PROGRAMS: &[&str] = &["contend", "contend-bench", "xtask"];
+/// What only programs may depend on: a library has error types of its own, and no command line.
+const FOR_PROGRAMS: &[&str] = &["anyhow", "clap"];
+
+/// Finds dependencies that the tables do not allow, those of builds and tests included.
 pub fn check(packages: &[Package]) -> Vec<Violation> {
     packages.iter().flat_map(of_package).collect()
 }
@@ -52,12 +57,14 @@ fn of_package(package: &Package) -> Vec<Violation> {
     let Some((_, allowed)) = LAYERS.iter().find(|(known, _)| known == name) else {
         return vec![violation(format!("{name} has no row in xtask/src/check/layers.rs"))];
     };
-    let is_ours = |dependency: &&String| LAYERS.iter().any(|(known, _)| known == *dependency);
-    let forbidden = package
-        .dependencies
-        .iter()
-        .filter(is_ours)
-        .filter(|dependency| !allowed.contains(&dependency.as_str()));
+    let is_forbidden = |dependency: &&String| {
+        let dependency = dependency.as_str();
+        let is_ours = LAYERS.iter().any(|(known, _)| *known == dependency);
+        let is_library = !PROGRAMS.contains(&name.as_str());
+        (is_ours && !allowed.contains(&dependency))
+            || (is_library && FOR_PROGRAMS.contains(&dependency))
+    };
+    let forbidden = package.dependencies.iter().filter(is_forbidden);
     forbidden
         .map(|dependency| violation(format!("{name} must not depend on {dependency}")))
         .collect()
@@ -87,6 +94,15 @@ mod tests {
     #[test]
     fn an_allowed_dependency_is_none() {
         assert!(problems("contend-lab", &["tokio", "contend-sys", "contend-callback"]).is_empty());
+    }
+
+    #[test]
+    fn libraries_have_no_command_line_and_their_own_errors() {
+        let found = problems("contend-parallel", &["clap", "thiserror", "anyhow"]);
+        let expected =
+            ["clap", "anyhow"].map(|name| format!("contend-parallel must not depend on {name}"));
+        assert_eq!(found, expected);
+        assert!(problems("contend", &["clap", "anyhow"]).is_empty());
     }
 
     #[test]

@@ -10,7 +10,15 @@ pub mod lab;
 pub mod pipe;
 pub mod run;
 
-/// UTC, to the second.
+use std::time::SystemTime;
+
+/// Returns the current time as UTC (RFC 3339), to the second.
 fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    utc(SystemTime::now())
+}
+
+/// Returns a time as UTC (RFC 3339), to the second.
+fn utc(time: SystemTime) -> String {
+    let time = jiff::Timestamp::try_from(time).unwrap_or_default();
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

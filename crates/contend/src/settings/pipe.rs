@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use contend_advise::predict::what_if::Question;
 use contend_record::pipe::{PipeRecord, SCHEMA};
+use contend_shell::environment::default_shell;
 use contend_shell::parse::{Parsed, parse};
 use contend_shell::side_effects::check_repeatable;
 use rustix::fs::FileType;
@@ -211,8 +212,7 @@ pub(super) fn check_text(what: &str, text: &str) -> Result<(), UsageError> {
 /// The shell that was asked for, or bash, or sh.
 pub(super) fn shell(asked: Option<String>) -> Result<String, UsageError> {
     let Some(shell) = asked.filter(|shell| !shell.is_empty()) else {
-        let bash = is_in_path("bash");
-        return Ok(if bash { "bash" } else { "sh" }.to_owned());
+        return Ok(default_shell().to_owned());
     };
     let name = shell.rsplit('/').next().unwrap_or(&shell).to_owned();
     let unfit = ["zsh", "ksh", "mksh", "csh", "tcsh", "fish", "ksh93", "oksh", "rc", "nu"];
@@ -254,11 +254,6 @@ fn executes_commands(shell: &str) -> bool {
 
 fn is_kind(path: &Path, kind: FileType) -> bool {
     rustix::fs::stat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == kind)
-}
-
-fn is_in_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// Opened anew through this link, a file on standard input is read from its beginning.

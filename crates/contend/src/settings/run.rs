@@ -3,16 +3,15 @@
 mod file;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 use clap::{Parser as _, ValueEnum as _};
 use contend_parallel::plan::planner::Annotation;
+use contend_parallel::run::{Request, Settings, What};
 use contend_record::run::Records;
 use contend_shell::parse::parse;
 use contend_shell::side_effects::check_repeatable;
-use contend_sys::cpu;
-use contend_sys::procfs::MemInfo;
 
 use super::{shell, shows_progress};
 use crate::cli::run::{HowArgs, RecordsArg, RunArgs, StageOptions};
@@ -21,87 +20,16 @@ use crate::output::ReportFile;
 
 /// The name of standard output.
 const STANDARD: &str = "-";
-/// The part of the machine's memory that is used.
-const SHARE: u64 = 4;
-/// Less is not enough for anything, in bytes.
-const LEAST_MEMORY: u64 = 16 << 20;
 
 /// What `contend run` is to do.
 #[derive(Debug)]
 pub struct Run {
-    /// What is run.
-    pub what: What,
-    /// How.
-    pub how: How,
-    /// Only the plan is wanted.
-    pub explain: bool,
-    /// The original runs too, and the outputs are compared.
-    pub check: bool,
-    /// Figures are printed at the end.
-    pub stats: bool,
+    /// What is run, and how.
+    pub request: Request,
+    /// Progress is shown on the terminal.
+    pub progress: bool,
     /// Where the record goes as JSON.
     pub json: Option<ReportFile>,
-}
-
-impl Run {
-    /// Whether more is wanted than what the pipeline writes.
-    pub fn says_something(&self) -> bool {
-        self.check || self.stats || self.json.is_some()
-    }
-}
-
-/// What is run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
-    /// A pipeline's text.
-    Pipeline(String),
-    /// A script and its arguments.
-    Script(PathBuf, Vec<OsString>),
-}
-
-/// How pipelines are run.
-#[derive(Debug, Clone)]
-pub struct How {
-    /// How many parts are worked on at the same time, where it is given.
-    jobs: Option<usize>,
-    /// Memory for data, in bytes, where it is given.
-    memory: Option<u64>,
-    /// Commands that treat every record for itself.
-    pub annotations: Vec<Annotation>,
-    /// The shell; none if it was not given.
-    pub shell: Option<String>,
-    /// A pipeline fails if any stage does.
-    pub pipefail: bool,
-    /// How far it is is shown on the terminal.
-    pub progress: bool,
-    /// The size of parts in bytes, where it is given.
-    pub part_bytes: Option<usize>,
-    options: Vec<String>,
-}
-
-impl How {
-    /// The shell for what is not parallel.
-    ///
-    /// # Errors
-    /// When the one that was asked for cannot be used.
-    pub fn shell(&self) -> Result<String, UsageError> {
-        shell(self.shell.clone())
-    }
-
-    /// Options with which another contend works as this one, but for shell and progress.
-    pub fn options(&self) -> &[String] {
-        &self.options
-    }
-
-    /// How many parts are worked on at the same time.
-    pub fn jobs(&self) -> usize {
-        self.jobs.unwrap_or_else(usable_cpus)
-    }
-
-    /// Memory for data, in bytes.
-    pub fn memory(&self) -> u64 {
-        self.memory.unwrap_or_else(usable_memory).max(LEAST_MEMORY)
-    }
 }
 
 /// Settings of `contend run`.
@@ -126,14 +54,15 @@ pub fn run(args: RunArgs) -> Result<Run> {
         let message = "--json without a file is for --explain: the pipeline's output goes there";
         return Err(UsageError(message.to_owned()).into());
     }
-    Ok(Run {
-        what,
-        how: how(args.how)?,
+    let progress = shows_progress(args.how.no_progress);
+    let settings = Settings {
         explain: args.explain,
         check: args.check,
         stats: args.stats,
-        json,
-    })
+        record: json.is_some(),
+        ..how(args.how)?
+    };
+    Ok(Run { request: Request { what, settings }, progress, json })
 }
 
 /// Whether there is nothing but white space and comments.
@@ -164,41 +93,17 @@ fn what(
     }
 }
 
-/// How stages of shell text are run.
+/// How a stage of shell text is run.
 #[derive(Debug)]
 pub struct Stage {
-    how: How,
-    name: String,
-    stats: bool,
-    records_to: Option<PathBuf>,
-}
-
-impl Stage {
-    /// The shell that has started the stage.
-    ///
-    /// # Errors
-    /// As [`How::shell`].
-    pub fn shell(&self) -> Result<String, UsageError> {
-        self.how.shell()
-    }
-
-    /// What that shell calls itself in messages.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Settings for running this pipeline.
-    pub fn of_pipeline(self, text: &str) -> Run {
-        let json = self.records_to.as_deref();
-        Run {
-            what: What::Pipeline(text.to_owned()),
-            how: self.how,
-            explain: false,
-            check: false,
-            stats: self.stats,
-            json: json.and_then(|path| ReportFile::append_to(path).ok()),
-        }
-    }
+    /// How.
+    pub settings: Settings,
+    /// What the shell that has started the stage calls itself in messages.
+    pub name: String,
+    /// Progress is shown on the terminal.
+    pub progress: bool,
+    /// The file to which the record is appended as JSON.
+    pub json: Option<ReportFile>,
 }
 
 /// Settings from the options that the prefix of a stage in shell text hands on.
@@ -207,12 +112,11 @@ impl Stage {
 /// As [`run`].
 pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
     let args = StageOptions::try_parse_from(options)?.args;
-    Ok(Stage {
-        how: how(args.how)?,
-        name: args.name,
-        stats: args.stats,
-        records_to: args.records_to,
-    })
+    // Where the record cannot be appended, the run goes on without it.
+    let json = args.records_to.as_deref().and_then(|path| ReportFile::append_to(path).ok());
+    let progress = shows_progress(args.how.no_progress);
+    let settings = Settings { stats: args.stats, record: json.is_some(), ..how(args.how)? };
+    Ok(Stage { settings, name: args.name, progress, json })
 }
 
 /// Those that were given, to be handed on.
@@ -231,39 +135,20 @@ fn options(args: &HowArgs) -> Vec<String> {
     given.into_iter().flatten().chain(maps).collect()
 }
 
-fn how(args: HowArgs) -> Result<How, UsageError> {
-    let options = options(&args);
-    let how = How {
+fn how(args: HowArgs) -> Result<Settings, UsageError> {
+    let stage_options = options(&args);
+    let given = args.shell.filter(|shell| !shell.is_empty());
+    Ok(Settings {
         jobs: args.jobs.map(usize::from),
         memory: args.memory,
         annotations: annotations(&args.map, args.records)?,
-        shell: args.shell.filter(|shell| !shell.is_empty()),
+        // What was asked for may be unfit; where nothing was, a shell need not be looked for yet.
+        shell: given.map(|name| shell(Some(name))).transpose()?,
         pipefail: args.pipefail,
-        progress: shows_progress(args.no_progress),
         part_bytes: args.part_size.map(|size| usize::try_from(size).unwrap_or(usize::MAX)),
-        options,
-    };
-    // What was asked for may be unfit; where nothing was, a shell need not be looked for yet.
-    if how.shell.is_some() {
-        how.shell()?;
-    }
-    Ok(how)
-}
-
-/// CPUs that can work at the same time: a quota of one and a half is used up by two.
-fn usable_cpus() -> usize {
-    let quota = cpu::quota().map_or(usize::MAX, |quota| {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
-        let cpus = quota.ceil() as usize;
-        cpus.max(1)
-    });
-    cpu::allowed().min(quota)
-}
-
-fn usable_memory() -> u64 {
-    let total = MemInfo::read().total;
-    let limit = contend_lab::support::limits::cgroup_memory_limit().unwrap_or(u64::MAX);
-    total.min(limit) / SHARE
+        stage_options,
+        ..Settings::default()
+    })
 }
 
 fn annotations(commands: &[String], records: RecordsArg) -> Result<Vec<Annotation>, UsageError> {

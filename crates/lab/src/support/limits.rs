@@ -133,7 +133,7 @@ fn counted(file: &Path) -> Option<u64> {
 /// Memory that is left for whatever else runs here: a twentieth of what this process could ever
 /// have, and 64 MiB at least.
 pub fn memory_floor() -> u64 {
-    let all = cgroup_memory_limit().unwrap_or(u64::MAX).min(MemInfo::read().total);
+    let all = cgroup::memory_limit().unwrap_or(u64::MAX).min(MemInfo::read().total);
     (all / 20).max(64 << 20)
 }
 
@@ -152,17 +152,6 @@ pub fn memory_available() -> u64 {
         Some(group.number(limit)?.saturating_sub(used))
     };
     cgroup::of("memory").iter().filter_map(left).fold(MemInfo::read().available, u64::min)
-}
-
-/// The least limit on memory of this process's cgroups; `None` when there is none.
-pub fn cgroup_memory_limit() -> Option<u64> {
-    let total = MemInfo::read().total;
-    let limit = |group: &Group| match group.version {
-        Version::Two => group.number("memory.max"),
-        Version::One => group.number("memory.limit_in_bytes"),
-    };
-    // Version 1 says "none" by a number that no machine has.
-    cgroup::of("memory").iter().filter_map(limit).filter(|&limit| limit < total).min()
 }
 
 /// Every limit that applies to this process, the tightest first.

@@ -1,82 +1,98 @@
 //! `contend run`: a pipeline over parts of its input.
 
-mod carry;
-mod check;
-mod direct;
-mod limits;
-mod outcome;
-mod peek;
-mod prepared;
 mod progress;
-mod records;
-mod shell;
-mod stage;
-mod watch;
+mod reporter;
+
+use std::ffi::{OsStr, OsString};
 
 use anyhow::Result;
-use contend_parallel::plan::text::{self, Reading};
-use contend_record::run::{RunRecord, SCHEMA};
+use contend_parallel::plan::script::STAGE_VERB;
+use contend_parallel::run::stage::{self, Met};
+use contend_parallel::run::{self as engine, End, Report};
+use contend_record::run::RunRecord;
 use contend_report::render;
 
 use crate::exit::Exit;
-use crate::settings::{Run, RunHow, What};
+use crate::output::ReportFile;
+use crate::settings::{self, Run};
 use crate::{host, output, version};
+use reporter::Reporter;
 
-pub use stage::from_command_line as stage_of_shell_text;
-
-/// Does what is asked.
+/// Runs what is requested, and reports what is wanted.
 ///
 /// # Errors
-/// When the pipeline cannot be started or a report not be written.
+/// If the pipeline cannot be started or a report cannot be written.
 pub fn run(settings: Run) -> Result<Exit> {
-    match settings.what.clone() {
-        What::Pipeline(text) => match text::read(&text) {
-            Reading::Commands { stages, inverted } => {
-                match locale().and_then(|()| direct::Direct::new(&stages)) {
-                    Ok(direct) => direct.run(&text, inverted, settings),
-                    Err(why) => shell::pipeline(&text, &why, settings),
-                }
-            }
-            Reading::Shell(why) => shell::pipeline(&text, &why, settings),
-        },
-        What::Script(..) => shell::script(settings),
-    }
+    let Run { request, progress, json } = settings;
+    let mut reporter = Reporter::new(progress, request.settings.check);
+    let end = engine::run(&request, &mut reporter)?;
+    conclude(end, request.settings.stats, json)
 }
 
-/// Checks that bash has nothing to say of the locale.
-///
-/// # Errors
-/// The reason why a shell is needed.
-fn locale() -> Result<(), String> {
-    match std::env::var_os("LC_ALL") {
-        Some(name) if !contend_sys::locale::exists(&name) => {
-            Err("`LC_ALL` names a locale that is not installed, of which the shell warns"
-                .to_owned())
+/// Runs the stage of shell text that this process stands for, if it is the process of one.
+pub fn stage_of_shell_text() -> Option<Result<Exit>> {
+    let mut words = std::env::args_os().skip(1);
+    (words.next().as_deref() == Some(OsStr::new(STAGE_VERB)))
+        .then(|| run_stage(&words.collect::<Vec<_>>()))
+}
+
+fn run_stage(words: &[OsString]) -> Result<Exit> {
+    let undecided = match stage::begin(words)? {
+        Met::Over(end) => return conclude(end, false, None),
+        Met::Undecided(undecided) => undecided,
+    };
+    let stage = settings::stage(undecided.options())?;
+    let mut reporter = Reporter::new(stage.progress, false);
+    let end = undecided.run(&stage.settings, &stage.name, &mut reporter)?;
+    conclude(end, stage.settings.stats, stage.json)
+}
+
+/// Reports how a run ended, as far as that is wanted, and returns how contend ends then.
+fn conclude(end: End, stats: bool, json: Option<ReportFile>) -> Result<Exit> {
+    Ok(match end {
+        End::Explained(report) => {
+            explain(*report, json)?;
+            Exit::Success
         }
-        _ => Ok(()),
-    }
-}
-
-fn empty(text: &str, how: &RunHow) -> RunRecord {
-    RunRecord {
-        schema: SCHEMA.to_owned(),
-        contend: Some(version::writer()),
-        command: text.to_owned(),
-        started_at: super::now(),
-        jobs: how.jobs(),
-        memory_bytes: how.memory(),
-        ..RunRecord::default()
-    }
+        End::Finished { exit_code, report } => {
+            report_on(*report, stats, json)?;
+            Exit::Pipeline(exit_code)
+        }
+        End::Interrupted(signal) => Exit::Signal(signal),
+        End::NotExecuted { program, source, exit_code } => {
+            output::error(&format!("cannot start {program}: {source}"));
+            Exit::Shell(exit_code)
+        }
+        End::TakenOver => Exit::Success,
+    })
 }
 
 /// Prints the plan.
-fn explain(record: &RunRecord, settings: Run) -> Result<Exit> {
-    match settings.json {
-        Some(file) => {
-            let record = RunRecord { host: host::describe(), ..record.clone() };
-            file.write(&render::json::run(&record)?)?;
-        }
-        None => output::stdout(&render::run::explanation(record, output::stdout_width()))?,
+fn explain(report: Report, json: Option<ReportFile>) -> Result<()> {
+    if let Some(file) = json {
+        return file.write(&render::json::run(&complete(report))?);
     }
-    Ok(Exit::Success)
+    output::stdout(&render::run::explanation(&report.record, output::stdout_width()))
+}
+
+/// Prints figures of a run, and writes its record. The pipelines in a text that a shell ran have printed
+/// their own figures.
+fn report_on(report: Report, stats: bool, json: Option<ReportFile>) -> Result<()> {
+    if stats && !report.by_shell {
+        output::stderr(&render::run::statistics(&report.record, output::width()))?;
+    }
+    if let Some(file) = json {
+        file.write(&render::json::run(&complete(report))?)?;
+    }
+    Ok(())
+}
+
+/// Adds to a record who wrote it, when, and on which machine.
+fn complete(report: Report) -> RunRecord {
+    RunRecord {
+        contend: Some(version::writer()),
+        started_at: super::utc(report.started),
+        host: host::describe(),
+        ..report.record
+    }
 }

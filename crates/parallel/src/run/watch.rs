@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use contend_parallel::execute::Launcher;
+use crate::execute::Launcher;
 use contend_sys::procfs::Rollup;
 use rustix::process::getpid;
 

@@ -7,17 +7,17 @@ use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use crate::plan::script::{Dialect, Rewriter, Rewritten};
 use contend_commands::quote;
-use contend_parallel::plan::script::{Dialect, Rewriter, Rewritten};
 use contend_shell::environment::in_path;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::direct::can_start;
+use super::error::{Context as _, RunError};
+use super::program::can_start;
 use super::records::Records;
+use super::settings::Settings;
 use super::stage::{SEPARATOR, SHELL_OPTIONS};
-use crate::settings::Run;
 
 /// The longest text that a program takes as one argument, in bytes: `MAX_ARG_STRLEN` is 128 KiB.
 const MAX_ARGUMENT: usize = 120 << 10;
@@ -29,7 +29,7 @@ pub(super) struct Prepared<'a> {
     shell: &'a str,
     /// What the shell calls itself in messages.
     name: &'a str,
-    settings: &'a Run,
+    settings: &'a Settings,
     dialect: Dialect,
     pub(super) rewritten: Rewritten,
 }
@@ -40,11 +40,11 @@ impl<'a> Prepared<'a> {
         original: &'a str,
         shell: &'a str,
         script: Option<&'a Path>,
-        settings: &'a Run,
+        settings: &'a Settings,
     ) -> Self {
         let dialect = dialect(shell);
         let name = script.and_then(Path::to_str).unwrap_or(shell);
-        let annotations = &settings.how.annotations;
+        let annotations = &settings.annotations;
         let is_program = |name: &str| in_path(name).is_some_and(|path| can_start(&path));
         let rewriter = Rewriter { dialect, annotations, is_program: &is_program };
         let rewritten = rewriter.rewrite(original);
@@ -64,7 +64,7 @@ impl<'a> Prepared<'a> {
     ///
     /// # Errors
     /// When the path of this program is not known.
-    pub(super) fn argument(&mut self, records: Option<&Records>) -> Result<String> {
+    pub(super) fn argument(&mut self, records: Option<&Records>) -> Result<String, RunError> {
         if self.rewritten.refused.is_none() {
             let text = self.preamble(records)? + &self.rewritten.text;
             if text.len() <= MAX_ARGUMENT {
@@ -89,7 +89,7 @@ impl<'a> Prepared<'a> {
         shell: &mut Command,
         path: &Path,
         records: Option<&Records>,
-    ) -> Result<Option<File>> {
+    ) -> Result<Option<File>, RunError> {
         if self.rewritten.refused.is_none() {
             let needs_file = !is_the_same_as_an_argument(self.original);
             if needs_file && self.dialect == Dialect::Bash && has_descriptor_files() {
@@ -104,30 +104,30 @@ impl<'a> Prepared<'a> {
         Ok(None)
     }
 
-    fn give_file(&self, shell: &mut Command, records: Option<&Records>) -> Result<File> {
+    fn give_file(&self, shell: &mut Command, records: Option<&Records>) -> Result<File, RunError> {
         let file = memfd_create("contend-script", MemfdFlags::CLOEXEC);
-        let mut file = File::from(file.context("there is no room for the script")?);
+        let no_room = "there is no room for the script";
+        let mut file = File::from(file.context(no_room)?);
         let fd = file.as_raw_fd();
         let name = format!("BASH_ARGV0={};exec {fd}<&-;", quote(self.name));
         let text = name + &self.preamble(records)? + &self.rewritten.text;
-        file.write_all(text.as_bytes()).context("there is no room for the script")?;
+        file.write_all(text.as_bytes()).context(no_room)?;
         fcntl_setfd(&file, FdFlags::empty()).context("cannot hand on the script")?;
         shell.arg(format!("/dev/fd/{fd}"));
         Ok(file)
     }
 
     /// What comes before the text, on its first line.
-    fn preamble(&self, records: Option<&Records>) -> Result<String> {
+    fn preamble(&self, records: Option<&Records>) -> Result<String, RunError> {
         let own = std::env::current_exe().context("cannot find this program's own path")?;
-        let own = own.to_str().context("the path of this program is not text")?;
+        let own = own.to_str().ok_or(RunError::NotText("the path of this program"))?;
         let options = self.options(records).join(&SEPARATOR.to_string());
         Ok(self.rewritten.preamble(self.dialect, own, &options))
     }
 
     /// Options for the stages.
     fn options(&self, records: Option<&Records>) -> Vec<String> {
-        let how = &self.settings.how;
-        let mut options = how.options().to_vec();
+        let mut options = self.settings.stage_options.clone();
         // The text may change `PATH`.
         let shell = in_path(self.shell).and_then(|path| path.into_os_string().into_string().ok());
         options.extend([
@@ -138,7 +138,9 @@ impl<'a> Prepared<'a> {
         // The shell may have got it from its environment.
         let is_in_environment = std::env::var("SHELLOPTS")
             .is_ok_and(|options| options.split(':').any(|option| option == "pipefail"));
-        options.extend((is_in_environment && !how.pipefail).then(|| "--pipefail".to_owned()));
+        options.extend(
+            (is_in_environment && !self.settings.pipefail).then(|| "--pipefail".to_owned()),
+        );
         let has_options = self.rewritten.has_shell_options;
         options.extend(has_options.then(|| SHELL_OPTIONS.to_owned()));
         options.extend(self.settings.stats.then(|| "--stats".to_owned()));

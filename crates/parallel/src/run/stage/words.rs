@@ -11,7 +11,7 @@ use contend_commands::{Simple, Word};
 use contend_shell::environment::in_path;
 use contend_sys::environment;
 
-use super::direct;
+use super::super::program::can_start;
 
 /// Variables by their names.
 pub(super) type Environment = BTreeMap<OsString, OsString>;
@@ -61,7 +61,7 @@ impl Words {
     /// The command, if its program can be found.
     pub(super) fn command(&self) -> Option<Command> {
         let (name, arguments) = self.words.split_first()?;
-        let path = in_path(name.to_str()?).filter(|path| direct::can_start(path))?;
+        let path = in_path(name.to_str()?).filter(|path| can_start(path))?;
         let mut command = Command::new(&path);
         command.env_clear().envs(&self.environment).env(COMMAND_PATH, &path);
         command.arg0(name).args(arguments);

@@ -9,14 +9,12 @@ mod digests;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow};
-use contend_record::run::{Check as Record, Outcome, RunRecord, Source};
-use contend_report::render::units::seconds;
+use contend_record::run::{Check as Record, Outcome, Source};
 use contend_sys::interrupt::Signals;
 use contend_sys::{Pid, Signal, child, spawn};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -24,11 +22,10 @@ use rustix::fs::FileType;
 use rustix::process::kill_process;
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 
-use super::shell;
-use crate::exit::Exit;
-use crate::output;
-use crate::settings::RunHow;
-use digests::{BLOCK, Digests};
+use super::error::{Context as _, RunError};
+use super::observer::{Comparison, Notice, Observer};
+pub use digests::BLOCK_BYTES;
+use digests::Digests;
 
 /// How much is copied at a time, in bytes.
 const PIECE: usize = 256 << 10;
@@ -43,6 +40,16 @@ const REMARKS: u64 = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Check {
     input: Input,
+    original: Command,
+}
+
+/// What came of waiting for something, while signals were heard.
+#[derive(Debug)]
+pub(super) enum Waited<T> {
+    /// It is done.
+    Done(T),
+    /// This signal asked contend to end before that.
+    Interrupted(i32),
 }
 
 /// How standard input is read twice.
@@ -53,7 +60,7 @@ enum Input {
     /// It is a regular file, read from this place.
     File(File, u64),
     /// It is kept while it is read.
-    Kept(JoinHandle<io::Result<Kept>>),
+    Kept(JoinHandle<Result<Kept, RunError>>),
 }
 
 /// An input that can be read only once.
@@ -68,7 +75,7 @@ struct Kept {
 /// A run whose output is looked at.
 #[derive(Debug)]
 pub(super) struct Captured {
-    input: Input,
+    check: Check,
     stdout: File,
     copy: JoinHandle<io::Result<Copied>>,
 }
@@ -76,7 +83,7 @@ pub(super) struct Captured {
 /// What a run has written.
 #[derive(Debug)]
 pub(super) struct Written {
-    input: Input,
+    check: Check,
     output: Copied,
 }
 
@@ -94,68 +101,79 @@ struct Original {
     digests: Digests,
     status: i32,
     wall: Duration,
-    remarks: String,
+    /// The beginning of what it wrote to standard error.
+    stderr: String,
 }
 
 impl Check {
-    /// Sees to it that standard input can be read twice, if anyone reads it.
+    /// Sees to it that standard input can be read twice, if anyone reads it. `original` is the command
+    /// that the run will be compared with.
     ///
     /// # Errors
     /// When it cannot be kept.
-    pub(super) fn begin(source: &Source) -> Result<Self> {
-        if matches!(source, Source::Files(_)) {
-            return Ok(Self { input: Input::AsItIs });
-        }
-        let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-        let kind = FileType::from_raw_mode(rustix::fs::fstat(&stdin)?.st_mode);
-        let input = match kind {
-            FileType::RegularFile => {
-                let place = stdin.stream_position()?;
-                Input::File(stdin, place)
-            }
-            FileType::Fifo | FileType::Socket => Input::keep(stdin)?,
-            _ if stdin.is_terminal() => Input::keep(stdin)?,
-            _ => Input::AsItIs,
+    pub(super) fn begin(source: &Source, original: Command) -> Result<Self, RunError> {
+        let input = match source {
+            Source::Files(_) => Input::AsItIs,
+            Source::Standard | Source::Own => Input::of_standard_input()?,
         };
-        Ok(Self { input })
+        Ok(Self { input, original })
     }
 
     /// Puts a pipe in the place of standard output, and passes on what comes through it.
     ///
     /// # Errors
     /// When there is no pipe to be had.
-    pub(super) fn capture(self) -> Result<Captured> {
-        let stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    pub(super) fn capture(self) -> Result<Captured, RunError> {
+        let cannot_redirect = "cannot redirect standard output";
+        let stdout = io::stdout().as_fd().try_clone_to_owned().context(cannot_redirect)?;
+        let stdout = File::from(stdout);
         let (reader, writer) = pipe()?;
-        dup2_stdout(&writer).context("cannot redirect standard output")?;
-        let to = stdout.try_clone()?;
+        dup2_stdout(&writer).context(cannot_redirect)?;
+        let to = stdout.try_clone().context(cannot_redirect)?;
         let copy = start(move || pass_on(reader, Some(to)))?;
-        Ok(Captured { input: self.input, stdout, copy })
+        Ok(Captured { check: self, stdout, copy })
     }
 }
 
 impl Input {
+    fn of_standard_input() -> Result<Self, RunError> {
+        let cannot_keep = "--check cannot keep standard input";
+        let stdin = io::stdin().as_fd().try_clone_to_owned().context(cannot_keep)?;
+        let mut stdin = File::from(stdin);
+        let stat = rustix::fs::fstat(&stdin).context(cannot_keep)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {
+                let place = stdin.stream_position().context(cannot_keep)?;
+                Ok(Self::File(stdin, place))
+            }
+            FileType::Fifo | FileType::Socket => Self::keep(stdin),
+            _ if stdin.is_terminal() => Self::keep(stdin),
+            _ => Ok(Self::AsItIs),
+        }
+    }
+
     /// Puts a pipe in the place of standard input, and keeps what goes through it.
-    fn keep(stdin: File) -> Result<Self> {
-        let kept = tempfile::tempfile().map_err(|error| cannot_keep(&error))?;
+    fn keep(stdin: File) -> Result<Self, RunError> {
+        let kept = tempfile::tempfile().map_err(cannot_keep)?;
         let (reader, writer) = pipe()?;
         dup2_stdin(&reader).context("cannot redirect standard input")?;
         Ok(Self::Kept(start(move || keep(stdin, kept, writer))?))
     }
 
     /// Gets ready to be read again.
-    fn start_again(self) -> Result<()> {
+    fn start_again(self) -> Result<(), RunError> {
+        let cannot_read = "cannot read standard input again";
         match self {
             Self::AsItIs => {}
             Self::File(mut file, place) => {
-                file.seek(SeekFrom::Start(place)).context("cannot read standard input again")?;
+                file.seek(SeekFrom::Start(place)).context(cannot_read)?;
             }
             Self::Kept(keeping) => {
                 let (reader, mut writer) = pipe()?;
                 // Whoever keeps it notices that it is read no more.
                 dup2_stdin(&reader).context("cannot redirect standard input")?;
                 let Kept { mut file, rest } = joined(keeping)?;
-                file.rewind()?;
+                file.rewind().context(cannot_read)?;
                 // It ends with its reader, or with this process.
                 start(move || {
                     io::copy(&mut file, &mut writer)?;
@@ -168,15 +186,16 @@ impl Input {
 }
 
 /// Hands on an input and keeps it, until it is over or nobody reads it any more.
-fn keep(mut from: File, mut kept: File, mut to: File) -> io::Result<Kept> {
+fn keep(mut from: File, mut kept: File, mut to: File) -> Result<Kept, RunError> {
+    let cannot_read = "cannot read standard input";
     // Signals are for the others; in the end those that have come meanwhile are left for them, too.
-    std::mem::forget(Signals::block()?);
+    std::mem::forget(Signals::block().context("cannot receive signals")?);
     let mut block = vec![0; PIECE];
     loop {
         let mut ends = [PollFd::new(&from, PollFlags::IN), PollFd::new(&to, PollFlags::empty())];
         match poll(&mut ends, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error).context(cannot_read),
         }
         let [some, unread] = ends.map(|end| !end.revents().is_empty());
         if unread {
@@ -189,21 +208,19 @@ fn keep(mut from: File, mut kept: File, mut to: File) -> io::Result<Kept> {
             Ok(0) => return Ok(Kept { file: kept, rest: None }),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
+            Err(error) => return Err(error).context(cannot_read),
         };
-        kept.write_all(&block[..read]).map_err(|error| cannot_keep(&error))?;
+        kept.write_all(&block[..read]).map_err(cannot_keep)?;
         match to.write_all(&block[..read]) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
-            written => written?,
+            written => written.context("cannot pass on standard input")?,
         }
     }
     Ok(Kept { file: kept, rest: Some(from) })
 }
 
-fn cannot_keep(error: &io::Error) -> io::Error {
-    let folder = std::env::temp_dir();
-    let message = format!("--check cannot keep standard input in {}: {error}", folder.display());
-    io::Error::new(error.kind(), message)
+fn cannot_keep(source: io::Error) -> RunError {
+    RunError::KeepInput { folder: std::env::temp_dir(), source }
 }
 
 /// Reads an output to its end and passes it on, if there is anyone who wants it.
@@ -229,98 +246,78 @@ fn pass_on(mut from: File, mut to: Option<File>) -> io::Result<Copied> {
 }
 
 impl Captured {
-    /// The run is over: standard output is what it was. All that was written is waited for: what
-    /// runs in the background may have more. A signal that arrived meanwhile if one did.
+    /// Restores standard output after a run, and waits for all that was written: what runs in the
+    /// background may have more.
     ///
     /// # Errors
-    /// When what was written could not be passed on.
-    pub(super) fn finish(self, signals: &Signals) -> Result<Result<Written, i32>> {
+    /// If the output could not be passed on.
+    pub(super) fn finish(self, signals: &Signals) -> Result<Waited<Written>, RunError> {
         dup2_stdout(&self.stdout).context("cannot restore standard output")?;
         while !self.copy.is_finished() {
             if let Some(signal) = signals.interrupted() {
-                return Ok(Err(signal));
+                return Ok(Waited::Interrupted(signal));
             }
             thread::sleep(MOMENT);
         }
         let output = joined(self.copy).context("cannot write standard output")?;
-        Ok(Ok(Written { input: self.input, output }))
+        Ok(Waited::Done(Written { check: self.check, output }))
     }
 }
 
 impl Written {
-    /// Runs the original, compares, and says what was found.
+    /// Runs the original, compares, and tells the observer what was found. Returns the exit code: that of
+    /// the run if it is the same as the original, else 1.
     ///
     /// # Errors
-    /// When the original cannot be run, or its input was not kept.
+    /// If the original cannot be run, or its input was not kept.
     pub(super) fn compare(
         self,
-        how: &RunHow,
-        record: &RunRecord,
+        parallel: bool,
         outcome: &mut Outcome,
         signals: &Signals,
-    ) -> Result<Exit> {
+        observer: &mut dyn Observer,
+    ) -> Result<Waited<i32>, RunError> {
+        let cannot_write = "cannot write standard error";
         if !self.output.whole {
-            output::error("nothing was compared, since the reader of the output has gone");
-            return Ok(Exit::Pipeline(outcome.exit_code));
+            observer.notify(Notice::NotCompared).context(cannot_write)?;
+            return Ok(Waited::Done(outcome.exit_code));
         }
-        self.input.start_again()?;
-        let original = match original(how, &record.command, signals)? {
-            Ok(original) => original,
-            Err(signal) => return Ok(Exit::Signal(signal)),
+        let Check { input, original } = self.check;
+        input.start_again()?;
+        let original = match run_original(original, signals)? {
+            Waited::Done(original) => original,
+            Waited::Interrupted(signal) => return Ok(Waited::Interrupted(signal)),
         };
-        let digests = &self.output.digests;
-        let first_difference = digests.first_difference(&original.digests);
-        let check = Record {
-            same: first_difference.is_none() && original.status == outcome.exit_code,
-            first_difference,
-            bytes: digests.bytes(),
-            original_bytes: original.digests.bytes(),
-            exit_code: original.status,
-            wall_seconds: original.wall.as_secs_f64(),
-        };
-        let name = if record.decision.parallel { "parallel" } else { "plain" };
-        let mut message = said(&check, outcome, name);
-        if !check.same && !original.remarks.is_empty() {
-            message = format!("{message}; the original remarked:\n{}", original.remarks);
-        }
-        output::error(&message);
-        let exit = if check.same { outcome.exit_code } else { 1 };
+        let check = original.compared_with(&self.output.digests, outcome.exit_code);
+        let comparison =
+            Comparison { check: &check, outcome, parallel, original_stderr: &original.stderr };
+        observer.notify(Notice::Compared(&comparison)).context(cannot_write)?;
+        let exit_code = if check.same { outcome.exit_code } else { 1 };
         outcome.check = Some(check);
-        Ok(Exit::Pipeline(exit))
+        Ok(Waited::Done(exit_code))
     }
 }
 
-/// What was found, in a line.
-fn said(check: &Record, outcome: &Outcome, name: &str) -> String {
-    let (wall, original) = (outcome.wall_seconds, check.wall_seconds);
-    let (status, other) = (outcome.exit_code, check.exit_code);
-    if check.same {
-        return format!(
-            "the same: {} bytes, status {status}; {name} {}, original {}, {:.2} times",
-            check.bytes,
-            seconds(wall),
-            seconds(original),
-            original / wall.max(1e-6),
-        );
+impl Original {
+    /// Compares this with the output and the exit code of a run.
+    fn compared_with(&self, output: &Digests, exit_code: i32) -> Record {
+        let first_difference = output.first_difference(&self.digests);
+        Record {
+            same: first_difference.is_none() && self.status == exit_code,
+            first_difference,
+            bytes: output.bytes(),
+            original_bytes: self.digests.bytes(),
+            exit_code: self.status,
+            wall_seconds: self.wall.as_secs_f64(),
+        }
     }
-    let Some(start) = check.first_difference else {
-        return format!(
-            "the output is the same, {} bytes, but not the status: {name} {status}, original {other}",
-            check.bytes
-        );
-    };
-    let end = check.bytes.max(check.original_bytes).min(start + BLOCK as u64);
-    format!(
-        "the outputs differ, first between bytes {start} and {end}: {name} {} bytes, status {status}; \
-         original {} bytes, status {other} (what prints the time or random numbers is never the same)",
-        check.bytes, check.original_bytes
-    )
 }
 
-/// Lets the shell run the text. A signal that arrived meanwhile if one did.
-fn original(how: &RunHow, text: &str, signals: &Signals) -> Result<Result<Original, i32>> {
+/// Runs the original to its end.
+fn run_original(mut command: Command, signals: &Signals) -> Result<Waited<Original>, RunError> {
     let (reader, writer) = pipe()?;
-    let mut remarks = tempfile::tempfile().context("there is no room for what it remarks")?;
+    let no_room = "there is no room for what it remarks";
+    let stderr = tempfile::tempfile().context(no_room)?;
     let (sender, ended) = mpsc::channel();
     let (started, original) = mpsc::channel();
     // Before the shell: a thread that cannot be started leaves no shell behind.
@@ -332,45 +329,70 @@ fn original(how: &RunHow, text: &str, signals: &Signals) -> Result<Result<Origin
     })?;
     let begun = Instant::now();
     let pid = {
-        let mut command = shell::with_text(&how.shell()?, how, text);
-        command.stdin(Stdio::inherit()).stdout(writer).stderr(remarks.try_clone()?);
+        command.stdin(Stdio::inherit()).stdout(writer).stderr(stderr.try_clone().context(no_room)?);
         let child = spawn::spawn(&mut command, &[1, 2], signals.mask_before(), Signal::TERM)
             .context("cannot start the shell for --check")?;
+        drop(command); // its end of the pipe has to be closed here
         Pid::from_child(&child)
     };
     let _ = started.send(pid); // the thread waits for it
-    let output = loop {
-        match ended.recv_timeout(ASK) {
-            Ok(output) => break output.context("cannot read what the original writes")?,
-            Err(mpsc::RecvTimeoutError::Timeout) => {}
-            Err(mpsc::RecvTimeoutError::Disconnected) => {
-                return Err(anyhow!("the original is lost"));
-            }
-        }
-        if let Some(signal) = signals.interrupted() {
+    let output = match wait_for_output(&ended, signals)? {
+        Waited::Done(output) => output,
+        Waited::Interrupted(signal) => {
             let _ = kill_process(pid, Signal::TERM); // it may have ended
-            return Ok(Err(signal));
+            return Ok(Waited::Interrupted(signal));
         }
     };
     let wall = begun.elapsed();
-    let status = child::reap(pid).context("cannot wait for the shell")?.status.shell_code();
-    remarks.rewind()?;
-    let mut said = Vec::new();
-    remarks.take(REMARKS).read_to_end(&mut said)?;
-    let remarks = String::from_utf8_lossy(&said).trim_end().to_owned();
-    Ok(Ok(Original { digests: output.digests, status, wall, remarks }))
+    let reaped = child::reap(pid).context("cannot wait for the shell")?;
+    let status = reaped.status.shell_code();
+    let stderr = beginning_of(stderr).context(no_room)?;
+    Ok(Waited::Done(Original { digests: output.digests, status, wall, stderr }))
 }
 
-fn pipe() -> io::Result<(File, File)> {
-    let (reader, writer) = io::pipe()?;
+/// Waits until the original has ended.
+fn wait_for_output(
+    ended: &mpsc::Receiver<io::Result<Copied>>,
+    signals: &Signals,
+) -> Result<Waited<Copied>, RunError> {
+    loop {
+        match ended.recv_timeout(ASK) {
+            Ok(output) => {
+                let output = output.context("cannot read what the original writes");
+                return output.map(Waited::Done);
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Err(RunError::OriginalLost),
+        }
+        if let Some(signal) = signals.interrupted() {
+            return Ok(Waited::Interrupted(signal));
+        }
+    }
+}
+
+/// Reads the beginning of what was written to a file.
+fn beginning_of(mut file: File) -> io::Result<String> {
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.take(REMARKS).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+}
+
+fn pipe() -> Result<(File, File), RunError> {
+    let (reader, writer) = io::pipe().context("--check cannot make a pipe")?;
     let _ = rustix::pipe::fcntl_setpipe_size(&writer, 1 << 20); // a user's pipes may be many already
     Ok((File::from(OwnedFd::from(reader)), File::from(OwnedFd::from(writer))))
 }
 
-fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
+fn start<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, RunError> {
     Builder::new().spawn(work).context("--check cannot start a thread")
 }
 
-fn joined<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
+fn joined<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
+
+#[cfg(test)]
+mod tests;

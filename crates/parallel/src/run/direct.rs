@@ -1,41 +1,35 @@
 //! A pipeline of plain commands, which needs no shell.
 
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Read as _};
-use std::ops::Range;
+use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use crate::execute::{Beginning, read_beginning};
+use crate::plan::estimate;
+use crate::plan::flow::Amount;
+use crate::plan::glance::glance;
+use crate::plan::planner::{self, Situation};
 use contend_commands::{Simple, purity};
-use contend_parallel::execute::{Beginning, read_beginning};
-use contend_parallel::plan::estimate;
-use contend_parallel::plan::flow::Amount;
-use contend_parallel::plan::glance::glance;
-use contend_parallel::plan::planner::{self, Situation};
-use contend_record::run::{Decision, Plan, RunRecord, Source, Step};
+use contend_record::run::{Decision, Plan, Source, Step};
 use contend_shell::environment::{Environment, Paths, in_path};
 use contend_sys::{inherited, spawn};
-use rustix::fs::{Access, FileType, OFlags, SeekFrom, Stat, access, fcntl_getfl, major, minor};
+use rustix::fs::{Access, access};
 use rustix::stdio::dup2_stdin;
 
 use super::carry::{Task, carry_out};
 use super::check::Check;
-use super::{limits, peek};
-use crate::exit::Exit;
-use crate::output;
-use crate::settings::{Run, RunHow};
+use super::end::{End, Report};
+use super::error::{Context as _, RunError};
+use super::observer::Observer;
+use super::program::can_start;
+use super::settings::Settings;
+use super::standard_input::{Kind, can_be_read, has_holes, is_null};
+use super::{limits, peek, shell_command};
 
 /// No more of a stream than this is read before it is decided how it runs, in bytes.
 const FIRST: usize = 1 << 20;
-/// What files of scripts begin with that the kernel can start.
-const SCRIPT: &[u8] = b"#!";
-/// What of the beginning of other programs says for what kind of machine they are, in bytes.
-const KIND: [Range<usize>; 2] = [0..6, 18..20];
-/// The numbers of /dev/null.
-const NULL: (u32, u32) = (1, 3);
-
 /// A pipeline that contend can run itself.
 pub(super) struct Direct<'a> {
     stages: &'a [Simple],
@@ -50,7 +44,7 @@ pub(super) trait Originals {
     ///
     /// # Errors
     /// When this process cannot become its command.
-    fn run_as_written(&mut self) -> Result<Exit>;
+    fn run_as_written(&mut self) -> Result<End, RunError>;
 
     /// Tells the others that they are not needed. From then on standard input may be read.
     fn take_over(&mut self);
@@ -63,53 +57,6 @@ pub(super) fn is_plain_at_a_glance(stages: &[Simple]) -> bool {
         || glance(stages, &[], input.amount()).is_some()
         || (reads_standard_input(stages)
             && (peek::delays_output(input, stages) || peek::is_little(input)))
-}
-
-/// What standard input is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A regular file of this size in bytes.
-    File(u64),
-    /// /dev/null.
-    Nothing,
-    /// Anything else.
-    Stream,
-}
-
-impl Kind {
-    fn of_standard_input() -> Self {
-        let Ok(stat) = rustix::fs::fstat(io::stdin()) else { return Self::Stream };
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Self::File(u64::try_from(stat.st_size).unwrap_or(0)),
-            _ if is_null(&stat) => Self::Nothing,
-            _ => Self::Stream,
-        }
-    }
-
-    /// How much it is, if that is known.
-    fn amount(self) -> Option<Amount> {
-        match self {
-            Self::File(bytes) => Some(Amount::of_rest(io::stdin(), bytes)),
-            Self::Nothing => Some(Amount::of_bytes(&[])),
-            Self::Stream => None,
-        }
-    }
-}
-
-/// Whether standard input is a file, a stream or a device that this process may read. What is wrong
-/// with any other one its reader says.
-fn can_be_read() -> bool {
-    let stdin = io::stdin();
-    let is_folder = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-    let may_read = |flags: OFlags| flags & OFlags::ACCMODE != OFlags::WRONLY;
-    rustix::fs::fstat(&stdin).is_ok_and(|stat| !is_folder(stat))
-        && fcntl_getfl(&stdin).is_ok_and(may_read)
-}
-
-/// Whether it is /dev/null.
-fn is_null(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
-        && (major(stat.st_rdev), minor(stat.st_rdev)) == NULL
 }
 
 /// Whether the last stage is a `grep` that ends at the first match, as nobody sees what it writes.
@@ -181,51 +128,66 @@ impl<'a> Direct<'a> {
     }
 
     /// Runs it as is best, or says how.
-    pub(super) fn run(mut self, text: &str, inverted: bool, settings: Run) -> Result<Exit> {
-        let how = &settings.how;
-        let nothing_is_said = !settings.explain && !settings.says_something();
-        if nothing_is_said && how.part_bytes.is_none() {
-            let decision = if ends_at_first_match(self.stages) {
-                Some(at_first_match())
-            } else {
-                glance(self.stages, &how.annotations, self.input.amount())
-            };
-            let reads = reads_standard_input(self.stages);
-            let waits = || reads && peek::delays_output(self.input, self.stages);
-            let is_over = || reads && peek::is_little(self.input);
-            let decision = decision.or_else(|| waits().then(writes_first));
-            let decision = decision.or_else(|| is_over().then(is_little));
-            if let Some(decision) = decision {
-                return self.run_plain(decision, inverted, settings);
-            }
+    pub(super) fn run(
+        mut self,
+        text: &str,
+        inverted: bool,
+        settings: &Settings,
+        observer: &mut dyn Observer,
+    ) -> Result<End, RunError> {
+        let reports_nothing = !settings.explain && !settings.wants_report();
+        if reports_nothing
+            && settings.part_bytes.is_none()
+            && let Some(decision) = self.decide_at_once(settings)
+        {
+            return self.run_plain(decision, inverted, settings, observer);
         }
-        let plan = self.plan(how);
-        let check = settings.check.then(|| Check::begin(&plan.source)).transpose()?;
-        let (decision, prefix) = self.decide(&plan, &settings)?;
-        if !decision.parallel && prefix.is_empty() && nothing_is_said {
-            return self.run_plain(decision, inverted, settings);
+        let plan = self.plan(settings);
+        let original = || shell_command::with_text(&settings.shell(), settings, text);
+        let check = settings.check.then(|| Check::begin(&plan.source, original())).transpose()?;
+        let (decision, prefix) = self.decide(&plan, settings)?;
+        if !decision.parallel && prefix.is_empty() && reports_nothing {
+            return self.run_plain(decision, inverted, settings, observer);
         }
         let parallel = decision.parallel;
-        let record = RunRecord { plan: Some(plan.clone()), decision, ..super::empty(text, how) };
+        let mut report = Report::new(text, settings);
+        report.record.decision = decision;
+        report.record.plan = Some(plan.clone());
         if settings.explain {
-            return super::explain(&record, settings);
+            return Ok(End::Explained(report));
         }
         self.take_over();
-        let plan =
-            if parallel { plan } else { planner::plain(self.stages, &self.paths, how.pipefail) };
-        carry_out(
-            Task { plan, paths: self.paths, prefix, inverted, records: None },
-            record,
-            settings,
-            check,
-        )
+        let plan = if parallel {
+            plan
+        } else {
+            planner::plain(self.stages, &self.paths, settings.pipefail)
+        };
+        let task = Task { plan, paths: self.paths, prefix, inverted, records: None };
+        carry_out(task, report, settings, check, observer)
     }
 
-    fn plan(&self, how: &RunHow) -> Plan {
+    /// Decides without a plan where that is possible. Nothing of standard input is read.
+    fn decide_at_once(&self, settings: &Settings) -> Option<Decision> {
+        if ends_at_first_match(self.stages) {
+            return Some(at_first_match());
+        }
+        if let Some(decision) = glance(self.stages, &settings.annotations, self.input.amount()) {
+            return Some(decision);
+        }
+        if !reads_standard_input(self.stages) {
+            return None;
+        }
+        if peek::delays_output(self.input, self.stages) {
+            return Some(writes_first());
+        }
+        peek::is_little(self.input).then(is_little)
+    }
+
+    fn plan(&self, settings: &Settings) -> Plan {
         let environment = Environment::of_programs(&self.paths);
         let situation = Situation {
             environment: &environment,
-            annotations: &how.annotations,
+            annotations: &settings.annotations,
             input_bytes: match self.input {
                 Kind::File(bytes) => Some(bytes),
                 Kind::Nothing | Kind::Stream => None,
@@ -236,19 +198,22 @@ impl<'a> Direct<'a> {
     }
 
     /// Decides; and what of standard input was read for it.
-    fn decide(&mut self, plan: &Plan, settings: &Run) -> Result<(Decision, Vec<u8>)> {
-        let how = &settings.how;
-        if (how.pipefail || inherited::sigpipe_ignored()) && !reads_all(plan) {
+    fn decide(
+        &mut self,
+        plan: &Plan,
+        settings: &Settings,
+    ) -> Result<(Decision, Vec<u8>), RunError> {
+        if (settings.pipefail || inherited::sigpipe_ignored()) && !reads_all(plan) {
             return Ok((cut_off(), Vec::new()));
         }
-        if let Some(why) = limits::obstacle(plan, how) {
+        if let Some(why) = limits::obstacle(plan, settings) {
             return Ok((Decision { why, ..Decision::default() }, Vec::new()));
         }
         let reads_stream = plan.source == Source::Standard && self.input == Kind::Stream;
         if reads_stream && !settings.explain && peek::delays_output(self.input, self.stages) {
             return Ok((writes_first(), Vec::new()));
         }
-        if how.part_bytes.is_some() && plan.is_parallel() {
+        if settings.part_bytes.is_some() && plan.is_parallel() {
             let why = "the size of parts is given".to_owned();
             return Ok((Decision { parallel: true, why, ..Decision::default() }, Vec::new()));
         }
@@ -262,7 +227,7 @@ impl<'a> Direct<'a> {
             Source::Standard => self.input.amount(),
             Source::Own => None,
         };
-        let decision = estimate::decide(plan, input, how.jobs());
+        let decision = estimate::decide(plan, input, settings.jobs());
         if settings.explain && input.is_none() && decision.parallel {
             let why = "unless its input is over too soon for that".to_owned();
             return Ok((Decision { why, ..decision }, Vec::new()));
@@ -271,63 +236,57 @@ impl<'a> Direct<'a> {
             return Ok((decision, Vec::new()));
         }
         self.take_over();
-        let stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-        let (prefix, beginning) =
-            read_beginning(&stdin, FIRST).context("cannot read standard input")?;
+        let cannot_read = "cannot read standard input";
+        let stdin = io::stdin().as_fd().try_clone_to_owned().context(cannot_read)?;
+        let (prefix, beginning) = read_beginning(&File::from(stdin), FIRST).context(cannot_read)?;
         if beginning == Beginning::Slow && estimate::answers_early(&plan.steps) {
             return Ok((comes_slowly(), prefix));
         }
         let is_over = beginning == Beginning::Over;
         if is_over && prefix.is_empty() && io::stdin().is_terminal() {
             // A terminal would be asked again.
-            dup2_stdin(File::open("/dev/null").context("cannot open /dev/null")?)
-                .context("cannot end standard input")?;
+            let null = File::open("/dev/null").context("cannot open /dev/null")?;
+            dup2_stdin(null).context("cannot end standard input")?;
         }
         let all = is_over.then(|| Amount::of_bytes(&prefix));
-        Ok((estimate::decide(plan, all, how.jobs()), prefix))
+        Ok((estimate::decide(plan, all, settings.jobs()), prefix))
     }
 
-    /// Runs the stages as they are; nothing is said of it.
-    fn run_plain(self, decision: Decision, inverted: bool, settings: Run) -> Result<Exit> {
+    /// Runs the stages as they are; nothing is reported.
+    fn run_plain(
+        self,
+        decision: Decision,
+        inverted: bool,
+        settings: &Settings,
+        observer: &mut dyn Observer,
+    ) -> Result<End, RunError> {
         if let Some(originals) = self.originals {
             return originals.run_as_written();
         }
         if let ([stage], false) = (self.stages, inverted) {
             return become_command(stage);
         }
-        let record = RunRecord { decision, ..RunRecord::default() };
-        let plan = planner::plain(self.stages, &self.paths, settings.how.pipefail);
+        let mut report = Report::unwanted();
+        report.record.decision = decision;
+        let plan = planner::plain(self.stages, &self.paths, settings.pipefail);
         let task = Task { plan, paths: self.paths, prefix: Vec::new(), inverted, records: None };
-        carry_out(task, record, settings, None)
+        carry_out(task, report, settings, None, observer)
     }
 }
 
 /// Becomes a pipeline's only command.
-fn become_command(stage: &Simple) -> Result<Exit> {
+fn become_command(stage: &Simple) -> Result<End, RunError> {
     let name = &stage.program.text;
     let mut command = Command::new(name);
     command.args(stage.arguments.iter().map(|word| &word.text));
     command.envs(stage.variables.iter().map(|(name, value)| (name, &value.text)));
     if let Some(file) = &stage.input {
-        let file = File::open(&file.text).with_context(|| format!("cannot read {}", file.text))?;
-        command.stdin(file);
+        let opened = File::open(&file.text);
+        command.stdin(opened.context(format!("cannot read {}", file.text))?);
     }
-    let error = spawn::become_command(&mut command);
-    output::error(&format!("cannot start {name}: {error}"));
-    Ok(Exit::Shell(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }))
-}
-
-/// Whether this is a file that the kernel can surely start, as it has started this program: what
-/// else may be executed the shell may run itself.
-pub(super) fn can_start(path: &Path) -> bool {
-    let beginning = |path: &Path| {
-        let mut bytes = [0; 20];
-        File::open(path).and_then(|mut file| file.read(&mut bytes)).map(|_| bytes)
-    };
-    let Ok(bytes) = beginning(path) else { return false };
-    bytes.starts_with(SCRIPT)
-        || beginning(Path::new("/proc/self/exe"))
-            .is_ok_and(|own| KIND.into_iter().all(|kind| own[kind.clone()] == bytes[kind]))
+    let source = spawn::become_command(&mut command);
+    let exit_code = if source.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+    Ok(End::NotExecuted { program: name.clone(), source, exit_code })
 }
 
 /// Whether no stage of a plan can end before those in front of it, as far as that is known.
@@ -379,11 +338,5 @@ fn cut_off() -> Decision {
     Decision { why, ..Decision::default() }
 }
 
-/// Whether standard input, a regular file, has holes behind the place where it is read.
-fn has_holes() -> bool {
-    let here = rustix::fs::tell(io::stdin()).unwrap_or(0);
-    let hole = rustix::fs::seek(io::stdin(), SeekFrom::Hole(here));
-    let end = rustix::fs::fstat(io::stdin()).map_or(0, |stat| stat.st_size.cast_unsigned());
-    let _ = rustix::fs::seek(io::stdin(), SeekFrom::Start(here)); // it was there before
-    hole.is_ok_and(|hole| hole < end)
-}
+#[cfg(test)]
+mod tests;

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{BufReader, Seek as _};
 use std::os::fd::AsRawFd as _;
 
-use anyhow::{Context as _, Result};
 use contend_record::run::RunRecord;
 use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::error::{Context as _, RunError};
 
 /// Where they go: a file without a name, to which everybody appends.
 #[derive(Debug)]
@@ -17,7 +18,7 @@ impl Records {
     ///
     /// # Errors
     /// When there is no descriptor to be had.
-    pub(super) fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self, RunError> {
         let file = memfd_create("contend-records", MemfdFlags::CLOEXEC);
         Ok(Self(file.context("there is no room for records")?.into()))
     }
@@ -31,9 +32,9 @@ impl Records {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub(super) fn read(mut self) -> Result<Vec<RunRecord>> {
-        self.0.rewind()?;
+    pub(super) fn read(mut self) -> Result<Vec<RunRecord>, RunError> {
+        self.0.rewind().context("cannot read the records of pipelines")?;
         let records = serde_json::Deserializer::from_reader(BufReader::new(self.0)).into_iter();
-        records.collect::<Result<_, _>>().context("cannot read the records of pipelines")
+        records.collect::<Result<_, _>>().map_err(RunError::Records)
     }
 }

@@ -6,7 +6,7 @@ use std::thread;
 use contend_record::run::{Command, Plan, Step};
 use rustix::process::{Resource, getrlimit};
 
-use crate::settings::RunHow;
+use super::settings::Settings;
 
 /// Open files of contend's own, beside those of commands.
 const OWN_FILES: usize = 48;
@@ -22,9 +22,9 @@ const MANY_PROCESSES: u64 = 4096;
 const STACK: usize = 16 << 10;
 
 /// Why there cannot be parts, if a limit forbids them.
-pub(super) fn obstacle(plan: &Plan, how: &RunHow) -> Option<String> {
+pub(super) fn obstacle(plan: &Plan, settings: &Settings) -> Option<String> {
     let commands: usize = plan.steps.iter().map(|step| commands_of(step).len()).sum();
-    let tasks = how.jobs() * (commands + 1) + plan.steps.len();
+    let tasks = settings.jobs() * (commands + 1) + plan.steps.len();
     let limit = |resource| getrlimit(resource).current.unwrap_or(u64::MAX);
     if limit(Resource::Fsize) < u64::MAX {
         return Some("the size of files is limited".to_owned());

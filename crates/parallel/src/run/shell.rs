@@ -1,55 +1,66 @@
 //! What only a shell can run: text of any kind, with the stages in it that contend can take over.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use crate::plan::planner;
+use crate::plan::script::Rewritten;
 use contend_commands::{Simple, Word};
-use contend_parallel::plan::planner;
-use contend_parallel::plan::script::Rewritten;
-use contend_record::run::{Decision, RunRecord, Source};
+use contend_record::run::{Decision, Source};
 use contend_shell::environment::Paths;
 use contend_sys::spawn;
 
 use super::carry::{Task, carry_out};
 use super::check::Check;
+use super::end::{End, Report};
+use super::error::RunError;
+use super::observer::Observer;
 use super::prepared::Prepared;
 use super::records::Records;
-use crate::exit::{Exit, UsageError};
-use crate::settings::{Run, RunHow, What};
+use super::settings::Settings;
+use super::shell_command::{with_options, with_text};
 
 /// A longer `#!` line is not understood, in bytes.
 const MAX_SHEBANG: usize = 200;
 
-/// The shell runs a pipeline's text.
-pub(super) fn pipeline(text: &str, why: &str, settings: Run) -> Result<Exit> {
-    let shell = settings.how.shell()?;
-    let records = records(&settings)?;
-    let mut prepared = Prepared::new(text, &shell, None, &settings);
+/// The shell runs a pipeline's text, since contend cannot for the reason `why`.
+pub(super) fn pipeline(
+    text: &str,
+    why: &str,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<End, RunError> {
+    let shell = settings.shell();
+    let records = records(settings)?;
+    let mut prepared = Prepared::new(text, &shell, None, settings);
     if settings.explain {
-        return explain(text, &prepared.rewritten, Some(why), settings);
+        return Ok(End::Explained(report(text, &prepared.rewritten, Some(why), settings)));
     }
-    let mut command = with_text(&shell, &settings.how, &prepared.argument(records.as_ref())?);
+    let mut command = with_text(&shell, settings, &prepared.argument(records.as_ref())?);
     if !settings.check && records.is_none() {
-        return become_command(&shell, &mut command);
+        return Err(become_command(&shell, &mut command));
     }
-    let record = record(text, &prepared.rewritten, Some(why), &settings);
-    carry_out_command(&command, record, records, settings)
+    let report = report(text, &prepared.rewritten, Some(why), settings);
+    let original = || with_text(&shell, settings, text);
+    let check = settings.check.then(|| Check::begin(&Source::Own, original())).transpose()?;
+    carry_out(task(&command, records)?, report, settings, check, observer)
 }
 
 /// The shell runs a script.
-pub(super) fn script(settings: Run) -> Result<Exit> {
-    let What::Script(path, arguments) = settings.what.clone() else { return Ok(Exit::Usage) };
-    let bytes = std::fs::read(&path)
-        .map_err(|source| UsageError(format!("cannot read {}: {source}", path.display())))?;
+pub(super) fn script(
+    path: &Path,
+    arguments: &[OsString],
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<End, RunError> {
+    let bytes =
+        std::fs::read(path).map_err(|source| RunError::Script { path: path.to_owned(), source })?;
     let text = String::from_utf8_lossy(&bytes);
-    let named = named_shell(&text).filter(|_| settings.how.shell.is_none());
-    let (shell, options) = match named {
-        Some(named) => named,
-        None => (settings.how.shell()?, Vec::new()),
-    };
-    let records = records(&settings)?;
-    let mut prepared = Prepared::new(&text, &shell, Some(&path), &settings);
+    let named = named_shell(&text).filter(|_| settings.shell.is_none());
+    let (shell, options) = named.unwrap_or_else(|| (settings.shell(), Vec::new()));
+    let records = records(settings)?;
+    let mut prepared = Prepared::new(&text, &shell, Some(path), settings);
     if !options.iter().all(|option| is_harmless(option)) {
         let options = options.join(" ");
         let why = format!("its first line gives the shell the options `{options}`");
@@ -59,53 +70,45 @@ pub(super) fn script(settings: Run) -> Result<Exit> {
         prepared.refuse("it is not UTF-8");
     }
     if settings.explain {
-        return explain(&text, &prepared.rewritten, None, settings);
+        return Ok(End::Explained(report(&text, &prepared.rewritten, None, settings)));
     }
-    let mut command = with_options(&shell, &settings.how);
+    let mut command = with_options(&shell, settings);
     command.args(&options);
-    let _file = prepared.give_script(&mut command, &path, records.as_ref())?;
+    let _file = prepared.give_script(&mut command, path, records.as_ref())?;
     command.args(arguments);
-    if records.is_some() {
-        let record = record(&text, &prepared.rewritten, None, &settings);
-        return carry_out_command(&command, record, records, settings);
+    if records.is_none() {
+        return Err(become_command(&shell, &mut command));
     }
-    become_command(&shell, &mut command)
+    let report = report(&text, &prepared.rewritten, None, settings);
+    carry_out(task(&command, records)?, report, settings, None, observer)
 }
 
 /// Where pipelines leave their records, if anyone wants them.
-fn records(settings: &Run) -> Result<Option<Records>> {
-    (settings.json.is_some() && !settings.explain).then(Records::new).transpose()
+fn records(settings: &Settings) -> Result<Option<Records>, RunError> {
+    (settings.record && !settings.explain).then(Records::new).transpose()
 }
 
-/// Runs the shell as a command of its own, since something is to be said of it in the end.
-fn carry_out_command(
-    command: &Command,
-    record: RunRecord,
-    records: Option<Records>,
-    settings: Run,
-) -> Result<Exit> {
-    let word = |text: &OsStr| text.to_str().map(Word::new).context("an argument is not text");
+/// The task to run the shell as a command of its own, since something is to be reported in the end.
+fn task(command: &Command, records: Option<Records>) -> Result<Task, RunError> {
+    let word = |text: &OsStr| text.to_str().map(Word::new).ok_or(RunError::NotText("an argument"));
     let simple = Simple {
         variables: Vec::new(),
         program: word(command.get_program())?,
-        arguments: command.get_args().map(word).collect::<Result<_>>()?,
+        arguments: command.get_args().map(word).collect::<Result<_, _>>()?,
         input: None,
     };
-    let check = settings.check.then(|| Check::begin(&Source::Own)).transpose()?;
     let (paths, prefix) = (Paths::new(), Vec::new());
     let plan = planner::plain(&[simple], &paths, false);
-    let task = Task { plan, paths, prefix, inverted: false, records };
-    // Each of the pipelines has printed its own figures.
-    carry_out(task, record, Run { stats: false, ..settings }, check)
+    Ok(Task { plan, paths, prefix, inverted: false, records })
 }
 
-/// Says what would be given to contend.
-fn explain(text: &str, rewritten: &Rewritten, why: Option<&str>, settings: Run) -> Result<Exit> {
-    super::explain(&record(text, rewritten, why, &settings), settings)
-}
-
-/// What contend takes over, and why a shell is needed if it is for a pipeline.
-fn record(text: &str, rewritten: &Rewritten, why: Option<&str>, settings: &Run) -> RunRecord {
+/// Reports what contend takes over, and why a shell is needed if it is for a pipeline.
+fn report(
+    text: &str,
+    rewritten: &Rewritten,
+    why: Option<&str>,
+    settings: &Settings,
+) -> Box<Report> {
     let parallel = !rewritten.taken.is_empty();
     let takes = "contend takes these stages over where that is worth it; all else is the shell's";
     let takes = parallel.then(|| takes.to_owned());
@@ -113,11 +116,12 @@ fn record(text: &str, rewritten: &Rewritten, why: Option<&str>, settings: &Run) 
     let left = left.map(|why| format!("all of it is left to the shell: {why}"));
     let needs = why.map(|why| format!("a shell runs it, since {why}"));
     let sentences: Vec<String> = needs.into_iter().chain(takes).chain(left).collect();
-    RunRecord {
-        taken: rewritten.taken.clone(),
-        decision: Decision { parallel, why: sentences.join("; "), ..Decision::default() },
-        ..super::empty(text, &settings.how)
-    }
+    let mut report = Report::new(text, settings);
+    report.by_shell = true;
+    report.record.taken.clone_from(&rewritten.taken);
+    report.record.decision =
+        Decision { parallel, why: sentences.join("; "), ..Decision::default() };
+    report
 }
 
 /// The shell that a script's first line names, if it is one of those that are known, and the
@@ -151,33 +155,10 @@ fn is_harmless(option: &str) -> bool {
     !letters.is_empty() && letters.chars().all(|letter| "aefuBCE".contains(letter))
 }
 
-/// The shell with a text to run.
-pub(super) fn with_text(shell: &str, how: &RunHow, text: &str) -> Command {
-    let mut command = with_options(shell, how);
-    command.arg("-c").arg(text);
-    command
-}
-
-fn with_options(shell: &str, how: &RunHow) -> Command {
-    let mut command = without_text(shell);
-    if how.pipefail {
-        command.args(["-o", "pipefail"]);
-    }
-    command
-}
-
-/// The shell, with nothing to run yet.
-pub(super) fn without_text(shell: &str) -> Command {
-    let mut command = Command::new(shell);
-    if shell.rsplit('/').next() == Some("busybox") {
-        command.arg("sh");
-    }
-    command
-}
-
-fn become_command(shell: &str, command: &mut Command) -> Result<Exit> {
-    let error = spawn::become_command(command);
-    Err(error).with_context(|| format!("cannot start the shell {shell}"))
+/// Becomes the shell. Returns only if that fails.
+fn become_command(shell: &str, command: &mut Command) -> RunError {
+    let source = spawn::become_command(command);
+    RunError::Shell { shell: shell.to_owned(), source }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::LazyLock;
 
-/// How long a block is, in bytes.
-pub(super) const BLOCK: usize = 64 << 10;
+/// The size of a block in bytes: the precision with which a difference is located.
+pub const BLOCK_BYTES: usize = 64 << 10;
 
 /// The key of this process: blocks that differ have the same digest once in 2⁶⁴ times, whatever
 /// is in them.
@@ -21,8 +21,8 @@ pub(super) struct Digests {
 impl Digests {
     /// Adds what comes next.
     pub(super) fn add(&mut self, mut bytes: &[u8]) {
-        while self.unfinished.len() + bytes.len() >= BLOCK {
-            let (now, later) = bytes.split_at(BLOCK - self.unfinished.len());
+        while self.unfinished.len() + bytes.len() >= BLOCK_BYTES {
+            let (now, later) = bytes.split_at(BLOCK_BYTES - self.unfinished.len());
             if self.unfinished.is_empty() {
                 self.blocks.push(KEY.hash_one(now));
             } else {
@@ -37,7 +37,7 @@ impl Digests {
 
     /// How much was added, in bytes.
     pub(super) fn bytes(&self) -> u64 {
-        (self.blocks.len() * BLOCK + self.unfinished.len()) as u64
+        (self.blocks.len() * BLOCK_BYTES + self.unfinished.len()) as u64
     }
 
     /// Where the first block begins that differs, in bytes.
@@ -47,7 +47,7 @@ impl Digests {
         let is_all = equal == self.blocks.len()
             && equal == other.blocks.len()
             && self.unfinished == other.unfinished;
-        (!is_all).then_some((equal * BLOCK) as u64)
+        (!is_all).then_some((equal * BLOCK_BYTES) as u64)
     }
 }
 
@@ -64,20 +64,22 @@ mod tests {
     #[test]
     fn the_first_block_that_differs_is_found_however_it_was_written() {
         let text: Vec<u8> =
-            (0..3 * BLOCK + 17).map(|n| u8::try_from(n % 251).unwrap_or(0)).collect();
+            (0..3 * BLOCK_BYTES + 17).map(|n| u8::try_from(n % 251).unwrap_or(0)).collect();
         let all = digests(&text, text.len());
         assert_eq!(all.bytes(), text.len() as u64);
-        for piece in [1000, BLOCK, BLOCK + 1, 2 * BLOCK] {
+        for piece in [1000, BLOCK_BYTES, BLOCK_BYTES + 1, 2 * BLOCK_BYTES] {
             assert_eq!(all.first_difference(&digests(&text, piece)), None);
         }
-        for (place, block) in [(0, 0), (BLOCK - 1, 0), (BLOCK, 1), (3 * BLOCK + 16, 3)] {
+        for (place, block) in
+            [(0, 0), (BLOCK_BYTES - 1, 0), (BLOCK_BYTES, 1), (3 * BLOCK_BYTES + 16, 3)]
+        {
             let mut other = text.clone();
             other[place] ^= 1;
             let found = all.first_difference(&digests(&other, 999));
-            assert_eq!(found, Some((block * BLOCK) as u64));
+            assert_eq!(found, Some((block * BLOCK_BYTES) as u64));
         }
-        let shorter = digests(&text[..2 * BLOCK], 999);
-        assert_eq!(all.first_difference(&shorter), Some(2 * BLOCK as u64));
-        assert_eq!(shorter.first_difference(&all), Some(2 * BLOCK as u64));
+        let shorter = digests(&text[..2 * BLOCK_BYTES], 999);
+        assert_eq!(all.first_difference(&shorter), Some(2 * BLOCK_BYTES as u64));
+        assert_eq!(shorter.first_difference(&all), Some(2 * BLOCK_BYTES as u64));
     }
 }

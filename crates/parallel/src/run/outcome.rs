@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
-use contend_parallel::execute::{ExecuteError, Tally};
+use crate::execute::{ExecuteError, Tally};
 use contend_record::run::{Group, Outcome, Plan, StageOutcome, Step};
 use contend_sys::{child, cpu};
 
-use crate::output;
+use super::error::{Context as _, RunError};
+use super::observer::{Notice, Observer};
 
 /// The status of all stages together, as the shell gives it.
 pub(super) fn status(
@@ -15,16 +15,18 @@ pub(super) fn status(
     tally: &Tally,
     pipefail: bool,
     result: Result<(), ExecuteError>,
-) -> Result<i32> {
+    observer: &mut dyn Observer,
+) -> Result<i32, RunError> {
+    let cannot_write = "cannot write standard error";
     match result {
         Ok(()) => {}
         Err(ExecuteError::Failed { remarks, status }) => {
-            output::stderr(&String::from_utf8_lossy(&remarks))?;
+            observer.notify(Notice::CommandStderr(&remarks)).context(cannot_write)?;
             return Ok(status);
         }
         // The last command would have met it.
         Err(error @ ExecuteError::Output(_)) => {
-            output::error(&format!("{:#}", anyhow::Error::new(error)));
+            observer.notify(Notice::CannotWrite(&error)).context(cannot_write)?;
             return Ok(plan.steps.last().map_or(1, status_of_failed_write));
         }
         Err(error) => return Err(error.into()),

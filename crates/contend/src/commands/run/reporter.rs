@@ -1,0 +1,130 @@
+//! What is shown of a run before it ends: notices, and progress on the terminal.
+
+use std::io::{self, IsTerminal as _};
+
+use contend_parallel::execute::Tally;
+use contend_record::run::Plan;
+use contend_report::render::units::seconds;
+
+use super::progress::Progress;
+use crate::output;
+use contend_parallel::run::{BLOCK_BYTES, Comparison, Notice, Observer};
+
+/// Shows users on standard error what a run has to tell.
+#[derive(Debug)]
+pub(super) struct Reporter {
+    wants_progress: bool,
+    /// The output is captured to be compared.
+    checks: bool,
+    progress: Option<Progress>,
+}
+
+impl Reporter {
+    /// Creates the reporter of a run that has not started.
+    pub(super) fn new(wants_progress: bool, checks: bool) -> Self {
+        Self { wants_progress, checks, progress: None }
+    }
+}
+
+impl Observer for Reporter {
+    fn notify(&mut self, notice: Notice<'_>) -> io::Result<()> {
+        match notice {
+            Notice::CommandStderr(bytes) => {
+                return output::command_stderr(bytes);
+            }
+            Notice::MissingFile(message) => output::error(message),
+            Notice::CannotWrite(error) => output::error(&output::chain(error)),
+            Notice::NotCompared => {
+                output::error("nothing was compared, since the reader of the output has gone");
+            }
+            Notice::Compared(comparison) => output::error(&verdict(comparison)),
+        }
+        Ok(())
+    }
+
+    fn started(&mut self, plan: &Plan, tally: &Tally) {
+        // What a run writes to a terminal through --check is not noticed in time to make room for it.
+        let shows = self.wants_progress && !(self.checks && io::stdout().is_terminal());
+        self.progress = Some(Progress::new(shows, plan, tally));
+    }
+
+    fn tick(&mut self, tally: &Tally) {
+        if let Some(progress) = &mut self.progress {
+            progress.show(tally);
+        }
+    }
+
+    fn ended(&mut self) {
+        self.progress = None;
+    }
+}
+
+/// Says whether a run did the same as the original, and if not, how they differ.
+fn verdict(comparison: &Comparison<'_>) -> String {
+    let Comparison { check, outcome, parallel, original_stderr } = *comparison;
+    let name = if parallel { "parallel" } else { "plain" };
+    let (status, other) = (outcome.exit_code, check.exit_code);
+    if check.same {
+        let (wall, original) = (outcome.wall_seconds, check.wall_seconds);
+        return format!(
+            "the same: {} bytes, status {status}; {name} {}, original {}, {:.2} times",
+            check.bytes,
+            seconds(wall),
+            seconds(original),
+            original / wall.max(1e-6),
+        );
+    }
+    let difference = match check.first_difference {
+        None => format!(
+            "the output is the same, {} bytes, but not the status: {name} {status}, original {other}",
+            check.bytes
+        ),
+        Some(start) => {
+            let end = check.bytes.max(check.original_bytes).min(start + BLOCK_BYTES as u64);
+            format!(
+                "the outputs differ, first between bytes {start} and {end}: {name} {} bytes, status \
+                 {status}; original {} bytes, status {other} (what prints the time or random numbers \
+                 is never the same)",
+                check.bytes, check.original_bytes
+            )
+        }
+    };
+    if original_stderr.is_empty() {
+        difference
+    } else {
+        format!("{difference}; the original remarked:\n{original_stderr}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contend_record::run::{Check, Outcome};
+
+    fn verdict_on(check: Check, original_stderr: &str) -> String {
+        let outcome = Outcome { exit_code: 0, wall_seconds: 1.0, ..Outcome::default() };
+        let comparison =
+            Comparison { check: &check, outcome: &outcome, parallel: true, original_stderr };
+        verdict(&comparison)
+    }
+
+    #[test]
+    fn a_verdict_says_where_outputs_differ_and_what_the_original_said() {
+        let same = Check { same: true, bytes: 7, wall_seconds: 2.0, ..Check::default() };
+        let text = verdict_on(same, "unheard");
+        assert!(text.starts_with("the same: 7 bytes, status 0; parallel "), "{text}");
+        assert!(text.ends_with("2.00 times"), "{text}");
+        let status = Check { bytes: 7, exit_code: 3, ..Check::default() };
+        let text = verdict_on(status, "");
+        assert!(text.ends_with("not the status: parallel 0, original 3"), "{text}");
+        let bytes = Check {
+            first_difference: Some(BLOCK_BYTES as u64),
+            bytes: BLOCK_BYTES as u64 + 5,
+            original_bytes: BLOCK_BYTES as u64 + 9,
+            ..Check::default()
+        };
+        let text = verdict_on(bytes, "oops");
+        assert!(text.contains("between bytes 65536 and 65545: "), "{text}");
+        assert!(text.ends_with("; the original remarked:\noops"), "{text}");
+    }
+}

@@ -1,0 +1,335 @@
+//! Supervises the execution of a plan: handles signals, reports progress and memory, and computes the
+//! exit code.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use crate::execute::{self, ExecuteError, Executor as _, Launcher, Local, Plain, Tally};
+use contend_record::run::{Command, Outcome, Plan, Source, Step};
+use contend_shell::environment::Paths;
+use contend_sys::allocation::give_back_from;
+use contend_sys::interrupt::Signals;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::check::{Check, Waited};
+use super::end::{End, Report};
+use super::error::{Context as _, RunError};
+use super::observer::{Notice, Observer};
+use super::outcome::{outcome, status};
+use super::records::Records;
+use super::settings::Settings;
+use super::shutdown::{Escalation, Shutdown};
+use super::watch::Watch;
+
+/// With a small memory budget, freed blocks of this size or more are returned to the system, in bytes.
+const LARGE: u32 = 1 << 20;
+/// A memory budget below this is small, in bytes.
+const LITTLE: u64 = 512 << 20;
+/// With less free space than this for temporary files, sort keeps its own memory settings, in bytes.
+const ROOM: u64 = 64 << 20;
+/// The poll interval for signals.
+const ASK: Duration = Duration::from_millis(20);
+
+/// A plan to execute, with what its execution needs.
+#[derive(Debug)]
+pub(super) struct Task {
+    /// The plan.
+    pub plan: Plan,
+    /// The paths of its programs.
+    pub paths: Paths,
+    /// The bytes that have already been read from standard input.
+    pub prefix: Vec<u8>,
+    /// The exit code is inverted, as after `!`.
+    pub inverted: bool,
+    /// Where the pipelines that contend takes over in shell text leave their records.
+    pub records: Option<Records>,
+}
+
+/// A plan that is being executed.
+enum Running<'a> {
+    /// Commands that read and write by themselves; this thread only waits for them.
+    Plain(Plain<'a>),
+    /// A thread that executes the plan and sends the result.
+    Thread(mpsc::Receiver<Result<(), ExecuteError>>),
+}
+
+impl<'a> Running<'a> {
+    /// Starts the execution.
+    fn begin(
+        plan: &'a Plan,
+        prefix: Vec<u8>,
+        launcher: &'a Arc<Launcher>,
+        tally: &'a Arc<Tally>,
+        settings: &Settings,
+    ) -> Result<Self, ExecuteError> {
+        if let [Step::Serial(commands)] = plan.steps.as_slice()
+            && plan.source == Source::Own
+            && prefix.is_empty()
+        {
+            let plain = Plain::start(launcher, tally, commands, None, None)?;
+            return Ok(Self::Plain(plain));
+        }
+        let (sender, receiver) = mpsc::channel();
+        let (launcher, tally, plan) = (Arc::clone(launcher), Arc::clone(tally), plan.clone());
+        let prefix = Mutex::new(prefix);
+        let settings = execute::Settings {
+            jobs: settings.jobs(),
+            memory: settings.memory(),
+            part_bytes: settings.part_bytes,
+            folder: std::env::temp_dir(),
+        };
+        execute::spawn(move || {
+            let local = Local { settings, launcher: &launcher, tally: &tally, prefix };
+            let _ = sender.send(local.execute(&plan)); // after a signal the receiver may be gone
+        })
+        .map_err(ExecuteError::Transfer)?;
+        Ok(Self::Thread(receiver))
+    }
+
+    /// Waits for the end of the execution, but not longer than [`ASK`].
+    fn wait(&mut self, signals: &Signals) -> Option<Result<(), ExecuteError>> {
+        match self {
+            Self::Thread(end) => match end.recv_timeout(ASK) {
+                Ok(result) => Some(result),
+                Err(mpsc::RecvTimeoutError::Timeout) => None,
+                // Only a panic, which ends the program, takes the sender away before it is used.
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    Some(Err(io::Error::from(io::ErrorKind::BrokenPipe).into()))
+                }
+            },
+            Self::Plain(plain) => {
+                match plain.try_wait() {
+                    Ok(false) => {}
+                    result => return Some(result.map(drop).map_err(ExecuteError::from)),
+                }
+                let time = Timespec { tv_sec: 0, tv_nsec: ASK.subsec_nanos().into() };
+                // The end of a command is a signal, too.
+                let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&time));
+                None
+            }
+        }
+    }
+
+    /// Waits for the end of the execution, calling `tick` every [`ASK`]. A signal that asks contend to end shuts it down.
+    fn end(
+        mut self,
+        signals: &Signals,
+        launcher: &Launcher,
+        mut tick: impl FnMut(),
+    ) -> Result<(), ExecuteError> {
+        let mut escalation = Escalation::new(self.is_plain());
+        loop {
+            if let Some(result) = self.wait(signals) {
+                self.discard_keyboard_interrupt(signals);
+                return result;
+            }
+            tick();
+            // Only contend's own work is left, which ends with the process.
+            if escalation.has_begun() && !self.is_plain() && launcher.pids().is_empty() {
+                return Ok(());
+            }
+            let Some(step) = escalation.advance(signals.next_ending(), Instant::now()) else {
+                continue;
+            };
+            step.apply(launcher);
+            if step == Shutdown::Abandon {
+                return Ok(());
+            }
+        }
+    }
+
+    fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain(_))
+    }
+
+    /// Discards a keyboard interrupt that the last command has survived. It was meant for a command that
+    /// handles it, and a shell goes on as well.
+    fn discard_keyboard_interrupt(&self, signals: &Signals) {
+        if let (Self::Plain(plain), Some(signal)) = (self, signals.interrupted())
+            && !plain.died_of(signal)
+        {
+            signals.forgive_terminal();
+        }
+    }
+}
+
+/// Executes a task and returns how it ended. A signal that asks contend to end also ends the commands.
+///
+/// # Errors
+/// If signals cannot be received, the executor fails, or the run cannot be compared.
+pub(super) fn carry_out(
+    mut task: Task,
+    mut report: Box<Report>,
+    settings: &Settings,
+    check: Option<Check>,
+    observer: &mut dyn Observer,
+) -> Result<End, RunError> {
+    // Allocating it again costs a tenth of the run time; with a large budget unused memory is harmless.
+    if settings.memory() < LITTLE {
+        give_back_from(LARGE);
+    }
+    let signals = Signals::block().context("cannot receive signals")?;
+    let tally = Arc::new(Tally::default());
+    observer.started(&task.plan, &tally);
+    let check = check.map(Check::capture).transpose()?;
+    let watch = Watch::new(settings.record || settings.stats && !report.by_shell);
+    let begun = Instant::now();
+    let (result, peak_memory_bytes) =
+        supervise(&mut task, &signals, &tally, settings, watch, observer);
+    observer.ended();
+    if let Some(signal) = signals.interrupted() {
+        return Ok(End::Interrupted(signal));
+    }
+    for missing in tally.missing_files() {
+        let written = observer.notify(Notice::MissingFile(&missing));
+        written.context("cannot write standard error")?;
+    }
+    let written = match check.map(|check| check.finish(&signals)).transpose()? {
+        Some(Waited::Interrupted(signal)) => return Ok(End::Interrupted(signal)),
+        Some(Waited::Done(written)) => Some(written),
+        None => None,
+    };
+    let status = status(&task.plan, &tally, settings.pipefail, result, observer)?;
+    let mut exit_code = if task.inverted { i32::from(status == 0) } else { status };
+    let outcome = outcome(&tally, begun.elapsed(), exit_code);
+    let mut outcome = Outcome { peak_memory_bytes, ..outcome };
+    if let Some(written) = written {
+        let parallel = report.record.decision.parallel;
+        match written.compare(parallel, &mut outcome, &signals, observer)? {
+            Waited::Interrupted(signal) => return Ok(End::Interrupted(signal)),
+            Waited::Done(code) => exit_code = code,
+        }
+    }
+    report.record.outcome = Some(outcome);
+    report.record.pipelines = task.records.map_or(Ok(Vec::new()), Records::read)?;
+    Ok(End::Finished { exit_code, report })
+}
+
+/// Executes the plan of a task. Returns the result, and the peak memory in bytes if `watch` samples it.
+fn supervise(
+    task: &mut Task,
+    signals: &Signals,
+    tally: &Arc<Tally>,
+    settings: &Settings,
+    mut watch: Watch,
+    observer: &mut dyn Observer,
+) -> (Result<(), ExecuteError>, Option<u64>) {
+    let sorting = sorting(settings, &task.plan);
+    let launcher = Arc::new(Launcher::new(signals.mask_before(), task.paths.clone(), sorting));
+    let prefix = std::mem::take(&mut task.prefix);
+    let running = Running::begin(&task.plan, prefix, &launcher, tally, settings);
+    let result = running.and_then(|running| {
+        running.end(signals, &launcher, || {
+            observer.tick(tally);
+            watch.look(&launcher);
+        })
+    });
+    (result, watch.finish())
+}
+
+/// Returns the options for `sort` over chunks: its share of the memory budget, and one thread.
+fn sorting(settings: &Settings, plan: &Plan) -> Vec<String> {
+    let sorts = |step: &&Step| match step {
+        Step::Parallel(group) => group.each.iter().any(|command: &Command| command.sorts),
+        Step::Serial(_) => false,
+    };
+    match plan.steps.iter().filter(sorts).count() {
+        0 => Vec::new(),
+        // Without space for temporary files it has to use the memory that it usually takes.
+        _ if has_no_room(&std::env::temp_dir()) => Vec::new(),
+        groups => {
+            let share = settings.memory() / (2 * settings.jobs() * groups) as u64;
+            vec![format!("--buffer-size={}b", share.max(1 << 20)), "--parallel=1".to_owned()]
+        }
+    }
+}
+
+/// Whether this directory has little free space, or does not exist.
+fn has_no_room(folder: &Path) -> bool {
+    !rustix::fs::statvfs(folder).is_ok_and(|of| of.f_bavail.saturating_mul(of.f_frsize) >= ROOM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::planner;
+    use crate::run::testing::{Recorder, stages};
+
+    fn carried_out(texts: &[&[&str]], inverted: bool, pipefail: bool) -> (i32, Recorder) {
+        let settings = Settings {
+            pipefail,
+            jobs: Some(2),
+            memory: Some(1 << 30),
+            record: true,
+            ..Settings::default()
+        };
+        let (paths, mut recorder) = (Paths::new(), Recorder::default());
+        let plan = planner::plain(&stages(texts), &paths, pipefail);
+        let task = Task { plan, paths, prefix: Vec::new(), inverted, records: None };
+        let report = Report::new("text", &settings);
+        let end = carry_out(task, report, &settings, None, &mut recorder).expect("it runs");
+        let End::Finished { exit_code, report } = end else { panic!("{end:?}") };
+        let outcome = report.record.outcome.expect("it has run");
+        assert_eq!(outcome.exit_code, exit_code);
+        assert_eq!(outcome.stages.len(), texts.len());
+        (exit_code, recorder)
+    }
+
+    #[test]
+    fn the_exit_code_is_that_of_a_shell() {
+        let stages: &[&[&str]] = &[&["sh", "-c", "exit 3"], &["true"]];
+        for (inverted, pipefail, expected) in
+            [(false, false, 0), (false, true, 3), (true, false, 1), (true, true, 0)]
+        {
+            let (exit_code, _) = carried_out(stages, inverted, pipefail);
+            assert_eq!(exit_code, expected, "inverted {inverted}, pipefail {pipefail}");
+        }
+    }
+
+    #[test]
+    fn an_observer_hears_of_progress_between_start_and_end() {
+        let (exit_code, recorder) =
+            carried_out(&[&["sleep", "0.2"], &["sh", "-c", "exit 4"]], false, false);
+        assert_eq!(exit_code, 4);
+        let [first, ticks @ .., last] = recorder.calls.as_slice() else { panic!("no calls") };
+        assert_eq!((*first, *last), ("started", "ended"));
+        assert!(!ticks.is_empty() && ticks.iter().all(|&call| call == "tick"), "{ticks:?}");
+    }
+
+    #[test]
+    fn a_missing_input_is_told_and_fails_its_stage() {
+        let settings = Settings { jobs: Some(2), memory: Some(1 << 30), ..Settings::default() };
+        let mut simple = stages(&[&["cat"]]);
+        simple[0].input = Some(contend_commands::Word::new("/no/such/file"));
+        let (paths, mut recorder) = (Paths::new(), Recorder::default());
+        let plan = planner::plain(&simple, &paths, false);
+        let task = Task { plan, paths, prefix: Vec::new(), inverted: false, records: None };
+        let end = carry_out(task, Report::unwanted(), &settings, None, &mut recorder);
+        let Ok(End::Finished { exit_code: 1, .. }) = end else { panic!("{end:?}") };
+        let expected = "missing /no/such/file: No such file or directory";
+        assert_eq!(recorder.notices, [expected]);
+    }
+
+    #[test]
+    fn sorting_gets_a_share_of_the_memory_only_where_parts_are_sorted() {
+        let settings = Settings { jobs: Some(4), memory: Some(1 << 30), ..Settings::default() };
+        let plain = planner::plain(&stages(&[&["sort"]]), &Paths::new(), false);
+        assert!(sorting(&settings, &plain).is_empty());
+        let simple = stages(&[&["sort"]]);
+        let environment = contend_shell::environment::Environment::for_tests("C");
+        let situation = planner::Situation {
+            environment: &environment,
+            annotations: &[],
+            input_bytes: None,
+            output_is_terminal: false,
+        };
+        let plan = planner::plan(&simple, &situation);
+        assert!(plan.is_parallel());
+        if !has_no_room(&std::env::temp_dir()) {
+            let share = (1_u64 << 30) / 8;
+            assert_eq!(sorting(&settings, &plan)[0], format!("--buffer-size={share}b"));
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! How a run ends, as far as its caller is concerned.
+
+use std::io;
+use std::time::SystemTime;
+
+use contend_record::run::{RunRecord, SCHEMA};
+
+use super::settings::Settings;
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum End {
+    /// Nothing was run, since only the plan was wanted.
+    Explained(Box<Report>),
+    /// The pipeline ran to its end.
+    Finished {
+        /// The exit code as a shell reports it; 1 if a comparison with the original failed.
+        exit_code: i32,
+        /// What was done.
+        report: Box<Report>,
+    },
+    /// This signal asked contend to end, and its commands have been ended. The caller should die of
+    /// the same signal.
+    Interrupted(i32),
+    /// A program that this process should have become could not be executed.
+    NotExecuted {
+        /// The program, for a message.
+        program: String,
+        /// Why it could not be executed.
+        source: io::Error,
+        /// The exit code that a shell ends with: 127 if there is no such program, else 126.
+        exit_code: u8,
+    },
+    /// Another process does the work of this stage.
+    TakenOver,
+}
+
+/// What was done, or would be done.
+#[derive(Debug)]
+pub struct Report {
+    /// The record. The caller adds what it alone knows: `contend`, `started_at` and `host`.
+    pub record: RunRecord,
+    /// When the run started, for `started_at`.
+    pub started: SystemTime,
+    /// A shell ran the text; the pipelines in it that contend took over have reported their own
+    /// figures.
+    pub by_shell: bool,
+}
+
+impl Report {
+    /// Starts a report on this text, now.
+    pub(super) fn new(text: &str, settings: &Settings) -> Box<Self> {
+        let mut report = Self::unwanted();
+        report.record = RunRecord {
+            schema: SCHEMA.to_owned(),
+            command: text.to_owned(),
+            jobs: settings.jobs(),
+            memory_bytes: settings.memory(),
+            ..RunRecord::default()
+        };
+        report
+    }
+
+    /// Starts a report that nobody has asked for.
+    pub(super) fn unwanted() -> Box<Self> {
+        let (record, started) = (RunRecord::default(), SystemTime::now());
+        Box::new(Self { record, started, by_shell: false })
+    }
+}

@@ -1,0 +1,73 @@
+//! Why a run cannot be started or supervised to its end.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::execute::ExecuteError;
+
+/// Why a run cannot be started or supervised to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The script cannot be read.
+    #[error("cannot read {}", path.display())]
+    Script {
+        /// The path of the script.
+        path: PathBuf,
+        /// Why it cannot be read.
+        source: io::Error,
+    },
+    /// The shell could not be executed in the place of this process.
+    #[error("cannot start the shell {shell}")]
+    Shell {
+        /// The shell.
+        shell: String,
+        /// Why it could not be executed.
+        source: io::Error,
+    },
+    /// The executor failed.
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
+    /// The file in which `--check` keeps standard input cannot be created or written.
+    #[error("--check cannot keep standard input in {}", folder.display())]
+    KeepInput {
+        /// The directory for temporary files.
+        folder: PathBuf,
+        /// Why it cannot be created or written.
+        source: io::Error,
+    },
+    /// The thread that waits for the original has ended before it did.
+    #[error("the original is lost")]
+    OriginalLost,
+    /// Records of the pipelines in shell text are not JSON.
+    #[error("cannot read the records of pipelines")]
+    Records(#[source] serde_json::Error),
+    /// Something that has to be handed on as text is not UTF-8.
+    #[error("{0} is not text")]
+    NotText(&'static str),
+    /// The command line of a stage in shell text is not one that contend wrote.
+    #[error("{0}")]
+    Stage(&'static str),
+    /// A system call failed.
+    #[error("{operation}")]
+    Io {
+        /// What could not be done, in words for people.
+        operation: String,
+        /// Why it could not be done.
+        source: io::Error,
+    },
+}
+
+/// Adds to an error of a system call what could not be done.
+pub(super) trait Context<T> {
+    /// Turns the error into a [`RunError::Io`], which says what could not be done.
+    ///
+    /// # Errors
+    /// The error of `self`.
+    fn context(self, operation: impl Into<String>) -> Result<T, RunError>;
+}
+
+impl<T, E: Into<io::Error>> Context<T> for Result<T, E> {
+    fn context(self, operation: impl Into<String>) -> Result<T, RunError> {
+        self.map_err(|source| RunError::Io { operation: operation.into(), source: source.into() })
+    }
+}

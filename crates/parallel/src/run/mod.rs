@@ -1,0 +1,80 @@
+//! What `contend run` does: runs a pipeline or a script, with stages over chunks of their input
+//! where the output stays the same to the byte.
+//!
+//! [`run`] takes a [`Request`] and returns an [`End`]; [`stage`] does the same for one stage of shell
+//! text. In between an [`Observer`] hears what has to be shown at once. Rendering, command lines and
+//! exit codes of contend itself are the caller's business.
+//!
+//! ```text
+//! text → Direct ─┬→ exec or plain run     decided without a plan where that is possible
+//!                └→ Plan → carry → End    the executor, supervised: signals, progress, memory
+//! text → Prepared → shell → Stage × n → Direct
+//! ```
+//!
+//! A run must start within a millisecond: nothing is computed, read or started before it is needed.
+
+mod carry;
+mod check;
+mod direct;
+mod end;
+mod error;
+mod limits;
+mod observer;
+mod outcome;
+mod peek;
+mod prepared;
+mod program;
+mod records;
+mod settings;
+mod shell;
+mod shell_command;
+mod shutdown;
+pub mod stage;
+mod standard_input;
+#[cfg(test)]
+mod testing;
+mod watch;
+
+use crate::plan::text::{self, Reading};
+
+pub use check::BLOCK_BYTES;
+pub use end::{End, Report};
+pub use error::RunError;
+pub use observer::{Comparison, Notice, Observer};
+pub use settings::{Request, Settings, What};
+
+/// Runs what is requested, or only plans it if the settings say so.
+///
+/// Does not return if this process becomes the pipeline's only command, or the shell.
+///
+/// # Errors
+/// If the pipeline cannot be started or supervised to its end.
+pub fn run(request: &Request, observer: &mut dyn Observer) -> Result<End, RunError> {
+    let settings = &request.settings;
+    match &request.what {
+        What::Pipeline(text) => match text::read(text) {
+            Reading::Commands { stages, inverted } => {
+                match installed_locale().and_then(|()| direct::Direct::new(&stages)) {
+                    Ok(direct) => direct.run(text, inverted, settings, observer),
+                    Err(why) => shell::pipeline(text, &why, settings, observer),
+                }
+            }
+            Reading::Shell(why) => shell::pipeline(text, &why, settings, observer),
+        },
+        What::Script(path, arguments) => shell::script(path, arguments, settings, observer),
+    }
+}
+
+/// Checks that bash would not warn of the locale.
+///
+/// # Errors
+/// Returns the reason why a shell is needed.
+fn installed_locale() -> Result<(), String> {
+    match std::env::var_os("LC_ALL") {
+        Some(name) if !contend_sys::locale::exists(&name) => {
+            Err("`LC_ALL` names a locale that is not installed, of which the shell warns"
+                .to_owned())
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,54 @@
+//! What a run tells while it goes on.
+
+use std::io;
+
+use crate::execute::{ExecuteError, Tally};
+use contend_record::run::{Check, Outcome, Plan};
+
+/// Hears what a run has to tell before it ends. The methods about progress are called in the order
+/// `started`, `tick` any number of times, `ended`, and not at all if no plan is carried out.
+pub trait Observer {
+    /// Shows the user a notice, on standard error.
+    ///
+    /// # Errors
+    /// If standard error cannot be written, where that has to end the run.
+    fn notify(&mut self, notice: Notice<'_>) -> io::Result<()>;
+
+    /// A plan is about to be carried out. This is the time to register
+    /// [`Tally::before_output`]. Standard output is still that of the caller.
+    fn started(&mut self, _plan: &Plan, _tally: &Tally) {}
+
+    /// The plan is being carried out; called about every 20 ms.
+    fn tick(&mut self, _tally: &Tally) {}
+
+    /// The plan is carried out, or was given up. Nothing must be drawn any more.
+    fn ended(&mut self) {}
+}
+
+/// What a run has to tell at once.
+#[derive(Debug, Clone, Copy)]
+pub enum Notice<'a> {
+    /// A file that a stage should read cannot be opened: its name and the reason, as a shell says it.
+    MissingFile(&'a str),
+    /// What commands wrote to standard error before they failed.
+    CommandStderr(&'a [u8]),
+    /// Standard output cannot be written.
+    CannotWrite(&'a ExecuteError),
+    /// The run was not compared with the original, since the reader of its output has gone.
+    NotCompared,
+    /// The run was compared with the original.
+    Compared(&'a Comparison<'a>),
+}
+
+/// A run and the original, side by side.
+#[derive(Debug, Clone, Copy)]
+pub struct Comparison<'a> {
+    /// What the comparison found.
+    pub check: &'a Check,
+    /// What came of the run.
+    pub outcome: &'a Outcome,
+    /// Whether stages ran over chunks.
+    pub parallel: bool,
+    /// The beginning of what the original wrote to standard error.
+    pub original_stderr: &'a str,
+}

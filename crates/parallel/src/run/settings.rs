@@ -1,0 +1,124 @@
+//! What is run, and how.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::plan::planner::Annotation;
+use contend_shell::environment::default_shell;
+use contend_sys::procfs::MemInfo;
+use contend_sys::{cgroup, cpu};
+
+/// The default memory budget is the machine's memory divided by this.
+const MEMORY_DIVISOR: u64 = 4;
+/// The smallest memory budget, in bytes.
+const MIN_MEMORY_BYTES: u64 = 16 << 20;
+
+/// A pipeline or script to run, and how.
+#[derive(Debug)]
+pub struct Request {
+    /// What is run.
+    pub what: What,
+    /// How it is run.
+    pub settings: Settings,
+}
+
+/// What is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A pipeline's text.
+    Pipeline(String),
+    /// A script and its arguments.
+    Script(PathBuf, Vec<OsString>),
+}
+
+/// How a pipeline is run, and what is wanted besides its output.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The number of chunks processed concurrently, if given; see [`Settings::jobs`].
+    pub jobs: Option<usize>,
+    /// The memory budget for data in bytes, if given; see [`Settings::memory`].
+    pub memory: Option<u64>,
+    /// The size of chunks in bytes, if given; chunks are then used whatever they cost.
+    pub part_bytes: Option<usize>,
+    /// Commands that process every record on its own.
+    pub annotations: Vec<Annotation>,
+    /// The shell, if given; see [`Settings::shell`].
+    pub shell: Option<String>,
+    /// A pipeline fails if any of its stages fails.
+    pub pipefail: bool,
+    /// Only the plan is wanted; nothing is run.
+    pub explain: bool,
+    /// The shell also runs the original, and the outputs are compared.
+    pub check: bool,
+    /// The caller prints figures of the run.
+    pub stats: bool,
+    /// The caller keeps the record of the run.
+    pub record: bool,
+    /// Options that give the same settings to the process of a stage in shell text, except for those
+    /// that [`stage`](super::stage) adds.
+    pub stage_options: Vec<String>,
+}
+
+impl Settings {
+    /// Returns the number of chunks processed concurrently: as given, else the number of usable CPUs.
+    pub fn jobs(&self) -> usize {
+        self.jobs.unwrap_or_else(usable_cpus)
+    }
+
+    /// Returns the memory budget for data in bytes: as given, else a quarter of the memory of the
+    /// machine or the cgroup, but never less than 16 MiB.
+    pub fn memory(&self) -> u64 {
+        self.memory.unwrap_or_else(default_memory).max(MIN_MEMORY_BYTES)
+    }
+
+    /// Returns the shell for what contend does not run itself: as given, else bash or sh.
+    pub fn shell(&self) -> String {
+        self.shell.clone().unwrap_or_else(|| default_shell().to_owned())
+    }
+
+    /// Whether the caller wants more than the pipeline's own output and exit code.
+    pub(super) fn wants_report(&self) -> bool {
+        self.check || self.stats || self.record
+    }
+}
+
+/// Returns the number of CPUs this process can keep busy. A quota of 1.5 CPUs takes two.
+fn usable_cpus() -> usize {
+    let quota = cpu::quota().map_or(usize::MAX, |quota| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
+        let cpus = quota.ceil() as usize;
+        cpus.max(1)
+    });
+    cpu::allowed().min(quota)
+}
+
+fn default_memory() -> u64 {
+    let limit = cgroup::memory_limit().unwrap_or(u64::MAX);
+    MemInfo::read().total.min(limit) / MEMORY_DIVISOR
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn given_values_win_over_what_the_machine_offers() {
+        let given = Settings {
+            jobs: Some(3),
+            memory: Some(1 << 30),
+            shell: Some("dash".to_owned()),
+            ..Settings::default()
+        };
+        assert_eq!((given.jobs(), given.memory(), given.shell()), (3, 1 << 30, "dash".to_owned()));
+        let default = Settings::default();
+        assert!((1..=cpu::allowed()).contains(&default.jobs()));
+        assert!(["bash", "sh"].contains(&default.shell().as_str()));
+    }
+
+    #[test]
+    fn a_memory_budget_has_a_lower_bound() {
+        let small = Settings { memory: Some(1), ..Settings::default() };
+        assert_eq!(small.memory(), MIN_MEMORY_BYTES);
+        assert!(Settings::default().memory() >= MIN_MEMORY_BYTES);
+    }
+}

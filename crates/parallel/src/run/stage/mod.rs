@@ -1,0 +1,264 @@
+//! A stage of shell text, as the process that the shell has started for it.
+//!
+//! The shell has expanded the stage's words and performed its redirections; this process stands
+//! where the stage's command would. It meets the processes of neighbouring stages (see
+//! [`rendezvous`]), and the last of them decides for all:
+//!
+//! ```text
+//! sort -r <in │ uniq -c │ head >out      the shell's text
+//!   contend   →  contend  →  contend     words, environment and standard input go to the last
+//!      ↑──────────↑───────── verdict
+//!    sort        uniq        head        each becomes its command, or …
+//!    exits       exits       contend     … the last one runs all of them over parts
+//! ```
+
+mod rendezvous;
+mod words;
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use crate::plan::script::Position;
+use contend_commands::Simple;
+use contend_sys::{inherited, spawn};
+
+use self::rendezvous::{Neighbours, Verdict};
+use self::words::Words;
+use super::direct::{self, Direct, Originals};
+use super::end::End;
+use super::error::RunError;
+use super::observer::Observer;
+use super::settings::Settings;
+use super::shell_command;
+
+/// Separates the options that the prefix of a stage hands on as one word.
+pub(super) const SEPARATOR: char = '\x1f';
+
+/// The option that says that the first word is the value of `SHELLOPTS`.
+pub(super) const SHELL_OPTIONS: &str = "--shell-options";
+
+/// The option that says that a pipeline fails if any stage does.
+const PIPEFAIL: &str = "--pipefail";
+
+/// How long a stage waits for its neighbours to come. One whose redirection waits for the other end
+/// of a fifo may never come: then this stage does its part alone.
+const USUAL_PATIENCE: Duration = Duration::from_millis(50);
+/// How long it waits if parts are asked for whatever they cost.
+const LONG_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Options with which a quick decision must not be made.
+const FORCING: [&str; 3] = ["--part-size", "--stats", "--records-to"];
+
+/// A stage of shell text, as the words of its process describe it.
+#[derive(Debug)]
+struct Stage {
+    position: Position,
+    /// Options of `contend run`, joined by [`SEPARATOR`].
+    options: String,
+    /// The shell fails if any stage does.
+    has_pipefail: bool,
+}
+
+/// How far a stage has come without its settings.
+#[derive(Debug)]
+pub enum Met {
+    /// Nothing is left to do for this process.
+    Over(End),
+    /// The settings are needed to go on. Reading them takes a time that most stages can save.
+    Undecided(Box<Undecided>),
+}
+
+/// A stage whose process knows its neighbours, and has to know its settings next.
+#[derive(Debug)]
+pub struct Undecided {
+    stage: Stage,
+    next: Next,
+}
+
+/// What the process of a stage does next.
+#[derive(Debug)]
+enum Next {
+    /// Has a shell start the command, which this process could not become.
+    UseShell(Words),
+    /// Runs all these stages, of which its own is the last, if that is better than as they are written.
+    RunTogether(Together),
+}
+
+/// Begins the stage that these words describe: what follows the hidden verb on the command line that
+/// contend has put before the words of the stage.
+///
+/// Does not return if this process becomes the stage's command.
+///
+/// # Errors
+/// If the words are not those of a stage.
+pub fn begin(words: &[OsString]) -> Result<Met, RunError> {
+    let [position, options, command @ ..] = words else {
+        return Err(RunError::Stage("there is no stage"));
+    };
+    let position = position.to_str().and_then(Position::from_letter);
+    let position = position.ok_or(RunError::Stage("there is no such position of a stage"))?;
+    let options =
+        options.to_str().ok_or(RunError::Stage("the options of a stage are not UTF-8"))?;
+    let mut stage = Stage { position, options: options.to_owned(), has_pipefail: false };
+    let mut command = command;
+    if options.split(SEPARATOR).any(|option| option == SHELL_OPTIONS) {
+        let (of_shell, rest) = command.split_first().ok_or(RunError::Stage("there is no stage"))?;
+        stage.has_pipefail =
+            of_shell.to_string_lossy().split(':').any(|option| option == "pipefail");
+        command = rest;
+    }
+    Ok(stage.meet(Words::of_this_process(command)))
+}
+
+impl Stage {
+    /// Meets the neighbours, and leaves the stage to one of them or decides for all.
+    fn meet(self, own: Words) -> Met {
+        let patience = if self.is_forced() { LONG_PATIENCE } else { USUAL_PATIENCE };
+        let mut neighbours = Neighbours::meet(self.position, patience);
+        if own.names_descriptors() || (0..3).any(|fd| !inherited::was_open(fd)) {
+            // The neighbours notice, and wait no longer.
+            drop(neighbours);
+            return self.become_command(own);
+        }
+        let mut stages = neighbours.stages_before();
+        stages.push(own);
+        if let Some(verdict) = neighbours.ask_next(&stages) {
+            neighbours.answer(verdict);
+            return match (verdict, stages.pop()) {
+                (Verdict::AsWritten, Some(own)) => self.become_command(own),
+                _ => Met::Over(End::TakenOver),
+            };
+        }
+        let mut together = Together { stages, neighbours };
+        if self.is_forced() || !together.is_plain_at_a_glance() {
+            return Met::Undecided(
+                Undecided { stage: self, next: Next::RunTogether(together) }.into(),
+            );
+        }
+        match together.leave_as_written() {
+            Some(own) => self.become_command(own),
+            None => Met::Over(End::TakenOver),
+        }
+    }
+
+    /// Becomes the command that this process stands for, as the shell would have started it. Returns only
+    /// if that fails.
+    fn become_command(self, words: Words) -> Met {
+        if let Some(mut command) = words.command() {
+            spawn::become_command(&mut command);
+        }
+        Met::Undecided(Undecided { stage: self, next: Next::UseShell(words) }.into())
+    }
+
+    fn is_forced(&self) -> bool {
+        self.options().any(|option| FORCING.iter().any(|it| option.starts_with(it)))
+    }
+
+    fn options(&self) -> impl Iterator<Item = &str> {
+        let options = self.options.split(SEPARATOR);
+        let options = options.filter(|option| !["", SHELL_OPTIONS].contains(option));
+        let is_given = options.clone().any(|option| option == PIPEFAIL);
+        options.chain((self.has_pipefail && !is_given).then_some(PIPEFAIL))
+    }
+}
+
+impl Undecided {
+    /// Returns the options of `contend run` that the stage was given, for the caller to read.
+    pub fn options(&self) -> impl Iterator<Item = &str> {
+        self.stage.options()
+    }
+
+    /// Goes on with these settings. `name` is what the shell calls itself in messages.
+    ///
+    /// Does not return if this process becomes the stage's command, or a shell that starts it.
+    ///
+    /// # Errors
+    /// As [`run`](super::run).
+    pub fn run(
+        self,
+        settings: &Settings,
+        name: &str,
+        observer: &mut dyn Observer,
+    ) -> Result<End, RunError> {
+        match self.next {
+            Next::UseShell(words) => Ok(use_shell(&words, settings, name)),
+            Next::RunTogether(together) => All { together, settings, name }.run(observer),
+        }
+    }
+}
+
+/// Has a shell start the command that this process could not become: it knows how to say what is wrong,
+/// and runs files that the kernel does not know. Returns only if there is no such shell.
+fn use_shell(words: &Words, settings: &Settings, name: &str) -> End {
+    let mut shell = shell_command::without_text(&settings.shell());
+    words.give_to(&mut shell, name);
+    let source = spawn::become_command(&mut shell);
+    End::NotExecuted { program: "a shell".to_owned(), source, exit_code: 126 }
+}
+
+/// All the stages that can be taken over together, seen from the process of the last one.
+#[derive(Debug)]
+struct Together {
+    stages: Vec<Words>,
+    neighbours: Neighbours,
+}
+
+impl Together {
+    fn is_plain_at_a_glance(&mut self) -> bool {
+        let simples: Option<Vec<_>> =
+            self.stages.iter().map(|stage| stage.simple(&stage.environment)).collect();
+        simples.is_some_and(|simples| {
+            self.neighbours.use_first_input() && direct::is_plain_at_a_glance(&simples)
+        })
+    }
+
+    /// Has the processes of the stages before this one become their commands. Returns the words of this
+    /// process's own command.
+    fn leave_as_written(&mut self) -> Option<Words> {
+        self.neighbours.put_own_input_back();
+        self.neighbours.answer(Verdict::AsWritten);
+        self.stages.pop()
+    }
+}
+
+/// These stages with the settings to run them.
+struct All<'a> {
+    together: Together,
+    settings: &'a Settings,
+    name: &'a str,
+}
+
+impl All<'_> {
+    /// Runs all the stages if that can be done better than as they are written.
+    fn run(&mut self, observer: &mut dyn Observer) -> Result<End, RunError> {
+        let common = words::common_environment(&self.together.stages);
+        let simples: Option<Vec<_>> =
+            self.together.stages.iter().map(|stage| stage.simple(&common)).collect();
+        let Some(simples) = simples else { return self.run_as_written() };
+        if !self.together.neighbours.use_first_input() || words::adopt(&common).is_err() {
+            return self.run_as_written();
+        }
+        let texts: Vec<String> = simples.iter().map(Simple::text).collect();
+        let settings = self.settings;
+        match Direct::new(&simples) {
+            Ok(direct) => {
+                direct.instead_of(self).run(&texts.join(" | "), false, settings, observer)
+            }
+            Err(_) => self.run_as_written(),
+        }
+    }
+}
+
+impl Originals for All<'_> {
+    fn run_as_written(&mut self) -> Result<End, RunError> {
+        let Some(own) = self.together.leave_as_written() else { return Ok(End::TakenOver) };
+        if let Some(mut command) = own.command() {
+            spawn::become_command(&mut command);
+        }
+        Ok(use_shell(&own, self.settings, self.name))
+    }
+
+    fn take_over(&mut self) {
+        self.together.neighbours.answer(Verdict::TakenOver);
+    }
+}

@@ -1,0 +1,88 @@
+//! What standard input is.
+
+use std::io;
+
+use crate::plan::flow::Amount;
+use rustix::fs::{FileType, OFlags, SeekFrom, Stat, fcntl_getfl, major, minor};
+
+/// The device numbers of /dev/null.
+const NULL: (u32, u32) = (1, 3);
+
+/// What standard input is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A regular file of this size in bytes.
+    File(u64),
+    /// /dev/null.
+    Nothing,
+    /// Anything else.
+    Stream,
+}
+
+impl Kind {
+    /// Looks at standard input.
+    pub(super) fn of_standard_input() -> Self {
+        let Ok(stat) = rustix::fs::fstat(io::stdin()) else { return Self::Stream };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Self::File(u64::try_from(stat.st_size).unwrap_or(0)),
+            _ if is_null(&stat) => Self::Nothing,
+            _ => Self::Stream,
+        }
+    }
+
+    /// Returns how much there is to read, if that is known.
+    pub(super) fn amount(self) -> Option<Amount> {
+        match self {
+            Self::File(bytes) => Some(Amount::of_rest(io::stdin(), bytes)),
+            Self::Nothing => Some(Amount::of_bytes(&[])),
+            Self::Stream => None,
+        }
+    }
+}
+
+/// Whether standard input is a file, a stream or a device that this process may read. What is wrong
+/// with any other one its reader says.
+pub(super) fn can_be_read() -> bool {
+    let stdin = io::stdin();
+    let is_folder = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    let may_read = |flags: OFlags| flags & OFlags::ACCMODE != OFlags::WRONLY;
+    rustix::fs::fstat(&stdin).is_ok_and(|stat| !is_folder(stat))
+        && fcntl_getfl(&stdin).is_ok_and(may_read)
+}
+
+/// Whether this is the status of /dev/null.
+pub(super) fn is_null(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
+        && (major(stat.st_rdev), minor(stat.st_rdev)) == NULL
+}
+
+/// Whether standard input, a regular file, has holes after the current position.
+pub(super) fn has_holes() -> bool {
+    let here = rustix::fs::tell(io::stdin()).unwrap_or(0);
+    let hole = rustix::fs::seek(io::stdin(), SeekFrom::Hole(here));
+    let end = rustix::fs::fstat(io::stdin()).map_or(0, |stat| stat.st_size.cast_unsigned());
+    let _ = rustix::fs::seek(io::stdin(), SeekFrom::Start(here)); // it was there before
+    hole.is_ok_and(|hole| hole < end)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn the_null_device_is_told_from_others() {
+        let stat =
+            |path: &str| rustix::fs::fstat(File::open(path).expect("a device")).expect("open");
+        assert!(is_null(&stat("/dev/null")));
+        assert!(!is_null(&stat("/dev/zero")));
+        assert!(!is_null(&stat("/proc/self/exe")));
+    }
+
+    #[test]
+    fn only_a_stream_is_of_unknown_size() {
+        assert_eq!(Kind::Stream.amount().map(|amount| amount.bytes), None);
+        assert_eq!(Kind::Nothing.amount().map(|amount| amount.bytes), Some(0));
+    }
+}

@@ -1,0 +1,69 @@
+//! What tests of runs have in common.
+
+use std::io;
+
+use contend_commands::{Simple, Word};
+use contend_record::run::{Command, Plan, StatusRule};
+
+use super::observer::{Notice, Observer};
+use crate::execute::Tally;
+
+/// Notes what it hears.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    /// The calls about progress, in order.
+    pub calls: Vec<&'static str>,
+    /// The notices, in order.
+    pub notices: Vec<String>,
+}
+
+impl Observer for Recorder {
+    fn notify(&mut self, notice: Notice<'_>) -> io::Result<()> {
+        self.notices.push(match notice {
+            Notice::MissingFile(message) => format!("missing {message}"),
+            Notice::CommandStderr(bytes) => format!("stderr {}", String::from_utf8_lossy(bytes)),
+            Notice::CannotWrite(error) => error.to_string(),
+            Notice::NotCompared => "not compared".to_owned(),
+            Notice::Compared(comparison) => format!("compared, same {}", comparison.check.same),
+        });
+        Ok(())
+    }
+
+    fn started(&mut self, _plan: &Plan, _tally: &Tally) {
+        self.calls.push("started");
+    }
+
+    fn tick(&mut self, _tally: &Tally) {
+        self.calls.push("tick");
+    }
+
+    fn ended(&mut self) {
+        self.calls.push("ended");
+    }
+}
+
+/// Returns a command with these words, for this stage.
+pub(super) fn command(stage: usize, words: &[&str]) -> Command {
+    let (program, arguments) = words.split_first().expect("a program");
+    Command {
+        stage,
+        variables: Vec::new(),
+        program: (*program).to_owned(),
+        arguments: arguments.iter().map(|&word| word.to_owned()).collect(),
+        status: StatusRule::Zero,
+        input: None,
+        sorts: false,
+        ascii_in_c: false,
+    }
+}
+
+/// Returns stages with these words.
+pub(super) fn stages(texts: &[&[&str]]) -> Vec<Simple> {
+    let simple = |words: &&[&str]| Simple {
+        variables: Vec::new(),
+        program: Word::new(words[0]),
+        arguments: words[1..].iter().map(|&word| Word::new(word)).collect(),
+        input: None,
+    };
+    texts.iter().map(simple).collect()
+}
