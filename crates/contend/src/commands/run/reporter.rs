@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use contend_record::run::{Check, Outcome};
 
-    fn verdict_on(check: Check, original_stderr: &str) -> String {
+    fn verdict_on(check: &Check, original_stderr: &str) -> String {
         let outcome = Outcome { exit_code: 0, wall_seconds: 1.0, ..Outcome::default() };
         let comparison =
             Comparison { check: &check, outcome: &outcome, parallel: true, original_stderr };
