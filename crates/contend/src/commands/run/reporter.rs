@@ -103,19 +103,18 @@ mod tests {
 
     fn verdict_on(check: &Check, original_stderr: &str) -> String {
         let outcome = Outcome { exit_code: 0, wall_seconds: 1.0, ..Outcome::default() };
-        let comparison =
-            Comparison { check: &check, outcome: &outcome, parallel: true, original_stderr };
+        let comparison = Comparison { check, outcome: &outcome, parallel: true, original_stderr };
         verdict(&comparison)
     }
 
     #[test]
     fn a_verdict_says_where_outputs_differ_and_what_the_original_said() {
         let same = Check { same: true, bytes: 7, wall_seconds: 2.0, ..Check::default() };
-        let text = verdict_on(same, "unheard");
+        let text = verdict_on(&same, "unheard");
         assert!(text.starts_with("the same: 7 bytes, status 0; parallel "), "{text}");
         assert!(text.ends_with("2.00 times"), "{text}");
         let status = Check { bytes: 7, exit_code: 3, ..Check::default() };
-        let text = verdict_on(status, "");
+        let text = verdict_on(&status, "");
         assert!(text.ends_with("not the status: parallel 0, original 3"), "{text}");
         let bytes = Check {
             first_difference: Some(BLOCK_BYTES as u64),
@@ -123,7 +122,7 @@ mod tests {
             original_bytes: BLOCK_BYTES as u64 + 9,
             ..Check::default()
         };
-        let text = verdict_on(bytes, "oops");
+        let text = verdict_on(&bytes, "oops");
         assert!(text.contains("between bytes 65536 and 65545: "), "{text}");
         assert!(text.ends_with("; the original remarked:\noops"), "{text}");
     }
