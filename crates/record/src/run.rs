@@ -1,8 +1,13 @@
-//! A pipeline made data-parallel: the plan as data, and what came of it.
+//! What is published of a pipeline that was made data-parallel: its plan, and what came of it.
 //!
-//! Schema `contend.run/1`. A [`Plan`] says where the input may be cut, what is run over every part
+//! Schema `contend.run/1`. A [`PlanRecord`] says where the input may be cut, what is run over every part
 //! and how the outputs become one again. It does not say who runs it, nor on how many CPUs of
 //! which machine. Times are seconds of `CLOCK_MONOTONIC`, CPU times those that the kernel charges.
+//!
+//! The executor has types of its own for plans (`contend_parallel::plan::ir`), so that these need not
+//! change with it. It uses the vocabulary of this module that names what commands and records are, such as
+//! [`StatusRule`], [`Records`], [`ByteSet`] and [`LineOrder`]. The names of types in the schema are older
+//! than the suffix `Record`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,13 +19,14 @@ pub use outcome::{Check, Decision, Left, Outcome, RunRecord, SCHEMA, StageOutcom
 
 /// What is decided for a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Plan {
+#[schemars(rename = "Plan")]
+pub struct PlanRecord {
     /// What was looked at of each stage, and what was found, first to last.
     pub stages: Vec<Stage>,
     /// What the first step reads.
-    pub source: Source,
+    pub source: SourceRecord,
     /// What is run, each step reading what the one before it writes.
-    pub steps: Vec<Step>,
+    pub steps: Vec<StepRecord>,
 }
 
 /// A stage of the pipeline, as it was understood.
@@ -50,8 +56,9 @@ pub enum Class {
 
 /// What the first step reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Source")]
 #[serde(rename_all = "kebab-case")]
-pub enum Source {
+pub enum SourceRecord {
     /// Its standard input.
     Standard,
     /// These files, one after the other.
@@ -62,18 +69,20 @@ pub enum Source {
 
 /// A piece of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Step")]
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::large_enum_variant, reason = "a plan has a handful of them")]
-pub enum Step {
+pub enum StepRecord {
     /// Commands that run as they are, in a pipeline.
-    Serial(Vec<Command>),
+    Serial(Vec<CommandRecord>),
     /// Commands that run over parts of the input at the same time.
-    Parallel(Group),
+    Parallel(GroupRecord),
 }
 
 /// A command that is started as it is, without a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Command {
+#[schemars(rename = "Command")]
+pub struct CommandRecord {
     /// The stage whose work it does, from 0.
     pub stage: usize,
     /// Variables that are set for it alone.
@@ -105,20 +114,21 @@ pub enum StatusRule {
 
 /// Commands over parts of the input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Group {
+#[schemars(rename = "Group")]
+pub struct GroupRecord {
     /// The stages as they are, for running all of the input through them.
-    pub serial: Vec<Command>,
+    pub serial: Vec<CommandRecord>,
     /// The first of these, opening the files of the plan's source itself, if it named them.
     #[serde(default)]
-    pub opening: Option<Command>,
+    pub opening: Option<CommandRecord>,
     /// Where the input may be cut.
-    pub cut: Cut,
+    pub cut: CutRecord,
     /// What a part must be like, so that its output is what the whole's would be.
-    pub guard: Guard,
+    pub guard: GuardRecord,
     /// What is run over every part, in a pipeline.
-    pub each: Vec<Command>,
+    pub each: Vec<CommandRecord>,
     /// How the outputs become one.
-    pub combine: Combine,
+    pub combine: CombineRecord,
     /// Parts may be put together in any order and run through the same commands.
     pub any_order: bool,
     /// The commands may fail because of what they read, though the guard holds.
@@ -127,7 +137,8 @@ pub struct Group {
 
 /// Where an input may be cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Cut {
+#[schemars(rename = "Cut")]
+pub struct CutRecord {
     /// What records are.
     pub records: Records,
     /// Bytes that may stand before the separator; before that of an empty first record, a separator
@@ -171,7 +182,8 @@ pub enum Key {
 
 /// What a part must be like.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Guard {
+#[schemars(rename = "Guard")]
+pub struct GuardRecord {
     /// Bytes that must not be in it.
     pub without: ByteSet,
     /// It has to be UTF-8.
@@ -183,8 +195,9 @@ pub struct Guard {
 
 /// How outputs of parts become the output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Combine")]
 #[serde(rename_all = "kebab-case")]
-pub enum Combine {
+pub enum CombineRecord {
     /// One after the other, in the order of the parts.
     Concatenate,
     /// One after the other; equal lines where two outputs meet become one.
@@ -193,7 +206,7 @@ pub enum Combine {
         counted: bool,
     },
     /// They are sorted, and are merged.
-    Merge(Merge),
+    Merge(MergeRecord),
     /// Sorted lines with how often they were there, as `uniq -c` writes it: merged, and equal ones
     /// added up.
     Counts {
@@ -205,18 +218,19 @@ pub enum Combine {
     /// Numbers, which are added up, or of which the greatest counts.
     Numbers(Numbers),
     /// One after the other, in the order of the parts, through this command.
-    Through(Command),
+    Through(CommandRecord),
     /// Totals, each with `exact` and an amount on its first line if nothing in it was rounded:
     /// through this command, if none was and the amounts together are small enough.
-    Totals(Command),
+    Totals(CommandRecord),
 }
 
 /// How sorted outputs are merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Merge {
+#[schemars(rename = "Merge")]
+pub struct MergeRecord {
     /// The command that merges files; they are given as further arguments, in the order of the
     /// parts.
-    pub command: Command,
+    pub command: CommandRecord,
     /// The order, if it is one of whole records that needs no command.
     pub lines: Option<LineOrder>,
     /// Only so many records of the beginning are wanted.
@@ -285,45 +299,6 @@ pub enum Column {
     Sum,
     /// The greatest counts.
     Greatest,
-}
-
-impl Plan {
-    /// Whether anything in it runs over parts of its input.
-    pub fn is_parallel(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Parallel(_)))
-    }
-}
-
-impl Cut {
-    /// Between any two records.
-    pub fn between(records: Records) -> Self {
-        Self { records, before: ByteSet::ALL, after: ByteSet::ALL, differ: None, ascending: false }
-    }
-
-    /// Whether a place can be found by looking at what is around it, wherever the input begins.
-    pub fn is_local(&self) -> bool {
-        self.differ.is_none() && matches!(self.records, Records::Lines | Records::Nul)
-    }
-}
-
-impl Guard {
-    /// Anything will do.
-    pub const NONE: Self = Self { without: ByteSet::EMPTY, utf8: false, terminated: false };
-
-    /// Both have to hold.
-    #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
-        Self {
-            without: self.without.union(other.without),
-            utf8: self.utf8 || other.utf8,
-            terminated: self.terminated || other.terminated,
-        }
-    }
-
-    /// Whether anything will do.
-    pub fn is_none(&self) -> bool {
-        *self == Self::NONE
-    }
 }
 
 impl Records {

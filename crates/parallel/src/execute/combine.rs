@@ -6,7 +6,6 @@ use std::os::fd::AsRawFd as _;
 use std::thread;
 
 use contend_commands::awk::sums::Totals;
-use contend_record::run::{Combine, Command, Group, Merge};
 
 use super::error::GroupError;
 use super::fallback::Fallback;
@@ -17,6 +16,7 @@ use super::instance::{Ended, is_well};
 use super::sink::{FirstLines, OutputSink as _, Sink};
 use super::threads::Patience;
 use super::{Context, numbers, pipe};
+use crate::plan::ir::{Combine, Command, Group, Merge};
 
 /// Runs the commands over parts in any order, or over shares, and puts together what they wrote in
 /// the end. Returns why all has to be done again, if it has to.

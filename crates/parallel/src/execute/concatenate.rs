@@ -3,8 +3,6 @@
 use std::fs::File;
 use std::ops::ControlFlow::{self, Break, Continue};
 
-use contend_record::run::{Combine, Command, Group};
-
 use super::Context;
 use super::error::GroupError;
 use super::fallback::Fallback;
@@ -17,6 +15,7 @@ use super::ordered::{self, Ending};
 use super::sink::Sink;
 use super::threads::is_scarcity;
 use super::whole::{self, LastPart};
+use crate::plan::ir::{Combine, Command, Group};
 
 /// Concatenates the outputs of parts.
 ///

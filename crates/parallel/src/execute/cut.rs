@@ -1,6 +1,6 @@
 //! Finding places where an input may be cut.
 
-use contend_record::run::{Cut, Guard, Key, Records};
+use crate::plan::ir::{Cut, Guard, Key, Records};
 use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
 
 /// Whether the input may be cut at `place` of `data`, right behind a separator. `data` begins
@@ -165,7 +165,7 @@ pub(super) fn breach(guard: &Guard, data: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contend_record::run::ByteSet;
+    use crate::plan::ir::ByteSet;
 
     fn last(cut: &Cut, data: &str) -> Option<usize> {
         Scanner::new(cut).last(data.as_bytes())

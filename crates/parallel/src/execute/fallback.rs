@@ -61,7 +61,7 @@ impl fmt::Display for Fallback {
 
 #[cfg(test)]
 mod tests {
-    use contend_record::run::{Cut, Guard, Records};
+    use crate::plan::ir::{Cut, Guard, Records};
 
     use super::super::testing::{file_input, launcher};
     use super::*;

@@ -5,7 +5,6 @@ use std::io::{self, Read, Write as _};
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::thread;
 
-use contend_record::run::Command;
 use contend_sys::child::Reaped;
 use contend_sys::{Pid, Signal};
 
@@ -14,6 +13,7 @@ use super::instance::BLOCK;
 use super::sink::OutputSink;
 use super::threads::{self, Patience};
 use super::{Context, pipe};
+use crate::plan::ir::Command;
 
 /// A command that is running.
 #[derive(Debug)]

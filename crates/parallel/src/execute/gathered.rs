@@ -8,7 +8,6 @@ use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Builder, Scope};
 
-use contend_record::run::Group;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::error::GroupError;
@@ -17,6 +16,7 @@ use super::instance::{BLOCK, Ended, Instance};
 use super::sink::OutputSink;
 use super::threads::{self, Patience, is_scarcity};
 use super::{Context, filter, size};
+use crate::plan::ir::Group;
 
 /// The output of one worker.
 pub(super) struct Output {
@@ -297,7 +297,7 @@ impl Work<'_> {
 
 #[cfg(test)]
 mod tests {
-    use contend_record::run::{Combine, Command};
+    use crate::plan::ir::{Combine, Command};
 
     use super::super::testing::{Setting, command, file_input, group, shell, stream_input};
     use super::*;

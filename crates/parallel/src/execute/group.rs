@@ -4,8 +4,6 @@
 use std::fs::File;
 use std::sync::atomic::Ordering;
 
-use contend_record::run::{Combine, Group};
-
 use super::error::GroupError;
 use super::fallback::Fallback;
 use super::input::{Answers, Beginning, Input, Lull, Parts};
@@ -14,6 +12,7 @@ use super::sink::Sink;
 use super::threads::is_scarcity;
 use super::{Context, combine, concatenate, sorted, whole};
 use crate::plan::estimate;
+use crate::plan::ir::{Combine, Group};
 
 /// No more of a stream than this is waited for to see whether it is worth the trouble, in bytes.
 const SHORT: usize = 1 << 20;
@@ -165,7 +164,7 @@ fn over_parts<'a>(
 
 #[cfg(test)]
 mod tests {
-    use contend_record::run::{Column, Numbers, StatusRule};
+    use crate::plan::ir::{Column, Numbers, StatusRule};
 
     use super::super::testing::{Ran, Setting, command, file_input, group, shell, stream_input};
     use super::*;
@@ -241,8 +240,7 @@ mod tests {
     #[test]
     fn what_the_guard_refuses_runs_in_one_piece_and_says_why() {
         let mut group = upper();
-        group.guard =
-            contend_record::run::Guard { terminated: true, ..contend_record::run::Guard::NONE };
+        group.guard = crate::plan::ir::Guard { terminated: true, ..crate::plan::ir::Guard::NONE };
         let text = "one\ntwo\nthree";
         let Ran { result, output, notes, .. } = Setting::default().run(&group, file_input(text));
         assert_eq!((result.ok(), output.as_str()), (Some(Reader::Commands), "ONE\nTWO\nTHREE"));

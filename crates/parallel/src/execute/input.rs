@@ -18,12 +18,11 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use contend_record::run::{Cut, Guard};
-
 use super::cut::{self, Scanner};
 use super::launcher::Launcher;
 use super::tally::Intake;
 use crate::plan::flow::Amount;
+use crate::plan::ir::{Cut, Guard};
 
 pub(super) use feed::Fed;
 use files::Files;

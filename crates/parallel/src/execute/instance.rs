@@ -7,7 +7,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
-use contend_record::run::{Command, StatusRule};
 use contend_sys::child::{self, ExitStatus};
 use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -21,6 +20,7 @@ use super::pace::Pace;
 use super::pipe;
 use super::sink::OutputSink;
 use super::threads::{self, Patience};
+use crate::plan::ir::{Command, StatusRule};
 
 const SIGPIPE: i32 = Signal::PIPE.as_raw();
 /// Signals that terminals send to all processes in the foreground.

@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow::{self, Continue};
 
-use contend_record::run::Combine;
 use memchr::{memchr, memrchr};
 
 use super::counted;
 use super::error::GroupError;
 use super::sequence::Joint;
 use super::sink::OutputSink;
+use crate::plan::ir::Combine;
 
 /// One output behind the other; equal lines where two meet may become one.
 #[derive(Debug)]

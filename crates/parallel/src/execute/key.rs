@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use contend_record::run::{FieldPlace, SortKey};
+use crate::plan::ir::{FieldPlace, SortKey};
 use memchr::memchr;
 
 /// Where the part of a line stands that is compared.

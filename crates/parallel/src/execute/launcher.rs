@@ -9,7 +9,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use contend_record::run::Command;
 use contend_shell::environment::{Paths, in_path};
 use contend_sys::child;
 use contend_sys::signal::Mask;
@@ -18,6 +17,7 @@ use contend_sys::{Pid, Signal};
 use rustix::process::kill_process;
 
 use super::threads::{self, Patience};
+use crate::plan::ir::Command;
 
 /// Upper bound until a pending signal has been handled.
 const HEARD: Duration = Duration::from_millis(100);

@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use contend_record::run::{Command, Group, Plan, Source, Step};
 use rustix::fs::FileType;
 
 use super::fallback::Fallback;
@@ -19,6 +18,7 @@ use super::pipe;
 use super::threads;
 use super::{Context, ExecuteError, Executor, Plain, Tally};
 use crate::plan::estimate;
+use crate::plan::ir::{Command, Group, Plan, Source, Step};
 
 /// How the local executor works.
 #[derive(Debug, Clone)]
@@ -267,7 +267,7 @@ fn cannot_open(name: &str, source: io::Error) -> ExecuteError {
 
 #[cfg(test)]
 mod tests {
-    use contend_record::run::{Combine, Stage};
+    use crate::plan::ir::{Combine, Stage};
 
     use super::super::testing::{command, group, launcher, shell};
     use super::*;

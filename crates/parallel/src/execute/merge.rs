@@ -193,7 +193,7 @@ impl Merged {
 mod tests {
     use super::super::order::BYTES;
     use super::*;
-    use contend_record::run::LineOrder;
+    use crate::plan::ir::LineOrder;
     use proptest::prelude::*;
 
     fn merged(inputs: &[&str], order: &LineOrder, equal: Equal, first: Option<u64>) -> String {

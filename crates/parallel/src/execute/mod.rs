@@ -41,7 +41,7 @@ mod whole;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use contend_record::run::{Plan, Step};
+use crate::plan::ir::{Plan, Step};
 
 pub use error::{ExecuteError, StartError};
 pub use input::{Beginning, read_beginning};

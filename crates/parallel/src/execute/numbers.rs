@@ -3,10 +3,9 @@
 use std::io;
 use std::ops::ControlFlow;
 
-use contend_record::run::{Column, Numbers};
-
 use super::error::GroupError;
 use super::sink::OutputSink;
+use crate::plan::ir::{Column, Numbers};
 
 /// Puts the numbers of all outputs together and writes them. `Break` if nobody wants them.
 ///

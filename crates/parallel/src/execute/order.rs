@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
-use contend_record::run::{LineOrder, SortKey};
 use memchr::memchr2;
 
 use super::key::{self, is_blank};
+use crate::plan::ir::{LineOrder, SortKey};
 
 /// What is done with equal lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,7 +214,7 @@ fn digits(text: &[u8]) -> (&[u8], &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contend_record::run::FieldPlace;
+    use crate::plan::ir::FieldPlace;
 
     const START: FieldPlace = FieldPlace { field: 0, bytes: 0, skips_blanks: false };
     const WHOLE: SortKey =

@@ -3,8 +3,6 @@
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Instant;
 
-use contend_record::run::Group;
-
 use super::Context;
 use super::each::Each;
 use super::error::GroupError;
@@ -16,6 +14,7 @@ use super::sequence::{Left, Sequence, Stopped};
 use super::sink::OutputSink;
 use super::size::Sizes;
 use super::threads::{self, Patience, is_scarcity};
+use crate::plan::ir::Group;
 
 /// Commands that take longer than this for a byte of a part, in seconds, take so much longer than
 /// looking at all bytes of the input that this is done before the next part: if they do not suit

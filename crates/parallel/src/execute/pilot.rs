@@ -3,8 +3,6 @@
 use std::ops::ControlFlow::Continue;
 use std::time::Duration;
 
-use contend_record::run::{Combine, Command, Group, Step};
-
 use super::Context;
 use super::chunk_input::ChunkInput;
 use super::error::GroupError;
@@ -14,6 +12,7 @@ use super::size::Sizes;
 use super::threads::Patience;
 use crate::plan::estimate::{self, Handling};
 use crate::plan::flow::{Flow, Stream};
+use crate::plan::ir::{Combine, Command, Group, Step};
 use crate::plan::rates;
 
 /// The largest sample in bytes: commands need more time for it than for starting.

@@ -6,8 +6,6 @@ use std::ops::ControlFlow::{self, Continue};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use contend_record::run::{Combine, Command, Group, LineOrder};
-
 use super::chunk_input::ChunkInput;
 use super::each::Each;
 use super::error::GroupError;
@@ -21,6 +19,7 @@ use super::sink::{FirstLines, OutputSink};
 use super::sorter::{Entry, Sorted, Sorter, write};
 use super::threads::{self, Patience, is_scarcity};
 use super::{Context, size};
+use crate::plan::ir::{Combine, Command, Group, LineOrder};
 
 /// About so much is merged at a time, in bytes.
 const RANGE: usize = 1 << 20;
@@ -398,7 +397,7 @@ fn merge_range(kind: Kind<'_>, mut runs: Vec<(&[Entry], &[u8])>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use contend_record::run::Merge;
+    use crate::plan::ir::Merge;
 
     use super::super::testing::{Ran, Setting, command, file_input, group, shell, stream_input};
     use super::*;

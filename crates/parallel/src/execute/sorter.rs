@@ -329,7 +329,7 @@ pub(super) fn write(out: &mut Vec<u8>, kind: Kind<'_>, line: &[u8], count: impl 
 mod tests {
     use super::super::order::BYTES;
     use super::*;
-    use contend_record::run::{FieldPlace, LineOrder, SortKey};
+    use crate::plan::ir::{FieldPlace, LineOrder, SortKey};
     use proptest::prelude::*;
 
     fn sorted(pieces: &[Vec<u8>], kind: Kind<'_>, limit: usize) -> (Vec<u8>, usize) {

@@ -5,7 +5,6 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
 
-use contend_record::run::{Combine, Command, Cut, Group, Guard, Records, StatusRule, Step};
 use contend_shell::environment::Paths;
 use contend_sys::interrupt::Signals;
 
@@ -13,6 +12,7 @@ use super::error::GroupError;
 use super::group::{self, Reader};
 use super::input::{Input, Slice};
 use super::{Context, Launcher, Tally};
+use crate::plan::ir::{Combine, Command, Cut, Group, Guard, Records, StatusRule, Step};
 
 /// A launcher whose commands get the signal mask of the tests.
 pub(super) fn launcher() -> Launcher {

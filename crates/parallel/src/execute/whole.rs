@@ -5,8 +5,6 @@ use std::io::{self, Read as _};
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::os::fd::AsFd as _;
 
-use contend_record::run::{Command, Group};
-
 use super::chunk_input::ChunkInput;
 use super::error::GroupError;
 use super::group::Reader;
@@ -17,6 +15,7 @@ use super::sequence::Joint as _;
 use super::sink::{OutputSink, Sink};
 use super::threads::Patience;
 use super::{Context, Plain, pipe};
+use crate::plan::ir::{Command, Group};
 
 /// A group's commands with what the first one's standard input is, if they are to read all of
 /// their input themselves.

@@ -1,10 +1,11 @@
 //! Whether working on parts is worth what it costs.
 
-use contend_record::run::{Combine, Command, Decision, Group, Plan, Step};
+use contend_record::run::Decision;
 
 use super::classes;
 use super::flow::{Amount, Flow, Stream, USUAL_LINE};
 use super::rates::{START, start_of};
+use crate::plan::ir::{Combine, Command, Group, Plan, Step};
 
 /// What planning and threads cost, in seconds.
 const OVERHEAD: f64 = 0.004;
@@ -271,7 +272,7 @@ fn time(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contend_record::run::{Combine, Cut, Group, Guard, Records, Source, StatusRule};
+    use crate::plan::ir::{Combine, Cut, Group, Guard, Records, Source, StatusRule};
 
     fn plan(program: &str, argument: &str) -> Plan {
         let command = Command {

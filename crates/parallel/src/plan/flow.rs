@@ -6,9 +6,9 @@ use std::path::Path;
 
 use contend_commands::options::Options;
 use contend_commands::{Word, grep, head, sort, tr};
-use contend_record::run::Command;
 
 use super::rates::{is_sort, known_rate, name_of, rate};
+use crate::plan::ir::Command;
 
 /// A usual length of lines in bytes.
 pub(crate) const USUAL_LINE: f64 = 50.0;

@@ -76,8 +76,8 @@ fn has_soon_enough(stages: &[Simple]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::ir::Records;
     use contend_commands::testing::simple;
-    use contend_record::run::Records;
 
     /// Whether a glance is enough to run this as it is.
     fn is_clear(pipeline: &str, standard: Option<u64>) -> bool {

@@ -7,11 +7,13 @@
 //! - [`glance`]: whether a plan is needed at all.
 //! - [`estimate`], [`flow`] and `rates`: whether parts are worth what they cost.
 //! - [`planner`]: from stages to a plan.
+//! - [`ir`]: the plan itself, as data.
 
 pub mod classes;
 pub mod estimate;
 pub mod flow;
 pub mod glance;
+pub mod ir;
 pub mod planner;
 pub(crate) mod rates;
 pub mod script;

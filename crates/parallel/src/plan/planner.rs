@@ -5,12 +5,12 @@ mod drafting;
 mod source;
 
 use contend_commands::{Simple, Word, head};
-use contend_record::run::{
-    Class as ClassName, Combine, Command, Group, Plan, Records, Source, Stage, Step,
-};
 use contend_shell::environment::{Environment, Paths};
 
 use super::classes::{self, Class, Combinable, PerRecord, Subject};
+use crate::plan::ir::{
+    Class as ClassName, Combine, Command, Group, Plan, Records, Source, Stage, Step,
+};
 use drafting::Drafting;
 use source::Found;
 
@@ -354,7 +354,7 @@ fn command(
         variables: variables.collect(),
         program: simple.program.text.clone(),
         arguments: arguments.iter().map(|word| word.text.clone()).collect(),
-        status: class.map_or(contend_record::run::StatusRule::Zero, |class| class.status),
+        status: class.map_or(crate::plan::ir::StatusRule::Zero, |class| class.status),
         sorts: class.is_some() && simple.name() == "sort",
         ascii_in_c: false,
         input: simple.input.as_ref().map(|file| file.text.clone()),

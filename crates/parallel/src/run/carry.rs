@@ -6,8 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use crate::execute::{self, ExecuteError, Executor as _, Launcher, Local, Plain, Tally};
-use contend_record::run::{Command, Outcome, Plan, Source, Step};
+use contend_record::run::Outcome;
 use contend_shell::environment::Paths;
 use contend_sys::allocation::give_back_from;
 use contend_sys::interrupt::Signals;
@@ -22,6 +21,8 @@ use super::records::Records;
 use super::settings::Settings;
 use super::shutdown::{Escalation, Shutdown};
 use super::watch::Watch;
+use crate::execute::{self, ExecuteError, Executor as _, Launcher, Local, Plain, Tally};
+use crate::plan::ir::{Command, Plan, Source, Step};
 
 /// With a small memory budget, freed blocks of this size or more are returned to the system, in bytes.
 const LARGE: u32 = 1 << 20;

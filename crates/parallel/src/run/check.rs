@@ -14,7 +14,8 @@ use std::process::Command;
 use std::thread::{self, Builder, JoinHandle};
 use std::time::Duration;
 
-use contend_record::run::{Outcome, Source};
+use crate::plan::ir::Source;
+use contend_record::run::Outcome;
 use contend_sys::interrupt::Signals;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::FileType;

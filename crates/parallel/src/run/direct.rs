@@ -6,13 +6,8 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::execute::{Beginning, read_beginning};
-use crate::plan::estimate;
-use crate::plan::flow::Amount;
-use crate::plan::glance::glance;
-use crate::plan::planner::{self, Situation};
 use contend_commands::{Simple, purity};
-use contend_record::run::{Decision, Plan, Source, Step};
+use contend_record::run::{Decision, PlanRecord};
 use contend_shell::environment::{Environment, Paths, in_path};
 use contend_sys::{inherited, spawn};
 use rustix::fs::{Access, access};
@@ -27,9 +22,16 @@ use super::program::can_start;
 use super::settings::Settings;
 use super::standard_input::{Kind, can_be_read, has_holes, is_null};
 use super::{limits, peek, shell_command};
+use crate::execute::{Beginning, read_beginning};
+use crate::plan::estimate;
+use crate::plan::flow::Amount;
+use crate::plan::glance::glance;
+use crate::plan::ir::{Plan, Source, Step};
+use crate::plan::planner::{self, Situation};
 
 /// No more of a stream than this is read before it is decided how it runs, in bytes.
 const FIRST: usize = 1 << 20;
+
 /// A pipeline that contend can run itself.
 pub(super) struct Direct<'a> {
     stages: &'a [Simple],
@@ -152,7 +154,7 @@ impl<'a> Direct<'a> {
         let parallel = decision.parallel;
         let mut report = Report::new(text, settings);
         report.record.decision = decision;
-        report.record.plan = Some(plan.clone());
+        report.record.plan = Some(PlanRecord::from(&plan));
         if settings.explain {
             return Ok(End::Explained(report));
         }

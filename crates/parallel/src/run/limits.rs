@@ -3,10 +3,10 @@
 
 use std::thread;
 
-use contend_record::run::{Command, Plan, Step};
 use rustix::process::{Resource, getrlimit};
 
 use super::settings::Settings;
+use crate::plan::ir::{Command, Plan, Step};
 
 /// Open files of contend's own, beside those of commands.
 const OWN_FILES: usize = 48;

@@ -2,8 +2,10 @@
 
 use std::io;
 
+use contend_record::run::{Check, Outcome};
+
 use crate::execute::{ExecuteError, Tally};
-use contend_record::run::{Check, Outcome, Plan};
+use crate::plan::ir::Plan;
 
 /// Hears what a run has to tell before it ends. The methods about progress are called in the order
 /// `started`, `tick` any number of times, `ended`, and not at all if no plan is carried out.

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use crate::execute::{ExecuteError, Tally};
-use contend_record::run::{Group, Outcome, Plan, StageOutcome, Step};
+use contend_record::run::{Outcome, StageOutcome};
 use contend_sys::{child, cpu};
 
 use super::error::{Context as _, RunError};
 use super::observer::{Notice, Observer};
+use crate::execute::{ExecuteError, Tally};
+use crate::plan::ir::{Group, Plan, Step};
 
 /// The status of all stages together, as the shell gives it.
 pub(super) fn status(

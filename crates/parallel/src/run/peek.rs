@@ -4,12 +4,12 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
-use crate::plan::glance::may_write_first;
 use contend_commands::Simple;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
 
 use super::standard_input::Kind;
+use crate::plan::glance::may_write_first;
 
 /// Less than this is little, in bytes.
 const LITTLE: u64 = 32 << 10;

@@ -7,7 +7,6 @@ use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::plan::script::{Dialect, Explanation, Rewriter, Rewritten};
 use contend_commands::quote;
 use contend_shell::environment::in_path;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -18,6 +17,7 @@ use super::program::can_start;
 use super::records::Records;
 use super::settings::Settings;
 use super::stage::{SEPARATOR, SHELL_OPTIONS};
+use crate::plan::script::{Dialect, Explanation, Rewriter, Rewritten};
 
 /// The longest text that a program takes as one argument, in bytes: `MAX_ARG_STRLEN` is 128 KiB.
 const MAX_ARGUMENT: usize = 120 << 10;

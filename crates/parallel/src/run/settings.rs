@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::plan::planner::Annotation;
 use contend_shell::environment::default_shell;
 use contend_sys::procfs::MemInfo;
 use contend_sys::{cgroup, cpu};
+
+use crate::plan::planner::Annotation;
 
 /// The default memory budget is the machine's memory divided by this.
 const MEMORY_DIVISOR: u64 = 4;

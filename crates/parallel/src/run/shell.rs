@@ -4,10 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 
-use crate::plan::planner::{self, Situation};
-use crate::plan::script::{Explanation, Rewritten};
 use contend_commands::{Simple, Word};
-use contend_record::run::{Decision, Source, Stage};
+use contend_record::run::{Decision, Stage};
 use contend_shell::environment::{Environment, Paths, in_path};
 use contend_sys::spawn;
 
@@ -20,6 +18,9 @@ use super::prepared::Prepared;
 use super::records::Records;
 use super::settings::Settings;
 use super::shell_command::{with_options, with_text};
+use crate::plan::ir::Source;
+use crate::plan::planner::{self, Situation};
+use crate::plan::script::{Explanation, Rewritten};
 
 /// A longer `#!` line is not understood, in bytes.
 const MAX_SHEBANG: usize = 200;

@@ -2,8 +2,9 @@
 
 use std::io;
 
-use crate::plan::flow::Amount;
 use rustix::fs::{FileType, OFlags, SeekFrom, Stat, fcntl_getfl, major, minor};
+
+use crate::plan::flow::Amount;
 
 /// The device numbers of /dev/null.
 const NULL: (u32, u32) = (1, 3);

@@ -3,10 +3,10 @@
 use std::io;
 
 use contend_commands::{Simple, Word};
-use contend_record::run::{Command, Plan, StatusRule};
 
 use super::observer::{Notice, Observer};
 use crate::execute::Tally;
+use crate::plan::ir::{Command, Plan, StatusRule};
 
 /// Notes what it hears.
 #[derive(Debug, Default)]

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::execute::Launcher;
 use contend_sys::procfs::Rollup;
 use rustix::process::getpid;
+
+use crate::execute::Launcher;
 
 /// How often memory is looked at: the kernel goes through all pages of a process for it.
 const INTERVAL: Duration = Duration::from_millis(200);

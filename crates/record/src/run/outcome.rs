@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, Stage};
+use super::{PlanRecord, Stage};
 use crate::{Host, Writer};
 
 /// The schema's name and version.
@@ -22,7 +22,7 @@ pub struct RunRecord {
     /// When it started: UTC, RFC 3339.
     pub started_at: String,
     /// The plan; null where only a shell can run the text.
-    pub plan: Option<Plan>,
+    pub plan: Option<PlanRecord>,
     /// Where a shell runs the text: stages in it that are given to contend.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<TakenOver>,

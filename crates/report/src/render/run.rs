@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use contend_record::run::{
-    Class, Combine, Command, Group, Outcome, Plan, RunRecord, Source, Stage, Step, TakenOver,
+    Class, CombineRecord, CommandRecord, GroupRecord, Outcome, PlanRecord, RunRecord, SourceRecord,
+    Stage, StepRecord, TakenOver,
 };
 use contend_record::shell::quote;
 
@@ -33,7 +34,7 @@ pub fn explanation(record: &RunRecord, width: usize) -> String {
     out
 }
 
-fn stages(out: &mut String, plan: &Plan, width: usize) {
+fn stages(out: &mut String, plan: &PlanRecord, width: usize) {
     for (index, stage) in plan.stages.iter().enumerate() {
         let text = cut(&printable(&stage.text), width.saturating_sub(4));
         let _ = writeln!(out, "{BOLD}{:<2} {text}{BOLD:#}", index + 1);
@@ -89,20 +90,20 @@ fn taken_over(taken: &TakenOver) -> (&str, Vec<String>) {
     (&taken.text, reasons)
 }
 
-fn steps(out: &mut String, plan: &Plan, jobs: usize, width: usize) {
+fn steps(out: &mut String, plan: &PlanRecord, jobs: usize, width: usize) {
     let source = match &plan.source {
-        Source::Standard => "standard input".to_owned(),
-        Source::Files(names) => names.join(", "),
-        Source::Own => "what the first stage makes or opens".to_owned(),
+        SourceRecord::Standard => "standard input".to_owned(),
+        SourceRecord::Files(names) => names.join(", "),
+        SourceRecord::Own => "what the first stage makes or opens".to_owned(),
     };
     hanging(out, "reads ", &source, width);
     for step in &plan.steps {
         match step {
-            Step::Serial(commands) => {
+            StepRecord::Serial(commands) => {
                 let texts: Vec<_> = commands.iter().map(|c| shown(c.stage, plan)).collect();
                 hanging(out, "then  ", &format!("alone: {}", texts.join(" | ")), width);
             }
-            Step::Parallel(group) => {
+            StepRecord::Parallel(group) => {
                 let combine = how(group, plan);
                 let texts: Vec<_> = group.each.iter().map(command).collect();
                 let text = format!("{jobs} at a time: {}; {combine}", texts.join(" | "));
@@ -113,7 +114,7 @@ fn steps(out: &mut String, plan: &Plan, jobs: usize, width: usize) {
 }
 
 /// A command as a shell would read it.
-fn command(command: &Command) -> String {
+fn command(command: &CommandRecord) -> String {
     let words = std::iter::once(&command.program).chain(&command.arguments);
     printable(&words.map(|word| quote(word)).collect::<Vec<_>>().join(" "))
 }
@@ -127,20 +128,24 @@ fn hanging(out: &mut String, mark: &str, text: &str, width: usize) {
     }
 }
 
-fn shown(stage: usize, plan: &Plan) -> String {
+fn shown(stage: usize, plan: &PlanRecord) -> String {
     plan.stages.get(stage).map_or_else(String::new, |stage| printable(&stage.text))
 }
 
-fn how(group: &Group, plan: &Plan) -> String {
+fn how(group: &GroupRecord, plan: &PlanRecord) -> String {
     match &group.combine {
-        Combine::Concatenate => "outputs one behind the other".to_owned(),
-        Combine::Adjoin { .. } => "outputs joined where equal lines meet".to_owned(),
-        Combine::Merge(merge) if merge.lines.is_some() => "outputs merged by bytes".to_owned(),
-        Combine::Merge(_) => "outputs merged by sort -m".to_owned(),
-        Combine::Counts { .. } => "counted lines merged".to_owned(),
-        Combine::Numbers(_) => "numbers put together".to_owned(),
-        Combine::Totals(_) => "totals added up".to_owned(),
-        Combine::Through(command) => format!("outputs through {}", shown(command.stage, plan)),
+        CombineRecord::Concatenate => "outputs one behind the other".to_owned(),
+        CombineRecord::Adjoin { .. } => "outputs joined where equal lines meet".to_owned(),
+        CombineRecord::Merge(merge) if merge.lines.is_some() => {
+            "outputs merged by bytes".to_owned()
+        }
+        CombineRecord::Merge(_) => "outputs merged by sort -m".to_owned(),
+        CombineRecord::Counts { .. } => "counted lines merged".to_owned(),
+        CombineRecord::Numbers(_) => "numbers put together".to_owned(),
+        CombineRecord::Totals(_) => "totals added up".to_owned(),
+        CombineRecord::Through(command) => {
+            format!("outputs through {}", shown(command.stage, plan))
+        }
     }
 }
 
@@ -197,7 +202,7 @@ fn resources(outcome: &Outcome) -> String {
 }
 
 /// One line a stage. What was left out, or done by contend, has no figures.
-fn stage_table(plan: &Plan, outcome: &Outcome, parallel: bool, width: usize) -> String {
+fn stage_table(plan: &PlanRecord, outcome: &Outcome, parallel: bool, width: usize) -> String {
     let mut table = plain_table();
     let heading = ["#", "stage", "status", "CPU", "starts"];
     let cells = heading.iter().enumerate().map(|(at, text)| aligned(at, (*text).to_owned()));
@@ -253,9 +258,9 @@ mod tests {
         };
         let why = "much is expected, which is worth what it costs to work on parts".to_owned();
         RunRecord {
-            plan: Some(Plan {
+            plan: Some(PlanRecord {
                 stages,
-                source: Source::Files(vec!["access.log".into()]),
+                source: SourceRecord::Files(vec!["access.log".into()]),
                 steps: vec![],
             }),
             decision: Decision { parallel: true, why, ..Decision::default() },

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use contend_parallel::execute::Tally;
-use contend_record::run::{Plan, Step};
+use contend_parallel::plan::ir::{Plan, Step};
 use contend_report::render::units::bytes;
 
 use crate::live::{CLEAR_BELOW, in_foreground, terminal_is_taken};

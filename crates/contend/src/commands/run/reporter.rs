@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use contend_parallel::execute::Tally;
-use contend_record::run::Plan;
+use contend_parallel::plan::ir::Plan;
 use contend_report::render::units::seconds;
 
 use super::progress::Progress;

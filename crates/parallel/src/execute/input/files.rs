@@ -5,11 +5,10 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
-use contend_record::run::Cut;
-
 use super::super::cut;
 use super::pool::BufferPool;
 use super::retried;
+use crate::plan::ir::Cut;
 
 /// How far a place for a cut is looked for at first, and at most, at a time, in bytes.
 const GLIMPSE: u64 = 4 << 10;

@@ -4,12 +4,12 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use contend_record::run::{Guard, Records};
 use memchr::memchr;
 
 use super::super::cut;
 use super::BLOCK;
 use super::files::Files;
+use crate::plan::ir::{Guard, Records};
 
 /// Where so many bytes hold no end of a record such a buffer may become larger, and stay so.
 const LONG: usize = 32 << 10;

@@ -15,10 +15,10 @@ use std::io::{self, Read as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use contend_record::run::Records;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{BLOCK, Parts, Source, State, read_from, retried};
+use crate::plan::ir::Records;
 
 /// A stream that sends nothing for so long is silent.
 const PATIENCE: Duration = Duration::from_millis(20);

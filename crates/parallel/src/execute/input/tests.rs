@@ -2,13 +2,12 @@
 
 use std::io::Write as _;
 
-use contend_record::run::Records;
-
 use super::super::instance::Instance;
 use super::super::testing::{self, command, launcher};
 use super::super::threads::Patience;
 use super::files::WINDOW;
 use super::*;
+use crate::plan::ir::Records;
 
 fn slice(text: &str) -> Slice {
     Slice::from_here(testing::file(text)).expect("a file")

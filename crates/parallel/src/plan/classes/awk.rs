@@ -2,9 +2,9 @@
 
 use contend_commands::Word;
 use contend_commands::awk::{Awk, state, sums};
-use contend_record::run::{ByteSet, Combine, Records};
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, Why};
+use crate::plan::ir::{ByteSet, Combine, Records};
 
 /// Implementations that the proofs are about, by the names of their files.
 const KNOWN: &[&str] = &["mawk", "gawk", "busybox", "original-awk"];

@@ -1,10 +1,10 @@
 //! `cat`: nothing, or signs in the place of others.
 
 use contend_commands::options::Table;
-use contend_record::run::{ByteSet, Cut, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject, printable};
+use crate::plan::ir::{ByteSet, Cut, Records};
 
 const TABLE: Table = Table {
     short: "AbeEnstTuv",

@@ -1,10 +1,10 @@
 //! `col`: without the signs that move between lines, each line for itself.
 
 use contend_commands::options::Table;
-use contend_record::run::{ByteSet, Guard, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject};
+use crate::plan::ir::{ByteSet, Guard, Records};
 
 const TABLE: Table = Table {
     short: "bfhpxl:",

@@ -2,10 +2,10 @@
 
 use contend_commands::Word;
 use contend_commands::options::Table;
-use contend_record::run::{Cut, Key, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject, Why, is_regular_file};
+use crate::plan::ir::{Cut, Key, Records};
 
 const CHECK: char = '\u{1}';
 const OUTPUT_DELIMITER: char = '\u{3}';
@@ -81,7 +81,7 @@ pub(super) fn piped(subject: &Subject<'_>, operands: &[usize]) -> Result<Side, W
 mod tests {
     use super::super::tests::{all_opaque, all_per_record, class_in, per_record};
     use super::*;
-    use contend_record::run::ByteSet;
+    use crate::plan::ir::ByteSet;
 
     #[test]
     fn lines_that_are_in_the_file_or_not() {

@@ -1,10 +1,10 @@
 //! `cut`: each line for itself.
 
 use contend_commands::cut::{List, TABLE};
-use contend_record::run::Records;
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject};
+use crate::plan::ir::Records;
 
 const OUTPUT_DELIMITER: char = '\u{2}';
 

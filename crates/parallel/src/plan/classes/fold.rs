@@ -1,10 +1,10 @@
 //! `fold`, `expand` and `unexpand`: columns begin anew in each line.
 
 use contend_commands::options::Table;
-use contend_record::run::{ByteSet, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject};
+use crate::plan::ir::{ByteSet, Records};
 
 const FOLD: Table =
     Table { short: "bsw:", long: &[("bytes", 'b'), ("spaces", 's'), ("width", 'w')] };

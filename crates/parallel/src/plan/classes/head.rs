@@ -2,10 +2,10 @@
 
 use contend_commands::head::{self, Lines, TABLE};
 use contend_commands::options::Options;
-use contend_record::run::{Combine, Cut, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, is_number};
+use crate::plan::ir::{Combine, Cut, Records};
 
 pub(super) fn head(subject: &Subject<'_>) -> Finding {
     lines(subject, head::head(subject.simple), "first")

@@ -1,10 +1,10 @@
 //! `iconv`, between encodings without a state in which a line break is a byte.
 
 use contend_commands::options::Table;
-use contend_record::run::{ByteSet, Guard, Records};
 use contend_shell::environment::{Encoding, Maker};
 
 use super::{Class, Finding, Output, PerRecord, Subject};
+use crate::plan::ir::{ByteSet, Guard, Records};
 
 const TABLE: Table = Table {
     short: "cf:lo:st:",

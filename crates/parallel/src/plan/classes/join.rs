@@ -1,11 +1,11 @@
 //! `join` with a file on the other side: what it adds to lines of the input.
 
 use contend_commands::options::{Options, Table};
-use contend_record::run::{ByteSet, Guard, Key, Records};
 use contend_shell::environment::{Encoding, Maker};
 
 use super::comm::{Side, merging, piped};
 use super::{Class, Finding, Output, PerRecord, Subject, Why, is_number};
+use crate::plan::ir::{ByteSet, Guard, Key, Records};
 
 const TABLE: Table = Table {
     short: "a:e:ij:o:t:v:1:2:z\u{1}\u{2}\u{3}",

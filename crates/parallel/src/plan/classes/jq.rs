@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use contend_commands::jq::Jq;
-use contend_record::run::{ByteSet, Cut, Guard, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject};
+use crate::plan::ir::{ByteSet, Cut, Guard, Records};
 
 const REFUSED: &[(char, &str)] = &[
     ('n', "`-n` does not read its input"),

@@ -28,10 +28,10 @@ pub(super) use xargs::starts_one_each;
 
 use std::borrow::Cow;
 
+use crate::plan::ir::{ByteSet, Combine, Command, Cut, Guard, Records, StatusRule};
 use contend_commands::options::{Options, Table};
 use contend_commands::regex::{self, Plain};
 use contend_commands::{Simple, Word};
-use contend_record::run::{ByteSet, Combine, Command, Cut, Guard, Records, StatusRule};
 use contend_shell::environment::{Encoding, Environment, Maker};
 
 /// A command as it stands in the pipeline.

@@ -1,10 +1,10 @@
 //! `rev`: each line backwards.
 
 use contend_commands::options::Table;
-use contend_record::run::{ByteSet, Guard, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject};
+use crate::plan::ir::{ByteSet, Guard, Records};
 
 const TABLE: Table = Table { short: "", long: &[] };
 

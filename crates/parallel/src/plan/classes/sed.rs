@@ -4,10 +4,10 @@ use contend_commands::options::Options;
 use contend_commands::sed::script::{Delimiters, Function, Regex, Script};
 use contend_commands::sed::state::{self, Why};
 use contend_commands::sed::{TABLE, given};
-use contend_record::run::{ByteSet, Records};
 use contend_shell::environment::{Encoding, Maker};
 
 use super::{Class, Finding, Output, PerRecord, Subject};
+use crate::plan::ir::{ByteSet, Records};
 
 /// A script's file is read if it is no larger, in bytes.
 const LARGEST_SCRIPT: u64 = 1 << 20;

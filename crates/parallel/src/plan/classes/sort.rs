@@ -5,10 +5,10 @@ use std::ops::RangeInclusive;
 use contend_commands::Simple;
 use contend_commands::options::Options;
 use contend_commands::sort::{COMPRESS, PARALLEL, Sort, TABLE};
-use contend_record::run::{Combine, Cut, FieldPlace, LineOrder, Merge, Records, SortKey};
 use contend_shell::environment::Maker;
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, is_number};
+use crate::plan::ir::{Combine, Cut, FieldPlace, LineOrder, Merge, Records, SortKey};
 
 const CHECKS: &str = "it checks the order of all its input";
 const REFUSED: &[(char, &str)] = &[

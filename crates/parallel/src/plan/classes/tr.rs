@@ -1,10 +1,10 @@
 //! `tr`: a table of bytes. Where neighbours become one, parts must not tear them.
 
 use contend_commands::tr::Effect;
-use contend_record::run::{ByteSet, Cut, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject};
+use crate::plan::ir::{ByteSet, Cut, Records};
 
 const NEWLINE: u8 = b'\n';
 

@@ -1,10 +1,10 @@
 //! `uniq`: equal lines that are neighbours must not be torn apart, or are put together again.
 
 use contend_commands::uniq::TABLE;
-use contend_record::run::{ByteSet, Combine, Cut, Key, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject};
+use crate::plan::ir::{ByteSet, Combine, Cut, Key, Records};
 
 const REFUSED: &[(char, &str)] = &[
     ('i', "`-i` takes lines for equal that differ"),

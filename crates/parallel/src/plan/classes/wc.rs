@@ -1,10 +1,10 @@
 //! `wc`: numbers of parts add up.
 
 use contend_commands::wc::TABLE;
-use contend_record::run::{ByteSet, Column, Combine, Numbers, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject};
+use crate::plan::ir::{ByteSet, Column, Combine, Numbers, Records};
 
 /// How wide columns are where the input is a pipe.
 const WIDTH: usize = 7;

@@ -3,10 +3,10 @@
 use contend_commands::options::{Options, Table};
 use contend_commands::purity::is_pure;
 use contend_commands::{Simple, Word};
-use contend_record::run::{ByteSet, Cut, Guard, Records};
 use contend_shell::environment::Maker;
 
 use super::{Class, Finding, Output, PerRecord, Subject, refuse};
+use crate::plan::ir::{ByteSet, Cut, Guard, Records};
 
 const TABLE: Table = Table {
     short: "0a:d:E:e::I:i::L:l::n:P:prs:tx",

@@ -1,13 +1,13 @@
 //! Putting a plan together: stages become groups where one cut does for all of them.
 
 use contend_commands::Simple;
-use contend_record::run::{
-    ByteSet, Class as ClassName, Combine, Command, Group, LineOrder, Merge, Plan, Source, Stage,
-    Step,
-};
 
 use super::head;
 use crate::plan::classes::{Class, Combinable, Output, PerRecord};
+use crate::plan::ir::{
+    ByteSet, Class as ClassName, Combine, Command, Group, LineOrder, Merge, Plan, Source, Stage,
+    Step,
+};
 
 /// A plan that is being made.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl Drafting {
     /// Ends the group.
     pub(super) fn end_combining(&mut self, combining: Combining) {
         let Combining { each, serial, open, combine } = combining;
-        let group = Group { each, serial, combine, ..open.group };
+        let group = Group { serial, each, combine, ..open.group };
         self.steps.push(Step::Parallel(group));
         self.replayable = false;
     }

@@ -8,11 +8,11 @@ use std::path::Path;
 
 use contend_commands::options::{Options, Table};
 use contend_commands::{Simple, purity};
-use contend_record::run::Source;
 use contend_shell::environment::{Paths, is_what_it_says};
 use rustix::fs::SeekFrom;
 
 use super::Situation;
+use crate::plan::ir::Source;
 
 /// What was found.
 #[derive(Debug)]

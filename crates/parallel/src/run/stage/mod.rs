@@ -2,7 +2,7 @@
 //!
 //! The shell has expanded the stage's words and performed its redirections; this process stands
 //! where the stage's command would. It meets the processes of neighbouring stages (see
-//! [`rendezvous`]), and the last of them decides for all:
+//! `rendezvous.rs`), and the last of them decides for all:
 //!
 //! ```text
 //! sort -r <in │ uniq -c │ head >out      the shell's text

@@ -14,7 +14,6 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-use crate::plan::script::Position;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 use rustix::net::sockopt::socket_peercred;
@@ -25,6 +24,7 @@ use rustix::net::{
 use rustix::stdio::dup2_stdin;
 
 use super::words::Words;
+use crate::plan::script::Position;
 
 /// What becomes of the stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! A plain way to put outputs of parts together.
 
 use contend_commands::awk::sums::Totals;
-use contend_record::run::{Column, Combine, Command, LineOrder, Merge, Numbers};
 
 use super::Subjected;
 use super::programs::{Program, Ran};
 use crate::execute::order::{Equal, Kind};
+use crate::plan::ir::{Column, Combine, Command, LineOrder, Merge, Numbers};
 
 /// The output of all; `None` if the command that is to make it fails.
 pub(super) fn combined(subject: &Subjected, outputs: &[Ran]) -> Option<Vec<u8>> {
