@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 mod bytes;
 mod outcome;
 pub use bytes::ByteSet;
-pub use outcome::{Check, Decision, Outcome, RunRecord, SCHEMA, StageOutcome, TakenOver};
+pub use outcome::{Check, Decision, Left, Outcome, RunRecord, SCHEMA, StageOutcome, TakenOver};
 
 /// What is decided for a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +30,7 @@ pub struct PlanRecord {
 }
 
 /// A stage of the pipeline, as it was understood.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage {
     /// Its text.
     pub text: String,

@@ -322,6 +322,26 @@ pub fn parse_pids(text: &[u8]) -> impl Iterator<Item = i32> + '_ {
     Numbers(text).filter_map(|number| i32::try_from(number).ok())
 }
 
+/// A process with all its descendants, as far as the processes between them live: those of a process that has ended
+/// are children of the nearest subreaper, or of init.
+pub fn with_descendants(root: Pid) -> Vec<Pid> {
+    let mut all = vec![root];
+    let mut next = 0;
+    while let Some(&pid) = all.get(next) {
+        all.extend(children(pid));
+        next += 1;
+    }
+    all
+}
+
+/// The children of all threads of a process.
+fn children(pid: Pid) -> Vec<Pid> {
+    let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
+    let threads = std::fs::read_dir(tasks).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read(thread.path().join("children")).ok());
+    lists.flat_map(|list| parse_pids(&list).filter_map(Pid::from_raw).collect::<Vec<_>>()).collect()
+}
+
 /// The unsigned decimal numbers of a text, in order, whatever stands between them.
 struct Numbers<'a>(&'a [u8]);
 

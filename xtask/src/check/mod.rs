@@ -1,5 +1,6 @@
 //! The repository's own rules, which no compiler checks.
 
+mod invariants;
 mod layers;
 mod links;
 mod literals;
@@ -53,6 +54,8 @@ pub fn run() -> Result<()> {
     let mut sources = sources(Path::new("crates"), "rs")?;
     sources.extend(self::sources(Path::new("bench"), "rs")?);
     let mut violations = names::check(&sources, &families);
+    let page = invariants::page().context("ARCHITECTURE.md")?;
+    violations.extend(invariants::check(&page, &sources));
     violations.extend(layers::check(&manifest::packages()?));
     violations.extend(links::check(&self::sources(Path::new("."), "md")?, &|path| path.exists()));
     for violation in &violations {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use contend_sys::procfs::{MemInfo, Rollup, Stat, Status, parse_pids, read_once};
+use contend_sys::procfs::{MemInfo, Rollup, Stat, Status, read_once, with_descendants};
 use contend_sys::{Pid, cpu};
 
 use crate::engine::experiment::{Attempt, SubjectError};
@@ -24,7 +24,7 @@ pub fn taken(root: Pid) -> Result<Taken, SubjectError> {
     let machine = MemInfo::read(); // first: to look at processes takes kernel memory itself
     let mut taken =
         Taken { kernel: machine.kernel_stacks + machine.slab_unreclaimable, ..Taken::default() };
-    for pid in pids(root) {
+    for pid in with_descendants(root) {
         let rollup = Rollup::of(pid).attempt("read the memory of a process")?;
         let status = Status::of(pid).attempt("read the page tables of a process")?;
         taken.pss += rollup.pss;
@@ -54,21 +54,10 @@ pub fn settled(look: impl Fn() -> Result<Taken, SubjectError>) -> Result<Taken, 
     Ok(before)
 }
 
-/// A process, and those that it has started, as far as their parents live.
-pub fn pids(root: Pid) -> Vec<Pid> {
-    let mut all = vec![root];
-    let mut next = 0;
-    while let Some(&pid) = all.get(next) {
-        all.extend(children(pid));
-        next += 1;
-    }
-    all
-}
-
 /// CPU time so far of a process and of those that it has started. Of those that it has waited for, the
 /// kernel tells it in hundredths of a second.
 pub fn cpu(root: Pid) -> Duration {
-    let living: Duration = pids(root).into_iter().filter_map(cpu::time_of).sum();
+    let living: Duration = with_descendants(root).into_iter().filter_map(cpu::time_of).sum();
     living + waited_for(root).unwrap_or_default()
 }
 
@@ -77,14 +66,6 @@ fn waited_for(pid: Pid) -> Option<Duration> {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
     let ticks = Stat::parse(read_once(&path, &mut [0; 1024]).ok()?)?.children_ticks;
     Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
-}
-
-/// The processes that any thread of one has started.
-fn children(pid: Pid) -> Vec<Pid> {
-    let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
-    let threads = std::fs::read_dir(tasks).into_iter().flatten().flatten();
-    let lists = threads.filter_map(|thread| std::fs::read(thread.path().join("children")).ok());
-    lists.flat_map(|list| parse_pids(&list).filter_map(Pid::from_raw).collect::<Vec<_>>()).collect()
 }
 
 #[cfg(test)]
@@ -103,7 +84,7 @@ mod tests {
         std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut line)
             .expect("a line");
         let pid = Pid::from_child(&child);
-        while pids(pid).len() < 2 {
+        while with_descendants(pid).len() < 2 {
             std::thread::yield_now();
         }
         assert!(cpu(pid) > cpu::time_of(pid).expect("it lives"));

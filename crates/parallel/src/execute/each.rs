@@ -3,9 +3,8 @@
 
 use std::io;
 
-use crate::plan::ir::Command;
-
 use super::input::{Content, Parts};
+use crate::plan::ir::Command;
 
 /// Commands, as they are and as they may be over ASCII.
 #[derive(Debug)]

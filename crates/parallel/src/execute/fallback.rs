@@ -61,24 +61,15 @@ impl fmt::Display for Fallback {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Seek as _, Write as _};
-
     use crate::plan::ir::{Cut, Guard, Records};
-    use contend_shell::environment::Paths;
 
-    use super::super::input::{Input, Slice};
-    use super::super::instance::Launcher;
+    use super::super::testing::{file_input, launcher};
     use super::*;
 
     /// The reason after commands have failed over parts of this input.
     fn after_failure(text: &str, guard: &Guard) -> Fallback {
-        let signals = contend_sys::interrupt::Signals::block().expect("signals");
-        let launcher = Launcher::new(signals.mask_before(), Paths::new(), Vec::new());
-        let mut file = tempfile::tempfile().expect("a file");
-        file.write_all(text.as_bytes()).expect("room");
-        file.rewind().expect("a file");
-        let input = Input::Files(vec![Slice::from_here(file).expect("a file")]);
-        let parts = Parts::new(&launcher, input, &Cut::between(Records::Lines), guard);
+        let launcher = launcher();
+        let parts = Parts::new(&launcher, file_input(text), &Cut::between(Records::Lines), guard);
         while let super::super::input::Taken::Part(part) = parts.take(10).expect("readable") {
             parts.bytes(part.content).expect("readable");
         }

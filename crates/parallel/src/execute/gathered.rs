@@ -3,23 +3,25 @@
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
+use std::ops::ControlFlow::{self, Continue};
 use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Builder, Scope};
 
-use crate::plan::ir::Group;
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::error::GroupError;
 use super::input::{Content, Fed, Part, Parts, Rest, Taken};
 use super::instance::{BLOCK, Ended, Instance};
+use super::sink::OutputSink;
 use super::threads::{self, Patience, is_scarcity};
-use super::{Context, GroupError, size};
+use super::{Context, filter, size};
+use crate::plan::ir::Group;
 
 /// The output of one worker.
 pub(super) struct Output {
     stdout: io::Chain<Cursor<Vec<u8>>, File>,
     ended: Receiver<io::Result<Ended>>,
-    checked: bool,
 }
 
 /// What the workers have to say: their outputs, in the order of what they read.
@@ -30,36 +32,42 @@ pub(super) enum Gathered {
     Unfit,
 }
 
-/// An output ended, and not well.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("a part's commands failed")]
-pub(super) struct Failed(pub Ended);
-
-impl Read for Output {
-    /// At the end it is an error if the commands failed: then it is not all that there is.
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.stdout.read(buffer)?;
-        if read == 0 && !buffer.is_empty() && !self.checked {
-            self.checked = true;
+impl Output {
+    /// Copies all of it. At the end it is an error if the commands failed: then it is not all that there is.
+    ///
+    /// # Errors
+    /// When it cannot be read or written, or its commands failed.
+    pub(super) fn copy_to(self, sink: &mut impl OutputSink) -> Result<ControlFlow<()>, GroupError> {
+        let wanted = filter::copy(self.stdout, sink)?;
+        if wanted.is_continue() {
             check(&self.ended)?;
         }
-        Ok(read)
+        Ok(wanted)
     }
-}
 
-impl Output {
+    /// All of it.
+    ///
+    /// # Errors
+    /// As [`Self::copy_to`].
+    pub(super) fn read_to_end(mut self) -> Result<Vec<u8>, GroupError> {
+        let mut bytes = Vec::new();
+        self.stdout.read_to_end(&mut bytes)?;
+        check(&self.ended)?;
+        Ok(bytes)
+    }
+
     /// Waits until there is something to read, or the commands have ended well without a word.
     ///
     /// # Errors
     /// When they failed.
-    pub(super) fn ready(self) -> io::Result<Ready> {
+    pub(super) fn ready(self) -> Result<Ready, GroupError> {
         let (early, pipe) = self.stdout.into_inner();
         if !early.into_inner().is_empty() {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let mut polled = [PollFd::new(&pipe, PollFlags::IN)];
         while matches!(poll(&mut polled, None), Err(rustix::io::Errno::INTR)) {}
-        if rustix::io::ioctl_fionread(&pipe)? > 0 {
+        if rustix::io::ioctl_fionread(&pipe).map_err(io::Error::from)? > 0 {
             return Ok(Ready { pipe, ended: Some(self.ended) });
         }
         check(&self.ended)?;
@@ -82,20 +90,25 @@ impl Ready {
     ///
     /// # Errors
     /// When it was, and its commands failed.
-    pub(super) fn finish(self, read: bool) -> io::Result<()> {
+    pub(super) fn finish(self, read: bool) -> Result<(), GroupError> {
         drop(self.pipe);
         self.ended.filter(|_| read).map_or(Ok(()), |ended| check(&ended))
     }
 }
 
 /// Waits for commands to end.
-fn check(ended: &Receiver<io::Result<Ended>>) -> io::Result<()> {
+fn check(ended: &Receiver<io::Result<Ended>>) -> Result<(), GroupError> {
     let ended = ended.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
-    if ended.well { Ok(()) } else { Err(io::Error::other(Failed(ended))) }
+    if ended.well { Ok(()) } else { Err(GroupError::Failed(Box::new(ended))) }
 }
 
 /// What a worker sends when it has read everything.
-type HandOver = io::Result<Option<Output>>;
+type HandOver = Result<Option<Output>, GroupError>;
+
+/// What a worker says that has ended without a word.
+fn lost() -> GroupError {
+    io::ErrorKind::BrokenPipe.into()
+}
 
 /// Runs the group's commands over the parts, in threads of the scope, until all have been read.
 ///
@@ -132,13 +145,13 @@ pub(super) fn run<'scope, 'env>(
     let mut outputs = Vec::new();
     let mut failed = None;
     for worker in workers {
-        match worker.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into())) {
+        match worker.recv().unwrap_or_else(|_| Err(lost())) {
             Ok(output) => outputs.extend(output),
             Err(error) => failed = failed.or(Some(error)),
         }
     }
     if let Some(error) = failed {
-        return Err(error.into());
+        return Err(error);
     }
     if parts.is_stopped() {
         return Ok(Gathered::Unfit);
@@ -147,7 +160,7 @@ pub(super) fn run<'scope, 'env>(
         let (sender, receiver) = mpsc::channel();
         let work = Work { group, context, parts, piece, always: true, is_rest: true };
         threads::spawn_scoped(scope, move || work.run_rest(parts.rest(), &sender))?;
-        let rest = receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
+        let rest = receiver.recv().unwrap_or_else(|_| Err(lost()));
         outputs.extend(rest?);
     }
     Ok(Gathered::Outputs(outputs))
@@ -200,9 +213,9 @@ impl Work<'_> {
                 let well = instance.first_end_well(self.first_commands())?;
                 if !well && !self.is_rest {
                     drop(stdout); // nobody reads what it writes
-                    return Err(io::Error::other(Failed(instance.end()?)));
+                    return Err(GroupError::Failed(Box::new(instance.end()?)));
                 }
-                Ok((instance, Output { stdout, ended, checked: false }))
+                Ok((instance, Output { stdout, ended }))
             })
             .transpose()
         });
@@ -234,7 +247,7 @@ impl Work<'_> {
     fn feed(
         &self,
         mut next: impl FnMut() -> io::Result<Taken>,
-    ) -> io::Result<Option<(Instance<'_>, Vec<u8>)>> {
+    ) -> Result<Option<(Instance<'_>, Vec<u8>)>, GroupError> {
         let launcher = self.context.launcher;
         let patience = if self.always { Patience::Long } else { Patience::Brief };
         let start = || {
@@ -248,7 +261,7 @@ impl Work<'_> {
         let mut early = Vec::new();
         let mut keep = |bytes: &[u8]| {
             early.extend_from_slice(bytes);
-            Ok(true)
+            Ok(Continue(()))
         };
         loop {
             let fed = match next()? {
@@ -279,5 +292,55 @@ impl Work<'_> {
             }
         }
         Ok(instance.map(|instance| (instance, early)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::ir::{Combine, Command};
+
+    use super::super::testing::{Setting, command, file_input, group, shell, stream_input};
+    use super::*;
+    use crate::execute::input::Input;
+
+    const TEXT: &str = "a\nb\nc\nd\ne\nf\ng\nh\n";
+
+    /// What workers make of an input, in their order.
+    fn outputs(each: Command, any_order: bool, input: Input) -> Result<Vec<String>, GroupError> {
+        let setting = Setting::default();
+        let mut group = group(each, Combine::Concatenate);
+        group.any_order = any_order;
+        let found = setting.with(&group, |context| {
+            let parts = Parts::new(&setting.launcher, input, &group.cut, &group.guard);
+            std::thread::scope(|scope| match run(scope, &group, context, &parts)? {
+                Gathered::Outputs(outputs) => {
+                    outputs.into_iter().map(Output::read_to_end).collect::<Result<Vec<_>, _>>()
+                }
+                Gathered::Unfit => Ok(Vec::new()),
+            })
+        })?;
+        assert_eq!(setting.launcher.pids(), [], "nothing is left running");
+        Ok(found.into_iter().map(|bytes| String::from_utf8(bytes).expect("text")).collect())
+    }
+
+    #[test]
+    fn shares_are_in_the_order_of_the_input() {
+        let found = outputs(command("cat", &[]), false, file_input(TEXT)).expect("outputs");
+        assert_eq!(found, ["a\nb\nc\nd\n", "e\nf\ng\nh\n"]);
+    }
+
+    #[test]
+    fn every_line_of_a_stream_reaches_one_worker() {
+        let found = outputs(command("cat", &[]), true, stream_input(TEXT)).expect("outputs");
+        let mut lines: Vec<&str> = found.iter().flat_map(|text| text.lines()).collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["a", "b", "c", "d", "e", "f", "g", "h"]);
+    }
+
+    #[test]
+    fn an_output_whose_commands_fail_at_its_end_is_an_error() {
+        let fails = shell("cat; exit 3");
+        let found = outputs(fails, false, file_input(TEXT));
+        assert!(matches!(found, Err(GroupError::Failed(ended)) if !ended.well));
     }
 }

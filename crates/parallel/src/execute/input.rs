@@ -3,42 +3,41 @@
 //! order.
 
 mod feed;
+mod files;
+mod guard;
 mod lull;
+mod pool;
 mod rest;
+mod stop;
 #[cfg(test)]
 mod tests;
-mod wait;
 
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-
-use crate::plan::ir::{Cut, Guard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::cut::{self, Scanner};
-use super::instance::Launcher;
+use super::launcher::Launcher;
 use super::tally::Intake;
 use crate::plan::flow::Amount;
+use crate::plan::ir::{Cut, Guard};
 
 pub(super) use feed::Fed;
+use files::Files;
+pub(super) use files::Slice;
+use guard::GuardState;
 pub(super) use lull::{Answers, Lull};
 pub use lull::{Beginning, read_beginning};
 use lull::{Hold, LONGEST_RECORD, Pause};
 pub(super) use rest::Rest;
+use stop::StopToken;
 
 /// How much is read at a time.
 const BLOCK: usize = 256 << 10;
-/// How many parts' memory is kept to be used again.
-const SPARE: usize = 4;
 /// So much shows how long lines are, in bytes.
 const FEW: usize = 2 << 10;
-/// How far a place for a cut is looked for at first, and at most, at a time.
-const GLIMPSE: u64 = 4 << 10;
-const WINDOW: u64 = 64 << 10;
 
 /// What a group reads.
 #[derive(Debug)]
@@ -47,16 +46,6 @@ pub(super) enum Input {
     Files(Vec<Slice>),
     /// Something that can be read only once, with what has been read of it already.
     Stream(Vec<u8>, File),
-}
-
-/// A file from a place to its end.
-#[derive(Debug)]
-pub(super) struct Slice {
-    file: File,
-    start: u64,
-    length: u64,
-    /// What it was opened by.
-    name: Option<String>,
 }
 
 /// A part of the input.
@@ -98,62 +87,16 @@ pub(super) enum Taken {
     Unfit,
 }
 
-impl Slice {
-    /// A regular file from its current place on.
-    pub(super) fn from_here(mut file: File) -> io::Result<Self> {
-        let start = io::Seek::stream_position(&mut file)?;
-        let length = file.metadata()?.len().saturating_sub(start);
-        Ok(Self { file, start, length, name: None })
-    }
-
-    /// The same, of a file that was opened by this name.
-    pub(super) fn named(self, name: &str) -> Self {
-        Self { name: Some(name.to_owned()), ..self }
-    }
-
-    /// Where it ends.
-    pub(super) fn end(&self) -> u64 {
-        self.start + self.length
-    }
-
-    /// Whether its name still means this file.
-    fn is_in_place(&self) -> bool {
-        let Some(name) = &self.name else { return false };
-        let same =
-            |one: Metadata, other: Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
-        std::fs::metadata(name).is_ok_and(|now| self.file.metadata().is_ok_and(|it| same(now, it)))
-    }
-}
-
-impl Input {
-    /// Its size in bytes, if that is known.
-    pub(super) fn size(&self) -> Option<u64> {
-        match self {
-            Self::Files(slices) => Some(slices.iter().map(|slice| slice.length).sum()),
-            Self::Stream(..) => None,
-        }
-    }
-}
-
 /// The parts of an input, for several workers.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
-    launcher: &'a Launcher,
-    cut: Cut,
-    guard: Guard,
     source: Source,
+    cut: Cut,
+    guard: GuardState,
     state: Mutex<State>,
-    stopped: AtomicBool,
-    /// Where what comes of the parts goes: if its reader has gone, nobody needs more.
-    watched: Mutex<Option<File>>,
-    /// What the guard did not let through, for people.
-    refused: OnceLock<String>,
+    stop: StopToken<'a>,
     /// Where it is counted what is taken, if it is.
     counted: Option<&'a Intake>,
-    /// Whether the guard lets everything through, once that had to be known.
-    throughout: Mutex<Option<bool>>,
-    /// Memory of parts of which nobody needs anything any more.
-    spare: Mutex<Vec<Vec<u8>>>,
     /// What happens when a stream falls silent.
     lull: Lull<'a>,
     /// How much is searched for a place for a cut, in bytes.
@@ -162,8 +105,18 @@ pub(super) struct Parts<'a> {
 
 #[derive(Debug)]
 enum Source {
-    Files { slices: Vec<Slice>, size: u64 },
+    Files(Files),
     Stream(File),
+}
+
+impl Source {
+    /// The files, if they are some.
+    fn files(&self) -> Option<&Files> {
+        match self {
+            Self::Files(files) => Some(files),
+            Self::Stream(_) => None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -183,9 +136,8 @@ struct State {
 
 impl<'a> Parts<'a> {
     pub(super) fn new(launcher: &'a Launcher, input: Input, cut: &Cut, guard: &Guard) -> Self {
-        let size = input.size().unwrap_or(0);
         let (buffer, source) = match input {
-            Input::Files(slices) => (Vec::new(), Source::Files { slices, size }),
+            Input::Files(slices) => (Vec::new(), Source::Files(Files::new(slices))),
             Input::Stream(buffer, file) => (buffer, Source::Stream(file)),
         };
         let state = State {
@@ -198,17 +150,12 @@ impl<'a> Parts<'a> {
             returned: BTreeMap::new(),
         };
         Self {
-            launcher,
-            cut: cut.clone(),
-            guard: guard.clone(),
             source,
+            cut: cut.clone(),
+            guard: GuardState::new(guard, cut.records),
             state: Mutex::new(state),
-            stopped: AtomicBool::new(false),
-            watched: Mutex::new(None),
-            refused: OnceLock::new(),
+            stop: StopToken::new(launcher),
             counted: None,
-            throughout: Mutex::default(),
-            spare: Mutex::default(),
             lull: Lull::default(),
             longest: LONGEST_RECORD,
         }
@@ -222,15 +169,12 @@ impl<'a> Parts<'a> {
 
     /// Whether all of it can be read again.
     pub(super) fn can_be_read_again(&self) -> bool {
-        matches!(self.source, Source::Files { .. })
+        self.source.files().is_some()
     }
 
     /// The size of all of it in bytes, if that is known.
     pub(super) fn size(&self) -> Option<u64> {
-        match &self.source {
-            Source::Files { size, .. } => Some(*size),
-            Source::Stream(_) => None,
-        }
+        self.source.files().map(Files::size)
     }
 
     /// The mean length of its first lines, in bytes.
@@ -247,9 +191,10 @@ impl<'a> Parts<'a> {
     /// When they cannot be read.
     pub(super) fn sample(&self, bytes: usize) -> io::Result<Vec<u8>> {
         let mut sample = match &self.source {
-            Source::Files { size, .. } => {
+            Source::Files(files) => {
+                let size = files.size();
                 let middle = (size / 2).saturating_sub(bytes as u64 / 2);
-                let sample = self.read_range(middle..(middle + bytes as u64).min(*size))?;
+                let sample = files.read_range(middle..(middle + bytes as u64).min(size))?;
                 let start = cut::first(&self.cut, &sample).filter(|_| middle > 0).unwrap_or(0);
                 sample[start..].to_vec()
             }
@@ -272,21 +217,12 @@ impl<'a> Parts<'a> {
 
     /// Whether all of it is files whose names still mean them.
     pub(super) fn are_in_place(&self) -> bool {
-        match &self.source {
-            Source::Files { slices, .. } => slices.iter().all(Slice::is_in_place),
-            Source::Stream(_) => false,
-        }
+        self.source.files().is_some_and(Files::are_in_place)
     }
 
     /// The one file that all of it is.
     pub(super) fn only_file(&self) -> Option<&File> {
-        match &self.source {
-            Source::Files { slices, .. } => match slices.as_slice() {
-                [slice] => Some(&slice.file),
-                _ => None,
-            },
-            Source::Stream(_) => None,
-        }
+        self.source.files().and_then(Files::only)
     }
 
     /// Counts all of the input: its commands have read it themselves.
@@ -309,30 +245,21 @@ impl<'a> Parts<'a> {
 
     /// Why the guard did not let something through, if it did not.
     pub(super) fn refused(&self) -> Option<&str> {
-        self.refused.get().map(String::as_str)
-    }
-
-    /// Whether the guard lets this through.
-    fn fits(&self, guard: &Guard, bytes: &[u8]) -> bool {
-        let fits = cut::holds(guard, self.cut.records, bytes);
-        if !fits {
-            self.refused.get_or_init(|| cut::breach(guard, bytes));
-        }
-        fits
+        self.guard.refused()
     }
 
     /// While a stream is waited for, the reader of this pipe is watched.
     pub(super) fn watch(&self, pipe: Option<File>) {
-        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = pipe;
+        self.stop.watch(pipe);
     }
 
     /// Nobody gets anything any more.
     pub(super) fn stop(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
+        self.stop.stop();
     }
 
     pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed) || self.launcher.is_over()
+        self.stop.is_stopped()
     }
 
     /// The next part, of about `wanted` bytes.
@@ -345,9 +272,9 @@ impl<'a> Parts<'a> {
             return Ok(Taken::End);
         }
         let taken = match &self.source {
-            Source::Files { size, .. } if self.cut.is_local() => {
-                let mut left = state.position..*size;
-                let Some(range) = self.first_of(&mut left, wanted)? else {
+            Source::Files(files) if self.cut.is_local() => {
+                let mut left = state.position..files.size();
+                let Some(range) = files.split_off(&self.cut, &mut left, wanted)? else {
                     return Ok(Taken::End);
                 };
                 state.position = left.start;
@@ -368,17 +295,18 @@ impl<'a> Parts<'a> {
     /// # Errors
     /// When they cannot be read.
     pub(super) fn shares(&self, count: usize) -> io::Result<Option<Vec<Range<u64>>>> {
-        let Source::Files { size, .. } = &self.source else { return Ok(None) };
+        let Some(files) = self.source.files() else { return Ok(None) };
+        let size = files.size();
         if !self.cut.is_local() {
             return Ok(None);
         }
         let wanted = usize::try_from(size.div_ceil(count as u64)).unwrap_or(usize::MAX);
-        let mut left = 0..*size;
+        let mut left = 0..size;
         let mut shares = Vec::new();
-        while let Some(range) = self.first_of(&mut left, wanted)? {
+        while let Some(range) = files.split_off(&self.cut, &mut left, wanted)? {
             shares.push(range);
         }
-        self.lock().position = *size;
+        self.lock().position = size;
         Ok(Some(shares))
     }
 
@@ -390,28 +318,27 @@ impl<'a> Parts<'a> {
         if self.is_stopped() {
             return Ok(Taken::End);
         }
-        let Some(range) = self.first_of(share, wanted)? else { return Ok(Taken::End) };
+        let Some(files) = self.source.files() else { return Ok(Taken::End) };
+        let Some(range) = files.split_off(&self.cut, share, wanted)? else {
+            return Ok(Taken::End);
+        };
         self.counted.inspect(|intake| intake.took_part());
         Ok(Taken::Part(Part { index: 0, content: Content::Place(range) }))
     }
 
     /// Nobody needs these bytes of a part any more: their memory may be used again.
     pub(super) fn used(&self, bytes: Vec<u8>) {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        if spare.len() < SPARE {
-            spare.push(bytes);
+        if let Some(files) = self.source.files() {
+            files.recycle(bytes);
         }
     }
 
-    /// So many bytes, whatever is in them.
-    fn space(&self, length: usize) -> Vec<u8> {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        // What is far too large is for others.
-        let fitting = spare.iter().position(|bytes| bytes.capacity() / 4 <= length);
-        let mut bytes = fitting.map(|place| spare.swap_remove(place)).unwrap_or_default();
-        drop(spare);
-        bytes.resize(length, 0);
-        bytes
+    /// Finds out whether the guard accepts all of the files, once.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(super) fn look_through(&self) -> io::Result<()> {
+        self.source.files().map_or(Ok(()), |files| self.guard.look_through(files))
     }
 
     /// Whether there are parts that were given back.
@@ -447,70 +374,6 @@ impl<'a> Parts<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// About so many bytes of files from the beginning of what is left of them, up to a place where
-    /// they may be cut.
-    fn first_of(&self, left: &mut Range<u64>, wanted: usize) -> io::Result<Option<Range<u64>>> {
-        if left.is_empty() {
-            return Ok(None);
-        }
-        let (start, size) = (left.start, left.end);
-        // The window begins before the place that is wanted, so that a cut there is seen.
-        let mut from = start.saturating_add(wanted as u64).saturating_sub(2).max(start);
-        let mut length = GLIMPSE;
-        let end = loop {
-            if from >= size {
-                break size;
-            }
-            let window = self.read_range(from..size.min(from + length))?;
-            if let Some(place) = cut::first(&self.cut, &window) {
-                break from + place as u64;
-            }
-            // The last bytes are looked at again, with what follows them.
-            let step = window.len().saturating_sub(2);
-            if step == 0 || from + window.len() as u64 >= size {
-                break size;
-            }
-            from += step as u64;
-            length = WINDOW.min(2 * length);
-        };
-        left.start = end;
-        Ok(Some(start..end))
-    }
-
-    /// Bytes of the files as if they were one.
-    fn read_range(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
-        let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        let mut bytes = self.space(length);
-        let mut filled = 0;
-        while filled < bytes.len() {
-            match self.read_at(&mut bytes[filled..], range.start + filled as u64)? {
-                0 => break, // a file has become shorter
-                read => filled += read,
-            }
-        }
-        bytes.truncate(filled);
-        Ok(bytes)
-    }
-
-    fn read_at(&self, buffer: &mut [u8], place: u64) -> io::Result<usize> {
-        let Some((file, range)) = self.file_at(place) else { return Ok(0) };
-        let most = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        let most = most.min(buffer.len());
-        retried(|| file.read_at(&mut buffer[..most], range.start))
-    }
-
-    /// The file that this place of all of them is in, and what of it is there from this place on.
-    fn file_at(&self, mut place: u64) -> Option<(&File, Range<u64>)> {
-        let Source::Files { slices, .. } = &self.source else { return None };
-        for slice in slices {
-            if place < slice.length {
-                return Some((&slice.file, slice.start + place..slice.start + slice.length));
-            }
-            place -= slice.length;
-        }
-        None
-    }
-
     fn take_in_order(&self, state: &mut State, wanted: usize) -> io::Result<Taken> {
         let mut enough = wanted.max(1);
         let mut hold = Hold::of(&state.buffer);
@@ -540,7 +403,7 @@ impl<'a> Parts<'a> {
                 None => enough = window * 2,
             }
         };
-        if !self.fits(&self.guard, &state.buffer[..place]) {
+        if !self.guard.accepts(&state.buffer[..place]) {
             state.unfit = true;
             return Ok(Taken::Unfit);
         }
@@ -554,7 +417,7 @@ impl<'a> Parts<'a> {
 
     /// No part is made of what is left, for this reason.
     fn unfit(&self, state: &mut State, why: &str) -> Taken {
-        self.refused.get_or_init(|| why.to_owned());
+        self.guard.refuse(why);
         state.unfit = true;
         Taken::Unfit
     }

@@ -1,245 +1,38 @@
 //! Commands that run once over some input, connected by pipes.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
-use std::ops::Range;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::io::{self, Read as _};
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
-use std::process::Command as Process;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::plan::ir::{Command, StatusRule};
-use contend_shell::environment::{Paths, in_path};
 use contend_sys::child::{self, ExitStatus};
-use contend_sys::signal::Mask;
-use contend_sys::spawn::Prepared;
 use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
-use rustix::pipe::{SpliceFlags, splice};
-use rustix::process::kill_process;
 
+use super::chunk_input::ChunkInput;
+use super::error::GroupError;
+use super::launcher::Launcher;
 use super::pace::Pace;
 use super::pipe;
+use super::sink::OutputSink;
 use super::threads::{self, Patience};
+use crate::plan::ir::{Command, StatusRule};
 
 const SIGPIPE: i32 = Signal::PIPE.as_raw();
 /// Signals that terminals send to all processes in the foreground.
 const KEYBOARD: [i32; 3] = [Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::HUP.as_raw()];
-/// In this time a signal that is there has been heard.
-const HEARD: Duration = Duration::from_millis(100);
 /// How much is read or written at a time.
 pub(super) const BLOCK: usize = 256 << 10;
 /// Who reads at least so much at once has not been woken too early, in bytes.
 pub(super) const MUCH: usize = 128 << 10;
 /// How much of what commands say on standard error is kept.
 const REMARKS: usize = 64 << 10;
-/// How much is copied at a time where the kernel cannot do without.
-const LITTLE: usize = 64 << 10;
 /// How often a command that neither reads nor writes is looked at.
 const ASK: Duration = Duration::from_millis(100);
-
-/// What every command is started with, and all that are running.
-#[derive(Debug)]
-pub struct Launcher {
-    /// The signal mask of commands.
-    mask: Mask,
-    /// Where programs are.
-    paths: Paths,
-    /// Options for commands that sort.
-    sorting: Vec<String>,
-    running: Mutex<Pids>,
-    over: AtomicBool,
-}
-
-/// The commands that are running.
-type Pids = Vec<Pid>;
-
-impl Launcher {
-    /// A launcher whose commands get this signal mask, and those that sort these options. Programs
-    /// whose paths are not given are looked for.
-    pub fn new(mask: Mask, paths: Paths, sorting: Vec<String>) -> Self {
-        Self { mask, paths, sorting, running: Mutex::default(), over: AtomicBool::new(false) }
-    }
-
-    /// Whether commands that sort are told how much memory to take.
-    pub(super) fn bounds_sorting(&self) -> bool {
-        !self.sorting.is_empty()
-    }
-
-    /// Whether everything is being ended.
-    pub(super) fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
-    }
-
-    /// Starts a command. Of its standard input, output and error those that are not given are those
-    /// of this process.
-    ///
-    /// # Errors
-    /// When there cannot be one more process for as long as it is tried, or everything is being ended. If its program cannot be
-    /// started the command says so itself.
-    pub(super) fn start(
-        &self,
-        command: &Command,
-        streams: [Option<&File>; 3],
-        patience: Patience,
-    ) -> io::Result<Pid> {
-        let prepared = self.prepared(command)?;
-        threads::retried(patience, || self.start_prepared(&prepared, streams))
-    }
-
-    /// A command, ready to be started.
-    ///
-    /// # Errors
-    /// When there is a NUL in one of its words.
-    pub(super) fn prepared(&self, command: &Command) -> io::Result<Prepared> {
-        let name = &command.program;
-        let complaint = format!("contend: cannot start {name}\n");
-        Prepared::new(&self.process(command), name, complaint)
-    }
-
-    /// Tries once to start a command.
-    ///
-    /// # Errors
-    /// As [`Self::start`].
-    pub(super) fn start_prepared(
-        &self,
-        prepared: &Prepared,
-        streams: [Option<&File>; 3],
-    ) -> io::Result<Pid> {
-        let mut running = self.running();
-        if self.is_over() {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        let streams = streams.map(|file| file.map(File::as_fd));
-        // sort removes its temporary files when it is asked to end.
-        let pid = prepared.start(streams, self.mask, Signal::TERM)?;
-        running.push(pid);
-        Ok(pid)
-    }
-
-    /// A command's program with its arguments and variables.
-    fn process(&self, command: &Command) -> Process {
-        let name = &command.program;
-        let path = self.paths.get(name).cloned().or_else(|| in_path(name));
-        // Without a path there is nothing to start, whatever lies in the current folder.
-        let mut process = Process::new(path.unwrap_or_default());
-        if command.sorts {
-            process.args(&self.sorting);
-        }
-        process.args(&command.arguments);
-        process.envs(command.variables.iter().map(|(name, value)| (name, value)));
-        process
-    }
-
-    /// Waits for a command that was started here.
-    pub(super) fn wait(&self, pid: Pid) -> io::Result<child::Reaped> {
-        // It stays a zombie until nobody can send it a signal any more.
-        child::wait_for_end(pid)?;
-        let mut running = self.running();
-        running.retain(|&other| other != pid);
-        child::reap(pid)
-    }
-
-    /// Sends a signal to these, if they are still there.
-    pub(super) fn signal(&self, pids: &[Pid], signal: Signal) {
-        for &pid in self.running().iter().filter(|pid| pids.contains(pid)) {
-            let _ = kill_process(pid, signal); // it may have ended
-        }
-    }
-
-    /// Somebody may be ending everything: waits until that is known, or is not so.
-    pub(super) fn let_signals_be_heard(&self) {
-        let begun = Instant::now();
-        while !self.is_over() && begun.elapsed() < HEARD {
-            thread::sleep(HEARD / 50);
-        }
-    }
-
-    /// The commands that are running.
-    pub fn pids(&self) -> Vec<Pid> {
-        self.running().clone()
-    }
-
-    /// Nothing can be started after it.
-    pub fn start_nothing(&self) {
-        let _running = self.running(); // nobody is starting anything now
-        self.over.store(true, Ordering::Relaxed);
-    }
-
-    /// Ends everything that is running; nothing can be started after it.
-    pub fn end_all(&self) {
-        self.start_nothing();
-        let running = self.running();
-        for &pid in running.iter() {
-            let _ = kill_process(pid, Signal::TERM); // it may have ended
-        }
-    }
-
-    /// Ends those that did not do so when they were asked to.
-    pub fn kill_all(&self) {
-        for &pid in self.running().iter() {
-            let _ = kill_process(pid, Signal::KILL); // it may have ended
-        }
-    }
-
-    fn running(&self) -> MutexGuard<'_, Pids> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What commands are still to read.
-#[derive(Debug)]
-pub(super) enum Fodder<'a> {
-    /// These bytes.
-    Bytes(&'a [u8]),
-    /// What stands there in a file.
-    File(&'a File, Range<u64>),
-}
-
-impl Fodder<'_> {
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Bytes(bytes) => bytes.is_empty(),
-            Self::File(_, range) => range.is_empty(),
-        }
-    }
-
-    /// Writes as much of it as a pipe takes.
-    fn write(&mut self, mut pipe: &File) -> io::Result<usize> {
-        match self {
-            Self::Bytes(bytes) => {
-                let written = pipe.write(bytes)?;
-                *bytes = &bytes[written..];
-                Ok(written)
-            }
-            Self::File(file, range) => {
-                let moved = moved(file, range, pipe)?;
-                // Where nothing comes the file has become shorter.
-                range.start = if moved == 0 { range.end } else { range.start + moved as u64 };
-                Ok(moved)
-            }
-        }
-    }
-}
-
-/// Moves some of a file into a pipe: without a copy, where the kernel can.
-fn moved(file: &File, range: &Range<u64>, mut pipe: &File) -> io::Result<usize> {
-    let most = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-    let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
-    match splice(file, Some(&mut range.start.clone()), pipe, None, most, flags) {
-        Err(Errno::INVAL) => {
-            let mut bytes = vec![0; most.min(LITTLE)];
-            let read = file.read_at(&mut bytes, range.start)?;
-            pipe.write(&bytes[..read])
-        }
-        result => Ok(result?),
-    }
-}
 
 /// Commands over one part of the input, or over several.
 #[derive(Debug)]
@@ -275,18 +68,6 @@ pub(super) struct Ended {
     pub well: bool,
     /// What they wrote to standard error.
     pub remarks: Vec<u8>,
-}
-
-/// What is done with output.
-pub(super) trait Take {
-    /// Takes a piece; `false` if no more is wanted.
-    fn take(&mut self, bytes: &[u8]) -> io::Result<bool>;
-}
-
-impl<F: FnMut(&[u8]) -> io::Result<bool>> Take for F {
-    fn take(&mut self, bytes: &[u8]) -> io::Result<bool> {
-        self(bytes)
-    }
 }
 
 impl<'a> Instance<'a> {
@@ -374,22 +155,22 @@ impl<'a> Instance<'a> {
         self
     }
 
-    /// Feeds it and takes what it writes meanwhile, until all is written. `false` if nobody wants
-    /// that.
+    /// Feeds it and takes what it writes meanwhile, until all is written. `Break` if nobody wants
+    /// its output.
     ///
     /// # Errors
     /// When reading or writing fails, or taking does.
     pub(super) fn feed(
         &mut self,
-        left: &mut Fodder<'_>,
-        output: &mut impl Take,
-    ) -> io::Result<bool> {
+        left: &mut ChunkInput<'_>,
+        output: &mut impl OutputSink,
+    ) -> Result<ControlFlow<()>, GroupError> {
         while !left.is_empty() && self.stdin.is_some() {
-            if !self.turn(Some(left), output)? {
-                return Ok(false);
+            if self.turn(Some(left), output)?.is_break() {
+                return Ok(Break(()));
             }
         }
-        Ok(true)
+        Ok(Continue(()))
     }
 
     /// Waits until the source has something, and passes on what is written meanwhile.
@@ -399,8 +180,8 @@ impl<'a> Instance<'a> {
     pub(super) fn wait_for_source(
         &mut self,
         source: &File,
-        output: &mut impl Take,
-    ) -> io::Result<Awaited> {
+        output: &mut impl OutputSink,
+    ) -> Result<Awaited, GroupError> {
         let time = Timespec { tv_sec: 0, tv_nsec: ASK.subsec_nanos().into() };
         loop {
             let Some(stdin) = &self.stdin else { return Ok(Awaited::Gone) };
@@ -410,14 +191,14 @@ impl<'a> Instance<'a> {
             polled.extend(stdout.map(|stdout| PollFd::new(stdout, PollFlags::IN)));
             match poll(&mut polled, Some(&time)) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(io::Error::from(error).into()),
             }
             let [is_there, has_left, has_output] =
                 [0, 1, 2].map(|at| polled.get(at).is_some_and(|end| !end.revents().is_empty()));
             if has_left || self.launcher.is_over() {
                 return Ok(Awaited::Gone);
             }
-            if has_output && !self.turn(None, output)? {
+            if has_output && self.turn(None, output)?.is_break() {
                 return Ok(Awaited::Unwanted);
             }
             if is_there {
@@ -435,14 +216,17 @@ impl<'a> Instance<'a> {
     ///
     /// # Errors
     /// As [`Self::feed`].
-    pub(super) fn drain(&mut self, output: &mut impl Take) -> io::Result<bool> {
+    pub(super) fn drain(
+        &mut self,
+        output: &mut impl OutputSink,
+    ) -> Result<ControlFlow<()>, GroupError> {
         self.stdin = None;
         while self.stdout.is_some() {
-            if !self.turn(None, output)? {
-                return Ok(false);
+            if self.turn(None, output)?.is_break() {
+                return Ok(Break(()));
             }
         }
-        Ok(true)
+        Ok(Continue(()))
     }
 
     /// Ends its input and gives its output away; waits for nothing.
@@ -457,14 +241,18 @@ impl<'a> Instance<'a> {
         Ok(stdout)
     }
 
-    /// Waits for something to do and does it; `false` if no more output is wanted.
-    fn turn(&mut self, left: Option<&mut Fodder<'_>>, output: &mut impl Take) -> io::Result<bool> {
+    /// Waits for something to do and does it. `Break` if no more output is wanted.
+    fn turn(
+        &mut self,
+        left: Option<&mut ChunkInput<'_>>,
+        output: &mut impl OutputSink,
+    ) -> Result<ControlFlow<()>, GroupError> {
         let ready = self.wait(left.is_some())?;
         if let Some(left) = left.filter(|_| ready.stdin) {
             self.write(left)?;
         }
         if !ready.stdout {
-            return Ok(true);
+            return Ok(Continue(()));
         }
         let mut block = std::mem::take(&mut self.block);
         block.resize(BLOCK, 0);
@@ -472,17 +260,17 @@ impl<'a> Instance<'a> {
         let wanted = match read {
             Ok(0) => {
                 self.stdout = None;
-                Ok(true)
+                Ok(Continue(()))
             }
             Ok(read) => {
                 self.draining.moved(read);
                 if read < MUCH {
                     self.draining.note_idle(Instant::now());
                 }
-                output.take(&block[..read])
+                output.write(&block[..read])
             }
-            Err(error) if is_for_later(&error) => Ok(true),
-            Err(error) => Err(error),
+            Err(error) if is_for_later(&error) => Ok(Continue(())),
+            Err(error) => Err(error.into()),
         };
         self.block = block;
         wanted
@@ -508,7 +296,7 @@ impl<'a> Instance<'a> {
         Ok(Ready { stdin, stdout })
     }
 
-    fn write(&mut self, left: &mut Fodder<'_>) -> io::Result<()> {
+    fn write(&mut self, left: &mut ChunkInput<'_>) -> io::Result<()> {
         let Some(stdin) = &self.stdin else { return Ok(()) };
         match left.write(stdin) {
             Ok(written) => {
@@ -625,5 +413,102 @@ pub(super) fn is_well(status: ExitStatus, rule: StatusRule) -> bool {
     match (status, rule) {
         (ExitStatus::Exited(0), _) | (ExitStatus::Exited(1), StatusRule::Matches) => true,
         (ExitStatus::Exited(_) | ExitStatus::Signaled(_), _) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{command, file, launcher, shell};
+    use super::*;
+
+    /// Commands that are started, with room for what they write.
+    fn over(commands: &[Command], input: &[u8]) -> (Vec<u8>, Ended) {
+        let launcher = launcher();
+        let mut written = Vec::new();
+        let mut take = |bytes: &[u8]| {
+            written.extend_from_slice(bytes);
+            Ok(Continue(()))
+        };
+        let mut instance = Instance::start(&launcher, commands, Patience::Long).expect("processes");
+        assert!(
+            instance.feed(&mut ChunkInput::Bytes(input), &mut take).expect("fed").is_continue()
+        );
+        assert!(instance.drain(&mut take).expect("drained").is_continue());
+        let ended = instance.end().expect("ours");
+        assert_eq!(launcher.pids(), [], "all are reaped");
+        (written, ended)
+    }
+
+    #[test]
+    fn more_than_pipes_hold_goes_through_all_commands() {
+        let input = "line\n".repeat(200_000);
+        let commands = [command("cat", &[]), command("tr", &["a-z", "A-Z"]), command("cat", &[])];
+        let (written, ended) = over(&commands, input.as_bytes());
+        assert_eq!(written, input.to_uppercase().into_bytes());
+        assert!(ended.well && ended.statuses == [ExitStatus::Exited(0); 3]);
+    }
+
+    #[test]
+    fn a_status_and_a_remark_are_failures() {
+        let (written, ended) = over(&[shell("cat; exit 3")], b"text");
+        assert_eq!((written.as_slice(), ended.well), (b"text".as_slice(), false));
+        assert_eq!(ended.statuses, [ExitStatus::Exited(3)]);
+        let (_, ended) = over(&[shell("cat; echo remark >&2")], b"text");
+        assert_eq!((ended.remarks.as_slice(), ended.well), (b"remark\n".as_slice(), false));
+        assert_eq!(ended.statuses, [ExitStatus::Exited(0)]);
+    }
+
+    #[test]
+    fn a_command_that_reads_no_more_is_no_failure_of_those_before_it() {
+        let input = "line\n".repeat(200_000);
+        let commands = [command("cat", &[]), command("head", &["-n", "1"])];
+        let (written, ended) = over(&commands, input.as_bytes());
+        assert_eq!((written.as_slice(), ended.well), (b"line\n".as_slice(), true));
+    }
+
+    #[test]
+    fn who_wants_no_more_ends_it_and_nothing_stays_behind() {
+        let launcher = launcher();
+        let commands = [shell("while echo line; do :; done")];
+        let mut instance =
+            Instance::start(&launcher, &commands, Patience::Long).expect("processes");
+        assert!(instance.drain(&mut |_: &[u8]| Ok(Break(()))).expect("drained").is_break());
+        assert_eq!(launcher.pids().len(), 1);
+        drop(instance);
+        assert_eq!(launcher.pids(), []);
+    }
+
+    #[test]
+    fn what_stands_in_a_file_is_fed_from_a_place_in_it() {
+        let launcher = launcher();
+        let mut written = Vec::new();
+        let mut take = |bytes: &[u8]| {
+            written.extend_from_slice(bytes);
+            Ok(Continue(()))
+        };
+        let commands = [command("cat", &[])];
+        let mut instance =
+            Instance::start(&launcher, &commands, Patience::Long).expect("a process");
+        let text = file("0123456789");
+        let mut input = ChunkInput::File(&text, 3..7);
+        assert!(instance.feed(&mut input, &mut take).expect("fed").is_continue());
+        assert!(instance.drain(&mut take).expect("drained").is_continue());
+        assert!(instance.end().expect("ours").well);
+        assert_eq!(written, b"3456");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_says_so_and_fails() {
+        let (_, ended) = over(&[command("no-such-program", &[])], b"");
+        assert_eq!(ended.statuses, [ExitStatus::Exited(127)]);
+        assert!(!ended.well && ended.remarks.starts_with(b"contend: cannot start"));
+    }
+
+    #[test]
+    fn nothing_is_started_once_all_is_being_ended() {
+        let launcher = launcher();
+        launcher.start_nothing();
+        let commands = [command("cat", &[])];
+        assert!(Instance::start(&launcher, &commands, Patience::Long).is_err());
     }
 }

@@ -1,13 +1,14 @@
 //! How outputs of parts meet, one after the other.
 
-use std::io;
+use std::ops::ControlFlow::{self, Continue};
 
-use crate::plan::ir::Combine;
 use memchr::{memchr, memrchr};
 
 use super::counted;
-use super::instance::Take;
+use super::error::GroupError;
 use super::sequence::Joint;
+use super::sink::OutputSink;
+use crate::plan::ir::Combine;
 
 /// One output behind the other; equal lines where two meet may become one.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ struct Adjoin {
     begun: bool,
 }
 
-impl<T: Take> Seam<T> {
+impl<T: OutputSink> Seam<T> {
     pub(super) fn new(output: T, combine: &Combine) -> Self {
         let adjoins = match combine {
             Combine::Adjoin { counted } => Some(Adjoin { counted: *counted, ..Adjoin::default() }),
@@ -37,9 +38,10 @@ impl<T: Take> Seam<T> {
     }
 
     /// There is no further part.
-    pub(super) fn end(&mut self) -> io::Result<bool> {
+    pub(super) fn end(&mut self) -> Result<ControlFlow<()>, GroupError> {
         let held = self.adjoins.as_mut().map(|adjoin| std::mem::take(&mut adjoin.held));
-        held.filter(|held| !held.is_empty()).map_or(Ok(true), |held| self.output.take(&held))
+        held.filter(|held| !held.is_empty())
+            .map_or(Ok(Continue(())), |held| self.output.write(&held))
     }
 
     /// What is held will never be wanted.
@@ -50,21 +52,21 @@ impl<T: Take> Seam<T> {
     }
 }
 
-impl<T: Take + Send> Joint for Seam<T> {
-    fn piece(&mut self, bytes: &[u8]) -> io::Result<bool> {
-        let Some(adjoin) = &mut self.adjoins else { return self.output.take(bytes) };
+impl<T: OutputSink + Send> Joint for Seam<T> {
+    fn piece(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError> {
+        let Some(adjoin) = &mut self.adjoins else { return self.output.write(bytes) };
         adjoin.unfinished.extend_from_slice(bytes);
         match adjoin.complete() {
-            Some(complete) => self.output.take(&complete),
-            None => Ok(true),
+            Some(complete) => self.output.write(&complete),
+            None => Ok(Continue(())),
         }
     }
 
-    fn part_ended(&mut self) -> io::Result<bool> {
+    fn part_ended(&mut self) -> Result<ControlFlow<()>, GroupError> {
         if let Some(adjoin) = &mut self.adjoins {
             adjoin.begun = false;
         }
-        Ok(true)
+        Ok(Continue(()))
     }
 }
 
@@ -117,17 +119,17 @@ mod tests {
         let mut seam = Seam::new(
             |bytes: &[u8]| {
                 text.extend_from_slice(bytes);
-                Ok(true)
+                Ok(Continue(()))
             },
             &Combine::Adjoin { counted },
         );
         for part in parts {
             for piece in *part {
-                assert!(seam.piece(piece.as_bytes()).expect("room"));
+                assert!(seam.piece(piece.as_bytes()).expect("room").is_continue());
             }
-            assert!(seam.part_ended().expect("room"));
+            assert!(seam.part_ended().expect("room").is_continue());
         }
-        assert!(seam.end().expect("room"));
+        assert!(seam.end().expect("room").is_continue());
         String::from_utf8(text).expect("text")
     }
 

@@ -8,18 +8,17 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use crate::plan::ir::{Command, Group, Plan, Source, Step};
 use rustix::fs::FileType;
 
 use super::fallback::Fallback;
 use super::group::{self, Reader};
 use super::input::{Input, Slice};
-use super::instance::Launcher;
+use super::launcher::Launcher;
 use super::pipe;
-use super::sink::NotWritten;
 use super::threads;
-use super::{Context, ExecuteError, Executor, GroupError, Plain, Tally};
+use super::{Context, ExecuteError, Executor, Plain, Tally};
 use crate::plan::estimate;
+use crate::plan::ir::{Command, Group, Plan, Source, Step};
 
 /// How the local executor works.
 #[derive(Debug, Clone)]
@@ -266,31 +265,83 @@ fn cannot_open(name: &str, source: io::Error) -> ExecuteError {
     ExecuteError::Open { file: name.to_owned(), source }
 }
 
-impl From<io::Error> for ExecuteError {
-    fn from(error: io::Error) -> Self {
-        match error.downcast::<NotWritten>() {
-            Ok(NotWritten(error)) => Self::Output(error),
-            Err(error) => Self::Transfer(error),
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use crate::plan::ir::{Combine, Stage};
 
-impl From<GroupError> for ExecuteError {
-    fn from(error: GroupError) -> Self {
-        match error {
-            GroupError::Start(error) => Self::Start(error),
-            GroupError::Transfer(error) => error.into(),
-            GroupError::Inexact => Self::Transfer(io::ErrorKind::InvalidData.into()),
-            GroupError::Failed(ended) => Self::Failed {
-                status: ended
-                    .statuses
-                    .iter()
-                    .rev()
-                    .map(|s| s.shell_code())
-                    .find(|&s| s != 0)
-                    .unwrap_or(1),
-                remarks: ended.remarks,
-            },
-        }
+    use super::super::testing::{command, group, launcher, shell};
+    use super::*;
+
+    /// Runs steps over a file's text; the last one writes to a file, which is returned.
+    fn executed(
+        text: &str,
+        steps: impl FnOnce(&str) -> Vec<Step>,
+    ) -> (Result<(), ExecuteError>, Option<String>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [input, output] = ["in", "out"].map(|name| folder.path().join(name));
+        std::fs::write(&input, text).expect("room");
+        let source = Source::Files(vec![input.display().to_string()]);
+        let steps = steps(&output.display().to_string());
+        let plan = Plan { stages: Vec::<Stage>::new(), source, steps };
+        let (launcher, tally) = (launcher(), Tally::default());
+        let settings = Settings {
+            jobs: 2,
+            memory: 64 << 20,
+            part_bytes: Some(4),
+            folder: folder.path().to_owned(),
+        };
+        let local =
+            Local { settings, launcher: &launcher, tally: &tally, prefix: Mutex::default() };
+        let result = local.execute(&plan);
+        assert_eq!(launcher.pids(), [], "nothing is left running");
+        (result, std::fs::read_to_string(output).ok())
+    }
+
+    #[test]
+    fn steps_read_what_those_before_them_write() {
+        let (result, output) = executed("one\ntwo\nthree\n", |output| {
+            vec![
+                Step::Parallel(group(command("tr", &["a-z", "A-Z"]), Combine::Concatenate)),
+                Step::Serial(vec![command("tac", &[]), shell(&format!("cat >{output}"))]),
+            ]
+        });
+        assert!(result.is_ok());
+        assert_eq!(output.as_deref(), Some("THREE\nTWO\nONE\n"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_named() {
+        let (launcher, tally) = (launcher(), Tally::default());
+        let folder = std::env::temp_dir();
+        let settings = Settings { jobs: 2, memory: 1 << 20, part_bytes: Some(4), folder };
+        let local =
+            Local { settings, launcher: &launcher, tally: &tally, prefix: Mutex::default() };
+        let group = group(command("cat", &[]), Combine::Concatenate);
+        let source = Source::Files(vec!["/no/such/file".to_owned()]);
+        let steps = vec![Step::Parallel(group), Step::Serial(vec![shell("cat >/dev/null")])];
+        let result = local.execute(&Plan { stages: Vec::new(), source, steps });
+        assert!(matches!(result, Err(ExecuteError::Open { file, .. }) if file == "/no/such/file"));
+        assert_eq!(launcher.pids(), [], "nothing is left running");
+    }
+
+    #[test]
+    fn serial_steps_that_meet_become_one() {
+        let (launcher, tally) = (launcher(), Tally::default());
+        let folder = std::env::temp_dir();
+        let settings = Settings { jobs: 2, memory: 1 << 20, part_bytes: None, folder };
+        let local =
+            Local { settings, launcher: &launcher, tally: &tally, prefix: Mutex::default() };
+        // Behind a serial step a group that cannot be faster is none.
+        let group = group(command("cat", &[]), Combine::Concatenate);
+        let steps = vec![
+            Step::Serial(vec![command("cat", &[])]),
+            Step::Parallel(group),
+            Step::Serial(vec![command("tac", &[])]),
+        ];
+        let steps = local.steps(&Plan { stages: Vec::new(), source: Source::Standard, steps });
+        let [Step::Serial(commands)] = steps.as_slice() else { panic!("{steps:?}") };
+        let programs: Vec<&str> = commands.iter().map(|it| it.program.as_str()).collect();
+        assert_eq!(programs, ["cat", "cat", "tac"]);
+        assert_eq!(tally.notes().len(), 1);
     }
 }

@@ -2,12 +2,15 @@
 
 use std::cmp::Ordering;
 use std::io::{self, Read};
+use std::ops::ControlFlow::{self, Break, Continue};
 
 use memchr::memchr;
 
 use super::counted;
-use super::instance::{BLOCK, Take};
+use super::error::GroupError;
+use super::instance::BLOCK;
 use super::order::{Equal, Kind};
+use super::sink::OutputSink;
 
 /// A sorted output that is being read.
 struct Run<R> {
@@ -84,7 +87,7 @@ impl<R: Read> Run<R> {
 }
 
 /// Merges outputs that are sorted in this order, of which the earlier ones come first where lines
-/// are equal. `false` if no more is wanted.
+/// are equal. `Break` if no more is wanted.
 ///
 /// # Errors
 /// When an output cannot be read or is not what it should be, or taking fails.
@@ -92,8 +95,8 @@ pub(super) fn merge<R: Read>(
     inputs: Vec<R>,
     kind: Kind<'_>,
     first: Option<u64>,
-    output: &mut impl Take,
-) -> io::Result<bool> {
+    output: &mut impl OutputSink,
+) -> Result<ControlFlow<()>, GroupError> {
     let Kind { order, equal } = kind;
     let counted = equal == Equal::Counted;
     let mut runs: Vec<Run<R>> = inputs.into_iter().map(Run::new).collect();
@@ -110,8 +113,8 @@ pub(super) fn merge<R: Read>(
             break;
         }
         merged.line(&runs[index]);
-        if merged.block.len() >= BLOCK && !merged.flush(output)? {
-            return Ok(false);
+        if merged.block.len() >= BLOCK && merged.flush(output)?.is_break() {
+            return Ok(Break(()));
         }
         if !runs[index].next(order.separator, counted)? {
             waiting.pop();
@@ -178,8 +181,9 @@ impl Merged {
         }
     }
 
-    fn flush(&mut self, output: &mut impl Take) -> io::Result<bool> {
-        let wanted = if self.block.is_empty() { Ok(true) } else { output.take(&self.block) };
+    fn flush(&mut self, output: &mut impl OutputSink) -> Result<ControlFlow<()>, GroupError> {
+        let wanted =
+            if self.block.is_empty() { Ok(Continue(())) } else { output.write(&self.block) };
         self.block.clear();
         wanted
     }
@@ -197,9 +201,10 @@ mod tests {
         let inputs: Vec<_> = inputs.iter().map(|input| input.as_bytes()).collect();
         let mut take = |bytes: &[u8]| {
             text.extend_from_slice(bytes);
-            Ok(true)
+            Ok(Continue(()))
         };
-        assert!(merge(inputs, Kind { order, equal }, first, &mut take).expect("sorted lines"));
+        let wanted = merge(inputs, Kind { order, equal }, first, &mut take).expect("sorted lines");
+        assert!(wanted.is_continue());
         String::from_utf8(text).expect("text")
     }
 

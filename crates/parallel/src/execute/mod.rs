@@ -1,9 +1,14 @@
 //! Carrying out plans on this machine.
 
+mod chunk_input;
+mod combine;
+mod concatenate;
 mod counted;
 mod cut;
 mod each;
+mod error;
 mod fallback;
+mod filter;
 mod gathered;
 mod group;
 mod input;
@@ -11,6 +16,7 @@ mod instance;
 mod joint;
 mod key;
 mod keyed;
+mod launcher;
 mod local;
 mod merge;
 mod numbers;
@@ -27,16 +33,19 @@ mod size;
 mod sorted;
 mod sorter;
 mod tally;
+#[cfg(test)]
+mod testing;
 mod threads;
+mod whole;
 
-use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::plan::ir::{Plan, Step};
 
+pub use error::{ExecuteError, StartError};
 pub use input::{Beginning, read_beginning};
-pub use instance::Launcher;
+pub use launcher::Launcher;
 pub use local::{Local, Settings};
 pub use plain::Plain;
 pub use tally::{StageTally, Tally};
@@ -50,64 +59,6 @@ pub trait Executor {
     /// # Errors
     /// When it cannot be carried out. What was written until then is the beginning of the output.
     fn execute(&self, plan: &Plan) -> Result<(), ExecuteError>;
-}
-
-/// Why a plan could not be carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum ExecuteError {
-    /// A file could not be opened.
-    #[error("cannot read {file}")]
-    Open {
-        /// It.
-        file: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// A command could not be started.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// Standard output takes no more.
-    #[error("cannot write to standard output")]
-    Output(#[source] io::Error),
-    /// Data could not be moved.
-    #[error("cannot go on")]
-    Transfer(#[source] io::Error),
-    /// Commands failed over parts of an input that cannot be read again, before anything was
-    /// written.
-    #[error("commands failed")]
-    Failed {
-        /// What they said.
-        remarks: Vec<u8>,
-        /// Their statuses, as a shell sees them.
-        status: i32,
-    },
-}
-
-/// A command could not be started.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot start {program}")]
-pub struct StartError {
-    /// It.
-    pub program: String,
-    /// Why.
-    pub source: io::Error,
-}
-
-/// Why a group could not be run.
-#[derive(Debug, thiserror::Error)]
-enum GroupError {
-    /// A command could not be started.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// Data could not be moved, or a command not be started.
-    #[error("cannot go on")]
-    Transfer(#[source] io::Error),
-    /// Commands failed.
-    #[error("commands failed")]
-    Failed(Box<instance::Ended>),
-    /// What came of parts does not tell what would come of the whole.
-    #[error("totals were rounded")]
-    Inexact,
 }
 
 /// What all groups share, and what is known of one.

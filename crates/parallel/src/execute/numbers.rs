@@ -1,25 +1,24 @@
 //! Numbers of parts, put together.
 
-use std::io::{self, Read};
+use std::io;
+use std::ops::ControlFlow;
 
+use super::error::GroupError;
+use super::sink::OutputSink;
 use crate::plan::ir::{Column, Numbers};
 
-use super::instance::Take;
-
-/// Reads the numbers of every output, puts them together and writes them. `false` if nobody wants
-/// them.
+/// Puts the numbers of all outputs together and writes them. `Break` if nobody wants them.
 ///
 /// # Errors
-/// When an output cannot be read, or has other things than these numbers in it.
-pub(super) fn combine<R: Read>(
+/// When an output has other things than these numbers in it, or they cannot be written.
+pub(super) fn combine(
     kinds: &Numbers,
-    outputs: Vec<R>,
-    to: &mut impl Take,
-) -> io::Result<bool> {
+    outputs: &[Vec<u8>],
+    to: &mut impl OutputSink,
+) -> Result<ControlFlow<()>, GroupError> {
     let mut totals = vec![0_u64; kinds.columns.len()];
-    for mut output in outputs {
-        let mut text = String::new();
-        output.read_to_string(&mut text)?;
+    for output in outputs {
+        let text = str::from_utf8(output).map_err(|_| io::ErrorKind::InvalidData)?;
         let numbers: Option<Vec<u64>> =
             text.split_whitespace().map(|number| number.parse().ok()).collect();
         let numbers = numbers.filter(|numbers| numbers.len() == totals.len());
@@ -33,7 +32,7 @@ pub(super) fn combine<R: Read>(
     }
     let width = kinds.width;
     let fields: Vec<String> = totals.iter().map(|total| format!("{total:width$}")).collect();
-    to.take(format!("{}\n", fields.join(" ")).as_bytes())
+    to.write(format!("{}\n", fields.join(" ")).as_bytes())
 }
 
 #[cfg(test)]
@@ -46,11 +45,14 @@ mod tests {
         let mut text = Vec::new();
         let mut take = |bytes: &[u8]| {
             text.extend_from_slice(bytes);
-            Ok(true)
+            Ok(ControlFlow::Continue(()))
         };
-        let outputs = vec!["      1      20\n".as_bytes(), b"2 3\n"];
-        assert!(combine(&kinds, outputs, &mut take).expect("numbers"));
+        let outputs = [b"      1      20\n".to_vec(), b"2 3\n".to_vec()];
+        assert!(combine(&kinds, &outputs, &mut take).expect("numbers").is_continue());
         assert_eq!(text, b"      3      20\n");
-        assert!(combine(&kinds, vec![b"x\n".as_slice()], &mut |_: &[u8]| Ok(true)).is_err());
+        let mut none = |_: &[u8]| Ok(ControlFlow::Continue(()));
+        for wrong in [b"x\n".as_slice(), b"1\n", b"1 2 3\n", b"1 \xff\n", b""] {
+            assert!(combine(&kinds, &[wrong.to_vec()], &mut none).is_err(), "{wrong:?}");
+        }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
-use crate::plan::ir::{LineOrder, SortKey};
 use memchr::memchr2;
 
 use super::key::{self, is_blank};
+use crate::plan::ir::{LineOrder, SortKey};
 
 /// What is done with equal lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

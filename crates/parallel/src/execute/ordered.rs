@@ -1,19 +1,20 @@
 //! A group whose outputs are put one behind the other: every part has commands of its own.
 
-use std::io;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Instant;
 
-use crate::plan::ir::Group;
-
+use super::Context;
 use super::each::Each;
+use super::error::GroupError;
 use super::fallback::Fallback;
 use super::input::{Fed, Part, Parts, Taken};
-use super::instance::{Instance, Take};
+use super::instance::Instance;
 use super::joint::Seam;
 use super::sequence::{Left, Sequence, Stopped};
+use super::sink::OutputSink;
 use super::size::Sizes;
 use super::threads::{self, Patience, is_scarcity};
-use super::{Context, GroupError};
+use crate::plan::ir::Group;
 
 /// Commands that take longer than this for a byte of a part, in seconds, take so much longer than
 /// looking at all bytes of the input that this is done before the next part: if they do not suit
@@ -42,7 +43,7 @@ pub(super) enum Ending<T> {
 ///
 /// # Errors
 /// When the input cannot be read, the output not be written, or a command not be started.
-pub(super) fn run<T: Take + Send>(
+pub(super) fn run<T: OutputSink + Send>(
     group: &Group,
     context: &Context<'_>,
     parts: &Parts<'_>,
@@ -62,7 +63,7 @@ pub(super) fn run<T: Take + Send>(
         parts.give_back(part);
     }
     match stopped {
-        Some(Stopped::Broken(error)) => Err(GroupError::Transfer(error)),
+        Some(Stopped::Broken(error)) => Err(error),
         Some(Stopped::Enough) => Ok(Ending::Enough),
         Some(Stopped::FallBack(why)) => {
             Ok(Ending::InOnePiece { seam: joint, passed, why: why.over(parts) })
@@ -76,13 +77,13 @@ pub(super) fn run<T: Take + Send>(
     }
 }
 
-fn work<T: Take + Send>(
+fn work<T: OutputSink + Send>(
     each: &Each<'_>,
     context: &Context<'_>,
     parts: &Parts<'_>,
     sequence: &Sequence<Seam<T>>,
     sizes: &Sizes,
-) -> io::Result<()> {
+) -> Result<(), GroupError> {
     loop {
         let part = match parts.take(sizes.next())? {
             Taken::Part(part) => part,
@@ -98,7 +99,7 @@ fn work<T: Take + Send>(
         };
         let begun = Instant::now();
         let size = part.content.size();
-        if !run_part(each, context, parts, part, sequence)? {
+        if run_part(each, context, parts, part, sequence)?.is_break() {
             parts.stop();
             return Ok(());
         }
@@ -110,14 +111,14 @@ fn work<T: Take + Send>(
     }
 }
 
-/// Runs the commands over one part; `false` if that was the last one.
-fn run_part<T: Take + Send>(
+/// Runs the commands over one part. `Break` if no further part is to be run.
+fn run_part<T: OutputSink + Send>(
     each: &Each<'_>,
     context: &Context<'_>,
     parts: &Parts<'_>,
     part: Part,
     sequence: &Sequence<Seam<T>>,
-) -> io::Result<bool> {
+) -> Result<ControlFlow<()>, GroupError> {
     let mut slot = sequence.slot(part.index);
     let commands = each.commands(each.is_for_c(parts, &part.content)?);
     let mut instance = match Instance::start(context.launcher, commands, Patience::Brief) {
@@ -125,13 +126,13 @@ fn run_part<T: Take + Send>(
         // What is left is done in one piece, which takes fewer processes.
         Err(error) if is_scarcity(&error) => {
             slot.complete(part, Some(Fallback::Scarcity));
-            return Ok(false);
+            return Ok(Break(()));
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.into()),
     };
     let mut take = |bytes: &[u8]| Ok(slot.take(bytes));
     let fed = parts.feed(&part.content, &mut instance, &mut take)?;
-    let well = if fed == Fed::All && instance.drain(&mut take)? {
+    let well = if fed == Fed::All && instance.drain(&mut take)?.is_continue() {
         let ended = instance.end()?;
         context.tally.ended_over_part(commands, &ended);
         ended.well
@@ -139,5 +140,5 @@ fn run_part<T: Take + Send>(
         false
     };
     slot.complete(part, (!well).then_some(Fallback::CommandFailed));
-    Ok(well)
+    Ok(if well { Continue(()) } else { Break(()) })
 }

@@ -1,17 +1,18 @@
 //! Trying a group's commands on a sample of their input: what each needs, and how much comes out.
 
-use std::io;
+use std::ops::ControlFlow::Continue;
 use std::time::Duration;
 
-use crate::plan::ir::{Combine, Command, Group, Step};
-
 use super::Context;
+use super::chunk_input::ChunkInput;
+use super::error::GroupError;
 use super::input::Parts;
-use super::instance::{Fodder, Instance};
+use super::instance::Instance;
 use super::size::Sizes;
 use super::threads::Patience;
 use crate::plan::estimate::{self, Handling};
 use crate::plan::flow::{Flow, Stream};
+use crate::plan::ir::{Combine, Command, Group, Step};
 use crate::plan::rates;
 
 /// The largest sample in bytes: commands need more time for it than for starting.
@@ -56,7 +57,7 @@ pub(super) fn judge(
     context: &Context<'_>,
     parts: &Parts<'_>,
     to_file: bool,
-) -> io::Result<Trial> {
+) -> Result<Trial, GroupError> {
     let sorts = group.serial.iter().position(|command| rates::is_sort(&command.program));
     let (first, last) = group.serial.split_at(sorts.unwrap_or(group.serial.len()));
     let mut stream = Stream::of_lines(parts.line()?);
@@ -162,7 +163,7 @@ fn tried(
     sample: &[u8],
     context: &Context<'_>,
     output: &mut Output,
-) -> io::Result<Option<Vec<f64>>> {
+) -> Result<Option<Vec<f64>>, GroupError> {
     if sample.is_empty() {
         return Ok(None);
     }
@@ -184,14 +185,14 @@ fn cpu_times(
     sample: &[u8],
     context: &Context<'_>,
     output: &mut Output,
-) -> io::Result<Option<Vec<f64>>> {
+) -> Result<Option<Vec<f64>>, GroupError> {
     let mut take = |bytes: &[u8]| {
         output.add(bytes);
-        Ok(true)
+        Ok(Continue(()))
     };
     let mut instance = Instance::start(context.launcher, commands, Patience::Long)?;
-    instance.feed(&mut Fodder::Bytes(sample), &mut take)?;
-    instance.drain(&mut take)?;
+    let _ = instance.feed(&mut ChunkInput::Bytes(sample), &mut take)?; // all is wanted
+    let _ = instance.drain(&mut take)?;
     let ended = instance.end()?;
     Ok(ended.well.then(|| ended.cpu.iter().map(Duration::as_secs_f64).collect()))
 }

@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use crate::plan::ir::Command;
 use contend_sys::child::{self, Change, ExitStatus, Which};
 use contend_sys::{Pid, Signal};
 
-use super::instance::Launcher;
+use super::launcher::Launcher;
 use super::threads::{self, Patience, is_scarcity};
 use super::{StartError, Tally};
+use crate::plan::ir::Command;
 
 /// A pipeline that runs as it is. When it is dropped nothing is left running.
 #[derive(Debug)]

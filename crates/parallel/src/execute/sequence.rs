@@ -1,18 +1,25 @@
 //! Outputs of parts, put into the order of the parts.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::error::GroupError;
 use super::fallback::Fallback;
 use super::input::Part;
 
 /// Where outputs of parts go, in their order.
 pub(super) trait Joint: Send {
-    /// A piece of the output of the part that is at its turn; `false` if no more is wanted.
-    fn piece(&mut self, bytes: &[u8]) -> io::Result<bool>;
-    /// The output of this part is complete.
-    fn part_ended(&mut self) -> io::Result<bool>;
+    /// A piece of the output of the part that is at its turn. `Break` if no more is wanted.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn piece(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError>;
+    /// The output of this part is complete. `Break` if no more is wanted.
+    ///
+    /// # Errors
+    /// As [`Self::piece`].
+    fn part_ended(&mut self) -> Result<ControlFlow<()>, GroupError>;
 }
 
 /// Why outputs are not taken any more.
@@ -23,7 +30,7 @@ pub(super) enum Stopped {
     /// All that is left has to be done in one piece, for this reason.
     FallBack(Fallback),
     /// Nothing can be written.
-    Broken(io::Error),
+    Broken(GroupError),
 }
 
 /// Puts outputs in order. Whose turn it is writes; the others' output is held, up to a limit.
@@ -119,25 +126,26 @@ impl<J: Joint> Sequence<J> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes on what belongs to the part whose turn it is; whether more is wanted.
-    fn pass(&self, writer: &mut Writer<J>, bytes: &[u8]) -> bool {
-        let passed = if bytes.is_empty() { Ok(true) } else { writer.joint.piece(bytes) };
-        if matches!(passed, Ok(true)) {
+    /// Passes on what belongs to the part whose turn it is.
+    fn pass(&self, writer: &mut Writer<J>, bytes: &[u8]) -> ControlFlow<()> {
+        let passed = if bytes.is_empty() { Ok(Continue(())) } else { writer.joint.piece(bytes) };
+        if matches!(passed, Ok(Continue(()))) {
             writer.passed += bytes.len() as u64;
         }
-        self.goes_on(passed)
+        self.stop_unless_wanted(passed)
     }
 
-    fn goes_on(&self, wanted: io::Result<bool>) -> bool {
+    /// Stops everything if no more is wanted, or writing failed.
+    fn stop_unless_wanted(&self, wanted: Result<ControlFlow<()>, GroupError>) -> ControlFlow<()> {
         match wanted {
-            Ok(true) => true,
-            Ok(false) => {
+            Ok(Continue(())) => Continue(()),
+            Ok(Break(())) => {
                 self.stop(Stopped::Enough);
-                false
+                Break(())
             }
             Err(error) => {
                 self.stop(Stopped::Broken(error));
-                false
+                Break(())
             }
         }
     }
@@ -146,7 +154,7 @@ impl<J: Joint> Sequence<J> {
     fn advance(&self, writer: &mut Writer<J>) {
         loop {
             let wanted = writer.joint.part_ended();
-            if !self.goes_on(wanted) {
+            if self.stop_unless_wanted(wanted).is_break() {
                 return;
             }
             writer.passed = 0;
@@ -161,7 +169,7 @@ impl<J: Joint> Sequence<J> {
             let output = std::mem::take(&mut next.output);
             state.held -= output.len();
             drop(state);
-            if !self.pass(writer, &output) {
+            if self.pass(writer, &output).is_break() {
                 return;
             }
             let mut state = self.lock();
@@ -173,26 +181,27 @@ impl<J: Joint> Sequence<J> {
 }
 
 impl<J: Joint> Slot<'_, J> {
-    /// Takes a piece of output; `false` if no more is wanted. Waits while too much is held.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> bool {
+    /// Takes a piece of output. `Break` if no more is wanted. Waits while too much is held.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> ControlFlow<()> {
         let mut state = self.sequence.lock();
         while state.stopped.is_none() && state.turn != self.index {
             if state.held + bytes.len() <= self.sequence.limit {
                 state.held += bytes.len();
                 self.waiting.extend_from_slice(bytes);
-                return true;
+                return Continue(());
             }
             state = self.sequence.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if state.stopped.is_some() {
-            return false;
+            return Break(());
         }
         drop(state);
         let mut writer = self.sequence.writer();
-        self.pass_waiting(&mut writer) && self.sequence.pass(&mut writer, bytes)
+        self.pass_waiting(&mut writer)?;
+        self.sequence.pass(&mut writer, bytes)
     }
 
-    fn pass_waiting(&mut self, writer: &mut Writer<J>) -> bool {
+    fn pass_waiting(&mut self, writer: &mut Writer<J>) -> ControlFlow<()> {
         let waiting = std::mem::take(&mut self.waiting);
         self.sequence.lock().held -= waiting.len();
         self.sequence.changed.notify_all();
@@ -213,7 +222,7 @@ impl<J: Joint> Slot<'_, J> {
         if is_turn && failed.is_none() {
             drop(state);
             let mut writer = self.sequence.writer();
-            if self.pass_waiting(&mut writer) {
+            if self.pass_waiting(&mut writer).is_continue() {
                 self.sequence.advance(&mut writer);
             }
             return;
@@ -242,14 +251,14 @@ mod tests {
     struct Text(String);
 
     impl Joint for Text {
-        fn piece(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        fn piece(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError> {
             self.0.push_str(&String::from_utf8_lossy(bytes));
-            Ok(!self.0.contains("enough"))
+            Ok(if self.0.contains("enough") { Break(()) } else { Continue(()) })
         }
 
-        fn part_ended(&mut self) -> io::Result<bool> {
+        fn part_ended(&mut self) -> Result<ControlFlow<()>, GroupError> {
             self.0.push('|');
-            Ok(true)
+            Ok(Continue(()))
         }
     }
 
@@ -262,17 +271,17 @@ mod tests {
         let sequence = Sequence::new(Text::default(), 100, false);
         let mut slots: Vec<_> = (0..4).map(|index| sequence.slot(index)).collect();
         let mut third = slots.pop().expect("a slot");
-        assert!(third.take(b"3"));
+        assert!(third.take(b"3").is_continue());
         third.complete(part(3), None);
         let mut second = slots.pop().expect("a slot");
-        assert!(second.take(b"2"));
+        assert!(second.take(b"2").is_continue());
         let mut first = slots.pop().expect("a slot");
-        assert!(first.take(b"1"));
+        assert!(first.take(b"1").is_continue());
         first.complete(part(1), None);
         let mut zeroth = slots.pop().expect("a slot");
-        assert!(zeroth.take(b"0"));
+        assert!(zeroth.take(b"0").is_continue());
         zeroth.complete(part(0), None);
-        assert!(second.take(b"b"));
+        assert!(second.take(b"b").is_continue());
         second.complete(part(2), None);
         let left = sequence.finish();
         assert_eq!(left.joint.0, "0|1|2b|3|");
@@ -283,14 +292,14 @@ mod tests {
     fn what_failed_is_kept_from_its_part_on() {
         let sequence = Sequence::new(Text::default(), 100, true);
         let mut last = sequence.slot(2);
-        assert!(last.take(b"c"));
+        assert!(last.take(b"c").is_continue());
         last.complete(part(2), None);
         let mut failing = sequence.slot(1);
-        assert!(failing.take(b"b"));
+        assert!(failing.take(b"b").is_continue());
         let mut first = sequence.slot(0);
-        assert!(first.take(b"a"));
+        assert!(first.take(b"a").is_continue());
         first.complete(part(0), None);
-        assert!(failing.take(b"x"), "it is its turn now");
+        assert!(failing.take(b"x").is_continue(), "it is its turn now");
         failing.complete(part(1), Some(Fallback::CommandFailed));
         let left = sequence.finish();
         assert_eq!((left.joint.0.as_str(), left.passed), ("a|bx", 2));
@@ -302,7 +311,7 @@ mod tests {
     fn parts_that_are_kept_count_as_held() {
         let sequence = Sequence::new(Text::default(), 2, true);
         let mut first = sequence.slot(0);
-        assert!(first.take(b"a"));
+        assert!(first.take(b"a").is_continue());
         for index in [1, 2] {
             sequence.slot(index).complete(part(index), None);
         }
@@ -324,8 +333,8 @@ mod tests {
     fn a_reader_who_has_enough_stops_all() {
         let sequence = Sequence::new(Text::default(), 100, false);
         let (mut first, mut second) = (sequence.slot(0), sequence.slot(1));
-        assert!(!first.take(b"enough"));
-        assert!(!second.take(b"x"));
+        assert!(first.take(b"enough").is_break());
+        assert!(second.take(b"x").is_break());
         assert!(matches!(sequence.finish().stopped, Some(Stopped::Enough)));
     }
 }

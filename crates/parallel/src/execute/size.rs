@@ -4,10 +4,9 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::plan::ir::Command;
-
 use super::Context;
 use super::input::Parts;
+use crate::plan::ir::Command;
 use crate::plan::rates;
 
 /// What a part should take: starting commands for it takes a hundredth of that, and no more than a

@@ -2,21 +2,24 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::ControlFlow::{self, Continue};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::plan::ir::{Combine, Command, Group, LineOrder};
-
+use super::chunk_input::ChunkInput;
 use super::each::Each;
+use super::error::GroupError;
 use super::fallback::Fallback;
 use super::input::{Content, Fed, Part, Parts, Rest, Taken};
-use super::instance::{BLOCK, Ended, Fodder, Instance, Take};
+use super::instance::{BLOCK, Ended, Instance};
 use super::merge::merge;
 use super::order::{BYTES, Equal, Kind};
 use super::sequence::{Joint, Sequence, Stopped};
+use super::sink::{FirstLines, OutputSink};
 use super::sorter::{Entry, Sorted, Sorter, write};
 use super::threads::{self, Patience, is_scarcity};
-use super::{Context, GroupError, group, size};
+use super::{Context, size};
+use crate::plan::ir::{Combine, Command, Group, LineOrder};
 
 /// About so much is merged at a time, in bytes.
 const RANGE: usize = 1 << 20;
@@ -69,7 +72,7 @@ pub(super) fn run(
     task: &Task<'_>,
     context: &Context<'_>,
     parts: &Parts<'_>,
-    output: &mut (impl Take + Send),
+    output: &mut (impl OutputSink + Send),
 ) -> Result<Option<Fallback>, GroupError> {
     let sorted = threads::all_do(context.jobs, || gather(task, context, parts));
     let sorted = sorted.into_iter().collect::<Result<Vec<_>, _>>();
@@ -177,10 +180,10 @@ fn fill<'l>(
         return Ok((sorter.finish()?, None));
     }
     let finish = |mut instance: Instance<'_>, sorter: &mut Sorter<'_>| {
-        instance.drain(&mut |bytes: &[u8]| sorter.push(bytes).map(|()| true))?;
+        let _ = instance.drain(&mut |bytes: &[u8]| Ok(Continue(sorter.push(bytes)?)))?; // it takes all
         let ended = instance.end()?;
         context.tally.ended(task.before, &ended);
-        io::Result::Ok(ended)
+        Ok::<_, GroupError>(ended)
     };
     let (mut running, mut ended) = (None, None);
     let mut for_c = true;
@@ -207,7 +210,7 @@ fn fill<'l>(
             started => started?,
         };
         let (instance, _) = running.insert((instance, for_c));
-        let mut take = |bytes: &[u8]| sorter.push(bytes).map(|()| true);
+        let mut take = |bytes: &[u8]| Ok(Continue(sorter.push(bytes)?));
         if parts.feed(&part.content, instance, &mut take)? == Fed::Unfit {
             stop_if_rereadable(parts);
             break;
@@ -224,17 +227,14 @@ fn sort_elsewhere(
     task: &Task<'_>,
     context: &Context<'_>,
     sorted: Vec<Sorted>,
-    output: &mut impl Take,
+    output: &mut impl OutputSink,
 ) -> Result<(), GroupError> {
     let commands = std::slice::from_ref(task.sort);
     let mut instance = Instance::start_aloud(context.launcher, commands)?;
-    let mut left = task.first;
-    let mut take = |bytes: &[u8]| {
-        let wanted = output.take(group::first_lines(bytes, &mut left))?;
-        Ok(wanted && left != Some(0))
-    };
-    let mut feed = |bytes: &[u8]| instance.feed(&mut Fodder::Bytes(bytes), &mut take);
-    if merge(runs(task, sorted), task.kind(), None, &mut feed)? && instance.drain(&mut take)? {
+    let mut first = FirstLines::new(output, task.first);
+    let mut feed = |bytes: &[u8]| instance.feed(&mut ChunkInput::Bytes(bytes), &mut first);
+    let fed = merge(runs(task, sorted), task.kind(), None, &mut feed)?;
+    if fed.is_continue() && instance.drain(&mut first)?.is_continue() {
         context.tally.ended(commands, &instance.end()?);
     }
     Ok(())
@@ -244,9 +244,9 @@ fn sort_elsewhere(
 fn merge_runs(
     task: &Task<'_>,
     sorted: Vec<Sorted>,
-    output: &mut impl Take,
+    output: &mut impl OutputSink,
 ) -> Result<(), GroupError> {
-    merge(runs(task, sorted), task.kind(), task.first, output)?;
+    let _ = merge(runs(task, sorted), task.kind(), task.first, output)?; // it is all there is
     Ok(())
 }
 
@@ -290,13 +290,13 @@ impl io::Read for Run<'_> {
 /// Where the merged lines go.
 struct Merged<'a, T>(&'a mut T);
 
-impl<T: Take + Send> Joint for Merged<'_, T> {
-    fn piece(&mut self, bytes: &[u8]) -> io::Result<bool> {
-        self.0.take(bytes)
+impl<T: OutputSink + Send> Joint for Merged<'_, T> {
+    fn piece(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError> {
+        self.0.write(bytes)
     }
 
-    fn part_ended(&mut self) -> io::Result<bool> {
-        Ok(true)
+    fn part_ended(&mut self) -> Result<ControlFlow<()>, GroupError> {
+        Ok(Continue(()))
     }
 }
 
@@ -305,7 +305,7 @@ fn merge_ranges(
     kind: Kind<'_>,
     context: &Context<'_>,
     sorted: &[Sorted],
-    output: &mut (impl Take + Send),
+    output: &mut (impl OutputSink + Send),
 ) -> Result<(), GroupError> {
     let ranges = ranges(kind, sorted, context.jobs);
     let next = AtomicUsize::new(0);
@@ -319,7 +319,7 @@ fn merge_ranges(
             let runs =
                 runs.map(|(run, &(start, end))| (&run.entries[start..end], run.text.as_slice()));
             let merged = merge_range(kind, runs.collect());
-            if !slot.take(&merged) {
+            if slot.take(&merged).is_break() {
                 return;
             }
             slot.complete(Part { index, content: Content::Bytes(Vec::new()) }, None);
@@ -327,7 +327,7 @@ fn merge_ranges(
     };
     threads::all_do(context.jobs.min(ranges.len()), merge_some);
     match sequence.finish().stopped {
-        Some(Stopped::Broken(error)) => Err(error.into()),
+        Some(Stopped::Broken(error)) => Err(error),
         _ => Ok(()),
     }
 }
@@ -393,4 +393,124 @@ fn merge_range(kind: Kind<'_>, mut runs: Vec<(&[Entry], &[u8])>) -> Vec<u8> {
         write(&mut merged, kind, line, || count);
     }
     merged
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::ir::Merge;
+
+    use super::super::testing::{Ran, Setting, command, file_input, group, shell, stream_input};
+    use super::*;
+
+    /// `sort` behind other commands.
+    fn sort(before: &[Command], unique: bool, first: Option<u64>) -> Group {
+        let mut arguments = if unique { vec!["-u"] } else { Vec::new() };
+        let mut sort = command("sort", &arguments);
+        sort.sorts = true;
+        sort.variables = vec![("LC_ALL".to_owned(), "C".to_owned())];
+        arguments.push("-m");
+        let lines = Some(LineOrder { unique, ..BYTES });
+        let merge = Merge { command: command("sort", &arguments), lines, first, folder: None };
+        let mut group = group(sort.clone(), Combine::Merge(merge));
+        group.any_order = true;
+        group.each = before.iter().cloned().chain([sort]).collect();
+        group.serial.clone_from(&group.each);
+        if let Some(first) = first {
+            group.serial.push(command("head", &["-n", &first.to_string()]));
+        }
+        group
+    }
+
+    fn text() -> String {
+        let numbers = (0..2000_u32).map(|number| (number.wrapping_mul(7919) % 1009).to_string());
+        numbers.flat_map(|number| [number, "\n".to_owned()]).collect()
+    }
+
+    fn sorted_lines(text: &str) -> Vec<&str> {
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        lines
+    }
+
+    #[test]
+    fn parts_are_sorted_and_merged_here() {
+        let text = text();
+        for before in [vec![], vec![command("cat", &[])]] {
+            for input in [file_input(&text), stream_input(&text)] {
+                let setting = Setting { part_bytes: Some(999), ..Setting::default() };
+                let Ran { result, output, notes, .. } =
+                    setting.run(&sort(&before, false, None), input);
+                assert!(result.is_ok() && notes.is_empty(), "{notes:?}");
+                assert!(output.lines().eq(sorted_lines(&text)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_for_memory_is_spilled_and_comes_back() {
+        let text = text();
+        let setting = Setting { memory: 16 << 10, part_bytes: Some(999), ..Setting::default() };
+        let Ran { result, output, .. } = setting.run(&sort(&[], false, None), file_input(&text));
+        assert!(result.is_ok());
+        assert!(output.lines().eq(sorted_lines(&text)));
+        let left = std::fs::read_dir(setting.folder.path()).expect("a folder").count();
+        assert_eq!(left, 0, "temporary files have no names");
+    }
+
+    #[test]
+    fn unique_lines_and_the_first_ones() {
+        let text = text();
+        let mut unique = sorted_lines(&text);
+        unique.dedup();
+        let Ran { output, .. } = Setting::default().run(&sort(&[], true, None), file_input(&text));
+        assert!(output.lines().eq(unique.iter().copied()));
+        let Ran { output, .. } =
+            Setting::default().run(&sort(&[], false, Some(3)), file_input(&text));
+        assert!(output.lines().eq(sorted_lines(&text).into_iter().take(3)));
+    }
+
+    #[test]
+    fn commands_that_fail_before_the_sort_are_run_over_all() {
+        let text = text();
+        let before = [shell("cat; exit 3")];
+        let Ran { result, output, notes, .. } =
+            Setting::default().run(&sort(&before, false, None), file_input(&text));
+        assert!(result.is_ok());
+        assert!(output.lines().eq(sorted_lines(&text)));
+        let why = Fallback::CommandFailed.to_string();
+        assert!(notes.iter().any(|note| note.ends_with(&why)), "{notes:?}");
+    }
+
+    #[test]
+    fn nothing_to_sort_runs_the_command_once() {
+        let Ran { result, output, notes, .. } =
+            Setting::default().run(&sort(&[], false, None), file_input(""));
+        assert!(result.is_ok() && output.is_empty());
+        let why = Fallback::EmptyInput.to_string();
+        assert!(notes.iter().any(|note| note.ends_with(&why)), "{notes:?}");
+    }
+
+    #[test]
+    fn ranges_hold_every_line_once() {
+        let kind = Kind { order: &BYTES, equal: Equal::Kept };
+        let sorted: Vec<Sorted> = ["b\nd\nf\n", "a\nd\nz\n", ""]
+            .iter()
+            .map(|text| {
+                let mut sorter = Sorter::new(kind, 1 << 20, Path::new("/tmp"));
+                sorter.push(text.as_bytes()).expect("memory");
+                sorter.finish().expect("memory")
+            })
+            .collect();
+        for jobs in 1..5 {
+            let ranges = ranges(kind, &sorted, jobs);
+            for (run, sorted) in sorted.iter().enumerate() {
+                let mut at = 0;
+                for range in &ranges {
+                    assert_eq!(range[run].0, at);
+                    at = range[run].1;
+                }
+                assert_eq!(at, sorted.entries.len());
+            }
+        }
+    }
 }

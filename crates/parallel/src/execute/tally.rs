@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::plan::ir::{Command, Group, StatusRule};
 use contend_sys::Signal;
 use contend_sys::child::ExitStatus;
 
 use super::fallback::Fallback;
 use super::instance::Ended;
+use crate::plan::ir::{Command, Group, StatusRule};
 
 /// Figures of all stages.
 #[derive(Debug, Default)]

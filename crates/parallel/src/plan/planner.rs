@@ -4,13 +4,13 @@
 mod drafting;
 mod source;
 
-use crate::plan::ir::{
-    Class as ClassName, Combine, Command, Group, Plan, Records, Source, Stage, Step,
-};
 use contend_commands::{Simple, Word, head};
 use contend_shell::environment::{Environment, Paths};
 
 use super::classes::{self, Class, Combinable, PerRecord, Subject};
+use crate::plan::ir::{
+    Class as ClassName, Combine, Command, Group, Plan, Records, Source, Stage, Step,
+};
 use drafting::Drafting;
 use source::Found;
 
@@ -94,7 +94,23 @@ fn classified(simples: &[(usize, &Simple)], situation: &Situation<'_>) -> Vec<Cl
     if situation.output_is_terminal {
         leave_terminal_to_last(&mut classes);
     }
+    keep_pipes_at_ends(&mut classes);
     classes
+}
+
+/// Keeps a stage that only passes data on where it stands between a command of which nothing is known and the
+/// pipeline's own input or output: what is a pipe to the command would otherwise be a file or whatever else that is.
+fn keep_pipes_at_ends(classes: &mut [Class]) {
+    let is_kept = |class: &Class| *class != Class::Nothing;
+    let is_opaque = |at: &usize| matches!(classes[*at], Class::Opaque(_));
+    let first = classes.iter().position(is_kept).filter(is_opaque);
+    let last = classes.iter().rposition(is_kept).filter(is_opaque);
+    if let Some(before) = first.and_then(|at| at.checked_sub(1)) {
+        classes[before] = Class::Opaque("the stage after it may read a file in another way".into());
+    }
+    if let Some(after) = last.and_then(|at| classes.get_mut(at + 1)) {
+        *after = Class::Opaque("the stage before it may write to a file in another way".into());
+    }
 }
 
 /// The last stage is the one whose output is the terminal, and only that one.
@@ -379,7 +395,21 @@ mod tests {
         // Its output is a pipe.
         assert_eq!(classes(&["grep --color=auto x", "cat"], true), [PerRecord, LeftOut]);
         assert_eq!(classes(&["tr a b", "my-own", "cat"], true), [PerRecord, Opaque, Opaque]);
-        assert_eq!(classes(&["tr a b", "my-own", "cat"], false), [PerRecord, Opaque, LeftOut]);
+    }
+
+    #[test]
+    fn a_cat_that_makes_a_pipe_for_a_command_that_is_not_known_is_kept() {
+        use ClassName::{LeftOut, Opaque, PerRecord};
+        let kept = |stages: &[&str]| classes(stages, false);
+        assert_eq!(kept(&["tr a b", "my-own", "cat"]), [PerRecord, Opaque, Opaque]);
+        assert_eq!(kept(&["cat", "my-own", "tr a b"]), [Opaque, Opaque, PerRecord]);
+        // One pipe is enough.
+        assert_eq!(kept(&["cat", "cat", "my-own", "tr a b"]), [LeftOut, Opaque, Opaque, PerRecord]);
+        assert_eq!(kept(&["tr a b", "my-own", "cat", "cat"]), [PerRecord, Opaque, Opaque, LeftOut]);
+        // It has a pipe on that side anyway, or is known.
+        let between = ["tr a b", "cat", "my-own", "cat", "tr a b"];
+        assert_eq!(kept(&between), [PerRecord, LeftOut, Opaque, LeftOut, PerRecord]);
+        assert_eq!(kept(&["cat", "tr a b", "cat"]), [LeftOut, PerRecord, LeftOut]);
     }
 
     /// The programs of every group over parts, and as they are.

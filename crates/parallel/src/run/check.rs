@@ -6,21 +6,19 @@
 //! input.
 
 mod digests;
+mod original;
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::process::Command;
 use std::thread::{self, Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use contend_record::run::{Check as Record, Outcome};
+use contend_record::run::Outcome;
 use contend_sys::interrupt::Signals;
-use contend_sys::{Pid, Signal, child, spawn};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::FileType;
-use rustix::process::kill_process;
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 
 use super::error::{Context as _, RunError};
@@ -28,15 +26,12 @@ use super::observer::{Comparison, Notice, Observer};
 use crate::plan::ir::Source;
 pub use digests::BLOCK_BYTES;
 use digests::Digests;
+use original::Original;
 
 /// The size of the buffer for copying, in bytes.
 const PIECE: usize = 256 << 10;
-/// The poll interval for signals.
-const ASK: Duration = Duration::from_millis(20);
 /// The poll interval for the end of the output.
 const MOMENT: Duration = Duration::from_millis(1);
-/// At most this much of the original's standard error is shown, in bytes.
-const REMARKS: u64 = 64 << 10;
 
 /// A run that will be compared with the original.
 #[derive(Debug)]
@@ -95,16 +90,6 @@ struct Copied {
     digests: Digests,
     /// It was copied to its end.
     whole: bool,
-}
-
-/// The original, after it has ended.
-#[derive(Debug)]
-struct Original {
-    digests: Digests,
-    status: i32,
-    wall: Duration,
-    /// The beginning of what it wrote to standard error.
-    stderr: String,
 }
 
 impl Check {
@@ -287,7 +272,7 @@ impl Written {
         }
         let Check { input, original } = self.check;
         input.start_again()?;
-        let original = match run_original(original, signals)? {
+        let original = match Original::run(original, signals)? {
             Waited::Done(original) => original,
             Waited::Interrupted(signal) => return Ok(Waited::Interrupted(signal)),
         };
@@ -299,86 +284,6 @@ impl Written {
         outcome.check = Some(check);
         Ok(Waited::Done(exit_code))
     }
-}
-
-impl Original {
-    /// Compares this with the output and the exit code of a run.
-    fn compared_with(&self, output: &Digests, exit_code: i32) -> Record {
-        let first_difference = output.first_difference(&self.digests);
-        Record {
-            same: first_difference.is_none() && self.status == exit_code,
-            first_difference,
-            bytes: output.bytes(),
-            original_bytes: self.digests.bytes(),
-            exit_code: self.status,
-            wall_seconds: self.wall.as_secs_f64(),
-        }
-    }
-}
-
-/// Runs the original to its end.
-fn run_original(mut command: Command, signals: &Signals) -> Result<Waited<Original>, RunError> {
-    let (reader, writer) = pipe()?;
-    let no_room = "there is no room for what it remarks";
-    let stderr = tempfile::tempfile().context(no_room)?;
-    let (sender, ended) = mpsc::channel();
-    let (started, original) = mpsc::channel();
-    // Before the shell: a thread that cannot be started leaves no shell behind.
-    start(move || {
-        let output = pass_on(reader, None);
-        let Ok(pid) = original.recv() else { return };
-        // It stays there for signals until it is reaped.
-        let _ = sender.send(output.and_then(|output| child::wait_for_end(pid).map(|()| output)));
-    })?;
-    let begun = Instant::now();
-    let pid = {
-        command.stdin(Stdio::inherit()).stdout(writer).stderr(stderr.try_clone().context(no_room)?);
-        let child = spawn::spawn(&mut command, &[1, 2], signals.mask_before(), Signal::TERM)
-            .context("cannot start the shell for --check")?;
-        drop(command); // its end of the pipe has to be closed here
-        Pid::from_child(&child)
-    };
-    let _ = started.send(pid); // the thread waits for it
-    let output = match wait_for_output(&ended, signals)? {
-        Waited::Done(output) => output,
-        Waited::Interrupted(signal) => {
-            let _ = kill_process(pid, Signal::TERM); // it may have ended
-            return Ok(Waited::Interrupted(signal));
-        }
-    };
-    let wall = begun.elapsed();
-    let reaped = child::reap(pid).context("cannot wait for the shell")?;
-    let status = reaped.status.shell_code();
-    let stderr = beginning_of(stderr).context(no_room)?;
-    Ok(Waited::Done(Original { digests: output.digests, status, wall, stderr }))
-}
-
-/// Waits until the original has ended.
-fn wait_for_output(
-    ended: &mpsc::Receiver<io::Result<Copied>>,
-    signals: &Signals,
-) -> Result<Waited<Copied>, RunError> {
-    loop {
-        match ended.recv_timeout(ASK) {
-            Ok(output) => {
-                let output = output.context("cannot read what the original writes");
-                return output.map(Waited::Done);
-            }
-            Err(mpsc::RecvTimeoutError::Timeout) => {}
-            Err(mpsc::RecvTimeoutError::Disconnected) => return Err(RunError::OriginalLost),
-        }
-        if let Some(signal) = signals.interrupted() {
-            return Ok(Waited::Interrupted(signal));
-        }
-    }
-}
-
-/// Reads the beginning of what was written to a file.
-fn beginning_of(mut file: File) -> io::Result<String> {
-    file.rewind()?;
-    let mut bytes = Vec::new();
-    file.take(REMARKS).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
 }
 
 fn pipe() -> Result<(File, File), RunError> {

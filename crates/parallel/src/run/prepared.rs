@@ -17,7 +17,7 @@ use super::program::{can_start, shadowed_by_environment};
 use super::records::Records;
 use super::settings::Settings;
 use super::stage::{SEPARATOR, SHELL_OPTIONS};
-use crate::plan::script::{Dialect, Rewriter, Rewritten};
+use crate::plan::script::{Dialect, Explanation, Rewriter, Rewritten};
 
 /// The longest text that a program takes as one argument, in bytes: `MAX_ARG_STRLEN` is 128 KiB.
 const MAX_ARGUMENT: usize = 120 << 10;
@@ -32,6 +32,8 @@ pub(super) struct Prepared<'a> {
     settings: &'a Settings,
     dialect: Dialect,
     pub(super) rewritten: Rewritten,
+    /// Why stages are taken over or not, if that is asked.
+    pub(super) explanation: Explanation,
 }
 
 impl<'a> Prepared<'a> {
@@ -48,7 +50,10 @@ impl<'a> Prepared<'a> {
         let is_program = |name: &str| in_path(name).is_some_and(|path| can_start(&path));
         let rewriter = Rewriter { dialect, annotations, is_program: &is_program };
         let rewritten = rewriter.rewrite(original);
-        let mut prepared = Self { original, shell, name, settings, dialect, rewritten };
+        let explanation =
+            if settings.explain { rewriter.explain(original) } else { Explanation::default() };
+        let mut prepared =
+            Self { original, shell, name, settings, dialect, rewritten, explanation };
         if let (None, Some(why)) = (&prepared.rewritten.refused, refused_by_environment()) {
             prepared.refuse(&why);
         }

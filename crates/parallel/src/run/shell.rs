@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use contend_commands::{Simple, Word};
-use contend_record::run::Decision;
-use contend_shell::environment::Paths;
+use contend_record::run::{Decision, Stage};
+use contend_shell::environment::{Environment, Paths, in_path};
 use contend_sys::spawn;
 
 use super::carry::{Task, carry_out};
@@ -20,8 +20,8 @@ use super::records::Records;
 use super::settings::Settings;
 use super::shell_command::{with_options, with_text};
 use crate::plan::ir::Source;
-use crate::plan::planner;
-use crate::plan::script::Rewritten;
+use crate::plan::planner::{self, Situation};
+use crate::plan::script::{Explanation, Rewritten};
 
 /// The longest `#!` line that is parsed, in bytes.
 const MAX_SHEBANG: usize = 200;
@@ -40,7 +40,7 @@ pub(super) fn pipeline(
     let records = records(settings)?;
     let mut prepared = Prepared::new(text, &shell, None, settings);
     if settings.explain {
-        return Ok(End::Explained(report(text, &prepared.rewritten, Some(why), settings)));
+        return Ok(End::Explained(explained(text, prepared, Some(why), settings)));
     }
     let mut command = with_text(&shell, settings, &prepared.argument(records.as_ref())?);
     if !settings.check && records.is_none() {
@@ -78,7 +78,7 @@ pub(super) fn script(
         prepared.refuse("it is not UTF-8");
     }
     if settings.explain {
-        return Ok(End::Explained(report(&text, &prepared.rewritten, None, settings)));
+        return Ok(End::Explained(explained(&text, prepared, None, settings)));
     }
     let mut command = with_options(&shell, settings);
     command.args(&options);
@@ -130,6 +130,38 @@ fn report(
     report.record.decision =
         Decision { parallel, why: sentences.join("; "), ..Decision::default() };
     report
+}
+
+/// Reports what contend takes over, with the reason for every stage.
+fn explained(
+    text: &str,
+    prepared: Prepared<'_>,
+    why: Option<&str>,
+    settings: &Settings,
+) -> Box<Report> {
+    let mut report = report(text, &prepared.rewritten, why, settings);
+    let record = &mut report.record;
+    if prepared.rewritten.refused.is_none() {
+        let Explanation { taken, left, others } = prepared.explanation;
+        for (taken, simples) in record.taken.iter_mut().zip(taken) {
+            taken.stages = simples.map(|simples| judged(&simples, settings)).unwrap_or_default();
+        }
+        (record.left, record.left_others) = (left, Some(others));
+    }
+    report
+}
+
+/// What a plan would say of stages whose words are known.
+fn judged(stages: &[Simple], settings: &Settings) -> Vec<Stage> {
+    let names = stages.iter().map(|stage| &stage.program.text);
+    let paths: Paths = names.filter_map(|name| Some((name.clone(), in_path(name)?))).collect();
+    let situation = Situation {
+        environment: &Environment::of_programs(&paths),
+        annotations: &settings.annotations,
+        input_bytes: None,
+        output_is_terminal: false,
+    };
+    planner::plan(stages, &situation).stages
 }
 
 /// Returns the shell that a script's `#!` line names, if it is a known one, and the options on that

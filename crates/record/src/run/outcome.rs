@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::PlanRecord;
+use super::{PlanRecord, Stage};
 use crate::{Host, Writer};
 
 /// The schema's name and version.
@@ -26,6 +26,14 @@ pub struct RunRecord {
     /// Where a shell runs the text: stages in it that are given to contend.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<TakenOver>,
+    /// Where a shell runs the text and only an explanation is wanted: what else could be thought to work on parts,
+    /// and why it is left to the shell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<Left>,
+    /// How many commands are left to the shell besides these: builtins, functions, and commands that contend does not
+    /// know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_others: Option<usize>,
     /// Whether the plan is carried out.
     pub decision: Decision,
     /// How many parts are worked on at the same time.
@@ -49,6 +57,20 @@ pub struct TakenOver {
     pub line: usize,
     /// What they are.
     pub text: String,
+    /// What is found of each, if only an explanation is wanted and their words are known before they run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<Stage>,
+}
+
+/// A stage of a text that a shell runs, which stays the shell's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Left {
+    /// The line in which its pipeline begins, from 1.
+    pub line: usize,
+    /// What it is.
+    pub text: String,
+    /// Why contend does not take it over, in a sentence for people.
+    pub why: String,
 }
 
 /// Whether a plan is carried out, or the pipeline runs plain.

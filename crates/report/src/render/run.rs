@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use contend_record::run::{
     Class, CombineRecord, CommandRecord, GroupRecord, Outcome, PlanRecord, RunRecord, SourceRecord,
-    StepRecord, TakenOver,
+    Stage, StepRecord, TakenOver,
 };
 use contend_record::shell::quote;
 
@@ -24,8 +24,8 @@ pub fn explanation(record: &RunRecord, width: usize) -> String {
         out.push('\n');
         steps(&mut out, plan, record.jobs, width);
     }
-    if !record.taken.is_empty() {
-        taken(&mut out, &record.taken, width);
+    if !record.taken.is_empty() || !record.left.is_empty() {
+        shell_text(&mut out, record, width);
         out.push('\n');
     }
     let runs = if record.decision.parallel { "runs parallel:" } else { "runs plain:" };
@@ -38,25 +38,56 @@ fn stages(out: &mut String, plan: &PlanRecord, width: usize) {
     for (index, stage) in plan.stages.iter().enumerate() {
         let text = cut(&printable(&stage.text), width.saturating_sub(4));
         let _ = writeln!(out, "{BOLD}{:<2} {text}{BOLD:#}", index + 1);
-        let class = match stage.class {
-            Class::PerRecord => "parallel",
-            Class::Combinable => "parallel, then combined",
-            Class::Opaque => "runs alone",
-            Class::LeftOut => "left out",
-        };
-        hanging(out, "   ", &format!("{class}: {}", stage.why), width);
+        hanging(out, "   ", &reason(stage), width);
     }
 }
 
-/// The stages that contend takes over from a shell, under the lines in which they are.
-fn taken(out: &mut String, all: &[TakenOver], width: usize) {
-    let last = all.iter().map(|taken| taken.line).max().unwrap_or(1);
-    let digits = last.to_string().len();
-    for TakenOver { line, text } in all {
+/// How a stage runs, and why.
+fn reason(stage: &Stage) -> String {
+    let class = match stage.class {
+        Class::PerRecord => "parallel",
+        Class::Combinable => "parallel, then combined",
+        Class::Opaque => "runs alone",
+        Class::LeftOut => "left out",
+    };
+    format!("{class}: {}", stage.why)
+}
+
+/// The stages of a shell's text that contend takes over and those that it leaves, under the lines in which they are.
+fn shell_text(out: &mut String, record: &RunRecord, width: usize) {
+    let taken = record.taken.iter().map(|taken| (taken.line, taken_over(taken)));
+    let left = record.left.iter().map(|left| {
+        (left.line, (left.text.as_str(), vec![format!("left to the shell: {}", left.why)]))
+    });
+    let mut all: Vec<_> = taken.chain(left).collect();
+    all.sort_by_key(|(line, _)| *line);
+    let digits = all.last().map_or(1, |(line, _)| line.to_string().len());
+    for (line, (text, reasons)) in all {
         let mark = format!("line {line:>digits$}  ");
         let text = cut(&printable(text), width.saturating_sub(mark.len()));
         let _ = writeln!(out, "{BOLD}{mark}{BOLD:#}{text}");
+        for reason in reasons {
+            hanging(out, &" ".repeat(mark.len()), &reason, width);
+        }
     }
+    if let Some(others @ 1..) = record.left_others {
+        let commands = counted(others as u64, "other command");
+        let text = format!(
+            "left to the shell: {commands}, built in, functions, or not known to work on parts"
+        );
+        hanging(out, "", &text, width);
+    }
+}
+
+/// Stages that are taken over, with what is known of each.
+fn taken_over(taken: &TakenOver) -> (&str, Vec<String>) {
+    let reasons = match taken.stages.as_slice() {
+        [] => vec!["given to contend, which decides when their words are known".to_owned()],
+        stages => { stages.iter() }
+            .map(|stage| format!("`{}`: {}", printable(&stage.text), reason(stage)))
+            .collect(),
+    };
+    (&taken.text, reasons)
 }
 
 fn steps(out: &mut String, plan: &PlanRecord, jobs: usize, width: usize) {

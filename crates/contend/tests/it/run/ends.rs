@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use contend_sys::{Pid, Signal};
-use rustix::process::kill_process;
+use rustix::process::{kill_process, kill_process_group};
 use tempfile::TempDir;
 
 use super::{Input, Place, bash, code, contend_run, folder, words};
@@ -168,6 +168,32 @@ fn a_check_that_waits_for_the_background_can_be_ended() {
     assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{status:?}");
     let killed = Command::new("pkill").args(["-x", "-f", &sleep]).status();
     assert!(killed.is_ok_and(|status| status.success()), "it was there still");
+}
+
+#[test]
+fn a_signal_ends_the_original_of_a_check_and_accuses_nobody() {
+    for (name, signal) in [("TERM", Signal::TERM), ("HUP", Signal::HUP), ("INT", Signal::INT)] {
+        let mark = format!("original-{name}-{}", std::process::id());
+        let mut command = contend_run(&["--check"], "{ sleep 3; echo done; } | cat | sort -S 1M");
+        command.env(MARK, &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        // Its own output is whole before the original begins.
+        let mut done = [0; 5];
+        child.stdout.as_mut().expect("piped").read_exact(&mut done).expect("its output");
+        let sleeps = || processes(&mark).iter().any(|line| line.starts_with("sleep"));
+        becomes("the original runs", sleeps);
+        let pid = Pid::from_child(&child);
+        if signal == Signal::INT {
+            // As a terminal does.
+            kill_process_group(pid, signal).expect("they run");
+        } else {
+            kill_process(pid, signal).expect("it runs");
+        }
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.signal(), Some(signal.as_raw()), "{name}: {output:?}");
+        assert_eq!(text(&output.stderr), "", "{name}");
+        assert_eq!(processes(&mark), [""; 0], "{name}");
+    }
 }
 
 /// Endless input in standard input; what it does before it ends by itself.

@@ -165,18 +165,55 @@ fn why_files_are_left_to_the_first_stage_is_explained() {
     none(&wrong);
 }
 
+/// A script with every kind of stage.
+const SCRIPT: &str = "\
+x=1
+for i in 1 2; do
+  sort in | uniq -c
+done
+tr a b <in | rev | head -n 1
+n=$(cat in | wc -l)
+grep x \"$1\" | sort | while read -r l; do echo $l; done
+own() { sort; }
+own <in | tac
+wc <<< in
+sort in | uniq; echo $?
+echo one; ls
+";
+
 #[test]
-fn stages_of_a_script_are_shown_under_their_lines() {
+fn every_stage_of_a_script_has_its_reason_under_its_line() {
     let folder = folder(b"");
-    let script = "x=1\nfor i in 1 2; do\n  sort in | uniq -c\ndone\ntr a b <in | rev | head -n 1\n";
-    std::fs::write(folder.path().join("script.sh"), script).expect("room");
-    let mut command = Command::new(contend());
-    let output =
-        command.current_dir(&folder).args(["run", "--explain", "-f", "script.sh"]).output();
-    let shown = text(&output.expect("it runs").stdout);
-    let expected = "line 3  sort in | uniq -c\nline 5  tr a b < in | rev | head -n 1\n\n";
-    assert!(shown.starts_with(expected), "{shown}");
+    std::fs::write(folder.path().join("script.sh"), SCRIPT).expect("room");
+    let explained = |options: &[&str]| {
+        let mut command = Command::new(contend());
+        command.current_dir(&folder).args(["run", "--explain"]).args(options);
+        text(&command.args(["-f", "script.sh"]).output().expect("it runs").stdout)
+    };
+    let shown = explained(&[]);
+    let below = |line: &str| {
+        let (_, below) = shown.split_once(line).unwrap_or_else(|| panic!("{line}: {shown}"));
+        let reasons = below.lines().take_while(|text| text.starts_with("     "));
+        reasons.map(str::trim).collect::<Vec<_>>().join(" ")
+    };
+    assert!(below("line  3  sort in | uniq -c\n").contains("`uniq -c`: parallel, then combined: "));
+    let taken = below("line  5  tr a b < in | rev | head -n 1\n");
+    assert!(taken.contains("`rev`: parallel: ") && taken.contains("`head -n 1`: "), "{taken}");
+    assert!(below("line  6  n=$(cat in | wc -l)\n").contains("it only sets variables"));
+    let taken = "given to contend, which decides when their words are known";
+    assert_eq!(below("line  7  grep x \"$1\" | sort\n"), taken);
+    assert!(below("line  9  own < in\n").contains("a function of the text"));
+    assert!(below("line  9  tac\n").contains("not known to work on parts"));
+    assert!(below("line 10  wc <<< in\n").contains("it reads too little"));
+    assert!(shown.contains("left to the shell: 6 other commands"), "{shown}");
     assert!(shown.contains("runs parallel: "), "{shown}");
+
+    let record: Value = serde_json::from_str(&explained(&["--json=-"])).expect("JSON");
+    let lines = |list: &str| -> Vec<u64> {
+        let entries = record[list].as_array().expect("a list").iter();
+        entries.map(|entry| entry["line"].as_u64().expect("a line")).collect()
+    };
+    assert_eq!((lines("taken"), lines("left")), (vec![3, 5, 7, 8, 11], vec![6, 9, 9, 10]));
 }
 
 #[test]

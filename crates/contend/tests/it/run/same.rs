@@ -73,6 +73,8 @@ const PIPELINES: &[&str] = &[
     "nl | tac | sed 's/^ *//' | head -n 2",
     "cat in - | grep -v foo | md5sum",
     "cat | cat | cat",
+    "cat | stat -Lc %F - | rev",
+    "cat | wc -l - other | rev",
     "tee copied | sort | cmp - in",
     "grep foo | grep -v foo | sort",
     "sort in - | uniq -c",
@@ -212,6 +214,37 @@ fn as_contend_decides() {
         [(&["-j", "3"], "C", Input::Pipe), (&["-j", "2"], "C.UTF-8", Input::File)];
     let input = words(3_000_000);
     all_same("as_contend_decides", PIPELINES, &input, &ways);
+}
+
+#[test]
+fn a_command_has_a_pipe_where_it_has_one_under_bash() {
+    if !has("bash") {
+        return skip("a_command_has_a_pipe_where_it_has_one_under_bash", "there is no bash");
+    }
+    let folder = folder(b"one\ntwo\n");
+    let made = |run: &str, text: &str| {
+        std::fs::write(folder.path().join("script"), text).expect("room");
+        let script = format!("echo one >out; {{ {run}; }} <in >>out 2>&1; cat out");
+        let output = bash(&script).current_dir(folder.path()).output().expect("bash");
+        self::text(&output.stdout)
+    };
+    for text in [
+        "cat | stat -Lc %F - | rev",
+        "cat | cat | stat -Lc %F - | rev",
+        "rev | stat -Lc %F /dev/stdout | cat",
+        "rev | cat | stat -Lc %F - /dev/stdout | cat | cat",
+        "rev | grep -h o in out | cat",
+        "cat <in | stat -Lc %F - | rev",
+        "cat in | stat -Lc %F - | rev",
+    ] {
+        let expected = made("bash script", text);
+        assert!(expected.lines().count() > 1, "{text}: {expected}");
+        for options in ["", "-j 2 --part-size 1"] {
+            let run = format!("{} run {options}", contend());
+            assert_eq!(made(&format!("{run} '{text}'"), text), expected, "{text} {options}");
+            assert_eq!(made(&format!("{run} -f script"), text), expected, "-f {text} {options}");
+        }
+    }
 }
 
 /// Where commands leave a file that they share with whoever started them.

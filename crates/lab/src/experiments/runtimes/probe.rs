@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use contend_sys::{Pid, spawn};
+use contend_sys::{Pid, procfs, spawn};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
@@ -139,7 +139,7 @@ impl Probe {
         if !self.has_processes {
             return Ok(());
         }
-        let seen = tree::pids(Pid::from_child(&self.child)).len() as u64 - 1;
+        let seen = procfs::with_descendants(Pid::from_child(&self.child)).len() as u64 - 1;
         if seen >= n {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use contend_sys::child::{self, Which};
-use contend_sys::{Pid, spawn};
+use contend_sys::{Pid, procfs, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::http::Answer;
@@ -63,7 +63,7 @@ impl Running {
 
     /// Processes that it consists of.
     pub fn processes(&self) -> u64 {
-        tree::pids(self.pid()).len() as u64
+        procfs::with_descendants(self.pid()).len() as u64
     }
 
     /// Waits until it consists of as many processes as wanted: those of closed connections end, and those of a pool

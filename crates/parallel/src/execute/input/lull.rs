@@ -15,10 +15,10 @@ use std::io::{self, Read as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::plan::ir::Records;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{BLOCK, Parts, Source, State, read_from, retried};
+use crate::plan::ir::Records;
 
 /// A stream that sends nothing for so long is silent.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -189,7 +189,7 @@ impl<'a> Parts<'a> {
             let space = &mut state.buffer[filled..];
             let read = match &self.source {
                 Source::Stream(file) => retried(|| read_from(file, space)),
-                Source::Files { .. } => self.read_at(space, state.position),
+                Source::Files(files) => files.read_at(space, state.position),
             };
             let read = read.inspect_err(|_| state.buffer.truncate(filled))?;
             state.buffer.truncate(filled + read);
@@ -203,16 +203,16 @@ impl<'a> Parts<'a> {
     /// Waits until the stream has something, or it is time to go on with what is there.
     fn pause(&self, file: &File, buffer: &[u8], hold: &Hold) -> io::Result<Pause> {
         if buffer.is_empty() {
-            let goes_on = self.wait_for(file, None)?;
+            let goes_on = self.stop.wait_for(file, None)?;
             return Ok(if goes_on { Pause::None } else { Pause::Silence });
         }
-        if self.wait_for(file, Some(Duration::ZERO))? {
+        if self.stop.wait_for(file, Some(Duration::ZERO))? {
             return Ok(Pause::None);
         }
         if self.heeds_lulls() && hold.is_over() {
             return Ok(Pause::Late);
         }
-        let goes_on = self.wait_for(file, Some(PATIENCE))?;
+        let goes_on = self.stop.wait_for(file, Some(PATIENCE))?;
         Ok(if goes_on { Pause::None } else { Pause::Silence })
     }
 }

@@ -38,7 +38,7 @@ impl Rest<'_> {
                 let waiting: usize = self.waiting.iter().map(Vec::len).sum();
                 (waiting == self.offset).then_some(file)
             }
-            Source::Files { .. } => None,
+            Source::Files(_) => None,
         }
     }
 
@@ -50,7 +50,7 @@ impl Rest<'_> {
         let mut block = vec![0; BLOCK];
         let mut pace = Pace::of(match &self.parts.source {
             Source::Stream(stream) => capacity(stream),
-            Source::Files { .. } => 0,
+            Source::Files(_) => 0,
         });
         loop {
             if let Some(rest) = pace.rest(Instant::now()) {
@@ -62,7 +62,7 @@ impl Rest<'_> {
                     Ok(read)
                 }),
                 Some(source) => {
-                    if !self.parts.wait_for_either(source, &pipe)? {
+                    if !self.parts.stop.wait_for_either(source, &pipe)? {
                         return Ok(());
                     }
                     moved(source, &pipe, &mut block)
@@ -98,7 +98,7 @@ impl Rest<'_> {
         }
         let read = match &self.parts.source {
             Source::Stream(file) => retried(|| read_from(file, buffer)),
-            Source::Files { .. } => self.parts.read_at(buffer, self.position),
+            Source::Files(files) => files.read_at(buffer, self.position),
         }?;
         self.position += read as u64;
         Ok(read)

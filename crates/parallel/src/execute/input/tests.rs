@@ -1,24 +1,16 @@
 //! Parts of files and of streams.
 
-use std::io::{Seek as _, Write as _};
-
-use crate::plan::ir::{Command, Records, StatusRule};
-use contend_shell::environment::Paths;
+use std::io::Write as _;
 
 use super::super::instance::Instance;
+use super::super::testing::{self, command, launcher};
 use super::super::threads::Patience;
+use super::files::WINDOW;
 use super::*;
-
-fn launcher() -> Launcher {
-    let signals = contend_sys::interrupt::Signals::block().expect("signals");
-    Launcher::new(signals.mask_before(), Paths::new(), Vec::new())
-}
+use crate::plan::ir::Records;
 
 fn slice(text: &str) -> Slice {
-    let mut file = tempfile::tempfile().expect("a file");
-    file.write_all(text.as_bytes()).expect("room");
-    file.rewind().expect("a file");
-    Slice::from_here(file).expect("a file")
+    Slice::from_here(testing::file(text)).expect("a file")
 }
 
 fn bytes(parts: &Parts<'_>, content: Content) -> Vec<u8> {
@@ -41,9 +33,9 @@ fn lines() -> Cut {
 #[test]
 fn files_are_cut_as_if_they_were_one() {
     let input = Input::Files(vec![slice("a\nb"), slice("c\nd\n"), slice("")]);
-    assert_eq!(input.size(), Some(7));
     let launcher = launcher();
     let parts = Parts::new(&launcher, input, &lines(), &Guard::NONE);
+    assert_eq!(parts.size(), Some(7));
     assert_eq!(all(&parts, 1), ["a\n", "bc\n", "d\n"]);
     let mut again = String::new();
     parts.rest().read_to_string(&mut again).expect("readable");
@@ -97,26 +89,17 @@ fn what_the_guard_refuses_is_not_taken() {
 fn fed(texts: &[&str], guard: &Guard) -> (String, Fed) {
     let launcher = launcher();
     let input = Input::Files(texts.iter().map(|text| slice(text)).collect());
-    let size = input.size().expect("files");
     let parts = Parts::new(&launcher, input, &lines(), guard);
-    let cat = Command {
-        stage: 0,
-        variables: Vec::new(),
-        program: "cat".to_owned(),
-        arguments: Vec::new(),
-        status: StatusRule::Zero,
-        input: None,
-        sorts: false,
-        ascii_in_c: false,
-    };
+    let size = parts.size().expect("files");
+    let cat = command("cat", &[]);
     let mut instance = Instance::start(&launcher, &[cat], Patience::Long).expect("cat");
     let mut written = Vec::new();
     let mut take = |bytes: &[u8]| {
         written.extend_from_slice(bytes);
-        Ok(true)
+        Ok(std::ops::ControlFlow::Continue(()))
     };
     let fed = parts.feed(&Content::Place(0..size), &mut instance, &mut take).expect("readable");
-    instance.drain(&mut take).expect("readable");
+    assert!(instance.drain(&mut take).expect("readable").is_continue());
     assert!(instance.end().expect("an end").well);
     (String::from_utf8(written).expect("text"), fed)
 }
@@ -151,9 +134,11 @@ fn what_is_read_is_counted_once() {
     writer.write_all(b"b\nc\nd").expect("room");
     drop(writer);
     let stream = File::from(std::os::fd::OwnedFd::from(reader));
-    for input in [Input::Stream(b"a\n".to_vec(), stream), Input::Files(vec![slice("a\nb\nc\nd")])] {
+    for (input, size) in [
+        (Input::Stream(b"a\n".to_vec(), stream), None),
+        (Input::Files(vec![slice("a\nb\nc\nd")]), Some(7)),
+    ] {
         let tally = super::super::Tally::default();
-        let size = input.size();
         let parts = Parts::new(&launcher, input, &lines(), &Guard::NONE).counted(tally.input());
         assert_eq!((tally.bytes(), tally.size()), (0, size));
         let taken = [parts.take(1).expect("readable"), parts.take(1).expect("readable")];

@@ -19,6 +19,7 @@
 mod constants;
 mod dialect;
 mod edits;
+mod explain;
 mod hazards;
 mod stages;
 mod walk;
@@ -33,6 +34,7 @@ use edits::Edits;
 use stages::Runs;
 
 pub use dialect::{Dialect, Position, STAGE_VERB};
+pub use explain::Explanation;
 
 /// How a text is rewritten.
 #[derive(Clone, Copy)]
@@ -107,7 +109,7 @@ impl Rewriter<'_> {
                 taken.extend(runs.into_iter().zip(lines).map(|(run, line)| {
                     let texts: Vec<_> =
                         found.pipeline.seq[run].iter().map(ToString::to_string).collect();
-                    TakenOver { line, text: texts.join(" | ") }
+                    TakenOver { line, text: texts.join(" | "), stages: Vec::new() }
                 }));
             }
         }

@@ -1,6 +1,7 @@
 //! Which stages of a pipeline contend can take over, and which of them together.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::Range;
 
 use brush_parser::ast::{
@@ -30,6 +31,36 @@ struct Fit {
     is_last: bool,
     /// It may work on parts of its input.
     is_known: bool,
+}
+
+/// Why a stage cannot be taken over, whatever it reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Obstacle {
+    Compound,
+    OnlyVariables,
+    NameNotPlain,
+    BuiltIn,
+    Function,
+    NoProgram,
+    ProcessSubstitution,
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Compound => "it is a compound command",
+            Self::OnlyVariables => {
+                "it only sets variables; pipelines in substitutions are the shell's"
+            }
+            Self::NameNotPlain => "its name is not a plain word",
+            Self::BuiltIn => "it is built into the shell",
+            Self::Function => "it is a function of the text",
+            Self::NoProgram => "it is no program that can be started",
+            Self::ProcessSubstitution => {
+                "it has a process substitution, whose descriptor is open in it alone"
+            }
+        })
+    }
 }
 
 /// Finds stages to take over.
@@ -67,12 +98,25 @@ impl Runs<'_> {
     }
 
     fn fit(self, command: &Command) -> Option<Fit> {
-        let Command::Simple(simple) = command else { return None };
-        let name = simple.word_or_name.as_ref()?.value.as_str();
+        self.judge(command).ok()
+    }
+
+    /// What a stage can be part of, or what is in the way, for people.
+    fn judge(self, command: &Command) -> Result<Fit, Obstacle> {
+        let Command::Simple(simple) = command else { return Err(Obstacle::Compound) };
+        let name = simple.word_or_name.as_ref().ok_or(Obstacle::OnlyVariables)?.value.as_str();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
-        let is_taken = is_built_in(name) || self.functions.contains(name);
-        if !name.chars().all(is_plain) || is_taken || !(self.rewriter.is_program)(name) {
-            return None;
+        if !name.chars().all(is_plain) {
+            return Err(Obstacle::NameNotPlain);
+        }
+        if is_built_in(name) {
+            return Err(Obstacle::BuiltIn);
+        }
+        if self.functions.contains(name) {
+            return Err(Obstacle::Function);
+        }
+        if !(self.rewriter.is_program)(name) {
+            return Err(Obstacle::NoProgram);
         }
         let is_known = is_known(name, self.rewriter.annotations);
         let mut fit = Fit { is_first: false, is_last: false, is_known };
@@ -80,7 +124,7 @@ impl Runs<'_> {
             match item {
                 Item::Word(_) | Item::AssignmentWord(..) => {}
                 // Its descriptor is open in this stage alone.
-                Item::ProcessSubstitution(..) => return None,
+                Item::ProcessSubstitution(..) => return Err(Obstacle::ProcessSubstitution),
                 Item::IoRedirect(redirect) => match stream(redirect) {
                     Some(Stream::Input) => fit.is_first = true,
                     Some(Stream::Output) => fit.is_last = true,
@@ -89,7 +133,37 @@ impl Runs<'_> {
                 },
             }
         }
-        Some(fit)
+        Ok(fit)
+    }
+
+    /// Whether a stage's command may work on parts of its input.
+    pub(super) fn is_known(self, command: &Command) -> bool {
+        self.judge(command).is_ok_and(|fit| fit.is_known)
+    }
+
+    /// Why a stage is left to the shell, for people.
+    pub(super) fn why_left(self, pipeline: &Pipeline, index: usize) -> String {
+        match self.judge(&pipeline.seq[index]) {
+            Err(obstacle) => obstacle.to_string(),
+            Ok(Fit { is_known: false, .. }) => {
+                "it is not known to work on parts of its input, nor is a stage beside it".to_owned()
+            }
+            Ok(_) if self.has_little_input(pipeline, &(index..index + 1)) => {
+                "it reads too little to gain from parts, or cannot work on them".to_owned()
+            }
+            Ok(_) => {
+                "the stages that it could work with read too little, or their status is asked for"
+                    .to_owned()
+            }
+        }
+    }
+
+    /// Stages as plain words, if these are known before they run.
+    pub(super) fn simples(self, stages: &[Command]) -> Option<Vec<Simple>> {
+        let read = |stage: &Command| {
+            Simple::read(&constants::insert(&without_output(stage).to_string(), self.text))
+        };
+        stages.iter().map(read).collect()
     }
 
     /// Whether a run gets so little input that it cannot pay, as far as the text tells.
@@ -130,6 +204,20 @@ impl Runs<'_> {
 fn items(simple: &SimpleCommand) -> impl Iterator<Item = &Item> {
     let prefix = simple.prefix.iter().flat_map(|prefix| &prefix.0);
     prefix.chain(simple.suffix.iter().flat_map(|suffix| &suffix.0))
+}
+
+/// A stage without redirections of its output, which do not change how it can be run.
+fn without_output(stage: &Command) -> Command {
+    let mut stage = stage.clone();
+    if let Command::Simple(simple) = &mut stage {
+        let is_kept = |item: &Item| !matches!(item, Item::IoRedirect(redirect) if matches!(stream(redirect), Some(Stream::Output)));
+        let lists = [
+            simple.prefix.as_mut().map(|prefix| &mut prefix.0),
+            simple.suffix.as_mut().map(|suffix| &mut suffix.0),
+        ];
+        lists.into_iter().flatten().for_each(|items| items.retain(is_kept));
+    }
+    stage
 }
 
 /// Whether a stage is a builtin that writes its arguments and reads nothing.

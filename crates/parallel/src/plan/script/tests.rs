@@ -158,7 +158,7 @@ fn lines_stay_lines() {
         let result = rewritten_for(dialect, text);
         assert_eq!(result.text.matches('\n').count(), text.matches('\n').count());
         let text = "sort $x | tr a b | cut -f1".to_owned();
-        assert_eq!(result.taken, [TakenOver { line: 2, text }]);
+        assert_eq!(result.taken, [TakenOver { line: 2, text, stages: Vec::new() }]);
         let preamble = result.preamble(dialect, "/a b", "");
         assert!(!preamble.contains('\n'), "{preamble}");
     }

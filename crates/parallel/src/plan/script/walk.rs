@@ -102,3 +102,14 @@ impl<'a> Walk<'a> {
         }
     }
 }
+
+/// Whether a stage consists of others, which are looked at by themselves.
+pub(super) fn is_compound(command: &Command) -> bool {
+    matches!(command, Command::Compound(..) | Command::Function(_))
+}
+
+/// Whether the text of a stage may have a pipeline in a substitution, which no walk finds.
+pub(super) fn substitutes(command: &Command) -> bool {
+    let text = command.to_string();
+    text.contains("$(") && text.contains('|') || text.contains('`')
+}

@@ -102,7 +102,7 @@ fn what_was_not_read_of_an_input_stays_in_it() {
 fn the_original_is_run_to_its_end() {
     let signals = Signals::block().expect("a descriptor");
     let script = "printf abc; echo oops >&2; exit 3";
-    let Ok(Waited::Done(original)) = run_original(shell(script), &signals) else {
+    let Ok(Waited::Done(original)) = Original::run(shell(script), &signals) else {
         panic!("it runs")
     };
     assert_eq!(original.digests.first_difference(&digests(b"abc")), None);
@@ -112,7 +112,7 @@ fn the_original_is_run_to_its_end() {
 #[test]
 fn an_original_that_cannot_be_started_is_an_error() {
     let signals = Signals::block().expect("a descriptor");
-    let error = run_original(Command::new("/no/such/shell"), &signals).expect_err("no shell");
+    let error = Original::run(Command::new("/no/such/shell"), &signals).expect_err("no shell");
     assert_eq!(error.to_string(), "cannot start the shell for --check");
 }
 

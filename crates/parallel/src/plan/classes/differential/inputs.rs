@@ -1,9 +1,9 @@
 //! Awkward inputs.
 
-use crate::plan::ir::Key;
 use proptest::prelude::*;
 
 use super::parts::key_of;
+use crate::plan::ir::Key;
 
 /// What an input is like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

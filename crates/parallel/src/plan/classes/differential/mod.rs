@@ -14,13 +14,13 @@ mod together;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 
-use crate::plan::ir::{Combine, StatusRule};
 use contend_commands::Simple;
 use contend_commands::tr::Effect;
 use contend_shell::environment::Environment;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
 use super::{Class, Combinable, PerRecord, Subject, classify};
+use crate::plan::ir::{Combine, StatusRule};
 use inputs::Kind;
 use programs::{Program, Ran};
 

@@ -1,12 +1,12 @@
 //! What a class says of its output, tried: two commands, one after the other, over parts.
 
-use crate::plan::ir::{Combine, Guard, Records};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::inputs::{self, Kind};
 use super::programs::Ran;
 use super::{LOCALES, Subjected, commands, parts, together};
+use crate::plan::ir::{Combine, Guard, Records};
 
 /// How many pairs are tried for every input that a command gets.
 const PAIRS: u32 = 60;

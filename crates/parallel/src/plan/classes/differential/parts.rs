@@ -1,9 +1,8 @@
 //! Cutting an input as a class allows, and looking at what came of the parts.
 
-use crate::plan::ir::{Cut, Guard, Key, Records};
-
 use super::super::PerRecord;
 use super::programs::Ran;
+use crate::plan::ir::{Cut, Guard, Key, Records};
 
 /// Cuts at some of the places that are allowed; `None` if there is none.
 pub(super) fn cut(cut: &Cut, input: &[u8], random: &mut fastrand::Rng) -> Option<Vec<Vec<u8>>> {

@@ -1,18 +1,46 @@
-//! Waiting for a stream.
+//! Stopping before the end of the input, also while a stream is waited for.
 
 use std::fs::File;
 use std::io;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::Parts;
+use super::super::launcher::Launcher;
 
 /// How often it is asked whether anyone still wants to read.
 const ASK: Duration = Duration::from_millis(100);
 
-impl Parts<'_> {
+/// Whether anyone is to take more of an input.
+#[derive(Debug)]
+pub(super) struct StopToken<'a> {
+    launcher: &'a Launcher,
+    stopped: AtomicBool,
+    /// Where what comes of the input goes: if its reader has gone, nobody needs more.
+    watched: Mutex<Option<File>>,
+}
+
+impl<'a> StopToken<'a> {
+    pub(super) fn new(launcher: &'a Launcher) -> Self {
+        Self { launcher, stopped: AtomicBool::new(false), watched: Mutex::new(None) }
+    }
+
+    /// Nobody gets anything any more.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.launcher.is_over()
+    }
+
+    /// While a stream is waited for, the reader of this pipe is watched.
+    pub(super) fn watch(&self, pipe: Option<File>) {
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = pipe;
+    }
+
     /// Waits until a stream has something. `false` if nobody reads this pipe any more, or
     /// everything is being ended.
     pub(super) fn wait_for_either(&self, file: &File, pipe: &File) -> io::Result<bool> {

@@ -1,0 +1,61 @@
+//! What commands are still to read of a part of the input.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+
+use rustix::io::Errno;
+use rustix::pipe::{SpliceFlags, splice};
+
+/// How much is copied at a time where the kernel cannot move data without a copy, in bytes.
+const COPIED: usize = 64 << 10;
+
+/// What commands are still to read.
+#[derive(Debug)]
+pub(super) enum ChunkInput<'a> {
+    /// These bytes.
+    Bytes(&'a [u8]),
+    /// What stands there in a file.
+    File(&'a File, Range<u64>),
+}
+
+impl ChunkInput<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Bytes(bytes) => bytes.is_empty(),
+            Self::File(_, range) => range.is_empty(),
+        }
+    }
+
+    /// Writes as much of it as a pipe takes.
+    pub(super) fn write(&mut self, mut pipe: &File) -> io::Result<usize> {
+        match self {
+            Self::Bytes(bytes) => {
+                let written = pipe.write(bytes)?;
+                *bytes = &bytes[written..];
+                Ok(written)
+            }
+            Self::File(file, range) => {
+                let moved = moved(file, range, pipe)?;
+                // Where nothing comes the file has become shorter.
+                range.start = if moved == 0 { range.end } else { range.start + moved as u64 };
+                Ok(moved)
+            }
+        }
+    }
+}
+
+/// Moves some of a file into a pipe: without a copy, where the kernel can.
+fn moved(file: &File, range: &Range<u64>, mut pipe: &File) -> io::Result<usize> {
+    let most = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+    let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
+    match splice(file, Some(&mut range.start.clone()), pipe, None, most, flags) {
+        Err(Errno::INVAL) => {
+            let mut bytes = vec![0; most.min(COPIED)];
+            let read = file.read_at(&mut bytes, range.start)?;
+            pipe.write(&bytes[..read])
+        }
+        result => Ok(result?),
+    }
+}

@@ -1,0 +1,140 @@
+//! Putting together what workers have written, once all input has been read.
+
+use std::fs::File;
+use std::ops::ControlFlow::{self, Continue};
+use std::os::fd::AsRawFd as _;
+use std::thread;
+
+use contend_commands::awk::sums::Totals;
+
+use super::error::GroupError;
+use super::fallback::Fallback;
+use super::filter::{self, Filter, FilterInput};
+use super::gathered::{self, Gathered, Output};
+use super::input::Parts;
+use super::instance::{Ended, is_well};
+use super::sink::{FirstLines, OutputSink as _, Sink};
+use super::threads::Patience;
+use super::{Context, numbers, pipe};
+use crate::plan::ir::{Combine, Command, Group, Merge};
+
+/// Runs the commands over parts in any order, or over shares, and puts together what they wrote in
+/// the end. Returns why all has to be done again, if it has to.
+///
+/// # Errors
+/// See [`GroupError`].
+pub(super) fn run(
+    group: &Group,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    sink: &mut Sink<'_>,
+) -> Result<Option<Fallback>, GroupError> {
+    thread::scope(|scope| {
+        let outputs = match gathered::run(scope, group, context, parts)? {
+            Gathered::Outputs(outputs) => outputs,
+            Gathered::Unfit => return Ok(Some(Fallback::CommandFailed.over(parts))),
+        };
+        match &group.combine {
+            Combine::Merge(how) => merge(how, context, outputs, sink)?,
+            Combine::Numbers(kinds) => {
+                let _ = numbers::combine(kinds, &texts(outputs)?, sink)?; // it is all there is
+            }
+            Combine::Through(command) => filter_outputs(command, context, outputs, sink)?,
+            Combine::Totals(command) => return totals(command, context, outputs, sink),
+            // The one is done in order, the other sorts by itself.
+            Combine::Concatenate | Combine::Adjoin { .. } | Combine::Counts { .. } => {}
+        }
+        Ok(None)
+    })
+}
+
+/// Has a command merge the outputs, which it opens by their names.
+fn merge(
+    how: &Merge,
+    context: &Context<'_>,
+    outputs: Vec<Output>,
+    sink: &mut Sink<'_>,
+) -> Result<(), GroupError> {
+    let ready = outputs.into_iter().map(Output::ready).collect::<Result<Vec<_>, _>>()?;
+    let mut command = how.command.clone();
+    let own = std::process::id();
+    command.arguments.extend(ready.iter().map(|output| {
+        // Opened anew through this link, the pipe need not be inherited by anyone.
+        format!("/proc/{own}/fd/{}", output.pipe().as_raw_fd())
+    }));
+    let (stdout, writer) = pipe::wide()?;
+    let nothing = File::open("/dev/null")?;
+    let streams = [Some(&nothing), Some(&writer), None];
+    let pid = context.launcher.start(&command, streams, Patience::Long)?;
+    drop(writer);
+    let wanted = filter::copy(stdout, &mut FirstLines::new(sink, how.first));
+    let reaped = context.launcher.wait(pid)?;
+    context.tally.used(command.stage, reaped.usage.cpu());
+    let was_read = wanted?.is_continue() && how.first.is_none();
+    if was_read {
+        context.tally.status(&command, reaped.status);
+    }
+    for output in ready {
+        output.finish(was_read)?;
+    }
+    Ok(())
+}
+
+/// Passes totals through a command, if they are exact.
+fn totals(
+    command: &Command,
+    context: &Context<'_>,
+    outputs: Vec<Output>,
+    sink: &mut Sink<'_>,
+) -> Result<Option<Fallback>, GroupError> {
+    let texts = texts(outputs)?;
+    if !Totals::are_exact(texts.iter().map(Vec::as_slice)) {
+        return Ok(Some(Fallback::InexactTotals));
+    }
+    pass_through(command, context, sink, |stdin| {
+        for text in &texts {
+            let _ = stdin.write(text)?; // its status tells whether it has read enough
+        }
+        Ok(Continue(()))
+    })?;
+    Ok(None)
+}
+
+fn texts(outputs: Vec<Output>) -> Result<Vec<Vec<u8>>, GroupError> {
+    outputs.into_iter().map(Output::read_to_end).collect()
+}
+
+/// Passes outputs, one behind the other, through a command.
+fn filter_outputs(
+    command: &Command,
+    context: &Context<'_>,
+    outputs: Vec<Output>,
+    sink: &mut Sink<'_>,
+) -> Result<(), GroupError> {
+    pass_through(command, context, sink, |stdin| {
+        for output in outputs {
+            let _ = output.copy_to(stdin)?; // its status tells whether it has read enough
+        }
+        Ok(Continue(()))
+    })
+}
+
+/// Passes what `feed` writes through a command.
+fn pass_through(
+    command: &Command,
+    context: &Context<'_>,
+    sink: &mut Sink<'_>,
+    feed: impl FnOnce(&mut FilterInput) -> Result<ControlFlow<()>, GroupError>,
+) -> Result<(), GroupError> {
+    let (filter, stdin, stdout) = Filter::start(command, context)?;
+    let fed = filter.copy_while(stdout, sink, stdin, feed);
+    let reaped = filter.wait()?;
+    let _ = fed?; // nothing breaks it off
+    if !is_well(reaped.status, command.status) {
+        let statuses = vec![reaped.status];
+        let ended = Ended { statuses, cpu: Vec::new(), well: false, remarks: Vec::new() };
+        return Err(GroupError::Failed(Box::new(ended)));
+    }
+    context.tally.status(command, reaped.status);
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! Outputs of parts one behind the other: into the group's output, or through one more command.
+
+use std::fs::File;
+use std::ops::ControlFlow::{self, Break, Continue};
+
+use super::Context;
+use super::error::GroupError;
+use super::fallback::Fallback;
+use super::filter::{Filter, FilterInput};
+use super::group::Progress;
+use super::input::Parts;
+use super::instance::is_well;
+use super::joint::Seam;
+use super::ordered::{self, Ending};
+use super::sink::Sink;
+use super::threads::is_scarcity;
+use super::whole::{self, LastPart};
+use crate::plan::ir::{Combine, Command, Group};
+
+/// Concatenates the outputs of parts.
+///
+/// # Errors
+/// See [`GroupError`].
+pub(super) fn run<'a>(
+    group: &Group,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    sink: Sink<'a>,
+) -> Result<Progress<'a>, GroupError> {
+    let seam = Seam::new(sink, &group.combine);
+    match ordered::run(group, context, parts, seam)? {
+        Ending::Complete(mut seam) => {
+            let _ = seam.end()?; // there is no more
+            Ok(Progress::Done)
+        }
+        Ending::Enough => Ok(Progress::Done),
+        Ending::InOnePiece { mut seam, why, .. } if parts.can_be_read_again() => {
+            seam.forget();
+            Ok(Progress::StartAgain(seam.output, why))
+        }
+        Ending::InOnePiece { seam, passed, why } => {
+            context.tally.in_one_piece(group, &why);
+            let mut last = LastPart { seam, skipped: passed };
+            whole::run(group, context, parts, &mut last)?;
+            let _ = last.seam.end()?; // there is no more
+            Ok(Progress::Done)
+        }
+    }
+}
+
+/// Concatenates the outputs of parts and passes them through a command.
+///
+/// # Errors
+/// See [`GroupError`].
+pub(super) fn through<'a>(
+    group: &Group,
+    command: &Command,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    mut sink: Sink<'a>,
+) -> Result<Progress<'a>, GroupError> {
+    let (filter, stdin, stdout) = match Filter::start(command, context) {
+        // All of it in one piece takes fewer processes.
+        Err(error) if is_scarcity(&error) => {
+            return Ok(Progress::StartAgain(sink, Fallback::Scarcity));
+        }
+        started => started?,
+    };
+    let fed = filter.copy_while(stdout, &mut sink, Watch(parts), |watch| {
+        watch.begin(stdin.watched()?);
+        feed(group, context, parts, stdin)
+    });
+    let reaped = filter.wait()?;
+    if let Break(why) = fed? {
+        return Ok(Progress::StartAgain(sink, why));
+    }
+    context.tally.status(command, reaped.status);
+    let tells_enough = is_well(reaped.status, command.status);
+    if !tells_enough && parts.can_be_read_again() && sink.written() == 0 {
+        return Ok(Progress::StartAgain(sink, Fallback::CommandFailed.over(parts)));
+    }
+    Ok(Progress::Done)
+}
+
+/// Feeds a command with the outputs of parts. `Break` if it has to be done again, with the reason.
+fn feed(
+    group: &Group,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    stdin: FilterInput,
+) -> Result<ControlFlow<Fallback>, GroupError> {
+    match ordered::run(group, context, parts, Seam::new(stdin, &Combine::Concatenate))? {
+        Ending::Enough | Ending::Complete(_) => Ok(Continue(())),
+        Ending::InOnePiece { why, .. } if parts.can_be_read_again() => Ok(Break(why)),
+        Ending::InOnePiece { seam, passed, why } => {
+            context.tally.in_one_piece(group, &why);
+            whole::run(group, context, parts, &mut LastPart { seam, skipped: passed })?;
+            Ok(Continue(()))
+        }
+    }
+}
+
+/// Watches the command's standard input while parts are waited for, and holds it open.
+struct Watch<'p>(&'p Parts<'p>);
+
+impl Watch<'_> {
+    fn begin(&self, pipe: File) {
+        self.0.watch(Some(pipe));
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.0.watch(None);
+    }
+}

@@ -1,0 +1,136 @@
+//! One command between two pipes: contend writes its standard input and reads its standard output.
+
+use std::fs::File;
+use std::io::{self, Read, Write as _};
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::thread;
+
+use contend_sys::child::Reaped;
+use contend_sys::{Pid, Signal};
+
+use super::error::GroupError;
+use super::instance::BLOCK;
+use super::sink::OutputSink;
+use super::threads::{self, Patience};
+use super::{Context, pipe};
+use crate::plan::ir::Command;
+
+/// A command that is running.
+#[derive(Debug)]
+pub(super) struct Filter<'a> {
+    context: &'a Context<'a>,
+    command: &'a Command,
+    pid: Pid,
+}
+
+/// Its standard input.
+#[derive(Debug)]
+pub(super) struct FilterInput(File);
+
+impl<'a> Filter<'a> {
+    /// Starts the command, and returns its standard input and its standard output, too.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn start(
+        command: &'a Command,
+        context: &'a Context<'a>,
+    ) -> io::Result<(Self, FilterInput, File)> {
+        let (reader, stdin) = pipe::wide()?;
+        let (stdout, writer) = pipe::wide()?;
+        let streams = [Some(&reader), Some(&writer), None];
+        let pid = context.launcher.start(command, streams, Patience::Long)?;
+        Ok((Self { context, command, pid }, FilterInput(stdin), stdout))
+    }
+
+    /// Runs `feed` while another thread copies the command's output into `sink`.
+    ///
+    /// `input` keeps the command's standard input open until `feed` has returned. If that fails or breaks off the
+    /// command is terminated before `input` is dropped: it must not take the end of its input for the end of the
+    /// data.
+    ///
+    /// # Errors
+    /// When feeding or copying fails, or there cannot be one more thread.
+    pub(super) fn copy_while<I, B>(
+        &self,
+        stdout: File,
+        sink: &mut (impl OutputSink + Send),
+        mut input: I,
+        feed: impl FnOnce(&mut I) -> Result<ControlFlow<B>, GroupError>,
+    ) -> Result<ControlFlow<B>, GroupError> {
+        thread::scope(|scope| {
+            let copied = match threads::spawn_scoped(scope, || copy(stdout, sink)) {
+                Ok(copied) => copied,
+                Err(error) => {
+                    self.terminate();
+                    return Err(error.into());
+                }
+            };
+            let fed = feed(&mut input);
+            if !matches!(fed, Ok(Continue(()))) {
+                self.terminate();
+            }
+            drop(input);
+            let copied = copied.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let fed = fed?;
+            let _ = copied.transpose()?; // whether its reader wants more does not matter any more
+            Ok(fed)
+        })
+    }
+
+    fn terminate(&self) {
+        self.context.launcher.signal(&[self.pid], Signal::TERM);
+    }
+
+    /// Waits for its end, and charges its CPU time to its stage.
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub(super) fn wait(self) -> io::Result<Reaped> {
+        let reaped = self.context.launcher.wait(self.pid)?;
+        self.context.tally.used(self.command.stage, reaped.usage.cpu());
+        Ok(reaped)
+    }
+}
+
+impl FilterInput {
+    /// The same pipe again, to see whether anyone still reads it.
+    ///
+    /// # Errors
+    /// When there are too many descriptors.
+    pub(super) fn watched(&self) -> io::Result<File> {
+        self.0.try_clone()
+    }
+}
+
+impl OutputSink for FilterInput {
+    fn write(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError> {
+        match self.0.write_all(bytes) {
+            Ok(()) => Ok(Continue(())),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Break(())),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Copies until the end. `Break` if no more is wanted.
+///
+/// # Errors
+/// When reading or writing fails.
+pub(super) fn copy(
+    mut from: impl Read,
+    to: &mut impl OutputSink,
+) -> Result<ControlFlow<()>, GroupError> {
+    let mut block = vec![0; BLOCK];
+    loop {
+        let read = match from.read(&mut block) {
+            Ok(0) => return Ok(Continue(())),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        if to.write(&block[..read])?.is_break() {
+            return Ok(Break(()));
+        }
+    }
+}

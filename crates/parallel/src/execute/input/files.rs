@@ -1,0 +1,163 @@
+//! Files that are read as if they were one.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+
+use super::super::cut;
+use super::pool::BufferPool;
+use super::retried;
+use crate::plan::ir::Cut;
+
+/// How far a place for a cut is looked for at first, and at most, at a time, in bytes.
+const GLIMPSE: u64 = 4 << 10;
+pub(super) const WINDOW: u64 = 64 << 10;
+
+/// A file from a place to its end.
+#[derive(Debug)]
+pub(in super::super) struct Slice {
+    file: File,
+    start: u64,
+    length: u64,
+    /// What it was opened by.
+    name: Option<String>,
+}
+
+impl Slice {
+    /// A regular file from its current place on.
+    pub(in super::super) fn from_here(mut file: File) -> io::Result<Self> {
+        let start = io::Seek::stream_position(&mut file)?;
+        let length = file.metadata()?.len().saturating_sub(start);
+        Ok(Self { file, start, length, name: None })
+    }
+
+    /// The same, of a file that was opened by this name.
+    pub(in super::super) fn named(self, name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..self }
+    }
+
+    /// Its size in bytes.
+    pub(in super::super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Where it ends.
+    pub(in super::super) fn end(&self) -> u64 {
+        self.start + self.length
+    }
+
+    /// Whether its name still means this file.
+    fn is_in_place(&self) -> bool {
+        let Some(name) = &self.name else { return false };
+        let same =
+            |one: Metadata, other: Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+        std::fs::metadata(name).is_ok_and(|now| self.file.metadata().is_ok_and(|it| same(now, it)))
+    }
+}
+
+/// Files, one after the other.
+#[derive(Debug)]
+pub(super) struct Files {
+    slices: Vec<Slice>,
+    size: u64,
+    pool: BufferPool,
+}
+
+impl Files {
+    pub(super) fn new(slices: Vec<Slice>) -> Self {
+        let size = slices.iter().map(Slice::length).sum();
+        Self { slices, size, pool: BufferPool::default() }
+    }
+
+    /// The size of all of them in bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The only one, if there are no others.
+    pub(super) fn only(&self) -> Option<&File> {
+        match self.slices.as_slice() {
+            [slice] => Some(&slice.file),
+            _ => None,
+        }
+    }
+
+    /// Whether their names still mean them.
+    pub(super) fn are_in_place(&self) -> bool {
+        self.slices.iter().all(Slice::is_in_place)
+    }
+
+    /// Keeps the memory of bytes that were read here, for others.
+    pub(super) fn recycle(&self, bytes: Vec<u8>) {
+        self.pool.put(bytes);
+    }
+
+    /// Splits off about so many bytes from the beginning of what is left of them, up to a place where
+    /// they may be cut.
+    pub(super) fn split_off(
+        &self,
+        cut: &Cut,
+        left: &mut Range<u64>,
+        wanted: usize,
+    ) -> io::Result<Option<Range<u64>>> {
+        if left.is_empty() {
+            return Ok(None);
+        }
+        let (start, size) = (left.start, left.end);
+        // The window begins before the place that is wanted, so that a cut there is seen.
+        let mut from = start.saturating_add(wanted as u64).saturating_sub(2).max(start);
+        let mut length = GLIMPSE;
+        let end = loop {
+            if from >= size {
+                break size;
+            }
+            let window = self.read_range(from..size.min(from + length))?;
+            if let Some(place) = cut::first(cut, &window) {
+                break from + place as u64;
+            }
+            // The last bytes are looked at again, with what follows them.
+            let step = window.len().saturating_sub(2);
+            if step == 0 || from + window.len() as u64 >= size {
+                break size;
+            }
+            from += step as u64;
+            length = WINDOW.min(2 * length);
+        };
+        left.start = end;
+        Ok(Some(start..end))
+    }
+
+    /// Bytes of the files as if they were one.
+    pub(super) fn read_range(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let mut bytes = self.pool.get(length);
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.read_at(&mut bytes[filled..], range.start + filled as u64)? {
+                0 => break, // a file has become shorter
+                read => filled += read,
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+
+    pub(super) fn read_at(&self, buffer: &mut [u8], place: u64) -> io::Result<usize> {
+        let Some((file, range)) = self.file_at(place) else { return Ok(0) };
+        let most = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let most = most.min(buffer.len());
+        retried(|| file.read_at(&mut buffer[..most], range.start))
+    }
+
+    /// The file that this place of all of them is in, and what of it is there from this place on.
+    pub(super) fn file_at(&self, mut place: u64) -> Option<(&File, Range<u64>)> {
+        for slice in &self.slices {
+            if place < slice.length {
+                return Some((&slice.file, slice.start + place..slice.start + slice.length));
+            }
+            place -= slice.length;
+        }
+        None
+    }
+}

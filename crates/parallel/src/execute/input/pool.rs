@@ -1,0 +1,56 @@
+//! Memory of parts, kept to be used again.
+
+use std::sync::{Mutex, PoisonError};
+
+/// How many buffers are kept.
+const KEPT: usize = 4;
+
+/// Buffers that nobody uses at the moment.
+#[derive(Debug, Default)]
+pub(super) struct BufferPool(Mutex<Vec<Vec<u8>>>);
+
+impl BufferPool {
+    /// A buffer of so many bytes, whatever is in them.
+    pub(super) fn get(&self, length: usize) -> Vec<u8> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // What is far too large is for others.
+        let fitting = kept.iter().position(|bytes| bytes.capacity() / 4 <= length);
+        let mut bytes = fitting.map(|place| kept.swap_remove(place)).unwrap_or_default();
+        drop(kept);
+        bytes.resize(length, 0);
+        bytes
+    }
+
+    /// Keeps a buffer that nobody needs any more, unless there are enough.
+    pub(super) fn put(&self, bytes: Vec<u8>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < KEPT {
+            kept.push(bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_used_again_unless_it_is_far_too_large() {
+        let pool = BufferPool::default();
+        let large = pool.get(1 << 20);
+        let address = large.as_ptr();
+        pool.put(large);
+        assert_eq!(pool.get(10).len(), 10);
+        let again = pool.get(1 << 19);
+        assert_eq!((again.as_ptr(), again.len()), (address, 1 << 19));
+    }
+
+    #[test]
+    fn no_more_than_a_few_are_kept() {
+        let pool = BufferPool::default();
+        for _ in 0..2 * KEPT {
+            pool.put(vec![0; 8]);
+        }
+        assert_eq!(pool.0.lock().expect("unused").len(), KEPT);
+    }
+}

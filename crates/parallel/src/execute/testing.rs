@@ -1,0 +1,149 @@
+//! What tests of the executor share: commands, inputs, and groups that run.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicBool;
+
+use contend_shell::environment::Paths;
+use contend_sys::interrupt::Signals;
+
+use super::error::GroupError;
+use super::group::{self, Reader};
+use super::input::{Input, Slice};
+use super::{Context, Launcher, Tally};
+use crate::plan::ir::{Combine, Command, Cut, Group, Guard, Records, StatusRule, Step};
+
+/// A launcher whose commands get the signal mask of the tests.
+pub(super) fn launcher() -> Launcher {
+    let signals = Signals::block().expect("signals");
+    Launcher::new(signals.mask_before(), Paths::new(), Vec::new())
+}
+
+/// A file at its beginning.
+pub(super) fn file(text: &str) -> File {
+    let mut file = tempfile::tempfile().expect("a file");
+    file.write_all(text.as_bytes()).expect("room");
+    file.rewind().expect("a file");
+    file
+}
+
+/// All of a file.
+pub(super) fn read(mut file: File) -> String {
+    file.rewind().expect("a file");
+    let mut text = String::new();
+    file.read_to_string(&mut text).expect("text");
+    text
+}
+
+/// An input that is one file.
+pub(super) fn file_input(text: &str) -> Input {
+    Input::Files(vec![Slice::from_here(file(text)).expect("a file")])
+}
+
+/// An input that comes through a pipe.
+pub(super) fn stream_input(text: &str) -> Input {
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    let text = text.to_owned();
+    std::thread::spawn(move || writer.write_all(text.as_bytes()));
+    Input::Stream(Vec::new(), File::from(OwnedFd::from(reader)))
+}
+
+/// A command of stage 0.
+pub(super) fn command(program: &str, arguments: &[&str]) -> Command {
+    Command {
+        stage: 0,
+        variables: Vec::new(),
+        program: program.to_owned(),
+        arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+        status: StatusRule::Zero,
+        input: None,
+        sorts: false,
+        ascii_in_c: false,
+    }
+}
+
+/// A shell that runs this text.
+pub(super) fn shell(text: &str) -> Command {
+    command("sh", &["-c", text])
+}
+
+/// A group of one command over lines.
+pub(super) fn group(command: Command, combine: Combine) -> Group {
+    Group {
+        serial: vec![command.clone()],
+        opening: None,
+        cut: Cut::between(Records::Lines),
+        guard: Guard::NONE,
+        each: vec![command],
+        combine,
+        any_order: false,
+        may_fail: true,
+    }
+}
+
+/// What a group made of its input.
+pub(super) struct Ran {
+    pub result: Result<Reader, GroupError>,
+    pub output: String,
+    pub notes: Vec<String>,
+    pub parts: u64,
+}
+
+/// How groups run.
+pub(super) struct Setting {
+    pub launcher: Launcher,
+    pub tally: Tally,
+    pub jobs: usize,
+    pub memory: u64,
+    pub part_bytes: Option<usize>,
+    pub folder: tempfile::TempDir,
+}
+
+impl Default for Setting {
+    /// Two at a time over parts of a few bytes.
+    fn default() -> Self {
+        Self {
+            launcher: launcher(),
+            tally: Tally::default(),
+            jobs: 2,
+            memory: 64 << 20,
+            part_bytes: Some(4),
+            folder: tempfile::tempdir().expect("a folder"),
+        }
+    }
+}
+
+impl Setting {
+    /// The context of the only step of a plan.
+    pub(super) fn context<'a>(&'a self, steps: &'a [Step], plain: &'a [AtomicBool]) -> Context<'a> {
+        Context {
+            launcher: &self.launcher,
+            tally: &self.tally,
+            is_first: true,
+            is_last: false,
+            jobs: self.jobs,
+            memory: self.memory,
+            part_bytes: self.part_bytes,
+            folder: self.folder.path(),
+            steps,
+            at: 0,
+            plain,
+            rate: None,
+        }
+    }
+
+    /// Does this with the context of a group that is the only step.
+    pub(super) fn with<T>(&self, group: &Group, work: impl FnOnce(&Context<'_>) -> T) -> T {
+        let steps = [Step::Parallel(group.clone())];
+        work(&self.context(&steps, &[AtomicBool::new(false)]))
+    }
+
+    /// Runs a group.
+    pub(super) fn run(&self, group: &Group, input: Input) -> Ran {
+        let output = tempfile::tempfile().expect("a file");
+        let again = output.try_clone().expect("a descriptor");
+        let result = self.with(group, |context| group::run(group, context, input, output));
+        Ran { result, output: read(again), notes: self.tally.notes(), parts: self.tally.parts() }
+    }
+}

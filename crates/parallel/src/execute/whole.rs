@@ -1,0 +1,139 @@
+//! A group's commands over the whole input, or all that is left of it, in one piece.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::os::fd::AsFd as _;
+
+use super::chunk_input::ChunkInput;
+use super::error::GroupError;
+use super::group::Reader;
+use super::input::{Parts, Rest};
+use super::instance::{Awaited, BLOCK, Instance};
+use super::joint::Seam;
+use super::sequence::Joint as _;
+use super::sink::{OutputSink, Sink};
+use super::threads::Patience;
+use super::{Context, Plain, pipe};
+use crate::plan::ir::{Command, Group};
+
+/// A group's commands with what the first one's standard input is, if they are to read all of
+/// their input themselves.
+fn reading(group: &Group, parts: &Parts<'_>) -> io::Result<Option<(Vec<Command>, File)>> {
+    let Some(first) = group.opening.as_ref().filter(|_| parts.are_in_place()) else {
+        let file = parts.only_file().map(File::try_clone).transpose()?;
+        return Ok(file.map(|file| (group.serial.clone(), file)));
+    };
+    let stdin = match &first.input {
+        Some(name) => File::open(name)?,
+        None => File::from(io::stdin().as_fd().try_clone_to_owned()?),
+    };
+    let first = Command { input: None, ..first.clone() };
+    let rest = group.serial.iter().skip(1).cloned();
+    Ok(Some((std::iter::once(first).chain(rest).collect(), stdin)))
+}
+
+/// Runs the stages as they are, with as little between as can be.
+pub(super) fn plain(
+    group: &Group,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    sink: Sink<'_>,
+) -> Result<Reader, GroupError> {
+    let (launcher, tally) = (context.launcher, context.tally);
+    context.runs_plain();
+    if let Some((commands, stdin)) = reading(group, parts)? {
+        Plain::start(launcher, tally, &commands, Some(stdin), Some(sink.into_file()))?.wait()?;
+        parts.count_as_read_by_commands();
+        return Ok(Reader::Commands);
+    }
+    let (stdin, writer) = pipe::wide()?;
+    let commands =
+        Plain::start(launcher, tally, &group.serial, Some(stdin), Some(sink.into_file()))?;
+    parts.rest().pour_into(writer)?;
+    commands.wait()?;
+    Ok(Reader::Contend)
+}
+
+/// Whether the commands accept their arguments: over nothing they end well.
+pub(super) fn accepts_its_commands(
+    group: &Group,
+    context: &Context<'_>,
+) -> Result<bool, GroupError> {
+    let mut instance = Instance::start(context.launcher, &group.each, Patience::Long)?;
+    let _ = instance.drain(&mut |_: &[u8]| Ok(Continue(())))?; // nobody wants to stop it
+    Ok(instance.end()?.well)
+}
+
+/// Runs the commands once over all that is left, and passes on what they write.
+pub(super) fn run(
+    group: &Group,
+    context: &Context<'_>,
+    parts: &Parts<'_>,
+    output: &mut impl OutputSink,
+) -> Result<Reader, GroupError> {
+    context.runs_plain();
+    let commands = &group.serial;
+    // Of a file, a sort would take as much memory as there is, which is right only where it has no
+    // room for files of its own.
+    let sorts = context.launcher.bounds_sorting() && group.each.iter().any(|it| it.sorts);
+    let reading = if sorts { None } else { reading(group, parts)? };
+    let (instance, wanted, reader) = if let Some((commands, stdin)) = reading {
+        let mut instance = Instance::start_reading(context.launcher, &commands, stdin)?;
+        let wanted = instance.drain(output)?;
+        parts.count_as_read_by_commands();
+        (instance, wanted, Reader::Commands)
+    } else {
+        let mut instance = Instance::start_aloud(context.launcher, commands)?;
+        let wanted = feed(&mut instance, parts.rest(), output)?;
+        (instance, wanted, Reader::Contend)
+    };
+    if wanted.is_continue() {
+        context.tally.ended(commands, &instance.end()?);
+    }
+    Ok(reader)
+}
+
+/// Feeds commands with all that is left, in order, and passes on what they write. `Break` if nobody
+/// wants that.
+fn feed(
+    instance: &mut Instance<'_>,
+    mut rest: Rest<'_>,
+    output: &mut impl OutputSink,
+) -> Result<ControlFlow<()>, GroupError> {
+    let mut block = vec![0; BLOCK];
+    loop {
+        if let Some(source) = rest.source() {
+            match instance.wait_for_source(source, output)? {
+                Awaited::Source => {}
+                Awaited::Gone => return instance.drain(output),
+                Awaited::Unwanted => return Ok(Break(())),
+            }
+        }
+        let read = rest.read(&mut block)?;
+        if read == 0 {
+            return instance.drain(output);
+        }
+        if instance.feed(&mut ChunkInput::Bytes(&block[..read]), output)?.is_break() {
+            return Ok(Break(()));
+        }
+        if !instance.is_reading() {
+            return instance.drain(output);
+        }
+    }
+}
+
+/// The output of all that is left, as if it were one more part.
+pub(super) struct LastPart<T> {
+    pub seam: Seam<T>,
+    /// How much of it has been passed on already, in bytes.
+    pub skipped: u64,
+}
+
+impl<T: OutputSink + Send> OutputSink for LastPart<T> {
+    fn write(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError> {
+        let skipped = usize::try_from(self.skipped).unwrap_or(usize::MAX).min(bytes.len());
+        self.skipped -= skipped as u64;
+        if skipped == bytes.len() { Ok(Continue(())) } else { self.seam.piece(&bytes[skipped..]) }
+    }
+}

@@ -1,0 +1,139 @@
+//! The original, which the shell runs after the run that is compared with it.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use contend_record::run::Check as Record;
+use contend_sys::interrupt::Signals;
+use contend_sys::procfs::with_descendants;
+use contend_sys::{Pid, Signal, child, spawn};
+use rustix::process::{getpid, kill_process};
+
+use super::super::error::{Context as _, RunError};
+use super::super::shutdown::{Escalation, Shutdown};
+use super::digests::Digests;
+use super::{Copied, Waited, pass_on, pipe, start};
+
+/// How often it is asked whether a signal has come.
+const ASK: Duration = Duration::from_millis(20);
+/// How much of what the original remarks is shown, in bytes.
+const REMARKS: u64 = 64 << 10;
+
+/// What came of the original.
+#[derive(Debug)]
+pub(super) struct Original {
+    pub digests: Digests,
+    pub status: i32,
+    pub wall: Duration,
+    /// The beginning of what it wrote to standard error.
+    pub stderr: String,
+}
+
+impl Original {
+    /// Compares this with the output and the exit code of a run.
+    pub(super) fn compared_with(&self, output: &Digests, exit_code: i32) -> Record {
+        let first_difference = output.first_difference(&self.digests);
+        Record {
+            same: first_difference.is_none() && self.status == exit_code,
+            first_difference,
+            bytes: output.bytes(),
+            original_bytes: self.digests.bytes(),
+            exit_code: self.status,
+            wall_seconds: self.wall.as_secs_f64(),
+        }
+    }
+
+    /// Runs the original to its end.
+    ///
+    /// # Errors
+    /// If it cannot be started or waited for.
+    pub(super) fn run(mut command: Command, signals: &Signals) -> Result<Waited<Self>, RunError> {
+        let (reader, writer) = pipe()?;
+        let no_room = "there is no room for what it remarks";
+        let stderr = tempfile::tempfile().context(no_room)?;
+        let (sender, ended) = mpsc::channel();
+        let (started, original) = mpsc::channel();
+        // Before the shell: a thread that cannot be started leaves no shell behind.
+        start(move || {
+            let output = pass_on(reader, None);
+            let Ok(pid) = original.recv() else { return };
+            // It stays there for signals until it is reaped.
+            let _ =
+                sender.send(output.and_then(|output| child::wait_for_end(pid).map(|()| output)));
+        })?;
+        let begun = Instant::now();
+        let pid = {
+            command
+                .stdin(Stdio::inherit())
+                .stdout(writer)
+                .stderr(stderr.try_clone().context(no_room)?);
+            let child = spawn::spawn(&mut command, &[1, 2], signals.mask_before(), Signal::TERM)
+                .context("cannot start the shell for --check")?;
+            drop(command); // its end of the pipe has to be closed here
+            Pid::from_child(&child)
+        };
+        let _ = started.send(pid); // the thread waits for it
+        let output = match wait_for_output(&ended, signals)? {
+            Waited::Done(output) => output,
+            Waited::Interrupted(signal) => return Ok(Waited::Interrupted(signal)),
+        };
+        let wall = begun.elapsed();
+        let reaped = child::reap(pid).context("cannot wait for the shell")?;
+        let status = reaped.status.shell_code();
+        let stderr = beginning_of(stderr).context(no_room)?;
+        Ok(Waited::Done(Original { digests: output.digests, status, wall, stderr }))
+    }
+}
+
+/// Waits until the original has ended. A signal that asks contend to end also ends the original, with everything
+/// that it has started.
+fn wait_for_output(
+    ended: &mpsc::Receiver<io::Result<Copied>>,
+    signals: &Signals,
+) -> Result<Waited<Copied>, RunError> {
+    let mut escalation = Escalation::new(false);
+    loop {
+        let output = match ended.recv_timeout(ASK) {
+            Ok(output) => Some(output.context("cannot read what the original writes")?),
+            Err(mpsc::RecvTimeoutError::Timeout) => None,
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Err(RunError::OriginalLost),
+        };
+        let step = escalation.advance(signals.next_ending(), Instant::now());
+        // An interrupt from the keyboard reaches the original, too: what it has written then is not all.
+        if let (Some(signal), true) =
+            (signals.interrupted(), output.is_some() || step == Some(Shutdown::Abandon))
+        {
+            return Ok(Waited::Interrupted(signal));
+        }
+        match (output, step) {
+            (Some(output), _) => return Ok(Waited::Done(output)),
+            (None, Some(Shutdown::Terminate)) => signal_all(Signal::TERM),
+            (None, Some(Shutdown::Kill)) => signal_all(Signal::KILL),
+            (None, _) => {}
+        }
+    }
+}
+
+/// Sends a signal to the original with everything that it has started. contend has no other children by now.
+fn signal_all(signal: Signal) {
+    // The children of a shell that has ended are contend's from now on; kernels before 3.4 cannot do that.
+    let _ = child::become_subreaper();
+    let own = getpid();
+    for pid in with_descendants(own).into_iter().filter(|&pid| pid != own) {
+        let _ = kill_process(pid, signal); // it may have ended
+        if signal == Signal::TERM {
+            let _ = kill_process(pid, Signal::CONT); // a stopped one could not hear it
+        }
+    }
+}
+
+/// Reads the beginning of what was written to a file.
+fn beginning_of(mut file: File) -> io::Result<String> {
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.take(REMARKS).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+}
