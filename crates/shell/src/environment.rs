@@ -133,6 +133,7 @@ impl Environment {
             let mut fields = line.splitn(3, '\t');
             match (fields.next()?, fields.next(), fields.next()) {
                 ("end", ..) => complete = true,
+                ("pipefail", ..) => environment.pipefail = true,
                 ("otherwise", ..) => environment.reads_arguments_otherwise = true,
                 ("variable", Some(name), Some(value)) => {
                     environment.locale.insert(name.to_owned(), value.to_owned());
@@ -354,6 +355,9 @@ fn question(setup: Option<&str>, names: &[String]) -> String {
         "case \"$(export -p)\" in {}) command printf 'otherwise\\n' >&7;; esac\n",
         set.join("|")
     ));
+    // Shells without this option do not list it.
+    text.push_str("case \"$(command set +o)\" in *'set -o pipefail'*) ");
+    text.push_str("command printf 'pipefail\\n' >&7;; esac\n");
     for name in names {
         let word = contend_commands::quote(name);
         text.push_str(&format!(
@@ -407,6 +411,24 @@ mod tests {
         let otherwise = Environment::understand("otherwise\nend\n").expect("complete");
         assert!(otherwise.reads_arguments_otherwise);
         assert_eq!(Environment::understand("file\tsort\t/usr/bin/sort\n"), None);
+    }
+
+    #[test]
+    fn the_shell_itself_says_whether_a_pipeline_fails_with_any_stage() {
+        let parsed = crate::parse::parse("true | cat").expect("a pipeline");
+        let signals = Signals::block().expect("signals");
+        for (setup, pipefail) in [
+            (None, false),
+            (Some("set -o pipefail"), true),
+            (Some("set -euo pipefail"), true),
+            (Some("set -o pipefail; set +o pipefail"), false),
+            (Some("echo pipefail; set -x"), false),
+        ] {
+            let asked = Environment::ask("bash", setup, &parsed, &signals).expect("bash starts");
+            assert_eq!(asked.expect("an answer").pipefail, pipefail, "{setup:?}");
+        }
+        let asked = Environment::ask("sh", None, &parsed, &signals).expect("sh starts");
+        assert!(!asked.expect("an answer").pipefail);
     }
 
     #[test]

@@ -196,8 +196,7 @@ fn understand(
         warn(record, "the shell did not say what the commands are".to_owned());
         return Ok(None);
     };
-    environment.pipefail =
-        how.pipefail || how.setup.as_ref().is_some_and(|s| s.contains("pipefail"));
+    environment.pipefail |= how.pipefail;
     environment.cpus = record.host.cpus_allowed.max(1);
     environment.memory_bytes = record
         .host
