@@ -5,6 +5,7 @@ mod layers;
 mod links;
 mod literals;
 mod names;
+mod sentences;
 
 use std::fmt::{self, Display};
 use std::fs;
@@ -54,6 +55,7 @@ pub fn run() -> Result<()> {
     let mut sources = sources(Path::new("crates"), "rs")?;
     sources.extend(self::sources(Path::new("bench"), "rs")?);
     let mut violations = names::check(&sources, &families);
+    violations.extend(sentences::check(&sources));
     let page = invariants::page().context("ARCHITECTURE.md")?;
     violations.extend(invariants::check(&page, &sources));
     violations.extend(layers::check(&manifest::packages()?));

@@ -66,14 +66,18 @@ fn is_name(text: &str, families: &[String]) -> bool {
 }
 
 fn is_exempt(path: &Path, tests: &[PathBuf]) -> bool {
+    path.starts_with("crates/lab") || is_of_tests(path, tests)
+}
+
+/// Whether a file belongs to tests, of which some are [`test_files`].
+pub fn is_of_tests(path: &Path, tests: &[PathBuf]) -> bool {
     let in_tests = path.iter().any(|part| part == "tests" || part == "tests.rs");
     in_tests
-        || path.starts_with("crates/lab")
         || tests.iter().any(|test| path.starts_with(test) || *path == test.with_extension("rs"))
 }
 
 /// The files of modules that are declared for tests, without `.rs`.
-fn test_files(sources: &[Source]) -> Vec<PathBuf> {
+pub fn test_files(sources: &[Source]) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for Source { path, text } in sources {
         let stem = path.file_stem().unwrap_or_default();

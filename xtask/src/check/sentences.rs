@@ -1,0 +1,104 @@
+//! Rule: no decision compares or searches an English sentence.
+//!
+//! Texts for people change with every edit of the language. What a decision depends on is an enum, a
+//! field or a number; text is made of it where it is shown. Tests may look for sentences.
+
+use super::literals::literals;
+use super::names::{is_of_tests, test_files};
+use super::{Source, Violation};
+
+/// What stands before a string that is compared with something or searched for.
+const DECISIONS: [&str; 12] = [
+    ".contains(",
+    ".starts_with(",
+    ".ends_with(",
+    ".find(",
+    ".rfind(",
+    ".split(",
+    ".split_once(",
+    ".rsplit_once(",
+    ".strip_prefix(",
+    ".strip_suffix(",
+    "== ",
+    "!= ",
+];
+
+/// Sentences of other programs, which say it in no other way.
+const OF_OTHERS: &[&str] = &[
+    // PaSh, when it runs a script as it is.
+    "No region was parallelized",
+];
+
+/// A text with so many words is a sentence.
+const SENTENCE: usize = 3;
+
+/// Finds sentences that code compares or searches for.
+pub fn check(sources: &[Source]) -> Vec<Violation> {
+    let tests = test_files(sources);
+    let mut violations = Vec::new();
+    for source in sources.iter().filter(|source| !is_of_tests(&source.path, &tests)) {
+        let strings = literals(&source.text).strings.into_iter();
+        violations.extend(
+            strings.filter(|(_, text)| is_sentence(text) && !OF_OTHERS.contains(text)).filter_map(
+                |(line, text)| {
+                    let start = text.as_ptr() as usize - source.text.as_ptr() as usize;
+                    let before = source.text[..start].trim_end_matches(['"', '#', 'r', 'b', '&']);
+                    let decides = DECISIONS.iter().any(|decision| before.ends_with(decision));
+                    decides.then(|| Violation {
+                        file: source.path.clone(),
+                        line,
+                        problem: format!(
+                            "\"{text}\" is searched for or compared: decide by an enum or a field"
+                        ),
+                    })
+                },
+            ),
+        );
+    }
+    violations
+}
+
+/// Whether a text consists of words as people write them.
+fn is_sentence(text: &str) -> bool {
+    let is_word = |word: &&str| {
+        let word = word.trim_matches(|c: char| c.is_ascii_punctuation());
+        word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_alphabetic())
+    };
+    text.split(' ').filter(is_word).count() >= SENTENCE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(code: &str) -> usize {
+        let path = "crates/report/src/new.rs".into();
+        check(&[Source { path, text: format!("fn f() {{ {code} }}") }]).len()
+    }
+
+    #[test]
+    fn a_sentence_that_is_searched_or_compared_is_a_violation() {
+        for code in [
+            r#"if why.contains("commands failed over a part") {}"#,
+            r#"if why == "it reads its input once" {}"#,
+            r#"let rest = reason.strip_prefix("as the stage says");"#,
+            r##"if why.starts_with(r#"it has "quotes" in it"#) {}"##,
+        ] {
+            assert_eq!(found(code), 1, "{code}");
+        }
+    }
+
+    #[test]
+    fn other_texts_and_other_uses_are_none() {
+        for code in [
+            r#"let why = "commands failed over a part";"#,
+            r#"if setup.contains("pipefail") {}"#,
+            r#"if text.contains("a b") {}"#,
+            r#"if line.starts_with("-x -y -z 1 2 3") {}"#,
+        ] {
+            assert_eq!(found(code), 0, "{code}");
+        }
+        let test = "#[cfg(test)] mod tests { fn f() { why.contains(\"one two three\"); } }";
+        assert_eq!(check(&[Source { path: "crates/a/src/a.rs".into(), text: test.into() }]), []);
+    }
+}
