@@ -102,7 +102,7 @@ impl<'a> Prepared<'a> {
             }
             let text = self.argument(records)?;
             if self.rewritten.refused.is_none() {
-                shell.arg("-c").arg(text);
+                shell.arg("-c").arg(text + end_of_argument(self.original));
             }
         }
         shell.arg(path);
@@ -174,6 +174,24 @@ fn is_the_same_as_an_argument(script: &str) -> bool {
         && !signs.iter().any(|sign| script.replace("$?", "").contains(sign))
 }
 
+/// What a script's text ends with when it is an argument.
+///
+/// A shell that sees the end of its argument behind the last command becomes that command. Of a script it waits for
+/// the end, and says so if a signal was the cause. An empty line keeps the end out of its sight, where it cannot
+/// become part of anything.
+fn end_of_argument(script: &str) -> &'static str {
+    let ends_document = |(place, _): (usize, &str)| {
+        let (begin, below) = script[place + 2..].split_once('\n').unwrap_or_default();
+        let word = begin.trim_start_matches(['-', ' ', '\t', '\'', '"', '\\']);
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        let word = &word[..word.find(|c| !is_part(c)).unwrap_or(word.len())];
+        !word.is_empty() && below.lines().any(|line| line.trim_start_matches('\t') == word)
+    };
+    let documents = script.replace("<<<", "   ");
+    let is_open = documents.match_indices("<<").any(|document| !ends_document(document));
+    if is_open || script.ends_with('\\') { "" } else { "\n\n" }
+}
+
 /// Whether descriptors have names here that can be opened.
 fn has_descriptor_files() -> bool {
     Path::new("/dev/fd/0").symlink_metadata().is_ok()
@@ -198,6 +216,18 @@ fn refused_by_environment() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_line_behind_a_script_becomes_part_of_nothing() {
+        for script in
+            ["sort", "sort\n", "cat <<X\na\nX\n", "cat <<-'E'\n\tE\nsort <<<x", "wc <<< a"]
+        {
+            assert_eq!(end_of_argument(script), "\n\n", "{script}");
+        }
+        for script in ["cat <<X\na", "cat <<X\nX\ncat <<Y\nX", "cat <<", "sort \\", "cat <<$x\n"] {
+            assert_eq!(end_of_argument(script), "", "{script}");
+        }
+    }
 
     #[test]
     fn scripts_that_an_argument_would_change_are_known() {
