@@ -16,9 +16,6 @@ use crate::output::Output;
 use crate::path::Query;
 use crate::way::{Fate, Kind, Way};
 
-/// Bytes of a path that is printed. More is an error rather than more memory.
-pub const LONGEST_PATH: usize = 1024 * 1024;
-
 /// Bytes of a string that are printed at once.
 const PIECE: usize = 4096;
 

@@ -7,10 +7,9 @@
 
 use std::ops::Range;
 
-use crate::filter::LONGEST_PATH;
 use crate::format::{Format, push_index};
 use crate::input::Stop;
-use crate::path::{Choice, Query};
+use crate::path::{Choice, LONGEST_PATH, Query};
 
 /// What becomes of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,9 @@
 //! The grammar of the shell (brush-parser) says which commands a text holds, down to those in
 //! substitutions; each is judged by its name and its arguments, and each redirection by where it
 //! leads. What cannot be read is refused: better one too many.
+//!
+//! `grammar`, `words` and `called` import each other as the shell's grammar nests: commands have words, words
+//! have substitutions with commands in them, and some commands (`eval`, `sh -c`) take commands as words.
 
 mod called;
 mod grammar;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::OFlags;
 
-use crate::signal::Mask;
+use crate::mask::Mask;
 
 /// Bits 0 to 9: this descriptor was open. Then the ignored signals.
 static NOTED: AtomicU32 = AtomicU32::new(0);

@@ -19,6 +19,7 @@ pub mod lease;
 pub mod load;
 pub mod locale;
 pub mod mapping;
+mod mask;
 pub mod memory;
 pub mod pages;
 pub mod pipe;

@@ -1,6 +1,8 @@
 //! Signals as events to poll for.
 
 use crate::inherited;
+pub use crate::mask::Mask;
+use crate::mask::empty_set;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -29,61 +31,6 @@ impl Arrived {
 pub struct SignalFd {
     fd: OwnedFd,
     mask_before: Mask,
-}
-
-/// A thread's signal mask.
-#[derive(Debug, Clone, Copy)]
-pub struct Mask(libc::sigset_t);
-
-impl Mask {
-    /// The mask of the calling thread.
-    pub(crate) fn current() -> Self {
-        let mut mask = Self(empty_set());
-        // SAFETY: without a set to add, the call only writes the mask into one that is initialised.
-        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask.0) };
-        mask
-    }
-
-    /// The mask with these signals: bit n - 1 stands for signal n.
-    pub(crate) fn of_bits(bits: u64) -> Self {
-        let mut mask = Self(empty_set());
-        for signal in (1..=64).filter(|signal| bits >> (signal - 1) & 1 == 1) {
-            // SAFETY: the set is initialised; a number that is no signal is refused, not followed.
-            unsafe { libc::sigaddset(&raw mut mask.0, signal) };
-        }
-        mask
-    }
-
-    /// Its signals: bit n - 1 stands for signal n.
-    pub(crate) fn bits(&self) -> u64 {
-        (1..=64).filter(|&n| self.blocks(n)).fold(0, |bits, n| bits | 1 << (n - 1))
-    }
-
-    /// Whether this signal is blocked by it.
-    pub(crate) fn blocks(&self, signal: i32) -> bool {
-        // SAFETY: the set is initialised; a number that is no signal is refused, not followed.
-        unsafe { libc::sigismember(&raw const self.0, signal) == 1 }
-    }
-
-    /// The same, without this signal.
-    pub(crate) fn without(mut self, signal: i32) -> Self {
-        // SAFETY: the set is initialised; a number that is no signal is refused, not followed.
-        unsafe { libc::sigdelset(&raw mut self.0, signal) };
-        self
-    }
-
-    /// Whether no signal is blocked by it.
-    pub fn is_empty(&self) -> bool {
-        self.bits() == 0
-    }
-
-    /// Makes it that of the calling thread. Safe to call between fork and exec.
-    pub fn restore(self) {
-        // SAFETY: the set was filled by pthread_sigmask; the old mask is not asked for.
-        unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut())
-        };
-    }
 }
 
 /// Whether this signal has come and is blocked, for this thread or for the process.
@@ -189,14 +136,6 @@ pub fn stop_by(signal: i32) {
         // SAFETY: `mask` is initialised; the old mask is not asked for.
         unsafe { libc::pthread_sigmask(how, &raw const mask, std::ptr::null_mut()) };
     }
-}
-
-fn empty_set() -> libc::sigset_t {
-    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: `set` is valid for writes, and sigemptyset initialises it.
-    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
-    // SAFETY: initialised above.
-    unsafe { set.assume_init() }
 }
 
 fn set_of(signals: &[i32]) -> libc::sigset_t {

@@ -8,11 +8,15 @@ use super::names;
 use super::values::assigned;
 use super::walk::{Node, Walk};
 
+/// Amounts may add up to less than this without regard to their signs: 2^50. Whole numbers are
+/// exact up to 2^53; what is between them is room for END parts that add totals several times.
+pub(super) const LIMIT: u64 = 1 << 50;
+
 /// Whole numbers up to this are added as they stand: no input is long enough for them to get
 /// past what is exact.
 const SMALL: u32 = 1024;
 
-/// At most this many statements may add to one tally: see [`super::sums::LIMIT`].
+/// At most this many statements may add to one tally: see [`LIMIT`].
 const MOST_STATEMENTS: usize = 8;
 
 /// `n++`, `n += value`, and the same for elements.

@@ -1,5 +1,8 @@
 //! Definite assignment: which variables have certainly been assigned where a program stands, for
 //! the same record.
+//!
+//! This is one analysis in three files that import each other: statements are here, expressions in
+//! `values`, and what only adds up in `additions`. awk's grammar nests them in each other.
 
 use std::collections::BTreeSet;
 

@@ -14,9 +14,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::additions::{additions, is_small, mentions};
+use super::additions::{LIMIT, additions, is_small, mentions};
 use super::ast::{Item, ItemKind, Program};
-use super::sums::LIMIT;
 
 /// Names that the program does not use.
 #[derive(Debug)]

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use super::additions::{additions, mentions, only_added_to, tallies};
+use super::additions::{LIMIT, additions, mentions, only_added_to, tallies};
 use super::ast::{Action, Expression, ItemKind, Place, Program, Statement};
 use super::checks;
 use super::flow::{Flow, LINE_START, Stage};
@@ -19,10 +19,6 @@ use super::traits;
 use super::values::assigned;
 use super::walk::{Node, Walk};
 use super::why::Why;
-
-/// Amounts may add up to less than this without regard to their signs: 2^50. Whole numbers are
-/// exact up to 2^53; what is between them is room for END parts that add totals several times.
-pub(super) const LIMIT: u64 = 1 << 50;
 
 /// A program that adds up.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,25 +4,44 @@ use std::collections::BTreeSet;
 
 use super::brackets::{has_odd_brackets, length};
 use super::script::{
-    Address, Command, Delimiters, End, Function, Regex, Selection, Substitution, Unread,
+    Address, Command, Delimiters, End, Function, Regex, Script, Selection, Substitution, Unread,
 };
 
 type Read<T> = Result<T, Unread>;
 
+impl Script {
+    /// Reads a script; several of `-e` and `-f` are joined by a newline.
+    ///
+    /// That a script is read does not mean that `sed` takes it: regular expressions are not
+    /// looked into.
+    ///
+    /// # Errors
+    ///
+    /// What GNU `sed` 4.8 would not take, and what versions read differently.
+    pub fn read(text: &str, delimiters: Delimiters) -> Result<Self, Unread> {
+        let quiet = text == "#n" || text.starts_with("#n\n");
+        let reader = Reader::new(text, delimiters);
+        if text.starts_with("#n") && !quiet {
+            return Err(reader.fail("some take `#n` with more behind it for `-n`"));
+        }
+        Ok(Self { quiet, commands: reader.commands()? })
+    }
+}
+
 /// Reads a script from its beginning to its end.
-pub(super) struct Reader<'a> {
+struct Reader<'a> {
     text: &'a str,
     at: usize,
     delimiters: Delimiters,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(text: &'a str, delimiters: Delimiters) -> Self {
+    fn new(text: &'a str, delimiters: Delimiters) -> Self {
         Self { text, at: 0, delimiters }
     }
 
     /// All commands.
-    pub(super) fn commands(mut self) -> Read<Vec<Command>> {
+    fn commands(mut self) -> Read<Vec<Command>> {
         let (mut commands, mut depth) = (Vec::new(), 0_usize);
         loop {
             self.skip(&[' ', '\t', '\n', ';']);
@@ -387,7 +406,7 @@ impl<'a> Reader<'a> {
         self.at = self.text.len() - rest.trim_start_matches(characters).len();
     }
 
-    pub(super) fn fail(&self, reason: &'static str) -> Unread {
+    fn fail(&self, reason: &'static str) -> Unread {
         Unread { at: self.at, reason }
     }
 }

@@ -5,8 +5,6 @@
 
 use std::ops::Range;
 
-use super::parse::Reader;
-
 /// A script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
@@ -169,23 +167,6 @@ pub struct Substitution {
 }
 
 impl Script {
-    /// Reads a script; several of `-e` and `-f` are joined by a newline.
-    ///
-    /// That a script is read does not mean that `sed` takes it: regular expressions are not
-    /// looked into.
-    ///
-    /// # Errors
-    ///
-    /// What GNU `sed` 4.8 would not take, and what versions read differently.
-    pub fn read(text: &str, delimiters: Delimiters) -> Result<Self, Unread> {
-        let quiet = text == "#n" || text.starts_with("#n\n");
-        let reader = Reader::new(text, delimiters);
-        if text.starts_with("#n") && !quiet {
-            return Err(reader.fail("some take `#n` with more behind it for `-n`"));
-        }
-        Ok(Self { quiet, commands: reader.commands()? })
-    }
-
     /// Whether it writes to a file or executes something. What goes to the script's own output
     /// or to standard error does not count.
     pub fn reaches_out(&self) -> bool {

@@ -3,8 +3,8 @@
 use std::io::{self, Read};
 
 use contend_json::error::FilterError;
-use contend_json::filter::LONGEST_PATH;
 use contend_json::format::Format;
+use contend_json::path::LONGEST_PATH;
 use contend_json::path::Query;
 
 use crate::{FORMATS, filtered, printed, refused};

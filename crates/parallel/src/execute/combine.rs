@@ -7,12 +7,12 @@ use std::thread;
 
 use contend_commands::awk::sums::Totals;
 
+use super::ended::{Ended, is_well};
 use super::error::GroupError;
 use super::fallback::Fallback;
 use super::filter::{self, Filter, FilterInput};
 use super::gathered::{self, Gathered, Output};
 use super::input::Parts;
-use super::instance::{Ended, is_well};
 use super::sink::{FirstLines, OutputSink as _, Sink};
 use super::threads::Patience;
 use super::{Context, numbers, pipe};

@@ -4,14 +4,14 @@ use std::fs::File;
 use std::ops::ControlFlow::{self, Break, Continue};
 
 use super::Context;
+use super::ended::is_well;
 use super::error::GroupError;
 use super::fallback::Fallback;
 use super::filter::{Filter, FilterInput};
-use super::group::Progress;
 use super::input::Parts;
-use super::instance::is_well;
 use super::joint::Seam;
 use super::ordered::{self, Ending};
+use super::progress::Progress;
 use super::sink::Sink;
 use super::threads::is_scarcity;
 use super::whole::{self, LastPart};

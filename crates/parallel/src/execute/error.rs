@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::instance::Ended;
+use super::ended::Ended;
 
 /// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]

@@ -10,9 +10,10 @@ use std::thread::{Builder, Scope};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::ended::Ended;
 use super::error::GroupError;
 use super::input::{Content, Fed, Part, Parts, Rest, Taken};
-use super::instance::{BLOCK, Ended, Instance};
+use super::instance::{BLOCK, Instance};
 use super::sink::OutputSink;
 use super::threads::{self, Patience, is_scarcity};
 use super::{Context, filter, size};

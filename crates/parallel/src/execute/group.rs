@@ -8,6 +8,7 @@ use super::error::GroupError;
 use super::fallback::Fallback;
 use super::input::{Answers, Beginning, Input, Lull, Parts};
 use super::pilot::{self, Trial};
+use super::progress::{Progress, Reader};
 use super::sink::Sink;
 use super::threads::is_scarcity;
 use super::{Context, combine, concatenate, sorted, whole};
@@ -16,15 +17,6 @@ use crate::plan::ir::{Combine, Group};
 
 /// No more of a stream than this is waited for to see whether it is worth the trouble, in bytes.
 const SHORT: usize = 1 << 20;
-
-/// Who has read the input of a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reader {
-    /// Its commands themselves, as far as they needed it.
-    Commands,
-    /// It was read here, and handed to commands.
-    Contend,
-}
 
 /// Runs a group.
 ///
@@ -115,14 +107,6 @@ fn run_into(
             whole::run(group, context, parts, &mut sink)
         }
     }
-}
-
-/// How far a group got over parts.
-pub(super) enum Progress<'a> {
-    /// To its end, or its reader wants no more.
-    Done,
-    /// All has to be done again in one piece, into this sink.
-    StartAgain(Sink<'a>, Fallback),
 }
 
 /// Runs it over parts, in the way that suits how outputs are combined.

@@ -19,8 +19,8 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::cut::{self, Scanner};
+use super::intake::Intake;
 use super::launcher::Launcher;
-use super::tally::Intake;
 use crate::plan::flow::Amount;
 use crate::plan::ir::{Cut, Guard};
 

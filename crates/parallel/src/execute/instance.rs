@@ -14,6 +14,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 
 use super::chunk_input::ChunkInput;
+use super::ended::{Ended, is_well};
 use super::error::GroupError;
 use super::launcher::Launcher;
 use super::pace::Pace;
@@ -55,19 +56,6 @@ struct Running {
     rule: StatusRule,
     /// How it ended, once it has been waited for.
     reaped: Option<child::Reaped>,
-}
-
-/// How an instance ended.
-#[derive(Debug, Clone)]
-pub(super) struct Ended {
-    /// Of each command.
-    pub statuses: Vec<ExitStatus>,
-    /// The CPU time that each command used.
-    pub cpu: Vec<Duration>,
-    /// All is as it has to be.
-    pub well: bool,
-    /// What they wrote to standard error.
-    pub remarks: Vec<u8>,
 }
 
 impl<'a> Instance<'a> {
@@ -406,14 +394,6 @@ struct Ready {
 
 fn is_for_later(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-/// Whether a command ended as it does if all goes well.
-pub(super) fn is_well(status: ExitStatus, rule: StatusRule) -> bool {
-    match (status, rule) {
-        (ExitStatus::Exited(0), _) | (ExitStatus::Exited(1), StatusRule::Matches) => true,
-        (ExitStatus::Exited(_) | ExitStatus::Signaled(_), _) => false,
-    }
 }
 
 #[cfg(test)]

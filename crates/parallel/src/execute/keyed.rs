@@ -4,9 +4,9 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use super::entry::Entry;
 use super::key;
 use super::order::{self, Kind};
-use super::sorter::Entry;
 
 /// A line whose key is known.
 struct Keyed {

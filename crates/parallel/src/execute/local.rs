@@ -11,10 +11,11 @@ use std::thread;
 use rustix::fs::FileType;
 
 use super::fallback::Fallback;
-use super::group::{self, Reader};
+use super::group;
 use super::input::{Input, Slice};
 use super::launcher::Launcher;
 use super::pipe;
+use super::progress::Reader;
 use super::threads;
 use super::{Context, ExecuteError, Executor, Plain, Tally};
 use crate::plan::estimate;

@@ -6,7 +6,6 @@
 //! only one of equal lines is wanted, or how many there are, most are kept once, found by their hashes,
 //! and the others put together once they stand side by side.
 
-use std::cmp::Ordering;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, Write};
 use std::path::Path;
@@ -14,6 +13,7 @@ use std::path::Path;
 use contend_sys::procfs::MemInfo;
 use memchr::{memchr, memchr_iter};
 
+use super::entry::Entry;
 use super::order::{Equal, Kind};
 use super::seen::Seen;
 use super::{counted, keyed};
@@ -23,17 +23,6 @@ const MOST_TEXT: usize = 1 << 31;
 /// Where there is no room on disk, no more than this share of what is available is taken at a time
 /// when memory for lines doubles: other workers do so, too.
 const SHARE: u64 = 8;
-/// How often a line was there stands before it, in so many bytes.
-const COUNT: usize = size_of::<u64>();
-
-/// Where a line stands.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
-    /// What decides most comparisons.
-    prefix: u64,
-    start: u32,
-    length: u32,
-}
 
 /// Lines that are being gathered.
 #[derive(Debug)]
@@ -72,64 +61,6 @@ pub(super) struct Sorted {
     pub spilled: Vec<File>,
     /// Versions of `sort` may read its numbers in different ways.
     pub has_doubtful_numbers: bool,
-}
-
-impl Entry {
-    fn new(kind: Kind<'_>, line: &[u8], start: usize) -> io::Result<Self> {
-        let place = |number: usize| u32::try_from(number).map_err(io::Error::other);
-        Ok(Self { prefix: kind.prefix(line), start: place(start)?, length: place(line.len())? })
-    }
-
-    /// What decides most comparisons.
-    pub(super) fn prefix(&self) -> u64 {
-        self.prefix
-    }
-
-    /// Where the line begins.
-    pub(super) fn start(&self) -> usize {
-        self.start as usize
-    }
-
-    /// The line without its end.
-    pub(super) fn line<'t>(&self, text: &'t [u8]) -> &'t [u8] {
-        let start = self.start as usize;
-        &text[start..start + self.length as usize]
-    }
-
-    /// How often it was there, where that is counted.
-    pub(super) fn count(&self, text: &[u8]) -> u64 {
-        let start = self.start as usize;
-        let mut count = [0; COUNT];
-        count.copy_from_slice(&text[start - COUNT..start]);
-        u64::from_le_bytes(count)
-    }
-
-    fn count_more(&self, text: &mut [u8], times: u64) {
-        let count = self.count(text) + times;
-        let start = self.start as usize;
-        text[start - COUNT..start].copy_from_slice(&count.to_le_bytes());
-    }
-
-    /// Which of two lines comes first, each in its text.
-    pub(super) fn compare(
-        &self,
-        text: &[u8],
-        other: &Self,
-        other_text: &[u8],
-        kind: Kind<'_>,
-    ) -> Ordering {
-        match self.prefix.cmp(&other.prefix) {
-            Ordering::Equal
-                if kind.order.keys.is_empty() && self.length <= 8 && other.length <= 8 =>
-            {
-                kind.directed(self.length.cmp(&other.length))
-            }
-            Ordering::Equal => {
-                kind.behind_prefix(self.prefix, self.line(text), other.line(other_text))
-            }
-            order => kind.directed(order),
-        }
-    }
 }
 
 impl<'a> Sorter<'a> {
@@ -234,7 +165,7 @@ impl<'a> Sorter<'a> {
     fn put_together(&mut self) {
         let Self { entries, text, .. } = self;
         entries.dedup_by(|again, first| {
-            let is_equal = again.prefix == first.prefix && again.line(text) == first.line(text);
+            let is_equal = again.prefix() == first.prefix() && again.line(text) == first.line(text);
             if is_equal {
                 let times = again.count(text);
                 first.count_more(text, times);

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use contend_sys::Signal;
 use contend_sys::child::ExitStatus;
 
+use super::ended::Ended;
 use super::fallback::Fallback;
-use super::instance::Ended;
+use super::intake::Intake;
 use crate::plan::ir::{Command, Group, StatusRule};
 
 /// Figures of all stages.
@@ -31,42 +31,6 @@ struct Hook(OnceLock<Box<dyn Fn() + Send + Sync>>);
 impl fmt::Debug for Hook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Hook").field(&self.0.get().is_some()).finish()
-    }
-}
-
-/// What was taken of an input.
-#[derive(Debug, Default)]
-pub(super) struct Intake {
-    bytes: AtomicU64,
-    parts: AtomicU64,
-    /// The size of all of it, in bytes; 0 if it is not known.
-    size: AtomicU64,
-}
-
-impl Intake {
-    /// Sets the size of the input, in bytes; `None` if it is not known.
-    pub(super) fn set_size(&self, size: Option<u64>) {
-        self.size.store(size.unwrap_or(0), Ordering::Relaxed);
-    }
-
-    /// A part was taken.
-    pub(super) fn took_part(&self) {
-        self.parts.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// So much was taken.
-    pub(super) fn took(&self, bytes: u64) {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// So much was given back.
-    pub(super) fn returned(&self, bytes: usize) {
-        self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
-    }
-
-    /// All of it will be read again.
-    pub(super) fn start_again(&self) {
-        self.bytes.store(0, Ordering::Relaxed);
     }
 }
 
@@ -103,17 +67,17 @@ impl Tally {
 
     /// Bytes of the input of the first group that have been taken so far.
     pub fn bytes(&self) -> u64 {
-        self.input.bytes.load(Ordering::Relaxed)
+        self.input.bytes()
     }
 
     /// The size of that input in bytes, if it is known.
     pub fn size(&self) -> Option<u64> {
-        Some(self.input.size.load(Ordering::Relaxed)).filter(|&size| size > 0)
+        self.input.size()
     }
 
     /// How many parts of it have been taken.
     pub fn parts(&self) -> u64 {
-        self.input.parts.load(Ordering::Relaxed)
+        self.input.parts()
     }
 
     /// Why groups were run in one piece after all, in sentences for people.

@@ -9,8 +9,9 @@ use contend_shell::environment::Paths;
 use contend_sys::interrupt::Signals;
 
 use super::error::GroupError;
-use super::group::{self, Reader};
+use super::group;
 use super::input::{Input, Slice};
+use super::progress::Reader;
 use super::{Context, Launcher, Tally};
 use crate::plan::ir::{Combine, Command, Cut, Group, Guard, Records, StatusRule, Step};
 

@@ -7,10 +7,10 @@ use std::os::fd::AsFd as _;
 
 use super::chunk_input::ChunkInput;
 use super::error::GroupError;
-use super::group::Reader;
 use super::input::{Parts, Rest};
 use super::instance::{Awaited, BLOCK, Instance};
 use super::joint::Seam;
+use super::progress::Reader;
 use super::sequence::Joint as _;
 use super::sink::{OutputSink, Sink};
 use super::threads::Patience;

@@ -7,7 +7,7 @@ use super::super::super::layout::{BOLD, paragraph};
 use super::super::super::units::{count, ratio};
 use super::super::table::{grid, parameter, row};
 use super::super::{find, shown};
-use super::{Kind, kinds};
+use super::kinds::{Kind, kinds};
 
 /// Bytes in all that the document reports, of callbacks and of processes.
 const REPORTED: [(u64, f64, f64); 5] = [

@@ -1,0 +1,77 @@
+//! A line among those that are sorted.
+
+use std::cmp::Ordering;
+use std::io;
+
+use super::order::Kind;
+
+/// How often a line was there stands before it, in so many bytes.
+const COUNT: usize = size_of::<u64>();
+
+/// Where a line stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    /// What decides most comparisons.
+    prefix: u64,
+    start: u32,
+    length: u32,
+}
+
+impl Entry {
+    pub(super) fn new(kind: Kind<'_>, line: &[u8], start: usize) -> io::Result<Self> {
+        let place = |number: usize| u32::try_from(number).map_err(io::Error::other);
+        Ok(Self { prefix: kind.prefix(line), start: place(start)?, length: place(line.len())? })
+    }
+
+    /// What decides most comparisons.
+    #[inline]
+    pub(super) fn prefix(&self) -> u64 {
+        self.prefix
+    }
+
+    /// Where the line begins.
+    pub(super) fn start(&self) -> usize {
+        self.start as usize
+    }
+
+    /// The line without its end.
+    pub(super) fn line<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        let start = self.start as usize;
+        &text[start..start + self.length as usize]
+    }
+
+    /// How often it was there, where that is counted.
+    pub(super) fn count(&self, text: &[u8]) -> u64 {
+        let start = self.start as usize;
+        let mut count = [0; COUNT];
+        count.copy_from_slice(&text[start - COUNT..start]);
+        u64::from_le_bytes(count)
+    }
+
+    pub(super) fn count_more(&self, text: &mut [u8], times: u64) {
+        let count = self.count(text) + times;
+        let start = self.start as usize;
+        text[start - COUNT..start].copy_from_slice(&count.to_le_bytes());
+    }
+
+    /// Which of two lines comes first, each in its text.
+    pub(super) fn compare(
+        &self,
+        text: &[u8],
+        other: &Self,
+        other_text: &[u8],
+        kind: Kind<'_>,
+    ) -> Ordering {
+        match self.prefix.cmp(&other.prefix) {
+            Ordering::Equal
+                if kind.order.keys.is_empty() && self.length <= 8 && other.length <= 8 =>
+            {
+                kind.directed(self.length.cmp(&other.length))
+            }
+            Ordering::Equal => {
+                kind.behind_prefix(self.prefix, self.line(text), other.line(other_text))
+            }
+            order => kind.directed(order),
+        }
+    }
+}
