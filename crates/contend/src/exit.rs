@@ -6,6 +6,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use contend_json::error::FilterError;
 use contend_profile::pipeline::launch::LaunchError;
 
+use crate::output;
+
 /// How contend ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -90,8 +92,13 @@ pub fn of_usage(mut error: clap::Error) -> ExitCode {
         // clap would propose to take an option as the pipeline.
         error.insert(ContextKind::Suggested, ContextValue::None);
     }
-    match error.print() {
-        Err(failed) if failed.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failure.into(),
-        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+    let text = error.render().ansi().to_string();
+    let printed = if error.use_stderr() { output::stderr(&text) } else { output::stdout(&text) };
+    match printed {
+        Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+        Err(failed) => {
+            output::error(&format!("{failed:#}"));
+            Exit::Failure.into()
+        }
     }
 }
