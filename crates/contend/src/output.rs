@@ -1,8 +1,8 @@
 //! Where contend's own words go: standard error, standard output, or files.
 
-mod stdout;
+mod standard;
 
-pub use stdout::Stdout;
+pub use standard::Stdout;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -29,7 +29,7 @@ pub fn error(message: &str) {
 /// When it cannot be written, as where it was closed when contend was started, unless its reader has
 /// gone, which is the reader's choice.
 pub fn stdout(text: &str) -> anyhow::Result<()> {
-    let open = if text.is_empty() { Ok(()) } else { stdout::check() };
+    let open = if text.is_empty() { Ok(()) } else { standard::check() };
     let written = open.and_then(|()| write_whole(&mut anstream::stdout().lock(), text));
     written.context(STDOUT_FAILED)
 }
@@ -101,7 +101,7 @@ impl ReportFile {
         if path == Path::new("-") {
             return Ok(Target::Stdout);
         }
-        if stdout::names_closed_descriptor(path) {
+        if standard::names_closed_descriptor(path) {
             return Err(Errno::BADF.into());
         }
         match path.metadata() {
