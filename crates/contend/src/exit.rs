@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use contend_json::error::FilterError;
 use contend_parallel::run::RunError;
 use contend_profile::pipeline::launch::LaunchError;
+
+use crate::{output, tips};
 
 /// How contend ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,31 +72,19 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The verb, if words follow the pipeline, as when its text was not quoted: options cannot be told
-/// from those of its commands.
-fn unquoted(error: &clap::Error) -> Option<&'static str> {
-    let word = error.get(ContextKind::InvalidArg);
-    let [verb, first] = [1, 2].map(|place| std::env::args_os().nth(place));
-    let begins = first.is_some_and(|first| !first.to_string_lossy().starts_with('-'));
-    let is_word = matches!(word, Some(ContextValue::String(_)));
-    let verb =
-        ["pipe", "run"].into_iter().find(|known| verb.as_ref().is_some_and(|it| it == known));
-    verb.filter(|_| error.kind() == ErrorKind::UnknownArgument && begins && is_word)
-}
-
 /// Prints what clap has to say: help and version to standard output with status 0,
 /// mistakes to standard error with status 2. A reader that has gone is no failure.
 pub fn of_usage(mut error: clap::Error) -> ExitCode {
-    if let Some(verb) = unquoted(&error) {
-        let advice = format!("quote the whole pipeline: contend {verb} 'A | B | C'");
-        let advice = ContextValue::StyledStrs(vec![advice.into()]);
-        error.insert(ContextKind::Suggested, advice);
-    } else if error.kind() == ErrorKind::UnknownArgument {
-        // clap would propose to take an option as the pipeline.
-        error.insert(ContextKind::Suggested, ContextValue::None);
-    }
-    match error.print() {
-        Err(failed) if failed.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failure.into(),
-        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    tips::add(&mut error, &words);
+    let text = error.render().ansi().to_string();
+    let printed = if error.use_stderr() { output::stderr(&text) } else { output::stdout(&text) };
+    match printed {
+        Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+        Err(failed) => {
+            output::error(&format!("{failed:#}"));
+            Exit::Failure.into()
+        }
     }
 }

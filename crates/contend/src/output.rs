@@ -1,5 +1,9 @@
 //! Where contend's own words go: standard error, standard output, or files.
 
+mod standard;
+
+pub use standard::Stdout;
+
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -8,6 +12,7 @@ use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
 use contend_report::render::text::printable;
 use contend_sys::inherited;
+use rustix::io::Errno;
 
 use crate::exit::UsageError;
 
@@ -21,10 +26,16 @@ pub fn error(message: &str) {
 /// Prints to standard output.
 ///
 /// # Errors
-/// When it cannot be written, unless its reader has gone, which is the reader's choice.
+/// When it cannot be written, as where it was closed when contend was started, unless its reader has
+/// gone, which is the reader's choice.
 pub fn stdout(text: &str) -> anyhow::Result<()> {
-    write_whole(&mut anstream::stdout().lock(), text).context("cannot write standard output")
+    let open = if text.is_empty() { Ok(()) } else { standard::check() };
+    let written = open.and_then(|()| write_whole(&mut anstream::stdout().lock(), text));
+    written.context(STDOUT_FAILED)
 }
+
+/// The context of an error of standard output.
+pub const STDOUT_FAILED: &str = "cannot write standard output";
 
 /// Prints to standard error, with colours where it is a terminal that wants them.
 ///
@@ -90,6 +101,9 @@ impl ReportFile {
             // Without the name of the temporary file, which means nothing to the user.
             let why = match source.kind() {
                 io::ErrorKind::NotFound => "its folder does not exist".to_owned(),
+                _ if source.raw_os_error() == Some(Errno::BADF.raw_os_error()) => {
+                    "that descriptor is closed".to_owned()
+                }
                 kind => kind.to_string(),
             };
             UsageError(format!("cannot write to {}: {why}", path.display()))
@@ -100,6 +114,9 @@ impl ReportFile {
     fn target(path: &Path) -> io::Result<Target> {
         if path == Path::new("-") {
             return Ok(Target::Stdout);
+        }
+        if standard::names_closed_descriptor(path) {
+            return Err(Errno::BADF.into());
         }
         match path.metadata() {
             Ok(data) if data.is_dir() => Err(io::ErrorKind::IsADirectory.into()),

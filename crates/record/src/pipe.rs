@@ -253,6 +253,9 @@ pub struct Boundary {
     pub to: usize,
     /// Bytes that went through; null when neither side could be read.
     pub bytes: Option<u64>,
+    /// Whether `bytes`, and the rate computed from it, is not proved to be exact.
+    #[serde(default)]
+    pub bytes_approximate: bool,
     /// Bytes by the pipeline's wall time.
     pub bytes_per_second: Option<f64>,
     /// Bytes inside, on average over the samples; null when it could not be looked into.
@@ -293,6 +296,9 @@ pub struct Total {
     pub cpu_percent: f64,
     /// The most bytes that went into or out of any one stage.
     pub bytes: Option<u64>,
+    /// Whether `bytes`, and the CPU time computed from it, is not proved to be exact.
+    #[serde(default)]
+    pub bytes_approximate: bool,
     /// User and system time by 10^9 of these bytes.
     pub cpu_seconds_per_gigabyte: Option<f64>,
     /// The stages' run-queue seconds, added up.

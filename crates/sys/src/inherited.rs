@@ -88,21 +88,30 @@ pub fn was_open(fd: u8) -> bool {
     fd < DESCRIPTORS && noted(1 << fd)
 }
 
+/// A descriptor that this process was started with.
+fn given(fd: u8) -> Option<BorrowedFd<'static>> {
+    // SAFETY: it was open when the process started, and nothing closes those descriptors.
+    was_open(fd).then(|| unsafe { BorrowedFd::borrow_raw(fd.into()) })
+}
+
+/// Whether this process was started with this descriptor (0 to 9) open for writing.
+///
+/// # Errors
+/// When the kernel does not say how it is open.
+pub fn is_writable(fd: u8) -> io::Result<bool> {
+    let Some(given) = given(fd) else { return Ok(false) };
+    Ok(rustix::fs::fcntl_getfl(given)? & OFlags::RWMODE != OFlags::RDONLY)
+}
+
 /// A copy of a descriptor that this process was started with, if it can be written to.
 ///
 /// # Errors
 /// When no descriptor is free.
 pub fn writable_copy(fd: u8) -> io::Result<Option<File>> {
-    if !was_open(fd) {
-        return Ok(None);
+    match given(fd) {
+        Some(given) if is_writable(fd)? => Ok(Some(given.try_clone_to_owned()?.into())),
+        _ => Ok(None),
     }
-    // SAFETY: it was open when the process started, and nothing closes those descriptors.
-    let given = unsafe { BorrowedFd::borrow_raw(fd.into()) };
-    let mode = rustix::fs::fcntl_getfl(given)? & OFlags::RWMODE;
-    if mode == OFlags::RDONLY {
-        return Ok(None);
-    }
-    Ok(Some(given.try_clone_to_owned()?.into()))
 }
 
 #[cfg(test)]

@@ -57,9 +57,10 @@ fn awk_program(program: Program) -> &'static str {
 
 /// It may be larger than memory. Whoever reads it may have had enough.
 fn json_array_to_stdout(count: u64) -> Result<Exit> {
-    match json_array(std::io::stdout().lock(), count) {
+    let stdout = output::Stdout::open().context("cannot use standard output")?;
+    match json_array(stdout, count) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to standard output")
+            Err(error).context(output::STDOUT_FAILED)
         }
         _ => Ok(Exit::Success),
     }

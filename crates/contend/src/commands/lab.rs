@@ -1,6 +1,5 @@
 //! `contend lab`: runs experiments and shows what they found.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::rc::Rc;
 
@@ -13,6 +12,7 @@ use contend_lab::engine::runner::{self, Circumstances};
 use contend_lab::experiments::REGISTRY;
 use contend_record::lab::{Ending, RunRecord};
 use contend_report::render;
+use contend_report::render::listing;
 use contend_report::store::Store;
 use contend_sys::interrupt::Signals;
 
@@ -27,8 +27,10 @@ use crate::{host, output, version};
 /// When nothing can be measured, or the results cannot be written.
 pub fn run(settings: Lab) -> Result<Exit> {
     match settings {
-        Lab::List => output::stdout(&list()).map(|()| Exit::Success),
-        Lab::DryRun(plan) => output::stdout(&planned(&plan)).map(|()| Exit::Success),
+        Lab::List => output::stdout(&list(output::width())).map(|()| Exit::Success),
+        Lab::DryRun(plan) => {
+            output::stdout(&planned(&plan, output::width())).map(|()| Exit::Success)
+        }
         Lab::Run(run) => measure(*run),
     }
 }
@@ -114,23 +116,18 @@ fn agreed() -> Result<bool> {
     Ok(agreed)
 }
 
-/// One line for each experiment and suite.
-fn list() -> String {
+/// Returns an entry for each experiment and suite, wrapped to the width.
+fn list(width: usize) -> String {
     let Registry { experiments, suites, .. } = REGISTRY;
-    let longest = experiments.iter().map(|experiment| experiment.name.len()).max().unwrap_or(0);
+    let column = listing::longest(experiments.iter().map(|experiment| experiment.name));
     let mut out = String::from("Experiments (contend lab run NAME):\n");
     for experiment in experiments {
-        let _ = writeln!(
-            out,
-            "  {:longest$}  {}{}",
-            experiment.name,
-            experiment.summary,
-            missing(experiment)
-        );
+        let text = format!("{}{}", experiment.summary, missing(experiment));
+        out.push_str(&listing::entry(experiment.name, &text, column, width));
     }
     out.push_str("\nSuites (contend lab suite NAME):\n");
     for suite in suites {
-        let _ = writeln!(out, "  {:longest$}  {}", suite.name, suite.summary);
+        out.push_str(&listing::entry(suite.name, suite.summary, column, width));
     }
     out
 }
@@ -157,25 +154,25 @@ fn missing(experiment: &Experiment) -> String {
     format!(" [not here: {}]", reasons.iter().map(sentence).collect::<Vec<_>>().join("; "))
 }
 
-/// The plan, in words.
-fn planned(plan: &Plan) -> String {
-    let mut out = format!(
-        "{} cases, {} s for measuring, samples of {} ms, seed {}:\n",
+/// Returns the plan in words, wrapped to the width.
+fn planned(plan: &Plan, width: usize) -> String {
+    let size = format!(
+        "{} cases, {} s for measuring, samples of {} ms, seed {}:",
         plan.cases.len(),
         plan.budget.as_secs_f64(),
         plan.sample.as_millis(),
         plan.seed
     );
+    let mut out = listing::head(&size, width);
     let is_fixed = |case: &&PlannedCase| case.sampling != Sampling::Adaptive;
-    match plan.cases.iter().filter(is_fixed).count() {
-        0 => {}
-        1 => out.push_str("1 case takes a set number of samples, one of them whatever the time\n"),
-        some => {
-            let _ = writeln!(
-                out,
-                "{some} cases take a set number of samples, one of them whatever the time"
-            );
-        }
+    let take = match plan.cases.iter().filter(is_fixed).count() {
+        0 => None,
+        1 => Some("1 case takes".to_owned()),
+        some => Some(format!("{some} cases take")),
+    };
+    if let Some(take) = take {
+        let text = format!("{take} a set number of samples, one of them whatever the time");
+        out.push_str(&listing::head(&text, width));
     }
     for case in &plan.cases {
         let samples = match case.sampling {
@@ -189,7 +186,8 @@ fn planned(plan: &Plan) -> String {
             text if text.is_empty() => text,
             text => format!(" {text}"),
         };
-        let _ = writeln!(out, "  {}{parameters}: {samples}{skipped}", case.experiment.name);
+        let text = format!("{}{parameters}: {samples}{skipped}", case.experiment.name);
+        out.push_str(&listing::item(&text, width));
     }
     out
 }

@@ -42,6 +42,22 @@ fn without_a_verb_the_help_is_shown_with_status_2() {
 }
 
 #[test]
+fn a_word_in_the_place_of_a_verb_gets_a_tip() {
+    let cases: [(&[&str], &[&str]); 4] = [
+        (&["cat x | sort"], &["contend pipe 'cat x | sort'", "contend run 'cat x | sort'"]),
+        (&["lba"], &["a similar subcommand exists: 'lab'"]),
+        (&["history", "999"], &["contend history show 999"]),
+        (&["lab", "shared-memory"], &["contend lab suite shared-memory"]),
+    ];
+    for (arguments, tips) in cases {
+        let (status, printed, error) = output(arguments);
+        assert_eq!((status, printed.as_str()), (Some(2), ""));
+        let missing: Vec<_> = tips.iter().filter(|tip| !error.contains(**tip)).collect();
+        assert!(missing.is_empty(), "{missing:?}: {error}");
+    }
+}
+
+#[test]
 fn completions_are_those_of_the_flags() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let (status, script, _) = output(&["generate", "completions", shell]);

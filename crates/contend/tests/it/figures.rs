@@ -24,7 +24,7 @@ fn the_record_has_its_fixed_fields_and_keeps_to_its_schema() {
     }
     assert_eq!(record["schema"], "contend.pipe/1");
     let fields = "index command exit_code wall_seconds user_seconds system_seconds cpu_percent \
-                  on_cpu_seconds run_queue_seconds starved_seconds blocked_seconds \
+                  on_cpu_seconds run_queue_seconds starved_seconds blocked_seconds service_seconds \
                   other_wait_seconds unexplained_seconds bytes_in bytes_out reads writes \
                   voluntary_switches involuntary_switches max_rss_bytes first_output_seconds \
                   holds_output";
@@ -46,6 +46,13 @@ fn the_parts_of_a_lifetime_add_up_to_it() {
         let sum: f64 = parts.iter().map(|part| number(&stage[format!("{part}_seconds")])).sum();
         let wall = number(&stage["wall_seconds"]);
         assert!((sum - wall).abs() < 1e-6 * wall.max(1.0), "{sum} of {wall}: {stage}");
+        // Time at work is a part of it: on a CPU, or in a wait for neither pipe nor CPU.
+        let service = number(&stage["service_seconds"]);
+        let at_work = number(&stage["on_cpu_seconds"]) + number(&stage["other_wait_seconds"]);
+        assert!(service <= wall + 1e-9, "{service} of {wall}: {stage}");
+        assert!(service <= at_work + 1e-9, "{service} of {at_work}: {stage}");
+        // None of these stages is ever stopped by job control.
+        assert!(service > at_work - 1e-9, "{service} of {at_work}: {stage}");
     }
 }
 

@@ -146,7 +146,7 @@ fn a_full_disk_is_a_failure() {
     child.stdin.take().expect("piped").write_all(b"1").expect("it reads");
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(125));
-    assert!(text(&output.stderr).contains("cannot write the output"));
+    assert!(text(&output.stderr).contains("cannot write standard output: No space left"));
 }
 
 /// Its greatest resident set, in bytes, when it has been given a start, so many megabytes of one

@@ -405,3 +405,15 @@ fn the_report_fits_a_narrow_terminal() {
     assert!(wide.is_empty(), "{wide:#?}");
     assert!(report.contains("Beside the workshop"));
 }
+
+#[test]
+fn lists_keep_to_the_width() {
+    for arguments in [&["list"][..], &["suite", "shared-memory", "--dry-run"]] {
+        for width in [60, 80] {
+            let listed = text(&output(lab(arguments).env("COLUMNS", width.to_string())).stdout);
+            assert!(listed.lines().count() > 20, "{listed}");
+            let long: Vec<_> = listed.lines().filter(|line| line.chars().count() > width).collect();
+            assert!(long.is_empty(), "{arguments:?} at {width} columns: {long:#?}");
+        }
+    }
+}

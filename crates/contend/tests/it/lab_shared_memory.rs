@@ -170,3 +170,24 @@ fn copies_name_their_limit() {
     let error = text(&refused.stderr);
     assert!(error.contains("--set place=moon: give one of tmpfs, disk"), "{error}");
 }
+
+#[test]
+fn the_suite_keeps_to_the_width() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("runs.db");
+    let mut suite = Command::new(contend());
+    suite.args(["lab", "suite", "shared-memory", "--smallest", "--store"]).arg(&store);
+    let measured = output(suite.env("COLUMNS", "60").stdin(Stdio::null()));
+    assert!(measured.status.success(), "{}", text(&measured.stderr));
+    let mut again = Command::new(contend());
+    again.args(["history", "show", "1", "--store"]).arg(&store);
+    let shown = output(again.env("COLUMNS", "80"));
+    let printed = [(60, measured.stdout), (60, measured.stderr), (80, shown.stdout)];
+    for (width, printed) in printed {
+        // The path of the store may be as long as it likes.
+        let printed = text(&printed).replace(&store.display().to_string(), "STORE");
+        assert!(!printed.is_empty());
+        let long: Vec<_> = printed.lines().filter(|line| line.chars().count() > width).collect();
+        assert!(long.is_empty(), "at {width} columns: {long:#?}");
+    }
+}

@@ -22,6 +22,7 @@ mod run;
 mod run_options;
 mod semantics;
 mod signals;
+mod stdout;
 #[path = "../support/mod.rs"]
 mod support;
 mod terminal;

@@ -47,6 +47,16 @@ pub enum Unfit {
         /// Their time as a part of that of one.
         time: f64,
     },
+    /// Most samples of a point were taken while others used the CPUs: how long the work takes with so many
+    /// workers is not known.
+    Disturbed {
+        /// The number of workers.
+        workers: u64,
+        /// How many of the point's samples were disturbed.
+        disturbed: usize,
+        /// How many there are.
+        samples: usize,
+    },
 }
 
 /// Several workers may seem this much faster than one by chance.

@@ -6,6 +6,7 @@ pub mod history;
 pub mod json;
 pub mod lab;
 mod layout;
+pub mod listing;
 pub mod mechanisms;
 mod page;
 pub mod pipe;

@@ -189,8 +189,8 @@ fn flow(record: &PipeRecord, width: usize) -> String {
         column("writes", |s| optional(s.writes, s.is_approximate(Figure::Writes), count)),
     ];
     if width >= 110 {
-        columns.push(column("a read", |s| s.mean_read_bytes.map_or_else(dash, bytes)));
-        columns.push(column("a write", |s| s.mean_write_bytes.map_or_else(dash, bytes)));
+        columns.push(column("a read", |s| mean(s, s.mean_read_bytes, Figure::Reads)));
+        columns.push(column("a write", |s| mean(s, s.mean_write_bytes, Figure::Writes)));
     }
     if width >= 84 {
         columns.push(column("switches", |s| {
@@ -199,7 +199,7 @@ fn flow(record: &PipeRecord, width: usize) -> String {
     }
     if width >= 76 {
         columns.push(column("memory", |s| {
-            let about = if s.is_approximate(Figure::MaxRssBytes) { "~" } else { "" };
+            let about = mark(s.is_approximate(Figure::MaxRssBytes));
             format!("{about}{}", bytes(s.max_rss_bytes as f64))
         }));
     }
@@ -210,6 +210,12 @@ fn flow(record: &PipeRecord, width: usize) -> String {
     stage_table(record, &columns, None, width)
 }
 
+/// The mean size of the calls that `calls` counts.
+fn mean(stage: &Stage, size: Option<f64>, calls: Figure) -> String {
+    let about = mark(stage.is_approximate(calls));
+    size.map_or_else(dash, |size| format!("{about}{}", bytes(size)))
+}
+
 fn dash() -> String {
     "-".to_owned()
 }
@@ -217,9 +223,13 @@ fn dash() -> String {
 fn optional(value: Option<u64>, approximate: bool, show: fn(f64) -> String) -> String {
     match value {
         None => "?".to_owned(),
-        Some(value) if approximate => format!("~{}", show(value as f64)),
-        Some(value) => show(value as f64),
+        Some(value) => format!("{}{}", mark(approximate), show(value as f64)),
     }
+}
+
+/// What stands before a figure that is not exact.
+fn mark(approximate: bool) -> &'static str {
+    if approximate { "~" } else { "" }
 }
 
 fn ending(stage: &Stage) -> String {
@@ -296,8 +306,10 @@ fn pipe_row(boundary: &Boundary) -> [String; 7] {
     };
     [
         format!("{}-{}", boundary.from, boundary.to),
-        boundary.bytes.map_or_else(unknown, |value| bytes(value as f64)),
-        boundary.bytes_per_second.map_or_else(unknown, |rate| format!("{}/s", bytes(rate))),
+        optional(boundary.bytes, boundary.bytes_approximate, bytes),
+        boundary.bytes_per_second.map_or_else(unknown, |rate| {
+            format!("{}{}/s", mark(boundary.bytes_approximate), bytes(rate))
+        }),
         full,
         seconds(boundary.writer_blocked_seconds),
         seconds(boundary.reader_starved_seconds),
@@ -318,8 +330,9 @@ fn verdict(out: &mut String, record: &PipeRecord, width: usize) {
     if let (Some(cost), Some(moved)) = (record.total.cpu_seconds_per_gigabyte, record.total.bytes)
         && moved >= WORTH_A_RATE
     {
+        let about = mark(record.total.bytes_approximate);
         let line = format!(
-            "CPU time per gigabyte: {} ({} through the widest stage).",
+            "CPU time per gigabyte: {about}{} ({about}{} through the widest stage).",
             seconds(cost),
             bytes(moved as f64)
         );
@@ -441,6 +454,7 @@ mod tests {
                 from: 1,
                 to: 2,
                 bytes: Some(77_000_000),
+                bytes_approximate: false,
                 bytes_per_second: Some(19_250_000.0),
                 mean_fill_bytes: Some(63_000.0),
                 most_fill_bytes: Some(65_536),
@@ -488,6 +502,34 @@ mod tests {
     fn the_flow_and_pipes_of_a_narrow_terminal() {
         let record = record();
         insta::assert_snapshot!(plain(&(flow(&record, 60) + &pipes(&record, 60))));
+    }
+
+    #[test]
+    fn a_pipe_s_bytes_and_rate_are_marked_where_they_are_not_exact() {
+        let mut record = record();
+        let cells = |record: &PipeRecord| pipe_row(&record.boundaries[0])[1..3].to_vec();
+        assert_eq!(cells(&record), ["77.0MB", "19.2MB/s"]);
+        record.boundaries[0].bytes_approximate = true;
+        assert_eq!(cells(&record), ["~77.0MB", "~19.2MB/s"]);
+    }
+
+    #[test]
+    fn only_ten_megabytes_and_more_have_a_cost_per_gigabyte() {
+        let said = |bytes: u64, bytes_approximate: bool| {
+            let cost = Some(9.0909);
+            let total = Total {
+                bytes: Some(bytes),
+                bytes_approximate,
+                cpu_seconds_per_gigabyte: cost,
+                ..Total::default()
+            };
+            let report = plain(&report(&PipeRecord { total, ..record() }, 100));
+            report.lines().find(|line| line.contains("per gigabyte")).map(str::to_owned)
+        };
+        assert_eq!(said(9_999_999, false), None);
+        let line = |figures: &str| Some(format!("- CPU time per gigabyte: {figures}."));
+        assert_eq!(said(10_000_000, false), line("9.09s (10.0MB through the widest stage)"));
+        assert_eq!(said(10_000_000, true), line("~9.09s (~10.0MB through the widest stage)"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use contend_record::lab::{Case, Fit, ScalingFit};
 use contend_record::parameters::Parameters;
-use contend_record::stats::{Law, Line, Point, Scaling};
+use contend_record::stats::{Law, Line, Point, Scaling, Unfit};
 
 use crate::engine::experiment;
 use crate::engine::plan::PlannedCase;
@@ -91,18 +91,33 @@ pub(super) fn scaling(
                 experiment: experiment.to_owned(),
                 parameters: parameters.clone(),
                 over: over.to_owned(),
-                disturbed: disturbed(&members, &law),
-                law,
+                disturbed: behind(&members, &law).map(|(_, case)| case.disturbed.len()).sum(),
+                law: judged(law, &members),
             };
             laws(&points, cpus, seed).into_iter().map(fit)
         })
         .collect()
 }
 
-/// How many samples of the cases that a law was laid through were disturbed.
-fn disturbed(members: &[(u64, &Case)], law: &Scaling) -> usize {
-    let behind = members.iter().filter(|(workers, _)| law.workers.contains(workers));
-    behind.map(|(_, case)| case.disturbed.len()).sum()
+/// The cases that a law was fitted to.
+fn behind<'a>(
+    members: &'a [(u64, &'a Case)],
+    law: &Scaling,
+) -> impl Iterator<Item = &'a (u64, &'a Case)> {
+    members.iter().filter(|(workers, _)| law.workers.contains(workers))
+}
+
+/// Returns the law, unfit if the median of one of its points is that of a disturbance: more than half
+/// of the point's samples were taken while others used the CPUs. Other reasons take precedence.
+fn judged(law: Scaling, members: &[(u64, &Case)]) -> Scaling {
+    let mostly = |case: &Case| 2 * case.disturbed.len() > case.samples.len();
+    let point = behind(members, &law).find(|(_, case)| mostly(case));
+    let disturbed = point.map(|&(workers, case)| Unfit::Disturbed {
+        workers,
+        disturbed: case.disturbed.len(),
+        samples: case.samples.len(),
+    });
+    Scaling { unfit: law.unfit.or(disturbed), ..law }
 }
 
 /// Amdahl's law is laid through what has a CPU for each worker. The universal one needs a point more:
@@ -114,4 +129,71 @@ fn laws(points: &[Point<'_>], cpus: f64, seed: u64) -> Vec<Scaling> {
     let universal = Scaling::through(Law::Universal, &within, seed)
         .or_else(|| Scaling::through(Law::Universal, points, seed));
     amdahl.into_iter().chain(universal).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use contend_record::lab::Unit;
+
+    use super::super::tests::ADAPTIVE;
+    use super::*;
+    use crate::engine::experiment::{Experiment, Size};
+
+    const SCALES: Experiment = Experiment { fit: experiment::Fit::Scaling, ..ADAPTIVE };
+
+    /// The laws through 1, 2 and 3 threads with seven samples each, of which so many were disturbed.
+    /// One tenth of the work is serial.
+    fn laws_with(disturbed: [usize; 3], seconds: [f64; 3]) -> Vec<ScalingFit> {
+        let cases: Vec<Case> = (1..)
+            .zip(disturbed.into_iter().zip(seconds))
+            .map(|(threads, (disturbed, seconds))| {
+                let parameters = Parameters::new().with("processes", 1).with("threads", threads);
+                let mut case = Case::new(SCALES.name, SCALES.view, parameters, Unit::Nanoseconds);
+                case.samples = vec![1e9 * seconds; 7];
+                case.disturbed = (0..disturbed).collect();
+                case
+            })
+            .collect();
+        let planned: Vec<_> = cases
+            .iter()
+            .map(|case| PlannedCase::new(&SCALES, case.parameters.clone(), Size::Full))
+            .collect();
+        scaling(&planned, &cases, 4.0, 42).into_iter().filter(|fit| fit.over == "threads").collect()
+    }
+
+    const TENTH: [f64; 3] = [1.0, 1.1, 1.2];
+
+    #[test]
+    fn a_law_with_undisturbed_samples_enough_is_fitted() {
+        for disturbed in [[0, 0, 0], [3, 3, 3]] {
+            let fits = laws_with(disturbed, TENTH);
+            assert_eq!(fits.len(), 2, "both laws");
+            for fit in fits {
+                assert_eq!(fit.law.unfit, None, "{disturbed:?}");
+                assert!((fit.law.contention.value - 0.1).abs() < 1e-6, "{fit:?}");
+                assert_eq!(fit.disturbed, disturbed.iter().sum::<usize>());
+            }
+        }
+    }
+
+    #[test]
+    fn a_law_is_unfit_where_most_samples_of_a_point_were_disturbed() {
+        for (disturbed, workers, of_point) in
+            [([7, 7, 7], 1, 7), ([0, 4, 0], 2, 4), ([3, 3, 5], 3, 5)]
+        {
+            for fit in laws_with(disturbed, TENTH) {
+                let reason = Unfit::Disturbed { workers, disturbed: of_point, samples: 7 };
+                assert_eq!(fit.law.unfit, Some(reason), "{disturbed:?}");
+                assert_eq!(fit.disturbed, disturbed.iter().sum::<usize>());
+            }
+        }
+    }
+
+    #[test]
+    fn a_law_that_cannot_be_true_says_that_instead() {
+        for fit in laws_with([7, 7, 7], [1.0, 3.24, 5.48]) {
+            let unfit = fit.law.unfit;
+            assert!(matches!(unfit, Some(Unfit::SerialShareAboveOne { .. })), "{unfit:?}");
+        }
+    }
 }

@@ -162,7 +162,7 @@ fn no_subject(_: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     Err(SubjectError::Wrong("the mock needs none".to_owned()))
 }
 
-const ADAPTIVE: Experiment = Experiment {
+pub(super) const ADAPTIVE: Experiment = Experiment {
     name: "mock/adaptive",
     summary: "x",
     about: "x",

@@ -239,18 +239,12 @@ pub fn boundaries(stages: &[Stage], fills: &[Fills], wall: Duration) -> Vec<Boun
         .zip(fills)
         .map(|(pair, fills)| {
             let (from, to) = (&pair[0], &pair[1]);
-            let bytes = match (from.bytes_out, to.bytes_in) {
-                // Further apart than a pipe holds, one side moves bytes uncounted.
-                (Some(written), Some(read)) if written.abs_diff(read) > PIPE_CAPACITY => {
-                    Some(written.max(read))
-                }
-                (Some(written), Some(read)) => Some(written.min(read)),
-                (written, read) => written.or(read),
-            };
+            let (bytes, bytes_approximate) = through(from, to, fills);
             Boundary {
                 from: from.index,
                 to: to.index,
                 bytes,
+                bytes_approximate,
                 bytes_per_second: bytes
                     .filter(|_| !wall.is_zero())
                     .map(|bytes| bytes as f64 / wall.as_secs_f64()),
@@ -263,6 +257,27 @@ pub fn boundaries(stages: &[Stage], fills: &[Fills], wall: Duration) -> Vec<Boun
             }
         })
         .collect()
+}
+
+/// Returns how many bytes went through the pipe between two stages, and whether that count is
+/// approximate. A count that one side proves wins over one that the other side does not.
+fn through(from: &Stage, to: &Stage, fills: &Fills) -> (Option<u64>, bool) {
+    let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else {
+        let unproved = match from.bytes_out {
+            Some(_) => from.is_approximate(Figure::BytesOut),
+            None => to.is_approximate(Figure::BytesIn),
+        };
+        return (from.bytes_out.or(to.bytes_in), unproved);
+    };
+    // Further apart than the pipe's capacity, one side moves bytes that the kernel does not count.
+    let uncounted = written.abs_diff(read) > fills.capacity.max(PIPE_CAPACITY);
+    let likely = if uncounted { written.max(read) } else { written.min(read) };
+    match [from.is_approximate(Figure::BytesOut), to.is_approximate(Figure::BytesIn)] {
+        [false, false] => (Some(likely), uncounted),
+        [false, true] => (Some(written), false),
+        [true, false] => (Some(read), false),
+        [true, true] => (Some(likely), true),
+    }
 }
 
 /// The side that waited clearly more, if either waited for a twentieth of the run.
@@ -360,6 +375,60 @@ pub(super) mod tests {
         assert_eq!(bytes(&[writer.clone(), seen_with_files])[1].0, Some(1_000_000));
         let exactly = RawStage { io: io(1_004_000, 10), startup_reads: Some(4_100), ..raw_stage() };
         assert_eq!(bytes(&[writer, exactly])[1].0, Some(999_900));
+    }
+
+    /// A stage that read and wrote so many bytes; `unproved` figures are marked.
+    fn counted(bytes_in: u64, bytes_out: u64, unproved: &[Figure]) -> Stage {
+        Stage {
+            bytes_in: Some(bytes_in),
+            bytes_out: Some(bytes_out),
+            approximate: unproved.to_vec(),
+            ..Stage::default()
+        }
+    }
+
+    fn pipe_between(from: Stage, to: Stage) -> (Option<u64>, bool) {
+        let pipes = boundaries(&[from, to], &[Fills::default()], Duration::from_secs(1));
+        (pipes[0].bytes, pipes[0].bytes_approximate)
+    }
+
+    #[test]
+    fn a_pipe_s_count_is_exact_only_if_one_side_proves_it() {
+        let (input, output) = (&[Figure::BytesIn][..], &[Figure::BytesOut][..]);
+        let cases: [(&[Figure], &[Figure], _); 4] = [
+            (output, input, (Some(33), true)),
+            (output, &[], (Some(33), false)),
+            (&[], input, (Some(39), false)),
+            (&[], &[], (Some(33), false)),
+        ];
+        for (from, to, wanted) in cases {
+            let found = pipe_between(counted(0, 39, from), counted(33, 0, to));
+            assert_eq!(found, wanted, "{from:?} {to:?}");
+        }
+        // Marks of the other figures do not matter.
+        let found = pipe_between(counted(0, 39, input), counted(33, 0, output));
+        assert_eq!(found, (Some(33), false));
+        // The unproved side does not count, even where it is the smaller one.
+        let found = pipe_between(counted(0, 39, &[]), counted(2, 0, input));
+        assert_eq!(found, (Some(39), false));
+    }
+
+    #[test]
+    fn counts_further_apart_than_a_pipe_holds_prove_nothing() {
+        let found = pipe_between(counted(0, 30_000_000, &[]), counted(500, 0, &[]));
+        assert_eq!(found, (Some(30_000_000), true));
+        let found = pipe_between(counted(0, 65_536, &[]), counted(8_192, 0, &[]));
+        assert_eq!(found, (Some(8_192), false), "the reader ended early");
+    }
+
+    #[test]
+    fn a_side_that_cannot_be_read_leaves_the_other_one_s_mark() {
+        let unknown = Stage::default;
+        let marked = counted(5, 5, &[Figure::BytesIn, Figure::BytesOut]);
+        assert_eq!(pipe_between(marked.clone(), unknown()), (Some(5), true));
+        assert_eq!(pipe_between(unknown(), marked), (Some(5), true));
+        assert_eq!(pipe_between(unknown(), counted(5, 5, &[])), (Some(5), false));
+        assert_eq!(pipe_between(unknown(), unknown()), (None, false));
     }
 
     #[test]

@@ -146,12 +146,13 @@ pub fn total(stages: &[Stage], run: &RawRun) -> Total {
     let sum = |field: fn(&Stage) -> f64| stages.iter().map(field).sum::<f64>();
     let cpu = sum(Stage::cpu_seconds);
     let wall = run.wall.as_secs_f64();
-    let bytes = widest(stages, true).or_else(|| widest(stages, false));
+    let (bytes, bytes_approximate) = widest(stages);
     Total {
         user_seconds: sum(|stage| stage.user_seconds),
         system_seconds: sum(|stage| stage.system_seconds),
         cpu_percent: if wall > 0.0 { 100.0 * cpu / wall } else { 0.0 },
         bytes,
+        bytes_approximate,
         cpu_seconds_per_gigabyte: bytes
             .filter(|&bytes| bytes > 0)
             .map(|bytes| cpu / (bytes as f64 / 1e9)),
@@ -161,18 +162,20 @@ pub fn total(stages: &[Stage], run: &RawRun) -> Total {
     }
 }
 
-/// The most bytes that went into or out of any stage, of the figures that are `exact` or all.
-fn widest(stages: &[Stage], exact: bool) -> Option<u64> {
-    let counts = |stage: &Stage, figure: Figure, bytes: Option<u64>| {
-        bytes.filter(|_| !exact || !stage.is_approximate(figure))
+/// Returns the most bytes that went into or out of any stage, of the exact counts if there are any,
+/// and whether that is approximate: no count is exact, or one that is not is larger.
+fn widest(stages: &[Stage]) -> (Option<u64>, bool) {
+    let most = |approximate: bool| {
+        let sides = stages.iter().flat_map(|stage| {
+            let counts = [(Figure::BytesIn, stage.bytes_in), (Figure::BytesOut, stage.bytes_out)];
+            counts.map(|(figure, bytes)| {
+                bytes.filter(|_| stage.is_approximate(figure) == approximate)
+            })
+        });
+        sides.flatten().max().filter(|&bytes| bytes > 0)
     };
-    let sides = stages.iter().flat_map(|stage| {
-        [
-            counts(stage, Figure::BytesIn, stage.bytes_in),
-            counts(stage, Figure::BytesOut, stage.bytes_out),
-        ]
-    });
-    sides.flatten().max().filter(|&bytes| bytes > 0)
+    let (exact, unproved) = (most(false), most(true));
+    (exact.or(unproved), unproved > exact)
 }
 
 #[cfg(test)]
@@ -198,5 +201,19 @@ pub(crate) mod tests {
             input_is_stream: true,
             ..RawStage::default()
         }
+    }
+    #[test]
+    fn the_widest_stage_is_marked_where_an_unproved_count_may_be_wider() {
+        let stage = |bytes_in: u64, bytes_out: u64, approximate: &[Figure]| Stage {
+            bytes_in: Some(bytes_in),
+            bytes_out: Some(bytes_out),
+            approximate: approximate.to_vec(),
+            ..Stage::default()
+        };
+        let (input, output) = (&[Figure::BytesIn][..], &[Figure::BytesOut][..]);
+        assert_eq!(widest(&[stage(0, 43, output)]), (Some(43), true));
+        assert_eq!(widest(&[stage(7, 43, input)]), (Some(43), false));
+        assert_eq!(widest(&[stage(7, 43, output)]), (Some(7), true));
+        assert_eq!(widest(&[stage(0, 0, &[]), Stage::default()]), (None, false));
     }
 }

@@ -66,6 +66,7 @@ mod tests {
             from: 1,
             to: 2,
             bytes: None,
+            bytes_approximate: false,
             bytes_per_second: None,
             mean_fill_bytes: Some(fill as f64),
             most_fill_bytes: Some(fill),

@@ -2,10 +2,10 @@
 //! and the pipeline falls into two, one after the other.
 
 use contend_commands::behaviour::holds_by_nature;
-use contend_record::pipe::{Finding, FindingId, Stage};
+use contend_record::pipe::{Figure, Finding, FindingId, Stage};
 use contend_record::units::time;
 
-use super::{Facts, bytes, finding};
+use super::{Facts, about, bytes, finding};
 use crate::pipeline::verdict::short;
 
 /// The buffer of the C library for output that is not a terminal.
@@ -37,8 +37,9 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                 && !holds_by_nature(&stage.command)
             {
                 message.push_str(&format!(
-                    " It wrote {} in all, which a program may hold in its output buffer without \
+                    " It wrote {}{} in all, which a program may hold in its output buffer without \
                      need.",
+                    about(stage.is_approximate(Figure::BytesOut)),
                     bytes(written as f64)
                 ));
             }

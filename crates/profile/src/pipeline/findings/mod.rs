@@ -56,6 +56,11 @@ fn finding(id: FindingId, stages: Vec<usize>, message: String) -> Finding {
     Finding { id, stages, message }
 }
 
+/// What stands before a count of bytes in a sentence, if it is approximate.
+fn about(approximate: bool) -> &'static str {
+    if approximate { "about " } else { "" }
+}
+
 /// Bytes with a unit of powers of ten, as in a sentence.
 fn bytes(count: f64) -> String {
     let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];

@@ -3,7 +3,7 @@
 use contend_record::pipe::{Finding, FindingId, Stage};
 use contend_record::units::time;
 
-use super::{Facts, bytes, finding};
+use super::{Facts, about, bytes, finding};
 use crate::pipeline::verdict::short;
 
 /// A pipeline shorter than this is mostly start-up.
@@ -30,10 +30,11 @@ fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
     }
     let moved = facts.total.bytes.unwrap_or(0);
     let message = format!(
-        "All was over after {}, with {} of CPU time for each stage and at most {} through any: \
+        "All was over after {}, with {} of CPU time for each stage and at most {}{} through any: \
          about what starting and ending a program costs.",
         time(facts.wall_seconds),
         time(each),
+        about(facts.total.bytes_approximate),
         bytes(moved as f64),
     );
     let stages = facts.stages.iter().map(|stage| stage.index).collect();

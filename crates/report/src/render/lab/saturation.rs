@@ -104,7 +104,7 @@ fn sentence(fit: &ScalingFit, cpus: f64) -> String {
             Law::Amdahl => "Amdahl's law",
             Law::Universal => "universal scalability law",
         };
-        return format!("{over}, {name}: cannot be fitted: {}.", objection(unfit, fit.disturbed));
+        return format!("{over}, {name}: cannot be fitted: {}.", objection(unfit, fit));
     }
     let contention = coefficient(law.contention);
     let Some(coherency) = law.coherency.filter(|_| law.law == Law::Universal) else {
@@ -127,7 +127,7 @@ fn sentence(fit: &ScalingFit, cpus: f64) -> String {
 }
 
 /// What speaks against a law, and how many samples behind it were disturbed.
-fn objection(unfit: Unfit, disturbed: usize) -> String {
+fn objection(unfit: Unfit, fit: &ScalingFit) -> String {
     let reason = match unfit {
         Unfit::OneSample => "it would rest on one sample a point".to_owned(),
         Unfit::SerialShareAboveOne { share } => {
@@ -144,8 +144,14 @@ fn objection(unfit: Unfit, disturbed: usize) -> String {
             "{workers} workers would do their work in {:.0} % of the time that one alone takes for its own",
             100.0 * time
         ),
+        Unfit::Disturbed { workers, disturbed, samples } => {
+            return format!(
+                "disturbed: others used the CPUs during {disturbed} of the {samples} samples with {}={workers}",
+                fit.over
+            );
+        }
     };
-    match disturbed {
+    match fit.disturbed {
         0 => reason,
         1 => format!("disturbed: {reason}; 1 sample was taken while others used the CPUs"),
         many => {
@@ -200,11 +206,15 @@ mod tests {
                 disturbed,
             }
         };
+        let mut mostly_disturbed = fit(Law::Amdahl, 6, 7);
+        let reason = Unfit::Disturbed { workers: 2, disturbed: 5, samples: 7 };
+        mostly_disturbed.law.unfit = Some(reason);
         let said = [
             sentence(&fit(Law::Amdahl, 3, 7), 4.0),
             sentence(&fit(Law::Universal, 1, 7), 4.0),
             sentence(&fit(Law::Amdahl, 0, 7), 4.0),
             sentence(&fit(Law::Universal, 0, 1), 4.0),
+            sentence(&mostly_disturbed, 4.0),
         ];
         insta::assert_snapshot!(textwrap::fill(&said.join("\n"), 96), @r"
         threads, 1 to 3, Amdahl's law: cannot be fitted: disturbed: 224 % of the work would be serial,
@@ -215,6 +225,8 @@ mod tests {
         than all of it can be.
         threads, 1 to 3, universal scalability law: cannot be fitted: it would rest on one sample a
         point.
+        threads, 1 to 3, Amdahl's law: cannot be fitted: disturbed: others used the CPUs during 5 of the
+        7 samples with threads=2.
         ");
         assert!(said.iter().all(|text| !text.contains("times as much")), "{said:?}");
     }

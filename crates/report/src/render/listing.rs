@@ -1,0 +1,89 @@
+//! Lists of names with what they stand for, and of items in sentences.
+
+use textwrap::{Options, WordSplitter};
+use unicode_width::UnicodeWidthStr;
+
+use super::layout::{NARROWEST, wrapped};
+
+/// The columns before a name or an item.
+const INDENT: &str = "  ";
+
+/// Returns the width of the longest name, for [`entry`].
+pub fn longest<'a>(names: impl IntoIterator<Item = &'a str>) -> usize {
+    names.into_iter().map(UnicodeWidthStr::width).max().unwrap_or(0)
+}
+
+/// Returns a name and, in a column beside it, what it stands for, wrapped to the width. `column` is
+/// the width of the [`longest`] name.
+pub fn entry(name: &str, text: &str, column: usize, width: usize) -> String {
+    let padding = " ".repeat(column.saturating_sub(name.width()));
+    let first = format!("{INDENT}{name}{padding}{INDENT}");
+    let rest = " ".repeat(first.width());
+    joined(wrapped(text, options(&first, &rest, width)))
+}
+
+/// Returns an item, wrapped to the width, with its further lines set back. A line may end after a
+/// number, as `name=value` pairs may end with one.
+pub fn item(text: &str, width: usize) -> String {
+    let rest = INDENT.repeat(2);
+    let options = options(INDENT, &rest, width).word_splitter(WordSplitter::NoHyphenation);
+    joined(textwrap::wrap(text, options))
+}
+
+/// Returns a sentence at the head of a list, wrapped to the width.
+pub fn head(text: &str, width: usize) -> String {
+    joined(wrapped(text, options("", INDENT, width)))
+}
+
+fn options<'a>(first: &'a str, rest: &'a str, width: usize) -> Options<'a> {
+    Options::new(width.max(NARROWEST)).initial_indent(first).subsequent_indent(rest)
+}
+
+fn joined<T: AsRef<str>>(lines: impl IntoIterator<Item = T>) -> String {
+    lines.into_iter().map(|line| line.as_ref().trim_end().to_owned() + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_name_stands_for_stays_in_its_column() {
+        let column = longest(["units/create", "a"]);
+        let text = "creates one process after the other, 100 of them, and waits for each";
+        insta::assert_snapshot!(entry("units/create", text, column, 60), @r"
+          units/create  creates one process after the other, 100 of
+                        them, and waits for each
+        ");
+        insta::assert_snapshot!(entry("a", "is short", column, 60), @"  a             is short");
+    }
+
+    #[test]
+    fn the_further_lines_of_an_item_are_set_back() {
+        let text = "units/limit kind=process cap=30: 1 sample [not here: it needs two CPUs]";
+        insta::assert_snapshot!(item(text, 60), @r"
+          units/limit kind=process cap=30: 1 sample [not here: it
+            needs two CPUs]
+        ");
+    }
+
+    #[test]
+    fn a_line_of_an_item_may_end_after_a_number() {
+        let text = "ipc/one-byte form=ring-batches messages=1000000 placement=free: 3 samples";
+        insta::assert_snapshot!(item(text, 60), @r"
+          ipc/one-byte form=ring-batches messages=1000000
+            placement=free: 3 samples
+        ");
+    }
+
+    #[test]
+    fn no_line_is_longer_than_the_width() {
+        let word = "x".repeat(200);
+        for width in [60, 80] {
+            for text in [entry("name", &word, 20, width), item(&word, width)] {
+                assert!(text.lines().all(|line| line.width() <= width), "{text}");
+                assert_eq!(text.matches('x').count(), 200, "nothing is left out");
+            }
+        }
+    }
+}
