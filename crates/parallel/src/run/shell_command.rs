@@ -7,7 +7,11 @@ use super::settings::Settings;
 /// Returns the shell with a text to run.
 pub(super) fn with_text(shell: &str, settings: &Settings, text: &str) -> Command {
     let mut command = with_options(shell, settings);
-    command.arg("-c").arg(text);
+    command.arg("-c");
+    if text.starts_with(['-', '+']) {
+        command.arg("--"); // it would be taken for an option
+    }
+    command.arg(text);
     command
 }
 
@@ -46,5 +50,6 @@ mod tests {
         let all = ["/bin/bash", "-o", "pipefail", "-c", "a | b"];
         assert_eq!(words(&with_text("/bin/bash", &pipefail, "a | b")), all);
         assert_eq!(words(&with_text("/x/busybox", &plain, "a")), ["/x/busybox", "sh", "-c", "a"]);
+        assert_eq!(words(&with_text("sh", &plain, "-r | sort")), ["sh", "-c", "--", "-r | sort"]);
     }
 }

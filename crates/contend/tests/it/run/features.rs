@@ -227,6 +227,8 @@ const ROWS: &[(&str, &[&str])] = &[
     (
         "expansions that see their surroundings",
         &[
+            "shopt -s extglob\nf=big; sort @(small|$f) | tail -n 1",
+            "f=big; while read -r l; do\nshopt -s extglob\nsort @(a|b) | tail -n 1\nbreak\ndone <$f; echo x",
             "printf '1\\n3\\n2\\n' | sort -r | sed \"s/^/$(read l; echo $l):/\"",
             "f=big; sort $f |\n  sed \"s/^/$LINENO:/\" |\n  tail -n 1; echo $LINENO",
             "f=big; sort ${f:=small} | tail -n 1; sort ${g:=small} | tail -n 1; echo \"[$g]\"",

@@ -7,9 +7,11 @@ use brush_parser::ast::{
 };
 use brush_parser::{Parser, ParserOptions};
 
-/// Reads a text; `None` if it is not understood.
+/// Reads a text; `None` if it is not understood. Extended globs are not: whether a shell takes them depends on
+/// `shopt -s extglob`, and where it refuses one it shows the line.
 pub(super) fn parse(text: &str) -> Option<Program> {
-    Parser::new(text.as_bytes(), &ParserOptions::default()).parse_program().ok()
+    let options = ParserOptions { enable_extended_globbing: false, ..ParserOptions::default() };
+    Parser::new(text.as_bytes(), &options).parse_program().ok()
 }
 
 /// A pipeline, and where it stands.
