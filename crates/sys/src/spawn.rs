@@ -58,6 +58,16 @@ pub struct Prepared {
     complaint: Vec<u8>,
 }
 
+/// What a child uses until it is its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChildMemory {
+    /// The memory of this process, which waits meanwhile, as with vfork(2). Nothing is copied, however large
+    /// this process is.
+    Shared,
+    /// A copy of it, as with fork(2): this process goes on at once.
+    Copied,
+}
+
 /// Strings of C, and a list of them that ends with a null pointer.
 #[derive(Debug)]
 struct Strings {
@@ -105,7 +115,7 @@ impl Prepared {
         })
     }
 
-    /// Starts it as [`spawn`] does, without a copy of this process' memory, however large that is.
+    /// Starts it as [`spawn`] does.
     /// If it cannot be started the child says so, and ends with 126 or, where there is no such
     /// program, with 127, as in a shell.
     /// Of its standard input, output and error those that are not given are those of this process.
@@ -117,19 +127,25 @@ impl Prepared {
         streams: [Option<BorrowedFd<'_>>; 3],
         mask: Mask,
         orphaned: Signal,
+        memory: ChildMemory,
     ) -> io::Result<Pid> {
         let parent = rustix::process::getpid();
         let close =
             [0, 1, 2].map(|fd| !inherited::was_open(fd) && streams[usize::from(fd)].is_none());
         let birth = Birth { prepared: self, streams, close, mask, orphaned, parent };
         let mut stack: Vec<MaybeUninit<u128>> = Vec::with_capacity(STACK);
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        let sharing = match memory {
+            ChildMemory::Shared => libc::CLONE_VM | libc::CLONE_VFORK,
+            ChildMemory::Copied => 0,
+        };
+        let flags = sharing | libc::SIGCHLD;
         let argument = (&raw const birth).cast_mut().cast();
         // SAFETY: it is the end of what was reserved, from where the stack grows down.
         let top = unsafe { stack.as_mut_ptr().add(STACK) }.cast();
-        // SAFETY: this thread sleeps until the child has become another program or has ended, so
-        // that `birth` and the stack outlive it. Until then it only makes async-signal-safe calls,
-        // and changes nothing of the memory that it shares but its stack and this thread's errno.
+        // SAFETY: a child that shares this memory finds `birth` and its stack as long as it needs them, as
+        // this thread sleeps until the child has become another program or has ended; it changes nothing
+        // of that memory but its stack and this thread's errno. Any other has copies of its own. Until
+        // then a child only makes async-signal-safe calls.
         let pid = unsafe { libc::clone(be_born, top, flags, argument) };
         match pid {
             -1 => Err(io::Error::last_os_error()),
@@ -304,13 +320,25 @@ mod tests {
         text
     }
 
-    /// What a program makes of some input: its output, what it says, and its status.
+    /// What a program makes of some input, however it is started: its output, what it says, and its status.
     fn done(command: &Command, input: &str) -> (String, String, ExitStatus) {
+        let [shared, copied] = [ChildMemory::Shared, ChildMemory::Copied]
+            .map(|memory| done_with(command, input, memory));
+        assert_eq!(shared, copied);
+        shared
+    }
+
+    fn done_with(
+        command: &Command,
+        input: &str,
+        memory: ChildMemory,
+    ) -> (String, String, ExitStatus) {
         let signals = Signals::block().expect("signals");
         let [stdin, stdout, stderr] = [input, "", ""].map(file);
         let prepared = Prepared::new(command, "name", "no start\n".to_owned()).expect("no NUL");
         let streams = [&stdin, &stdout, &stderr].map(|file| Some(file.as_fd()));
-        let pid = prepared.start(streams, signals.mask_before(), Signal::TERM).expect("a process");
+        let pid = prepared.start(streams, signals.mask_before(), Signal::TERM, memory);
+        let pid = pid.expect("a process");
         child::wait_for_end(pid).expect("ours");
         let reaped = child::reap(pid).expect("ours");
         (read(stdout), read(stderr), reaped.status)

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use contend_shell::environment::{Paths, in_path};
 use contend_sys::child;
 use contend_sys::signal::Mask;
-use contend_sys::spawn::Prepared;
+use contend_sys::spawn::{ChildMemory, Prepared};
 use contend_sys::{Pid, Signal};
 use rustix::process::kill_process;
 
@@ -68,7 +68,8 @@ impl Launcher {
         patience: Patience,
     ) -> io::Result<Pid> {
         let prepared = self.prepared(command)?;
-        threads::retried(patience, || self.start_prepared(&prepared, streams))
+        let memory = ChildMemory::Shared;
+        threads::retried(patience, || self.start_prepared(&prepared, streams, memory))
     }
 
     /// A command, ready to be started.
@@ -89,6 +90,7 @@ impl Launcher {
         &self,
         prepared: &Prepared,
         streams: [Option<&File>; 3],
+        memory: ChildMemory,
     ) -> io::Result<Pid> {
         let mut running = self.running();
         if self.is_over() {
@@ -96,7 +98,7 @@ impl Launcher {
         }
         let streams = streams.map(|file| file.map(File::as_fd));
         // sort removes its temporary files when it is asked to end.
-        let pid = prepared.start(streams, self.mask, Signal::TERM)?;
+        let pid = prepared.start(streams, self.mask, Signal::TERM, memory)?;
         running.push(pid);
         Ok(pid)
     }

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use contend_sys::child::{self, Change, ExitStatus, Which};
+use contend_sys::spawn::{ChildMemory, Prepared};
 use contend_sys::{Pid, Signal};
 
 use super::launcher::Launcher;
@@ -53,10 +54,33 @@ impl<'a> Plain<'a> {
             };
             let prepared = launcher.prepared(command).map_err(failed)?;
             let streams = [input.as_ref(), output.as_ref(), None];
-            let pid = plain.retried(|| launcher.start_prepared(&prepared, streams));
+            let pid = plain.start_one(&prepared, streams, is_last);
             plain.running.push((pid.map_err(failed)?, command));
         }
         Ok(plain)
+    }
+
+    /// Starts a stage.
+    ///
+    /// If the next stage were started only when this one has become its program, the kernel would often keep both on
+    /// one CPU for their first milliseconds. So only the last one is waited for.
+    fn start_one(
+        &mut self,
+        prepared: &Prepared,
+        streams: [Option<&File>; 3],
+        is_last: bool,
+    ) -> io::Result<Pid> {
+        let launcher = self.launcher;
+        let start = |memory| launcher.start_prepared(prepared, streams, memory);
+        self.retried(|| {
+            match start(if is_last { ChildMemory::Shared } else { ChildMemory::Copied }) {
+                // There may be too little for a copy.
+                Err(error) if error.kind() == io::ErrorKind::OutOfMemory && !is_last => {
+                    start(ChildMemory::Shared)
+                }
+                started => started,
+            }
+        })
     }
 
     /// Tries this again while there cannot be more processes, as a shell does: those that have
