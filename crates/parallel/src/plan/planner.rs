@@ -225,6 +225,13 @@ fn next(
             drafting.say(shown, ClassName::LeftOut, "it only hands on what it reads");
             1
         }
+        Class::PerRecord(class) if class.looks_back && !drafting.is_replayable() => {
+            let why =
+                "what comes later may lead back to earlier lines, and its input comes only once";
+            drafting.say(shown, ClassName::Opaque, why);
+            drafting.serial(command(index, simple, &simple.arguments, Some(class)));
+            1
+        }
         Class::PerRecord(class) => {
             let in_c =
                 drafting.per_record(class, each(index, simple, class), whole(index, simple, class));
@@ -395,6 +402,19 @@ mod tests {
         // Its output is a pipe.
         assert_eq!(classes(&["grep --color=auto x", "cat"], true), [PerRecord, LeftOut]);
         assert_eq!(classes(&["tr a b", "my-own", "cat"], true), [PerRecord, Opaque, Opaque]);
+    }
+
+    #[test]
+    fn what_may_lead_back_to_earlier_lines_works_on_parts_of_files_alone() {
+        use ClassName::{Opaque, PerRecord};
+        let class = |stages: &[&str]| classes(stages, false);
+        assert_eq!(class(&["my-own", "col -bx", "rev"]), [Opaque, Opaque, PerRecord]);
+        assert_eq!(class(&["col -bx", "rev"]), [Opaque, PerRecord]);
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "text\n").expect("room");
+        let cat = format!("cat {}", file.display());
+        assert_eq!(class(&[&cat, "col -bx", "rev"])[1..], [PerRecord, PerRecord]);
     }
 
     #[test]

@@ -216,6 +216,20 @@ fn as_contend_decides() {
     all_same("as_contend_decides", PIPELINES, &input, &ways);
 }
 
+/// Reverse line feeds lead back to a line of an earlier part.
+#[test]
+fn what_leads_back_to_earlier_lines() {
+    let mut input = words(60_000);
+    input.extend_from_slice(b"last\n");
+    input.extend_from_slice(&[b'\x0b'; 100]);
+    input.extend_from_slice(b"over it\n");
+    let ways: [(&[&str], _, _); 2] =
+        [(&["-j", "3", "--part-size", "500"], "C", Input::Pipe), (&["-j", "2"], "C", Input::File)];
+    let pipelines =
+        ["nl | col -bx", "col -b | rev", "tr a b | nl | cut -c 3- | col -bx | tail -n 3"];
+    all_same("what_leads_back_to_earlier_lines", &pipelines, &input, &ways);
+}
+
 #[test]
 fn a_command_has_a_pipe_where_it_has_one_under_bash() {
     if !has("bash") {

@@ -45,6 +45,8 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         // What it writes of blanks at the end depends on how many lines came before.
         guard: Guard { without, utf8, terminated: true },
         may_fail: true,
+        // Reverse line feeds lead back to earlier lines.
+        looks_back: true,
         output: Output { adds: added.iter().copied().collect(), ..Output::of(Records::Lines) },
         ..PerRecord::new(Records::Lines)
     }))

@@ -76,6 +76,9 @@ pub struct PerRecord {
     pub selects: bool,
     /// Of nothing it makes something: it must not stand behind what may leave nothing of a part.
     pub acts_on_nothing: bool,
+    /// What its guard refuses may change what it writes of records before that: it has to be known of the whole
+    /// input, or the input be read again.
+    pub looks_back: bool,
     /// Of ASCII it makes the same in the C locale, and is faster there.
     pub ascii_in_c: bool,
     /// What its output is like.
@@ -152,6 +155,7 @@ impl PerRecord {
             may_fail: false,
             selects: false,
             acts_on_nothing: false,
+            looks_back: false,
             ascii_in_c: false,
             output: Output::of(records),
         }

@@ -137,7 +137,7 @@ mod tests {
         ("comm -12 - /etc/passwd", "C"),
         ("tr a b | sed s/a/b/ | grep -i x", "en_US.UTF-8"),
         ("jq .a", "en_US.UTF-8"),
-        ("col -b", "C"),
+        ("cat /etc/passwd | col -b", "C"),
     ];
 
     fn plan(text: &str, locale: &str) -> Plan {

@@ -89,6 +89,11 @@ impl Drafting {
         ascii_in_c
     }
 
+    /// Whether the input of the next command's group can be read again.
+    pub(super) fn is_replayable(&self) -> bool {
+        self.replayable
+    }
+
     /// Why the outputs of such a command cannot be combined here, if they cannot.
     pub(super) fn obstacle(&self, class: &Combinable) -> Option<&'static str> {
         let is_parted = self.open.as_ref().is_some_and(|open| open.needs_neighbours(class));
