@@ -1,9 +1,11 @@
 //! The same pipeline over parts of its input at the same time, with the same bytes.
 //!
+//! - [`operators`]: commands that contend carries out itself.
 //! - [`plan`]: from stages to a plan. It knows no process and no machine.
 //! - [`execute`]: carrying out a plan with processes of this machine.
 //! - [`run`]: what `contend run` does: decides, plans, and supervises the execution.
 
 pub mod execute;
+pub mod operators;
 pub mod plan;
 pub mod run;

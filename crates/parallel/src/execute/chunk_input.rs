@@ -28,6 +28,29 @@ impl ChunkInput<'_> {
         }
     }
 
+    /// Takes a block of it, of at most so many bytes; empty at its end. `buffer` is room for what stands in a file.
+    pub(super) fn take<'s>(
+        &'s mut self,
+        most: usize,
+        buffer: &'s mut Vec<u8>,
+    ) -> io::Result<&'s [u8]> {
+        match self {
+            Self::Bytes(bytes) => {
+                let (block, rest) = bytes.split_at(bytes.len().min(most));
+                *bytes = rest;
+                Ok(block)
+            }
+            Self::File(file, range) => {
+                let left = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+                buffer.resize(most, 0);
+                let read = file.read_at(&mut buffer[..left.min(most)], range.start)?;
+                // Where nothing comes the file has become shorter.
+                range.start = if read == 0 { range.end } else { range.start + read as u64 };
+                Ok(&buffer[..read])
+            }
+        }
+    }
+
     /// Writes as much of it as a pipe takes.
     pub(super) fn write(&mut self, mut pipe: &File) -> io::Result<usize> {
         match self {

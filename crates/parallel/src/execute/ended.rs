@@ -11,8 +11,8 @@ use crate::plan::ir::StatusRule;
 pub(super) struct Ended {
     /// Of each command.
     pub statuses: Vec<ExitStatus>,
-    /// The CPU time that each command used.
-    pub cpu: Vec<Duration>,
+    /// The CPU time that each command used; `None` where contend did its work.
+    pub cpu: Vec<Option<Duration>>,
     /// All is as it has to be.
     pub well: bool,
     /// What they wrote to standard error.

@@ -9,7 +9,7 @@ use contend_sys::child::Reaped;
 use contend_sys::{Pid, Signal};
 
 use super::error::GroupError;
-use super::instance::BLOCK;
+use super::processes::BLOCK;
 use super::sink::OutputSink;
 use super::threads::{self, Patience};
 use super::{Context, pipe};

@@ -13,7 +13,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::ended::Ended;
 use super::error::GroupError;
 use super::input::{Content, Fed, Part, Parts, Rest, Taken};
-use super::instance::{BLOCK, Instance};
+use super::instance::Instance;
+use super::processes::BLOCK;
 use super::sink::OutputSink;
 use super::threads::{self, Patience, is_scarcity};
 use super::{Context, filter, size};
@@ -208,8 +209,9 @@ impl Work<'_> {
         let (sender, ended) = mpsc::channel();
         let fed = self.feed(next);
         let instance = fed.and_then(|fed| {
-            fed.map(|(mut instance, early)| {
-                let stdout = Cursor::new(early).chain(instance.hand_over()?);
+            fed.map(|(mut instance, mut early)| {
+                let later = instance.hand_over(&mut early)?;
+                let stdout = Cursor::new(early).chain(later);
                 // What the last one writes counts only if what it read was all.
                 let well = instance.first_end_well(self.first_commands())?;
                 if !well && !self.is_rest {

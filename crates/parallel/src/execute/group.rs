@@ -148,7 +148,10 @@ fn over_parts<'a>(
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::ir::{Column, Numbers, StatusRule};
+    use contend_commands::testing::simple;
+    use contend_shell::environment::Environment;
+
+    use crate::plan::ir::{Column, Numbers, Operator, StatusRule};
 
     use super::super::testing::{Ran, Setting, command, file_input, group, shell, stream_input};
     use super::*;
@@ -252,6 +255,46 @@ mod tests {
             let Ran { result, output, .. } = Setting::default().run(&group, input);
             assert_eq!(result.ok(), Some(Reader::Contend));
             assert_eq!(output, format!("{UPPER}end\n"));
+        }
+    }
+
+    #[test]
+    fn operators_do_what_their_commands_do() {
+        let environment = Environment::for_tests("C");
+        let numbers = Numbers { columns: vec![Column::Sum], width: 1 };
+        let sorted = Combine::Counts { reverse: false, folder: None };
+        for (text, combine) in [
+            ("tr a-z A-Z", Combine::Concatenate),
+            ("wc -l", Combine::Numbers(numbers)),
+            ("tr -d aeiou", sorted.clone()),
+        ] {
+            let simple = simple(text);
+            let arguments: Vec<&str> = simple.arguments.iter().map(|it| it.text.as_str()).collect();
+            let plain = command(simple.name(), &arguments);
+            let operator = Operator::read(&simple, &environment);
+            assert!(operator.is_some(), "{text}");
+            let outputs = [None, operator].map(|operator| {
+                let mut group = group(plain.clone(), combine.clone());
+                group.each[0].operator = operator;
+                group.any_order = combine != Combine::Concatenate;
+                if combine == sorted {
+                    let mut sort = command("sort", &[]);
+                    sort.sorts = true;
+                    group.serial.push(sort.clone());
+                    group.each.push(sort);
+                }
+                [file_input(TEXT), stream_input(TEXT)].map(|input| {
+                    let setting = Setting::default();
+                    let Ran { result, output, notes, .. } = setting.run(&group, input);
+                    assert_eq!((result.ok(), notes.len()), (Some(Reader::Contend), 0), "{text}");
+                    let tally = setting.tally.stages()[&0];
+                    let is_inside = group.each[0].operator.is_some();
+                    assert_eq!((tally.status, is_inside), (0, tally.starts == 0), "{text}");
+                    output
+                })
+            });
+            let [[expected, ..], ..] = &outputs;
+            assert!(outputs.iter().flatten().all(|output| output == expected), "{outputs:?}");
         }
     }
 }

@@ -1,66 +1,32 @@
-//! Commands that run once over some input, connected by pipes.
+//! Commands over one part of the input, or over several: as operators inside contend where there is one for each of
+//! them, else as processes.
 
 use std::fs::File;
-use std::io::{self, Read as _};
-use std::ops::ControlFlow::{self, Break, Continue};
+use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt as _;
-use std::time::{Duration, Instant};
 
-use contend_sys::child::{self, ExitStatus};
-use contend_sys::{Pid, Signal};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::io::Errno;
-
+use super::chain::Chain;
 use super::chunk_input::ChunkInput;
-use super::ended::{Ended, is_well};
+use super::ended::Ended;
 use super::error::GroupError;
 use super::launcher::Launcher;
-use super::pace::Pace;
-use super::pipe;
+use super::processes::Processes;
 use super::sink::OutputSink;
-use super::threads::{self, Patience};
-use crate::plan::ir::{Command, StatusRule};
+use super::threads::Patience;
+use crate::plan::ir::Command;
 
-const SIGPIPE: i32 = Signal::PIPE.as_raw();
-/// Signals that terminals send to all processes in the foreground.
-const KEYBOARD: [i32; 3] = [Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::HUP.as_raw()];
-/// How much is read or written at a time.
-pub(super) const BLOCK: usize = 256 << 10;
-/// Who reads at least so much at once has not been woken too early, in bytes.
-pub(super) const MUCH: usize = 128 << 10;
-/// How much of what commands say on standard error is kept.
-const REMARKS: usize = 64 << 10;
-/// How often a command that neither reads nor writes is looked at.
-const ASK: Duration = Duration::from_millis(100);
-
-/// Commands over one part of the input, or over several.
-#[derive(Debug)]
-pub(super) struct Instance<'a> {
-    launcher: &'a Launcher,
-    commands: Vec<Running>,
-    stdin: Option<File>,
-    stdout: Option<File>,
-    /// What they say on standard error, if it is kept.
-    remarks: Option<File>,
-    block: Vec<u8>,
-    feeding: Pace,
-    draining: Pace,
-}
-
-/// One command.
-#[derive(Debug)]
-struct Running {
-    pid: Pid,
-    rule: StatusRule,
-    /// How it ended, once it has been waited for.
-    reaped: Option<child::Reaped>,
+/// Commands at work.
+pub(super) enum Instance<'a> {
+    /// Inside contend.
+    Chain(Chain),
+    /// As processes.
+    Processes(Processes<'a>),
 }
 
 impl<'a> Instance<'a> {
-    /// Starts the commands, each reading what the one before it writes. What they have to remark
-    /// is kept, and counts as a failure.
+    /// Starts commands, each taking what the one before it writes. What processes write to standard error is kept,
+    /// and counts as a failure.
     ///
     /// # Errors
     /// When one of them cannot be started.
@@ -69,138 +35,52 @@ impl<'a> Instance<'a> {
         commands: &[Command],
         patience: Patience,
     ) -> io::Result<Self> {
-        // A file, so that nobody has to read it for them to go on.
-        let remarks =
-            threads::retried(patience, || Ok(memfd_create("remarks", MemfdFlags::CLOEXEC)?))?;
-        Self::start_with(launcher, commands, None, Some(File::from(remarks)), patience)
+        match Chain::start(commands) {
+            Some(chain) => Ok(Self::Chain(chain)),
+            None => Processes::start(launcher, commands, patience).map(Self::Processes),
+        }
     }
 
-    /// The same; what they have to remark goes to standard error.
+    /// Starts commands as processes, whose standard error is contend's.
     ///
     /// # Errors
     /// As [`Self::start`].
     pub(super) fn start_aloud(launcher: &'a Launcher, commands: &[Command]) -> io::Result<Self> {
-        Self::start_with(launcher, commands, None, None, Patience::Long)
+        Processes::start_aloud(launcher, commands).map(Self::Processes)
     }
 
-    /// The same; the first of them reads this, and is not fed.
+    /// It is fed with pieces of so many bytes; see [`Processes::in_pieces`].
+    pub(super) fn in_pieces(self, piece: usize) -> Self {
+        match self {
+            Self::Chain(chain) => Self::Chain(chain),
+            Self::Processes(processes) => Self::Processes(processes.in_pieces(piece)),
+        }
+    }
+
+    /// Feeds it, and passes on what it writes meanwhile. `Break` if nobody wants its output.
     ///
     /// # Errors
-    /// As [`Self::start`].
-    pub(super) fn start_reading(
-        launcher: &'a Launcher,
-        commands: &[Command],
-        stdin: File,
-    ) -> io::Result<Self> {
-        Self::start_with(launcher, commands, Some(stdin), None, Patience::Long)
-    }
-
-    fn start_with(
-        launcher: &'a Launcher,
-        commands: &[Command],
-        stdin: Option<File>,
-        remarks: Option<File>,
-        patience: Patience,
-    ) -> io::Result<Self> {
-        let wide = || threads::retried(patience, pipe::wide);
-        let (mut reader, stdin) = match stdin {
-            Some(file) => (file, None),
-            None => wide().map(|(reader, writer)| (reader, Some(writer)))?,
-        };
-        let feeding = Pace::of(stdin.as_ref().map_or(0, pipe::capacity));
-        // If a command cannot be started, those before it find their input closed.
-        let mut instance = Self {
-            launcher,
-            commands: Vec::new(),
-            stdin,
-            stdout: None,
-            remarks,
-            block: Vec::new(),
-            feeding,
-            draining: Pace::of(0),
-        };
-        for command in commands {
-            let (next, writer) = wide()?;
-            let stdin = std::mem::replace(&mut reader, next);
-            let streams = [Some(&stdin), Some(&writer), instance.remarks.as_ref()];
-            let pid = launcher.start(command, streams, patience)?;
-            instance.commands.push(Running { pid, rule: command.status, reaped: None });
-        }
-        instance.draining = Pace::of(pipe::capacity(&reader));
-        instance.stdout = Some(reader);
-        for end in [&instance.stdin, &instance.stdout].into_iter().flatten() {
-            rustix::io::ioctl_fionbio(end, true)?;
-        }
-        Ok(instance)
-    }
-
-    /// It is fed with pieces of so many bytes: no more than one waits in its pipe, as others may have
-    /// nothing to do by then.
-    pub(super) fn in_pieces(mut self, piece: usize) -> Self {
-        if let Some(stdin) = &self.stdin {
-            self.feeding = Pace::of(pipe::narrow(stdin, piece));
-        }
-        self
-    }
-
-    /// Feeds it and takes what it writes meanwhile, until all is written. `Break` if nobody wants
-    /// its output.
-    ///
-    /// # Errors
-    /// When reading or writing fails, or taking does.
+    /// When reading or writing fails.
     pub(super) fn feed(
         &mut self,
         left: &mut ChunkInput<'_>,
         output: &mut impl OutputSink,
     ) -> Result<ControlFlow<()>, GroupError> {
-        while !left.is_empty() && self.stdin.is_some() {
-            if self.turn(Some(left), output)?.is_break() {
-                return Ok(Break(()));
-            }
-        }
-        Ok(Continue(()))
-    }
-
-    /// Waits until the source has something, and passes on what is written meanwhile.
-    ///
-    /// # Errors
-    /// As [`Self::feed`].
-    pub(super) fn wait_for_source(
-        &mut self,
-        source: &File,
-        output: &mut impl OutputSink,
-    ) -> Result<Awaited, GroupError> {
-        let time = Timespec { tv_sec: 0, tv_nsec: ASK.subsec_nanos().into() };
-        loop {
-            let Some(stdin) = &self.stdin else { return Ok(Awaited::Gone) };
-            let mut polled =
-                vec![PollFd::new(source, PollFlags::IN), PollFd::new(stdin, PollFlags::empty())];
-            let stdout = self.stdout.as_ref();
-            polled.extend(stdout.map(|stdout| PollFd::new(stdout, PollFlags::IN)));
-            match poll(&mut polled, Some(&time)) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(io::Error::from(error).into()),
-            }
-            let [is_there, has_left, has_output] =
-                [0, 1, 2].map(|at| polled.get(at).is_some_and(|end| !end.revents().is_empty()));
-            if has_left || self.launcher.is_over() {
-                return Ok(Awaited::Gone);
-            }
-            if has_output && self.turn(None, output)?.is_break() {
-                return Ok(Awaited::Unwanted);
-            }
-            if is_there {
-                return Ok(Awaited::Source);
-            }
+        match self {
+            Self::Chain(chain) => chain.feed(left, output),
+            Self::Processes(processes) => processes.feed(left, output),
         }
     }
 
     /// Whether it still takes input.
     pub(super) fn is_reading(&self) -> bool {
-        self.stdin.is_some()
+        match self {
+            Self::Chain(_) => true,
+            Self::Processes(processes) => processes.is_reading(),
+        }
     }
 
-    /// Ends its input and takes the rest of what it writes.
+    /// Ends its input, and passes on the rest of what it writes.
     ///
     /// # Errors
     /// As [`Self::feed`].
@@ -208,287 +88,51 @@ impl<'a> Instance<'a> {
         &mut self,
         output: &mut impl OutputSink,
     ) -> Result<ControlFlow<()>, GroupError> {
-        self.stdin = None;
-        while self.stdout.is_some() {
-            if self.turn(None, output)?.is_break() {
-                return Ok(Break(()));
+        match self {
+            Self::Chain(chain) => chain.drain(output),
+            Self::Processes(processes) => processes.drain(output),
+        }
+    }
+
+    /// Ends its input. What operators still write is added to `early`; what processes still write can be read from
+    /// the pipe that is returned, and is not waited for.
+    ///
+    /// # Errors
+    /// When there cannot be a pipe.
+    pub(super) fn hand_over(&mut self, early: &mut Vec<u8>) -> Result<File, GroupError> {
+        match self {
+            Self::Chain(chain) => {
+                let mut keep = |bytes: &[u8]| {
+                    early.extend_from_slice(bytes);
+                    Ok(ControlFlow::Continue(()))
+                };
+                let _ = chain.drain(&mut keep)?; // all is wanted
+                let (nothing, _) = io::pipe()?;
+                Ok(File::from(OwnedFd::from(nothing)))
             }
+            Self::Processes(processes) => Ok(processes.hand_over()?),
         }
-        Ok(Continue(()))
     }
 
-    /// Ends its input and gives its output away; waits for nothing.
-    pub(super) fn hand_over(&mut self) -> io::Result<File> {
-        self.stdin = None;
-        let Some(stdout) = self.stdout.take() else {
-            // It is over already: perhaps the last command failed, which its end will tell.
-            let (nothing, _) = io::pipe()?;
-            return Ok(File::from(OwnedFd::from(nothing)));
-        };
-        rustix::io::ioctl_fionbio(&stdout, false)?;
-        Ok(stdout)
-    }
-
-    /// Waits for something to do and does it. `Break` if no more output is wanted.
-    fn turn(
-        &mut self,
-        left: Option<&mut ChunkInput<'_>>,
-        output: &mut impl OutputSink,
-    ) -> Result<ControlFlow<()>, GroupError> {
-        let ready = self.wait(left.is_some())?;
-        if let Some(left) = left.filter(|_| ready.stdin) {
-            self.write(left)?;
-        }
-        if !ready.stdout {
-            return Ok(Continue(()));
-        }
-        let mut block = std::mem::take(&mut self.block);
-        block.resize(BLOCK, 0);
-        let read = self.stdout.as_mut().map_or(Ok(0), |stdout| stdout.read(&mut block));
-        let wanted = match read {
-            Ok(0) => {
-                self.stdout = None;
-                Ok(Continue(()))
-            }
-            Ok(read) => {
-                self.draining.moved(read);
-                if read < MUCH {
-                    self.draining.note_idle(Instant::now());
-                }
-                output.write(&block[..read])
-            }
-            Err(error) if is_for_later(&error) => Ok(Continue(())),
-            Err(error) => Err(error.into()),
-        };
-        self.block = block;
-        wanted
-    }
-
-    fn wait(&self, writes: bool) -> io::Result<Ready> {
-        let now = Instant::now();
-        let [stdin, stdout] = [&self.feeding, &self.draining].map(|pace| pace.rest(now));
-        let time = [stdin.filter(|_| writes), stdout].into_iter().flatten().min().unwrap_or(ASK);
-        let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
-        let stdin = self.stdin.as_ref().filter(|_| writes && stdin.is_none());
-        let stdout = self.stdout.as_ref().filter(|_| stdout.is_none());
-        let ends = [(stdin, PollFlags::OUT), (stdout, PollFlags::IN)];
-        let there = ends.iter().filter_map(|(end, flags)| Some(PollFd::new((*end)?, *flags)));
-        let mut polled: Vec<PollFd<'_>> = there.collect();
-        match poll(&mut polled, Some(&time)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let mut happened = polled.iter().map(|end| !end.revents().is_empty());
-        let [stdin, stdout] =
-            ends.map(|(end, _)| end.is_some() && happened.next().unwrap_or(false));
-        Ok(Ready { stdin, stdout })
-    }
-
-    fn write(&mut self, left: &mut ChunkInput<'_>) -> io::Result<()> {
-        let Some(stdin) = &self.stdin else { return Ok(()) };
-        match left.write(stdin) {
-            Ok(written) => {
-                self.feeding.moved(written);
-                if !left.is_empty() {
-                    self.feeding.note_idle(Instant::now());
-                }
-            }
-            Err(error) if is_for_later(&error) => {}
-            // It wants no more, which its status will explain.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
-    /// What they have said so far.
-    fn said(&self) -> io::Result<Vec<u8>> {
-        let Some(file) = &self.remarks else { return Ok(Vec::new()) };
-        let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX).min(REMARKS);
-        let mut text = vec![0; size];
-        file.read_exact_at(&mut text, 0)?;
-        Ok(text)
-    }
-
-    /// Waits for the end of its first commands, whose readers are behind them; whether all of them
-    /// ended as they should.
+    /// Waits for the end of its first commands, after [`Self::hand_over`]; whether all of them ended as they should.
     ///
     /// # Errors
     /// When they cannot be waited for.
     pub(super) fn first_end_well(&mut self, commands: usize) -> io::Result<bool> {
-        let mut well = true;
-        for place in 0..commands {
-            let reaped = self.wait_for(place)?;
-            well &= is_well(reaped.status, self.commands[place].rule);
+        match self {
+            Self::Chain(chain) => Ok(chain.first_end_well(commands)),
+            Self::Processes(processes) => processes.first_end_well(commands),
         }
-        Ok(well && self.said()?.is_empty())
-    }
-
-    fn wait_for(&mut self, place: usize) -> io::Result<child::Reaped> {
-        let command = &mut self.commands[place];
-        if let Some(reaped) = command.reaped {
-            return Ok(reaped);
-        }
-        let reaped = self.launcher.wait(command.pid)?;
-        command.reaped = Some(reaped);
-        // Who typed the signal has sent it to contend as well.
-        if KEYBOARD.map(ExitStatus::Signaled).contains(&reaped.status) {
-            self.launcher.let_signals_be_heard();
-        }
-        Ok(reaped)
     }
 
     /// Waits for the end of its commands, whose output has been taken or handed over.
     ///
     /// # Errors
     /// When they cannot be waited for.
-    pub(super) fn end(mut self) -> io::Result<Ended> {
-        self.stdin = None;
-        let mut ended =
-            Ended { statuses: Vec::new(), cpu: Vec::new(), well: true, remarks: Vec::new() };
-        let last = self.commands.len().saturating_sub(1);
-        for place in 0..self.commands.len() {
-            let reaped = self.wait_for(place)?;
-            // Its reader may have had enough.
-            let cut_off = place < last && reaped.status == ExitStatus::Signaled(SIGPIPE);
-            ended.well &= cut_off || is_well(reaped.status, self.commands[place].rule);
-            ended.statuses.push(reaped.status);
-            ended.cpu.push(reaped.usage.cpu());
+    pub(super) fn end(self) -> io::Result<Ended> {
+        match self {
+            Self::Chain(chain) => Ok(chain.end()),
+            Self::Processes(processes) => processes.end(),
         }
-        ended.remarks = self.said()?;
-        ended.well &= ended.remarks.is_empty();
-        Ok(ended)
-    }
-}
-
-impl Drop for Instance<'_> {
-    /// Nothing is left running.
-    fn drop(&mut self) {
-        let left = self.commands.iter().filter(|command| command.reaped.is_none());
-        let pids: Vec<Pid> = left.map(|command| command.pid).collect();
-        self.launcher.signal(&pids, Signal::TERM);
-        self.stdin = None;
-        self.stdout = None;
-        for pid in pids {
-            let _ = self.launcher.wait(pid); // there is nobody to tell
-        }
-    }
-}
-
-/// What was waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Awaited {
-    /// The source has something, or is over.
-    Source,
-    /// The commands read no more.
-    Gone,
-    /// Nobody wants what they write.
-    Unwanted,
-}
-
-/// What can be done with an instance.
-struct Ready {
-    stdin: bool,
-    stdout: bool,
-}
-
-fn is_for_later(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{command, file, launcher, shell};
-    use super::*;
-
-    /// Commands that are started, with room for what they write.
-    fn over(commands: &[Command], input: &[u8]) -> (Vec<u8>, Ended) {
-        let launcher = launcher();
-        let mut written = Vec::new();
-        let mut take = |bytes: &[u8]| {
-            written.extend_from_slice(bytes);
-            Ok(Continue(()))
-        };
-        let mut instance = Instance::start(&launcher, commands, Patience::Long).expect("processes");
-        assert!(
-            instance.feed(&mut ChunkInput::Bytes(input), &mut take).expect("fed").is_continue()
-        );
-        assert!(instance.drain(&mut take).expect("drained").is_continue());
-        let ended = instance.end().expect("ours");
-        assert_eq!(launcher.pids(), [], "all are reaped");
-        (written, ended)
-    }
-
-    #[test]
-    fn more_than_pipes_hold_goes_through_all_commands() {
-        let input = "line\n".repeat(200_000);
-        let commands = [command("cat", &[]), command("tr", &["a-z", "A-Z"]), command("cat", &[])];
-        let (written, ended) = over(&commands, input.as_bytes());
-        assert_eq!(written, input.to_uppercase().into_bytes());
-        assert!(ended.well && ended.statuses == [ExitStatus::Exited(0); 3]);
-    }
-
-    #[test]
-    fn a_status_and_a_remark_are_failures() {
-        let (written, ended) = over(&[shell("cat; exit 3")], b"text");
-        assert_eq!((written.as_slice(), ended.well), (b"text".as_slice(), false));
-        assert_eq!(ended.statuses, [ExitStatus::Exited(3)]);
-        let (_, ended) = over(&[shell("cat; echo remark >&2")], b"text");
-        assert_eq!((ended.remarks.as_slice(), ended.well), (b"remark\n".as_slice(), false));
-        assert_eq!(ended.statuses, [ExitStatus::Exited(0)]);
-    }
-
-    #[test]
-    fn a_command_that_reads_no_more_is_no_failure_of_those_before_it() {
-        let input = "line\n".repeat(200_000);
-        let commands = [command("cat", &[]), command("head", &["-n", "1"])];
-        let (written, ended) = over(&commands, input.as_bytes());
-        assert_eq!((written.as_slice(), ended.well), (b"line\n".as_slice(), true));
-    }
-
-    #[test]
-    fn who_wants_no_more_ends_it_and_nothing_stays_behind() {
-        let launcher = launcher();
-        let commands = [shell("while echo line; do :; done")];
-        let mut instance =
-            Instance::start(&launcher, &commands, Patience::Long).expect("processes");
-        assert!(instance.drain(&mut |_: &[u8]| Ok(Break(()))).expect("drained").is_break());
-        assert_eq!(launcher.pids().len(), 1);
-        drop(instance);
-        assert_eq!(launcher.pids(), []);
-    }
-
-    #[test]
-    fn what_stands_in_a_file_is_fed_from_a_place_in_it() {
-        let launcher = launcher();
-        let mut written = Vec::new();
-        let mut take = |bytes: &[u8]| {
-            written.extend_from_slice(bytes);
-            Ok(Continue(()))
-        };
-        let commands = [command("cat", &[])];
-        let mut instance =
-            Instance::start(&launcher, &commands, Patience::Long).expect("a process");
-        let text = file("0123456789");
-        let mut input = ChunkInput::File(&text, 3..7);
-        assert!(instance.feed(&mut input, &mut take).expect("fed").is_continue());
-        assert!(instance.drain(&mut take).expect("drained").is_continue());
-        assert!(instance.end().expect("ours").well);
-        assert_eq!(written, b"3456");
-    }
-
-    #[test]
-    fn a_program_that_is_not_there_says_so_and_fails() {
-        let (_, ended) = over(&[command("no-such-program", &[])], b"");
-        assert_eq!(ended.statuses, [ExitStatus::Exited(127)]);
-        assert!(!ended.well && ended.remarks.starts_with(b"contend: cannot start"));
-    }
-
-    #[test]
-    fn nothing_is_started_once_all_is_being_ended() {
-        let launcher = launcher();
-        launcher.start_nothing();
-        let commands = [command("cat", &[])];
-        assert!(Instance::start(&launcher, &commands, Patience::Long).is_err());
     }
 }

@@ -8,8 +8,8 @@ use memchr::memchr;
 
 use super::counted;
 use super::error::GroupError;
-use super::instance::BLOCK;
 use super::order::{Equal, Kind};
+use super::processes::BLOCK;
 use super::sink::OutputSink;
 
 /// A sorted output that is being read.

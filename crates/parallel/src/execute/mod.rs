@@ -1,5 +1,6 @@
 //! Carrying out plans on this machine.
 
+mod chain;
 mod chunk_input;
 mod combine;
 mod concatenate;
@@ -29,6 +30,7 @@ mod pace;
 mod pilot;
 mod pipe;
 mod plain;
+mod processes;
 mod progress;
 mod seen;
 mod sequence;

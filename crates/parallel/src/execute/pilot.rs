@@ -1,7 +1,6 @@
 //! Trying a group's commands on a sample of their input: what each needs, and how much comes out.
 
 use std::ops::ControlFlow::Continue;
-use std::time::Duration;
 
 use super::Context;
 use super::chunk_input::ChunkInput;
@@ -194,5 +193,7 @@ fn cpu_times(
     let _ = instance.feed(&mut ChunkInput::Bytes(sample), &mut take)?; // all is wanted
     let _ = instance.drain(&mut take)?;
     let ended = instance.end()?;
-    Ok(ended.well.then(|| ended.cpu.iter().map(Duration::as_secs_f64).collect()))
+    Ok(ended
+        .well
+        .then(|| ended.cpu.iter().map(|cpu| cpu.unwrap_or_default().as_secs_f64()).collect()))
 }

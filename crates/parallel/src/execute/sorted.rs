@@ -13,9 +13,10 @@ use super::entry::Entry;
 use super::error::GroupError;
 use super::fallback::Fallback;
 use super::input::{Content, Fed, Part, Parts, Rest, Taken};
-use super::instance::{BLOCK, Instance};
+use super::instance::Instance;
 use super::merge::merge;
 use super::order::{BYTES, Equal, Kind};
+use super::processes::{BLOCK, Processes};
 use super::sequence::{Joint, Sequence, Stopped};
 use super::sink::{FirstLines, OutputSink};
 use super::sorter::{Sorted, Sorter, write};
@@ -232,12 +233,12 @@ fn sort_elsewhere(
     output: &mut impl OutputSink,
 ) -> Result<(), GroupError> {
     let commands = std::slice::from_ref(task.sort);
-    let mut instance = Instance::start_aloud(context.launcher, commands)?;
+    let mut processes = Processes::start_aloud(context.launcher, commands)?;
     let mut first = FirstLines::new(output, task.first);
-    let mut feed = |bytes: &[u8]| instance.feed(&mut ChunkInput::Bytes(bytes), &mut first);
+    let mut feed = |bytes: &[u8]| processes.feed(&mut ChunkInput::Bytes(bytes), &mut first);
     let fed = merge(runs(task, sorted), task.kind(), None, &mut feed)?;
-    if fed.is_continue() && instance.drain(&mut first)?.is_continue() {
-        context.tally.ended(commands, &instance.end()?);
+    if fed.is_continue() && processes.drain(&mut first)?.is_continue() {
+        context.tally.ended(commands, &processes.end()?);
     }
     Ok(())
 }

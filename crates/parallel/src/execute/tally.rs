@@ -104,7 +104,7 @@ impl Tally {
     /// Commands have ended.
     pub(super) fn ended(&self, commands: &[Command], ended: &Ended) {
         for (command, (status, cpu)) in commands.iter().zip(ended.statuses.iter().zip(&ended.cpu)) {
-            self.used(command.stage, *cpu);
+            cpu.inspect(|cpu| self.used(command.stage, *cpu));
             self.status(command, *status);
         }
     }
@@ -116,7 +116,7 @@ impl Tally {
             self.ended(commands, ended);
         } else {
             for (command, cpu) in commands.iter().zip(&ended.cpu) {
-                self.used(command.stage, *cpu);
+                cpu.inspect(|cpu| self.used(command.stage, *cpu));
             }
         }
     }

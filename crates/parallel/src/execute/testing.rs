@@ -61,6 +61,7 @@ pub(super) fn command(program: &str, arguments: &[&str]) -> Command {
         input: None,
         sorts: false,
         ascii_in_c: false,
+        operator: None,
     }
 }
 

@@ -8,8 +8,9 @@ use std::os::fd::AsFd as _;
 use super::chunk_input::ChunkInput;
 use super::error::GroupError;
 use super::input::{Parts, Rest};
-use super::instance::{Awaited, BLOCK, Instance};
+use super::instance::Instance;
 use super::joint::Seam;
+use super::processes::{Awaited, BLOCK, Processes};
 use super::progress::Reader;
 use super::sequence::Joint as _;
 use super::sink::{OutputSink, Sink};
@@ -78,18 +79,18 @@ pub(super) fn run(
     // room for files of its own.
     let sorts = context.launcher.bounds_sorting() && group.each.iter().any(|it| it.sorts);
     let reading = if sorts { None } else { reading(group, parts)? };
-    let (instance, wanted, reader) = if let Some((commands, stdin)) = reading {
-        let mut instance = Instance::start_reading(context.launcher, &commands, stdin)?;
-        let wanted = instance.drain(output)?;
+    let (processes, wanted, reader) = if let Some((commands, stdin)) = reading {
+        let mut processes = Processes::start_reading(context.launcher, &commands, stdin)?;
+        let wanted = processes.drain(output)?;
         parts.count_as_read_by_commands();
-        (instance, wanted, Reader::Commands)
+        (processes, wanted, Reader::Commands)
     } else {
-        let mut instance = Instance::start_aloud(context.launcher, commands)?;
-        let wanted = feed(&mut instance, parts.rest(), output)?;
-        (instance, wanted, Reader::Contend)
+        let mut processes = Processes::start_aloud(context.launcher, commands)?;
+        let wanted = feed(&mut processes, parts.rest(), output)?;
+        (processes, wanted, Reader::Contend)
     };
     if wanted.is_continue() {
-        context.tally.ended(commands, &instance.end()?);
+        context.tally.ended(commands, &processes.end()?);
     }
     Ok(reader)
 }
@@ -97,28 +98,28 @@ pub(super) fn run(
 /// Feeds commands with all that is left, in order, and passes on what they write. `Break` if nobody
 /// wants that.
 fn feed(
-    instance: &mut Instance<'_>,
+    processes: &mut Processes<'_>,
     mut rest: Rest<'_>,
     output: &mut impl OutputSink,
 ) -> Result<ControlFlow<()>, GroupError> {
     let mut block = vec![0; BLOCK];
     loop {
         if let Some(source) = rest.source() {
-            match instance.wait_for_source(source, output)? {
+            match processes.wait_for_source(source, output)? {
                 Awaited::Source => {}
-                Awaited::Gone => return instance.drain(output),
+                Awaited::Gone => return processes.drain(output),
                 Awaited::Unwanted => return Ok(Break(())),
             }
         }
         let read = rest.read(&mut block)?;
         if read == 0 {
-            return instance.drain(output);
+            return processes.drain(output);
         }
-        if instance.feed(&mut ChunkInput::Bytes(&block[..read]), output)?.is_break() {
+        if processes.feed(&mut ChunkInput::Bytes(&block[..read]), output)?.is_break() {
             return Ok(Break(()));
         }
-        if !instance.is_reading() {
-            return instance.drain(output);
+        if !processes.is_reading() {
+            return processes.drain(output);
         }
     }
 }

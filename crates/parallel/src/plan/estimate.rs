@@ -284,6 +284,7 @@ mod tests {
             input: None,
             sorts: false,
             ascii_in_c: false,
+            operator: None,
         };
         let group = Group {
             serial: vec![command.clone()],

@@ -25,6 +25,8 @@ pub use contend_record::run::{
 };
 use serde::{Deserialize, Serialize};
 
+pub use crate::operators::Operator;
+
 /// A pipeline's plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -79,6 +81,8 @@ pub struct Command {
     /// If the group's input is ASCII without NUL, its output in the C locale is the same, and it is
     /// faster there.
     pub ascii_in_c: bool,
+    /// What does its work inside contend, where the commands beside it have one as well.
+    pub operator: Option<Operator>,
 }
 
 /// Neighbouring stages that run over chunks of their input.

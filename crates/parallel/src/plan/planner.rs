@@ -341,7 +341,9 @@ fn drops_records(simple: &Simple) -> bool {
 
 /// The command over a part.
 fn each(index: usize, simple: &Simple, class: &PerRecord) -> Command {
-    command(index, simple, class.arguments.as_ref().unwrap_or(&simple.arguments), Some(class))
+    let arguments = class.arguments.as_ref().unwrap_or(&simple.arguments);
+    let operator = class.operator.clone();
+    Command { operator, ..command(index, simple, arguments, Some(class)) }
 }
 
 /// The command over everything.
@@ -364,6 +366,7 @@ fn command(
         status: class.map_or(crate::plan::ir::StatusRule::Zero, |class| class.status),
         sorts: class.is_some() && simple.name() == "sort",
         ascii_in_c: false,
+        operator: None,
         input: simple.input.as_ref().map(|file| file.text.clone()),
     }
 }

@@ -54,6 +54,7 @@ pub(super) fn command(stage: usize, words: &[&str]) -> Command {
         input: None,
         sorts: false,
         ascii_in_c: false,
+        operator: None,
     }
 }
 

@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use rustix::pipe::{SpliceFlags, splice};
 
-use super::super::instance::MUCH;
 use super::super::pace::Pace;
 use super::super::pipe::capacity;
+use super::super::processes::MUCH;
 use super::{BLOCK, Parts, Source, read_from, retried};
 
 /// What is left of an input, in order.

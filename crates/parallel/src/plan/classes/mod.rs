@@ -28,7 +28,7 @@ pub(super) use xargs::starts_one_each;
 
 use std::borrow::Cow;
 
-use crate::plan::ir::{ByteSet, Combine, Command, Cut, Guard, Records, StatusRule};
+use crate::plan::ir::{ByteSet, Combine, Command, Cut, Guard, Operator, Records, StatusRule};
 use contend_commands::options::{Options, Table};
 use contend_commands::regex::{self, Plain};
 use contend_commands::{Simple, Word};
@@ -46,6 +46,7 @@ pub struct Subject<'a> {
 
 /// How a command can be run.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a pipeline has a handful of them")]
 pub enum Class {
     /// Every record for itself.
     PerRecord(PerRecord),
@@ -83,6 +84,8 @@ pub struct PerRecord {
     pub ascii_in_c: bool,
     /// What its output is like.
     pub output: Output,
+    /// What does its work inside contend, if anything does.
+    pub operator: Option<Operator>,
 }
 
 /// A command whose outputs over parts can be put together.
@@ -158,6 +161,7 @@ impl PerRecord {
             looks_back: false,
             ascii_in_c: false,
             output: Output::of(records),
+            operator: None,
         }
     }
 }
@@ -239,7 +243,13 @@ pub fn classify(subject: &Subject<'_>) -> Class {
     let read = TABLE.iter().find(|(names, _)| names.contains(&name)).map(|(_, read)| read);
     let Some(read) = read else { return Class::Opaque(reasons::of(name)) };
     let class = subject.is_plain().and_then(|()| read(subject));
-    class.unwrap_or_else(Class::Opaque)
+    let mut class = class.unwrap_or_else(Class::Opaque);
+    if let Class::PerRecord(each) | Class::Combinable(Combinable { each, .. }) = &mut class
+        && each.arguments.is_none()
+    {
+        each.operator = Operator::read(subject.simple, subject.environment);
+    }
+    class
 }
 
 /// A command of the user's own, of which they say that it treats each of these records for
@@ -357,6 +367,7 @@ impl Subject<'_> {
             input: None,
             sorts: false,
             ascii_in_c: false,
+            operator: None,
         }
     }
 }

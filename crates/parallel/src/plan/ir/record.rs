@@ -41,8 +41,18 @@ fn of_commands(commands: &[Command]) -> Vec<CommandRecord> {
 }
 
 fn of_command(command: &Command) -> CommandRecord {
-    let Command { stage, variables, program, arguments, status, input, sorts, ascii_in_c } =
-        command;
+    // Whether a process does the work is the executor's affair.
+    let Command {
+        stage,
+        variables,
+        program,
+        arguments,
+        status,
+        input,
+        sorts,
+        ascii_in_c,
+        operator: _,
+    } = command;
     CommandRecord {
         stage: *stage,
         variables: variables.clone(),
@@ -171,15 +181,28 @@ mod tests {
         }
     }
 
+    /// Removes what records do not publish: whether a process does the work of a command.
+    fn remove_operators(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                fields.remove("operator");
+                fields.values_mut().for_each(remove_operators);
+            }
+            Value::Array(values) => values.iter_mut().for_each(remove_operators),
+            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
     #[test]
     fn a_record_has_all_that_is_in_the_plan() {
         let mut found = BTreeSet::new();
         for (text, locale) in PIPELINES {
             let plan = plan(text, locale);
-            let json = serde_json::to_value(&plan).expect("a plan is data");
+            let mut json = serde_json::to_value(&plan).expect("a plan is data");
+            collect("plan", &json, &mut found);
+            remove_operators(&mut json);
             let record = PlanRecord::from(&plan);
             assert_eq!(serde_json::to_value(&record).expect("a record is data"), json, "{text}");
-            collect("plan", &json, &mut found);
         }
         // The comparison says nothing about what is in none of the plans.
         for name in [
@@ -200,6 +223,7 @@ mod tests {
             "cut.ascending is set",
             "parallel.any_order is set",
             "each.ascii_in_c is set",
+            "each.operator",
             "adjoin.counted is set",
             "parallel.may_fail is set",
             "counts.reverse is set",

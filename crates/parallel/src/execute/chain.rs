@@ -1,0 +1,204 @@
+//! Operators over some input, each taking what the one before it writes: no process, and no pipe.
+
+use std::io;
+use std::ops::ControlFlow::{self, Break, Continue};
+
+use contend_sys::child::ExitStatus;
+
+use super::chunk_input::ChunkInput;
+use super::ended::{Ended, is_well};
+use super::error::GroupError;
+use super::sink::OutputSink;
+use crate::operators::Operation;
+use crate::plan::ir::{Command, StatusRule};
+
+/// So much is taken at a time, in bytes: it stays in the CPU's second-level cache with what operators make of
+/// it.
+const BLOCK: usize = 128 << 10;
+
+/// Operators at work.
+pub(super) struct Chain {
+    links: Vec<Link>,
+    /// What was read of a file.
+    block: Vec<u8>,
+    /// What the last operator that ran has made, and room for what the next one makes.
+    made: Vec<u8>,
+    room: Vec<u8>,
+}
+
+/// One of them.
+struct Link {
+    operation: Box<dyn Operation>,
+    rule: StatusRule,
+    /// Its exit code, once its input has ended.
+    code: Option<i32>,
+}
+
+impl Chain {
+    /// Begins to do what commands do. `None` if there is no operator for one of them.
+    pub(super) fn start(commands: &[Command]) -> Option<Self> {
+        let link = |command: &Command| {
+            let operation = command.operator.as_ref()?.start();
+            Some(Link { operation, rule: command.status, code: None })
+        };
+        let links = commands.iter().map(link).collect::<Option<Vec<_>>>();
+        let links = links.filter(|links| !links.is_empty())?;
+        Some(Self { links, block: Vec::new(), made: Vec::new(), room: Vec::new() })
+    }
+
+    /// Takes all of an input, and passes on what is made of it. `Break` if nobody wants that.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the output not be written.
+    pub(super) fn feed(
+        &mut self,
+        left: &mut ChunkInput<'_>,
+        output: &mut impl OutputSink,
+    ) -> Result<ControlFlow<()>, GroupError> {
+        while !left.is_empty() {
+            let mut buffer = std::mem::take(&mut self.block);
+            let wanted = match left.take(BLOCK, &mut buffer) {
+                Ok(block) => self.pass(0, block, output),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Continue(())),
+                Err(error) => Err(error.into()),
+            };
+            self.block = buffer;
+            if wanted?.is_break() {
+                return Ok(Break(()));
+            }
+        }
+        Ok(Continue(()))
+    }
+
+    /// Ends the input, and passes on the rest.
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    pub(super) fn drain(
+        &mut self,
+        output: &mut impl OutputSink,
+    ) -> Result<ControlFlow<()>, GroupError> {
+        for at in 0..self.links.len() {
+            let mut rest = Vec::new();
+            let link = &mut self.links[at];
+            if link.code.is_none() {
+                link.code = Some(link.operation.finish(&mut rest));
+            }
+            if !rest.is_empty() && self.pass(at + 1, &rest, output)?.is_break() {
+                return Ok(Break(()));
+            }
+        }
+        Ok(Continue(()))
+    }
+
+    /// Has a block go through the operators from this one on, and passes on what they make of it.
+    fn pass(
+        &mut self,
+        from: usize,
+        block: &[u8],
+        output: &mut impl OutputSink,
+    ) -> Result<ControlFlow<()>, GroupError> {
+        let Some((first, rest)) = self.links[from..].split_first_mut() else {
+            return output.write(block);
+        };
+        self.made.clear();
+        first.operation.push(block, &mut self.made);
+        for link in rest {
+            self.room.clear();
+            link.operation.push(&self.made, &mut self.room);
+            std::mem::swap(&mut self.made, &mut self.room);
+        }
+        if self.made.is_empty() { Ok(Continue(())) } else { output.write(&self.made) }
+    }
+
+    /// Whether the first of them ended as they should.
+    pub(super) fn first_end_well(&self, links: usize) -> bool {
+        self.links[..links].iter().all(Link::is_well)
+    }
+
+    /// How they ended. One whose output nobody wanted has ended well.
+    pub(super) fn end(self) -> Ended {
+        let codes = self.links.iter().map(|link| link.code.unwrap_or(0));
+        Ended {
+            statuses: codes.map(ExitStatus::Exited).collect(),
+            cpu: vec![None; self.links.len()],
+            well: self.links.iter().all(Link::is_well),
+            remarks: Vec::new(),
+        }
+    }
+}
+
+impl Link {
+    fn is_well(&self) -> bool {
+        is_well(ExitStatus::Exited(self.code.unwrap_or(0)), self.rule)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use contend_commands::testing::simple;
+    use contend_shell::environment::Environment;
+
+    use super::super::testing::{command, file};
+    use super::*;
+    use crate::plan::ir::Operator;
+
+    /// A command with its operator.
+    fn with_operator(text: &str) -> Command {
+        let operator = Operator::read(&simple(text), &Environment::for_tests("C"));
+        assert!(operator.is_some(), "{text}");
+        Command { operator, ..command("not-a-program", &[]) }
+    }
+
+    fn over(commands: &[&str], mut input: ChunkInput<'_>) -> (String, Ended) {
+        let commands: Vec<Command> = commands.iter().map(|text| with_operator(text)).collect();
+        let mut chain = Chain::start(&commands).expect("operators");
+        let mut written = Vec::new();
+        let mut take = |bytes: &[u8]| {
+            written.extend_from_slice(bytes);
+            Ok(Continue(()))
+        };
+        assert!(chain.feed(&mut input, &mut take).expect("fed").is_continue());
+        assert!(chain.drain(&mut take).expect("drained").is_continue());
+        (String::from_utf8(written).expect("text"), chain.end())
+    }
+
+    #[test]
+    fn each_operator_takes_what_the_one_before_it_writes() {
+        let stages = ["tr a-z A-Z", "tr -d X", "tr -s '\\n'", "wc -lc"];
+        let input = "ax\n\nb\n".repeat(100_000);
+        let (written, ended) = over(&stages, ChunkInput::Bytes(input.as_bytes()));
+        assert_eq!(written, " 200000  400000\n");
+        assert!(ended.well && ended.statuses == [ExitStatus::Exited(0); 4]);
+        assert_eq!(ended.cpu, [None; 4]);
+    }
+
+    #[test]
+    fn an_input_may_be_a_place_in_a_file() {
+        let text = file("0123456789");
+        let (written, _) = over(&["tr 4 x"], ChunkInput::File(&text, 3..7));
+        assert_eq!(written, "3x56");
+        let (written, _) = over(&["wc -c"], ChunkInput::File(&text, 8..99));
+        assert_eq!(written, "2\n", "a file that has become shorter");
+    }
+
+    #[test]
+    fn a_command_without_an_operator_needs_processes() {
+        assert!(Chain::start(&[with_operator("wc -l"), command("cat", &[])]).is_none());
+        assert!(Chain::start(&[]).is_none());
+    }
+
+    #[test]
+    fn nothing_goes_on_when_nobody_wants_it() {
+        let mut chain = Chain::start(&[with_operator("tr a b")]).expect("an operator");
+        let mut blocks = 0;
+        let input = vec![b'a'; 4 * BLOCK];
+        let mut enough = |_: &[u8]| {
+            blocks += 1;
+            Ok(Break(()))
+        };
+        let fed = chain.feed(&mut ChunkInput::Bytes(&input), &mut enough);
+        assert!(fed.expect("fed").is_break());
+        assert_eq!(blocks, 1);
+    }
+}

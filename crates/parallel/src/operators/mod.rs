@@ -1,0 +1,78 @@
+//! Commands that contend carries out itself, without a process: one file for each, and one row of
+//! the table below.
+//!
+//! An operator is tried only for a command with a class. The class proves that the program is the
+//! one that the operator stands for, and its guard holds for what the operator reads.
+
+mod count;
+mod translate;
+
+use contend_commands::Simple;
+use contend_shell::environment::Environment;
+use serde::{Deserialize, Serialize};
+
+/// What an operator does, as a plan describes it.
+trait Definition: Sized {
+    /// Commands for which tests compare it with the program.
+    #[cfg(test)]
+    const EXAMPLES: &'static [&'static str];
+
+    /// Reads a command. `None` unless the operator writes the same bytes as the command for
+    /// every input that the command's guard accepts, and neither fails nor writes to standard
+    /// error where the command does not.
+    fn read(simple: &Simple, environment: &Environment) -> Option<Self>;
+
+    /// Begins to carry it out.
+    fn start(&self) -> Box<dyn Operation>;
+}
+
+/// An operator at work on one input, which comes in blocks of any size.
+pub(crate) trait Operation: Send {
+    /// Takes a block of the input. Appends to `output` what the command would have written by
+    /// then, or less.
+    fn push(&mut self, input: &[u8], output: &mut Vec<u8>);
+
+    /// The input has ended. Appends the rest of the output, and returns the exit code.
+    fn finish(&mut self, output: &mut Vec<u8>) -> i32;
+}
+
+macro_rules! operators {
+    ($($(#[$comment:meta])* $name:ident($definition:ty),)*) => {
+        /// A command that contend can carry out itself.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Operator {
+            $($(#[$comment])* $name($definition),)*
+        }
+
+        impl Operator {
+            /// The operator that does what a command does, if there is one. The command must have
+            /// a class that is neither opaque nor the user's.
+            pub(crate) fn read(simple: &Simple, environment: &Environment) -> Option<Self> {
+                None$(.or_else(|| <$definition>::read(simple, environment).map(Self::$name)))*
+            }
+
+            /// Begins to carry it out.
+            pub(crate) fn start(&self) -> Box<dyn Operation> {
+                match self {
+                    $(Self::$name(definition) => definition.start(),)*
+                }
+            }
+        }
+
+        #[cfg(test)]
+        const EXAMPLES: &[(fn(&Operator) -> bool, &[&str])] = &[
+            $((|it| matches!(it, Operator::$name(_)), <$definition>::EXAMPLES),)*
+        ];
+    };
+}
+
+operators! {
+    /// Counts lines and bytes, as `wc` does.
+    Count(count::Count),
+    /// Translates, deletes and squeezes bytes, as `tr` does.
+    Translate(translate::Translate),
+}
+
+#[cfg(test)]
+mod tests;
