@@ -121,6 +121,10 @@ struct Squeezing {
 }
 
 impl Operation for Squeezing {
+    #[expect(
+        clippy::needless_bitwise_bool,
+        reason = "`&&` would be a branch, mispredicted for text"
+    )]
     fn push(&mut self, input: &[u8], output: &mut Vec<u8>) {
         let start = output.len();
         output.resize(start + input.len(), 0);
