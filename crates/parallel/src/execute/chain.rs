@@ -2,11 +2,13 @@
 
 use std::io;
 use std::ops::ControlFlow::{self, Break, Continue};
+use std::time::Duration;
 
 use contend_sys::child::ExitStatus;
+use contend_sys::cpu;
 
 use super::chunk_input::ChunkInput;
-use super::ended::{Ended, is_well};
+use super::ended::{Cost, Ended, is_well};
 use super::error::GroupError;
 use super::sink::OutputSink;
 use crate::operators::Operation;
@@ -32,6 +34,8 @@ struct Link {
     rule: StatusRule,
     /// Its exit code, once its input has ended.
     code: Option<i32>,
+    /// CPU time that it has used.
+    cpu: Duration,
 }
 
 impl Chain {
@@ -39,7 +43,7 @@ impl Chain {
     pub(super) fn start(commands: &[Command]) -> Option<Self> {
         let link = |command: &Command| {
             let operation = command.operator.as_ref()?.start();
-            Some(Link { operation, rule: command.status, code: None })
+            Some(Link { operation, rule: command.status, code: None, cpu: Duration::ZERO })
         };
         let links = commands.iter().map(link).collect::<Option<Vec<_>>>();
         let links = links.filter(|links| !links.is_empty())?;
@@ -82,7 +86,7 @@ impl Chain {
             let mut rest = Vec::new();
             let link = &mut self.links[at];
             if link.code.is_none() {
-                link.code = Some(link.operation.finish(&mut rest));
+                link.finish(&mut rest);
             }
             if !rest.is_empty() && self.pass(at + 1, &rest, output)?.is_break() {
                 return Ok(Break(()));
@@ -102,10 +106,10 @@ impl Chain {
             return output.write(block);
         };
         self.made.clear();
-        first.operation.push(block, &mut self.made);
+        first.push(block, &mut self.made);
         for link in rest {
             self.room.clear();
-            link.operation.push(&self.made, &mut self.room);
+            link.push(&self.made, &mut self.room);
             std::mem::swap(&mut self.made, &mut self.room);
         }
         if self.made.is_empty() { Ok(Continue(())) } else { output.write(&self.made) }
@@ -121,7 +125,7 @@ impl Chain {
         let codes = self.links.iter().map(|link| link.code.unwrap_or(0));
         Ended {
             statuses: codes.map(ExitStatus::Exited).collect(),
-            cpu: vec![None; self.links.len()],
+            costs: self.links.iter().map(Link::cost).collect(),
             well: self.links.iter().all(Link::is_well),
             remarks: Vec::new(),
         }
@@ -129,6 +133,22 @@ impl Chain {
 }
 
 impl Link {
+    fn push(&mut self, input: &[u8], output: &mut Vec<u8>) {
+        let begun = cpu::own_thread_time();
+        self.operation.push(input, output);
+        self.cpu += cpu::own_thread_time().saturating_sub(begun);
+    }
+
+    fn finish(&mut self, output: &mut Vec<u8>) {
+        let begun = cpu::own_thread_time();
+        self.code = Some(self.operation.finish(output));
+        self.cpu += cpu::own_thread_time().saturating_sub(begun);
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { cpu: self.cpu, has_process: false }
+    }
+
     fn is_well(&self) -> bool {
         is_well(ExitStatus::Exited(self.code.unwrap_or(0)), self.rule)
     }
@@ -170,7 +190,8 @@ mod tests {
         let (written, ended) = over(&stages, ChunkInput::Bytes(input.as_bytes()));
         assert_eq!(written, " 200000  400000\n");
         assert!(ended.well && ended.statuses == [ExitStatus::Exited(0); 4]);
-        assert_eq!(ended.cpu, [None; 4]);
+        let does_its_work_here = |cost: &Cost| !cost.has_process && cost.cpu > Duration::ZERO;
+        assert!(ended.costs.len() == 4 && ended.costs.iter().all(does_its_work_here), "{ended:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::thread;
 
 use contend_commands::awk::sums::Totals;
 
-use super::ended::{Ended, is_well};
+use super::ended::{Cost, Ended, is_well};
 use super::error::GroupError;
 use super::fallback::Fallback;
 use super::filter::{self, Filter, FilterInput};
@@ -69,7 +69,7 @@ fn merge(
     drop(writer);
     let wanted = filter::copy(stdout, &mut FirstLines::new(sink, how.first));
     let reaped = context.launcher.wait(pid)?;
-    context.tally.used(command.stage, reaped.usage.cpu());
+    context.tally.used(command.stage, Cost::of_process(reaped.usage.cpu()));
     let was_read = wanted?.is_continue() && how.first.is_none();
     if was_read {
         context.tally.status(&command, reaped.status);
@@ -132,7 +132,7 @@ fn pass_through(
     let _ = fed?; // nothing breaks it off
     if !is_well(reaped.status, command.status) {
         let statuses = vec![reaped.status];
-        let ended = Ended { statuses, cpu: Vec::new(), well: false, remarks: Vec::new() };
+        let ended = Ended { statuses, costs: Vec::new(), well: false, remarks: Vec::new() };
         return Err(GroupError::Failed(Box::new(ended)));
     }
     context.tally.status(command, reaped.status);

@@ -11,12 +11,28 @@ use crate::plan::ir::StatusRule;
 pub(super) struct Ended {
     /// Of each command.
     pub statuses: Vec<ExitStatus>,
-    /// The CPU time that each command used; `None` where contend did its work.
-    pub cpu: Vec<Option<Duration>>,
+    /// What each command cost.
+    pub costs: Vec<Cost>,
     /// All is as it has to be.
     pub well: bool,
     /// What they wrote to standard error.
     pub remarks: Vec<u8>,
+}
+
+/// What a command cost, in one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cost {
+    /// CPU time: of its process, or of contend's thread while it did the command's work.
+    pub cpu: Duration,
+    /// A process was started for it.
+    pub has_process: bool,
+}
+
+impl Cost {
+    /// That of a process which used so much CPU time.
+    pub(super) fn of_process(cpu: Duration) -> Self {
+        Self { cpu, has_process: true }
+    }
 }
 
 /// Whether a command ended as it does if all goes well.

@@ -8,6 +8,7 @@ use std::thread;
 use contend_sys::child::Reaped;
 use contend_sys::{Pid, Signal};
 
+use super::ended::Cost;
 use super::error::GroupError;
 use super::processes::BLOCK;
 use super::sink::OutputSink;
@@ -88,7 +89,7 @@ impl<'a> Filter<'a> {
     /// When it cannot be waited for.
     pub(super) fn wait(self) -> io::Result<Reaped> {
         let reaped = self.context.launcher.wait(self.pid)?;
-        self.context.tally.used(self.command.stage, reaped.usage.cpu());
+        self.context.tally.used(self.command.stage, Cost::of_process(reaped.usage.cpu()));
         Ok(reaped)
     }
 }

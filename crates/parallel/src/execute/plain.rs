@@ -8,6 +8,7 @@ use contend_sys::child::{self, Change, ExitStatus, Which};
 use contend_sys::spawn::{ChildMemory, Prepared};
 use contend_sys::{Pid, Signal};
 
+use super::ended::Cost;
 use super::launcher::Launcher;
 use super::threads::{self, Patience, is_scarcity};
 use super::{StartError, Tally};
@@ -140,7 +141,7 @@ impl<'a> Plain<'a> {
     fn reap(&mut self, place: usize) -> io::Result<()> {
         let (pid, command) = self.running.remove(place);
         let reaped = self.launcher.wait(pid)?;
-        self.tally.used(command.stage, reaped.usage.cpu());
+        self.tally.used(command.stage, Cost::of_process(reaped.usage.cpu()));
         self.tally.status(command, reaped.status);
         self.ended.push(reaped.status);
         Ok(())

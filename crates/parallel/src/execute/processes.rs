@@ -14,7 +14,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 
 use super::chunk_input::ChunkInput;
-use super::ended::{Ended, is_well};
+use super::ended::{Cost, Ended, is_well};
 use super::error::GroupError;
 use super::launcher::Launcher;
 use super::pace::Pace;
@@ -345,7 +345,7 @@ impl<'a> Processes<'a> {
     pub(super) fn end(mut self) -> io::Result<Ended> {
         self.stdin = None;
         let mut ended =
-            Ended { statuses: Vec::new(), cpu: Vec::new(), well: true, remarks: Vec::new() };
+            Ended { statuses: Vec::new(), costs: Vec::new(), well: true, remarks: Vec::new() };
         let last = self.commands.len().saturating_sub(1);
         for place in 0..self.commands.len() {
             let reaped = self.wait_for(place)?;
@@ -353,7 +353,7 @@ impl<'a> Processes<'a> {
             let cut_off = place < last && reaped.status == ExitStatus::Signaled(SIGPIPE);
             ended.well &= cut_off || is_well(reaped.status, self.commands[place].rule);
             ended.statuses.push(reaped.status);
-            ended.cpu.push(Some(reaped.usage.cpu()));
+            ended.costs.push(Cost::of_process(reaped.usage.cpu()));
         }
         ended.remarks = self.said()?;
         ended.well &= ended.remarks.is_empty();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use contend_sys::Signal;
 use contend_sys::child::ExitStatus;
 
-use super::ended::Ended;
+use super::ended::{Cost, Ended};
 use super::fallback::Fallback;
 use super::intake::Intake;
 use crate::plan::ir::{Command, Group, StatusRule};
@@ -103,8 +103,10 @@ impl Tally {
 
     /// Commands have ended.
     pub(super) fn ended(&self, commands: &[Command], ended: &Ended) {
-        for (command, (status, cpu)) in commands.iter().zip(ended.statuses.iter().zip(&ended.cpu)) {
-            cpu.inspect(|cpu| self.used(command.stage, *cpu));
+        for (command, (status, cost)) in
+            commands.iter().zip(ended.statuses.iter().zip(&ended.costs))
+        {
+            self.used(command.stage, *cost);
             self.status(command, *status);
         }
     }
@@ -115,18 +117,18 @@ impl Tally {
         if ended.well {
             self.ended(commands, ended);
         } else {
-            for (command, cpu) in commands.iter().zip(&ended.cpu) {
-                cpu.inspect(|cpu| self.used(command.stage, *cpu));
+            for (command, cost) in commands.iter().zip(&ended.costs) {
+                self.used(command.stage, *cost);
             }
         }
     }
 
-    /// A command has used CPU time.
-    pub(super) fn used(&self, stage: usize, cpu: Duration) {
+    /// Adds what a command cost to the figures of its stage.
+    pub(super) fn used(&self, stage: usize, cost: Cost) {
         let mut stages = self.lock();
         let stage = stages.entry(stage).or_default();
-        stage.cpu += cpu;
-        stage.starts += 1;
+        stage.cpu += cost.cpu;
+        stage.starts += u64::from(cost.has_process);
     }
 
     /// A command has ended. One that looks for something has found it if any of them has.

@@ -93,7 +93,7 @@ pub struct Outcome {
     pub exit_code: i32,
     /// From the start to the end of the last command.
     pub wall_seconds: f64,
-    /// CPU time of contend itself.
+    /// CPU time of contend itself, with the stages that it carried out without a process.
     pub own_cpu_seconds: f64,
     /// The most memory that contend itself used at one time, in bytes.
     pub own_max_rss_bytes: u64,
@@ -122,9 +122,9 @@ pub struct StageOutcome {
     pub index: usize,
     /// Its exit status; of several parts together.
     pub exit_code: i32,
-    /// CPU time of its commands.
+    /// CPU time of its commands; where `starts` is 0, what contend used to do their work.
     pub cpu_seconds: f64,
-    /// How often commands were started for it.
+    /// How often commands were started for it; 0 where contend did their work.
     pub starts: u64,
 }
 

@@ -187,7 +187,8 @@ fn headline(record: &RunRecord, outcome: &Outcome) -> String {
 }
 
 fn resources(outcome: &Outcome) -> String {
-    let cpu: f64 = outcome.stages.iter().map(|stage| stage.cpu_seconds).sum();
+    let in_processes = outcome.stages.iter().filter(|stage| stage.starts > 0);
+    let cpu: f64 = in_processes.map(|stage| stage.cpu_seconds).sum();
     let together = outcome
         .peak_memory_bytes
         .map_or_else(String::new, |peak| format!("up to {} together, ", bytes(peak as f64)));
@@ -201,7 +202,7 @@ fn resources(outcome: &Outcome) -> String {
     )
 }
 
-/// One line a stage. What was left out, or done by contend, has no figures.
+/// One line a stage. What was left out has no figures, nor have sorts that contend does as part of its merge.
 fn stage_table(plan: &PlanRecord, outcome: &Outcome, parallel: bool, width: usize) -> String {
     let mut table = plain_table();
     let heading = ["#", "stage", "status", "CPU", "starts"];
@@ -213,11 +214,16 @@ fn stage_table(plan: &PlanRecord, outcome: &Outcome, parallel: bool, width: usiz
         let figures = outcome.stages.get(index).cloned().unwrap_or_default();
         let [status, cpu, starts] = match stage.class {
             Class::LeftOut if parallel => ["", "left out", ""].map(str::to_owned),
-            _ if figures.starts == 0 && parallel => ["", "in contend", ""].map(str::to_owned),
+            _ if figures.starts == 0 && figures.cpu_seconds == 0.0 && parallel => {
+                ["", "in contend", ""].map(str::to_owned)
+            }
             _ => [
                 figures.exit_code.to_string(),
                 seconds(figures.cpu_seconds),
-                figures.starts.to_string(),
+                match figures.starts {
+                    0 if parallel => "in contend".to_owned(),
+                    starts => starts.to_string(),
+                },
             ],
         };
         let text = cut(&printable(&stage.text), room);
