@@ -2,14 +2,16 @@
 //! repository, as from a published crate, Cargo's own note of the commit is used if it is there; else the
 //! commit stays unknown.
 
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, io};
 
 fn main() {
     println!("cargo::rerun-if-env-changed=CONTEND_COMMIT");
     println!("cargo::rerun-if-changed=build.rs");
     link_at_a_fixed_address();
-    link_unwinder_statically();
+    link_libraries_statically();
     let package = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let given = std::env::var("CONTEND_COMMIT").ok().filter(|commit| !commit.is_empty());
     let commit = given.or_else(|| of_package(&package)).or_else(|| of_repository(&package));
@@ -28,23 +30,75 @@ fn link_at_a_fixed_address() {
     }
 }
 
-/// Links libgcc's unwinder into the program where that is possible. Loading it as a library takes a tenth of the time
-/// that contend needs to start.
-fn link_unwinder_statically() {
-    const NAME: &str = "libgcc_eh.a";
-    let is_gnu_linux = std::env::var("TARGET").is_ok_and(|target| target.ends_with("-linux-gnu"));
-    let is_native = std::env::var("TARGET").ok() == std::env::var("HOST").ok();
-    if !is_gnu_linux || !is_native {
+/// The C library's archives that Rust names when it links: the program's own copies of them need no dynamic
+/// loader, which takes a fifth of the time that contend needs to start.
+const C_LIBRARIES: [&str; 6] = ["c", "m", "pthread", "dl", "rt", "util"];
+
+/// Links the C library and libgcc's unwinder into the program where their archives are installed, else the
+/// unwinder alone if that is. `CONTEND_LINK=dynamic` forbids it.
+///
+/// Nothing in contend looks up users or hosts, for which a static glibc would load libraries of its own version.
+fn link_libraries_statically() {
+    println!("cargo::rerun-if-env-changed=CONTEND_LINK");
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let is_native = variable("TARGET") == variable("HOST");
+    if !variable("TARGET").ends_with("-linux-gnu")
+        || !is_native
+        || variable("CONTEND_LINK") == "dynamic"
+    {
         return;
     }
-    // Rust links by `cc`, which knows where its own libraries are. It gives back the mere name of one that it has not.
-    let found = Command::new("cc").arg(format!("-print-file-name={NAME}")).output();
-    let path = found.ok().and_then(|output| String::from_utf8(output.stdout).ok());
-    let path = path.map(|path| PathBuf::from(path.trim())).filter(|path| path.is_file());
-    if let Some(folder) = path.as_deref().and_then(Path::parent) {
+    let Some(unwinder) = archive("gcc_eh") else { return };
+    let folder = PathBuf::from(variable("OUT_DIR")).join("static");
+    let archives = Archives::find(&unwinder);
+    if archives.is_some_and(|archives| archives.gather(&folder).is_ok()) {
+        // The linker takes the first library of a name, in the order of the folders. Tests get no such folder: they
+        // are linked to shared libraries.
+        println!("cargo::rustc-link-arg-bins=-L{}", folder.display());
+        println!("cargo::rustc-link-arg-bins=-static");
+    } else if let Some(folder) = unwinder.parent() {
         println!("cargo::rustc-link-search=native={}", folder.display());
         println!("cargo::rustc-link-lib=static:-bundle=gcc_eh");
     }
+}
+
+/// The archives from which the program is linked without shared libraries.
+struct Archives {
+    /// Those of the C library, `libc.a` first.
+    c: Vec<PathBuf>,
+    /// Those of libgcc.
+    gcc: [PathBuf; 2],
+}
+
+impl Archives {
+    fn find(unwinder: &Path) -> Option<Self> {
+        let c = C_LIBRARIES.iter().map(|name| archive(name)).collect::<Option<_>>()?;
+        Some(Self { c, gcc: [unwinder.to_owned(), archive("gcc")?] })
+    }
+
+    /// Makes a folder in which each name that Rust gives the linker leads to archives: that of the shared libgcc, too.
+    fn gather(&self, folder: &Path) -> io::Result<()> {
+        if folder.exists() {
+            fs::remove_dir_all(folder)?;
+        }
+        fs::create_dir_all(folder)?;
+        let [c, others @ ..] = self.c.as_slice() else { return Ok(()) };
+        for archive in others {
+            symlink(archive, folder.join(archive.file_name().unwrap_or_default()))?;
+        }
+        let [unwinder, gcc] = self.gcc.each_ref().map(|path| path.display());
+        fs::write(folder.join("libgcc_s.a"), format!("GROUP ( {unwinder} {gcc} )\n"))?;
+        fs::write(folder.join("libc.a"), format!("GROUP ( {} {unwinder} {gcc} )\n", c.display()))
+    }
+}
+
+/// The archive of a library of the system. Rust links by `cc`, which knows where they are; it gives back the mere name
+/// of one that it has not.
+fn archive(library: &str) -> Option<PathBuf> {
+    let name = format!("lib{library}.a");
+    let found = Command::new("cc").arg(format!("-print-file-name={name}")).output().ok()?;
+    let path = PathBuf::from(String::from_utf8(found.stdout).ok()?.trim());
+    (path.is_absolute() && path.is_file()).then_some(path)
 }
 
 /// The commit that Cargo notes when it packs a crate.
