@@ -127,6 +127,16 @@ const ROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "substitutions that read a stage's input",
+        &[
+            "f=big; sort $f | sed \"s/^/$(read -r l; echo $l)/\" | tail -n 2",
+            "f=big; tr a b <$f | sort | grep -c \"$(cat | tail -n 1)\"; echo $?",
+            "f=big; sort $f | grep -c ${x:-$(cat | tail -n 1)}; echo $?",
+            "f=big; sort $f | uniq -c | tail -n $(echo 2 | cat) | sort -r",
+            "f=big; sort $f | tr a b >\"$(cat >copy; echo out)\"; wc -l copy out",
+        ],
+    ),
+    (
         "process substitution",
         &[
             "f=big; sort <(cut -c1 $f) | uniq -c | tail -n 2",

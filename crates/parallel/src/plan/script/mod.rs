@@ -22,6 +22,7 @@ mod edits;
 mod explain;
 mod hazards;
 mod stages;
+mod substitutions;
 mod walk;
 
 #[cfg(test)]

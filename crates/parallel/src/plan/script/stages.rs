@@ -10,7 +10,7 @@ use brush_parser::ast::{
 };
 use contend_commands::Simple;
 
-use super::{Rewriter, constants};
+use super::{Rewriter, constants, substitutions};
 use crate::plan::classes;
 use crate::plan::glance::glance;
 use crate::plan::planner::Annotation;
@@ -119,7 +119,8 @@ impl Runs<'_> {
             return Err(Obstacle::NoProgram);
         }
         let is_known = is_known(name, self.rewriter.annotations);
-        let mut fit = Fit { is_first: false, is_last: false, is_known };
+        let is_first = substitutions::read_input(simple);
+        let mut fit = Fit { is_first, is_last: false, is_known };
         for item in items(simple) {
             match item {
                 Item::Word(_) | Item::AssignmentWord(..) => {}
@@ -201,9 +202,18 @@ impl Runs<'_> {
     }
 }
 
-fn items(simple: &SimpleCommand) -> impl Iterator<Item = &Item> {
+/// The words, assignments and redirections of a stage.
+pub(super) fn items(simple: &SimpleCommand) -> impl Iterator<Item = &Item> {
     let prefix = simple.prefix.iter().flat_map(|prefix| &prefix.0);
     prefix.chain(simple.suffix.iter().flat_map(|suffix| &suffix.0))
+}
+
+/// Whether a redirection gives the stage another input.
+pub(super) fn reads_elsewhere(simple: &SimpleCommand) -> bool {
+    items(simple).any(|item| match item {
+        Item::IoRedirect(redirect) => matches!(stream(redirect), Some(Stream::Input)),
+        _ => false,
+    })
 }
 
 /// A stage without redirections of its output, which do not change how it can be run.

@@ -30,6 +30,8 @@ fn stages_get_prefixes_and_nothing_else_changes() {
         ("sort x$y | uniq <other", "@a sort x$y | @a uniq <other"),
         ("cut -f1 >a$b | uniq", "@a cut -f1 >a$b | @a uniq"),
         ("sort x$y |\n\n  # why\n  uniq", "@f sort x$y |\n\n  # why\n  @l uniq"),
+        ("sort $a | grep $(cat) | uniq", "@a sort $a | @f grep $(cat) | @l uniq"),
+        ("sort $a | head -n $(nproc) | uniq", "@f sort $a | @m head -n $(nproc) | @l uniq"),
         ("sort x$(sort y) |& uniq", "@a sort x$(sort y) |& @a uniq"),
         (
             "seq 9 | sort | while read -r l; do :; done",
