@@ -13,8 +13,8 @@ const PAGE: u32 = 40;
 pub(crate) const MOST_PAGES: u32 = 1 << (64 - PAGE);
 /// Numbers of Workers there are.
 pub(crate) const NUMBERS: usize = 1 << 16;
-/// The last generation. No unit has it: a slot that has come to it is not used again.
-pub(crate) const LAST: u16 = u16::MAX;
+/// The last generation. No unit has it, as it is even: a slot that has come to it is not used again.
+pub(crate) const LAST: u16 = u16::MAX - 1;
 
 /// The index, within its runtime, of Workers with each number. Written once, before the first key
 /// with this number exists.

@@ -10,9 +10,9 @@
 //! - `insert` takes a slot of the fullest page that has one, so that pages that are nearly empty
 //!   become empty. An empty page is given back to the kernel: a few are kept, which are hot, until
 //!   [`Slab::trim`].
-//! - A key is valid while its slot is taken and the generation there is its own. The generation is raised when
-//!   the unit ends, so that a free slot has that of the unit that comes next: both have to be tested.
-//!   Memory that was given back reads as zeros, which is a header without slots, so that a key need not be
+//! - A key is valid while the generation in its slot is its own. It is raised when a unit comes and when the unit
+//!   ends: that of a unit is odd, that of a free slot even, so that one comparison finds out whether the slot is
+//!   taken, too. Memory that was given back reads as zeros, which is a header without slots, so that a key need not be
 //!   looked up anywhere; when the page is used again, by units of any size, its generations go on
 //!   where they were (`floors`), also in a later runtime (`lease.rs`). A slot that has used up its generations is
 //!   never used again, nor is a page whose floor is the last one.
@@ -41,8 +41,8 @@ use crate::error::NoRoom;
 use crate::key::{Home, Key, LAST, MOST_PAGES};
 use crate::lease::Lease;
 use kinds::Kinds;
-use page::class_for;
 pub(crate) use page::{Kind, NEVER, Page, Place};
+use page::{class_for, is_of_unit};
 use wheel::Wheel;
 pub(crate) use wheel::is_before;
 
@@ -181,8 +181,10 @@ impl<K: Kind> Slab<K> {
             return None;
         }
         let page = self.page(number);
-        // Who has a key may be older than the page's kind, which had more slots.
-        let lives = page.is_taken(slot) && page.generation(slot) == key.generation();
+        // A key may be from a time when the page was of another kind, which had more slots.
+        let lives = is_of_unit(key.generation())
+            && page.has(slot)
+            && page.generation(slot) == key.generation();
         lives.then(|| Place::new(page, slot))
     }
 
@@ -330,7 +332,7 @@ impl<K: Kind> Slab<K> {
             None => self.fresh_page()?,
         };
         let floor = std::mem::replace(&mut self.floors[number as usize], NONE);
-        self.page(number).prepare(class, kind, code, floor.max(1));
+        self.page(number).prepare(class, kind, code, floor);
         Ok(number)
     }
 

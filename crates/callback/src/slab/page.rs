@@ -60,6 +60,12 @@ const fn layout(payload: usize) -> Layout {
     Layout { slots, ticks, turns: ticks + slots * 4 }
 }
 
+/// Whether a generation is one of units; a free slot has an even one.
+#[inline]
+pub(super) fn is_of_unit(generation: u16) -> bool {
+    generation % 2 == 1
+}
+
 /// The smallest class with room for so many bytes.
 pub(crate) fn class_for(bytes: usize) -> Option<u8> {
     let class = PAYLOADS.iter().position(|&payload| bytes <= payload)?;
@@ -134,6 +140,7 @@ impl<K: Kind> Page<K> {
     /// Makes a page of what has been one before, or never been used and is zeros: nobody lives
     /// there, and generations go on from `floor` at least.
     pub fn prepare(self, class: u8, kind: u16, code: &'static K, floor: u16) {
+        let floor = floor.next_multiple_of(2); // the generation of a free slot
         let layout = LAYOUTS[usize::from(class)];
         let slots = u8::try_from(layout.slots).expect("there are no more, as `layout` says");
         let mut header = Header {
@@ -165,8 +172,8 @@ impl<K: Kind> Page<K> {
     /// can go on from, which nobody has had.
     pub fn clear(mut self) -> u16 {
         self.header_mut().others = None;
-        let after = |slot| self.generation(slot).saturating_add(self.is_taken(slot).into());
-        (0..=u8::MAX).take(self.slots()).map(after).max().unwrap_or(LAST)
+        let after = |slot| self.generation(slot).next_multiple_of(2);
+        (0..=u8::MAX).take(self.slots()).map(after).max().unwrap_or(LAST).max(2)
     }
 
     #[inline]
@@ -206,7 +213,9 @@ impl<K: Kind> Page<K> {
         header.free[word] &= header.free[word] - 1;
         header.used += 1;
         header.left -= 1;
-        u8::try_from(word * 64 + bit as usize).ok()
+        let slot = u8::try_from(word * 64 + bit as usize).ok()?;
+        self.set_generation(slot, self.generation(slot) + 1);
+        Some(slot)
     }
 
     /// Ends the life of whoever is in a slot, so that its key names nobody.
@@ -229,12 +238,10 @@ impl<K: Kind> Page<K> {
         slot < self.header().slots
     }
 
-    /// Whether a unit lives in a slot. The generation alone does not tell: a free slot already has the generation
-    /// of its next unit.
+    /// Whether a unit lives in a slot: then its generation is odd.
     #[inline]
     pub fn is_taken(self, slot: u8) -> bool {
-        let is_free = self.header().free[usize::from(slot / 64)] >> (slot % 64) & 1 == 1;
-        self.has(slot) && !is_free && self.generation(slot) != LAST
+        self.has(slot) && is_of_unit(self.generation(slot))
     }
 
     /// Whether no slot is left to be taken.
