@@ -1,7 +1,7 @@
 //! `cargo xtask`: what developers and CI do with the repository.
 //!
-//! Every task runs from the repository's root and prints each command before it runs it. The only
-//! dependency is anyhow, so that the tasks themselves build in seconds.
+//! Every task runs from the repository's root and prints each command before it runs it. There are few
+//! dependencies, so that the tasks themselves build in seconds.
 
 mod bench;
 mod check;
@@ -25,6 +25,7 @@ Tasks:
   ci                     Run every check that CI runs: lint, loom, sanitizer, all tests, Elixir
   lint                   Check formatting, lints, documentation and the repository's own rules
   check                  Check the repository's own rules only: names, layers, links
+  language [PLACE]       Count phrases of literal English by package and page; list those of one
   test [--full] [ARGS]   Run the README's test command; --full runs every random case
   generate               Rewrite schemas and generated pages; completions and man pages to target/
   bench [NAME [ARGS]]    Run a benchmark program; without a name, list them
@@ -45,13 +46,14 @@ fn run(arguments: &[String]) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?;
     std::env::set_current_dir(root).with_context(|| format!("cannot enter {}", root.display()))?;
     let Some((task, rest)) = arguments.split_first() else { bail!("no task given\n\n{USAGE}") };
-    if !matches!(task.as_str(), "test" | "bench") {
+    if !matches!(task.as_str(), "test" | "bench" | "language") {
         reject_arguments(task, rest)?;
     }
     match task.as_str() {
         "ci" => ci::run(),
         "lint" => lint::run(),
         "check" => check::run(),
+        "language" => check::language(rest.first().map(String::as_str)),
         "test" => test::run(rest),
         "generate" => generate::run(),
         "bench" => bench::run(rest),

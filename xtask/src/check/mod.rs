@@ -1,6 +1,7 @@
 //! The repository's own rules, which no compiler checks.
 
 mod invariants;
+mod language;
 mod layers;
 mod links;
 mod literals;
@@ -67,6 +68,21 @@ pub fn run() -> Result<()> {
         0 => Ok(()),
         count => bail!("{count} violations of the repository's rules"),
     }
+}
+
+/// Prints how often texts have phrases of literal English: in each package and page, and where, if `only` is part of
+/// its name.
+///
+/// # Errors
+/// If files cannot be read.
+pub fn language(only: Option<&str>) -> Result<()> {
+    let mut code = Vec::new();
+    for folder in ["crates", "bench", "xtask"] {
+        code.extend(sources(Path::new(folder), "rs")?);
+    }
+    let pages = sources(Path::new("."), "md")?;
+    say(language::report(&code, &pages, only)?.trim_end());
+    Ok(())
 }
 
 /// All text files below a folder whose names end in `.EXTENSION`, in the order of their paths.
