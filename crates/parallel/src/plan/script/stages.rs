@@ -208,14 +208,6 @@ pub(super) fn items(simple: &SimpleCommand) -> impl Iterator<Item = &Item> {
     prefix.chain(simple.suffix.iter().flat_map(|suffix| &suffix.0))
 }
 
-/// Whether a redirection gives the stage another input.
-pub(super) fn reads_elsewhere(simple: &SimpleCommand) -> bool {
-    items(simple).any(|item| match item {
-        Item::IoRedirect(redirect) => matches!(stream(redirect), Some(Stream::Input)),
-        _ => false,
-    })
-}
-
 /// A stage without redirections of its output, which do not change how it can be run.
 fn without_output(stage: &Command) -> Command {
     let mut stage = stage.clone();

@@ -4,12 +4,12 @@
 
 use brush_parser::ParserOptions;
 use brush_parser::ast::{
-    Command, CommandPrefixOrSuffixItem as Item, IoFileRedirectTarget as Target, IoRedirect,
-    SimpleCommand,
+    Command, CommandPrefixOrSuffixItem as Item, IoFileRedirectKind, IoFileRedirectTarget as Target,
+    IoRedirect, SimpleCommand,
 };
 use brush_parser::word::{WordPiece, WordPieceWithSource, parse as parse_word};
 
-use super::stages::{items, reads_elsewhere};
+use super::stages::items;
 use super::walk::{Walk, parse};
 
 /// Commands that read nothing from standard input, unless an argument is `-`.
@@ -82,27 +82,52 @@ fn commands_read_input(text: &str) -> bool {
                 Command::Simple(stage) => read_input(stage),
                 _ => false,
             };
-            (reads(first) && !reads_elsewhere(first))
-                || read_input(first)
-                || rest.iter().any(rest_reads)
+            reads(first) || read_input(first) || rest.iter().any(rest_reads)
         }
         _ => true,
     })
 }
 
-/// Whether a command may read standard input if that is not redirected.
+/// Whether a command may read the standard input of the shell that starts it.
 fn reads(command: &SimpleCommand) -> bool {
+    if items(command).any(names_standard_input) {
+        return true;
+    }
     // Without a name it is a mere assignment, or `$(<file)`.
     let Some(name) = &command.word_or_name else { return false };
     let has_word = |is: fn(&str) -> bool| {
         items(command).any(|item| matches!(item, Item::Word(word) if is(&word.value)))
     };
-    // `-` stands for standard input, as in `date -f -`.
-    has_word(|word| matches!(word, "-" | "/dev/stdin"))
-        || match name.value.as_str() {
+    !items(command).any(replaces_standard_input)
+        && match name.value.as_str() {
             "cat" => !has_word(|word| !word.starts_with('-')),
             name => !READ_NOTHING.contains(&name),
         }
+}
+
+/// Whether a word or redirection stands for standard input: `-`, as in `date -f -`, its number, or its path.
+fn names_standard_input(item: &Item) -> bool {
+    let is_path =
+        |word: &str| ["/dev/stdin", "/dev/fd/", "/proc/"].iter().any(|path| word.contains(path));
+    match item {
+        Item::Word(word) => word.value == "-" || is_path(&word.value),
+        Item::IoRedirect(IoRedirect::File(_, kind, target)) => {
+            matches!(kind, IoFileRedirectKind::DuplicateInput)
+                || matches!(target, Target::Filename(word) if is_path(&word.value))
+        }
+        _ => false,
+    }
+}
+
+/// Whether a redirection gives a command another standard input.
+fn replaces_standard_input(item: &Item) -> bool {
+    let Item::IoRedirect(redirect) = item else { return false };
+    matches!(
+        redirect,
+        IoRedirect::File(None | Some(0), IoFileRedirectKind::Read, _)
+            | IoRedirect::HereDocument(None | Some(0), _)
+            | IoRedirect::HereString(None | Some(0), _)
+    )
 }
 
 #[cfg(test)]
@@ -136,6 +161,11 @@ mod tests {
             "grep $(cat - b | cat)",
             "grep \"$(cat -- )\"",
             "grep $(date -f -)",
+            "grep $(head -n1 <&0)",
+            "grep $(wc -l </dev/stdin)",
+            "grep $(cat /proc/self/fd/0)",
+            "grep $(</dev/fd/0)",
+            "grep $(head -n 1 3<words)",
             "cut -c \"`echo \\`cat\\``\"",
         ] {
             assert!(reads_input_in(stage), "{stage}");
