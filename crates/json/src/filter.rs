@@ -12,12 +12,12 @@ use struson::writer::JsonStreamWriter;
 use crate::error::FilterError;
 use crate::format::Format;
 use crate::input::{Input, Json, Stop, explain, parser};
+use crate::matcher::{Kind, Match, PathMatcher};
 use crate::output::Output;
 use crate::path::Query;
-use crate::way::{Fate, Kind, Way};
 
 /// Bytes of a string that are printed at once.
-const PIECE: usize = 4096;
+const STRING_PIECE_BYTES: usize = 4096;
 
 /// Prints what `query` asks for. `input` is read in large pieces and needs no buffer of its own,
 /// nor does `output`. Lines that are complete are written before more input is waited for.
@@ -33,9 +33,9 @@ pub fn filter(
 ) -> Result<(), FilterError> {
     let output = RefCell::new(Output::new(output));
     let input = Input::new(input, &output)?;
-    let way = Way::new(query, format);
-    let piece = vec![0; PIECE];
-    let mut filter = Filter { json: parser(input), output: &output, way, format, piece };
+    let matcher = PathMatcher::new(query, format);
+    let piece = vec![0; STRING_PIECE_BYTES];
+    let mut filter = Filter { json: parser(input), output: &output, matcher, format, piece };
     let result = filter.run().map_err(|stop| explain(&mut filter.json, stop));
     // The output's own failure, if there is one, has been met before.
     result.and(output.borrow_mut().flush_lines().map_err(FilterError::Write))
@@ -45,7 +45,7 @@ struct Filter<'s, 'a> {
     json: Json<'s, 'a>,
     /// Also the input's. It is not borrowed while the parser reads.
     output: &'s RefCell<Output<'a>>,
-    way: Way<'s>,
+    matcher: PathMatcher<'s>,
     format: Format,
     /// For the string that is printed.
     piece: Vec<u8>,
@@ -54,9 +54,9 @@ struct Filter<'s, 'a> {
 impl Filter<'_, '_> {
     fn run(&mut self) -> Result<(), Stop> {
         loop {
-            let fate = self.way.begin_text();
-            self.value(fate)?;
-            while let Some(kind) = self.way.innermost() {
+            let matched = self.matcher.begin_text();
+            self.value(matched)?;
+            while let Some(kind) = self.matcher.innermost() {
                 self.next_in(kind)?;
             }
             if !self.json.has_next()? {
@@ -70,36 +70,36 @@ impl Filter<'_, '_> {
         if !self.json.has_next()? {
             return self.close(kind);
         }
-        let fate = match kind {
-            Kind::Array => self.way.element()?,
-            Kind::Object => self.way.member(self.json.next_name()?)?,
+        let matched = match kind {
+            Kind::Array => self.matcher.element()?,
+            Kind::Object => self.matcher.member(self.json.next_name()?)?,
         };
-        self.value(fate)
+        self.value(matched)
     }
 
-    fn value(&mut self, fate: Fate) -> Result<(), Stop> {
-        match fate {
-            Fate::Skip => return Ok(self.json.skip_value()?),
-            Fate::Print if self.format == Format::JsonLines => return self.copy(),
-            Fate::Search | Fate::Print => {}
+    fn value(&mut self, matched: Match) -> Result<(), Stop> {
+        match matched {
+            Match::Skip => return Ok(self.json.skip_value()?),
+            Match::Print if self.format == Format::JsonLines => return self.copy(),
+            Match::Search | Match::Print => {}
         }
         match self.json.peek()? {
-            ValueType::Array => self.open(Kind::Array, fate),
-            ValueType::Object => self.open(Kind::Object, fate),
-            _ if fate == Fate::Search => Ok(self.json.skip_value()?),
+            ValueType::Array => self.open(Kind::Array, matched),
+            ValueType::Object => self.open(Kind::Object, matched),
+            _ if matched == Match::Search => Ok(self.json.skip_value()?),
             scalar => self.print(scalar),
         }
     }
 
-    fn open(&mut self, kind: Kind, fate: Fate) -> Result<(), Stop> {
+    fn open(&mut self, kind: Kind, matched: Match) -> Result<(), Stop> {
         match kind {
             Kind::Array => self.json.begin_array()?,
             Kind::Object => self.json.begin_object()?,
         }
-        if fate == Fate::Print && self.format == Format::Assignments {
+        if matched == Match::Print && self.format == Format::Assignments {
             self.print_empty(kind)?;
         }
-        self.way.open(kind, fate);
+        self.matcher.open(kind, matched);
         Ok(())
     }
 
@@ -108,8 +108,8 @@ impl Filter<'_, '_> {
             Kind::Array => self.json.end_array()?,
             Kind::Object => self.json.end_object()?,
         }
-        let closed = self.way.close();
-        let is_empty = closed.is_some_and(|open| open.fate == Fate::Print && open.count == 0);
+        let closed = self.matcher.close();
+        let is_empty = closed.is_some_and(|open| open.matched == Match::Print && open.count == 0);
         if is_empty && self.format == Format::PathValue {
             self.print_empty(kind)?;
         }
@@ -167,7 +167,7 @@ impl Filter<'_, '_> {
 
     fn begin_line(&self) -> Result<(), Stop> {
         let mut output = self.output.borrow_mut();
-        output.push(self.way.path())?;
+        output.push(self.matcher.path())?;
         Ok(output.push(if self.format == Format::Assignments { b" = " } else { b"\t" })?)
     }
 

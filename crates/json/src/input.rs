@@ -12,10 +12,10 @@ use crate::error::{FilterError, Place};
 use crate::output::Output;
 
 /// Containers inside one another. Each takes memory while it is open; nothing here recurses.
-pub const MOST_NESTED: u32 = 100_000;
+pub const MAX_NESTING: u32 = 100_000;
 
 /// Bytes that are read at once.
-const READ_SIZE: usize = 64 * 1024;
+const READ_BYTES: usize = 64 * 1024;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The parser on an input.
@@ -37,7 +37,7 @@ impl<'s, 'a> Input<'s, 'a> {
         reader: &'a mut dyn Read,
         output: &'s RefCell<Output<'a>>,
     ) -> Result<Self, FilterError> {
-        let mut reader = BufReader::with_capacity(READ_SIZE, reader);
+        let mut reader = BufReader::with_capacity(READ_BYTES, reader);
         let mut mark = Vec::new();
         if first_byte(&mut reader).map_err(FilterError::Read)? == BYTE_ORDER_MARK.first().copied() {
             let most = BYTE_ORDER_MARK.len() as u64;
@@ -99,7 +99,7 @@ pub(crate) fn parser<R: Read>(input: R) -> JsonStreamReader<R> {
     let settings = ReaderSettings {
         allow_multiple_top_level: true,
         track_path: false,
-        max_nesting_depth: Some(MOST_NESTED),
+        max_nesting_depth: Some(MAX_NESTING),
         restrict_number_values: false,
         ..ReaderSettings::default()
     };

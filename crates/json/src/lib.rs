@@ -6,7 +6,7 @@
 //! root to the current value; strings go through in pieces, so that even one of a gigabyte takes
 //! no memory. What is passed over is checked exactly as what is printed.
 //!
-//! - `path.rs` is what can be asked for, `way.rs` where in the document one is and which paths
+//! - `path.rs` is what can be asked for, `matcher.rs` where in the document one is and which paths
 //!   lead on, `filter.rs` goes through it, `format.rs` writes what is found.
 //! - `input.rs` has the parser's settings, and what its errors mean. `output.rs` gathers lines.
 
@@ -14,8 +14,8 @@ pub mod error;
 pub mod filter;
 pub mod format;
 mod input;
+mod matcher;
 mod output;
 pub mod path;
-mod way;
 
 pub use filter::filter;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 /// Bytes that are gathered before they are written.
-const ENOUGH: usize = 64 * 1024;
+const FLUSH_BYTES: usize = 64 * 1024;
 
 /// Gathers lines. Only a line longer than the buffer is written before it is complete, so that
 /// an error leaves no half of an ordinary one.
@@ -16,7 +16,7 @@ pub(crate) struct Output<'a> {
 
 impl<'a> Output<'a> {
     pub(crate) fn new(writer: &'a mut dyn Write) -> Self {
-        Self { writer, gathered: Vec::with_capacity(2 * ENOUGH), line: 0 }
+        Self { writer, gathered: Vec::with_capacity(2 * FLUSH_BYTES), line: 0 }
     }
 
     /// Adds to the line.
@@ -29,7 +29,7 @@ impl<'a> Output<'a> {
     #[inline]
     pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         write(&mut self.gathered);
-        if self.gathered.len() >= ENOUGH { self.make_room() } else { Ok(()) }
+        if self.gathered.len() >= FLUSH_BYTES { self.make_room() } else { Ok(()) }
     }
 
     /// Ends the line with this.

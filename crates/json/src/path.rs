@@ -13,7 +13,7 @@ use struson::reader::{JsonReader as _, ReaderError, SyntaxErrorKind};
 use crate::input::{parser, problem};
 
 /// Bytes of a path that is printed. More is an error rather than more memory.
-pub const LONGEST_PATH: usize = 1024 * 1024;
+pub const MAX_PATH_BYTES: usize = 1024 * 1024;
 
 /// Paths, looked for at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use contend_json::error::FilterError;
 use contend_json::format::Format;
-use contend_json::path::LONGEST_PATH;
+use contend_json::path::MAX_PATH_BYTES;
 use contend_json::path::Query;
 
 use crate::{FORMATS, filtered, printed, refused};
@@ -101,7 +101,7 @@ fn nesting_is_limited_and_costs_no_stack() {
 
 #[test]
 fn a_path_that_is_printed_is_limited_and_others_are_not() {
-    let long = "k".repeat(LONGEST_PATH + 1);
+    let long = "k".repeat(MAX_PATH_BYTES + 1);
     let input = format!("{{\"{long}\":[1],\"a\":2}}");
     for format in FORMATS {
         assert!(printed(&input, &[".a"], format).contains('2'));

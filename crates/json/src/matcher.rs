@@ -9,11 +9,11 @@ use std::ops::Range;
 
 use crate::format::{Format, push_index};
 use crate::input::Stop;
-use crate::path::{Choice, LONGEST_PATH, Query};
+use crate::path::{Choice, MAX_PATH_BYTES, Query};
 
 /// What becomes of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Match {
     /// Nothing in it is wanted.
     Skip,
     /// Something in it may be.
@@ -42,12 +42,12 @@ impl Kind {
 /// An open container.
 pub(crate) struct Open {
     pub(crate) kind: Kind,
-    pub(crate) fate: Fate,
+    pub(crate) matched: Match,
     /// Members or elements so far.
     pub(crate) count: u64,
-    /// Those of `Way::states` that have reached it.
+    /// Those of `PathMatcher::states` that have reached it.
     states: Range<usize>,
-    /// How much of `Way::path` leads to it, in bytes.
+    /// How much of `PathMatcher::path` leads to it, in bytes.
     path: usize,
 }
 
@@ -66,7 +66,7 @@ enum Child<'a> {
 }
 
 /// Open containers, and the path to the current value.
-pub(crate) struct Way<'a> {
+pub(crate) struct PathMatcher<'a> {
     query: &'a Query,
     format: Format,
     open: Vec<Open>,
@@ -76,7 +76,7 @@ pub(crate) struct Way<'a> {
     path: Vec<u8>,
 }
 
-impl<'a> Way<'a> {
+impl<'a> PathMatcher<'a> {
     pub(crate) fn new(query: &'a Query, format: Format) -> Self {
         Self { query, format, open: Vec::new(), states: Vec::new(), path: Vec::new() }
     }
@@ -93,24 +93,24 @@ impl<'a> Way<'a> {
     }
 
     /// Goes to the root.
-    pub(crate) fn begin_text(&mut self) -> Fate {
+    pub(crate) fn begin_text(&mut self) -> Match {
         self.states.clear();
         self.path.clear();
         self.path.extend_from_slice(self.format.root().as_bytes());
         for (path, steps) in self.query.paths.iter().enumerate() {
             if steps.is_empty() {
-                return Fate::Print;
+                return Match::Print;
             }
             self.states.push(State { path, steps: 0 });
         }
-        Fate::Search
+        Match::Search
     }
 
     /// Goes into a container.
-    pub(crate) fn open(&mut self, kind: Kind, fate: Fate) {
+    pub(crate) fn open(&mut self, kind: Kind, matched: Match) {
         let begin = self.open.last().map_or(0, |parent| parent.states.end);
         let states = begin..self.states.len();
-        self.open.push(Open { kind, fate, count: 0, states, path: self.path.len() });
+        self.open.push(Open { kind, matched, count: 0, states, path: self.path.len() });
     }
 
     /// Leaves the innermost container.
@@ -121,25 +121,25 @@ impl<'a> Way<'a> {
     }
 
     /// Goes to the next member of the innermost container.
-    pub(crate) fn member(&mut self, key: &str) -> Result<Fate, Stop> {
+    pub(crate) fn member(&mut self, key: &str) -> Result<Match, Stop> {
         self.count();
-        let fate = self.enter(Child::Key(key));
-        if fate != Fate::Skip && self.format != Format::JsonLines {
+        let matched = self.enter(Child::Key(key));
+        if matched != Match::Skip && self.format != Format::JsonLines {
             self.format.push_key(&mut self.path, key);
             self.check_path()?;
         }
-        Ok(fate)
+        Ok(matched)
     }
 
     /// Goes to the next element of the innermost container.
-    pub(crate) fn element(&mut self) -> Result<Fate, Stop> {
+    pub(crate) fn element(&mut self) -> Result<Match, Stop> {
         let index = self.count();
-        let fate = self.enter(Child::Index(index));
-        if fate != Fate::Skip && self.format != Format::JsonLines {
+        let matched = self.enter(Child::Index(index));
+        if matched != Match::Skip && self.format != Format::JsonLines {
             push_index(&mut self.path, index);
             self.check_path()?;
         }
-        Ok(fate)
+        Ok(matched)
     }
 
     /// Members or elements before this one.
@@ -150,11 +150,11 @@ impl<'a> Way<'a> {
     }
 
     /// Leaves the member or element before, and makes the step to this one.
-    fn enter(&mut self, child: Child) -> Fate {
-        let Some(parent) = self.open.last() else { return Fate::Skip };
+    fn enter(&mut self, child: Child) -> Match {
+        let Some(parent) = self.open.last() else { return Match::Skip };
         self.path.truncate(parent.path);
-        if parent.fate == Fate::Print {
-            return Fate::Print;
+        if parent.matched == Match::Print {
+            return Match::Print;
         }
         let (begin, end) = (parent.states.start, parent.states.end);
         self.states.truncate(end);
@@ -163,7 +163,7 @@ impl<'a> Way<'a> {
             let all = &self.query.paths[path];
             if is_chosen(&all[steps].choice, child) {
                 if steps + 1 == all.len() {
-                    return Fate::Print;
+                    return Match::Print;
                 }
                 self.reach(end, State { path, steps: steps + 1 });
             }
@@ -171,7 +171,7 @@ impl<'a> Way<'a> {
                 self.reach(end, State { path, steps });
             }
         }
-        if self.states.len() > end { Fate::Search } else { Fate::Skip }
+        if self.states.len() > end { Match::Search } else { Match::Skip }
     }
 
     /// Two ways can lead to the same state.
@@ -182,7 +182,11 @@ impl<'a> Way<'a> {
     }
 
     fn check_path(&self) -> Result<(), Stop> {
-        if self.path.len() > LONGEST_PATH { Err(Stop::PathTooLong(LONGEST_PATH)) } else { Ok(()) }
+        if self.path.len() > MAX_PATH_BYTES {
+            Err(Stop::PathTooLong(MAX_PATH_BYTES))
+        } else {
+            Ok(())
+        }
     }
 }
 
