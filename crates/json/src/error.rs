@@ -1,4 +1,4 @@
-//! What can go wrong while JSON is read.
+//! Errors of [`filter`](crate::filter()).
 
 use std::fmt;
 use std::io;
@@ -12,24 +12,24 @@ pub enum FilterError {
     /// The output cannot be written.
     #[error("cannot write the output")]
     Write(#[source] io::Error),
-    /// The input is not JSON, or goes beyond a limit.
+    /// The input is not JSON or exceeds a limit.
     #[error("{place}: {problem}")]
     Malformed {
-        /// Where.
+        /// The position of the problem.
         place: Place,
-        /// What is wrong there.
+        /// A description of the problem.
         problem: String,
     },
 }
 
-/// A place in the input.
+/// A position in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: u64,
-    /// The character in the line, from 1.
+    /// The character within the line, from 1.
     pub column: u64,
-    /// The byte in the whole input, from 0.
+    /// The byte offset from the start of the input, from 0.
     pub offset: u64,
 }
 

@@ -1,7 +1,7 @@
-//! Finding what is asked for, in one pass.
+//! The loop over the document: prints matching values in one pass.
 //!
-//! A match inside of what is printed is part of it and not printed again, since to print it apart
-//! would mean to keep it until the whole has been written.
+//! A match inside a printed value is not printed a second time: it would have to be buffered until
+//! the outer value ends.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -16,15 +16,17 @@ use crate::matcher::{Kind, Match, PathMatcher};
 use crate::output::Output;
 use crate::path::Query;
 
-/// Bytes of a string that are printed at once.
+/// Size of the buffer through which strings are copied, in bytes.
 const STRING_PIECE_BYTES: usize = 4096;
 
-/// Prints what `query` asks for. `input` is read in large pieces and needs no buffer of its own,
-/// nor does `output`. Lines that are complete are written before more input is waited for.
+/// Prints the values of `input` that match `query`.
+///
+/// `input` and `output` need no buffering of their own. Complete lines are flushed before a read
+/// that may block.
 ///
 /// # Errors
-/// When the input is no sequence of JSON texts, goes beyond a limit, or input or output fail. The
-/// lines that were complete have been written then.
+/// If the input is not a sequence of JSON texts or exceeds a limit, and if reading or writing
+/// fails. Lines that were complete by then have been written.
 pub fn filter(
     input: &mut dyn Read,
     output: &mut dyn Write,
@@ -37,17 +39,17 @@ pub fn filter(
     let piece = vec![0; STRING_PIECE_BYTES];
     let mut filter = Filter { json: parser(input), output: &output, matcher, format, piece };
     let result = filter.run().map_err(|stop| explain(&mut filter.json, stop));
-    // The output's own failure, if there is one, has been met before.
+    // If writing failed, `result` already holds that error.
     result.and(output.borrow_mut().flush_lines().map_err(FilterError::Write))
 }
 
 struct Filter<'s, 'a> {
     json: Json<'s, 'a>,
-    /// Also the input's. It is not borrowed while the parser reads.
+    /// Shared with the input, which flushes it; never borrowed while the parser reads.
     output: &'s RefCell<Output<'a>>,
     matcher: PathMatcher<'s>,
     format: Format,
-    /// For the string that is printed.
+    /// The buffer for strings.
     piece: Vec<u8>,
 }
 
@@ -65,7 +67,7 @@ impl Filter<'_, '_> {
         }
     }
 
-    /// The next member or element, or the end of their container.
+    /// Handles the next member or element of the innermost container, or its end.
     fn next_in(&mut self, kind: Kind) -> Result<(), Stop> {
         if !self.json.has_next()? {
             return self.close(kind);
@@ -116,14 +118,14 @@ impl Filter<'_, '_> {
         Ok(())
     }
 
-    /// A line for a container without what is in it.
+    /// Prints a line for an empty container.
     fn print_empty(&self, kind: Kind) -> Result<(), Stop> {
         self.begin_line()?;
         self.push(kind.empty())?;
         self.end_line()
     }
 
-    /// A line for what is no container.
+    /// Prints a line for a string, number, Boolean or null.
     fn print(&mut self, scalar: ValueType) -> Result<(), Stop> {
         self.begin_line()?;
         match scalar {
@@ -144,7 +146,7 @@ impl Filter<'_, '_> {
         self.end_line()
     }
 
-    /// Prints a string as it is read: it can be longer than memory.
+    /// Prints a string piece by piece, as it may be larger than memory.
     fn print_string(&mut self) -> Result<(), Stop> {
         let quote: &[u8] = if self.format == Format::Assignments { b"\"" } else { b"" };
         self.push(quote)?;
@@ -180,7 +182,7 @@ impl Filter<'_, '_> {
         self.output.borrow_mut().push(text)
     }
 
-    /// One line with the whole value, without white space.
+    /// Prints the whole value on one line, without white space.
     fn copy(&mut self) -> Result<(), Stop> {
         let mut writer = JsonStreamWriter::new(Line(self.output));
         self.json.transfer_to(&mut writer)?;
@@ -189,7 +191,7 @@ impl Filter<'_, '_> {
     }
 }
 
-/// The unfinished line.
+/// Appends to the unfinished line.
 struct Line<'s, 'a>(&'s RefCell<Output<'a>>);
 
 impl Write for Line<'_, '_> {
@@ -204,7 +206,7 @@ impl Write for Line<'_, '_> {
     }
 }
 
-/// The text without a character at its end that is cut off.
+/// Returns the text up to the last complete character.
 fn whole_characters(text: &[u8]) -> &str {
     match std::str::from_utf8(text) {
         Ok(text) => text,

@@ -1,20 +1,20 @@
-//! How values and the paths to them are written.
+//! Output formats: how values and their paths are written.
 
 use crate::path::is_bare;
 
-/// What is printed for a value that was asked for.
+/// The format in which matching values are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A line for each scalar and empty container in it: its path, a tab, its text.
+    /// One line for each scalar and empty container in the value: path, tab, text.
     PathValue,
-    /// A line for everything in it: an assignment, as gron prints it.
+    /// One assignment for each value and container in the value, as gron prints it.
     Assignments,
-    /// One line, the value without white space.
+    /// One line for the whole value, without white space.
     JsonLines,
 }
 
 impl Format {
-    /// What a path to the root is.
+    /// Returns the path of the root.
     pub(crate) fn root(self) -> &'static str {
         match self {
             Self::Assignments => "json",
@@ -22,7 +22,7 @@ impl Format {
         }
     }
 
-    /// Appends a step to a member.
+    /// Appends the path step of a member.
     pub(crate) fn push_key(self, path: &mut Vec<u8>, key: &str) {
         let bare = match self {
             Self::Assignments => is_identifier(key),
@@ -39,7 +39,7 @@ impl Format {
         }
     }
 
-    /// Appends a part of a string, escaped where it must be.
+    /// Appends a piece of a string, with escapes where the format needs them.
     pub(crate) fn push_text(self, out: &mut Vec<u8>, text: &str) {
         let special: fn(u8) -> bool = match self {
             Self::Assignments => {
@@ -76,14 +76,14 @@ impl Format {
     }
 }
 
-/// Appends a step to an element.
+/// Appends the path step of an element.
 pub(crate) fn push_index(path: &mut Vec<u8>, index: u64) {
     push_bracket(path);
     push_decimal(path, index);
     path.push(b']');
 }
 
-/// A path begins with a dot in any case.
+/// Appends `[`, after a dot at the start of the path.
 fn push_bracket(path: &mut Vec<u8>) {
     path.extend_from_slice(if path.is_empty() { b".[" } else { b"[" });
 }
@@ -103,7 +103,7 @@ fn push_decimal(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Names that JavaScript keeps for itself; gron puts them in quotes.
+/// JavaScript's reserved words, which gron quotes.
 const RESERVED: [&str; 36] = [
     "break",
     "case",
@@ -143,7 +143,7 @@ const RESERVED: [&str; 36] = [
     "yield",
 ];
 
-/// Whether gron writes a key after a dot: by the kinds of its characters, as JavaScript does.
+/// Whether gron writes a key after a dot: whether it is an identifier of JavaScript.
 fn is_identifier(key: &str) -> bool {
     let mut chars = key.chars();
     let begins = |c: char| c == '$' || c == '_' || unicode_ident::is_xid_start(c) && !is_extra(c);
@@ -151,7 +151,8 @@ fn is_identifier(key: &str) -> bool {
     chars.next().is_some_and(begins) && chars.all(goes_on) && !RESERVED.contains(&key)
 }
 
-/// What Unicode counts to identifiers in spite of its kind, and gron does not.
+/// Characters that Unicode allows in identifiers as exceptions (`Other_ID_Start`, `Other_ID_Continue`)
+/// and gron does not.
 fn is_extra(c: char) -> bool {
     matches!(
         c,

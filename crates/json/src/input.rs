@@ -1,4 +1,4 @@
-//! The parser on its input, and what its errors mean here.
+//! The JSON parser, its input, and the translation of its errors.
 
 use std::cell::RefCell;
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read};
@@ -11,28 +11,28 @@ use struson::reader::{
 use crate::error::{FilterError, Place};
 use crate::output::Output;
 
-/// Containers inside one another. Each takes memory while it is open; nothing here recurses.
+/// Maximum nesting depth. Open containers take memory on the heap; nothing here recurses.
 pub const MAX_NESTING: u32 = 100_000;
 
-/// Bytes that are read at once.
+/// Size of a read, in bytes.
 const READ_BYTES: usize = 64 * 1024;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The parser on an input.
+/// The parser of an [`Input`].
 pub(crate) type Json<'s, 'a> = JsonStreamReader<Input<'s, 'a>>;
 
-/// What the parser reads from. Before it waits for more, complete lines are written.
+/// The parser's reader. It flushes complete output lines before each read that may block.
 pub(crate) struct Input<'s, 'a> {
     reader: BufReader<&'a mut dyn Read>,
     output: &'s RefCell<Output<'a>>,
-    /// Why reading failed: the parser keeps only the words of it.
+    /// The error of a failed read, as the parser only keeps its text.
     failed: Option<FilterError>,
-    /// Bytes that were dropped at the beginning.
+    /// Length of the byte order mark that was dropped, in bytes.
     dropped: u64,
 }
 
 impl<'s, 'a> Input<'s, 'a> {
-    /// Drops a byte order mark: it says nothing in UTF-8, and RFC 8259 lets a parser ignore it.
+    /// Drops a byte order mark, which has no meaning in UTF-8; RFC 8259 allows parsers to ignore it.
     pub(crate) fn new(
         reader: &'a mut dyn Read,
         output: &'s RefCell<Output<'a>>,
@@ -68,7 +68,8 @@ impl<'s, 'a> Input<'s, 'a> {
         Place { line: line + 1, column: column + 1, offset }
     }
 
-    /// Both look alike to the parser.
+    /// Returns the read error, or an encoding error if reading has not failed: the parser reports
+    /// both in the same way.
     fn failed_or_not_utf8(&mut self, position: &JsonReaderPosition) -> FilterError {
         let place = self.place(position);
         self.failed.take().unwrap_or_else(|| malformed(place, "this is not UTF-8"))
@@ -94,7 +95,7 @@ fn first_byte(reader: &mut BufReader<&mut dyn Read>) -> io::Result<Option<u8>> {
     }
 }
 
-/// A parser of a sequence of texts, in which numbers are text.
+/// Creates a parser for a sequence of JSON texts that leaves numbers as text.
 pub(crate) fn parser<R: Read>(input: R) -> JsonStreamReader<R> {
     let settings = ReaderSettings {
         allow_multiple_top_level: true,
@@ -106,12 +107,12 @@ pub(crate) fn parser<R: Read>(input: R) -> JsonStreamReader<R> {
     JsonStreamReader::new_custom(input, settings)
 }
 
-/// Why a value was not found or printed to its end.
+/// Why the loop over the document stopped early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Stop {
     #[error(transparent)]
     Json(#[from] ReaderError),
-    /// In the middle of a string, which cannot be read or is not UTF-8.
+    /// Inside a string: a read failed, or the string is not UTF-8.
     #[error(transparent)]
     Text(io::Error),
     #[error(transparent)]
@@ -121,8 +122,7 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
-    /// What went wrong when a part of a string was asked for: the parser hides it in an error of
-    /// reading.
+    /// Converts an error of a string reader, in which the parser wraps syntax errors as I/O errors.
     pub(crate) fn in_string(error: io::Error) -> Self {
         match error.downcast::<JsonSyntaxError>() {
             Ok(error) => Self::Json(error.into()),
@@ -140,7 +140,7 @@ impl From<TransferError> for Stop {
     }
 }
 
-/// The error to tell, with its place.
+/// Converts the reason into an error with its position.
 pub(crate) fn explain(json: &mut Json, stop: Stop) -> FilterError {
     let position = json.current_position(false);
     let input = json.reader_mut();
@@ -166,11 +166,11 @@ fn malformed(place: Place, problem: impl Into<String>) -> FilterError {
     FilterError::Malformed { place, problem: problem.into() }
 }
 
-/// What is wrong.
+/// Describes a syntax error.
 pub(crate) fn problem(kind: SyntaxErrorKind) -> String {
     let text = match kind {
         SyntaxErrorKind::CommentsNotEnabled => "JSON has no comments",
-        SyntaxErrorKind::InvalidLiteral => "of words there are only `true`, `false` and `null`",
+        SyntaxErrorKind::InvalidLiteral => "expected `true`, `false` or `null`",
         SyntaxErrorKind::TrailingDataAfterLiteral => {
             "`true`, `false` or `null` is followed by something that does not separate values"
         }
@@ -189,15 +189,15 @@ pub(crate) fn problem(kind: SyntaxErrorKind) -> String {
         }
         SyntaxErrorKind::MalformedJson => "a value is expected",
         SyntaxErrorKind::NotEscapedControlCharacter => {
-            "a control character stands here: strings have it only escaped"
+            "control characters in strings must be escaped"
         }
         SyntaxErrorKind::UnknownEscapeSequence => "there is no such escape sequence",
         SyntaxErrorKind::MalformedEscapeSequence => "this escape sequence is not complete",
         SyntaxErrorKind::UnpairedSurrogatePairEscapeSequence => {
-            "half of a surrogate pair stands without its other half"
+            "a surrogate pair lacks its other half"
         }
         SyntaxErrorKind::IncompleteDocument => "the input ends before a value is complete",
-        // Of what is not switched on here.
+        // Errors of features that are not enabled.
         other => return other.to_string(),
     };
     text.to_owned()

@@ -1,14 +1,24 @@
 //! Finds values in JSON of any size, in one pass and in bounded memory.
 //!
-//! [`filter()`] asks the parser, struson, what comes next, decides by the paths of a
-//! [`Query`](path::Query) whether it is wanted, and either writes it in a
-//! [`Format`](format::Format) or has the parser pass over it. Nothing is kept but the way from the
-//! root to the current value; strings go through in pieces, so that even one of a gigabyte takes
-//! no memory. What is passed over is checked exactly as what is printed.
+//! ```text
+//! input ── tokens (struson) ──> filter ── lines ──> output
+//!                                │  ^
+//!                     key, index │  │ Skip, Search or Print
+//!                                v  │
+//!                              matcher <── path (the query)
+//! ```
 //!
-//! - `path.rs` is what can be asked for, `matcher.rs` where in the document one is and which paths
-//!   lead on, `filter.rs` goes through it, `format.rs` writes what is found.
-//! - `input.rs` has the parser's settings, and what its errors mean. `output.rs` gathers lines.
+//! [`filter()`] reads tokens from the parser, struson. The matcher tells it by the paths of a
+//! [`Query`](path::Query) whether the next value is printed in a [`Format`](format::Format),
+//! searched or skipped. The only state is the stack of open containers. Strings are copied in
+//! fixed-size pieces, so a string of a gigabyte needs no more memory than a short one. Skipped
+//! values are validated exactly as printed ones.
+//!
+//! - `path.rs`: the query language and its parser.
+//! - `matcher.rs`: the position in the document, and the paths that can still match there.
+//! - `filter.rs`: the loop over the document.
+//! - `format.rs`: output formats, escaping and printed paths.
+//! - `input.rs`: the parser's settings and error messages. `output.rs`: the line buffer.
 
 pub mod error;
 pub mod filter;

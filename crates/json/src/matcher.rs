@@ -1,9 +1,9 @@
-//! The way from the root to the current value, and which paths go along it.
+//! Matches the query's paths against the position in the document.
 //!
-//! Paths are an automaton without a single state: for every open container there is a set of
-//! `State`s, each a path and how many of its steps have led there. A member or element takes those
-//! that its key or place lets through; with none left it is passed over, and with one at its end
-//! it is printed.
+//! All paths together are a nondeterministic automaton. Every open container has a set of
+//! [`State`]s: a path, and how many of its steps have matched so far. Entering a member or element
+//! advances the states whose next step matches its key or index. If a path has matched completely,
+//! the value is printed; if no state is left, it is skipped; otherwise it is searched.
 
 use std::ops::Range;
 
@@ -11,18 +11,18 @@ use crate::format::{Format, push_index};
 use crate::input::Stop;
 use crate::path::{Choice, MAX_PATH_BYTES, Query};
 
-/// What becomes of a value.
+/// What to do with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Match {
-    /// Nothing in it is wanted.
+    /// No path can match inside the value.
     Skip,
-    /// Something in it may be.
+    /// A path may match inside the value.
     Search,
-    /// All of it is.
+    /// A path matches the value, or a container around it.
     Print,
 }
 
-/// What kind of container.
+/// The kind of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Array,
@@ -30,7 +30,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The brackets around nothing.
+    /// Returns the text of an empty container of this kind.
     pub(crate) fn empty(self) -> &'static [u8] {
         match self {
             Self::Array => b"[]",
@@ -43,36 +43,36 @@ impl Kind {
 pub(crate) struct Open {
     pub(crate) kind: Kind,
     pub(crate) matched: Match,
-    /// Members or elements so far.
+    /// Number of members or elements so far.
     pub(crate) count: u64,
-    /// Those of `PathMatcher::states` that have reached it.
+    /// The container's states, as a range of `PathMatcher::states`.
     states: Range<usize>,
-    /// How much of `PathMatcher::path` leads to it, in bytes.
+    /// Length of the container's path within `PathMatcher::path`, in bytes.
     path: usize,
 }
 
-/// A path, and how many of its steps have been made.
+/// A path of the query, and how many of its steps have matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct State {
     path: usize,
     steps: usize,
 }
 
-/// Which member or element.
+/// A member's key or an element's index.
 #[derive(Clone, Copy)]
 enum Child<'a> {
     Key(&'a str),
     Index(u64),
 }
 
-/// Open containers, and the path to the current value.
+/// The position in the document: the open containers with their states.
 pub(crate) struct PathMatcher<'a> {
     query: &'a Query,
     format: Format,
     open: Vec<Open>,
-    /// Those of the open containers, one set after the other.
+    /// The states of all open containers, outermost first.
     states: Vec<State>,
-    /// The path to the current value, if the format prints it.
+    /// The path of the current value, if the format prints paths.
     path: Vec<u8>,
 }
 
@@ -81,18 +81,18 @@ impl<'a> PathMatcher<'a> {
         Self { query, format, open: Vec::new(), states: Vec::new(), path: Vec::new() }
     }
 
-    /// The innermost container.
+    /// Returns the kind of the innermost open container.
     #[inline]
     pub(crate) fn innermost(&self) -> Option<Kind> {
         self.open.last().map(|open| open.kind)
     }
 
-    /// The path to the current value.
+    /// Returns the path of the current value.
     pub(crate) fn path(&self) -> &[u8] {
         if self.path.is_empty() { b"." } else { &self.path }
     }
 
-    /// Goes to the root.
+    /// Starts a JSON text: moves to its root.
     pub(crate) fn begin_text(&mut self) -> Match {
         self.states.clear();
         self.path.clear();
@@ -106,7 +106,7 @@ impl<'a> PathMatcher<'a> {
         Match::Search
     }
 
-    /// Goes into a container.
+    /// Enters a container.
     pub(crate) fn open(&mut self, kind: Kind, matched: Match) {
         let begin = self.open.last().map_or(0, |parent| parent.states.end);
         let states = begin..self.states.len();
@@ -120,7 +120,7 @@ impl<'a> PathMatcher<'a> {
         Some(closed)
     }
 
-    /// Goes to the next member of the innermost container.
+    /// Moves to the next member of the innermost container.
     pub(crate) fn member(&mut self, key: &str) -> Result<Match, Stop> {
         self.count();
         let matched = self.enter(Child::Key(key));
@@ -131,7 +131,7 @@ impl<'a> PathMatcher<'a> {
         Ok(matched)
     }
 
-    /// Goes to the next element of the innermost container.
+    /// Moves to the next element of the innermost container.
     pub(crate) fn element(&mut self) -> Result<Match, Stop> {
         let index = self.count();
         let matched = self.enter(Child::Index(index));
@@ -142,14 +142,14 @@ impl<'a> PathMatcher<'a> {
         Ok(matched)
     }
 
-    /// Members or elements before this one.
+    /// Counts a member or element, and returns how many there were before it.
     fn count(&mut self) -> u64 {
         let Some(parent) = self.open.last_mut() else { return 0 };
         parent.count += 1;
         parent.count - 1
     }
 
-    /// Leaves the member or element before, and makes the step to this one.
+    /// Leaves the previous member or element, and computes the states of this one.
     fn enter(&mut self, child: Child) -> Match {
         let Some(parent) = self.open.last() else { return Match::Skip };
         self.path.truncate(parent.path);
@@ -174,7 +174,7 @@ impl<'a> PathMatcher<'a> {
         if self.states.len() > end { Match::Search } else { Match::Skip }
     }
 
-    /// Two ways can lead to the same state.
+    /// Adds a state unless it is already there: several states can advance to the same one.
     fn reach(&mut self, from: usize, state: State) {
         if !self.states[from..].contains(&state) {
             self.states.push(state);

@@ -1,16 +1,16 @@
-//! Lines on their way out.
+//! The line buffer of the output.
 
 use std::io::{self, Write};
 
-/// Bytes that are gathered before they are written.
+/// Fill level at which the buffer is written, in bytes.
 const FLUSH_BYTES: usize = 64 * 1024;
 
-/// Gathers lines. Only a line longer than the buffer is written before it is complete, so that
-/// an error leaves no half of an ordinary one.
+/// Buffers lines. Only lines longer than the buffer are written before they are complete, so an
+/// error does not leave half of a shorter line.
 pub(crate) struct Output<'a> {
     writer: &'a mut dyn Write,
     gathered: Vec<u8>,
-    /// Where the unfinished line begins.
+    /// Index of the start of the unfinished line.
     line: usize,
 }
 
@@ -19,20 +19,20 @@ impl<'a> Output<'a> {
         Self { writer, gathered: Vec::with_capacity(2 * FLUSH_BYTES), line: 0 }
     }
 
-    /// Adds to the line.
+    /// Appends to the unfinished line.
     #[inline]
     pub(crate) fn push(&mut self, text: &[u8]) -> io::Result<()> {
         self.push_with(|gathered| gathered.extend_from_slice(text))
     }
 
-    /// Adds to the line what `write` appends.
+    /// Lets `write` append to the unfinished line.
     #[inline]
     pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         write(&mut self.gathered);
         if self.gathered.len() >= FLUSH_BYTES { self.make_room() } else { Ok(()) }
     }
 
-    /// Ends the line with this.
+    /// Appends `end` and completes the line.
     #[inline]
     pub(crate) fn end_line(&mut self, end: &[u8]) -> io::Result<()> {
         self.push(end)?;
@@ -40,7 +40,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Writes all complete lines.
+    /// Writes and flushes all complete lines.
     pub(crate) fn flush_lines(&mut self) -> io::Result<()> {
         if self.line == 0 {
             return Ok(());

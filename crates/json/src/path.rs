@@ -1,4 +1,4 @@
-//! What can be asked for: paths from the root to values.
+//! The query language: paths from the root to values.
 //!
 //! ```text
 //! path = "." | { step }            the whole value, or steps from it
@@ -6,35 +6,35 @@
 //! inside = number | '"key"' |      an element, a member, or each of them
 //! ```
 //!
-//! A step after `..` may be any number of levels further down.
+//! A step after `..` matches at any depth.
 
 use struson::reader::{JsonReader as _, ReaderError, SyntaxErrorKind};
 
 use crate::input::{parser, problem};
 
-/// Bytes of a path that is printed. More is an error rather than more memory.
+/// Maximum length of a printed path, in bytes. Longer paths are an error, to bound memory.
 pub const MAX_PATH_BYTES: usize = 1024 * 1024;
 
-/// Paths, looked for at the same time.
+/// A set of paths that are matched at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     pub(crate) paths: Vec<Vec<Step>>,
 }
 
-/// From a value to one in it.
+/// A step from a container to its members or elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// It may lead any number of levels down, not only one.
+    /// The step matches at any depth, not only directly inside the container.
     pub(crate) descends: bool,
     pub(crate) choice: Choice,
 }
 
-/// Which of the values in a container.
+/// The members or elements of a container that a step matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// The members with this key.
     Key(String),
-    /// The element at this place, from 0.
+    /// The element with this index, from 0.
     Index(u64),
     /// Every member.
     AnyMember,
@@ -42,30 +42,30 @@ pub(crate) enum Choice {
     Any,
 }
 
-/// Why a text is no path.
+/// A syntax error in a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}\n  {text}\n  {}^", .text[..*.place].chars().map(|_| ' ').collect::<String>())]
 pub struct PathError {
-    /// What is wrong and what to do.
+    /// A description of the problem and its remedy.
     pub problem: String,
-    /// The text.
+    /// The text of the path.
     pub text: String,
-    /// Where in it, in bytes.
+    /// Byte offset of the problem within the text.
     pub place: usize,
 }
 
 impl Query {
-    /// Reads paths.
+    /// Parses paths.
     ///
     /// # Errors
-    /// When one of them is none.
+    /// If one of them has a syntax error.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, PathError> {
         let paths = texts.into_iter().map(|text| Parser { text, at: 0 }.path());
         Ok(Self { paths: paths.collect::<Result<_, _>>()? })
     }
 }
 
-/// Whether a character can stand in a key without quotes.
+/// Whether a key with this character needs no quotes.
 pub(crate) fn is_bare(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '$' | '@')
 }
@@ -127,7 +127,7 @@ impl Parser<'_> {
         let rest = self.rest();
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let index = rest[..digits].parse();
-        let index = index.map_err(|_| self.error("no array has so many elements"))?;
+        let index = index.map_err(|_| self.error("the index is too large"))?;
         self.at += digits;
         Ok(Choice::Index(index))
     }
@@ -145,7 +145,7 @@ impl Parser<'_> {
         Ok(key)
     }
 
-    /// A key in quotes, with the escapes of JSON.
+    /// Parses a key in quotes, with JSON's escapes.
     fn quoted(&mut self) -> Result<String, PathError> {
         let mut json = parser(self.rest().as_bytes());
         let key = json.next_string();

@@ -104,7 +104,7 @@ impl Document {
         out + space(bits)
     }
 
-    /// Lines for this and all that is in it.
+    /// Appends the lines for this value and everything inside it.
     fn lines(&self, path: &str, format: Format, out: &mut String) {
         match (format, self) {
             (Format::JsonLines, _) => *out += &format!("{}\n", self.compact()),
@@ -307,7 +307,7 @@ proptest! {
         let place = place.index(text.len());
         if cut { text.truncate(place); } else { text[place] = byte; }
         let (_, result) = filtered(&text, &[usize::MAX], &["..a"], Format::JsonLines);
-        // What it passes over, serde_json does not look at for UTF-8; no text at all is none to it.
+        // serde_json does not validate the UTF-8 of skipped values, and accepts empty input.
         let mut stream = serde_json::Deserializer::from_slice(&text).into_iter::<IgnoredAny>();
         let theirs = stream.try_fold(0, |count, value| value.map(|_| count + 1));
         let is_error = !matches!(theirs, Ok(1..)) || str::from_utf8(&text).is_err();

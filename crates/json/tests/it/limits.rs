@@ -1,4 +1,4 @@
-//! Places of errors, depth, and what is printed before an error.
+//! Positions of errors, nesting depth, and the output before an error.
 
 use std::io::{self, Read};
 
@@ -15,7 +15,7 @@ fn errors_name_the_place() {
         ("{\n  \"a\": 1,\n  \"b\": x\n}", "line 3, column 8 (byte 19): a value is expected"),
         (
             "[\"é\u{1f600}\", tru]",
-            "line 1, column 8 (byte 11): of words there are only `true`, `false` and `null`",
+            "line 1, column 8 (byte 11): expected `true`, `false` or `null`",
         ),
         ("[\"\\ud8zz\"]", "line 1, column 3 (byte 2): this escape sequence is not complete"),
         ("[1,\n", "line 2, column 1 (byte 4): the input ends before a value is complete"),

@@ -31,7 +31,7 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// What is printed, and how it ended.
+/// Returns the output and the result of filtering.
 fn filtered(
     input: &[u8],
     sizes: &[usize],
@@ -45,7 +45,7 @@ fn filtered(
     (String::from_utf8(output).expect("UTF-8"), result)
 }
 
-/// What is printed for input that is right.
+/// Returns the output for valid input.
 fn printed(input: &str, paths: &[&str], format: Format) -> String {
     let (output, result) = filtered(input.as_bytes(), &[usize::MAX], paths, format);
     result.expect("JSON");
