@@ -1,4 +1,4 @@
-//! What the shell finds under the names of commands, and what else their meaning depends on.
+//! What names of commands stand for in the shell, and what else their meaning depends on.
 
 mod maker;
 
@@ -20,68 +20,69 @@ use crate::parse::Parsed;
 
 /// Implementations of `awk`, by the names under which they are installed.
 const AWKS: &[&str] = &["mawk", "gawk", "busybox", "original-awk", "nawk"];
-/// Programs that some rewrites need.
+/// Programs that rewrites may add to a pipeline.
 const HELPERS: &[&str] = &["split", "perl", "lz4", "zstd", "gzip"];
-/// Programs that scripts of the system start under another name: `egrep` is `grep`.
+/// Programs that a script of the same package starts: `egrep` runs `grep`.
 const STARTED_BY_OTHERS: &[&str] = &["grep"];
-/// Commands whose version tells whether they are GNU's.
+/// Commands that are asked for their version, to find out whether they are GNU's.
 const ASKED_FOR_VERSION: &[&str] = &["sort", "split"];
 
-/// Variables that say what the locale is.
+/// Variables that determine the locale.
 const LOCALE: &[&str] = &["LC_ALL", "LC_CTYPE", "LC_COLLATE", "LC_NUMERIC", "LANG"];
-/// Variables with which commands read their arguments in another way.
+/// Variables that change how commands parse their arguments.
 const CHANGING_ARGUMENTS: &[&str] = &["POSIXLY_CORRECT", "_POSIX2_VERSION", "GREP_OPTIONS"];
 
-/// What commands mean here.
+/// The meaning of command names, the locale, and the resources of the machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// Names that stand for files, as the shell finds them, and the file.
+    /// The programs that names stand for, by name.
     pub files: BTreeMap<String, Program>,
     /// `LC_ALL`, `LC_CTYPE`, `LC_COLLATE`, `LC_NUMERIC` and `LANG`, those that are set.
     pub locale: BTreeMap<String, String>,
-    /// Memory that a program can reasonably use, in bytes.
+    /// Memory that a program can use without displacing others, in bytes.
     pub memory_bytes: u64,
-    /// CPUs that can work at the same time.
+    /// Number of CPUs that this process may use.
     pub cpus: usize,
-    /// `POSIXLY_CORRECT`, `_POSIX2_VERSION` or `GREP_OPTIONS` is set: commands read their arguments in another way.
+    /// `POSIXLY_CORRECT`, `_POSIX2_VERSION` or `GREP_OPTIONS` is set, which changes how commands
+    /// parse their arguments.
     pub reads_arguments_otherwise: bool,
-    /// A pipeline fails if any stage does.
+    /// The shell option `pipefail` is set: a pipeline fails if any stage does.
     pub pipefail: bool,
-    /// `split --filter` runs its commands with a shell that knows pipes as sh does.
+    /// `split --filter` runs its command in a shell with the syntax of sh.
     pub splits_with_sh: bool,
 }
 
-/// Where programs are, by the names under which `PATH` leads to them.
+/// Paths of programs, by name, as found in `PATH`.
 pub type Paths = BTreeMap<String, PathBuf>;
 
-/// A program.
+/// A program file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
-    /// The name of the file, links followed.
+    /// The file's name after symbolic links are resolved.
     pub file_name: String,
-    /// Whether it says that it is GNU's; only some are asked.
+    /// `--version` names GNU. Only some programs are asked.
     pub gnu: bool,
-    /// Where it is.
+    /// The path of the file.
     path: PathBuf,
-    /// What the file tells, once somebody has asked.
+    /// Facts found in the file's content, read on first use.
     marks: OnceLock<Marks>,
 }
 
-/// How the bytes of text are characters.
+/// How bytes form characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// A character is a byte.
+    /// Every byte is a character.
     Bytes,
     /// UTF-8.
     Utf8,
 }
 
 impl Environment {
-    /// Asks the shell, after the set-up, what the pipeline's commands and those that could
-    /// take their place are. `None` if the shell does not answer.
+    /// Asks the shell, after the setup, what the pipeline's commands and their possible
+    /// replacements are. Returns `None` if the shell does not answer.
     ///
     /// # Errors
-    /// When the shell cannot be started.
+    /// If the shell cannot be started.
     pub fn ask(
         shell: &str,
         setup: Option<&str>,
@@ -104,8 +105,8 @@ impl Environment {
         Ok(Self::understand(&answer).map(|environment| Self { splits_with_sh, ..environment }))
     }
 
-    /// What commands are if no shell stands between: these files, in the environment of this
-    /// process.
+    /// Returns the environment of commands that are started without a shell: these programs, in the
+    /// environment of this process.
     pub fn of_programs(paths: &Paths) -> Self {
         let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
         let others = STARTED_BY_OTHERS.iter().filter(|&&name| !paths.contains_key(name));
@@ -154,17 +155,17 @@ impl Environment {
         complete.then_some(environment)
     }
 
-    /// Whether the name stands for a file, not for a function, an alias or a built-in command.
+    /// Whether the name stands for a program, not for a function, an alias or a builtin.
     pub fn is_file(&self, name: &str) -> bool {
         self.files.contains_key(name)
     }
 
-    /// Whether the name stands for GNU's program.
+    /// Whether the name stands for a GNU program.
     pub fn is_gnu(&self, name: &str) -> bool {
         self.files.get(name).is_some_and(|program| program.gnu)
     }
 
-    /// Whose program stands behind the name: the file is looked into, at most once.
+    /// Returns the project that the program is from. Reads the file on the first call.
     pub fn maker(&self, name: &str) -> Maker {
         let Some(program) = self.files.get(name) else { return Maker::Other };
         match program.marks().maker {
@@ -173,13 +174,13 @@ impl Environment {
         }
     }
 
-    /// Whether the program behind the name can tell capitals of characters, not only of bytes: some
-    /// systems teach that to their programs.
+    /// Whether the program converts the case of multibyte characters, not only of ASCII. Upstream
+    /// coreutils do not; some distributions patch them.
     pub fn knows_characters(&self, name: &str) -> bool {
         self.files.get(name).is_none_or(|program| program.marks().knows_characters)
     }
 
-    /// How the bytes of text are characters to this command; `None` if that is not known.
+    /// Returns the encoding in which this command reads text, or `None` if it is unknown.
     pub fn encoding(&self, simple: &Simple) -> Option<Encoding> {
         let locale = self.ctype(simple);
         let name = locale.split_once('@').map_or(locale, |(name, _)| name);
@@ -191,38 +192,38 @@ impl Environment {
         }
     }
 
-    /// Whether the letters of ASCII, and their cases, are to this command what they are in C.
-    /// There are languages with other capitals.
+    /// Whether ASCII letters and their cases are the same for this command as in the C locale.
+    /// Turkish, for example, has other capitals.
     pub fn has_plain_letters(&self, simple: &Simple) -> bool {
         let locale = self.ctype(simple);
         let plain = |locale: &str| locale.starts_with("C.") || locale.starts_with("en_");
         is_byte_locale(locale) || self.encoding(simple).is_some() && plain(locale)
     }
 
-    /// The locale for letters in which a command runs.
+    /// Returns the locale for character types (`LC_CTYPE`) in which a command runs.
     pub fn ctype<'a>(&'a self, simple: &'a Simple) -> &'a str {
         self.category(simple, "LC_CTYPE")
     }
 
-    /// Whether characters may have several bytes to this command.
+    /// Whether a character can have several bytes for this command.
     pub fn is_multibyte(&self, simple: &Simple) -> bool {
         !is_byte_locale(self.ctype(simple))
     }
 
-    /// Whether lines are in order to this command if their bytes are. glibc's C.UTF-8 orders by
-    /// code point, which in UTF-8 is the same.
+    /// Whether this command orders lines by their bytes. glibc's C.UTF-8 orders by code point,
+    /// which is the same order in UTF-8.
     pub fn orders_by_bytes(&self, simple: &Simple) -> bool {
         let locale = self.category(simple, "LC_COLLATE");
         is_byte_locale(locale) || ["C.UTF-8", "C.utf8"].contains(&locale)
     }
 
-    /// Whether numbers are written as in C to this command.
+    /// Whether this command writes numbers as in the C locale.
     pub fn has_plain_numbers(&self, simple: &Simple) -> bool {
         let locale = self.category(simple, "LC_NUMERIC");
         is_byte_locale(locale) || ["C.UTF-8", "C.utf8"].contains(&locale)
     }
 
-    /// Whether the command runs in the C locale in every respect.
+    /// Whether all of the command's locale categories are C.
     pub fn is_byte_locale(&self, simple: &Simple) -> bool {
         ["LC_CTYPE", "LC_COLLATE"]
             .iter()
@@ -237,7 +238,7 @@ impl Environment {
         value("LC_ALL").or_else(|| value(category)).or_else(|| value("LANG")).unwrap_or("C")
     }
 
-    /// The other implementations of awk that are installed, as they are called.
+    /// Returns the names of the other installed implementations of awk.
     pub fn other_awks(&self, simple: &Simple) -> Vec<&'static str> {
         let used = self.files.get(&simple.program.text).map(|program| program.file_name.as_str());
         let mut seen: Vec<&str> = used.into_iter().collect();
@@ -253,7 +254,7 @@ impl Environment {
         others
     }
 
-    /// A machine that has everything, for tests.
+    /// Returns a machine that has every program, for tests.
     #[cfg(any(test, feature = "testing"))]
     pub fn for_tests(locale: &str) -> Self {
         let names = "cat grep egrep fgrep sed tr cut sort uniq head tail wc awk mawk gawk busybox \
@@ -280,7 +281,7 @@ impl Environment {
         }
     }
 
-    /// This machine, in a locale, as far as these programs are concerned.
+    /// Returns this machine in a locale, with these programs, for tests.
     #[cfg(any(test, feature = "testing"))]
     pub fn of_this_machine(names: &[&str], locale: &str) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -294,7 +295,7 @@ impl Environment {
     }
 }
 
-/// The program that a shell would find under a name.
+/// Returns the first executable file of this name in `PATH`.
 pub fn in_path(name: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
@@ -306,7 +307,7 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(is_program)
 }
 
-/// Returns the shell to use if none is named: bash if `PATH` has it, else sh.
+/// Returns the default shell: bash if it is in `PATH`, else sh.
 pub fn default_shell() -> &'static str {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let has_bash = std::env::split_paths(&folders).any(|folder| folder.join("bash").is_file());
@@ -326,8 +327,8 @@ impl Program {
     }
 }
 
-/// Whether a program does what its name says: a script under a known name may do anything, unless
-/// it is the system's own, as egrep is.
+/// Whether a program does what its name says. A script may do anything under a well-known name,
+/// unless it belongs to the system, as egrep does.
 pub fn is_what_it_says(path: &str) -> bool {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     SYSTEM_FOLDERS.contains(&folder) || is_elf(Path::new(path))
@@ -337,8 +338,8 @@ fn is_byte_locale(name: &str) -> bool {
     ["", "C", "POSIX"].contains(&name)
 }
 
-/// What the shell is to execute to answer. The set-up cannot spoil the answer, which goes to
-/// another descriptor.
+/// Builds the script that the shell runs to answer. The answer goes to a descriptor of its own, so
+/// that output of the setup does not mix with it.
 fn question(setup: Option<&str>, names: &[String]) -> String {
     let mut text = String::from("exec 7>&1 >/dev/null 2>&1 </dev/null\n");
     if let Some(setup) = setup {

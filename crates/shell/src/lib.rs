@@ -1,9 +1,11 @@
-//! The shell: its grammar, what names mean in it, whether a text may be run again, and running one.
+//! What contend knows of the shell: its grammar, the meaning of names, side effects, and how to run
+//! a text.
 //!
-//! - [`parse`]: text → the stages of a pipeline, each with its place in the text.
-//! - [`environment`]: what the shell finds under a name, and what else a command's meaning depends on.
-//! - [`side_effects`]: whether a text changes anything but its output.
-//! - [`runner`]: text, run and timed by a shell.
+//! - [`parse`]: finds the stages of a pipeline, with their positions in the text.
+//! - [`environment`]: asks the shell what a name stands for, and collects what else a command's
+//!   meaning depends on.
+//! - [`side_effects`]: decides whether running a text again would change anything but its output.
+//! - [`runner`]: runs a text and measures its time.
 
 pub mod environment;
 pub mod parse;

@@ -1,8 +1,8 @@
-//! Finding the stages in a pipeline's text.
+//! Finds the stages in the text of a pipeline.
 //!
-//! A real shell grammar (brush-parser) says where each stage begins and ends; the text
-//! itself is left to the shell. Anything but exactly one foreground pipeline is refused,
-//! with the place.
+//! A full shell grammar (brush-parser) determines where each stage begins and ends; their meaning
+//! is left to the shell. Anything but exactly one foreground pipeline is refused, with the position
+//! of the problem.
 
 use std::ops::Range;
 
@@ -11,37 +11,37 @@ use brush_parser::ast::{
 };
 use brush_parser::{ParseError as GrammarError, ParserOptions, Token, TokenizerError};
 
-/// A pipeline's text and where its stages are.
+/// The text of a pipeline, with the positions of its stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parsed {
     /// The text as given.
     pub text: String,
-    /// Where the pipeline begins, after a `!`, and each stage, in bytes.
+    /// Byte range of the pipeline without a leading `!`, and the stages.
     pub stages: Vec<StageText>,
-    /// The pipeline begins with `!`: its status is inverted.
+    /// The pipeline begins with `!`, which inverts its exit status.
     pub inverted: bool,
 }
 
-/// One stage in the text.
+/// A stage within the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StageText {
-    /// From its first to its last word, in bytes of the text, without the bodies of
-    /// here-documents, which stand after its line.
+    /// Byte range from the first to the last word of the stage. Bodies of here-documents follow the
+    /// line and are not included.
     pub span: Range<usize>,
-    /// The first word of a simple command without assignments before it, if it is plain
-    /// text: not quoted, not expanded.
+    /// The command name of a simple command without assignments, if it is neither quoted nor
+    /// expanded.
     pub program: Option<String>,
 }
 
 impl Parsed {
-    /// A stage's text, its line breaks and their indentation folded to spaces.
+    /// Returns the text of a stage, with line breaks and indentation folded to spaces.
     pub fn stage_text(&self, index: usize) -> String {
         let text = &self.text[self.stages[index].span.clone()];
         text.split('\n').map(str::trim).collect::<Vec<_>>().join(" ")
     }
 
-    /// The stages' texts as they stand there. `None` if there is anything between them but `|`, or
-    /// anything after them: comments, here-documents, `|&`.
+    /// Returns the texts of the stages, or `None` if anything but `|` separates them or anything
+    /// follows them: comments, here-documents, `|&`.
     pub fn plain_stages(&self) -> Option<Vec<&str>> {
         let text = &self.text;
         let first = self.stages.first()?.span.start;
@@ -55,19 +55,19 @@ impl Parsed {
     }
 }
 
-/// Why a text is not one pipeline.
+/// Why a text is not a single pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}\n{}", show_place(.text, *.place))]
 pub struct ParseError {
-    /// What is wrong and what to do.
+    /// A description of the problem and its remedy.
     pub problem: String,
-    /// The text.
+    /// The text of the pipeline.
     pub text: String,
-    /// Where in it, in bytes.
+    /// Byte offset of the problem within the text.
     pub place: usize,
 }
 
-/// The line of the text at `place`, and a caret below it.
+/// Returns the line of the text at `place`, with a caret below it.
 fn show_place(text: &str, place: usize) -> String {
     let place = text.floor_char_boundary(place.min(text.len()));
     let start = text[..place].rfind('\n').map_or(0, |newline| newline + 1);
@@ -80,7 +80,7 @@ fn show_place(text: &str, place: usize) -> String {
 /// Finds the stages of `text`.
 ///
 /// # Errors
-/// When the text is empty, has a syntax error, or is anything but one foreground pipeline.
+/// If the text is empty, has a syntax error, or is anything but one foreground pipeline.
 pub fn parse(text: &str) -> Result<Parsed, ParseError> {
     let error = |problem: &str, place: usize| ParseError {
         problem: problem.to_owned(),
@@ -107,8 +107,8 @@ pub fn parse(text: &str) -> Result<Parsed, ParseError> {
     let stages = stage_texts(pipeline, &offsets, &tokens)
         .filter(|stages| tokens.agree_with(text, stages))
         .ok_or_else(|| {
-            // brush-parser 0.4 misplaces what follows a `<<WORD` on its line when a
-            // command substitution is among it.
+            // brush-parser 0.4 misplaces what follows a `<<WORD` on its line if it contains a
+            // command substitution.
             let place = tokens.first_operator(&["<<", "<<-"]).unwrap_or(0);
             error(
                 "the stages cannot be told apart here: move command substitutions off the \
@@ -169,7 +169,7 @@ fn syntax_error(text: &str, offsets: &ByteOffsets, source: &GrammarError) -> Par
     ParseError { problem, text: text.to_owned(), place }
 }
 
-/// The tokenizer ends some messages with its own idea of the place; the caret shows it.
+/// Removes the position from the end of a tokenizer message; the caret shows it.
 fn without_position(message: &str) -> &str {
     message.split(" at ").next().unwrap_or(message).split(" found").next().unwrap_or(message)
 }
@@ -184,7 +184,7 @@ fn stage_texts(
         .iter()
         .enumerate()
         .map(|(index, command)| {
-            // Redirections that come before everything else have no place in the grammar.
+            // The grammar has no positions for redirections at the start of a command.
             let named = offsets.start(command)?;
             let before = if index == 0 { None } else { Some(tokens.last_pipe_before(named)?) };
             Some(tokens.first_start_after(before, pipeline.bang && index == 0).unwrap_or(named))
@@ -206,8 +206,8 @@ fn stage_texts(
         .collect()
 }
 
-/// A byte that is certainly inside or at the end of the command: nothing after it up to
-/// the next newline, `;` or `&` belongs to another command.
+/// Returns a byte offset that is certainly inside or at the end of the command: up to the next
+/// newline, `;` or `&`, nothing after it belongs to another command.
 fn known_end(command: &Command, offsets: &ByteOffsets, tokens: &Tokens) -> Option<usize> {
     let end = offsets.end(command)?;
     if let Command::Compound(CompoundCommand::IfClause(clause), _) = command {
@@ -231,7 +231,7 @@ fn plain_program(command: &Command) -> Option<String> {
     word.chars().all(plain).then(|| word.clone())
 }
 
-/// Positions of the grammar count characters; ours count bytes.
+/// Converts the character offsets of the grammar into byte offsets.
 struct ByteOffsets(Vec<usize>);
 
 impl ByteOffsets {
@@ -252,7 +252,7 @@ impl ByteOffsets {
     }
 }
 
-/// The tokens in the order in which they stand in the text.
+/// The tokens, ordered by position.
 struct Tokens(Vec<(Range<usize>, Kind)>);
 
 enum Kind {
@@ -271,12 +271,13 @@ impl Tokens {
             })
             .map(|(at, kind)| (offsets.of(at.start.index)..offsets.of(at.end.index), kind))
             .collect();
-        // A here-document's body comes in the stream before the rest of its line.
+        // The tokenizer emits the body of a here-document before the rest of its line.
         tokens.sort_by_key(|(span, _)| (span.start, span.end));
         Self(tokens)
     }
 
-    /// Whether the stages follow one another, and every word in them is what stands there.
+    /// Whether the stages follow one another and all of their words are at the positions that the
+    /// grammar reports.
     fn agree_with(&self, text: &str, stages: &[StageText]) -> bool {
         let in_order = stages.windows(2).all(|pair| pair[0].span.end <= pair[1].span.start)
             && stages.iter().all(|stage| stage.span.start < stage.span.end);
@@ -312,8 +313,8 @@ impl Tokens {
         self.operators(&["|", "|&"]).rfind(|span| span.start < place).map(|span| span.start)
     }
 
-    /// Where the first token stands behind the pipe at `pipe`, or at the beginning, perhaps
-    /// behind a `!`.
+    /// Returns the start of the first token after the pipe at `pipe`, or of the first token of the
+    /// text without its `!`.
     fn first_start_after(&self, pipe: Option<usize>, bang: bool) -> Option<usize> {
         let behind = |span: &Range<usize>| pipe.is_none_or(|pipe| span.start > pipe);
         let no_break = |kind: &Kind| !matches!(kind, Kind::Operator(name) if name == "\n");
@@ -323,7 +324,7 @@ impl Tokens {
         Some(span.start)
     }
 
-    /// Where the line, or the list, ends after `place`.
+    /// Returns the end of the line or list that contains `place`.
     fn terminator_after(&self, place: usize) -> usize {
         self.operators(&["\n", ";", "&"])
             .find(|span| span.start >= place)
@@ -426,7 +427,7 @@ mod tests {
         assert_eq!(parsed.stage_text(0), "a");
     }
 
-    /// The message, and the byte that the caret points at.
+    /// Returns the message, and the byte offset of the caret.
     fn refusal(text: &str) -> (String, usize) {
         let error = parse(text).expect_err("not one pipeline");
         (error.problem, error.place)

@@ -1,4 +1,4 @@
-//! Running pieces of a pipeline once more, timed as a whole.
+//! Runs pieces of a pipeline and measures their total time.
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom};
@@ -14,82 +14,82 @@ use contend_sys::{Pid, Signal, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, kill_process_group, pidfd_open};
 
-/// How text is run: by this shell, after this set-up.
+/// How texts are run: the shell and its options.
 #[derive(Debug, Clone, Copy)]
 pub struct Runner<'a> {
-    /// The shell.
+    /// The program to start as the shell.
     pub shell: &'a str,
-    /// What it executes first; what that writes goes nowhere.
+    /// Text that the shell executes first, with its output discarded.
     pub setup: Option<&'a str>,
-    /// A pipeline fails if any stage does.
+    /// Sets `pipefail`: a pipeline fails if any stage does.
     pub pipefail: bool,
-    /// For hearing of requests to end.
+    /// Receives requests to terminate.
     pub signals: &'a Signals,
 }
 
-/// What a run took, with all that it started.
+/// Resources used by a run, including all of its processes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timed {
-    /// From before the shell's start to its end.
+    /// Wall time from before the shell's start to its end.
     pub wall: Duration,
-    /// User time of everything that it waited for.
+    /// User CPU time of all waited-for processes.
     pub user: Duration,
-    /// System time of the same.
+    /// System CPU time of all waited-for processes.
     pub system: Duration,
-    /// How the shell ended.
+    /// The exit status of the shell.
     pub status: ExitStatus,
 }
 
 impl Timed {
-    /// User and system time.
+    /// Returns user plus system time.
     pub fn cpu(&self) -> Duration {
         self.user + self.system
     }
 }
 
-/// Why something could not be run once more.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A signal asked contend to end.
+    /// A signal asked contend to terminate.
     #[error("interrupted by signal {0}")]
     Interrupted(i32),
-    /// The time for it was over.
+    /// The run exceeded its time limit.
     #[error("it took longer than {0:?}")]
     TooLong(Duration),
-    /// The machine refused.
+    /// A system call failed.
     #[error("cannot {what}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// Why not.
+        /// The error of the system call.
         source: io::Error,
     },
 }
 
 impl RunError {
-    /// For `map_err`.
+    /// Returns a function for `map_err` that adds the operation to an I/O error.
     pub fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |source| Self::Io { what, source }
     }
 }
 
-/// Something that is running.
+/// A running process.
 struct Started {
     pid: Pid,
-    /// Becomes readable when it ends; none on kernels before 5.3.
+    /// A pidfd, readable once the process has ended; `None` on kernels before 5.3.
     ended: Option<OwnedFd>,
     begun: Instant,
 }
 
-/// How often it is asked whether something has ended where the kernel does not tell.
+/// Interval at which processes without a pidfd are polled.
 const ASK: Duration = Duration::from_millis(5);
 
 impl Runner<'_> {
-    /// Runs text to its end, standard input from the beginning of one file, standard output to
-    /// another one, which is emptied first. It is ended if it takes longer than `limit`.
+    /// Runs text to its end. Standard input is a file, read from its start; standard output is a
+    /// file, truncated first. The run is killed if it exceeds `limit`.
     ///
     /// # Errors
-    /// See [`RunError`]. Nothing is left running.
+    /// See [`RunError`]. No process is left running.
     pub fn run(
         &self,
         text: &str,
@@ -101,10 +101,10 @@ impl Runner<'_> {
         runs.into_iter().next().ok_or(RunError::TooLong(limit))
     }
 
-    /// Runs so many copies at the same time, each with an output of its own.
+    /// Runs several copies at the same time, each with its own output file.
     ///
     /// # Errors
-    /// As [`Self::run`].
+    /// As for [`Self::run`].
     pub fn run_copies(
         &self,
         text: &str,
@@ -130,12 +130,12 @@ impl Runner<'_> {
         self.wait_for(&started, limit)
     }
 
-    /// Runs text as it is run in the middle of a pipeline: what it is fed through a pipe, if
-    /// `fed`, and what it writes is taken from a pipe, if `drained`, by threads of ours, whose
-    /// time does not count.
+    /// Runs text as in the middle of a pipeline: standard input is a pipe that a thread of contend
+    /// feeds, if `fed`, and standard output a pipe that another one drains, if `drained`. The CPU
+    /// time of these threads does not count.
     ///
     /// # Errors
-    /// As [`Self::run`].
+    /// As for [`Self::run`].
     pub fn run_between(
         &self,
         text: &str,
@@ -158,11 +158,11 @@ impl Runner<'_> {
                 Some((reader, writer)) => (Stdio::from(writer), Some(reader)),
                 None => (copied(output).map_err(&made)?, None),
             };
-            // The threads come first: if one cannot be started, there is no command to be ended.
+            // Start the threads first: if one cannot be started, there is no process to kill.
             let threaded = RunError::io("start a thread");
             if let Some(mut writer) = feeder {
                 let mut from = reopened(input).map_err(&made)?;
-                // It need not read all of it.
+                // The command need not read all of its input.
                 let feed = move || io::copy(&mut from, &mut writer).is_ok();
                 Builder::new().spawn_scoped(scope, feed).map_err(&threaded)?;
             }
@@ -179,8 +179,9 @@ impl Runner<'_> {
     fn script(&self, text: &str) -> String {
         let pipefail = if self.pipefail { "set -o pipefail\n" } else { "" };
         match self.setup {
-            // In the same shell, but what it writes is none of the pipeline's output.
-            // With job control its stages would be groups of their own, which could not be ended.
+            // The setup runs in the same shell, with its output discarded. Job control must be off:
+            // it would put stages into process groups of their own, which could not be killed
+            // together.
             Some(setup) => {
                 format!("{{ {setup}\n}} >/dev/null 2>&1\nset +m\n{pipefail}{text}\n")
             }
@@ -209,7 +210,8 @@ impl Runner<'_> {
         }
         command.arg("-c").arg(script).stdin(stdin).stdout(stdout).stderr(Stdio::null());
         command.process_group(0);
-        // What the shell leaves behind is ours to end; kernels before 3.4 cannot.
+        // Orphans of the shell become our children, so that we can reap them. Kernels before 3.4
+        // lack this.
         let _ = child::become_subreaper();
         let begun = Instant::now();
         let child =
@@ -247,7 +249,7 @@ impl Runner<'_> {
         Ok(ended.into_iter().flatten().collect())
     }
 
-    /// Sleeps until one may have ended; says why to give up, if so.
+    /// Sleeps until a process may have ended. Returns an error if the run must be given up.
     fn sleep(&self, running: &[&Started], rest: Duration, limit: Duration) -> Option<RunError> {
         if rest.is_zero() {
             return Some(RunError::TooLong(limit));
@@ -263,22 +265,22 @@ impl Runner<'_> {
     }
 }
 
-/// Makes a file as if it were new.
+/// Truncates a file and rewinds it.
 fn empty(mut file: &File) -> io::Result<()> {
     file.set_len(0)?;
     file.seek(SeekFrom::Start(0)).map(drop)
 }
 
-/// Opens a file anew, so that it is read from its beginning whoever else reads it.
+/// Opens a file again, to get a file offset of its own.
 fn reopened(file: &File) -> io::Result<File> {
     use std::os::fd::AsRawFd;
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// How long what is asked to end may take to remove its temporary files.
+/// Time between SIGTERM and SIGKILL, for programs to remove their temporary files.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Ends everything that was started. It is asked first: sort then removes its temporary files.
+/// Terminates all processes. They get SIGTERM first, so that sort removes its temporary files.
 fn end_all<'a>(started: impl IntoIterator<Item = &'a Started>) {
     let groups: Vec<Pid> = started.into_iter().map(|one| one.pid).collect();
     for &group in &groups {
@@ -294,7 +296,7 @@ fn end_all<'a>(started: impl IntoIterator<Item = &'a Started>) {
     }
 }
 
-/// Waits until all of a process group have ended.
+/// Waits until all processes of a group have ended. Returns whether they have by the deadline.
 fn ends_by(group: Pid, deadline: Instant) -> bool {
     while reap_ended(group) {
         if Instant::now() > deadline {
@@ -305,8 +307,8 @@ fn ends_by(group: Pid, deadline: Instant) -> bool {
     true
 }
 
-/// Reaps those of a process group that have ended; the stages of a shell that has ended are
-/// handed to us. Returns whether there are others.
+/// Reaps the ended processes of a group; stages of a shell that has ended are our children by then.
+/// Returns whether others remain.
 fn reap_ended(group: Pid) -> bool {
     loop {
         match child::peek(Which::Group(group)) {
@@ -396,7 +398,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let output = tempfile::tempfile().expect("a file");
         let path = folder.path().display();
-        // It spills at once, and its input never ends.
+        // sort spills to disk at once, and its input never ends.
         let text = format!("{{ seq 300000; sleep 4711; }} | sort -S 1M -T {path}");
         let spilled = || folder.path().read_dir().is_ok_and(|mut files| files.next().is_some());
         let error = std::thread::scope(|scope| {

@@ -1,11 +1,12 @@
-//! Whether a pipeline may be run again and again.
+//! Decides whether a pipeline may be run repeatedly.
 //!
-//! The grammar of the shell (brush-parser) says which commands a text holds, down to those in
-//! substitutions; each is judged by its name and its arguments, and each redirection by where it
-//! leads. What cannot be read is refused: better one too many.
+//! The shell's grammar (brush-parser) yields every command of a text, including those in
+//! substitutions. Each command is judged by its name and arguments, each redirection by its target.
+//! Anything that cannot be parsed is refused: refusing too much is safe.
 //!
-//! `grammar`, `words` and `called` import each other as the shell's grammar nests: commands have words, words
-//! have substitutions with commands in them, and some commands (`eval`, `sh -c`) take commands as words.
+//! `grammar`, `words` and `called` import each other because the shell's grammar is recursive:
+//! commands have words, words have substitutions that contain commands, and some commands (`eval`,
+//! `sh -c`) take commands as words.
 
 mod called;
 mod grammar;
@@ -14,7 +15,7 @@ mod words;
 use crate::parse::Parsed;
 use grammar::{command, program, stages};
 
-/// Why a pipeline is not run again. The option that would do so stands before it.
+/// Why a pipeline must not run again. Callers prefix the option that would run it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotRepeatable {
     /// A stage writes to a file.
@@ -25,16 +26,16 @@ pub enum NotRepeatable {
     Writes {
         /// The stage, from 1.
         stage: usize,
-        /// Its text.
+        /// The text of the stage.
         text: String,
     },
-    /// The set-up may change something.
+    /// The setup may have a side effect.
     #[error(
         "would execute the --setup again, and it may change something: leave out \
          what writes files or starts programs that do"
     )]
     SetUp,
-    /// A stage's program may change something.
+    /// The program of a stage may have a side effect.
     #[error(
         "would run stage {stage} `{text}` again, and {program} may change more \
          than its output: leave the stage out"
@@ -42,12 +43,12 @@ pub enum NotRepeatable {
     Changes {
         /// The stage, from 1.
         stage: usize,
-        /// Its text.
+        /// The text of the stage.
         text: String,
-        /// The program.
+        /// The name of the program.
         program: String,
     },
-    /// A stage cannot be read.
+    /// A stage cannot be parsed.
     #[error(
         "would run stage {stage} `{text}` again, and it cannot be read far enough \
          to tell what it changes: write it more plainly"
@@ -55,10 +56,10 @@ pub enum NotRepeatable {
     Unread {
         /// The stage, from 1.
         stage: usize,
-        /// Its text.
+        /// The text of the stage.
         text: String,
     },
-    /// The set-up cannot be read.
+    /// The setup cannot be parsed.
     #[error(
         "would execute the --setup again, and it cannot be read far enough to tell \
          what it changes: write it more plainly"
@@ -66,25 +67,25 @@ pub enum NotRepeatable {
     SetUpUnread,
 }
 
-/// What a command would do each time.
+/// The side effect of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
-    /// It writes to a file.
+    /// Writes to a file.
     Writes,
-    /// This program may change something.
+    /// Starts a program that may have a side effect.
     Starts(String),
-    /// It cannot be read.
+    /// Cannot be parsed.
     Unread,
 }
 
-/// Refuses pipelines that would change something each time.
+/// Checks that a pipeline has no side effects.
 ///
 /// # Errors
-/// The first stage that would, and why.
+/// If a stage or the setup has one, or cannot be parsed.
 pub fn check_repeatable(parsed: &Parsed, setup: Option<&str>) -> Result<(), NotRepeatable> {
-    // It is executed before every run, and its functions are perhaps among the stages.
+    // The setup runs before every run, and may define functions that stages call.
     setup.map_or(Ok(()), check_setup)?;
-    // The whole text, since the bodies of here-documents stand behind the stages.
+    // Parse the whole text, since the bodies of here-documents follow the stages.
     let commands = stages(&parsed.text).filter(|found| found.len() == parsed.stages.len());
     for index in 0..parsed.stages.len() {
         let outcome = match &commands {
@@ -101,10 +102,10 @@ pub fn check_repeatable(parsed: &Parsed, setup: Option<&str>) -> Result<(), NotR
     Ok(())
 }
 
-/// Refuses a set-up that would change something each time.
+/// Checks that a setup has no side effects.
 ///
 /// # Errors
-/// If it would, or cannot be read.
+/// If it has one, or cannot be parsed.
 pub fn check_setup(setup: &str) -> Result<(), NotRepeatable> {
     program(setup).map_err(|change| match change {
         Change::Unread => NotRepeatable::SetUpUnread,
@@ -121,7 +122,7 @@ mod tests {
         check_repeatable(&parse(text).expect("one pipeline"), None)
     }
 
-    /// The texts that are not judged like that.
+    /// Returns the texts that [`check_repeatable`] would refuse in this way.
     fn others<'a>(
         texts: &[&'a str],
         judged: impl Fn(&Result<(), NotRepeatable>) -> bool,

@@ -1,4 +1,4 @@
-//! Whose a program is: told from its file, without starting it.
+//! Identifies the project that a program is from by the content of its file, without starting it.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -6,39 +6,39 @@ use std::sync::LazyLock;
 use aho_corasick::packed::Searcher;
 use memchr::memmem;
 
-/// A larger file is not looked into, in bytes.
+/// Size of the largest file that is read, in bytes.
 const LARGEST_PROGRAM: u64 = 16 << 20;
 
-/// Whose program it is, as far as the file itself tells.
+/// The project that a program is from, as far as its file shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maker {
-    /// One of GNU's packages: coreutils, grep, sed, findutils, gawk.
+    /// A GNU package: coreutils, grep, sed, findutils, gawk.
     Gnu,
     /// util-linux.
     UtilLinux,
-    /// It belongs to the GNU C library, as its `iconv` does.
+    /// The GNU C library, for example its `iconv`.
     Glibc,
     /// `jq`, 1.6 or later.
     Jq,
-    /// A script that hands all its arguments to `grep -E` or `grep -F`.
+    /// A script that passes all its arguments to `grep -E` or `grep -F`.
     GrepScript,
-    /// Anybody else's.
+    /// Any other project.
     Other,
 }
 
-/// What a program's file tells of it.
+/// Facts found in the content of a program file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marks {
-    /// Whose it is.
+    /// The project that the program is from.
     pub maker: Maker,
-    /// It calls `towupper`, and so may know capitals of characters of several bytes, and blanks.
+    /// The program calls `towupper`, and so may know the case of multibyte characters, and
+    /// multibyte blanks.
     pub knows_characters: bool,
 }
 
-/// Names and addresses that programs hold, since their help and their messages need them, or the
-/// linker does.
+/// Names and addresses that programs contain in their help and messages, or for the dynamic linker.
 const MARKS: [&[u8]; 8] = [
-    // Rewrites in other languages may quote the originals' manuals.
+    // Reimplementations may quote the manuals of the originals.
     b"uutils",
     b"BusyBox",
     b"toybox",
@@ -50,10 +50,10 @@ const MARKS: [&[u8]; 8] = [
 ];
 
 impl Marks {
-    /// Nothing is known of it.
+    /// Nothing is known about the program.
     const NONE: Self = Self { maker: Maker::Other, knows_characters: true };
 
-    /// Looks into a file; one that cannot be read is anybody else's.
+    /// Reads a program file. One that cannot be read counts as [`Maker::Other`].
     pub(super) fn of_file(path: &Path) -> Self {
         let is_small = std::fs::metadata(path).is_ok_and(|data| data.len() <= LARGEST_PROGRAM);
         let text = is_small.then(|| std::fs::read(path).ok()).flatten();
@@ -79,8 +79,8 @@ impl Marks {
     }
 }
 
-/// Whether it is one of the system's scripts that hand all they are given to `grep -E` or
-/// `grep -F`. Later ones write first that they are out of date.
+/// Whether a script passes all its arguments to `grep -E` or `grep -F`. Newer versions print a
+/// deprecation warning first.
 fn is_grep_script(text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else { return false };
     let forwards = ["\nexec grep -E \"$@\"", "\nexec grep -F \"$@\""];
@@ -88,16 +88,16 @@ fn is_grep_script(text: &[u8]) -> bool {
     text.starts_with("#!") && text.len() < 100 && hands_on && !text.contains("echo")
 }
 
-/// Which of the marks a program holds, each as a text of its own or after a sign.
+/// Returns which marks the content contains at the start of a string or after punctuation.
 fn marks_in(text: &[u8]) -> [bool; MARKS.len()] {
     static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(MARKS));
     let begins = |place: usize| place > 0 && !text[place - 1].is_ascii_alphanumeric();
     let mut found = [false; MARKS.len()];
     let Some(searcher) = &*SEARCHER else {
-        // Without the instructions for it each mark is looked for by itself.
+        // Without the SIMD searcher, search for each mark on its own.
         return MARKS.map(|mark| memmem::find_iter(text, mark).any(begins));
     };
-    // None of them begins within another one.
+    // No mark begins within another one.
     for place in searcher.find_iter(text).filter(|place| begins(place.start())) {
         found[place.pattern().as_usize()] = true;
     }

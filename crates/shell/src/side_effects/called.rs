@@ -1,4 +1,4 @@
-//! Commands, judged by their name and what they are asked to do.
+//! Judges commands by their name and arguments.
 
 use contend_commands::purity::is_pure;
 use contend_commands::writing::writes_by_itself;
@@ -8,7 +8,7 @@ use super::Change;
 use super::grammar::program;
 use super::words::{UNKNOWN, subscript};
 
-/// Programs that change something, or start programs that may.
+/// Programs with side effects, and programs that start others.
 const CHANGE_THINGS: &str = "\
     . 7z 7za ansible ansible-playbook apk apt apt-get ar as ash at aws az bash batch bind brew \
     bun bundle bwrap cargo cc cfdisk chattr chfn chgrp chmod chown chpasswd chroot chsh clang \
@@ -30,8 +30,8 @@ const CHANGE_THINGS: &str = "\
     view vim vimdiff vipw visudo wall watch wget wipefs wl-copy write xargs xclip xsel yarn yash \
     yum zip zsh zypper";
 
-/// Commands of the shell that read names of variables, whose subscripts are executed if they hold
-/// substitutions, even between single quotes.
+/// Builtins that read names of variables. They execute substitutions in subscripts, even between
+/// single quotes.
 const READ_NAMES: &[&str] = &[
     "[",
     "declare",
@@ -50,14 +50,14 @@ const READ_NAMES: &[&str] = &[
     "wait",
 ];
 
-/// A command that runs the command among its arguments.
+/// A command that runs another command, given among its arguments.
 struct Wrapper {
     name: &'static str,
-    /// Options without an argument.
+    /// Options without a value.
     alone: &'static [&'static str],
-    /// Options with one.
+    /// Options with a value.
     with_value: &'static [&'static str],
-    /// How many operands stand before the command.
+    /// Number of operands before the command.
     operands: usize,
 }
 
@@ -98,7 +98,7 @@ const fn wrapper(
     Wrapper { name, alone, with_value, operands }
 }
 
-/// Judges a command by its words: the name, and what it is asked to do.
+/// Judges a command by its words: its name and arguments.
 pub(super) fn called(words: &[Word]) -> Result<(), Change> {
     let Some((name, arguments)) = words.split_first() else { return Ok(()) };
     let starts = |name: &str| Err(Change::Starts(name.to_owned()));
@@ -128,21 +128,22 @@ pub(super) fn called(words: &[Word]) -> Result<(), Change> {
         let arguments = arguments.to_vec();
         Simple { variables: Vec::new(), program, arguments, input: None }
     };
-    // What is pure is known better than the signs of writing, if all of it is known. A program
-    // outside of the system's folders need not be what its name says, but it probably is.
+    // A command known to be pure is accepted before looking for signs of writing, if all of its
+    // arguments are known. A program outside of the system's folders may differ from what its name
+    // says, but rarely does.
     let is_known = arguments.iter().all(|word| !word.text.contains(UNKNOWN));
     let is_certain = is_known && is_pure(&by_name(name.clone()));
     let harmless = is_certain || !writes_by_itself(&by_name(Word::new(program)));
     if harmless { Ok(()) } else { Err(Change::Writes) }
 }
 
-/// Whether the shell makes nothing of a name but take away quotes and find a home directory.
+/// Whether the shell only removes quotes from a name and expands a tilde.
 fn is_plain(name: &Word) -> bool {
     let expands = name.raw.contains(['*', '?', '[', '{']) && name.raw != "[";
     !expands && !name.text.contains(UNKNOWN)
 }
 
-/// Judges the arguments of `eval` and `trap`, which are commands themselves.
+/// Judges the arguments of `eval` and `trap`, which are commands.
 fn executed(name: &str, arguments: &[Word]) -> Result<(), Change> {
     let ends_options = arguments.first().is_some_and(|word| word.text == "--");
     let behind = &arguments[usize::from(ends_options)..];
@@ -156,7 +157,7 @@ fn executed(name: &str, arguments: &[Word]) -> Result<(), Change> {
     }
 }
 
-/// Judges what stands for a name from now on: what follows it then is not known.
+/// Judges a definition of an alias: the words that will follow it are unknown.
 fn aliased(arguments: &[Word]) -> Result<(), Change> {
     arguments.iter().filter_map(|word| word.text.split_once('=')).try_for_each(|(_, text)| {
         let runs_others = |word: &str| WRAPPERS.iter().any(|wrapper| wrapper.name == word);
@@ -168,11 +169,11 @@ fn aliased(arguments: &[Word]) -> Result<(), Change> {
 }
 
 impl Wrapper {
-    /// The command among the arguments, perhaps none; `None` where it cannot be told where it
-    /// begins.
+    /// Returns the command among the arguments, which may be empty, or `None` if its start cannot
+    /// be determined.
     fn command<'a>(&self, arguments: &'a [Word]) -> Option<&'a [Word]> {
         let mut rest = arguments;
-        // These only look for a command.
+        // These options only look a command up.
         if self.name == "command" && rest.first().is_some_and(|word| is_lookup(&word.text)) {
             return Some(&[]);
         }
@@ -190,7 +191,7 @@ impl Wrapper {
             let assigns = |word: &&Word| word.text.contains('=');
             rest = &rest[rest.iter().take_while(assigns).count()..];
         }
-        // What stands there may be an option or nothing, once it is known.
+        // An unknown word may turn out to be an option, or nothing.
         let is_certain = |word: &Word| !word.text.starts_with(UNKNOWN);
         if rest.iter().take(self.operands).all(is_certain) {
             Some(rest.get(self.operands..).unwrap_or(&[]))
@@ -199,7 +200,7 @@ impl Wrapper {
         }
     }
 
-    /// How many arguments follow this option; `None` if it is not known.
+    /// Returns the number of arguments that follow this option, or `None` for an unknown option.
     fn values_behind(&self, option: &str) -> Option<usize> {
         if self.alone.contains(&option) {
             return Some(0);

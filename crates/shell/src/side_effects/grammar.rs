@@ -1,4 +1,4 @@
-//! The grammar of the shell, walked down to every command and every redirection.
+//! Walks the shell's grammar down to every command and redirection.
 
 use brush_parser::ast::{
     Assignment, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem,
@@ -12,10 +12,10 @@ use super::Change;
 use super::called::called;
 use super::words::{UNKNOWN, arithmetic, between_quotes, read, subscript, words};
 
-/// Where something may be written without changing anything.
+/// Files to which a command may write without a side effect.
 const DEVICES: &[&str] = &["/dev/full", "/dev/null", "/dev/stderr", "/dev/stdout", "/dev/zero"];
 
-/// The commands of the one pipeline in the text.
+/// Returns the commands of the single pipeline in the text.
 pub(super) fn stages(text: &str) -> Option<Vec<Command>> {
     let program = read_program(text)?;
     let mut items = program.into_iter().flat_map(|list| list.0);
@@ -31,8 +31,8 @@ fn read_program(text: &str) -> Option<Vec<CompoundList>> {
     program.ok().map(|program| program.complete_commands)
 }
 
-/// Whether brush-parser 0.4 takes something out of its substitution: what follows a `<<WORD` on its
-/// line, where it looks like words beside an empty one.
+/// Whether brush-parser 0.4 moves something out of its substitution: what follows a `<<WORD` on its
+/// line, if it looks like words next to an empty one.
 fn is_misplaced(text: &str) -> bool {
     let tokens = tokenize_str(text).unwrap_or_default();
     let is_here =
@@ -42,7 +42,7 @@ fn is_misplaced(text: &str) -> bool {
     tokens.iter().any(is_here) && tokens.iter().any(is_empty)
 }
 
-/// Judges a text of its own: a set-up, or what stands in a substitution.
+/// Judges a complete text: a setup, or the content of a substitution.
 pub(super) fn program(text: &str) -> Result<(), Change> {
     read_program(text).ok_or(Change::Unread)?.iter().try_for_each(list)
 }
@@ -62,7 +62,7 @@ pub(super) fn command(command: &Command) -> Result<(), Change> {
             compound(found)?;
             redirect_list(redirects.as_ref())
         }
-        // It is judged where it stands, whether or not it is called.
+        // The body is judged at its definition, whether or not the function is called.
         Command::Function(function) => {
             compound(&function.body.0)?;
             redirect_list(function.body.1.as_ref())
@@ -140,7 +140,7 @@ fn simple(simple: &SimpleCommand) -> Result<(), Change> {
     called(&seen)
 }
 
-/// Judges a part of a simple command; the word that the command sees of it.
+/// Judges an item of a simple command. Returns the word that the command sees of it.
 fn item_of(item: &CommandPrefixOrSuffixItem) -> Result<Option<Word>, Change> {
     match item {
         CommandPrefixOrSuffixItem::IoRedirect(found) => redirect(found).map(|()| None),
@@ -152,7 +152,7 @@ fn item_of(item: &CommandPrefixOrSuffixItem) -> Result<Option<Word>, Change> {
                 AssignmentValue::Array(_) => Ok(Some(Word::new(UNKNOWN))),
             }
         }
-        // The command sees the name of a pipe.
+        // The command sees the path of a pipe.
         CommandPrefixOrSuffixItem::ProcessSubstitution(_, inner) => {
             list(&inner.list).map(|()| Some(Word::new("/dev/fd/63")))
         }
@@ -180,7 +180,7 @@ fn redirect(redirect: &IoRedirect) -> Result<(), Change> {
     match redirect {
         IoRedirect::File(_, kind, IoFileRedirectTarget::Filename(word)) => {
             let file = read(&word.value)?.text;
-            // In bash these reach for other machines.
+            // bash connects to another machine for these paths.
             let connects = file.starts_with("/dev/tcp/") || file.starts_with("/dev/udp/");
             let reads = matches!(kind, IoFileRedirectKind::Read) && !connects;
             if reads || is_device(&file) { Ok(()) } else { Err(Change::Writes) }

@@ -1,4 +1,5 @@
-//! Words: what the shell executes to make them, and what the command sees, as far as it is known.
+//! Judges what the shell executes to expand words, and determines what the command sees, as far as
+//! it is known.
 
 use brush_parser::ast::Word as RawWord;
 use brush_parser::word::{
@@ -11,17 +12,17 @@ use contend_commands::Word;
 use super::Change;
 use super::grammar::program;
 
-/// Stands in a word for what the shell puts there while it runs.
+/// Placeholder in a word for text that is only known at run time.
 pub(super) const UNKNOWN: char = '\u{fffd}';
 
 pub(super) fn words<'a>(words: impl IntoIterator<Item = &'a RawWord>) -> Result<(), Change> {
     words.into_iter().try_for_each(|word| read(&word.value).map(drop))
 }
 
-/// Judges what the shell executes to make a word of this; what the command sees, as far as it is
-/// known.
+/// Judges what the shell executes to expand this word. Returns what the command sees, as far as it
+/// is known.
 pub(super) fn read(raw: &str) -> Result<Word, Change> {
-    // A tilde at the beginning is a name's own: the folder does not matter.
+    // Tilde expansion only depends on a user name, not on the working directory.
     let options =
         ParserOptions { tilde_expansion_at_word_start: false, ..ParserOptions::default() };
     let pieces = parse_word(raw, &options).map_err(|_| Change::Unread)?;
@@ -41,7 +42,7 @@ pub(super) fn read(raw: &str) -> Result<Word, Change> {
 fn read_piece(raw: &str, piece: &WordPieceWithSource, text: &mut String) -> Result<(), Change> {
     match &piece.piece {
         WordPiece::Text(plain) => {
-            // What the grammar of words takes for text, since it cannot read it further.
+            // The grammar of words returns as text what it cannot parse further.
             let behind = raw.get(piece.end_index..).unwrap_or_default();
             let opens = plain.ends_with('$') && behind.starts_with(['(', '{', '[']);
             if opens || plain.contains('`') {
@@ -79,7 +80,7 @@ fn read_piece(raw: &str, piece: &WordPieceWithSource, text: &mut String) -> Resu
     Ok(())
 }
 
-/// What `$'...'` stands for, as far as it matters here.
+/// Appends what `$'...'` stands for, as far as it matters here.
 fn push_ansi(quoted: &str, text: &mut String) {
     let mut rest = quoted.chars();
     while let Some(c) = rest.next() {
@@ -95,8 +96,8 @@ fn push_ansi(quoted: &str, text: &mut String) {
 }
 
 fn substitution(text: &str) -> Result<(), Change> {
-    // The grammar of words knows less of commands than the tokenizer: they have to agree on
-    // where it ends.
+    // The grammar of words parses commands less precisely than the tokenizer: both must agree on
+    // where the substitution ends.
     let whole = format!("$({text})");
     match tokenize_str(&whole).ok().as_deref() {
         Some([Token::Word(word, _)]) if word.len() == whole.replace("\\\n", "").len() => {
@@ -107,7 +108,7 @@ fn substitution(text: &str) -> Result<(), Change> {
 }
 
 fn backquoted(text: &str) -> Result<(), Change> {
-    // A substitution may be hidden behind a backslash that the shell takes away first.
+    // A backslash that the shell removes first may hide a substitution.
     if ["\\$", "\\\\", "\\\""].iter().any(|hidden| text.contains(hidden)) {
         return Err(Change::Unread);
     }
@@ -131,7 +132,7 @@ fn parameter(expression: &ParameterExpr, source: &str) -> Result<(), Change> {
 
 /// Judges an expression of numbers.
 pub(super) fn arithmetic(text: &str) -> Result<(), Change> {
-    // A parenthesis too many means that these are two subshells.
+    // An extra parenthesis means that this is two subshells.
     let mut depth = 0_i32;
     for c in text.chars() {
         depth += i32::from(c == '(') - i32::from(c == ')');
@@ -142,8 +143,8 @@ pub(super) fn arithmetic(text: &str) -> Result<(), Change> {
     between_quotes(text)
 }
 
-/// Judges the substitutions in a text in which quotes are characters like others. Where they are
-/// not, it finds some too many.
+/// Judges the substitutions in a text in which quotes have no meaning. Where quotes do have one,
+/// this may find too many.
 pub(super) fn between_quotes(text: &str) -> Result<(), Change> {
     let pieces = parse_heredoc(text, &ParserOptions::default()).map_err(|_| Change::Unread)?;
     pieces.iter().try_for_each(|piece| read_piece(text, piece, &mut String::new()))
