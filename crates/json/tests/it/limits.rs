@@ -13,10 +13,7 @@ use crate::{FORMATS, filtered, printed, refused};
 fn errors_name_the_place() {
     let refusals = [
         ("{\n  \"a\": 1,\n  \"b\": x\n}", "line 3, column 8 (byte 19): a value is expected"),
-        (
-            "[\"é\u{1f600}\", tru]",
-            "line 1, column 8 (byte 11): expected `true`, `false` or `null`",
-        ),
+        ("[\"é\u{1f600}\", tru]", "line 1, column 8 (byte 11): expected `true`, `false` or `null`"),
         ("[\"\\ud8zz\"]", "line 1, column 3 (byte 2): this escape sequence is not complete"),
         ("[1,\n", "line 2, column 1 (byte 4): the input ends before a value is complete"),
         ("", "line 1, column 1 (byte 0): the input ends before a value is complete"),
