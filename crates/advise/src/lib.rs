@@ -1,10 +1,9 @@
-//! Advice on a pipeline that was profiled: what may be changed, what that would bring, and what it
-//! did bring.
+//! Advice on a profiled pipeline: possible changes, their predicted gain, and their measured gain.
 //!
-//! - [`rewrite`]: changes that may make a pipeline better.
-//! - [`predict`]: what a change would bring, before it is made.
-//! - [`trial`]: original and candidates on the same input, measured and compared.
-//! - [`parallelism`]: what parts of its input, worked on at the same time, could bring.
+//! - [`rewrite`]: finds changes that may make a pipeline faster.
+//! - [`predict`]: estimates the gain of a change.
+//! - [`trial`]: measures candidates against the original, and compares their outputs.
+//! - [`parallelism`]: estimates the gain of `contend run`.
 
 pub mod parallelism;
 pub mod predict;

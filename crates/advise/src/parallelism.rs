@@ -1,4 +1,4 @@
-//! What a profile says of a pipeline over parts of its input.
+//! Estimates from a profile whether a pipeline would be faster with `contend run`.
 
 use contend_commands::Simple;
 use contend_parallel::plan::planner::{self, Situation};
@@ -6,11 +6,11 @@ use contend_record::pipe::{Finding, FindingId, PipeRecord, Stage};
 use contend_record::run::Class;
 use contend_record::units::time;
 
-/// More than this part of the time that it takes now is no gain worth naming.
+/// Largest ratio of the expected to the present wall time that is worth reporting.
 const WORTH_NAMING: f64 = 0.8;
 
-/// Finds that a pipeline could be faster over parts: in as long as its CPU time takes on all CPUs, and
-/// no less than each of its stages that run alone.
+/// Reports that a pipeline could be faster over chunks. The estimate is its CPU time divided by all
+/// CPUs, and at least the time of each stage that cannot be parallelised.
 pub fn find(record: &PipeRecord, stages: &[Simple], situation: &Situation<'_>) -> Option<Finding> {
     let cpus = record.host.cpus_allowed;
     if cpus < 2 || stages.len() != record.stages.len() {
@@ -55,7 +55,8 @@ mod tests {
     use super::*;
     use contend_shell::environment::Environment;
 
-    /// What is found of stages with this CPU time, on 4 CPUs, in a second.
+    /// Returns the stages of the finding for stages with these CPU times, within one second on 4
+    /// CPUs.
     fn found(stages: &[(&str, f64)]) -> Option<Vec<usize>> {
         let simples: Vec<Simple> =
             stages.iter().map(|(text, _)| Simple::read(text).expect("a simple command")).collect();

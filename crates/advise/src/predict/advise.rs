@@ -1,5 +1,5 @@
-//! From a profile to candidates: the rewrites that apply, each with what it should bring, and
-//! those that go well together as one more.
+//! Turns a profile into candidates: every rewrite that applies, with its prediction, and one more
+//! candidate that combines those that help.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -15,35 +15,33 @@ use super::pilot::{Pilot, StageTime, Walk};
 use crate::rewrite::draft::{Draft, Stage};
 use crate::rewrite::{Change, ChangeId, Situation, changes};
 
-/// A prediction from a pilot is off by this part of it even where nothing scatters.
+/// Relative error of a prediction from a pilot, even if its samples do not vary.
 const PILOT_ERROR: f64 = 0.35;
-/// One from the original's service times alone.
+/// Relative error of a prediction from the original's service times alone.
 const COSTS_ERROR: f64 = 0.40;
-/// So many times its working time in CPU time, and a stage has threads.
+/// A stage with more CPU time than its service time times this factor has several threads.
 const THREADS: f64 = 1.2;
-/// A change that brings less than this part of the wall or CPU time is not put together with
-/// others.
+/// A change that saves a smaller share of wall or CPU time is not combined with others.
 const WORTHWHILE: f64 = 0.02;
-/// Changes made together at most.
+/// Maximum number of combined changes.
 const MOST_TOGETHER: usize = 8;
 
-/// A candidate, with the pipeline that it is.
+/// A candidate with its pipeline.
 #[derive(Debug, Clone)]
 pub struct Prepared {
-    /// What is reported of it.
+    /// The candidate, as in the record.
     pub candidate: Candidate,
     /// The changed pipeline.
     pub draft: Draft,
-    /// What was changed.
+    /// The changes that it consists of.
     pub changes: Vec<ChangeId>,
-    /// Wall and CPU time that are expected, by what is expected of the original.
+    /// Expected wall and CPU time, as ratios to those expected of the original.
     pub expected_ratios: Option<(f64, f64)>,
 }
 
 impl Prepared {
-    /// Whether it may help, for all that is known: where it is expected to make no difference,
-    /// time is better spent on others. Under load CPU time is what counts, be it slower alone or
-    /// not.
+    /// Whether the candidate may help. If no difference is expected, trial time is better spent on
+    /// others. On a busy machine CPU time decides, even if the candidate is slower on an idle one.
     pub fn is_worth_trying(&self, under_load: bool) -> bool {
         let Candidate { verdict, basis, .. } = self.candidate;
         let saves = self.expected_ratios.is_none_or(|(wall, cpu)| {
@@ -54,49 +52,49 @@ impl Prepared {
     }
 }
 
-/// A pipeline and what is expected of it.
+/// A pipeline with its prediction.
 #[derive(Debug, Clone)]
 struct Plan {
     draft: Draft,
     costs: Option<Vec<StageCost>>,
     basis: Basis,
-    /// Half of the interval, as a part of the prediction.
+    /// Half the width of the prediction interval, relative to the prediction.
     error: f64,
-    /// Whether the pilot has compared what came out at the end.
+    /// Whether the pilot compared the output of the last stage.
     compared: bool,
-    /// What is different about it.
+    /// How the output differs, if it does.
     difference: Option<String>,
     safety: Safety,
     made: Vec<ChangeId>,
     reasons: Vec<String>,
 }
 
-/// What changes are put together for.
+/// The quantity that a combination of changes minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Aim {
-    /// The least wall time, where the CPUs have nothing else to do.
+    /// Wall time, on an idle machine.
     Wall,
-    /// The least CPU time, which is what counts where they have.
+    /// CPU time, which limits throughput on a busy machine.
     Cpu,
 }
 
-/// Everything that advice rests on.
+/// The inputs of all predictions.
 pub struct Adviser<'a> {
-    /// What the pipeline did.
+    /// The profile of the original.
     pub record: &'a PipeRecord,
-    /// What its commands are.
+    /// The programs that its commands stand for.
     pub environment: &'a Environment,
-    /// What pipes and starting cost.
+    /// The costs of pipes and of starting programs.
     pub calibration: &'a Calibration,
-    /// For timing changed stages alone, where their input can be read again.
+    /// Times changed stages alone, if their input can be read again.
     pub pilot: Option<Pilot<'a>>,
 }
 
 impl Adviser<'_> {
-    /// The candidates, best prediction first, those without one last.
+    /// Returns the candidates, best prediction first, those without a prediction last.
     ///
     /// # Errors
-    /// When the pilot was interrupted, or the machine refused.
+    /// If the pilot was interrupted, or a system call failed.
     pub fn candidates(&mut self, draft: &Draft) -> Result<Vec<Prepared>, RunError> {
         let original = self.original(draft)?;
         let plans = self.plans(&original, &original)?;
@@ -123,11 +121,11 @@ impl Adviser<'_> {
         Ok(prepared)
     }
 
-    /// What a trial has found to be better, made together; none if that was tried too. Where
-    /// little could be predicted, this is the only way to such a combination.
+    /// Combines the changes that a trial found to be faster. Returns `None` if that combination was
+    /// part of the trial. If little could be predicted, this is the only way to a combination.
     ///
     /// # Errors
-    /// As [`Self::candidates`].
+    /// As for [`Self::candidates`].
     pub fn proved_together(
         &mut self,
         draft: &Draft,
@@ -197,7 +195,7 @@ impl Adviser<'_> {
         Model::of(self.record, self.calibration.start_up)
     }
 
-    /// A plan for each change that applies to `base`.
+    /// Plans each change that applies to `base`.
     fn plans(&mut self, base: &Plan, original: &Plan) -> Result<Vec<Plan>, RunError> {
         let situation = Situation {
             draft: &base.draft,
@@ -210,7 +208,7 @@ impl Adviser<'_> {
         Ok(plans)
     }
 
-    /// A plan by the rules of the rewrite alone.
+    /// Plans a change from the rewrite's own estimate alone.
     fn planned(&self, base: &Plan, change: &Change) -> Plan {
         let draft = base.draft.changed(change, self.environment);
         let mut made = base.made.clone();
@@ -256,7 +254,7 @@ impl Adviser<'_> {
         Some(after)
     }
 
-    /// What the pipe between two stages that become one cost.
+    /// Returns the cost of the pipe between two stages that are merged, in seconds of CPU time.
     fn pipe_between(&self, at: Range<usize>, merged: usize) -> f64 {
         if merged < 2 || at.len() != 2 {
             return 0.0;
@@ -267,7 +265,7 @@ impl Adviser<'_> {
             + self.calibration.start_up
     }
 
-    /// Runs the pilot on these plans and takes their costs from it where it got far enough.
+    /// Runs the pilot for these plans, and takes over the costs of those that it completed.
     fn fly(&mut self, base: &Plan, plans: &mut [Plan], original: &Plan) -> Result<(), RunError> {
         let Some(pilot) = &mut self.pilot else { return Ok(()) };
         for plan in plans.iter() {
@@ -290,14 +288,14 @@ impl Adviser<'_> {
         Ok(())
     }
 
-    /// What is expected of a plan; none without costs.
+    /// Returns the model's prediction for a plan, or `None` without costs.
     fn forecast(&self, plan: &Plan) -> Option<Forecast> {
         let mut model = self.model();
         model.stages = plan.costs.clone()?;
         Some(model.forecast(1.0))
     }
 
-    /// The changes that are expected to help, one after the other.
+    /// Combines the changes that are expected to help, one at a time.
     fn together(
         &mut self,
         original: &Plan,
@@ -324,8 +322,8 @@ impl Adviser<'_> {
                     ),
                     Aim::Cpu => (cpu > WORTHWHILE, cpu),
                 };
-                // One that gives another output must not spoil the others, nor one of its kind
-                // that there was no time to compare.
+                // Leave out changes whose output differs, and other changes by the same rewrite
+                // that the pilot had no time to compare.
                 let doubtful = plan.made.last().is_some_and(|last| refuted.contains(&last.rewrite));
                 let sound = plan.difference.is_none() && (plan.compared || !doubtful);
                 (helps && sound).then_some(gain)
@@ -383,8 +381,8 @@ impl Adviser<'_> {
     }
 }
 
-/// Takes a plan's costs from the pilot: each new stage is expected to take as many times what it
-/// took there as the stages whose work it does.
+/// Takes over the pilot's costs. A new stage is expected to take the time of the stages that it
+/// replaces, scaled by the ratio that the pilot measured.
 fn adopt(plan: &mut Plan, walk: &Walk, reference: &Walk, costs: &[StageCost], original: &Draft) {
     let mut adopted = Vec::new();
     let mut spread: f64 = 0.0;
@@ -410,7 +408,7 @@ fn adopt(plan: &mut Plan, walk: &Walk, reference: &Walk, costs: &[StageCost], or
         spread = spread.max(new.spread).max(old.iter().map(|time| time.spread).fold(0.0, f64::max));
         let service = whole(|c| c.service) * new.service / sum(|time| time.service);
         let cpu = whole(|c| c.cpu) * new.cpu / sum(|time| time.cpu).max(1e-9);
-        // A sort has threads only with more data than the pilot's; another program has none then.
+        // sort only uses threads for more data than the pilot's; a replacement program uses none.
         let had_threads = whole(|c| c.cpu) > THREADS * whole(|c| c.service);
         let other_program = stage.origin.iter().all(|&index| {
             let name = |stage: &Stage| stage.simple.as_ref().map(|s| s.name().to_owned());
@@ -428,12 +426,13 @@ fn adopt(plan: &mut Plan, walk: &Walk, reference: &Walk, costs: &[StageCost], or
     plan.error = (PILOT_ERROR.powi(2) + spread.powi(2)).sqrt();
 }
 
-/// Whether a stage that is as it was also reads what it read: then its profile stands.
+/// Whether an unchanged stage also reads the same data as before, so that its profile still
+/// applies.
 fn reads_the_same(place: usize, origin: usize, walk: &Walk, reference: &Walk) -> bool {
     match (walk.stages.get(place), reference.stages.get(origin)) {
-        // The same text on the same data is the same measurement.
+        // The same text on the same data has the same measurement.
         (Some(new), Some(old)) => new == old,
-        // Nobody has looked: as good as any guess.
+        // The pilot did not run it; assume the same data.
         _ => true,
     }
 }
@@ -444,7 +443,8 @@ mod tests {
     use crate::rewrite::tests::{draft, profile_of};
     use contend_record::stats::Estimate;
 
-    /// The candidates of a pipeline on a machine with everything, by its profile alone.
+    /// Returns the candidates of a pipeline on a machine with every program, from its profile
+    /// alone.
     fn with_adviser<T>(
         text: &str,
         stages: usize,
@@ -498,7 +498,7 @@ mod tests {
                 let made = adviser.proved_together(draft, prepared).expect("nothing is run");
                 made.map(|one| one.candidate.command)
             };
-            // As if nothing had been foreseen.
+            // As if no combination had been predicted.
             prepared.retain(|one| one.candidate.rewrite != RewriteId::Combined);
             assert_eq!(together(&prepared), None);
             prove(&mut prepared, RewriteId::DropCat, 0.9);
@@ -533,7 +533,7 @@ mod tests {
         });
     }
 
-    /// Logic does not depend on how a reason is worded.
+    /// Decisions must not depend on the wording of a reason.
     #[test]
     fn other_words_change_nothing() {
         with_adviser("cat f | sort | uniq | wc -l", 4, |adviser, draft, mut prepared| {

@@ -1,4 +1,4 @@
-//! What pipes and starting cost on this machine, found out in a fraction of a second.
+//! Measures the costs of pipes and of starting programs on this machine, in a fraction of a second.
 
 use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
@@ -7,38 +7,38 @@ use std::time::{Duration, Instant};
 use contend_record::advice::CalibrationRecord;
 use contend_record::stats::median;
 
-/// What one side of a pipe and a start cost, in CPU time.
+/// CPU time of pipe transfers and program starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration {
-    /// Seconds for a byte to go through a pipe in large pieces: written and read.
+    /// CPU seconds to write and read one byte through a pipe, in large pieces.
     pub pipe_byte: f64,
-    /// Seconds for a write and a read of one byte, without waiting for each other.
+    /// CPU seconds of one write and one read of a single byte, without blocking.
     pub pipe_call: f64,
-    /// Seconds from forking to the end of a program that does nothing.
+    /// CPU seconds from fork to the exit of a program that does nothing.
     pub start_up: f64,
-    /// The run of the lab that the start-up comes from, if it was not measured now.
+    /// The lab run that measured `start_up`, unless it was measured now.
     pub run: Option<i64>,
 }
 
-/// A start-up that is known already.
+/// A start-up cost from an earlier lab run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KnownStartUp {
-    /// Seconds.
+    /// CPU time in seconds.
     pub seconds: f64,
-    /// The run of the lab that measured it.
+    /// The lab run that measured it.
     pub run: i64,
 }
 
-/// Repetitions of each figure; the median is taken.
+/// Repetitions of each measurement; the median counts.
 const TIMES: usize = 15;
-/// As much as fits into a pipe.
+/// Capacity of a pipe, in bytes.
 const PIECE: usize = 64 << 10;
 
 impl Calibration {
-    /// Measures. A start-up that is known already, from the lab, need not be measured again.
+    /// Measures the costs. A start-up cost that the lab has measured is taken over.
     ///
     /// # Errors
-    /// When the machine has no pipe or process to spare.
+    /// If a pipe or a process cannot be created.
     pub fn measure(known: Option<KnownStartUp>) -> io::Result<Self> {
         let start_up = match known {
             Some(known) => known.seconds,
@@ -50,7 +50,7 @@ impl Calibration {
         Ok(Self { pipe_byte, pipe_call, start_up, run: known.map(|known| known.run) })
     }
 
-    /// It as part of a record.
+    /// Returns the calibration as part of a record.
     pub fn record(&self) -> CalibrationRecord {
         CalibrationRecord {
             pipe_byte_seconds: self.pipe_byte,
@@ -60,7 +60,8 @@ impl Calibration {
         }
     }
 
-    /// CPU seconds for so many bytes to go through a pipe, in so many writes and reads.
+    /// Returns the CPU seconds to pass this many bytes through a pipe with this many writes and
+    /// reads.
     pub fn pipe(&self, bytes: f64, calls: f64) -> f64 {
         bytes * self.pipe_byte + calls * self.pipe_call
     }

@@ -1,9 +1,9 @@
-//! What a change would bring, before it is made.
+//! Predicts the gain of a change.
 //!
-//! [`model`] turns the stages' service times into the pipeline's wall time. Those of changed
-//! stages come from a [`pilot`], which runs them alone on a small part of their own input, or
-//! from the original's service times and what pipes and starting cost here ([`calibration`]).
-//! [`what_if`] answers questions from the model alone.
+//! [`model`] computes the pipeline's wall time from its stages' service times. The service times of
+//! changed stages come from a [`pilot`], which runs them alone on a sample of their own input, or
+//! from the original's service times and the costs of pipes and starts on this machine
+//! ([`calibration`]). [`what_if`] answers hypothetical questions with the model alone.
 
 pub mod advise;
 pub mod calibration;

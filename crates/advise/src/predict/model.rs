@@ -1,69 +1,69 @@
-//! How long a pipeline takes, from what its stages take.
+//! Predicts the wall time of a pipeline from the costs of its stages.
 //!
-//! With D the service time of a stage and C its CPU time, stages that work at the same time
-//! take as long as the slowest of them, and no less than the CPUs need for all of them:
-//! max(max D, ΣC / CPUs). A stage that holds its output until its input has ended is a barrier:
-//! what it does until then belongs to the stages before it, the rest to those after it, and the
-//! times of both parts add up (the bound for pipelines of Gordon, Thies, Amarasinghe 2006, with
-//! barriers). What a pipeline takes beyond that is put down to handing over, and is expected of
-//! others in proportion to their pipes.
+//! Let D be a stage's service time and C its CPU time. Stages that run concurrently take as long as
+//! the slowest of them, and at least as long as the CPUs need for all of them: max(max D, ΣC /
+//! CPUs). This is the bound for pipelines of Gordon, Thies and Amarasinghe (2006). A stage that
+//! holds its output until its input ends is a barrier: its work up to that point runs concurrently
+//! with the stages before it, the remainder with those after it, and the times of both phases add
+//! up. Time of the original that this does not explain is attributed to hand-over, and expected of
+//! a candidate in proportion to its number of pipes.
 
 use contend_record::advice::Prediction;
 use contend_record::pipe::{BottleneckKind, PipeRecord, Stage};
 use contend_record::warning::WarningId;
 
-/// What one stage takes for the whole input.
+/// The costs of a stage for the whole input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageCost {
-    /// Time at work: on a CPU, or in waits of its own.
+    /// Service time in seconds: on a CPU, or in waits that no neighbour causes.
     pub service: f64,
-    /// User and system time.
+    /// User and system time in seconds.
     pub cpu: f64,
-    /// Which part of its work comes after its input has ended, if it holds its output.
+    /// Share of the work that follows the end of the input, if the stage holds its output.
     pub held: Option<f64>,
-    /// CPU time of starting it, which does not grow with the input.
+    /// CPU seconds to start the program, which do not grow with the input.
     pub start_up: f64,
 }
 
-/// A pipeline to be predicted.
+/// The parameters of a pipeline's prediction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     /// Its stages.
     pub stages: Vec<StageCost>,
-    /// CPUs that can work at the same time.
+    /// Number of CPUs that the pipeline can use.
     pub cpus: f64,
-    /// What the original took by what its stages alone explain.
+    /// Ratio of the original's wall time to what its stages explain.
     pub fit: f64,
-    /// Pipes of the original, which `fit` belongs to.
+    /// Number of pipes in the original, for scaling `fit`.
     pub fitted_pipes: usize,
-    /// The pipeline cannot be quicker: who feeds it or reads from it is not.
+    /// Lower bound of the wall time, set by the pipeline's producer or consumer, in seconds.
     pub floor: f64,
 }
 
-/// What is expected.
+/// A prediction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Forecast {
     /// Wall time in seconds.
     pub wall: f64,
     /// User and system time of all stages.
     pub cpu: f64,
-    /// What takes most of the wall time.
+    /// What determines most of the wall time.
     pub limit: Limit,
 }
 
-/// What sets the pace.
+/// What limits a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// This stage, from 0.
+    /// A stage, counted from 0.
     Stage(usize),
     /// The CPUs.
     Machine,
-    /// Who feeds the pipeline or reads from it.
+    /// The pipeline's producer or consumer.
     Outside,
 }
 
 impl Model {
-    /// The model of a pipeline that has run.
+    /// Builds the model of a profiled pipeline.
     pub fn of(record: &PipeRecord, start_up: f64) -> Self {
         let stages = record.stages.iter().map(|stage| cost(stage, start_up)).collect();
         let outside =
@@ -76,14 +76,14 @@ impl Model {
             floor: if outside { record.wall_seconds } else { 0.0 },
         };
         let explained = model.explained(1.0).0;
-        // What others took from the pipeline is not what handing over costs.
+        // Time that other programs took is not a cost of hand-over.
         if explained > 0.0 && !was_disturbed(record) {
             model.fit = (record.wall_seconds / explained).clamp(0.8, 3.0);
         }
         model
     }
 
-    /// What so many copies at the same time take, until the last one has ended.
+    /// Predicts the time until the last of several concurrent copies has ended.
     pub fn forecast(&self, copies: f64) -> Forecast {
         let (explained, limit) = self.explained(copies);
         let pipes = self.stages.len().saturating_sub(1) as f64;
@@ -99,7 +99,7 @@ impl Model {
         Forecast { wall, cpu, limit }
     }
 
-    /// What the stages alone explain, and what most of it goes to.
+    /// Returns the wall time that the stages alone explain, and what limits most of it.
     fn explained(&self, copies: f64) -> (f64, Limit) {
         let mut total = 0.0;
         let mut longest = (0.0, Limit::Machine);
@@ -119,7 +119,8 @@ impl Model {
         (total, longest.1)
     }
 
-    /// The stages that work at the same time, each with the part of its work that it does then.
+    /// Returns the phases between barriers: the concurrent stages of each, with the share of their
+    /// work in it.
     fn phases(&self) -> Vec<Vec<(usize, f64)>> {
         let mut phases = vec![Vec::new()];
         for (index, stage) in self.stages.iter().enumerate() {
@@ -131,17 +132,17 @@ impl Model {
     }
 }
 
-/// The machine had so much else to do that a wall time says little about the pipeline.
+/// Share of the CPUs used by other programs above which wall time says little about the pipeline.
 const BUSY: f64 = 0.2;
-/// The same for what a hypervisor took away.
+/// The same for CPU time that the hypervisor took (steal).
 const MUCH_STEAL: f64 = 0.05;
 
-/// Whether others used so much of the machine meanwhile that the wall time of the profile is
-/// theirs as well: the model is of a pipeline that has the CPUs to itself.
+/// Whether other programs used so much of the machine that they affected the profile's wall time.
+/// The model assumes that the pipeline has the CPUs to itself.
 pub fn was_disturbed(record: &PipeRecord) -> bool {
     let observed = &record.observation;
     match (observed.others_cpu_share, observed.steal_share) {
-        // An older record only says that there was something.
+        // An older record only says whether there was a disturbance.
         (None, None) => {
             let tells = |id| matches!(id, WarningId::OtherLoad | WarningId::Steal);
             record.warnings.iter().any(|warning| tells(warning.id))
@@ -150,7 +151,7 @@ pub fn was_disturbed(record: &PipeRecord) -> bool {
     }
 }
 
-/// What the model expects of the pipeline as it is.
+/// Returns the model's prediction for the unchanged pipeline.
 pub fn unchanged(record: &PipeRecord, start_up: f64) -> Prediction {
     let forecast = Model::of(record, start_up).forecast(1.0);
     Prediction {
@@ -169,8 +170,8 @@ fn cost(stage: &Stage, start_up: f64) -> StageCost {
     }
 }
 
-/// Which part of its work a stage did after its input had ended: while it wrote, it was not
-/// starved any more, so what it did not wait for its reader or a CPU, it worked.
+/// Returns the share of its work that a stage did after its input ended. While it writes it is not
+/// starved, so time without waiting for its reader or a CPU is work.
 fn held(stage: &Stage, service: f64) -> f64 {
     let first_output = stage.first_output_seconds.unwrap_or(stage.wall_seconds);
     let after = stage.wall_seconds - first_output - stage.blocked_seconds;
@@ -215,9 +216,10 @@ mod tests {
     #[test]
     fn a_stage_that_holds_its_output_is_a_barrier() {
         let sort = StageCost { held: Some(0.25), ..stage(4.0) };
-        // 3 s of sorting beside 1 s of reading, then 1 s of writing beside 2 s of work.
+        // 3 s of sorting concurrent with 1 s of reading, then 1 s of writing concurrent with 2 s of
+        // work.
         assert!((wall(vec![stage(1.0), sort.clone(), stage(2.0)], 4.0) - 5.0).abs() < 1e-9);
-        // At the end nobody is held up, but the rest of its own work still comes afterwards.
+        // Nothing waits at the end, but the rest of sort's own work still follows.
         assert!((wall(vec![stage(3.5), sort], 4.0) - 4.5).abs() < 1e-9);
     }
 
@@ -248,11 +250,11 @@ mod tests {
 
     #[test]
     fn the_unchanged_pipeline_is_predicted_by_the_same_model() {
-        // Three stages of 0.5 s on two CPUs explain 0.75 s; the rest is put down to handing over.
+        // Three stages of 0.5 s on two CPUs explain 0.75 s; the rest is attributed to hand-over.
         let quiet = unchanged(&observed(Some(0.02), Some(0.0), 1.0), 0.0);
         assert!((quiet.wall_seconds.expect("quiet") - 1.0).abs() < 1e-9);
         assert!((quiet.cpu_seconds - 1.5).abs() < 1e-9);
-        // However long it took, the model expects no more than it can explain.
+        // However long the run took, the model only predicts what it can explain.
         let slow = unchanged(&observed(Some(0.02), Some(0.0), 10.0), 0.0);
         assert!((slow.wall_seconds.expect("quiet") - 3.0 * 0.75).abs() < 1e-9);
     }
@@ -263,7 +265,7 @@ mod tests {
             let record = observed(others, steal, 1.5);
             assert_eq!(unchanged(&record, 0.0).wall_seconds, None);
             assert!((unchanged(&record, 0.0).cpu_seconds - 1.5).abs() < 1e-9);
-            // What others took is not put down to the pipes.
+            // Time that other programs took is not attributed to pipes.
             assert!((Model::of(&record, 0.0).fit - 1.0).abs() < 1e-9);
         }
         assert!(!was_disturbed(&observed(None, None, 1.0)));
