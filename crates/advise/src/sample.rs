@@ -1,4 +1,4 @@
-//! Parts of an input for running pieces of a pipeline once more.
+//! Samples of an input, for running pieces of a pipeline repeatedly.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -6,22 +6,22 @@ use std::os::unix::fs::FileExt;
 
 use contend_record::advice::TrialInput;
 
-/// Bytes that are copied at once.
+/// Size of a copy operation, in bytes.
 const BLOCK: usize = 1 << 20;
-/// A line longer than this is cut.
+/// Longer lines are cut, in bytes.
 const LONGEST_LINE: u64 = 16 << 20;
 
-/// An input that can be read as often as wanted.
+/// An input that can be read repeatedly.
 #[derive(Debug)]
 pub struct Sample {
-    /// Its bytes.
+    /// The file with the bytes.
     pub file: File,
-    /// What of the real input it is.
+    /// How it relates to the real input.
     pub what: TrialInput,
 }
 
 impl Sample {
-    /// How many bytes it has.
+    /// Returns its size in bytes.
     pub fn bytes(&self) -> u64 {
         match self.what {
             TrialInput::Own => 0,
@@ -31,11 +31,11 @@ impl Sample {
         }
     }
 
-    /// The whole of a regular file if it is no larger than `most`; else parts from its head, its
-    /// middle and its tail, cut at the ends of lines, as a file without a name.
+    /// Returns a whole regular file of up to `most` bytes. Of a larger one, copies pieces from its
+    /// start, middle and end into an unnamed file, cut between lines.
     ///
     /// # Errors
-    /// When the file cannot be read, or there is no room for the copy.
+    /// If the file cannot be read, or there is no space for the copy.
     pub fn of(file: File, most: u64) -> io::Result<Self> {
         let bytes = file.metadata()?.len();
         if bytes <= most {

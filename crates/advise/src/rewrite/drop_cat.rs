@@ -1,4 +1,4 @@
-//! A `cat` that only hands on what it reads: its reader can read that itself.
+//! A `cat` that only forwards data: its reader can read the input itself.
 
 use contend_commands::grep::Grep;
 use contend_commands::options::{Options, Table};
@@ -10,8 +10,7 @@ use super::{Change, Replacement, Situation, Variant};
 use crate::rewrite::draft::Stage;
 
 const TABLE: Table = Table { short: "u", long: &[] };
-/// Commands that read whatever their standard input is, and write the same whatever their
-/// output is.
+/// Commands that behave the same whatever kind of file their standard input and output are.
 const FILTERS: &[&str] =
     &["awk", "cut", "gawk", "grep", "head", "mawk", "sed", "sort", "tail", "tr", "uniq", "wc"];
 
@@ -30,7 +29,7 @@ fn change(situation: &Situation<'_>, index: usize, stage: &Stage) -> Option<Chan
 }
 
 fn before(index: usize, source: Option<&Word>, reader: &Stage) -> Option<Change> {
-    // What a script or xargs makes of its input is not known.
+    // How a script or xargs uses its input is unknown.
     reader.simple.as_ref().filter(|simple| is_pure(simple))?;
     let text = if let Some(file) = source {
         let simple = reader.simple.clone().filter(|simple| simple.input.is_none())?;
@@ -42,7 +41,8 @@ fn before(index: usize, source: Option<&Word>, reader: &Stage) -> Option<Change>
     Some(without(index..index + 2, text, index + 1, safety))
 }
 
-/// What the last `cat` hid was whether the output is a terminal, and a status.
+/// Removes the last `cat`. It may have hidden from the stage before it that the output is a
+/// terminal, and its exit status.
 fn at_the_end(situation: &Situation<'_>, index: usize) -> Option<Change> {
     let writer = situation.draft.stages.get(index.checked_sub(1)?)?;
     let text = writer.text.clone();
@@ -59,8 +59,8 @@ fn without(at: std::ops::Range<usize>, text: String, rest: usize, safety: Safety
     Change { rewrite: RewriteId::DropCat, variant: Variant::Only, at, stages, safety, reasons }
 }
 
-/// The file that a plain `cat` reads, or none for its standard input; `None` if it is not a
-/// plain `cat` of one thing.
+/// Returns the file that a plain `cat` reads (`Some(None)` for standard input), or `None` if it is
+/// not a plain `cat` of one file.
 #[expect(clippy::option_option, reason = "standard input is no failure")]
 fn source(simple: &Simple) -> Option<Option<Word>> {
     let options = Options::read(&simple.arguments, &TABLE)?;
@@ -79,12 +79,12 @@ fn source(simple: &Simple) -> Option<Option<Word>> {
 fn is_filter(stage: &Stage) -> bool {
     let simple = stage.simple.as_ref();
     simple.is_some_and(|simple| {
-        // Of a file wc knows how large the counts can get, and leaves less room between them.
+        // wc derives the width of its columns from the size of a file.
         let counts_several = simple.name() == "wc" && !wc::counts_one_thing(simple);
-        // Through such a name a file is opened anew, and read from its beginning each time.
+        // Opening such a path gives a new file offset: the file is read from its start each time.
         let opens_anew = ["/dev/", "/proc/"];
         let by_name = |word: &Word| opens_anew.iter().any(|folder| word.text.starts_with(folder));
-        // In a file grep sees a hole, which is no text, before it comes to it.
+        // grep detects a hole in a file, which makes it binary, before it reaches it.
         let sees_holes = Grep::read(simple).is_some_and(|grep| !grep.reads_anything_as_text());
         FILTERS.contains(&simple.name())
             && is_pure(simple)

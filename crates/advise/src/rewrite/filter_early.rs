@@ -1,4 +1,4 @@
-//! A filter after a stage that changes or orders lines: before it, it leaves less to do.
+//! Moves a filter before a stage that changes or orders lines, to leave that stage less to do.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use contend_shell::environment::Environment;
 
 use super::{Change, Replacement, Situation, Variant};
 
-/// Where the filter lets more of its input through than this, nothing is gained.
+/// Largest share of lines that a filter may pass for the move to pay.
 const LETS_THROUGH: f64 = 0.9;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
@@ -50,8 +50,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             rewrite: RewriteId::FilterEarly,
             at: index..index + 2,
             stages,
-            // Even where they commute: grep says other things of data that is no text, and its
-            // status where nothing matches is hidden by a stage after it.
+            // Even if the two commute: grep words its messages about binary data differently, and a
+            // later stage hides grep's exit status when nothing matches.
             safety: Safety::ThisData,
             variant: Variant::Only,
             reasons,
@@ -59,11 +59,11 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     })
 }
 
-/// A filter of whole lines.
+/// A filter that passes or drops whole lines.
 struct Filter {
-    /// The plain strings that it looks for; none if it does not look for such.
+    /// The fixed strings that it searches for, or `None` if it searches for something else.
     strings: Option<Vec<String>>,
-    /// It makes no difference between capital and small letters.
+    /// Letters match in either case.
     ignores_case: bool,
 }
 
@@ -88,19 +88,19 @@ impl Filter {
     }
 }
 
-/// What stands before the filter.
+/// The stage before the filter.
 struct Work {
     files: Vec<Word>,
-    /// The characters that it looks at or writes; none if that is not known.
+    /// The characters that it matches or writes, or `None` if unknown.
     touches: Option<BTreeSet<char>>,
-    /// It only changes the order of lines.
+    /// It only reorders lines.
     orders: bool,
 }
 
 impl Work {
     fn read(simple: &Simple, environment: &Environment) -> Option<Self> {
         if let Some(sort) = Sort::read(simple) {
-            // Of equal lines -u keeps one, and the filter may want another.
+            // `sort -u` keeps one of several equal lines, and the filter may match a different one.
             let fit = !sort.drops_equal_lines() || sort.compares_whole_lines();
             let work = Self { files: sort.files, touches: None, orders: true };
             return (fit && !sort.options.has('z')).then_some(work);
@@ -130,8 +130,8 @@ impl Work {
         ascii && !strings.iter().flat_map(|s| s.chars()).any(|c| touched.contains(&fold(c)))
     }
 
-    /// Whether it changes the very strings that the filter looks for: the two commute only where
-    /// there are none.
+    /// Whether the stage may change the very strings that the filter searches for. They commute
+    /// only on data without them.
     fn makes_or_breaks(&self, filter: &Filter) -> bool {
         let (Some(touched), Some(strings)) = (&self.touches, &filter.strings) else {
             return false;
@@ -140,9 +140,9 @@ impl Work {
     }
 }
 
-/// All characters that a script replaces or writes, if what it replaces is always a plain
-/// string that becomes another one, neither of them empty. A string that shares none of these
-/// characters can then neither come nor go, nor be joined of two parts.
+/// Returns all characters that a script replaces or writes, if it only replaces fixed, non-empty
+/// strings by others. A string that contains none of these characters can neither appear nor
+/// disappear, nor be joined from two parts.
 fn touched_by(sed: &Sed) -> Option<BTreeSet<char>> {
     let mut touched = BTreeSet::new();
     for command in &sed.commands {
@@ -164,7 +164,7 @@ fn touched_by(sed: &Sed) -> Option<BTreeSet<char>> {
     touched.iter().all(char::is_ascii).then_some(touched)
 }
 
-/// Whether a regular expression, basic or extended, matches itself only.
+/// Whether a regular expression, basic or extended, matches only itself.
 fn is_literal(expression: &str) -> bool {
     !expression
         .contains(['\\', '.', '[', ']', '*', '^', '$', '+', '?', '(', ')', '{', '}', '|', '/'])

@@ -1,4 +1,4 @@
-//! `cut | cut` of the same kind: one choice of a choice.
+//! `cut | cut` with the same unit: selects a selection.
 
 use contend_commands::cut::Cut;
 use contend_record::advice::{RewriteId, Safety};
@@ -14,8 +14,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         if !(alike && reads_pipe && simple.is_sibling_of(next)) {
             return None;
         }
-        // Of a line of one field cut prints all, whatever it was asked for. So does the second
-        // one where the first has left one field, unless it would have taken that anyway.
+        // cut prints lines without a delimiter in full. So does the second one, if the first left a
+        // single field, unless the second selects that field anyway.
         let always = outer.unit != 'f' || inner.list.has_first();
         let cut = Cut { list: outer.list.then(&inner.list)?, ..outer };
         let text = simple.with(cut.arguments()).text();

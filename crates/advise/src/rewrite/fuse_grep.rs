@@ -1,4 +1,4 @@
-//! `grep -v | grep -v`: lines that match neither pattern are found in one go.
+//! `grep -v | grep -v`: one grep can reject lines that match either pattern.
 
 use contend_commands::Word;
 use contend_commands::grep::{Grep, Syntax};
@@ -6,7 +6,7 @@ use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation};
 
-/// Options that both must share, and that the one in their place then has.
+/// Options that both must have, and that the merged command keeps.
 const KEPT: &str = "EFiwxaz";
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
@@ -17,7 +17,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         if !(outer.matches_alike(&inner) && reads_pipe && simple.is_sibling_of(next)) {
             return None;
         }
-        // Of data that is no text each grep says so in its own way.
+        // For binary data each grep prints its own message.
         let always = outer.reads_anything_as_text() && inner.reads_anything_as_text();
         let safety = if always { Safety::Always } else { Safety::ThisData };
         let text = simple.with(arguments(&outer, &inner)).text();
@@ -27,7 +27,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     })
 }
 
-/// A `grep -v` whose patterns can stand beside others.
+/// Parses a `grep -v` whose patterns can be merged with others.
 fn fit(simple: &contend_commands::Simple) -> Option<Grep> {
     let grep = Grep::read(simple)?;
     let refers_back =

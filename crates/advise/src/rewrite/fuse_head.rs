@@ -1,4 +1,4 @@
-//! `head | head` and `tail | tail`: the smaller count is all that is seen.
+//! `head | head` and `tail | tail`: only the smaller count matters.
 
 use contend_commands::head::{Lines, head, tail};
 use contend_commands::{Simple, Word};

@@ -1,4 +1,5 @@
-//! `sed | sed`: one script after the other is one script, where every line is on its own.
+//! `sed | sed`: scripts that process each line independently can run one after the other in one
+//! sed.
 
 use contend_commands::sed::{Action, Command, Sed};
 use contend_record::advice::{RewriteId, Safety};
@@ -25,8 +26,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     })
 }
 
-/// The commands of a script as they are without `-n`, if each line is written at most once, at
-/// the end.
+/// Returns the commands of a script without `-n`, if it writes each line at most once, at the end
+/// of the cycle.
 fn once_at_most(sed: &Sed) -> Option<Vec<Command>> {
     if sed.writes_at_most_once() {
         return Some(sed.commands.clone());

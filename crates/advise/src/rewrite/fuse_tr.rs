@@ -1,4 +1,4 @@
-//! `tr | tr`: a table of a table is a table.
+//! `tr | tr`: composes the two translation tables.
 
 use contend_commands::Word;
 use contend_commands::tr::Tr;

@@ -1,13 +1,14 @@
-//! Pipes that hold more: stages that work in bursts then wait for each other less often.
+//! Larger pipes: stages that work in bursts then wait for each other less often.
 
 use contend_record::advice::{RewriteId, Safety};
 use contend_record::pipe::{Boundary, WaitingSide};
 
 use super::{Change, Replacement, Situation, Variant};
 
-/// What a pipe may hold for an ordinary user, unless `/proc/sys/fs/pipe-max-size` says less.
+/// Pipe capacity that an unprivileged process may request, in bytes, unless
+/// `/proc/sys/fs/pipe-max-size` is lower.
 const SIZE: u64 = 1 << 20;
-/// Less than this many pipes full, and nothing is gained.
+/// Smallest amount of data for which a larger pipe pays, in bytes.
 const WORTHWHILE: u64 = 64 * SIZE;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
@@ -23,7 +24,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             simple.variables.iter().map(|(name, value)| format!("{name}={} ", value.raw));
         let mut rest = simple.clone();
         rest.variables.clear();
-        // F_SETPIPE_SZ, for which the shell has no word.
+        // F_SETPIPE_SZ, which the shell cannot set.
         let text = format!(
             "{}perl -e 'fcntl(STDOUT,1031,{SIZE});exec{{$ARGV[0]}}@ARGV' {}",
             variables.collect::<String>(),
@@ -45,7 +46,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     changes.collect()
 }
 
-/// Whether neither side waited clearly longer, though both had much to hand over.
+/// Whether both sides waited about as long, although there was much data to transfer.
 fn balanced(boundary: &Boundary) -> bool {
     boundary.waiting_side == WaitingSide::Neither
         && boundary.bytes.is_some_and(|bytes| bytes >= WORTHWHILE)

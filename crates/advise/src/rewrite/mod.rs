@@ -1,12 +1,11 @@
-//! Changes that may make a pipeline better: one file a rewrite, one row each in [`TABLE`].
+//! Changes that may make a pipeline faster: one file and one row of [`TABLE`] for each rewrite.
 //!
-//! A rewrite only says what may be changed and what is known of the output then. What it would
-//! bring is [`crate::predict`]'s affair, and whether it does, [`crate::trial`]'s.
+//! A rewrite states what can change and how certain the output is. [`crate::predict`] estimates the
+//! gain, and [`crate::trial`] measures it.
 //!
-//! A rewrite touches only stages that were read as simple commands of programs that are files:
-//! no functions, aliases or built-in commands, no redirections but of the first input. What
-//! writes files or starts others (`tee`, `xargs`, scripts) has no module in
-//! [`contend_commands`], so it is left alone.
+//! Rewrites only touch stages that parse as simple commands of program files: no functions, aliases
+//! or builtins, and no redirections except of the first input. Commands that write files or start
+//! programs (`tee`, `xargs`, scripts) have no module in [`contend_commands`] and are left alone.
 
 mod another_awk;
 mod byte_locale;
@@ -35,16 +34,16 @@ use contend_shell::environment::Environment;
 
 use draft::{Draft, Stage};
 
-/// A rewrite.
+/// A rewrite: a row of [`TABLE`].
 #[derive(Debug)]
 pub struct Rewrite {
-    /// Its name.
+    /// Its identifier.
     pub id: RewriteId,
-    /// Finds where it applies.
+    /// Finds the places where it applies.
     find: fn(&Situation<'_>) -> Vec<Change>,
 }
 
-/// Every rewrite there is, in the order in which several are made together.
+/// All rewrites, in the order in which a combination applies them.
 pub const TABLE: &[Rewrite] = &[
     Rewrite { id: RewriteId::DropCat, find: drop_cat::find },
     Rewrite { id: RewriteId::ReduceEarly, find: reduce_early::find },
@@ -64,25 +63,25 @@ pub const TABLE: &[Rewrite] = &[
     Rewrite { id: RewriteId::LargerPipe, find: larger_pipe::find },
 ];
 
-/// The signal of a write to a pipe that nobody reads any more.
+/// Signal for a write to a pipe without readers.
 const SIGPIPE: i32 = 13;
 
-/// A stage that worked for a smaller part of the time is not worth changing on its own.
+/// Smallest share of the wall time for which changing a single stage pays.
 const TRIFLE: f64 = 0.05;
 
-/// What a rewrite looks at.
+/// The input of a rewrite.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
     /// The pipeline.
     pub draft: &'a Draft,
     /// Programs, locale, memory and CPUs.
     pub environment: &'a Environment,
-    /// What the original did; stages are counted as there, see [`Stage::origin`].
+    /// The profile of the original; [`Stage::origin`] maps stages to it.
     pub profile: Option<&'a PipeRecord>,
 }
 
 impl Situation<'_> {
-    /// The places of neighbouring stages that `change` has something to say of.
+    /// Applies `change` to every pair of neighbouring stages.
     fn neighbours<'s>(
         &'s self,
         change: impl Fn(usize, &'s Stage, &'s Stage) -> Option<Change> + 's,
@@ -91,7 +90,7 @@ impl Situation<'_> {
         pairs.filter_map(|(index, pair)| change(index, &pair[0], &pair[1])).collect()
     }
 
-    /// Changes of single stages that took more than a trifle of the time.
+    /// Applies `change` to every stage that took a relevant share of the time.
     fn worthwhile(&self, change: impl Fn(usize, &Stage) -> Option<Vec<Change>>) -> Vec<Change> {
         let takes_time = |stage: &Stage| {
             let wall = self.profile.map_or(0.0, |profile| profile.wall_seconds);
@@ -101,15 +100,15 @@ impl Situation<'_> {
         stages.filter_map(|(index, stage)| change(index, stage)).flatten().collect()
     }
 
-    /// Whether all these stages did their work: of one that could not, another one in its place
-    /// may say so in another way.
+    /// Whether these stages all succeeded. A replacement for a stage that failed may fail with
+    /// another message.
     fn went_well(&self, at: Range<usize>) -> bool {
         let Some(profile) = self.profile else { return true };
         let stages = self.draft.stages[at].iter().flat_map(|stage| &stage.origin);
         stages.filter_map(|&index| profile.stages.get(index)).all(did_its_work)
     }
 
-    /// What the profile says of a stage that is as it was in the original.
+    /// Returns the profile of a stage that is unchanged from the original.
     fn measured(&self, stage: &Stage) -> Option<&contend_record::pipe::Stage> {
         match stage.origin.as_slice() {
             [index] => self.profile?.stages.get(*index),
@@ -118,41 +117,41 @@ impl Situation<'_> {
     }
 }
 
-/// Whether a stage has not failed: grep may find nothing, and a reader may have had enough.
+/// Whether a stage succeeded. grep may find nothing, and a reader may close the pipe early.
 pub fn did_its_work(stage: &contend_record::pipe::Stage) -> bool {
     let finds_nothing = stage.exit_code == 1 && behaviour::selects(&stage.command);
     let cut_off = stage.outcome == Outcome::Killed(SIGPIPE);
     stage.exit_code == 0 || finds_nothing || cut_off
 }
 
-/// Which of the changes that one rewrite has for the same stages.
+/// Tells apart the changes that one rewrite has for the same stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Variant {
-    /// There is one only.
+    /// The rewrite has one change.
     Only,
-    /// This program in the place of the other.
+    /// Replaces the program by this one.
     Program(String),
-    /// A larger buffer for `sort`.
+    /// Gives `sort` a larger buffer.
     Memory,
-    /// More threads for `sort`.
+    /// Gives `sort` more threads.
     Threads,
-    /// Compressed temporary files for `sort`.
+    /// Compresses the temporary files of `sort`.
     Compression,
 }
 
-/// What a change is, whatever else has been changed before it.
+/// Identifies a change, independently of other changes made before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeId {
-    /// Which rewrite it is.
+    /// The rewrite.
     pub rewrite: RewriteId,
-    /// Which of its changes.
+    /// The rewrite's variant.
     pub variant: Variant,
-    /// The stages of the original that it concerns, from 1.
+    /// The affected stages of the original, from 1.
     pub stages: Vec<usize>,
 }
 
 impl ChangeId {
-    /// The identity of a change of this draft.
+    /// Identifies a change of this draft.
     pub fn of(draft: &Draft, change: &Change) -> Self {
         let stages = draft.stages[change.at.clone()].iter();
         Self {
@@ -162,7 +161,7 @@ impl ChangeId {
         }
     }
 
-    /// Whether this is the same change, of the same stages or of more of them: earlier changes may have
+    /// Whether this is the same change for the same or more stages: an earlier change may have
     /// merged some.
     pub fn includes(&self, other: &Self) -> bool {
         self.rewrite == other.rewrite
@@ -171,42 +170,42 @@ impl ChangeId {
     }
 }
 
-/// A change of some neighbouring stages.
+/// A change of neighbouring stages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// Which rewrite it is.
+    /// The rewrite.
     pub rewrite: RewriteId,
-    /// Which of its changes.
+    /// The rewrite's variant.
     pub variant: Variant,
-    /// The stages that go.
+    /// The stages that are replaced.
     pub at: Range<usize>,
-    /// What takes their place.
+    /// The replacements.
     pub stages: Vec<Replacement>,
-    /// What is known of the output.
+    /// How certain it is that the output stays the same.
     pub safety: Safety,
-    /// Why it may be better, for people to read.
+    /// Why the change may help, for the reader of the report.
     pub reasons: Vec<String>,
 }
 
-/// A stage that takes the place of others.
+/// A stage that replaces others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replacement {
-    /// Its text.
+    /// The text of the stage.
     pub text: String,
-    /// The stages whose work it does, counted like [`Change::at`], and how much of each one's
-    /// service time that should take; none where nothing can be said before a pilot.
+    /// The stages whose work it does, numbered as in [`Change::at`], with the expected share of
+    /// each one's service time. Empty if only a pilot can tell.
     pub work: Vec<(usize, f64)>,
 }
 
 impl Replacement {
-    /// A stage that does all the work of these.
+    /// Creates a stage that does all the work of these.
     fn of(text: impl Into<String>, stages: impl IntoIterator<Item = usize>) -> Self {
         Self { text: text.into(), work: stages.into_iter().map(|index| (index, 1.0)).collect() }
     }
 }
 
 impl Change {
-    /// One stage in the place of two neighbours.
+    /// Creates one stage that replaces two neighbours.
     fn fused(
         rewrite: RewriteId,
         first: usize,
@@ -219,7 +218,7 @@ impl Change {
         Self { rewrite, variant, at: first..first + 2, stages, safety, reasons }
     }
 
-    /// Another text for one stage; `share` of its service time is expected, if anything is.
+    /// Creates another text for one stage, with the expected `share` of its service time, if known.
     fn of_one(
         rewrite: RewriteId,
         index: usize,
@@ -235,11 +234,12 @@ impl Change {
     }
 }
 
-/// All changes that apply.
+/// Returns all changes that apply.
 pub fn changes(situation: &Situation<'_>) -> Vec<Change> {
     let found = TABLE.iter().flat_map(|rewrite| (rewrite.find)(situation));
     let sound = found.filter(|change| situation.went_well(change.at.clone()));
-    // With pipefail statuses count that would be hidden, those of stages cut off early too.
+    // With pipefail, exit statuses count that are hidden otherwise, including those of stages that
+    // a reader cut off.
     let least = if situation.environment.pipefail { Safety::ThisData } else { Safety::Always };
     sound.map(|change| Change { safety: change.safety.max(least), ..change }).collect()
 }
@@ -251,12 +251,12 @@ pub(crate) mod tests {
     use contend_record::pipe::Boundary;
     use contend_shell::parse::parse;
 
-    /// The draft of a pipeline on a machine with everything, in this locale.
+    /// Returns the draft of a pipeline on a machine with every program, in this locale.
     pub(crate) fn draft(text: &str, environment: &Environment) -> Draft {
         Draft::read(&parse(text).expect("one pipeline"), environment).expect("a draft")
     }
 
-    /// The pipelines that a rewrite makes of this one, in the C locale.
+    /// Returns the pipelines that a rewrite produces from this one, in the C locale.
     pub(crate) fn apply(id: RewriteId, text: &str) -> Vec<String> {
         apply_in(id, text, &Environment::for_tests("C"))
     }
@@ -269,7 +269,7 @@ pub(crate) mod tests {
         found.iter().map(|change| draft.changed(change, environment).text()).collect()
     }
 
-    /// The safety of the only change.
+    /// Returns the safety of the only change.
     pub(crate) fn safety(id: RewriteId, text: &str) -> Safety {
         let environment = Environment::for_tests("C");
         let draft = draft(text, &environment);
@@ -280,7 +280,7 @@ pub(crate) mod tests {
         found[0].safety
     }
 
-    /// A profile of so many stages, through all of which this many bytes went in a second.
+    /// Returns a one-second profile with `stages` stages that all pass `bytes` bytes.
     pub(crate) fn profile_of(stages: usize, bytes: u64) -> PipeRecord {
         let stage = |index| contend_record::pipe::Stage {
             index,

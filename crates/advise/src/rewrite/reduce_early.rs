@@ -1,5 +1,5 @@
-//! A stage that changes lines one by one, before one that keeps only some by their place or
-//! only counts them: it can come afterwards, or need not be at all.
+//! Moves a stage that changes each line independently behind one that keeps lines by position, or
+//! drops it before one that only counts lines.
 
 use contend_commands::cut::Cut;
 use contend_commands::sed::Sed;
@@ -23,18 +23,18 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     })
 }
 
-/// A stage that writes one line for each that it reads.
+/// A stage that writes one line for each input line.
 struct Mapping {
-    /// The command, without its input.
+    /// The command without its input.
     command: Simple,
-    /// Its input, if it names one.
+    /// The input, if the command names a file.
     input: Option<Word>,
-    /// Its output ends with a line break even if its input does not.
+    /// The output ends with a newline even if the input does not.
     completes_last_line: bool,
-    /// Lines leave it in another order.
+    /// It writes lines in another order.
     reorders: bool,
-    /// It may leave nothing of a line. Of a last one without a line break nothing at all is left
-    /// then, which is one line less.
+    /// It may leave a line empty. For a last line without a newline that means no output at all,
+    /// which is one line less.
     may_empty: bool,
 }
 
@@ -80,7 +80,7 @@ fn left_out(index: usize, mapping: &Mapping, reducer: &Simple) -> Change {
         rewrite: RewriteId::ReduceEarly,
         at: index..index + 2,
         stages: vec![Replacement::of(counter.text(), [index + 1])],
-        // A last line without a line break counts only if it has been given one.
+        // A last line without a newline counts only if the stage adds the newline.
         safety: if mapping.completes_last_line { Safety::ThisData } else { Safety::Always },
         variant: Variant::Only,
         reasons: vec![format!(
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(changed("tr a b <f | tail"), ["tail <f | tr a b"]);
         assert_eq!(safety(RewriteId::ReduceEarly, "tr a b <f | tail"), Safety::Always);
         assert_eq!(safety(RewriteId::ReduceEarly, "cut -c1 <f | tail"), Safety::Always);
-        // Of `a`, without a line break, nothing is left.
+        // `a` without a newline becomes empty output.
         assert_eq!(safety(RewriteId::ReduceEarly, "sed s/a// <f | tail"), Safety::ThisData);
     }
 

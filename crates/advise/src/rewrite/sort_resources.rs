@@ -1,5 +1,5 @@
-//! `sort` that reads a pipe starts with a small buffer and writes temporary files: memory,
-//! threads and compression can be given to it.
+//! A `sort` that reads a pipe starts with a small buffer and spills to temporary files. It can be
+//! given memory, threads and compression.
 
 use contend_commands::sort::{COMPRESS, PARALLEL, Sort};
 use contend_commands::{Simple, Word};
@@ -7,13 +7,13 @@ use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation, Variant};
 
-/// What reads less fits into the first buffer anyway.
+/// Inputs up to this size fit into sort's initial buffer, in bytes.
 const LITTLE: u64 = 8 << 20;
-/// What sort keeps in memory beside each byte of short lines.
+/// Bytes that sort allocates per byte of short lines.
 const MEMORY_PER_BYTE: u64 = 3;
-/// Threads that sort uses by itself.
+/// Threads that sort uses by default, at most.
 const OWN_THREADS: usize = 8;
-/// Programs that compress, quickest first.
+/// Compression programs, fastest first.
 const COMPRESSORS: [&str; 3] = ["lz4", "zstd", "gzip"];
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {

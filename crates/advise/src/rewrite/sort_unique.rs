@@ -16,7 +16,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         }
         let unique = (!sort.drops_equal_lines()).then(|| Word::new("-u")).into_iter();
         let text = simple.with(unique.chain(simple.arguments.iter().cloned()).collect()).text();
-        // Where the order is that of a language, different lines may count as equal.
+        // In the order of a language, different lines may compare as equal.
         let safe = situation.environment.orders_by_bytes(simple) && simple.has_same_variables(next);
         Some(Change {
             rewrite: RewriteId::SortUnique,

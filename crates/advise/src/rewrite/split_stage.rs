@@ -1,5 +1,5 @@
-//! The stage that sets the pace, in two where its program falls into two: each half can have a
-//! CPU to itself.
+//! Splits the bottleneck stage if its program has two independent halves, so that each can use a
+//! CPU of its own.
 
 use contend_commands::Simple;
 use contend_commands::awk::Awk;
@@ -10,7 +10,7 @@ use contend_record::pipe::BottleneckKind;
 use super::{Change, Replacement, Situation, Variant};
 use crate::rewrite::draft::Stage;
 
-/// CPUs that must have been idle.
+/// Smallest number of idle CPUs, on average.
 const IDLE: f64 = 0.3;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
@@ -49,7 +49,7 @@ fn sed_halves(simple: &Simple) -> Option<[String; 2]> {
     Some([simple.with(with_files).text(), rest.text()])
 }
 
-/// `{ gsub(…); gsub(…); print }`, where each statement changes the whole record.
+/// Splits `{ gsub(…); gsub(…); print }`, where each statement changes the whole record.
 fn awk_halves(simple: &Simple) -> Option<[String; 2]> {
     let awk = Awk::read(simple)?;
     let body = awk.program.trim().strip_prefix('{')?.strip_suffix('}')?;
@@ -61,7 +61,7 @@ fn awk_halves(simple: &Simple) -> Option<[String; 2]> {
         return None;
     }
     let place = awk.arguments.iter().position(|word| word.text == awk.program)?;
-    // What lines are could have been changed.
+    // Assignments with -v could change the record separator.
     let sets = |word: &contend_commands::Word| word.text.starts_with("-v");
     if awk.arguments[..place].iter().any(sets) || awk.operands.iter().any(|o| o.text.contains('='))
     {
@@ -81,7 +81,8 @@ fn awk_halves(simple: &Simple) -> Option<[String; 2]> {
     Some([with(first, true).text(), rest.text()])
 }
 
-/// `gsub(/expression/, "text")` of the whole record, without anything that could end early.
+/// Whether a statement is `gsub(/expression/, "text")` on the whole record, and nothing that ends
+/// the program early.
 fn is_substitution(statement: &str) -> bool {
     let arguments = statement
         .strip_prefix("gsub(/")

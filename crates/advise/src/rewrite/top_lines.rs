@@ -1,5 +1,5 @@
-//! `sort | head`: only the first lines of each part can be among the first of all, so the rest
-//! need not be kept or sorted any further.
+//! `sort | head`: only the first lines of each chunk can be among the first of all, so the others
+//! need not be kept.
 
 use contend_commands::head::{head, tail};
 use contend_commands::quote;
@@ -8,16 +8,16 @@ use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Replacement, Situation, Variant};
 
-/// Lines of a part: enough that starting a sort for each costs little, and few enough that they
-/// fit into a cache or nearly so.
+/// Lines in a chunk: enough to make the start of a sort for each chunk cheap, few enough to nearly
+/// fit into a cache.
 const PART: u64 = 200_000;
-/// Of more lines than this a part would keep too many.
+/// Largest number of lines for which keeping them from each chunk pays.
 const MOST: u64 = PART / 20;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     let environment = situation.environment;
     let gnu = environment.is_gnu("split") && environment.is_gnu("sort");
-    // split runs its filter with the user's shell.
+    // split runs its filter with the shell in `SHELL`.
     if !(gnu && environment.splits_with_sh) {
         return Vec::new();
     }
@@ -25,7 +25,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
         let (simple, sort) = first.read(Sort::read)?;
         let (next, lines) = second.read(|simple| head(simple).or_else(|| tail(simple)))?;
         let fit = lines.files.is_empty() && next.input.is_none() && lines.count <= MOST;
-        // Of equal lines -u keeps the first, which need not be among the last of its part.
+        // `sort -u` keeps the first of equal lines, which need not be among the last of its chunk.
         let keeps_all = !sort.drops_equal_lines() || next.name() == "head";
         if !fit || !keeps_all || sort.options.has('z') || simple.program.text != "sort" {
             return None;
