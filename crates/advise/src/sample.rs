@@ -44,7 +44,7 @@ impl Sample {
         let mut copy = temporary(most)?;
         let part = most / 3;
         let end = copy_lines(&file, 0, part, &mut copy)?;
-        // A long line may have led one part into the next.
+        // A long line may extend the previous piece into this one.
         let middle = after_line(&file, (bytes / 2 - part / 2).max(end))?;
         let end = copy_lines(&file, middle, part, &mut copy)?;
         let tail = after_line(&file, (bytes - part).max(end))?;
@@ -54,10 +54,10 @@ impl Sample {
         Ok(Self { file: copy, what })
     }
 
-    /// What comes first from something that can be read only once.
+    /// Reads the start of an input that can only be read once.
     ///
     /// # Errors
-    /// When it cannot be read, or there is no room for it.
+    /// If it cannot be read, or there is no space for the copy.
     pub fn beginning(mut from: impl Read, most: u64) -> io::Result<Self> {
         let mut copy = temporary(most)?;
         let mut bytes = io::copy(&mut from.by_ref().take(most), &mut copy)?;
@@ -71,10 +71,10 @@ impl Sample {
     }
 }
 
-/// A file without a name, in memory if there is plenty of room for `most` bytes.
+/// Creates an unnamed file, in memory if there is ample space for `most` bytes.
 ///
 /// # Errors
-/// When no folder for temporary files can hold one.
+/// If no temporary folder can hold one.
 pub fn temporary(most: u64) -> io::Result<File> {
     let shared = "/dev/shm";
     let room = rustix::fs::statvfs(shared).map_or(0, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
@@ -86,8 +86,8 @@ pub fn temporary(most: u64) -> io::Result<File> {
     tempfile::tempfile()
 }
 
-/// The place after the first line break at or after `place`, or `place` itself where a line is
-/// too long to look for its end.
+/// Returns the offset after the first newline at or after `place`, or `place` itself if the line is
+/// too long.
 fn after_line(file: &File, place: u64) -> io::Result<u64> {
     let mut buffer = vec![0; 64 << 10];
     let mut at = place;
@@ -104,7 +104,7 @@ fn after_line(file: &File, place: u64) -> io::Result<u64> {
     Ok(place)
 }
 
-/// Copies about `length` bytes, up to the end of a line, whose place it returns.
+/// Copies about `length` bytes, up to the end of a line, and returns its offset.
 fn copy_lines(file: &File, from: u64, length: u64, to: &mut File) -> io::Result<u64> {
     let end = after_line(file, from + length)?;
     copy_range(file, from, end - from, to)?;
@@ -141,7 +141,7 @@ fn last_line_end(file: &File, length: u64) -> io::Result<u64> {
     Ok(length)
 }
 
-/// The first place at which two files differ: byte and line from 1, and both lines there.
+/// The first difference between two files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// The byte, from 1.
@@ -150,7 +150,7 @@ pub struct Difference {
     pub line: u64,
     /// The rest of the line in the first file, shortened.
     pub first: String,
-    /// The same of the second file.
+    /// The rest of the line in the second file, shortened.
     pub second: String,
 }
 
@@ -161,10 +161,10 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// Compares two files byte for byte.
+/// Compares two files byte by byte.
 ///
 /// # Errors
-/// When one cannot be read.
+/// If one of them cannot be read.
 pub fn difference(first: &File, second: &File) -> io::Result<Option<Difference>> {
     let (mut ours, mut theirs) = (vec![0; BLOCK], vec![0; BLOCK]);
     let (mut at, mut lines) = (0, 1);
@@ -200,7 +200,7 @@ fn read_full(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// The line around a byte, at most some tens of characters of it.
+/// Returns the line around a byte, at most 72 bytes of it.
 fn line_at(file: &File, byte: u64) -> io::Result<String> {
     const BEFORE: u64 = 30;
     let start = byte.saturating_sub(BEFORE);

@@ -1,5 +1,5 @@
-//! Running stages alone, one after the other, on a small part of their own input: what a stage
-//! takes by what another one takes there says what it will take on all of it.
+//! Times stages alone on a sample of their own input. The ratio between two stages' times on the
+//! sample predicts the ratio on the whole input.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,27 +14,27 @@ use contend_shell::runner::{RunError, Runner, Timed};
 use crate::rewrite::draft::{Draft, Stage};
 use crate::sample::{difference, temporary};
 
-/// How often a stage is timed, if there is time.
+/// Maximum number of times that a stage is measured.
 const ROUNDS: usize = 5;
-/// How often a start is timed.
+/// Number of times that a start is measured.
 const STARTS: usize = 3;
-/// Below this the clock and the scheduler are most of what is measured.
+/// Shorter measurements mostly show the clock and the scheduler.
 const TOO_SHORT: Duration = Duration::from_millis(2);
 
-/// A pilot of one pipeline and of everything that may take its place.
+/// Measurements for one pipeline and all of its candidates.
 #[derive(Debug)]
 pub struct Pilot<'a> {
     runner: Runner<'a>,
-    /// Texts as they were read or written; the first one is the sample.
+    /// Inputs and outputs of stages; the first one is the sample.
     data: Vec<Data>,
-    /// What was run on what.
+    /// Measurements by command and input.
     runs: HashMap<Key, Measured>,
-    /// What starting takes, by text.
+    /// Start-up costs by command.
     start_ups: HashMap<String, StartUp>,
     deadline: Instant,
 }
 
-/// A text, the data that it reads, and whether it stands after and before a pipe.
+/// A command's text, the index of its input, and whether it reads from and writes to a pipe.
 type Key = (String, usize, (bool, bool));
 
 #[derive(Debug)]
@@ -43,7 +43,7 @@ struct Data {
     bytes: u64,
 }
 
-/// What starting takes, in seconds.
+/// Start-up cost of a command, in seconds.
 #[derive(Debug, Clone, Copy)]
 struct StartUp {
     wall: f64,
@@ -52,37 +52,38 @@ struct StartUp {
 
 #[derive(Debug, Clone)]
 struct Measured {
-    /// What it wrote, among the data.
+    /// Index of its output in the data.
     output: usize,
     walls: Vec<f64>,
     cpus: Vec<f64>,
 }
 
-/// What one stage took on the sample, without its start.
+/// Cost of one stage on the sample, without its start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageTime {
-    /// Wall time in seconds, alone.
+    /// Wall time of the stage alone, in seconds.
     pub service: f64,
-    /// User and system time.
+    /// User and system time, in seconds.
     pub cpu: f64,
-    /// Half of the distance between least and most, by the median.
+    /// Half the range of the samples, relative to their median.
     pub spread: f64,
-    /// User and system time of starting it.
+    /// User and system time of starting it, in seconds.
     pub start_up: f64,
 }
 
-/// A pipeline on the sample, stage by stage.
+/// Costs of a pipeline's stages on the sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Walk {
-    /// The stages; shorter than the pipeline where one may not be run once more.
+    /// The stages, up to the first one that must not be repeated.
     pub stages: Vec<StageTime>,
-    /// What came out last, for comparing; none if it did not get so far. Statuses are not
-    /// compared: where nothing of a part matches, something of the whole still may.
+    /// Index of the last stage's output, for comparison, or `None` if the run did not get that far.
+    /// Exit statuses are not compared: something may match in the whole input where nothing matches
+    /// in a sample.
     pub end: Option<usize>,
 }
 
 impl<'a> Pilot<'a> {
-    /// A pilot on this sample that takes about as long as the budget at most.
+    /// Creates a pilot on this sample that takes about `budget` at most.
     pub fn new(runner: Runner<'a>, sample: File, budget: Duration) -> Self {
         let bytes = sample.metadata().map_or(0, |data| data.len());
         Self {
@@ -94,16 +95,16 @@ impl<'a> Pilot<'a> {
         }
     }
 
-    /// Whether there is time for more.
+    /// Whether the budget leaves time for more.
     pub fn has_time(&self) -> bool {
         Instant::now() < self.deadline
     }
 
-    /// Runs every stage of a pipeline on what the one before it wrote, unless that is known
-    /// already.
+    /// Runs each stage of a pipeline on the output of the one before it, unless it has been
+    /// measured already.
     ///
     /// # Errors
-    /// When it was interrupted, or the machine refused.
+    /// If the pilot was interrupted, or a system call failed.
     pub fn walk(&mut self, draft: &Draft) -> Result<Walk, RunError> {
         let mut input = 0;
         let mut walk = Walk { stages: Vec::new(), end: None };
@@ -123,10 +124,10 @@ impl<'a> Pilot<'a> {
         Ok(walk)
     }
 
-    /// What is different about what came out at the end of two walks, in words.
+    /// Describes how the final outputs of two runs differ, or returns `None` if they are equal.
     ///
     /// # Errors
-    /// When it cannot be read any more.
+    /// If an output cannot be read.
     pub fn difference(&self, ours: &Walk, theirs: &Walk) -> Result<Option<String>, RunError> {
         let (Some(ours), Some(theirs)) = (ours.end, theirs.end) else { return Ok(None) };
         let (ours, theirs) = (&self.data[ours].file, &self.data[theirs].file);
@@ -134,10 +135,10 @@ impl<'a> Pilot<'a> {
         Ok(found.map(|found| found.to_string()))
     }
 
-    /// Times once more whatever has been run for these pipelines, in turn, while there is time.
+    /// Repeats the measurements of these pipelines in turn, while there is time.
     ///
     /// # Errors
-    /// When it was interrupted, or the machine refused.
+    /// If the pilot was interrupted, or a system call failed.
     pub fn repeat(&mut self, drafts: &[&Draft]) -> Result<(), RunError> {
         let mut wanted: Vec<Key> = Vec::new();
         for draft in drafts {
@@ -162,7 +163,7 @@ impl<'a> Pilot<'a> {
         Ok(())
     }
 
-    /// Runs a text on some data if that has not been done; false if it took too long.
+    /// Measures a command on an input, once. Returns false if it took too long.
     fn measure(&mut self, key: &Key) -> Result<bool, RunError> {
         if self.runs.contains_key(key) {
             return Ok(true);
@@ -185,8 +186,8 @@ impl<'a> Pilot<'a> {
         Ok(true)
     }
 
-    /// What a text takes for nothing: the least of a few runs, for only the first one has to
-    /// fetch the program.
+    /// Measures the cost of a command on empty input. It is the minimum of several runs, as the
+    /// first one also loads the program.
     fn start_up(&self, text: &str) -> Result<Option<StartUp>, RunError> {
         let nothing = temporary(0).map_err(RunError::io("make a file"))?;
         let output = temporary(0).map_err(RunError::io("make a file"))?;
@@ -224,7 +225,8 @@ impl<'a> Pilot<'a> {
         output: &File,
         ends: (bool, bool),
     ) -> Result<Option<Timed>, RunError> {
-        // One run may take what is left and a little more, so that a slow one is seen at all.
+        // A run may slightly exceed the remaining budget, so that a slow command is measured at
+        // all.
         let rest = self.deadline.saturating_duration_since(Instant::now());
         let limit = rest + Duration::from_millis(200);
         match self.runner.run_between(text, input, output, ends, limit) {
@@ -234,7 +236,7 @@ impl<'a> Pilot<'a> {
         }
     }
 
-    /// The place of some data; data that is there already keeps its place.
+    /// Stores an output and returns its index. Equal data is stored once.
     fn keep(&mut self, file: File) -> Result<usize, RunError> {
         let bytes = file.metadata().map_err(RunError::io("look at a file"))?.len();
         for (place, known) in self.data.iter().enumerate() {
@@ -263,13 +265,13 @@ impl<'a> Pilot<'a> {
     }
 }
 
-/// Whether a stage stands after and before a pipe.
+/// Whether a stage reads from a pipe, and whether it writes to one.
 fn between(draft: &Draft, index: usize) -> (bool, bool) {
     (index > 0, index + 1 < draft.stages.len())
 }
 
-/// The stages as they are run alone; the first one reads the sample. `None` from the first one on
-/// that may not be run.
+/// Returns the text with which each stage runs alone; the first one reads the sample. `None` from
+/// the first stage on that must not be repeated.
 fn texts(draft: &Draft) -> Vec<Option<String>> {
     let alone = |(index, stage): (usize, &Stage)| {
         let simple = stage.simple.as_ref()?;
@@ -279,7 +281,8 @@ fn texts(draft: &Draft) -> Vec<Option<String>> {
     draft.stages.iter().enumerate().map(alone).collect()
 }
 
-/// What rewrites put around a pure command: a larger pipe, or parts of the input.
+/// Whether a command is one that rewrites add to a pure command: a larger pipe, or chunks of the
+/// input.
 fn is_helper(simple: &Simple) -> bool {
     let words: Vec<&str> = simple.arguments.iter().map(|word| word.text.as_str()).collect();
     let pure = |text: &str| Simple::read(text).is_some_and(|simple| is_pure(&simple));
@@ -299,7 +302,7 @@ fn is_helper(simple: &Simple) -> bool {
 }
 
 impl StageTime {
-    /// Whether it is long enough to be compared.
+    /// Whether the measurement is long enough to be compared.
     pub fn is_telling(&self) -> bool {
         self.service >= TOO_SHORT.as_secs_f64()
     }

@@ -1,4 +1,4 @@
-//! Questions of the kind "what if": a small language, answered from the model alone.
+//! Hypothetical questions (`--what-if`): a small language, answered from the model alone.
 
 use contend_commands::behaviour::sorts;
 use contend_record::advice::WhatIf;
@@ -7,60 +7,60 @@ use contend_record::pipe::PipeRecord;
 use super::calibration::Calibration;
 use super::model::{Limit, Model, StageCost};
 
-/// A part of a question.
+/// A hypothetical change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Change {
-    /// A stage is so many times as fast.
+    /// A stage runs `times` times as fast.
     Faster { stage: usize, times: f64 },
-    /// Two neighbours become one process.
+    /// Two neighbouring stages become one process.
     Fuse { first: usize },
-    /// A stage is left out.
+    /// A stage is removed.
     Drop { stage: usize },
-    /// So many CPUs.
+    /// The machine has this many CPUs.
     Cpus(f64),
-    /// So many copies at the same time.
+    /// This many copies run at the same time.
     Copies(f64),
-    /// So many times the input.
+    /// The input is this many times as large.
     Input(f64),
 }
 
-/// A question that was understood: its changes, made one after the other.
+/// A parsed question: changes that are applied in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     text: String,
     changes: Vec<Change>,
 }
 
-/// Why a question was not understood.
+/// A syntax error in a question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionError {
-    /// It is none of the known forms.
+    /// It matches none of the forms.
     #[error(
         "`{0}` is no question: write 'stage 3 x2', 'fuse 2,3', 'drop 1', 'cpus 8', 'copies 10' \
          or 'input x100' (from 0.000001 to 1000000), several with `;` between them"
     )]
     Unknown(String),
-    /// There is no such stage.
+    /// It names a stage that does not exist.
     #[error("`{text}`: there are {stages} stages by then")]
     NoSuchStage {
         /// The part of the question.
         text: String,
-        /// How many there are.
+        /// Number of stages after the changes before it.
         stages: usize,
     },
-    /// Everything would be left out.
+    /// It would remove every stage.
     #[error("`{0}`: no stage would be left")]
     NoneLeft(String),
-    /// Only neighbours can become one.
+    /// It fuses stages that are not neighbours.
     #[error("`{0}`: only a stage and the one after it can be fused, as in 'fuse 2,3'")]
     NoNeighbours(String),
 }
 
 impl Question {
-    /// Reads a question about a pipeline of so many stages.
+    /// Parses a question about a pipeline of `stages` stages.
     ///
     /// # Errors
-    /// When it is not understood, or names a stage that is not there.
+    /// If it has a syntax error, or names a stage that does not exist.
     pub fn read(text: &str, stages: usize) -> Result<Self, QuestionError> {
         let mut changes = Vec::new();
         let mut left = stages;
@@ -94,7 +94,7 @@ impl Question {
         Ok(Self { text: text.to_owned(), changes })
     }
 
-    /// Answers it for a pipeline that has run.
+    /// Answers the question for a profiled pipeline.
     pub fn answer(&self, record: &PipeRecord, calibration: &Calibration) -> WhatIf {
         let mut model = Model::of(record, calibration.start_up);
         let mut commands: Vec<String> =
@@ -147,13 +147,13 @@ impl Question {
     }
 }
 
-/// The largest factor or number that a question may have.
+/// Largest factor or count in a question.
 const MOST: f64 = 1e6;
 
 fn change(part: &str) -> Option<Change> {
     let (word, rest) = part.split_once(char::is_whitespace)?;
     let rest = rest.trim();
-    // Beyond these nothing is predicted any more.
+    // The model predicts nothing useful outside this range.
     let range = (1.0 / MOST)..=MOST;
     let positive = |text: &str| text.parse::<f64>().ok().filter(|n| range.contains(n));
     let times = |text: &str| positive(text.trim().strip_prefix(['x', '×'])?);
@@ -177,7 +177,7 @@ fn are_neighbours(pair: &str) -> bool {
     matches!(numbers.as_slice(), [a, b] if a + 1 == *b)
 }
 
-/// Both stages in one process: the work of both without the pipe between them.
+/// Returns the cost of both stages in one process: their work without the pipe between them.
 fn fused(first: &StageCost, second: &StageCost, pipe: f64) -> StageCost {
     let least = first.service.max(second.service);
     let work = |a: f64, b: f64| (a + b - pipe - second.start_up).max(a.max(b));
@@ -194,9 +194,10 @@ fn fused(first: &StageCost, second: &StageCost, pipe: f64) -> StageCost {
     }
 }
 
-/// A stage with so many times the input. Starting does not grow; sorting n lines takes n log n.
+/// Returns the cost of a stage for `times` times the input. Start-up costs do not grow; sorting n
+/// lines takes n log n.
 fn grown(stage: &StageCost, times: f64, sorts: bool) -> StageCost {
-    /// Lines of the profiled input, roughly: the logarithm hardly depends on it.
+    /// Assumed number of lines; the logarithm hardly depends on it.
     const LINES: f64 = 1e6;
     let factor = if sorts { times * (LINES * times).ln().max(1.0) / LINES.ln() } else { times };
     let grow = |time: f64| (time - stage.start_up).max(0.0) * factor + stage.start_up.min(time);
@@ -220,7 +221,7 @@ mod tests {
     const CALIBRATION: Calibration =
         Calibration { pipe_byte: 1e-9, pipe_call: 1e-6, start_up: 0.001, run: None };
 
-    /// Two stages of 0.5 s of CPU time each, on 2 CPUs, in a pipeline of 1 s.
+    /// Asks about a pipeline of 1 s, with stages of 0.5 s of CPU time each, on 2 CPUs.
     fn ask(text: &str) -> WhatIf {
         let question = Question::read(text, 3).expect("understood");
         question.answer(&profile_of(3, 1 << 20), &CALIBRATION)
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn questions_are_answered_from_the_model() {
-        // Three stages of 0.5 s on two CPUs: 0.75 s by the CPUs; the profile took 1 s.
+        // Three stages of 0.5 s take 0.75 s on two CPUs; the profile took 1 s.
         let quick = ask("stage 2 x2");
         assert!((quick.wall_seconds - 0.625 * 4.0 / 3.0).abs() < 1e-6, "{quick:?}");
         assert_eq!(quick.bottleneck, "the 2 CPUs");

@@ -1,4 +1,4 @@
-//! `grep | wc -l`: grep can count by itself.
+//! `grep | wc -l`: `grep -c` counts.
 
 use contend_commands::grep::Grep;
 use contend_commands::{Word, wc};
@@ -19,8 +19,7 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
             rewrite: RewriteId::CountInGrep,
             at: index..index + 2,
             stages: vec![Replacement::of(text, [index])],
-            // Of data that is no text it counts other things, and where nothing matches its
-            // status is 1.
+            // It counts differently in binary data, and its exit status is 1 if nothing matches.
             safety: Safety::ThisData,
             variant: Variant::Only,
             reasons: vec![

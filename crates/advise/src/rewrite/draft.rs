@@ -1,4 +1,4 @@
-//! A pipeline whose stages can be changed.
+//! A pipeline as an editable list of stages.
 
 use contend_commands::Simple;
 use contend_shell::environment::Environment;
@@ -9,9 +9,9 @@ use super::{Change, Replacement};
 /// A pipeline as a list of stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
-    /// Its status is inverted.
+    /// Its exit status is inverted.
     inverted: bool,
-    /// Its output goes to /dev/null.
+    /// Its output goes to `/dev/null`.
     discards: bool,
     /// Its stages, first to last.
     pub stages: Vec<Stage>,
@@ -22,16 +22,16 @@ pub struct Draft {
 pub struct Stage {
     /// Its text.
     pub text: String,
-    /// What it is, if that is understood and its program is a file of a known name.
+    /// The parsed command, if its name stands for a program file that contend knows.
     pub simple: Option<Simple>,
-    /// The stages of the original, from 0, whose work it does; its own place while nothing has
-    /// changed.
+    /// Indices of the original's stages whose work it does, from 0; its own index if it is
+    /// unchanged.
     pub origin: Vec<usize>,
 }
 
 impl Draft {
-    /// Takes a pipeline apart. `None` if there is anything between the stages but `|`, or
-    /// anything after them: comments, here-documents, `|&`.
+    /// Splits a pipeline into stages. Returns `None` if anything but `|` separates them or anything
+    /// follows them: comments, here-documents, `|&`.
     pub fn read(parsed: &Parsed, environment: &Environment) -> Option<Self> {
         let mut texts = parsed.plain_stages()?;
         let kept = texts.pop()?;
@@ -46,7 +46,7 @@ impl Draft {
         })
     }
 
-    /// The pipeline's text.
+    /// Returns the text of the pipeline.
     pub fn text(&self) -> String {
         self.text_with_output() + if self.discards { " >/dev/null" } else { "" }
     }
@@ -56,14 +56,14 @@ impl Draft {
         self.discards
     }
 
-    /// The same with its output going to standard output in any case.
+    /// Returns the text with the output on standard output.
     pub fn text_with_output(&self) -> String {
         let stages: Vec<_> = self.stages.iter().map(|stage| stage.text.as_str()).collect();
         let inverted = if self.inverted { "! " } else { "" };
         format!("{inverted}{}", stages.join(" | "))
     }
 
-    /// The pipeline with a change made.
+    /// Returns the pipeline with a change applied.
     #[must_use]
     pub fn changed(&self, change: &Change, environment: &Environment) -> Self {
         let new = change.stages.iter().map(|Replacement { text, work }| {
@@ -84,10 +84,10 @@ impl Draft {
     }
 }
 
-/// A simple command without the redirection to /dev/null at its end, if there is one.
+/// Removes the redirection to `/dev/null` from the end of a simple command, if there is one.
 fn without_dev_null(text: &str) -> Option<&str> {
     let before = text.strip_suffix("/dev/null")?.trim_end().strip_suffix('>')?;
-    // A number right before it is a descriptor.
+    // A number directly before it is a file descriptor.
     let number = before.rsplit(char::is_whitespace).next().filter(|word| !word.is_empty());
     let before = match number {
         Some("1") => &before[..before.len() - 1],
@@ -104,7 +104,7 @@ impl Stage {
         Self { text, simple, origin }
     }
 
-    /// Reads the stage by the grammar of a command.
+    /// Parses the stage with the grammar of a command.
     pub fn read<T>(&self, grammar: impl Fn(&Simple) -> Option<T>) -> Option<(&Simple, T)> {
         let simple = self.simple.as_ref()?;
         Some((simple, grammar(simple)?))

@@ -1,28 +1,29 @@
-//! One candidate in a trial.
+//! One candidate in a trial, with its samples.
 
 use std::time::Duration;
 
 use contend_record::advice::{Candidate, Verdict};
 use contend_record::stats::Estimate;
 
-/// With fewer pairs nothing is said.
+/// Number of pairs below which nothing is concluded.
 const FEWEST: usize = 3;
-/// From so many on the interval is one of the median; below, it is the range of all.
+/// Number of pairs from which the interval is that of the median; with fewer it is their range.
 const ENOUGH: usize = 6;
-/// When it is looked how it stands: who looks after every pair finds what he looks for.
+/// Numbers of pairs after which the candidate is judged. Judging after every pair would accept
+/// chance differences.
 const LOOKS: [usize; 5] = [ENOUGH, 10, 18, 32, MOST];
-/// Pairs after which a difference that has not shown itself does not matter.
+/// Number of pairs after which an unclear difference counts as irrelevant.
 const MOST: usize = 60;
-/// A difference of less than this part is none that matters.
+/// Smallest relevant difference, relative to the original.
 const MATTERS: f64 = 0.01;
-/// What as few as three runs must all show.
+/// Difference that all of very few samples must show, relative to the original.
 const MUCH: f64 = 0.05;
-/// An interval of this half width around no difference is narrow enough.
+/// Half width of an interval around zero that shows that there is no relevant difference.
 const NARROW: f64 = 0.02;
-/// CPU time must be less by this part to be worth a change that saves no wall time.
+/// Share of CPU time that a change must save if it saves no wall time.
 const CHEAPER: f64 = 0.05;
 
-/// What was measured, round by round.
+/// Samples, one per round.
 #[derive(Debug, Default)]
 struct Samples {
     walls: Vec<f64>,
@@ -44,16 +45,16 @@ impl Samples {
     }
 }
 
-/// A candidate and how it has done so far.
+/// A candidate and its state in the trial.
 #[derive(Debug)]
 pub(super) struct Contestant {
-    /// Its place among the candidates.
+    /// Its index among the candidates.
     pub place: usize,
-    /// The text that is run.
+    /// The text that runs.
     pub text: String,
     samples: Samples,
-    /// It has once been found worth it, by these, and is to show it again from the start: whoever
-    /// is asked after every round whether he is ahead will be so at some time by chance.
+    /// The samples with which it was first found better. It has to confirm that with new ones: a
+    /// candidate that is judged after every round is ahead at some point by chance.
     qualified: Option<Samples>,
     difference: Option<String>,
     verdict: Option<Verdict>,
@@ -65,24 +66,24 @@ impl Contestant {
         Self { place, text, samples, qualified: None, difference: None, verdict: None }
     }
 
-    /// Whether it is to run on.
+    /// Whether it keeps running.
     pub fn in_question(&self) -> bool {
         self.verdict.is_none()
     }
 
-    /// Rejects it: its output differs.
+    /// Rejects it because its output differs.
     pub fn reject(&mut self, difference: String) {
         self.difference = Some(difference);
         self.verdict = Some(Verdict::Wrong);
     }
 
-    /// Gives it up after many times the time that the original takes.
+    /// Stops it after it took many times as long as the original.
     pub fn give_up(&mut self, limit: Duration) {
         self.difference = Some(format!("it had not ended after {limit:.1?}"));
         self.verdict = Some(Verdict::Slower);
     }
 
-    /// Adds its wall and CPU time, and the original's in the same round.
+    /// Adds its wall and CPU time, and those of the original in the same round.
     pub fn add(&mut self, (wall, cpu): (f64, f64), (own_wall, own_cpu): (f64, f64)) {
         self.samples.walls.push(wall);
         self.samples.cpus.push(cpu);
@@ -90,7 +91,7 @@ impl Contestant {
         self.samples.cpu_ratios.push(cpu / own_cpu.max(1e-9));
     }
 
-    /// Says how it stands, if that is clear.
+    /// Decides whether it is better, if that is clear.
     pub fn judge(&mut self, seed: u64) {
         if self.verdict.is_some() || !LOOKS.contains(&self.samples.count()) {
             return;
@@ -125,8 +126,8 @@ impl Contestant {
         !slower && cpu.is_some_and(|[_, high]| high < 1.0 - CHEAPER)
     }
 
-    /// Says how it stands now that there is no more time: what few rounds cannot decide is left
-    /// open, unless all of them say the same.
+    /// Decides at the end of the budget. What few samples cannot decide stays inconclusive, unless
+    /// all of them agree.
     pub fn finish(&mut self) {
         if self.samples.count() < FEWEST
             && let Some(mut earlier) = self.qualified.take()
@@ -138,7 +139,7 @@ impl Contestant {
             return;
         }
         let range = range(&self.samples.wall_ratios).filter(|_| self.samples.count() >= FEWEST);
-        // Of a few alone only much says anything.
+        // Few samples only show a large difference.
         let enough = self.qualified.is_some() || self.samples.count() >= ENOUGH;
         let matters = if enough { MATTERS } else { MUCH };
         self.verdict = Some(match range {
@@ -148,7 +149,7 @@ impl Contestant {
         });
     }
 
-    /// Notes in the candidate what was measured.
+    /// Copies the measurements into the candidate's record.
     pub fn report(&self, candidate: &mut Candidate, seed: u64) {
         let estimate = |samples: &[f64]| {
             let mut estimate = Estimate::from_samples(samples.to_vec(), seed)?;
@@ -173,8 +174,7 @@ impl Contestant {
     }
 }
 
-/// Where the true value is expected: the interval of the median, or with few samples the range
-/// of them all.
+/// Returns an interval for the true value: that of the median, or the range of few samples.
 pub(super) fn interval(samples: &[f64], seed: u64) -> Option<[f64; 2]> {
     if samples.len() >= ENOUGH {
         return Some(Estimate::from_samples(samples.to_vec(), seed)?.ci95);
@@ -182,7 +182,7 @@ pub(super) fn interval(samples: &[f64], seed: u64) -> Option<[f64; 2]> {
     range(samples)
 }
 
-/// The least and the most.
+/// Returns the minimum and maximum.
 fn range(samples: &[f64]) -> Option<[f64; 2]> {
     let least = samples.iter().copied().reduce(f64::min)?;
     let most = samples.iter().copied().reduce(f64::max)?;

@@ -1,5 +1,5 @@
-//! Several copies at the same time: what wins alone by using idle CPUs may lose when there are
-//! none.
+//! Trials with several concurrent copies. A candidate that is faster alone because it uses idle
+//! CPUs may be slower when none is idle.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ use crate::predict::advise::Prepared;
 use crate::rewrite::draft::Draft;
 use crate::sample::temporary;
 
-/// Candidates that are tried under load.
+/// Maximum number of candidates under load.
 const MOST_CANDIDATES: usize = 3;
-/// Rounds of each number of copies, if there is time.
+/// Maximum number of rounds for each number of copies.
 const ROUNDS: usize = 7;
 
-/// A pipeline under load, and what was measured so far.
+/// A pipeline under load, with its samples.
 struct Loaded {
     candidate: Option<usize>,
     text: String,
@@ -46,7 +46,7 @@ pub fn sweep(
     for &copies in copies {
         match point(manner, &texts, copies, share) {
             Ok(point) => points.push(point),
-            // What was measured until then stands.
+            // Keep the samples taken so far.
             Err(TrialError::Run(RunError::Interrupted(_))) => break,
             Err(error) => return Err(error),
         }
@@ -54,8 +54,8 @@ pub fn sweep(
     Ok(points)
 }
 
-/// Those with the right output, first the one that took the least CPU time: where no CPU is idle
-/// it should win.
+/// Returns the candidates with the right output, least CPU time first: without idle CPUs these
+/// should be fastest.
 fn fittest(candidates: &[Prepared]) -> Vec<usize> {
     let equal = |one: &Prepared| {
         one.candidate.output_equal == Some(true) && one.candidate.verdict != Verdict::Wrong
@@ -93,7 +93,7 @@ fn point(
     let mut random = fastrand::Rng::with_seed(manner.seed);
     let begun = Instant::now();
     for round in 0..ROUNDS {
-        // Three at least: a median of fewer says nothing.
+        // At least three rounds: a median of fewer is meaningless.
         if round >= 3 && begun.elapsed() >= budget {
             break;
         }

@@ -1,10 +1,10 @@
-//! The proof: original and candidates on the same input, in turn, until it is clear which is
-//! faster, with every byte of every output compared.
+//! Measures candidates against the original: all of them on the same input, in turn, until it is
+//! clear which are faster. Every byte of every output is compared.
 //!
-//! In each round every pipeline that is still in question runs once, in an order drawn anew, and
-//! is compared with the original's run of the same round: what disturbs the machine for longer
-//! than a round then disturbs both alike. A pipeline is in question until its interval is on one
-//! side of the original, or too narrow to matter.
+//! In each round, every undecided pipeline runs once, in random order, and is compared with the
+//! original's run of the same round. A disturbance that lasts longer than a round then affects
+//! both. A pipeline is decided when its interval lies on one side of the original, or is too narrow
+//! to matter.
 
 mod contestant;
 pub mod load;
@@ -22,84 +22,85 @@ use crate::rewrite::draft::Draft;
 use crate::sample::{difference, temporary};
 use contestant::Contestant;
 
-/// Room for temporary files that must be left beside the outputs, in bytes.
+/// Space that must remain free for temporary files, in bytes.
 const SPARE: u64 = 4 << 20;
 
-/// How a trial is to be held.
+/// Parameters of a trial.
 #[derive(Debug)]
 pub struct Manner<'a> {
-    /// How text is run.
+    /// Runs texts.
     pub runner: Runner<'a>,
-    /// What every run reads.
+    /// The input of every run.
     pub input: Input,
-    /// What is reported of that.
+    /// Description of the input, for the record.
     pub what: TrialInput,
-    /// Where the whole input was too large: the standard input with which the pipeline reads all
-    /// of it, for a last look.
+    /// If the trial uses a sample: the standard input with which the pipeline reads the whole
+    /// input, for a final check.
     pub whole: Option<Option<File>>,
-    /// What the profile has seen come out, if the trial reads the same.
+    /// The profiled run's outcome, if the trial has the same input.
     pub expected: Option<Expected>,
-    /// It goes on with several copies at the same time, where CPU time is what counts.
+    /// Run several concurrent copies afterwards, to compare CPU time under load.
     pub under_load: bool,
-    /// How long it may take.
+    /// Budget of wall time.
     pub budget: Duration,
-    /// Bytes that an output may have, roughly.
+    /// Approximate size of an output, in bytes.
     pub output_bytes: u64,
-    /// Seed of the order of runs and of the resampling.
+    /// Seed of the run order and of the resampling.
     pub seed: u64,
 }
 
-/// What every run of a trial reads.
+/// The input of every run.
 #[derive(Debug)]
 pub struct Input {
-    /// Its standard input; `/dev/null` if none.
+    /// Standard input; `/dev/null` if `None`.
     pub stdin: Option<File>,
-    /// This takes the place of the file that the first stage names.
+    /// It replaces the file that the first stage names.
     pub in_place_of_file: bool,
 }
 
-/// What came out of the profiled run.
+/// The outcome of the profiled run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// The pipeline's status.
+    /// The exit status of the pipeline.
     pub status: i32,
-    /// Bytes of its output, if known exactly.
+    /// The size of the output in bytes, if it is known exactly.
     pub bytes: Option<u64>,
 }
 
-/// Why nothing could be tried.
+/// Why there is no trial.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     /// A run failed.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The original does not give the same output twice.
+    /// The original's output is not deterministic.
     #[error(
         "the pipeline's own output differs from run to run ({0}), so nothing can be compared \
          with it"
     )]
     NotRepeatable(String),
-    /// The outputs do not fit beside each other.
+    /// There is no space for two outputs.
     #[error(
         "there is no room for the pipeline's outputs among the temporary files (TMPDIR): try it on \
          less with --sample"
     )]
     NoRoom,
-    /// The sample cannot take the place of the input.
+    /// The sample cannot replace the input.
     #[error("the first stage's input cannot be replaced by a sample")]
     NoPlaceForSample,
 }
 
-/// Of the budget, what is used at most before changes found to be better are put together.
+/// Share of the budget after which faster changes are combined at the latest.
 const BEFORE_TOGETHER: f64 = 0.75;
 
-/// Makes one more candidate of those that were found to be better, if that is a new one.
+/// Builds a candidate that combines the changes that were faster, if it is a new one.
 pub type Together<'a> = dyn FnMut(&[Prepared]) -> Result<Option<Prepared>, RunError> + 'a;
 
-/// Tries the candidates and notes in each what was measured. When that is clear, `together` is
-/// asked once for one more, made of those that were found to be better.
+/// Runs a trial, and adds the measurements to the candidates. Once it is clear which are faster,
+/// `together` may add one candidate that combines them.
 ///
 /// # Errors
+/// See [`TrialError`].
 /// See [`TrialError`].
 pub fn hold(
     manner: &Manner<'_>,
@@ -132,8 +133,8 @@ pub fn hold(
     })
 }
 
-/// Lets the candidates run until nothing is in question any more or the budget is used, and notes
-/// in each what was measured. Returns the number of rounds, and whether all was settled.
+/// Runs rounds until every candidate is decided or the budget is used up. Returns the number of
+/// rounds, and whether all were decided.
 fn run_rounds(
     arena: &mut Arena<'_>,
     candidates: &mut Vec<Prepared>,
@@ -172,7 +173,7 @@ fn run_rounds(
         }
         match arena.round(&mut contestants, manner.budget.saturating_sub(begun.elapsed())) {
             Ok(()) => rounds += 1,
-            // What was measured until then stands.
+            // Keep the samples taken so far.
             Err(TrialError::Run(RunError::TooLong(_) | RunError::Interrupted(_))) => break,
             Err(error) => return Err(error),
         }
@@ -189,7 +190,7 @@ fn run_rounds(
     Ok((rounds, settled))
 }
 
-/// The best candidate that also keeps what it promised on the whole input, and what that showed.
+/// Returns the best candidate that is also faster on the whole input, with that check's result.
 fn confirmed_winner(
     manner: &Manner<'_>,
     original: &Draft,
@@ -207,14 +208,15 @@ fn confirmed_winner(
     Ok((None, None))
 }
 
-/// Notes what was measured so far.
+/// Copies the measurements so far into the candidates' records.
 fn report(contestants: &[Contestant], candidates: &mut [Prepared], seed: u64) {
     for contestant in contestants {
         contestant.report(&mut candidates[contestant.place].candidate, seed);
     }
 }
 
-/// Of those that are worth it the one that is fastest, or cheapest where none is faster.
+/// Returns the fastest candidate that is worth it, or the one with the least CPU time if none is
+/// faster.
 fn winner(candidates: &[Prepared]) -> Option<usize> {
     let ratio = |place: &usize| {
         let candidate = &candidates[*place].candidate;
@@ -229,19 +231,20 @@ fn winner(candidates: &[Prepared]) -> Option<usize> {
     )
 }
 
-/// What a last look at the whole input has shown.
+/// Result of the check on the whole input.
 struct Confirmed {
     same: bool,
-    /// Wall times of the original and of the winner.
+    /// Wall times of the original and the winner, in seconds.
     walls: [f64; 2],
 }
 
-/// A change that saves CPU time alone may take so much longer in a few runs by chance.
+/// Chance increase of wall time in a few runs that is accepted from a change that only saves CPU
+/// time.
 const MUCH_SLOWER: f64 = 0.1;
 
-/// Runs original and winner on the whole input, where the trial had only part of it: once, and
-/// twice more if the winner did not keep what it promised there. They take turns to be first, the
-/// winner at the beginning: whoever is second finds more in the caches.
+/// Runs the original and the winner on the whole input, if the trial used a sample. It repeats
+/// twice if the winner was not better. They alternate in who runs first, beginning with the winner:
+/// the second one benefits from the caches.
 fn confirm(
     manner: &Manner<'_>,
     original: &Draft,
@@ -260,7 +263,8 @@ fn confirm(
         let of = |samples: &[Vec<f64>; 2]| {
             median(&samples[1]).unwrap_or(0.0) / median(&samples[0]).unwrap_or(0.0).max(1e-9)
         };
-        // A cheaper one takes no less time, so that it would seem slower every second time.
+        // A cheaper candidate takes about the same wall time, so it would seem slower every other
+        // time.
         if faster { of(walls) < 1.0 } else { of(cpus) < 1.0 && of(walls) < 1.0 + MUCH_SLOWER }
     };
     for round in 0..3 {
@@ -295,8 +299,8 @@ fn confirm(
     Ok(Some(Confirmed { same: true, walls }))
 }
 
-/// Where the disk is full, an output ends early, and all may end alike: there has to be room for
-/// so many more outputs like this one.
+/// Checks that there is space for `more` outputs of this size. On a full disk all outputs would end
+/// at the same place and compare equal.
 fn check_room(output: &File, more: u64) -> Result<(), TrialError> {
     let of_file = RunError::io("look at a temporary file");
     let written = output.metadata().map_err(&of_file)?.len();
@@ -305,7 +309,7 @@ fn check_room(output: &File, more: u64) -> Result<(), TrialError> {
     if room > more * written + SPARE { Ok(()) } else { Err(TrialError::NoRoom) }
 }
 
-/// What is different about another output and status, in words.
+/// Describes how an output and exit status differ from another, or returns `None`.
 fn found_difference(ours: (&File, i32), theirs: (&File, i32)) -> Result<Option<String>, RunError> {
     let found = difference(ours.0, theirs.0).map_err(RunError::io("compare outputs"))?;
     Ok(match found {
@@ -317,7 +321,8 @@ fn found_difference(ours: (&File, i32), theirs: (&File, i32)) -> Result<Option<S
     })
 }
 
-/// What the set-up takes by itself, beyond the shell: the least of a few runs.
+/// Measures the setup alone, without the shell: the minimum of several runs. Returns wall and CPU
+/// time in seconds.
 fn setup_time(runner: &Runner<'_>) -> Result<(f64, f64), RunError> {
     let nowhere = temporary(0).map_err(RunError::io("make a temporary file"))?;
     let least = |runner: &Runner<'_>| -> Result<(f64, f64), RunError> {
@@ -337,22 +342,22 @@ fn setup_time(runner: &Runner<'_>) -> Result<(f64, f64), RunError> {
     Ok(((with.0 - without.0).max(0.0), (with.1 - without.1).max(0.0)))
 }
 
-/// Where the runs take place.
+/// Runs the rounds of a trial.
 struct Arena<'a> {
     manner: &'a Manner<'a>,
     original: String,
-    /// The original's output and status.
+    /// Output and exit status of the original.
     reference: (File, i32),
     output: File,
     walls: Vec<f64>,
     cpus: Vec<f64>,
-    /// Wall and CPU time of the set-up, which is none of the pipeline's.
+    /// Wall and CPU time of the setup, which is not part of the pipeline.
     setup: (f64, f64),
     random: fastrand::Rng,
 }
 
 impl<'a> Arena<'a> {
-    /// Runs the original twice: its output is the one that all others must have.
+    /// Runs the original twice; its output is the reference for all candidates.
     fn new(manner: &'a Manner<'a>, original: &Draft) -> Result<Self, TrialError> {
         let file = || temporary(manner.output_bytes).map_err(RunError::io("make a temporary file"));
         let mut arena = Self {
@@ -382,7 +387,7 @@ impl<'a> Arena<'a> {
         self.manner.input.stdin.as_ref()
     }
 
-    /// The trial has to do what the profile did.
+    /// Checks that the original behaved as in the profile.
     fn check_expected(&self) -> Result<(), TrialError> {
         let Some(expected) = self.manner.expected else { return Ok(()) };
         let written = self.reference.0.metadata().map_err(RunError::io("look at a file"))?.len();
@@ -403,7 +408,7 @@ impl<'a> Arena<'a> {
         found_difference((&self.reference.0, self.reference.1), (&self.output, status))
     }
 
-    /// Runs the original and everyone who is in question, in random order.
+    /// Runs the original and every undecided candidate, in random order.
     fn round(&mut self, contestants: &mut [Contestant], rest: Duration) -> Result<(), TrialError> {
         let mut order: Vec<Option<usize>> =
             (0..contestants.len()).filter(|&i| contestants[i].in_question()).map(Some).collect();
@@ -411,7 +416,7 @@ impl<'a> Arena<'a> {
         self.random.shuffle(&mut order);
         let mut taken = vec![None; contestants.len()];
         let mut own = None;
-        // One that takes for ever is slower; the first round has to be finished all the same.
+        // A candidate that never ends counts as slower, but the first round has to complete.
         let slowest = self.walls.iter().copied().fold(0.0, f64::max).max(0.1);
         let limit = rest.max(Duration::from_secs_f64(20.0 * slowest));
         for who in order {
@@ -449,8 +454,8 @@ impl<'a> Arena<'a> {
     }
 }
 
-/// The text that is run. A sample is given as standard input, which `None` could not take in place
-/// of its file.
+/// Returns the text to run. A sample is passed as standard input; `None` if that cannot replace the
+/// file that the first stage names.
 fn text_of(draft: &Draft, input: &Input) -> Option<String> {
     let first = draft.stages.first()?.simple.as_ref();
     let names_file = first.is_some_and(|simple| matches!(source(simple), Source::File(_)));
