@@ -7,7 +7,7 @@ use contend_record::run::Class;
 use contend_record::units::time;
 
 /// Largest ratio of the expected to the present wall time that is worth reporting.
-const WORTH_NAMING: f64 = 0.8;
+const MAX_WALL_RATIO: f64 = 0.8;
 
 /// Reports that a pipeline could be faster over chunks. The estimate is its CPU time divided by all
 /// CPUs, and at least the time of each stage that cannot be parallelised.
@@ -27,7 +27,7 @@ pub fn find(record: &PipeRecord, stages: &[Simple], situation: &Situation<'_>) -
     let slowest_alone = alone.map(|(stage, _)| stage.service_seconds()).fold(0.0, f64::max);
     let cpu: f64 = record.stages.iter().map(Stage::cpu_seconds).sum();
     let at_best = slowest_alone.max(cpu / cpus as f64);
-    if at_best > WORTH_NAMING * record.wall_seconds {
+    if at_best > MAX_WALL_RATIO * record.wall_seconds {
         return None;
     }
     let subject = match parallel.as_slice() {

@@ -11,7 +11,7 @@ use contend_shell::runner::RunError;
 
 use super::calibration::Calibration;
 use super::model::{Forecast, Model, StageCost, was_disturbed};
-use super::pilot::{Pilot, StageTime, Walk};
+use super::pilot::{Pilot, PilotRun, StageTime};
 use crate::rewrite::draft::{Draft, Stage};
 use crate::rewrite::{Change, ChangeId, Situation, changes};
 
@@ -24,7 +24,7 @@ const THREADS: f64 = 1.2;
 /// A change that saves a smaller share of wall or CPU time is not combined with others.
 const WORTHWHILE: f64 = 0.02;
 /// Maximum number of combined changes.
-const MOST_TOGETHER: usize = 8;
+const MAX_COMBINED: usize = 8;
 
 /// A candidate with its pipeline.
 #[derive(Debug, Clone)]
@@ -170,13 +170,13 @@ impl Adviser<'_> {
         if best.made.len() < 2 || !is_new {
             return Ok(None);
         }
-        self.fly(&original, std::slice::from_mut(&mut best), &original)?;
+        self.run_pilot(&original, std::slice::from_mut(&mut best), &original)?;
         Ok(Some(self.prepare(best)))
     }
 
     fn original(&mut self, draft: &Draft) -> Result<Plan, RunError> {
         if let Some(pilot) = &mut self.pilot {
-            pilot.walk(draft)?;
+            pilot.run_stages(draft)?;
         }
         Ok(Plan {
             draft: draft.clone(),
@@ -204,7 +204,7 @@ impl Adviser<'_> {
         };
         let mut plans: Vec<Plan> =
             changes(&situation).iter().map(|change| self.planned(base, change)).collect();
-        self.fly(base, &mut plans, original)?;
+        self.run_pilot(base, &mut plans, original)?;
         Ok(plans)
     }
 
@@ -266,24 +266,29 @@ impl Adviser<'_> {
     }
 
     /// Runs the pilot for these plans, and takes over the costs of those that it completed.
-    fn fly(&mut self, base: &Plan, plans: &mut [Plan], original: &Plan) -> Result<(), RunError> {
+    fn run_pilot(
+        &mut self,
+        base: &Plan,
+        plans: &mut [Plan],
+        original: &Plan,
+    ) -> Result<(), RunError> {
         let Some(pilot) = &mut self.pilot else { return Ok(()) };
         for plan in plans.iter() {
-            pilot.walk(&plan.draft)?;
+            pilot.run_stages(&plan.draft)?;
         }
         let drafts: Vec<&Draft> = [&original.draft, &base.draft]
             .into_iter()
             .chain(plans.iter().map(|plan| &plan.draft))
             .collect();
         pilot.repeat(&drafts)?;
-        let reference = pilot.walk(&original.draft)?;
-        let walks: Vec<Walk> =
-            plans.iter().map(|plan| pilot.walk(&plan.draft)).collect::<Result<_, _>>()?;
+        let reference = pilot.run_stages(&original.draft)?;
+        let runs: Vec<PilotRun> =
+            plans.iter().map(|plan| pilot.run_stages(&plan.draft)).collect::<Result<_, _>>()?;
         let model = Model::of(self.record, self.calibration.start_up);
-        for (plan, walk) in plans.iter_mut().zip(walks) {
-            plan.compared = walk.end.is_some() && reference.end.is_some();
-            plan.difference = pilot.difference(&reference, &walk)?;
-            adopt(plan, &walk, &reference, &model.stages, &original.draft);
+        for (plan, run) in plans.iter_mut().zip(runs) {
+            plan.compared = run.end.is_some() && reference.end.is_some();
+            plan.difference = pilot.difference(&reference, &run)?;
+            adopt(plan, &run, &reference, &model.stages, &original.draft);
         }
         Ok(())
     }
@@ -309,7 +314,7 @@ impl Adviser<'_> {
             .filter(|plan| plan.difference.is_some())
             .flat_map(|plan| plan.made.iter().map(|change| change.rewrite))
             .collect();
-        while best.made.len() < MOST_TOGETHER {
+        while best.made.len() < MAX_COMBINED {
             let Some(now) = self.forecast(&best) else { break };
             let gain = |plan: &Plan| {
                 let then = self.forecast(plan)?;
@@ -383,7 +388,13 @@ impl Adviser<'_> {
 
 /// Takes over the pilot's costs. A new stage is expected to take the time of the stages that it
 /// replaces, scaled by the ratio that the pilot measured.
-fn adopt(plan: &mut Plan, walk: &Walk, reference: &Walk, costs: &[StageCost], original: &Draft) {
+fn adopt(
+    plan: &mut Plan,
+    run: &PilotRun,
+    reference: &PilotRun,
+    costs: &[StageCost],
+    original: &Draft,
+) {
     let mut adopted = Vec::new();
     let mut spread: f64 = 0.0;
     for (place, stage) in plan.draft.stages.iter().enumerate() {
@@ -391,13 +402,13 @@ fn adopt(plan: &mut Plan, walk: &Walk, reference: &Walk, costs: &[StageCost], or
             && original.stages[stage.origin[0]].text == stage.text
             && plan.draft.stages.iter().filter(|s| s.origin == stage.origin).count() == 1;
         let held = stage.origin.iter().find_map(|&index| costs[index].held);
-        if is_unchanged && reads_the_same(place, stage.origin[0], walk, reference) {
+        if is_unchanged && reads_the_same(place, stage.origin[0], run, reference) {
             adopted.push(costs[stage.origin[0]].clone());
             continue;
         }
         let times: Option<Vec<StageTime>> =
             stage.origin.iter().map(|&index| reference.stages.get(index).copied()).collect();
-        let (Some(new), Some(old)) = (walk.stages.get(place), times) else { return };
+        let (Some(new), Some(old)) = (run.stages.get(place), times) else { return };
         let sum = |value: fn(&StageTime) -> f64| old.iter().map(value).sum::<f64>();
         let whole = |value: fn(&StageCost) -> f64| {
             stage.origin.iter().map(|&index| value(&costs[index])).sum::<f64>()
@@ -428,8 +439,8 @@ fn adopt(plan: &mut Plan, walk: &Walk, reference: &Walk, costs: &[StageCost], or
 
 /// Whether an unchanged stage also reads the same data as before, so that its profile still
 /// applies.
-fn reads_the_same(place: usize, origin: usize, walk: &Walk, reference: &Walk) -> bool {
-    match (walk.stages.get(place), reference.stages.get(origin)) {
+fn reads_the_same(place: usize, origin: usize, run: &PilotRun, reference: &PilotRun) -> bool {
+    match (run.stages.get(place), reference.stages.get(origin)) {
         // The same text on the same data has the same measurement.
         (Some(new), Some(old)) => new == old,
         // The pilot did not run it; assume the same data.

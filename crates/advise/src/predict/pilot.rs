@@ -73,7 +73,7 @@ pub struct StageTime {
 
 /// Costs of a pipeline's stages on the sample.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Walk {
+pub struct PilotRun {
     /// The stages, up to the first one that must not be repeated.
     pub stages: Vec<StageTime>,
     /// Index of the last stage's output, for comparison, or `None` if the run did not get that far.
@@ -105,30 +105,34 @@ impl<'a> Pilot<'a> {
     ///
     /// # Errors
     /// If the pilot was interrupted, or a system call failed.
-    pub fn walk(&mut self, draft: &Draft) -> Result<Walk, RunError> {
+    pub fn run_stages(&mut self, draft: &Draft) -> Result<PilotRun, RunError> {
         let mut input = 0;
-        let mut walk = Walk { stages: Vec::new(), end: None };
+        let mut run = PilotRun { stages: Vec::new(), end: None };
         for (index, text) in texts(draft).into_iter().enumerate() {
-            let Some(text) = text else { return Ok(walk) };
+            let Some(text) = text else { return Ok(run) };
             let key = (text, input, between(draft, index));
             let known = self.runs.contains_key(&key);
             if !known && !self.has_time() || !self.measure(&key)? {
-                return Ok(walk);
+                return Ok(run);
             }
-            walk.stages.push(self.time(&key));
+            run.stages.push(self.time(&key));
             input = self.runs[&key].output;
             if index + 1 == draft.stages.len() {
-                walk.end = Some(input);
+                run.end = Some(input);
             }
         }
-        Ok(walk)
+        Ok(run)
     }
 
     /// Describes how the final outputs of two runs differ, or returns `None` if they are equal.
     ///
     /// # Errors
     /// If an output cannot be read.
-    pub fn difference(&self, ours: &Walk, theirs: &Walk) -> Result<Option<String>, RunError> {
+    pub fn difference(
+        &self,
+        ours: &PilotRun,
+        theirs: &PilotRun,
+    ) -> Result<Option<String>, RunError> {
         let (Some(ours), Some(theirs)) = (ours.end, theirs.end) else { return Ok(None) };
         let (ours, theirs) = (&self.data[ours].file, &self.data[theirs].file);
         let found = difference(ours, theirs).map_err(RunError::io("compare files"))?;
@@ -303,7 +307,7 @@ fn is_helper(simple: &Simple) -> bool {
 
 impl StageTime {
     /// Whether the measurement is long enough to be compared.
-    pub fn is_telling(&self) -> bool {
+    pub fn is_long_enough(&self) -> bool {
         self.service >= TOO_SHORT.as_secs_f64()
     }
 }

@@ -148,13 +148,13 @@ impl Question {
 }
 
 /// Largest factor or count in a question.
-const MOST: f64 = 1e6;
+const MAX_NUMBER: f64 = 1e6;
 
 fn change(part: &str) -> Option<Change> {
     let (word, rest) = part.split_once(char::is_whitespace)?;
     let rest = rest.trim();
     // The model predicts nothing useful outside this range.
-    let range = (1.0 / MOST)..=MOST;
+    let range = (1.0 / MAX_NUMBER)..=MAX_NUMBER;
     let positive = |text: &str| text.parse::<f64>().ok().filter(|n| range.contains(n));
     let times = |text: &str| positive(text.trim().strip_prefix(['x', '×'])?);
     let stage = |text: &str| text.trim().parse::<usize>().ok()?.checked_sub(1);

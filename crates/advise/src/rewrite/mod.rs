@@ -67,7 +67,7 @@ pub const TABLE: &[Rewrite] = &[
 const SIGPIPE: i32 = 13;
 
 /// Smallest share of the wall time for which changing a single stage pays.
-const TRIFLE: f64 = 0.05;
+const MIN_WALL_SHARE: f64 = 0.05;
 
 /// The input of a rewrite.
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +94,7 @@ impl Situation<'_> {
     fn worthwhile(&self, change: impl Fn(usize, &Stage) -> Option<Vec<Change>>) -> Vec<Change> {
         let takes_time = |stage: &Stage| {
             let wall = self.profile.map_or(0.0, |profile| profile.wall_seconds);
-            self.measured(stage).is_none_or(|s| s.service_seconds() >= TRIFLE * wall)
+            self.measured(stage).is_none_or(|s| s.service_seconds() >= MIN_WALL_SHARE * wall)
         };
         let stages = self.draft.stages.iter().enumerate().filter(|(_, stage)| takes_time(stage));
         stages.filter_map(|(index, stage)| change(index, stage)).flatten().collect()

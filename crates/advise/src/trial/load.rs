@@ -8,7 +8,7 @@ use contend_record::advice::{LoadFigures, LoadPoint, Verdict};
 use contend_record::stats::{Estimate, median};
 use contend_shell::runner::{RunError, Timed};
 
-use super::{Manner, TrialError, text_of};
+use super::{TrialConfig, TrialError, text_of};
 use crate::predict::advise::Prepared;
 use crate::rewrite::draft::Draft;
 use crate::sample::temporary;
@@ -31,20 +31,20 @@ struct Loaded {
 /// # Errors
 /// See [`TrialError`].
 pub fn sweep(
-    manner: &Manner<'_>,
+    config: &TrialConfig<'_>,
     original: &Draft,
     candidates: &[Prepared],
     copies: &[usize],
 ) -> Result<Vec<LoadPoint>, TrialError> {
-    let own = text_of(original, &manner.input).ok_or(TrialError::NoPlaceForSample)?;
+    let own = text_of(original, &config.input).ok_or(TrialError::NoPlaceForSample)?;
     let mut texts = vec![(None, own)];
     for place in fittest(candidates) {
-        texts.extend(text_of(&candidates[place].draft, &manner.input).map(|t| (Some(place), t)));
+        texts.extend(text_of(&candidates[place].draft, &config.input).map(|t| (Some(place), t)));
     }
-    let share = manner.budget / u32::try_from(copies.len().max(1)).unwrap_or(1);
+    let share = config.budget / u32::try_from(copies.len().max(1)).unwrap_or(1);
     let mut points = Vec::new();
     for &copies in copies {
-        match point(manner, &texts, copies, share) {
+        match point(config, &texts, copies, share) {
             Ok(point) => points.push(point),
             // Keep the samples taken so far.
             Err(TrialError::Run(RunError::Interrupted(_))) => break,
@@ -71,13 +71,13 @@ fn fittest(candidates: &[Prepared]) -> Vec<usize> {
 }
 
 fn point(
-    manner: &Manner<'_>,
+    config: &TrialConfig<'_>,
     texts: &[(Option<usize>, String)],
     copies: usize,
     budget: Duration,
 ) -> Result<LoadPoint, TrialError> {
     let outputs: Vec<File> = (0..copies)
-        .map(|_| temporary(manner.output_bytes.saturating_mul(copies as u64)))
+        .map(|_| temporary(config.output_bytes.saturating_mul(copies as u64)))
         .collect::<Result<_, _>>()
         .map_err(RunError::io("make a temporary file"))?;
     let outputs: Vec<&File> = outputs.iter().collect();
@@ -90,7 +90,7 @@ fn point(
             copies: Vec::new(),
         })
         .collect();
-    let mut random = fastrand::Rng::with_seed(manner.seed);
+    let mut random = fastrand::Rng::with_seed(config.seed);
     let begun = Instant::now();
     for round in 0..ROUNDS {
         // At least three rounds: a median of fewer is meaningless.
@@ -99,10 +99,10 @@ fn point(
         }
         random.shuffle(&mut loaded);
         for one in &mut loaded {
-            let stdin = manner.input.stdin.as_ref();
+            let stdin = config.input.stdin.as_ref();
             let limit = Duration::from_hours(24);
             let started = Instant::now();
-            let runs = manner.runner.run_copies(&one.text, copies, stdin, &outputs, limit)?;
+            let runs = config.runner.run_copies(&one.text, copies, stdin, &outputs, limit)?;
             one.walls.push(started.elapsed().as_secs_f64());
             one.copies.extend(runs);
         }

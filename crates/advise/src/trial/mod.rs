@@ -6,7 +6,7 @@
 //! both. A pipeline is decided when its interval lies on one side of the original, or is too narrow
 //! to matter.
 
-mod contestant;
+mod candidate_run;
 pub mod load;
 
 use std::fs::File;
@@ -20,14 +20,14 @@ use contend_shell::runner::{RunError, Runner};
 use crate::predict::advise::Prepared;
 use crate::rewrite::draft::Draft;
 use crate::sample::{difference, temporary};
-use contestant::Contestant;
+use candidate_run::CandidateRun;
 
 /// Space that must remain free for temporary files, in bytes.
-const SPARE: u64 = 4 << 20;
+const SPARE_BYTES: u64 = 4 << 20;
 
 /// Parameters of a trial.
 #[derive(Debug)]
-pub struct Manner<'a> {
+pub struct TrialConfig<'a> {
     /// Runs texts.
     pub runner: Runner<'a>,
     /// The input of every run.
@@ -102,8 +102,8 @@ pub type Together<'a> = dyn FnMut(&[Prepared]) -> Result<Option<Prepared>, RunEr
 /// # Errors
 /// See [`TrialError`].
 /// See [`TrialError`].
-pub fn hold(
-    manner: &Manner<'_>,
+pub fn run(
+    config: &TrialConfig<'_>,
     original: &Draft,
     candidates: &mut Vec<Prepared>,
     together: &mut Together<'_>,
@@ -111,21 +111,21 @@ pub fn hold(
 ) -> Result<Trial, TrialError> {
     let begun = Instant::now();
     if candidates.is_empty() {
-        return Ok(Trial::of_nothing(manner.what.clone(), manner.budget.as_secs_f64()));
+        return Ok(Trial::of_nothing(config.what.clone(), config.budget.as_secs_f64()));
     }
-    let mut arena = Arena::new(manner, original)?;
-    let (rounds, settled) = run_rounds(&mut arena, candidates, begun, together, told)?;
+    let mut trial_runner = TrialRunner::new(config, original)?;
+    let (rounds, settled) = run_rounds(&mut trial_runner, candidates, begun, together, told)?;
     let seconds = begun.elapsed().as_secs_f64();
-    let (winner, confirmed) = confirmed_winner(manner, original, candidates)?;
+    let (winner, confirmed) = confirmed_winner(config, original, candidates)?;
     Ok(Trial {
-        input: manner.what.clone(),
+        input: config.what.clone(),
         rounds,
         seconds,
-        budget_seconds: manner.budget.as_secs_f64(),
+        budget_seconds: config.budget.as_secs_f64(),
         settled,
-        interrupted: manner.runner.signals.interrupted().is_some(),
-        original_wall_seconds: Estimate::from_samples(arena.walls.clone(), manner.seed),
-        original_cpu_seconds: Estimate::from_samples(arena.cpus.clone(), manner.seed),
+        interrupted: config.runner.signals.interrupted().is_some(),
+        original_wall_seconds: Estimate::from_samples(trial_runner.walls.clone(), config.seed),
+        original_cpu_seconds: Estimate::from_samples(trial_runner.cpus.clone(), config.seed),
         winner,
         confirmed_on_whole_input: confirmed.as_ref().map(|confirmed| confirmed.same),
         whole_wall_seconds: confirmed.map(|confirmed| confirmed.walls),
@@ -136,33 +136,33 @@ pub fn hold(
 /// Runs rounds until every candidate is decided or the budget is used up. Returns the number of
 /// rounds, and whether all were decided.
 fn run_rounds(
-    arena: &mut Arena<'_>,
+    trial_runner: &mut TrialRunner<'_>,
     candidates: &mut Vec<Prepared>,
     begun: Instant,
     together: &mut Together<'_>,
     told: &mut dyn FnMut(usize, f64),
 ) -> Result<(usize, bool), TrialError> {
-    let manner = arena.manner;
-    let mut contestants: Vec<Contestant> = candidates
+    let config = trial_runner.config;
+    let mut candidate_runs: Vec<CandidateRun> = candidates
         .iter()
         .enumerate()
-        .filter(|(_, one)| one.is_worth_trying(manner.under_load))
+        .filter(|(_, one)| one.is_worth_trying(config.under_load))
         .filter_map(|(place, one)| {
-            Some(Contestant::new(place, text_of(&one.draft, &manner.input)?))
+            Some(CandidateRun::new(place, text_of(&one.draft, &config.input)?))
         })
         .collect();
     let mut rounds = 0;
     let mut alone = true;
     loop {
-        let share = begun.elapsed().as_secs_f64() / manner.budget.as_secs_f64();
-        let open = contestants.iter().any(Contestant::in_question);
+        let share = begun.elapsed().as_secs_f64() / config.budget.as_secs_f64();
+        let open = candidate_runs.iter().any(CandidateRun::in_question);
         if alone && (!open || share > BEFORE_TOGETHER) {
             alone = false;
-            report(&contestants, candidates, manner.seed);
+            report(&candidate_runs, candidates, config.seed);
             if let Some(one) = together(candidates)? {
-                let text = text_of(&one.draft, &manner.input);
+                let text = text_of(&one.draft, &config.input);
                 if let Some(text) = text.filter(|_| one.candidate.verdict == Verdict::NotTried) {
-                    contestants.push(Contestant::new(candidates.len(), text));
+                    candidate_runs.push(CandidateRun::new(candidates.len(), text));
                 }
                 candidates.push(one);
                 continue;
@@ -171,33 +171,34 @@ fn run_rounds(
         if !open || share >= 1.0 {
             break;
         }
-        match arena.round(&mut contestants, manner.budget.saturating_sub(begun.elapsed())) {
+        match trial_runner.round(&mut candidate_runs, config.budget.saturating_sub(begun.elapsed()))
+        {
             Ok(()) => rounds += 1,
             // Keep the samples taken so far.
             Err(TrialError::Run(RunError::TooLong(_) | RunError::Interrupted(_))) => break,
             Err(error) => return Err(error),
         }
-        for one in &mut contestants {
-            one.judge(manner.seed);
+        for one in &mut candidate_runs {
+            one.judge(config.seed);
         }
-        told(rounds, begun.elapsed().as_secs_f64() / manner.budget.as_secs_f64());
+        told(rounds, begun.elapsed().as_secs_f64() / config.budget.as_secs_f64());
     }
-    let settled = !contestants.iter().any(Contestant::in_question);
-    for contestant in &mut contestants {
-        contestant.finish();
+    let settled = !candidate_runs.iter().any(CandidateRun::in_question);
+    for candidate_run in &mut candidate_runs {
+        candidate_run.finish();
     }
-    report(&contestants, candidates, manner.seed);
+    report(&candidate_runs, candidates, config.seed);
     Ok((rounds, settled))
 }
 
 /// Returns the best candidate that is also faster on the whole input, with that check's result.
 fn confirmed_winner(
-    manner: &Manner<'_>,
+    config: &TrialConfig<'_>,
     original: &Draft,
     candidates: &mut [Prepared],
 ) -> Result<(Option<usize>, Option<Confirmed>), TrialError> {
     while let Some(place) = winner(candidates) {
-        let confirmed = match confirm(manner, original, &mut candidates[place]) {
+        let confirmed = match confirm(config, original, &mut candidates[place]) {
             Err(TrialError::Run(RunError::Interrupted(_))) => None,
             confirmed => confirmed?,
         };
@@ -209,9 +210,9 @@ fn confirmed_winner(
 }
 
 /// Copies the measurements so far into the candidates' records.
-fn report(contestants: &[Contestant], candidates: &mut [Prepared], seed: u64) {
-    for contestant in contestants {
-        contestant.report(&mut candidates[contestant.place].candidate, seed);
+fn report(candidate_runs: &[CandidateRun], candidates: &mut [Prepared], seed: u64) {
+    for candidate_run in candidate_runs {
+        candidate_run.report(&mut candidates[candidate_run.place].candidate, seed);
     }
 }
 
@@ -240,22 +241,22 @@ struct Confirmed {
 
 /// Chance increase of wall time in a few runs that is accepted from a change that only saves CPU
 /// time.
-const MUCH_SLOWER: f64 = 0.1;
+const MAX_SLOWDOWN: f64 = 0.1;
 
 /// Runs the original and the winner on the whole input, if the trial used a sample. It repeats
 /// twice if the winner was not better. They alternate in who runs first, beginning with the winner:
 /// the second one benefits from the caches.
 fn confirm(
-    manner: &Manner<'_>,
+    config: &TrialConfig<'_>,
     original: &Draft,
     winner: &mut Prepared,
 ) -> Result<Option<Confirmed>, TrialError> {
-    let Some(stdin) = &manner.whole else { return Ok(None) };
-    let file = || temporary(manner.output_bytes).map_err(RunError::io("make a temporary file"));
+    let Some(stdin) = &config.whole else { return Ok(None) };
+    let file = || temporary(config.output_bytes).map_err(RunError::io("make a temporary file"));
     let (ours, theirs) = (file()?, file()?);
     let limit = Duration::from_hours(24);
     let run = |draft: &Draft, to: &File| {
-        manner.runner.run(&draft.text_with_output(), stdin.as_ref(), to, limit)
+        config.runner.run(&draft.text_with_output(), stdin.as_ref(), to, limit)
     };
     let (mut walls, mut cpus) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     let faster = winner.candidate.verdict == Verdict::Faster;
@@ -265,7 +266,7 @@ fn confirm(
         };
         // A cheaper candidate takes about the same wall time, so it would seem slower every other
         // time.
-        if faster { of(walls) < 1.0 } else { of(cpus) < 1.0 && of(walls) < 1.0 + MUCH_SLOWER }
+        if faster { of(walls) < 1.0 } else { of(cpus) < 1.0 && of(walls) < 1.0 + MAX_SLOWDOWN }
     };
     for round in 0..3 {
         let before = (round == 1).then(|| run(original, &ours)).transpose()?;
@@ -306,7 +307,7 @@ fn check_room(output: &File, more: u64) -> Result<(), TrialError> {
     let written = output.metadata().map_err(&of_file)?.len();
     let disk = rustix::fs::fstatvfs(output).map_err(|error| of_file(error.into()))?;
     let room = disk.f_bavail.saturating_mul(disk.f_frsize);
-    if room > more * written + SPARE { Ok(()) } else { Err(TrialError::NoRoom) }
+    if room > more * written + SPARE_BYTES { Ok(()) } else { Err(TrialError::NoRoom) }
 }
 
 /// Describes how an output and exit status differ from another, or returns `None`.
@@ -343,8 +344,8 @@ fn setup_time(runner: &Runner<'_>) -> Result<(f64, f64), RunError> {
 }
 
 /// Runs the rounds of a trial.
-struct Arena<'a> {
-    manner: &'a Manner<'a>,
+struct TrialRunner<'a> {
+    config: &'a TrialConfig<'a>,
     original: String,
     /// Output and exit status of the original.
     reference: (File, i32),
@@ -356,40 +357,40 @@ struct Arena<'a> {
     random: fastrand::Rng,
 }
 
-impl<'a> Arena<'a> {
+impl<'a> TrialRunner<'a> {
     /// Runs the original twice; its output is the reference for all candidates.
-    fn new(manner: &'a Manner<'a>, original: &Draft) -> Result<Self, TrialError> {
-        let file = || temporary(manner.output_bytes).map_err(RunError::io("make a temporary file"));
-        let mut arena = Self {
-            manner,
-            original: text_of(original, &manner.input).ok_or(TrialError::NoPlaceForSample)?,
+    fn new(config: &'a TrialConfig<'a>, original: &Draft) -> Result<Self, TrialError> {
+        let file = || temporary(config.output_bytes).map_err(RunError::io("make a temporary file"));
+        let mut trial_runner = Self {
+            config,
+            original: text_of(original, &config.input).ok_or(TrialError::NoPlaceForSample)?,
             reference: (file()?, 0),
             output: file()?,
             walls: Vec::new(),
             cpus: Vec::new(),
-            setup: setup_time(&manner.runner)?,
-            random: fastrand::Rng::with_seed(manner.seed),
+            setup: setup_time(&config.runner)?,
+            random: fastrand::Rng::with_seed(config.seed),
         };
-        let (runner, limit) = (&manner.runner, Duration::from_hours(24));
-        let text = arena.original.clone();
-        let first = runner.run(&text, arena.stdin(), &arena.reference.0, limit)?;
-        arena.reference.1 = first.status.shell_code();
-        check_room(&arena.reference.0, 1)?;
-        arena.check_expected()?;
-        let second = runner.run(&text, arena.stdin(), &arena.output, limit)?;
-        match arena.difference(second.status.shell_code())? {
+        let (runner, limit) = (&config.runner, Duration::from_hours(24));
+        let text = trial_runner.original.clone();
+        let first = runner.run(&text, trial_runner.stdin(), &trial_runner.reference.0, limit)?;
+        trial_runner.reference.1 = first.status.shell_code();
+        check_room(&trial_runner.reference.0, 1)?;
+        trial_runner.check_expected()?;
+        let second = runner.run(&text, trial_runner.stdin(), &trial_runner.output, limit)?;
+        match trial_runner.difference(second.status.shell_code())? {
             Some(found) => Err(TrialError::NotRepeatable(found)),
-            None => Ok(arena),
+            None => Ok(trial_runner),
         }
     }
 
     fn stdin(&self) -> Option<&'a File> {
-        self.manner.input.stdin.as_ref()
+        self.config.input.stdin.as_ref()
     }
 
     /// Checks that the original behaved as in the profile.
     fn check_expected(&self) -> Result<(), TrialError> {
-        let Some(expected) = self.manner.expected else { return Ok(()) };
+        let Some(expected) = self.config.expected else { return Ok(()) };
         let written = self.reference.0.metadata().map_err(RunError::io("look at a file"))?.len();
         let differs = |what: &str, then: u64, now: u64| {
             Err(TrialError::NotRepeatable(format!("{what} {then} when profiled, {now} when tried")))
@@ -409,22 +410,28 @@ impl<'a> Arena<'a> {
     }
 
     /// Runs the original and every undecided candidate, in random order.
-    fn round(&mut self, contestants: &mut [Contestant], rest: Duration) -> Result<(), TrialError> {
-        let mut order: Vec<Option<usize>> =
-            (0..contestants.len()).filter(|&i| contestants[i].in_question()).map(Some).collect();
+    fn round(
+        &mut self,
+        candidate_runs: &mut [CandidateRun],
+        rest: Duration,
+    ) -> Result<(), TrialError> {
+        let mut order: Vec<Option<usize>> = (0..candidate_runs.len())
+            .filter(|&i| candidate_runs[i].in_question())
+            .map(Some)
+            .collect();
         order.push(None);
         self.random.shuffle(&mut order);
-        let mut taken = vec![None; contestants.len()];
+        let mut taken = vec![None; candidate_runs.len()];
         let mut own = None;
         // A candidate that never ends counts as slower, but the first round has to complete.
         let slowest = self.walls.iter().copied().fold(0.0, f64::max).max(0.1);
         let limit = rest.max(Duration::from_secs_f64(20.0 * slowest));
         for who in order {
-            let text = who.map_or(&self.original, |index| &contestants[index].text);
-            let timed = match (self.manner.runner.run(text, self.stdin(), &self.output, limit), who)
+            let text = who.map_or(&self.original, |index| &candidate_runs[index].text);
+            let timed = match (self.config.runner.run(text, self.stdin(), &self.output, limit), who)
             {
                 (Err(RunError::TooLong(limit)), Some(index)) => {
-                    contestants[index].give_up(limit);
+                    candidate_runs[index].give_up(limit);
                     continue;
                 }
                 (timed, _) => timed?,
@@ -438,16 +445,16 @@ impl<'a> Arena<'a> {
             match (who, found) {
                 (None, Some(found)) => return Err(TrialError::NotRepeatable(found)),
                 (None, None) => own = Some(figures),
-                (Some(index), Some(found)) => contestants[index].reject(found),
+                (Some(index), Some(found)) => candidate_runs[index].reject(found),
                 (Some(index), None) => taken[index] = Some(figures),
             }
         }
         let Some(own) = own else { return Ok(()) };
         self.walls.push(own.0);
         self.cpus.push(own.1);
-        for (contestant, figures) in contestants.iter_mut().zip(taken) {
+        for (candidate_run, figures) in candidate_runs.iter_mut().zip(taken) {
             if let Some(figures) = figures {
-                contestant.add(figures, own);
+                candidate_run.add(figures, own);
             }
         }
         Ok(())

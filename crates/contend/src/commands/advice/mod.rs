@@ -13,7 +13,7 @@ use contend_advise::predict::pilot::Pilot;
 use contend_advise::rewrite::did_its_work;
 use contend_advise::rewrite::draft::Draft;
 use contend_advise::sample::Sample;
-use contend_advise::trial::{self, Expected, Input, Manner, TrialError};
+use contend_advise::trial::{self, Expected, Input, TrialConfig, TrialError};
 use contend_commands::Simple;
 use contend_commands::behaviour::sorts;
 use contend_parallel::plan::planner::Situation;
@@ -272,9 +272,9 @@ fn try_out(
 ) -> Result<(Trial, Option<TrialError>), TrialError> {
     let under_load = !settings.copies.is_empty();
     let tried = prepared.iter().filter(|one| one.is_worth_trying(under_load)).count();
-    let manner = manner(adviser.record, settings, runner, draft, tried, readable)?;
+    let config = config(adviser.record, settings, runner, draft, tried, readable)?;
     let mut together = |tried: &[Prepared]| adviser.proved_together(draft, tried);
-    let mut result = trial::hold(&manner, draft, prepared, &mut together, &mut |rounds, share| {
+    let mut result = trial::run(&config, draft, prepared, &mut together, &mut |rounds, share| {
         let percent = 100.0 * share.min(1.0);
         line.show(&format!("trying: round {rounds}, {percent:.0} % of the budget …"));
     });
@@ -284,7 +284,7 @@ fn try_out(
         && !prepared.is_empty()
     {
         line.show("trying several copies at once …");
-        match trial::load::sweep(&manner, draft, prepared, &settings.copies) {
+        match trial::load::sweep(&config, draft, prepared, &settings.copies) {
             Ok(load) => trial.load = load,
             // What was found out alone stands.
             Err(error) => problem = Some(error),
@@ -294,14 +294,14 @@ fn try_out(
     Ok((result?, problem))
 }
 
-fn manner<'a>(
+fn config<'a>(
     record: &PipeRecord,
     settings: &TrialSettings,
     runner: Runner<'a>,
     draft: &Draft,
     tried: usize,
     readable: Readable,
-) -> Result<Manner<'a>, TrialError> {
+) -> Result<TrialConfig<'a>, TrialError> {
     let Readable { file, named, stdin, kept } = readable;
     let bytes = file.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |data| data.len());
     let most = sample_bytes(settings, record, tried, bytes);
@@ -337,7 +337,7 @@ fn manner<'a>(
     let output_bytes = written.unwrap_or(64 << 20);
     let (budget, seed) = (settings.budget, settings.seed);
     let under_load = !settings.copies.is_empty();
-    Ok(Manner { runner, input, what, whole, expected, under_load, budget, output_bytes, seed })
+    Ok(TrialConfig { runner, input, what, whole, expected, under_load, budget, output_bytes, seed })
 }
 
 /// How much of the input suits the budget.

@@ -6,22 +6,22 @@ use contend_record::advice::{Candidate, Verdict};
 use contend_record::stats::Estimate;
 
 /// Number of pairs below which nothing is concluded.
-const FEWEST: usize = 3;
+const MIN_PAIRS: usize = 3;
 /// Number of pairs from which the interval is that of the median; with fewer it is their range.
-const ENOUGH: usize = 6;
+const MIN_PAIRS_FOR_MEDIAN: usize = 6;
 /// Numbers of pairs after which the candidate is judged. Judging after every pair would accept
 /// chance differences.
-const LOOKS: [usize; 5] = [ENOUGH, 10, 18, 32, MOST];
+const JUDGED_AFTER_PAIRS: [usize; 5] = [MIN_PAIRS_FOR_MEDIAN, 10, 18, 32, MAX_PAIRS];
 /// Number of pairs after which an unclear difference counts as irrelevant.
-const MOST: usize = 60;
+const MAX_PAIRS: usize = 60;
 /// Smallest relevant difference, relative to the original.
-const MATTERS: f64 = 0.01;
+const MIN_DIFFERENCE: f64 = 0.01;
 /// Difference that all of very few samples must show, relative to the original.
-const MUCH: f64 = 0.05;
+const CLEAR_DIFFERENCE: f64 = 0.05;
 /// Half width of an interval around zero that shows that there is no relevant difference.
-const NARROW: f64 = 0.02;
+const EQUAL_HALF_WIDTH: f64 = 0.02;
 /// Share of CPU time that a change must save if it saves no wall time.
-const CHEAPER: f64 = 0.05;
+const MIN_CPU_SAVING: f64 = 0.05;
 
 /// Samples, one per round.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Samples {
 
 /// A candidate and its state in the trial.
 #[derive(Debug)]
-pub(super) struct Contestant {
+pub(super) struct CandidateRun {
     /// Its index among the candidates.
     pub place: usize,
     /// The text that runs.
@@ -60,7 +60,7 @@ pub(super) struct Contestant {
     verdict: Option<Verdict>,
 }
 
-impl Contestant {
+impl CandidateRun {
     pub fn new(place: usize, text: String) -> Self {
         let samples = Samples::default();
         Self { place, text, samples, qualified: None, difference: None, verdict: None }
@@ -93,7 +93,7 @@ impl Contestant {
 
     /// Decides whether it is better, if that is clear.
     pub fn judge(&mut self, seed: u64) {
-        if self.verdict.is_some() || !LOOKS.contains(&self.samples.count()) {
+        if self.verdict.is_some() || !JUDGED_AFTER_PAIRS.contains(&self.samples.count()) {
             return;
         }
         let verdict = self.verdict_now(seed);
@@ -106,14 +106,14 @@ impl Contestant {
 
     fn verdict_now(&self, seed: u64) -> Option<Verdict> {
         let [low, high] = interval(&self.samples.wall_ratios, seed)?;
-        let narrow = high - low < 2.0 * NARROW;
-        if high < 1.0 - MATTERS {
+        let narrow = high - low < 2.0 * EQUAL_HALF_WIDTH;
+        if high < 1.0 - MIN_DIFFERENCE {
             Some(Verdict::Faster)
-        } else if low > 1.0 + MATTERS {
+        } else if low > 1.0 + MIN_DIFFERENCE {
             Some(Verdict::Slower)
         } else if narrow {
             Some(if self.is_cheaper(seed) { Verdict::Cheaper } else { Verdict::NoDifference })
-        } else if self.samples.count() >= MOST {
+        } else if self.samples.count() >= MAX_PAIRS {
             Some(Verdict::Unclear)
         } else {
             None
@@ -123,13 +123,13 @@ impl Contestant {
     fn is_cheaper(&self, seed: u64) -> bool {
         let slower = interval(&self.samples.wall_ratios, seed).is_some_and(|[low, _]| low > 1.0);
         let cpu = interval(&self.samples.cpu_ratios, seed);
-        !slower && cpu.is_some_and(|[_, high]| high < 1.0 - CHEAPER)
+        !slower && cpu.is_some_and(|[_, high]| high < 1.0 - MIN_CPU_SAVING)
     }
 
     /// Decides at the end of the budget. What few samples cannot decide stays inconclusive, unless
     /// all of them agree.
     pub fn finish(&mut self) {
-        if self.samples.count() < FEWEST
+        if self.samples.count() < MIN_PAIRS
             && let Some(mut earlier) = self.qualified.take()
         {
             earlier.append(std::mem::take(&mut self.samples));
@@ -138,10 +138,10 @@ impl Contestant {
         if self.verdict.is_some() || self.samples.count() == 0 {
             return;
         }
-        let range = range(&self.samples.wall_ratios).filter(|_| self.samples.count() >= FEWEST);
+        let range = range(&self.samples.wall_ratios).filter(|_| self.samples.count() >= MIN_PAIRS);
         // Few samples only show a large difference.
-        let enough = self.qualified.is_some() || self.samples.count() >= ENOUGH;
-        let matters = if enough { MATTERS } else { MUCH };
+        let enough = self.qualified.is_some() || self.samples.count() >= MIN_PAIRS_FOR_MEDIAN;
+        let matters = if enough { MIN_DIFFERENCE } else { CLEAR_DIFFERENCE };
         self.verdict = Some(match range {
             Some([_, most]) if most < 1.0 - matters => Verdict::Faster,
             Some([least, _]) if least > 1.0 + matters => Verdict::Slower,
@@ -176,7 +176,7 @@ impl Contestant {
 
 /// Returns an interval for the true value: that of the median, or the range of few samples.
 pub(super) fn interval(samples: &[f64], seed: u64) -> Option<[f64; 2]> {
-    if samples.len() >= ENOUGH {
+    if samples.len() >= MIN_PAIRS_FOR_MEDIAN {
         return Some(Estimate::from_samples(samples.to_vec(), seed)?.ci95);
     }
     range(samples)
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     fn judged(ratios: &[f64], cpu: f64) -> Verdict {
-        let mut one = Contestant::new(0, String::new());
+        let mut one = CandidateRun::new(0, String::new());
         for _ in 0..10 {
             for ratio in ratios {
                 one.add((*ratio, cpu), (1.0, 1.0));
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn who_is_ahead_has_to_show_it_twice() {
-        let mut one = Contestant::new(0, String::new());
+        let mut one = CandidateRun::new(0, String::new());
         for ratio in [0.9; 6] {
             one.add((ratio, 1.0), (1.0, 1.0));
         }
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn few_pairs_must_all_agree() {
         let judged = |ratios: &[f64]| {
-            let mut one = Contestant::new(0, String::new());
+            let mut one = CandidateRun::new(0, String::new());
             for ratio in ratios {
                 one.add((*ratio, 1.0), (1.0, 1.0));
             }
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn one_difference_is_enough() {
-        let mut one = Contestant::new(0, String::new());
+        let mut one = CandidateRun::new(0, String::new());
         one.add((0.1, 0.1), (1.0, 1.0));
         one.reject("line 1".to_owned());
         one.judge(1);
