@@ -8,7 +8,7 @@ use contend_sys::child::ExitStatus;
 use contend_sys::cpu;
 
 use super::chunk_input::ChunkInput;
-use super::ended::{Cost, Ended, is_well};
+use super::ended::{Cost, Ended, has_succeeded};
 use super::error::GroupError;
 use super::sink::OutputSink;
 use crate::operators::Operation;
@@ -116,8 +116,8 @@ impl Chain {
     }
 
     /// Whether the first of them ended as they should.
-    pub(super) fn first_end_well(&self, links: usize) -> bool {
-        self.links[..links].iter().all(Link::is_well)
+    pub(super) fn wait_for_first(&self, links: usize) -> bool {
+        self.links[..links].iter().all(Link::succeeded)
     }
 
     /// How they ended. One whose output nobody wanted has ended well.
@@ -126,8 +126,8 @@ impl Chain {
         Ended {
             statuses: codes.map(ExitStatus::Exited).collect(),
             costs: self.links.iter().map(Link::cost).collect(),
-            well: self.links.iter().all(Link::is_well),
-            remarks: Vec::new(),
+            succeeded: self.links.iter().all(Link::succeeded),
+            stderr: Vec::new(),
         }
     }
 }
@@ -149,8 +149,8 @@ impl Link {
         Cost { cpu: self.cpu, has_process: false }
     }
 
-    fn is_well(&self) -> bool {
-        is_well(ExitStatus::Exited(self.code.unwrap_or(0)), self.rule)
+    fn succeeded(&self) -> bool {
+        has_succeeded(ExitStatus::Exited(self.code.unwrap_or(0)), self.rule)
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
         let input = "ax\n\nb\n".repeat(100_000);
         let (written, ended) = over(&stages, ChunkInput::Bytes(input.as_bytes()));
         assert_eq!(written, " 200000  400000\n");
-        assert!(ended.well && ended.statuses == [ExitStatus::Exited(0); 4]);
+        assert!(ended.succeeded && ended.statuses == [ExitStatus::Exited(0); 4]);
         let does_its_work_here = |cost: &Cost| !cost.has_process && cost.cpu > Duration::ZERO;
         assert!(ended.costs.len() == 4 && ended.costs.iter().all(does_its_work_here), "{ended:?}");
     }

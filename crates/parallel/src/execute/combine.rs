@@ -7,7 +7,7 @@ use std::thread;
 
 use contend_commands::awk::sums::Totals;
 
-use super::ended::{Cost, Ended, is_well};
+use super::ended::{Cost, Ended, has_succeeded};
 use super::error::GroupError;
 use super::fallback::Fallback;
 use super::filter::{self, Filter, FilterInput};
@@ -130,9 +130,9 @@ fn pass_through(
     let fed = filter.copy_while(stdout, sink, stdin, feed);
     let reaped = filter.wait()?;
     let _ = fed?; // nothing breaks it off
-    if !is_well(reaped.status, command.status) {
+    if !has_succeeded(reaped.status, command.status) {
         let statuses = vec![reaped.status];
-        let ended = Ended { statuses, costs: Vec::new(), well: false, remarks: Vec::new() };
+        let ended = Ended { statuses, costs: Vec::new(), succeeded: false, stderr: Vec::new() };
         return Err(GroupError::Failed(Box::new(ended)));
     }
     context.tally.status(command, reaped.status);

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::ops::ControlFlow::{self, Break, Continue};
 
 use super::Context;
-use super::ended::is_well;
+use super::ended::has_succeeded;
 use super::error::GroupError;
 use super::fallback::Fallback;
 use super::filter::{Filter, FilterInput};
@@ -75,7 +75,7 @@ pub(super) fn through<'a>(
         return Ok(Progress::StartAgain(sink, why));
     }
     context.tally.status(command, reaped.status);
-    let tells_enough = is_well(reaped.status, command.status);
+    let tells_enough = has_succeeded(reaped.status, command.status);
     if !tells_enough && parts.can_be_read_again() && sink.written() == 0 {
         return Ok(Progress::StartAgain(sink, Fallback::CommandFailed.over(parts)));
     }

@@ -14,9 +14,9 @@ pub(super) struct Ended {
     /// What each command cost.
     pub costs: Vec<Cost>,
     /// All is as it has to be.
-    pub well: bool,
+    pub succeeded: bool,
     /// What they wrote to standard error.
-    pub remarks: Vec<u8>,
+    pub stderr: Vec<u8>,
 }
 
 /// What a command cost, in one run.
@@ -36,7 +36,7 @@ impl Cost {
 }
 
 /// Whether a command ended as it does if all goes well.
-pub(super) fn is_well(status: ExitStatus, rule: StatusRule) -> bool {
+pub(super) fn has_succeeded(status: ExitStatus, rule: StatusRule) -> bool {
     match (status, rule) {
         (ExitStatus::Exited(0), _) | (ExitStatus::Exited(1), StatusRule::Matches) => true,
         (ExitStatus::Exited(_) | ExitStatus::Signaled(_), _) => false,

@@ -29,7 +29,7 @@ pub enum ExecuteError {
     #[error("commands failed")]
     Failed {
         /// What they wrote to standard error.
-        remarks: Vec<u8>,
+        stderr: Vec<u8>,
         /// The status of the last one that failed, as a shell sees it.
         status: i32,
     },
@@ -77,7 +77,7 @@ impl From<GroupError> for ExecuteError {
             GroupError::Failed(ended) => {
                 let mut statuses = ended.statuses.iter().rev().map(|status| status.shell_code());
                 let status = statuses.find(|&status| status != 0).unwrap_or(1);
-                Self::Failed { status, remarks: ended.remarks }
+                Self::Failed { status, stderr: ended.stderr }
             }
         }
     }

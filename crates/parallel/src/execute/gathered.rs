@@ -101,7 +101,7 @@ impl Ready {
 /// Waits for commands to end.
 fn check(ended: &Receiver<io::Result<Ended>>) -> Result<(), GroupError> {
     let ended = ended.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
-    if ended.well { Ok(()) } else { Err(GroupError::Failed(Box::new(ended))) }
+    if ended.succeeded { Ok(()) } else { Err(GroupError::Failed(Box::new(ended))) }
 }
 
 /// What a worker sends when it has read everything.
@@ -213,8 +213,8 @@ impl Work<'_> {
                 let later = instance.hand_over(&mut early)?;
                 let stdout = Cursor::new(early).chain(later);
                 // What the last one writes counts only if what it read was all.
-                let well = instance.first_end_well(self.first_commands())?;
-                if !well && !self.is_rest {
+                let succeeded = instance.wait_for_first(self.first_commands())?;
+                if !succeeded && !self.is_rest {
                     drop(stdout); // nobody reads what it writes
                     return Err(GroupError::Failed(Box::new(instance.end()?)));
                 }
@@ -228,7 +228,7 @@ impl Work<'_> {
                 let mut end = instance.end();
                 if let Ok(ended) = &mut end {
                     self.context.tally.ended(&self.group.each, ended);
-                    ended.well |= self.is_rest;
+                    ended.succeeded |= self.is_rest;
                 }
                 let _ = sender.send(end);
             }
@@ -344,6 +344,6 @@ mod tests {
     fn an_output_whose_commands_fail_at_its_end_is_an_error() {
         let fails = shell("cat; exit 3");
         let found = outputs(fails, false, file_input(TEXT));
-        assert!(matches!(found, Err(GroupError::Failed(ended)) if !ended.well));
+        assert!(matches!(found, Err(GroupError::Failed(ended)) if !ended.succeeded));
     }
 }

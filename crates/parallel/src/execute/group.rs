@@ -35,8 +35,8 @@ pub(super) fn run(
     if context.is_first {
         parts = parts.counted(context.tally.input());
     }
-    let told = Some(context.tally).filter(|_| context.is_last);
-    let sink = Sink::new(output, told, context.launcher);
+    let on_first_write = Some(context.tally).filter(|_| context.is_last);
+    let sink = Sink::new(output, on_first_write, context.launcher);
     let reader_left = sink.reader_left();
     let trial = judge(group, context, &parts, sink.is_file())?;
     let reader = if trial.is_worth_it {
@@ -184,9 +184,9 @@ mod tests {
     #[test]
     fn a_failure_over_a_part_is_repaired_by_one_run_over_all() {
         // Both fail unless they see the first line, as over the whole input.
-        let remarks = "read -r line; echo $line; cat; [ $line = one ] || echo remark >&2";
+        let stderr = "read -r line; echo $line; cat; [ $line = one ] || echo remark >&2";
         let fails = "read -r line; echo $line; cat; [ $line = one ]";
-        for text in [remarks, fails] {
+        for text in [stderr, fails] {
             let group = group(shell(text), Combine::Concatenate);
             for input in [file_input(TEXT), stream_input(TEXT)] {
                 let Ran { result, output, notes, .. } = Setting::default().run(&group, input);

@@ -118,10 +118,10 @@ impl<'a> Instance<'a> {
     ///
     /// # Errors
     /// When they cannot be waited for.
-    pub(super) fn first_end_well(&mut self, commands: usize) -> io::Result<bool> {
+    pub(super) fn wait_for_first(&mut self, commands: usize) -> io::Result<bool> {
         match self {
-            Self::Chain(chain) => Ok(chain.first_end_well(commands)),
-            Self::Processes(processes) => processes.first_end_well(commands),
+            Self::Chain(chain) => Ok(chain.wait_for_first(commands)),
+            Self::Processes(processes) => processes.wait_for_first(commands),
         }
     }
 

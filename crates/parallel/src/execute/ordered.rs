@@ -132,13 +132,13 @@ fn run_part<T: OutputSink + Send>(
     };
     let mut take = |bytes: &[u8]| Ok(slot.take(bytes));
     let fed = parts.feed(&part.content, &mut instance, &mut take)?;
-    let well = if fed == Fed::All && instance.drain(&mut take)?.is_continue() {
+    let succeeded = if fed == Fed::All && instance.drain(&mut take)?.is_continue() {
         let ended = instance.end()?;
         context.tally.ended_over_part(commands, &ended);
-        ended.well
+        ended.succeeded
     } else {
         false
     };
-    slot.complete(part, (!well).then_some(Fallback::CommandFailed));
-    Ok(if well { Continue(()) } else { Break(()) })
+    slot.complete(part, (!succeeded).then_some(Fallback::CommandFailed));
+    Ok(if succeeded { Continue(()) } else { Break(()) })
 }

@@ -193,5 +193,5 @@ fn cpu_times(
     let _ = instance.feed(&mut ChunkInput::Bytes(sample), &mut take)?; // all is wanted
     let _ = instance.drain(&mut take)?;
     let ended = instance.end()?;
-    Ok(ended.well.then(|| ended.costs.iter().map(|cost| cost.cpu.as_secs_f64()).collect()))
+    Ok(ended.succeeded.then(|| ended.costs.iter().map(|cost| cost.cpu.as_secs_f64()).collect()))
 }

@@ -14,7 +14,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 
 use super::chunk_input::ChunkInput;
-use super::ended::{Cost, Ended, is_well};
+use super::ended::{Cost, Ended, has_succeeded};
 use super::error::GroupError;
 use super::launcher::Launcher;
 use super::pace::Pace;
@@ -31,7 +31,7 @@ pub(super) const BLOCK: usize = 256 << 10;
 /// Who reads at least so much at once has not been woken too early, in bytes.
 pub(super) const MUCH: usize = 128 << 10;
 /// How much of what commands say on standard error is kept.
-const REMARKS: usize = 64 << 10;
+const MAX_STDERR_BYTES: usize = 64 << 10;
 /// How often a command that neither reads nor writes is looked at.
 const ASK: Duration = Duration::from_millis(100);
 
@@ -43,7 +43,7 @@ pub(super) struct Processes<'a> {
     stdin: Option<File>,
     stdout: Option<File>,
     /// What they say on standard error, if it is kept.
-    remarks: Option<File>,
+    stderr: Option<File>,
     block: Vec<u8>,
     feeding: Pace,
     draining: Pace,
@@ -70,9 +70,9 @@ impl<'a> Processes<'a> {
         patience: Patience,
     ) -> io::Result<Self> {
         // A file, so that nobody has to read it for them to go on.
-        let remarks =
+        let stderr =
             threads::retried(patience, || Ok(memfd_create("remarks", MemfdFlags::CLOEXEC)?))?;
-        Self::start_with(launcher, commands, None, Some(File::from(remarks)), patience)
+        Self::start_with(launcher, commands, None, Some(File::from(stderr)), patience)
     }
 
     /// The same; what they have to remark goes to standard error.
@@ -99,7 +99,7 @@ impl<'a> Processes<'a> {
         launcher: &'a Launcher,
         commands: &[Command],
         stdin: Option<File>,
-        remarks: Option<File>,
+        stderr: Option<File>,
         patience: Patience,
     ) -> io::Result<Self> {
         let wide = || threads::retried(patience, pipe::wide);
@@ -114,7 +114,7 @@ impl<'a> Processes<'a> {
             commands: Vec::new(),
             stdin,
             stdout: None,
-            remarks,
+            stderr,
             block: Vec::new(),
             feeding,
             draining: Pace::of(0),
@@ -122,7 +122,7 @@ impl<'a> Processes<'a> {
         for command in commands {
             let (next, writer) = wide()?;
             let stdin = std::mem::replace(&mut reader, next);
-            let streams = [Some(&stdin), Some(&writer), processes.remarks.as_ref()];
+            let streams = [Some(&stdin), Some(&writer), processes.stderr.as_ref()];
             let pid = launcher.start(command, streams, patience)?;
             processes.commands.push(Running { pid, rule: command.status, reaped: None });
         }
@@ -303,8 +303,9 @@ impl<'a> Processes<'a> {
 
     /// What they have said so far.
     fn said(&self) -> io::Result<Vec<u8>> {
-        let Some(file) = &self.remarks else { return Ok(Vec::new()) };
-        let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX).min(REMARKS);
+        let Some(file) = &self.stderr else { return Ok(Vec::new()) };
+        let size =
+            usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX).min(MAX_STDERR_BYTES);
         let mut text = vec![0; size];
         file.read_exact_at(&mut text, 0)?;
         Ok(text)
@@ -315,13 +316,13 @@ impl<'a> Processes<'a> {
     ///
     /// # Errors
     /// When they cannot be waited for.
-    pub(super) fn first_end_well(&mut self, commands: usize) -> io::Result<bool> {
-        let mut well = true;
+    pub(super) fn wait_for_first(&mut self, commands: usize) -> io::Result<bool> {
+        let mut succeeded = true;
         for place in 0..commands {
             let reaped = self.wait_for(place)?;
-            well &= is_well(reaped.status, self.commands[place].rule);
+            succeeded &= has_succeeded(reaped.status, self.commands[place].rule);
         }
-        Ok(well && self.said()?.is_empty())
+        Ok(succeeded && self.said()?.is_empty())
     }
 
     fn wait_for(&mut self, place: usize) -> io::Result<child::Reaped> {
@@ -345,18 +346,18 @@ impl<'a> Processes<'a> {
     pub(super) fn end(mut self) -> io::Result<Ended> {
         self.stdin = None;
         let mut ended =
-            Ended { statuses: Vec::new(), costs: Vec::new(), well: true, remarks: Vec::new() };
+            Ended { statuses: Vec::new(), costs: Vec::new(), succeeded: true, stderr: Vec::new() };
         let last = self.commands.len().saturating_sub(1);
         for place in 0..self.commands.len() {
             let reaped = self.wait_for(place)?;
             // Its reader may have had enough.
             let cut_off = place < last && reaped.status == ExitStatus::Signaled(SIGPIPE);
-            ended.well &= cut_off || is_well(reaped.status, self.commands[place].rule);
+            ended.succeeded &= cut_off || has_succeeded(reaped.status, self.commands[place].rule);
             ended.statuses.push(reaped.status);
             ended.costs.push(Cost::of_process(reaped.usage.cpu()));
         }
-        ended.remarks = self.said()?;
-        ended.well &= ended.remarks.is_empty();
+        ended.stderr = self.said()?;
+        ended.succeeded &= ended.stderr.is_empty();
         Ok(ended)
     }
 }
@@ -426,16 +427,16 @@ mod tests {
         let commands = [command("cat", &[]), command("tr", &["a-z", "A-Z"]), command("cat", &[])];
         let (written, ended) = over(&commands, input.as_bytes());
         assert_eq!(written, input.to_uppercase().into_bytes());
-        assert!(ended.well && ended.statuses == [ExitStatus::Exited(0); 3]);
+        assert!(ended.succeeded && ended.statuses == [ExitStatus::Exited(0); 3]);
     }
 
     #[test]
     fn a_status_and_a_remark_are_failures() {
         let (written, ended) = over(&[shell("cat; exit 3")], b"text");
-        assert_eq!((written.as_slice(), ended.well), (b"text".as_slice(), false));
+        assert_eq!((written.as_slice(), ended.succeeded), (b"text".as_slice(), false));
         assert_eq!(ended.statuses, [ExitStatus::Exited(3)]);
         let (_, ended) = over(&[shell("cat; echo remark >&2")], b"text");
-        assert_eq!((ended.remarks.as_slice(), ended.well), (b"remark\n".as_slice(), false));
+        assert_eq!((ended.stderr.as_slice(), ended.succeeded), (b"remark\n".as_slice(), false));
         assert_eq!(ended.statuses, [ExitStatus::Exited(0)]);
     }
 
@@ -444,7 +445,7 @@ mod tests {
         let input = "line\n".repeat(200_000);
         let commands = [command("cat", &[]), command("head", &["-n", "1"])];
         let (written, ended) = over(&commands, input.as_bytes());
-        assert_eq!((written.as_slice(), ended.well), (b"line\n".as_slice(), true));
+        assert_eq!((written.as_slice(), ended.succeeded), (b"line\n".as_slice(), true));
     }
 
     #[test]
@@ -474,7 +475,7 @@ mod tests {
         let mut input = ChunkInput::File(&text, 3..7);
         assert!(processes.feed(&mut input, &mut take).expect("fed").is_continue());
         assert!(processes.drain(&mut take).expect("drained").is_continue());
-        assert!(processes.end().expect("ours").well);
+        assert!(processes.end().expect("ours").succeeded);
         assert_eq!(written, b"3456");
     }
 
@@ -482,7 +483,7 @@ mod tests {
     fn a_program_that_is_not_there_says_so_and_fails() {
         let (_, ended) = over(&[command("no-such-program", &[])], b"");
         assert_eq!(ended.statuses, [ExitStatus::Exited(127)]);
-        assert!(!ended.well && ended.remarks.starts_with(b"contend: cannot start"));
+        assert!(!ended.succeeded && ended.stderr.starts_with(b"contend: cannot start"));
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl<S: OutputSink> OutputSink for FirstLines<'_, S> {
 pub(super) struct Sink<'a> {
     file: File,
     /// Who wants to know before something is written, if anyone does.
-    told: Option<&'a Tally>,
+    on_first_write: Option<&'a Tally>,
     /// Who knows whether everything is being ended.
     launcher: &'a Launcher,
     /// Bytes that were written.
@@ -79,8 +79,12 @@ pub(super) struct Sink<'a> {
 
 impl<'a> Sink<'a> {
     /// An output; if it is standard output, with who is told before something is written.
-    pub(super) fn new(file: File, told: Option<&'a Tally>, launcher: &'a Launcher) -> Self {
-        Self { file, told, launcher, written: 0, skipped: 0, left: Arc::default() }
+    pub(super) fn new(
+        file: File,
+        on_first_write: Option<&'a Tally>,
+        launcher: &'a Launcher,
+    ) -> Self {
+        Self { file, on_first_write, launcher, written: 0, skipped: 0, left: Arc::default() }
     }
 
     /// Becomes true when whoever reads it has gone.
@@ -95,7 +99,7 @@ impl<'a> Sink<'a> {
 
     /// Where it goes: nothing more is written here.
     pub(super) fn into_file(self) -> File {
-        self.told.inspect(|tally| tally.writes());
+        self.on_first_write.inspect(|tally| tally.writes());
         self.file
     }
 
@@ -106,7 +110,7 @@ impl<'a> Sink<'a> {
 
     /// Whether the last command would fail when its reader has gone: SIGPIPE would not end it.
     fn fails_unread(&self) -> bool {
-        self.told.is_some() && inherited::sigpipe_ends_nothing()
+        self.on_first_write.is_some() && inherited::sigpipe_ends_nothing()
     }
 
     /// Bytes that were written.
@@ -127,7 +131,7 @@ impl OutputSink for Sink<'_> {
         if self.launcher.is_over() {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        self.told.inspect(|tally| tally.writes());
+        self.on_first_write.inspect(|tally| tally.writes());
         match self.file.write_all(bytes) {
             Ok(()) => {
                 self.written += bytes.len() as u64;
@@ -138,7 +142,7 @@ impl OutputSink for Sink<'_> {
                 self.left.store(true, Ordering::Relaxed);
                 Ok(Break(()))
             }
-            Err(error) if self.told.is_some() => Err(GroupError::Output(error)),
+            Err(error) if self.on_first_write.is_some() => Err(GroupError::Output(error)),
             Err(error) => Err(GroupError::Transfer(error)),
         }
     }

@@ -128,7 +128,7 @@ fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<S
         Taken::End => Ok(None),
     })
     .and_then(|(sorted, ended)| match ended {
-        Some(ended) if !ended.well => Err(GroupError::Failed(Box::new(ended))),
+        Some(ended) if !ended.succeeded => Err(GroupError::Failed(Box::new(ended))),
         _ => Ok(sorted),
     })
     .inspect_err(|_| parts.stop())
@@ -196,7 +196,7 @@ fn fill<'l>(
             Some((instance, was_for_c)) if was_for_c == for_c => Ok(instance),
             Some((instance, _)) => {
                 let before = finish(instance, &mut sorter)?;
-                if !before.well {
+                if !before.succeeded {
                     ended = Some(before);
                     break;
                 }

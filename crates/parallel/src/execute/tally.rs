@@ -114,7 +114,7 @@ impl Tally {
     /// Commands over a part have ended. If not well they run over it again, and how they end then
     /// counts.
     pub(super) fn ended_over_part(&self, commands: &[Command], ended: &Ended) {
-        if ended.well {
+        if ended.succeeded {
             self.ended(commands, ended);
         } else {
             for (command, cost) in commands.iter().zip(&ended.costs) {

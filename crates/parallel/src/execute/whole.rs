@@ -63,7 +63,7 @@ pub(super) fn accepts_its_commands(
 ) -> Result<bool, GroupError> {
     let mut instance = Instance::start(context.launcher, &group.each, Patience::Long)?;
     let _ = instance.drain(&mut |_: &[u8]| Ok(Continue(())))?; // nobody wants to stop it
-    Ok(instance.end()?.well)
+    Ok(instance.end()?.succeeded)
 }
 
 /// Runs the commands once over all that is left, and passes on what they write.

@@ -117,8 +117,8 @@ fn keep_pipes_at_ends(classes: &mut [Class]) {
 fn leave_terminal_to_last(classes: &mut [Class]) {
     let Some((last, before)) = classes.split_last_mut() else { return };
     let heeds = match last {
-        Class::PerRecord(class) => class.heeds_terminal,
-        Class::Combinable(class) => class.each.heeds_terminal,
+        Class::PerRecord(class) => class.output_depends_on_tty,
+        Class::Combinable(class) => class.each.output_depends_on_tty,
         Class::Nothing | Class::Opaque(_) => false,
     };
     let writer = before.iter().rfind(|class| **class != Class::Nothing);

@@ -21,8 +21,8 @@ pub(super) fn status(
     let cannot_write = "cannot write standard error";
     match result {
         Ok(()) => {}
-        Err(ExecuteError::Failed { remarks, status }) => {
-            observer.notify(Notice::CommandStderr(&remarks)).context(cannot_write)?;
+        Err(ExecuteError::Failed { stderr, status }) => {
+            observer.notify(Notice::CommandStderr(&stderr)).context(cannot_write)?;
             return Ok(status);
         }
         // The last command would have met it.

@@ -100,7 +100,7 @@ fn fed(texts: &[&str], guard: &Guard) -> (String, Fed) {
     };
     let fed = parts.feed(&Content::Place(0..size), &mut instance, &mut take).expect("readable");
     assert!(instance.drain(&mut take).expect("readable").is_continue());
-    assert!(instance.end().expect("an end").well);
+    assert!(instance.end().expect("an end").succeeded);
     (String::from_utf8(written).expect("text"), fed)
 }
 

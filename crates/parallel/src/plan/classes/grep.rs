@@ -80,7 +80,8 @@ fn per_record(subject: &Subject<'_>, grep: &Grep) -> Result<PerRecord, Why> {
         cut: Cut::between(records),
         guard: Guard { without, utf8, ..Guard::NONE },
         status: StatusRule::Matches,
-        heeds_terminal: colours.is_some_and(|when| when.ends_with("to") || when.ends_with("tty")),
+        output_depends_on_tty: colours
+            .is_some_and(|when| when.ends_with("to") || when.ends_with("tty")),
         may_fail: grep.syntax == Syntax::Perl || refers_back(grep),
         selects: grep.is_plain_filter(),
         ascii_in_c: is_faster_in_c(subject, grep),
@@ -146,8 +147,8 @@ mod tests {
         assert!(class.guard.utf8 && class.guard.without.contains(0));
         assert!(per_record("grep -a x").guard.is_none());
         assert!(per_record("grep '\\(a\\)\\1'").may_fail && per_record("grep -P x").may_fail);
-        assert!(per_record("grep --color x").heeds_terminal);
-        assert!(!per_record("grep --color=never x").heeds_terminal);
+        assert!(per_record("grep --color x").output_depends_on_tty);
+        assert!(!per_record("grep --color=never x").output_depends_on_tty);
         assert_eq!(per_record("grep -az x").cut.records, Records::Nul);
     }
 

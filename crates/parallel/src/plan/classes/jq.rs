@@ -37,7 +37,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     Ok(Class::PerRecord(PerRecord {
         cut,
         guard: Guard { without: ByteSet::from_iter([0]), utf8: true, ..Guard::NONE },
-        heeds_terminal: !jq.has('M') && !jq.has('C'),
+        output_depends_on_tty: !jq.has('M') && !jq.has('C'),
         may_fail: true,
         output: output(&jq),
         ..PerRecord::new(Records::Json)
@@ -76,7 +76,7 @@ mod tests {
         ]);
         let class = per_record("jq -c .");
         assert_eq!((class.cut.records, class.may_fail), (Records::Json, true));
-        assert!(class.heeds_terminal && !per_record("jq -M .").heeds_terminal);
+        assert!(class.output_depends_on_tty && !per_record("jq -M .").output_depends_on_tty);
         let records = |text: &str| per_record(text).output.records;
         assert_eq!(records("jq ."), Some(Records::Json));
         assert_eq!(records("jq -r ."), Some(Records::Lines));

@@ -70,13 +70,13 @@ pub struct PerRecord {
     /// Its statuses.
     pub status: StatusRule,
     /// If its output is a terminal, it writes something else, such as colours.
-    pub heeds_terminal: bool,
+    pub output_depends_on_tty: bool,
     /// It may fail because of what it reads, even if the guard holds.
     pub may_fail: bool,
     /// What it writes of a record is that record, unchanged, or nothing.
     pub selects: bool,
     /// Of nothing it makes something: it must not stand behind what may leave nothing of a part.
-    pub acts_on_nothing: bool,
+    pub writes_on_empty_input: bool,
     /// What its guard refuses may change what it writes of records before that: it has to be known of the whole
     /// input, or the input be read again.
     pub looks_back: bool,
@@ -154,10 +154,10 @@ impl PerRecord {
             guard: Guard::NONE,
             arguments: None,
             status: StatusRule::Zero,
-            heeds_terminal: false,
+            output_depends_on_tty: false,
             may_fail: false,
             selects: false,
-            acts_on_nothing: false,
+            writes_on_empty_input: false,
             looks_back: false,
             ascii_in_c: false,
             output: Output::of(records),

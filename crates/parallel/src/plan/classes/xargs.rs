@@ -61,10 +61,11 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     }
     let (cut, guard) = items(&options)?;
     let output = Output::ANYTHING;
-    let acts_on_nothing = !may_get_nothing(&options);
-    let heeds_terminal = command.first().is_some_and(|it| HEEDING.contains(&it.text.as_str()));
-    let class = PerRecord { guard, acts_on_nothing, output, ..PerRecord::new(cut.records) };
-    Ok(Class::PerRecord(PerRecord { cut, may_fail: true, heeds_terminal, ..class }))
+    let writes_on_empty_input = !may_get_nothing(&options);
+    let output_depends_on_tty =
+        command.first().is_some_and(|it| HEEDING.contains(&it.text.as_str()));
+    let class = PerRecord { guard, writes_on_empty_input, output, ..PerRecord::new(cut.records) };
+    Ok(Class::PerRecord(PerRecord { cut, may_fail: true, output_depends_on_tty, ..class }))
 }
 
 /// Whether it does nothing where no item comes.

@@ -216,7 +216,7 @@ impl Open {
         let Self { group, output } = self;
         let fits = output.records == Some(class.cut.records)
             && class.cut.differ.is_none()
-            && (!class.acts_on_nothing || output.map.is_some())
+            && (!class.writes_on_empty_input || output.map.is_some())
             && (output.keeps_utf8 || !class.guard.utf8)
             && class.guard.without.intersection(output.adds).is_empty();
         let before = carried(class.cut.before, output);

@@ -20,7 +20,7 @@ use super::{Copied, Waited, pass_on, pipe, start};
 /// How often it is asked whether a signal has come.
 const ASK: Duration = Duration::from_millis(20);
 /// How much of what the original remarks is shown, in bytes.
-const REMARKS: u64 = 64 << 10;
+const MAX_STDERR_BYTES: u64 = 64 << 10;
 
 /// What came of the original.
 #[derive(Debug)]
@@ -134,6 +134,6 @@ fn signal_all(signal: Signal) {
 fn beginning_of(mut file: File) -> io::Result<String> {
     file.rewind()?;
     let mut bytes = Vec::new();
-    file.take(REMARKS).read_to_end(&mut bytes)?;
+    file.take(MAX_STDERR_BYTES).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
 }

@@ -190,7 +190,7 @@ impl Subjected {
     /// A filter before it may leave nothing of a part.
     fn try_nothing(&self) -> Result<(), String> {
         let ran = self.run_part(b"");
-        let acts = self.each().acts_on_nothing;
+        let acts = self.each().writes_on_empty_input;
         let silent = acts || self.class.combine != Combine::Concatenate || ran.output.is_empty();
         let ok = silent && self.is_expected(&ran);
         ok.then_some(()).ok_or_else(|| format!("of nothing it makes {ran:?}"))
@@ -217,7 +217,7 @@ impl Subjected {
         }
         if self.class.any_order {
             parts = parts::in_any_order(&parts, &mut random);
-        } else if random.bool() && !each.acts_on_nothing {
+        } else if random.bool() && !each.writes_on_empty_input {
             parts.insert(random.usize(..parts.len()), Vec::new());
         }
         let outputs: Vec<Ran> = parts.iter().map(|part| self.run_part(part)).collect();
