@@ -4,12 +4,12 @@ use std::fs::File;
 use std::ops::ControlFlow::{self, Break, Continue};
 
 use super::Context;
+use super::boundary_merger::BoundaryMerger;
 use super::ended::has_succeeded;
 use super::error::GroupError;
 use super::fallback::Fallback;
 use super::filter::{Filter, FilterInput};
 use super::input::Parts;
-use super::joint::Seam;
 use super::ordered::{self, Ending};
 use super::progress::Progress;
 use super::sink::Sink;
@@ -27,22 +27,22 @@ pub(super) fn run<'a>(
     parts: &Parts<'_>,
     sink: Sink<'a>,
 ) -> Result<Progress<'a>, GroupError> {
-    let seam = Seam::new(sink, &group.combine);
-    match ordered::run(group, context, parts, seam)? {
-        Ending::Complete(mut seam) => {
-            let _ = seam.end()?; // there is no more
+    let merger = BoundaryMerger::new(sink, &group.combine);
+    match ordered::run(group, context, parts, merger)? {
+        Ending::Complete(mut merger) => {
+            let _ = merger.end()?; // there is no more
             Ok(Progress::Done)
         }
         Ending::Enough => Ok(Progress::Done),
-        Ending::InOnePiece { mut seam, why, .. } if parts.can_be_read_again() => {
-            seam.forget();
-            Ok(Progress::StartAgain(seam.output, why))
+        Ending::InOnePiece { mut merger, why, .. } if parts.can_be_read_again() => {
+            merger.forget();
+            Ok(Progress::StartAgain(merger.output, why))
         }
-        Ending::InOnePiece { seam, passed, why } => {
+        Ending::InOnePiece { merger, passed, why } => {
             context.tally.in_one_piece(group, &why);
-            let mut last = LastPart { seam, skipped: passed };
+            let mut last = LastPart { merger, skipped: passed };
             whole::run(group, context, parts, &mut last)?;
-            let _ = last.seam.end()?; // there is no more
+            let _ = last.merger.end()?; // there is no more
             Ok(Progress::Done)
         }
     }
@@ -89,12 +89,12 @@ fn feed(
     parts: &Parts<'_>,
     stdin: FilterInput,
 ) -> Result<ControlFlow<Fallback>, GroupError> {
-    match ordered::run(group, context, parts, Seam::new(stdin, &Combine::Concatenate))? {
+    match ordered::run(group, context, parts, BoundaryMerger::new(stdin, &Combine::Concatenate))? {
         Ending::Enough | Ending::Complete(_) => Ok(Continue(())),
         Ending::InOnePiece { why, .. } if parts.can_be_read_again() => Ok(Break(why)),
-        Ending::InOnePiece { seam, passed, why } => {
+        Ending::InOnePiece { merger, passed, why } => {
             context.tally.in_one_piece(group, &why);
-            whole::run(group, context, parts, &mut LastPart { seam, skipped: passed })?;
+            whole::run(group, context, parts, &mut LastPart { merger, skipped: passed })?;
             Ok(Continue(()))
         }
     }

@@ -4,13 +4,13 @@ use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Instant;
 
 use super::Context;
-use super::each::Each;
+use super::boundary_merger::BoundaryMerger;
 use super::error::GroupError;
 use super::fallback::Fallback;
 use super::input::{Fed, Part, Parts, Taken};
 use super::instance::Instance;
-use super::joint::Seam;
-use super::sequence::{Left, Sequence, Stopped};
+use super::locale::LocaleVariants;
+use super::reorder::{Left, ReorderBuffer, Stopped};
 use super::sink::OutputSink;
 use super::size::Sizes;
 use super::threads::{self, Patience, is_scarcity};
@@ -31,7 +31,7 @@ pub(super) enum Ending<T> {
     /// From here on it has to be done in one piece.
     InOnePiece {
         /// Where the output goes.
-        seam: T,
+        merger: T,
         /// Bytes of the output of what is left that were passed on already.
         passed: u64,
         /// Why.
@@ -47,18 +47,18 @@ pub(super) fn run<T: OutputSink + Send>(
     group: &Group,
     context: &Context<'_>,
     parts: &Parts<'_>,
-    seam: Seam<T>,
-) -> Result<Ending<Seam<T>>, GroupError> {
+    merger: BoundaryMerger<T>,
+) -> Result<Ending<BoundaryMerger<T>>, GroupError> {
     let keeps_parts = !parts.can_be_read_again();
-    let sequence = Sequence::new(seam, context.held_bytes(), keeps_parts);
+    let reorder = ReorderBuffer::new(merger, context.held_bytes(), keeps_parts);
     let sizes = Sizes::new(context, parts, &group.each);
-    let each = Each::new(&group.each);
+    let variants = LocaleVariants::new(&group.each);
     threads::all_do(context.jobs, || {
-        if let Err(error) = work(&each, context, parts, &sequence, &sizes) {
-            sequence.stop(Stopped::Broken(error)); // where the others look, too
+        if let Err(error) = work(&variants, context, parts, &reorder, &sizes) {
+            reorder.stop(Stopped::Broken(error)); // where the others look, too
         }
     });
-    let Left { joint, stopped, parts: unwritten, passed } = sequence.finish();
+    let Left { combiner, stopped, parts: unwritten, passed } = reorder.finish();
     for part in unwritten {
         parts.give_back(part);
     }
@@ -66,22 +66,22 @@ pub(super) fn run<T: OutputSink + Send>(
         Some(Stopped::Broken(error)) => Err(error),
         Some(Stopped::Enough) => Ok(Ending::Enough),
         Some(Stopped::FallBack(why)) => {
-            Ok(Ending::InOnePiece { seam: joint, passed, why: why.over(parts) })
+            Ok(Ending::InOnePiece { merger: combiner, passed, why: why.over(parts) })
         }
         // Without a part no command has run at all.
         None if parts.has_rest() || parts.none_was_taken() => {
             let why = Fallback::EmptyInput.over(parts);
-            Ok(Ending::InOnePiece { seam: joint, passed: 0, why })
+            Ok(Ending::InOnePiece { merger: combiner, passed: 0, why })
         }
-        None => Ok(Ending::Complete(joint)),
+        None => Ok(Ending::Complete(combiner)),
     }
 }
 
 fn work<T: OutputSink + Send>(
-    each: &Each<'_>,
+    variants: &LocaleVariants<'_>,
     context: &Context<'_>,
     parts: &Parts<'_>,
-    sequence: &Sequence<Seam<T>>,
+    reorder: &ReorderBuffer<BoundaryMerger<T>>,
     sizes: &Sizes,
 ) -> Result<(), GroupError> {
     loop {
@@ -91,7 +91,7 @@ fn work<T: OutputSink + Send>(
             Taken::Unfit => {
                 // Of a stream, those before it still count.
                 if parts.can_be_read_again() {
-                    sequence.stop(Stopped::FallBack(Fallback::CommandFailed.over(parts)));
+                    reorder.stop(Stopped::FallBack(Fallback::CommandFailed.over(parts)));
                     parts.stop();
                 }
                 return Ok(());
@@ -99,7 +99,7 @@ fn work<T: OutputSink + Send>(
         };
         let begun = Instant::now();
         let size = part.content.size();
-        if run_part(each, context, parts, part, sequence)?.is_break() {
+        if run_part(variants, context, parts, part, reorder)?.is_break() {
             parts.stop();
             return Ok(());
         }
@@ -113,24 +113,24 @@ fn work<T: OutputSink + Send>(
 
 /// Runs the commands over one part. `Break` if no further part is to be run.
 fn run_part<T: OutputSink + Send>(
-    each: &Each<'_>,
+    variants: &LocaleVariants<'_>,
     context: &Context<'_>,
     parts: &Parts<'_>,
     part: Part,
-    sequence: &Sequence<Seam<T>>,
+    reorder: &ReorderBuffer<BoundaryMerger<T>>,
 ) -> Result<ControlFlow<()>, GroupError> {
-    let mut slot = sequence.slot(part.index);
-    let commands = each.commands(each.is_for_c(parts, &part.content)?);
+    let mut output = reorder.output(part.index);
+    let commands = variants.commands(variants.use_c(parts, &part.content)?);
     let mut instance = match Instance::start(context.launcher, commands, Patience::Brief) {
         Ok(instance) => instance,
         // What is left is done in one piece, which takes fewer processes.
         Err(error) if is_scarcity(&error) => {
-            slot.complete(part, Some(Fallback::Scarcity));
+            output.complete(part, Some(Fallback::Scarcity));
             return Ok(Break(()));
         }
         Err(error) => return Err(error.into()),
     };
-    let mut take = |bytes: &[u8]| Ok(slot.take(bytes));
+    let mut take = |bytes: &[u8]| Ok(output.take(bytes));
     let fed = parts.feed(&part.content, &mut instance, &mut take)?;
     let succeeded = if fed == Fed::All && instance.drain(&mut take)?.is_continue() {
         let ended = instance.end()?;
@@ -139,6 +139,6 @@ fn run_part<T: OutputSink + Send>(
     } else {
         false
     };
-    slot.complete(part, (!succeeded).then_some(Fallback::CommandFailed));
+    output.complete(part, (!succeeded).then_some(Fallback::CommandFailed));
     Ok(if succeeded { Continue(()) } else { Break(()) })
 }

@@ -13,11 +13,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 
+use super::backoff::PollBackoff;
 use super::chunk_input::ChunkInput;
 use super::ended::{Cost, Ended, has_succeeded};
 use super::error::GroupError;
 use super::launcher::Launcher;
-use super::pace::Pace;
 use super::pipe;
 use super::sink::OutputSink;
 use super::threads::{self, Patience};
@@ -45,8 +45,8 @@ pub(super) struct Processes<'a> {
     /// What they say on standard error, if it is kept.
     stderr: Option<File>,
     block: Vec<u8>,
-    feeding: Pace,
-    draining: Pace,
+    feeding: PollBackoff,
+    draining: PollBackoff,
 }
 
 /// One command.
@@ -107,7 +107,7 @@ impl<'a> Processes<'a> {
             Some(file) => (file, None),
             None => wide().map(|(reader, writer)| (reader, Some(writer)))?,
         };
-        let feeding = Pace::of(stdin.as_ref().map_or(0, pipe::capacity));
+        let feeding = PollBackoff::of(stdin.as_ref().map_or(0, pipe::capacity));
         // If a command cannot be started, those before it find their input closed.
         let mut processes = Self {
             launcher,
@@ -117,7 +117,7 @@ impl<'a> Processes<'a> {
             stderr,
             block: Vec::new(),
             feeding,
-            draining: Pace::of(0),
+            draining: PollBackoff::of(0),
         };
         for command in commands {
             let (next, writer) = wide()?;
@@ -126,7 +126,7 @@ impl<'a> Processes<'a> {
             let pid = launcher.start(command, streams, patience)?;
             processes.commands.push(Running { pid, rule: command.status, reaped: None });
         }
-        processes.draining = Pace::of(pipe::capacity(&reader));
+        processes.draining = PollBackoff::of(pipe::capacity(&reader));
         processes.stdout = Some(reader);
         for end in [&processes.stdin, &processes.stdout].into_iter().flatten() {
             rustix::io::ioctl_fionbio(end, true)?;
@@ -138,7 +138,7 @@ impl<'a> Processes<'a> {
     /// nothing to do by then.
     pub(super) fn in_pieces(mut self, piece: usize) -> Self {
         if let Some(stdin) = &self.stdin {
-            self.feeding = Pace::of(pipe::narrow(stdin, piece));
+            self.feeding = PollBackoff::of(pipe::narrow(stdin, piece));
         }
         self
     }
@@ -266,7 +266,7 @@ impl<'a> Processes<'a> {
 
     fn wait(&self, writes: bool) -> io::Result<Ready> {
         let now = Instant::now();
-        let [stdin, stdout] = [&self.feeding, &self.draining].map(|pace| pace.rest(now));
+        let [stdin, stdout] = [&self.feeding, &self.draining].map(|backoff| backoff.rest(now));
         let time = [stdin.filter(|_| writes), stdout].into_iter().flatten().min().unwrap_or(ASK);
         let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
         let stdin = self.stdin.as_ref().filter(|_| writes && stdin.is_none());

@@ -7,17 +7,17 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::chunk_input::ChunkInput;
-use super::each::Each;
 use super::ended::Ended;
 use super::entry::Entry;
 use super::error::GroupError;
 use super::fallback::Fallback;
 use super::input::{Content, Fed, Part, Parts, Rest, Taken};
 use super::instance::Instance;
+use super::locale::LocaleVariants;
 use super::merge::merge;
 use super::order::{BYTES, Equal, Kind};
 use super::processes::{BLOCK, Processes};
-use super::sequence::{Joint, Sequence, Stopped};
+use super::reorder::{Combiner, ReorderBuffer, Stopped};
 use super::sink::{FirstLines, OutputSink};
 use super::sorter::{Sorted, Sorter, write};
 use super::threads::{self, Patience, is_scarcity};
@@ -114,12 +114,12 @@ pub(super) fn run(
 /// Sorts some of the parts.
 fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<Sorted, GroupError> {
     let piece = size::piece(context, parts);
-    let each = Each::new(task.before);
+    let variants = LocaleVariants::new(task.before);
     let start = |commands: &_| {
         let instance = Instance::start(context.launcher, commands, Patience::Brief)?;
         Ok(instance.in_pieces(piece))
     };
-    fill(task, context, parts, (&each, start), || match parts.take(piece)? {
+    fill(task, context, parts, (&variants, start), || match parts.take(piece)? {
         Taken::Unfit => {
             stop_if_rereadable(parts);
             Ok(None)
@@ -149,9 +149,9 @@ fn gather_rest(
     parts: &Parts<'_>,
 ) -> Result<Sorted, GroupError> {
     let mut rest: Rest<'_> = parts.rest();
-    let each = Each::as_they_are(task.before);
+    let variants = LocaleVariants::as_they_are(task.before);
     let start = |commands: &_| Instance::start_aloud(context.launcher, commands);
-    let filled = fill(task, context, parts, (&each, start), || {
+    let filled = fill(task, context, parts, (&variants, start), || {
         let mut bytes = vec![0; BLOCK];
         let read = io::Read::read(&mut rest, &mut bytes)?;
         bytes.truncate(read);
@@ -166,7 +166,7 @@ fn fill<'l>(
     task: &Task<'_>,
     context: &Context<'_>,
     parts: &Parts<'_>,
-    (each, start): (&Each<'_>, impl Fn(&[Command]) -> io::Result<Instance<'l>>),
+    (variants, start): (&LocaleVariants<'_>, impl Fn(&[Command]) -> io::Result<Instance<'l>>),
     mut next: impl FnMut() -> io::Result<Option<Part>>,
 ) -> Result<(Sorted, Option<Ended>), GroupError> {
     let folder = task.folder.map_or(context.folder, Path::new);
@@ -189,20 +189,20 @@ fn fill<'l>(
         Ok::<_, GroupError>(ended)
     };
     let (mut running, mut ended) = (None, None);
-    let mut for_c = true;
+    let mut use_c = true;
     while let Some(part) = next()? {
-        for_c = for_c && each.is_for_c(parts, &part.content)?; // one change is enough
+        use_c = use_c && variants.use_c(parts, &part.content)?; // one change is enough
         let started = match running.take() {
-            Some((instance, was_for_c)) if was_for_c == for_c => Ok(instance),
+            Some((instance, was_for_c)) if was_for_c == use_c => Ok(instance),
             Some((instance, _)) => {
                 let before = finish(instance, &mut sorter)?;
                 if !before.succeeded {
                     ended = Some(before);
                     break;
                 }
-                start(each.commands(for_c))
+                start(variants.commands(use_c))
             }
-            None => start(each.commands(for_c)),
+            None => start(variants.commands(use_c)),
         };
         let instance = match started {
             // Somebody else may have room for it.
@@ -212,7 +212,7 @@ fn fill<'l>(
             }
             started => started?,
         };
-        let (instance, _) = running.insert((instance, for_c));
+        let (instance, _) = running.insert((instance, use_c));
         let mut take = |bytes: &[u8]| Ok(Continue(sorter.push(bytes)?));
         if parts.feed(&part.content, instance, &mut take)? == Fed::Unfit {
             stop_if_rereadable(parts);
@@ -293,12 +293,12 @@ impl io::Read for Run<'_> {
 /// Where the merged lines go.
 struct Merged<'a, T>(&'a mut T);
 
-impl<T: OutputSink + Send> Joint for Merged<'_, T> {
+impl<T: OutputSink + Send> Combiner for Merged<'_, T> {
     fn piece(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError> {
         self.0.write(bytes)
     }
 
-    fn part_ended(&mut self) -> Result<ControlFlow<()>, GroupError> {
+    fn chunk_ended(&mut self) -> Result<ControlFlow<()>, GroupError> {
         Ok(Continue(()))
     }
 }
@@ -312,24 +312,24 @@ fn merge_ranges(
 ) -> Result<(), GroupError> {
     let ranges = ranges(kind, sorted, context.jobs);
     let next = AtomicUsize::new(0);
-    let sequence = Sequence::new(Merged(output), context.held_bytes(), false);
+    let reorder = ReorderBuffer::new(Merged(output), context.held_bytes(), false);
     let merge_some = || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(range) = ranges.get(index) else { return };
-            let mut slot = sequence.slot(index);
+            let mut output = reorder.output(index);
             let runs = sorted.iter().zip(range);
             let runs =
                 runs.map(|(run, &(start, end))| (&run.entries[start..end], run.text.as_slice()));
             let merged = merge_range(kind, runs.collect());
-            if slot.take(&merged).is_break() {
+            if output.take(&merged).is_break() {
                 return;
             }
-            slot.complete(Part { index, content: Content::Bytes(Vec::new()) }, None);
+            output.complete(Part { index, content: Content::Bytes(Vec::new()) }, None);
         }
     };
     threads::all_do(context.jobs.min(ranges.len()), merge_some);
-    match sequence.finish().stopped {
+    match reorder.finish().stopped {
         Some(Stopped::Broken(error)) => Err(error),
         _ => Ok(()),
     }

@@ -5,14 +5,14 @@ use std::io::{self, Read as _};
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::os::fd::AsFd as _;
 
+use super::boundary_merger::BoundaryMerger;
 use super::chunk_input::ChunkInput;
 use super::error::GroupError;
 use super::input::{Parts, Rest};
 use super::instance::Instance;
-use super::joint::Seam;
 use super::processes::{Awaited, BLOCK, Processes};
 use super::progress::Reader;
-use super::sequence::Joint as _;
+use super::reorder::Combiner as _;
 use super::sink::{OutputSink, Sink};
 use super::threads::Patience;
 use super::{Context, Plain, pipe};
@@ -126,7 +126,7 @@ fn feed(
 
 /// The output of all that is left, as if it were one more part.
 pub(super) struct LastPart<T> {
-    pub seam: Seam<T>,
+    pub merger: BoundaryMerger<T>,
     /// How much of it has been passed on already, in bytes.
     pub skipped: u64,
 }
@@ -135,6 +135,6 @@ impl<T: OutputSink + Send> OutputSink for LastPart<T> {
     fn write(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError> {
         let skipped = usize::try_from(self.skipped).unwrap_or(usize::MAX).min(bytes.len());
         self.skipped -= skipped as u64;
-        if skipped == bytes.len() { Ok(Continue(())) } else { self.seam.piece(&bytes[skipped..]) }
+        if skipped == bytes.len() { Ok(Continue(())) } else { self.merger.piece(&bytes[skipped..]) }
     }
 }

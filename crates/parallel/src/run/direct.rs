@@ -13,7 +13,6 @@ use contend_sys::{inherited, spawn};
 use rustix::fs::{Access, access};
 use rustix::stdio::dup2_stdin;
 
-use super::carry::{Task, carry_out};
 use super::check::Check;
 use super::end::{End, Report};
 use super::error::{Context as _, RunError};
@@ -21,11 +20,12 @@ use super::observer::Observer;
 use super::program::{can_start, shadowed_by_environment};
 use super::settings::Settings;
 use super::standard_input::{Kind, can_be_read, has_holes, is_null};
+use super::supervise::{Task, run_plan};
 use super::{limits, peek, shell_command};
 use crate::execute::{Beginning, read_beginning};
 use crate::plan::estimate;
+use crate::plan::fast_path::fast_path;
 use crate::plan::flow::Amount;
-use crate::plan::glance::glance;
 use crate::plan::ir::{Plan, Source, Step};
 use crate::plan::planner::{self, Situation};
 
@@ -54,10 +54,10 @@ pub(super) trait Originals {
 }
 
 /// Whether names and sizes are enough to decide that these stages run as they are written.
-pub(super) fn is_plain_at_a_glance(stages: &[Simple]) -> bool {
+pub(super) fn takes_fast_path(stages: &[Simple]) -> bool {
     let input = Kind::of_standard_input();
     ends_at_first_match(stages)
-        || glance(stages, &[], input.amount()).is_some()
+        || fast_path(stages, &[], input.amount()).is_some()
         || (reads_standard_input(stages)
             && (peek::delays_output(input, stages) || peek::is_little(input)))
 }
@@ -143,7 +143,7 @@ impl<'a> Direct<'a> {
             planner::plain(self.stages, &self.paths, settings.pipefail)
         };
         let task = Task { plan, paths: self.paths, prefix, inverted, records: None };
-        carry_out(task, report, settings, check, observer)
+        run_plan(task, report, settings, check, observer)
     }
 
     /// Decides without a plan, if names and sizes are enough. Reads nothing from standard input.
@@ -151,7 +151,7 @@ impl<'a> Direct<'a> {
         if ends_at_first_match(self.stages) {
             return Some(at_first_match());
         }
-        if let Some(decision) = glance(self.stages, &settings.annotations, self.input.amount()) {
+        if let Some(decision) = fast_path(self.stages, &settings.annotations, self.input.amount()) {
             return Some(decision);
         }
         if !reads_standard_input(self.stages) {
@@ -250,7 +250,7 @@ impl<'a> Direct<'a> {
         report.record.decision = decision;
         let plan = planner::plain(self.stages, &self.paths, settings.pipefail);
         let task = Task { plan, paths: self.paths, prefix: Vec::new(), inverted, records: None };
-        carry_out(task, report, settings, None, observer)
+        run_plan(task, report, settings, None, observer)
     }
 }
 

@@ -13,7 +13,6 @@
 //!
 //! A run must start within a millisecond: nothing is computed, read or started before it is needed.
 
-mod carry;
 mod check;
 mod direct;
 mod end;
@@ -31,6 +30,7 @@ mod shell_command;
 mod shutdown;
 pub mod stage;
 mod standard_input;
+mod supervise;
 #[cfg(test)]
 mod testing;
 mod watch;

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
 
 use super::standard_input::Kind;
-use crate::plan::glance::may_write_first;
+use crate::plan::fast_path::may_write_first;
 
 /// A stream with less than this is small, in bytes.
 const LITTLE: u64 = 32 << 10;

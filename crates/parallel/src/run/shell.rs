@@ -10,7 +10,6 @@ use contend_record::run::{Decision, Stage};
 use contend_shell::environment::{Environment, Paths, in_path};
 use contend_sys::spawn;
 
-use super::carry::{Task, carry_out};
 use super::check::Check;
 use super::end::{End, Report};
 use super::error::RunError;
@@ -19,6 +18,7 @@ use super::prepared::Prepared;
 use super::records::Records;
 use super::settings::Settings;
 use super::shell_command::{with_options, with_text};
+use super::supervise::{Task, run_plan};
 use crate::plan::ir::Source;
 use crate::plan::planner::{self, Situation};
 use crate::plan::script::{Explanation, Rewritten};
@@ -49,7 +49,7 @@ pub(super) fn pipeline(
     let report = report(text, &prepared.rewritten, Some(why), settings);
     let original = || with_text(&shell, settings, text);
     let check = settings.check.then(|| Check::begin(&Source::Own, original())).transpose()?;
-    carry_out(task(&command, records)?, report, settings, check, observer)
+    run_plan(task(&command, records)?, report, settings, check, observer)
 }
 
 /// Runs a script with the shell.
@@ -88,7 +88,7 @@ pub(super) fn script(
         return Err(become_command(&shell, &mut command));
     }
     let report = report(&text, &prepared.rewritten, None, settings);
-    carry_out(task(&command, records)?, report, settings, None, observer)
+    run_plan(task(&command, records)?, report, settings, None, observer)
 }
 
 /// Creates the place where pipelines leave their records, if they are wanted.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use rustix::pipe::{SpliceFlags, splice};
 
-use super::super::pace::Pace;
+use super::super::backoff::PollBackoff;
 use super::super::pipe::capacity;
 use super::super::processes::MUCH;
 use super::{BLOCK, Parts, Source, read_from, retried};
@@ -48,12 +48,12 @@ impl Rest<'_> {
     /// When it cannot be read.
     pub(in super::super) fn pour_into(mut self, mut pipe: File) -> io::Result<()> {
         let mut block = vec![0; BLOCK];
-        let mut pace = Pace::of(match &self.parts.source {
+        let mut backoff = PollBackoff::of(match &self.parts.source {
             Source::Stream(stream) => capacity(stream),
             Source::Files(_) => 0,
         });
         loop {
-            if let Some(rest) = pace.rest(Instant::now()) {
+            if let Some(rest) = backoff.rest(Instant::now()) {
                 thread::sleep(rest);
             }
             let moved = match self.source() {
@@ -72,9 +72,9 @@ impl Rest<'_> {
                 Ok(0) => return Ok(()),
                 Ok(bytes) => {
                     self.parts.counted.inspect(|intake| intake.took(bytes as u64));
-                    pace.moved(bytes);
+                    backoff.moved(bytes);
                     if bytes < MUCH {
-                        pace.note_idle(Instant::now());
+                        backoff.note_idle(Instant::now());
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),

@@ -12,7 +12,7 @@ use contend_commands::Simple;
 
 use super::{Rewriter, constants, substitutions};
 use crate::plan::classes;
-use crate::plan::glance::glance;
+use crate::plan::fast_path::fast_path;
 use crate::plan::planner::Annotation;
 use crate::plan::text::is_built_in;
 
@@ -188,7 +188,7 @@ impl Runs<'_> {
         let simples: Option<Vec<Simple>> = stages.iter().map(read).collect();
         simples.is_some_and(|simples| {
             !self.may_write_files_of(&simples)
-                && glance(&simples, self.rewriter.annotations, None).is_some()
+                && fast_path(&simples, self.rewriter.annotations, None).is_some()
         })
     }
 

@@ -131,7 +131,7 @@ impl Stage {
             };
         }
         let mut together = Together { stages, neighbours };
-        if self.is_forced() || !together.is_plain_at_a_glance() {
+        if self.is_forced() || !together.takes_fast_path() {
             return Met::Undecided(
                 Undecided { stage: self, next: Next::RunTogether(together) }.into(),
             );
@@ -205,11 +205,11 @@ struct Together {
 }
 
 impl Together {
-    fn is_plain_at_a_glance(&mut self) -> bool {
+    fn takes_fast_path(&mut self) -> bool {
         let simples: Option<Vec<_>> =
             self.stages.iter().map(|stage| stage.simple(&stage.environment)).collect();
         simples.is_some_and(|simples| {
-            self.neighbours.use_first_input() && direct::is_plain_at_a_glance(&simples)
+            self.neighbours.use_first_input() && direct::takes_fast_path(&simples)
         })
     }
 

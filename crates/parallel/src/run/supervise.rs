@@ -164,7 +164,7 @@ impl<'a> Running<'a> {
 ///
 /// # Errors
 /// If signals cannot be received, the executor fails, or the run cannot be compared.
-pub(super) fn carry_out(
+pub(super) fn run_plan(
     mut task: Task,
     mut report: Box<Report>,
     settings: &Settings,
@@ -276,7 +276,7 @@ mod tests {
         let plan = planner::plain(&stages(texts), &paths, pipefail);
         let task = Task { plan, paths, prefix: Vec::new(), inverted, records: None };
         let report = Report::new("text", &settings);
-        let end = carry_out(task, report, &settings, None, &mut recorder).expect("it runs");
+        let end = run_plan(task, report, &settings, None, &mut recorder).expect("it runs");
         let End::Finished { exit_code, report } = end else { panic!("{end:?}") };
         let outcome = report.record.outcome.expect("it has run");
         assert_eq!(outcome.exit_code, exit_code);
@@ -313,7 +313,7 @@ mod tests {
         let (paths, mut recorder) = (Paths::new(), Recorder::default());
         let plan = planner::plain(&simple, &paths, false);
         let task = Task { plan, paths, prefix: Vec::new(), inverted: false, records: None };
-        let end = carry_out(task, Report::unwanted(), &settings, None, &mut recorder);
+        let end = run_plan(task, Report::unwanted(), &settings, None, &mut recorder);
         let Ok(End::Finished { exit_code: 1, .. }) = end else { panic!("{end:?}") };
         let expected = "missing /no/such/file: No such file or directory";
         assert_eq!(recorder.notices, [expected]);

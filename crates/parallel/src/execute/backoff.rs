@@ -12,7 +12,7 @@ const LITTLE: u64 = 64 << 10;
 
 /// One end of a pipe.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct PollBackoff {
     /// How much is to go through it while it is left alone, in bytes: half of what it holds.
     stride: f64,
     /// How much has gone through it, in bytes.
@@ -22,7 +22,7 @@ pub(super) struct Pace {
     rests_until: Option<Instant>,
 }
 
-impl Pace {
+impl PollBackoff {
     /// Of a pipe that holds so many bytes.
     pub(super) fn of(capacity: usize) -> Self {
         Self { stride: (capacity / 2) as f64, moved: 0, idle: None, rests_until: None }
@@ -62,24 +62,24 @@ mod tests {
     #[test]
     fn it_is_left_alone_for_as_long_as_half_of_it_takes() {
         let start = Instant::now();
-        let mut pace = Pace::of(1 << 20);
-        pace.moved(1000);
-        pace.note_idle(start);
-        assert_eq!(pace.rest(start), None, "it may be all that there is");
-        pace.moved(1 << 20);
-        pace.note_idle(start);
-        let rest = pace.rest(start).expect("a while");
+        let mut backoff = PollBackoff::of(1 << 20);
+        backoff.moved(1000);
+        backoff.note_idle(start);
+        assert_eq!(backoff.rest(start), None, "it may be all that there is");
+        backoff.moved(1 << 20);
+        backoff.note_idle(start);
+        let rest = backoff.rest(start).expect("a while");
         assert!(rest > Duration::from_micros(500) && rest < Duration::from_micros(550), "{rest:?}");
-        assert_eq!(pace.rest(start + rest), None);
+        assert_eq!(backoff.rest(start + rest), None);
         // Ten times as fast.
         let later = start + Duration::from_micros(100);
-        pace.moved(1 << 20);
-        pace.note_idle(later);
-        let rest = pace.rest(later).expect("a while");
+        backoff.moved(1 << 20);
+        backoff.note_idle(later);
+        let rest = backoff.rest(later).expect("a while");
         assert!(rest > Duration::from_micros(45) && rest < Duration::from_micros(55), "{rest:?}");
         // Nothing at all came for a second.
         let later = later + Duration::from_secs(1);
-        pace.note_idle(later);
-        assert_eq!(pace.rest(later), Some(LONGEST));
+        backoff.note_idle(later);
+        assert_eq!(backoff.rest(later), Some(LONGEST));
     }
 }

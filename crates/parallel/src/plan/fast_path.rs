@@ -21,7 +21,7 @@ const FEW: u64 = 1000;
 
 /// The decision to run these as they are, if a glance is enough for it. `standard` is standard
 /// input, where that is known.
-pub fn glance(
+pub fn fast_path(
     stages: &[Simple],
     annotations: &[Annotation],
     standard: Option<Amount>,
@@ -83,7 +83,7 @@ mod tests {
     fn is_clear(pipeline: &str, standard: Option<u64>) -> bool {
         let stages: Vec<Simple> = pipeline.split(" | ").map(simple).collect();
         let amount = |bytes| Amount { bytes, line: 50.0 };
-        glance(&stages, &[], standard.map(amount)).is_some()
+        fast_path(&stages, &[], standard.map(amount)).is_some()
     }
 
     #[test]
@@ -101,7 +101,7 @@ mod tests {
         assert!(is_clear("my-own | other", None));
         let annotation = Annotation::read("my-own", Records::Lines).expect("plain words");
         let stages = [simple("my-own"), simple("other")];
-        assert_eq!(glance(&stages, &[annotation], None), None);
+        assert_eq!(fast_path(&stages, &[annotation], None), None);
     }
 
     #[test]

@@ -6,13 +6,13 @@ use memchr::{memchr, memrchr};
 
 use super::counted;
 use super::error::GroupError;
-use super::sequence::Joint;
+use super::reorder::Combiner;
 use super::sink::OutputSink;
 use crate::plan::ir::Combine;
 
 /// One output behind the other; equal lines where two meet may become one.
 #[derive(Debug)]
-pub(super) struct Seam<T> {
+pub(super) struct BoundaryMerger<T> {
     pub output: T,
     adjoins: Option<Adjoin>,
 }
@@ -28,7 +28,7 @@ struct Adjoin {
     begun: bool,
 }
 
-impl<T: OutputSink> Seam<T> {
+impl<T: OutputSink> BoundaryMerger<T> {
     pub(super) fn new(output: T, combine: &Combine) -> Self {
         let adjoins = match combine {
             Combine::Adjoin { counted } => Some(Adjoin { counted: *counted, ..Adjoin::default() }),
@@ -52,7 +52,7 @@ impl<T: OutputSink> Seam<T> {
     }
 }
 
-impl<T: OutputSink + Send> Joint for Seam<T> {
+impl<T: OutputSink + Send> Combiner for BoundaryMerger<T> {
     fn piece(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError> {
         let Some(adjoin) = &mut self.adjoins else { return self.output.write(bytes) };
         adjoin.unfinished.extend_from_slice(bytes);
@@ -62,7 +62,7 @@ impl<T: OutputSink + Send> Joint for Seam<T> {
         }
     }
 
-    fn part_ended(&mut self) -> Result<ControlFlow<()>, GroupError> {
+    fn chunk_ended(&mut self) -> Result<ControlFlow<()>, GroupError> {
         if let Some(adjoin) = &mut self.adjoins {
             adjoin.begun = false;
         }
@@ -116,7 +116,7 @@ mod tests {
 
     fn joined(counted: bool, parts: &[&[&str]]) -> String {
         let mut text = Vec::new();
-        let mut seam = Seam::new(
+        let mut merger = BoundaryMerger::new(
             |bytes: &[u8]| {
                 text.extend_from_slice(bytes);
                 Ok(Continue(()))
@@ -125,11 +125,11 @@ mod tests {
         );
         for part in parts {
             for piece in *part {
-                assert!(seam.piece(piece.as_bytes()).expect("room").is_continue());
+                assert!(merger.piece(piece.as_bytes()).expect("room").is_continue());
             }
-            assert!(seam.part_ended().expect("room").is_continue());
+            assert!(merger.chunk_ended().expect("room").is_continue());
         }
-        assert!(seam.end().expect("room").is_continue());
+        assert!(merger.end().expect("room").is_continue());
         String::from_utf8(text).expect("text")
     }
 

@@ -9,7 +9,7 @@ use super::fallback::Fallback;
 use super::input::Part;
 
 /// Where outputs of parts go, in their order.
-pub(super) trait Joint: Send {
+pub(super) trait Combiner: Send {
     /// A piece of the output of the part that is at its turn. `Break` if no more is wanted.
     ///
     /// # Errors
@@ -19,7 +19,7 @@ pub(super) trait Joint: Send {
     ///
     /// # Errors
     /// As [`Self::piece`].
-    fn part_ended(&mut self) -> Result<ControlFlow<()>, GroupError>;
+    fn chunk_ended(&mut self) -> Result<ControlFlow<()>, GroupError>;
 }
 
 /// Why outputs are not taken any more.
@@ -34,7 +34,7 @@ pub(super) enum Stopped {
 }
 
 /// Puts outputs in order. Whose turn it is writes; the others' output is held, up to a limit.
-pub(super) struct Sequence<J> {
+pub(super) struct ReorderBuffer<J> {
     state: Mutex<State>,
     changed: Condvar,
     /// Only whose turn it is uses it.
@@ -54,7 +54,7 @@ struct State {
 }
 
 struct Writer<J> {
-    joint: J,
+    combiner: J,
     /// Bytes of the part whose turn it is that have been passed on.
     passed: u64,
 }
@@ -68,7 +68,7 @@ struct Complete {
 
 /// What is left at the end.
 pub(super) struct Left<J> {
-    pub joint: J,
+    pub combiner: J,
     pub stopped: Option<Stopped>,
     /// Parts whose output was not written whole, if parts are kept.
     pub parts: Vec<Part>,
@@ -77,27 +77,27 @@ pub(super) struct Left<J> {
 }
 
 /// The output of one part on its way.
-pub(super) struct Slot<'a, J: Joint> {
-    sequence: &'a Sequence<J>,
+pub(super) struct ChunkOutput<'a, J: Combiner> {
+    reorder: &'a ReorderBuffer<J>,
     index: usize,
     waiting: Vec<u8>,
 }
 
-impl<J: Joint> Sequence<J> {
-    pub(super) fn new(joint: J, limit: usize, keeps_parts: bool) -> Self {
+impl<J: Combiner> ReorderBuffer<J> {
+    pub(super) fn new(combiner: J, limit: usize, keeps_parts: bool) -> Self {
         let state = State { turn: 0, held: 0, complete: BTreeMap::new(), stopped: None };
         Self {
             state: Mutex::new(state),
             changed: Condvar::new(),
-            writer: Mutex::new(Writer { joint, passed: 0 }),
+            writer: Mutex::new(Writer { combiner, passed: 0 }),
             limit,
             keeps_parts,
         }
     }
 
     /// The place for the output of a part.
-    pub(super) fn slot(&self, index: usize) -> Slot<'_, J> {
-        Slot { sequence: self, index, waiting: Vec::new() }
+    pub(super) fn output(&self, index: usize) -> ChunkOutput<'_, J> {
+        ChunkOutput { reorder: self, index, waiting: Vec::new() }
     }
 
     /// Nothing more is taken.
@@ -111,7 +111,7 @@ impl<J: Joint> Sequence<J> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let writer = self.writer.into_inner().unwrap_or_else(PoisonError::into_inner);
         Left {
-            joint: writer.joint,
+            combiner: writer.combiner,
             stopped: state.stopped,
             parts: state.complete.into_values().filter_map(|complete| complete.part).collect(),
             passed: writer.passed,
@@ -128,7 +128,7 @@ impl<J: Joint> Sequence<J> {
 
     /// Passes on what belongs to the part whose turn it is.
     fn pass(&self, writer: &mut Writer<J>, bytes: &[u8]) -> ControlFlow<()> {
-        let passed = if bytes.is_empty() { Ok(Continue(())) } else { writer.joint.piece(bytes) };
+        let passed = if bytes.is_empty() { Ok(Continue(())) } else { writer.combiner.piece(bytes) };
         if matches!(passed, Ok(Continue(()))) {
             writer.passed += bytes.len() as u64;
         }
@@ -153,7 +153,7 @@ impl<J: Joint> Sequence<J> {
     /// The part whose turn it was is complete: so may be those after it.
     fn advance(&self, writer: &mut Writer<J>) {
         loop {
-            let wanted = writer.joint.part_ended();
+            let wanted = writer.combiner.chunk_ended();
             if self.stop_unless_wanted(wanted).is_break() {
                 return;
             }
@@ -180,50 +180,50 @@ impl<J: Joint> Sequence<J> {
     }
 }
 
-impl<J: Joint> Slot<'_, J> {
+impl<J: Combiner> ChunkOutput<'_, J> {
     /// Takes a piece of output. `Break` if no more is wanted. Waits while too much is held.
     pub(super) fn take(&mut self, bytes: &[u8]) -> ControlFlow<()> {
-        let mut state = self.sequence.lock();
+        let mut state = self.reorder.lock();
         while state.stopped.is_none() && state.turn != self.index {
-            if state.held + bytes.len() <= self.sequence.limit {
+            if state.held + bytes.len() <= self.reorder.limit {
                 state.held += bytes.len();
                 self.waiting.extend_from_slice(bytes);
                 return Continue(());
             }
-            state = self.sequence.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.reorder.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if state.stopped.is_some() {
             return Break(());
         }
         drop(state);
-        let mut writer = self.sequence.writer();
+        let mut writer = self.reorder.writer();
         self.pass_waiting(&mut writer)?;
-        self.sequence.pass(&mut writer, bytes)
+        self.reorder.pass(&mut writer, bytes)
     }
 
     fn pass_waiting(&mut self, writer: &mut Writer<J>) -> ControlFlow<()> {
         let waiting = std::mem::take(&mut self.waiting);
-        self.sequence.lock().held -= waiting.len();
-        self.sequence.changed.notify_all();
-        self.sequence.pass(writer, &waiting)
+        self.reorder.lock().held -= waiting.len();
+        self.reorder.changed.notify_all();
+        self.reorder.pass(writer, &waiting)
     }
 
     /// The part is complete, or its output does not count for this reason.
     pub(super) fn complete(mut self, part: Part, failed: Option<Fallback>) {
-        let kept = if self.sequence.keeps_parts { part.content.size() } else { 0 };
-        let mut state = self.sequence.lock();
+        let kept = if self.reorder.keeps_parts { part.content.size() } else { 0 };
+        let mut state = self.reorder.lock();
         while state.stopped.is_none()
             && state.turn != self.index
-            && state.held + kept > self.sequence.limit
+            && state.held + kept > self.reorder.limit
         {
-            state = self.sequence.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.reorder.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let is_turn = state.turn == self.index && state.stopped.is_none();
         if is_turn && failed.is_none() {
             drop(state);
-            let mut writer = self.sequence.writer();
+            let mut writer = self.reorder.writer();
             if self.pass_waiting(&mut writer).is_continue() {
-                self.sequence.advance(&mut writer);
+                self.reorder.advance(&mut writer);
             }
             return;
         }
@@ -234,11 +234,11 @@ impl<J: Joint> Slot<'_, J> {
             failed
         };
         let output = std::mem::take(&mut self.waiting);
-        let part = Some(part).filter(|_| self.sequence.keeps_parts);
+        let part = Some(part).filter(|_| self.reorder.keeps_parts);
         state.held += kept;
         state.complete.insert(self.index, Complete { output, part, failed });
         drop(state);
-        self.sequence.changed.notify_all();
+        self.reorder.changed.notify_all();
     }
 }
 
@@ -250,13 +250,13 @@ mod tests {
     #[derive(Default)]
     struct Text(String);
 
-    impl Joint for Text {
+    impl Combiner for Text {
         fn piece(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError> {
             self.0.push_str(&String::from_utf8_lossy(bytes));
             Ok(if self.0.contains("enough") { Break(()) } else { Continue(()) })
         }
 
-        fn part_ended(&mut self) -> Result<ControlFlow<()>, GroupError> {
+        fn chunk_ended(&mut self) -> Result<ControlFlow<()>, GroupError> {
             self.0.push('|');
             Ok(Continue(()))
         }
@@ -268,8 +268,8 @@ mod tests {
 
     #[test]
     fn outputs_come_in_the_order_of_the_parts() {
-        let sequence = Sequence::new(Text::default(), 100, false);
-        let mut slots: Vec<_> = (0..4).map(|index| sequence.slot(index)).collect();
+        let reorder = ReorderBuffer::new(Text::default(), 100, false);
+        let mut slots: Vec<_> = (0..4).map(|index| reorder.output(index)).collect();
         let mut third = slots.pop().expect("a slot");
         assert!(third.take(b"3").is_continue());
         third.complete(part(3), None);
@@ -283,58 +283,58 @@ mod tests {
         zeroth.complete(part(0), None);
         assert!(second.take(b"b").is_continue());
         second.complete(part(2), None);
-        let left = sequence.finish();
-        assert_eq!(left.joint.0, "0|1|2b|3|");
+        let left = reorder.finish();
+        assert_eq!(left.combiner.0, "0|1|2b|3|");
         assert!(left.stopped.is_none() && left.parts.is_empty());
     }
 
     #[test]
     fn what_failed_is_kept_from_its_part_on() {
-        let sequence = Sequence::new(Text::default(), 100, true);
-        let mut last = sequence.slot(2);
+        let reorder = ReorderBuffer::new(Text::default(), 100, true);
+        let mut last = reorder.output(2);
         assert!(last.take(b"c").is_continue());
         last.complete(part(2), None);
-        let mut failing = sequence.slot(1);
+        let mut failing = reorder.output(1);
         assert!(failing.take(b"b").is_continue());
-        let mut first = sequence.slot(0);
+        let mut first = reorder.output(0);
         assert!(first.take(b"a").is_continue());
         first.complete(part(0), None);
         assert!(failing.take(b"x").is_continue(), "it is its turn now");
         failing.complete(part(1), Some(Fallback::CommandFailed));
-        let left = sequence.finish();
-        assert_eq!((left.joint.0.as_str(), left.passed), ("a|bx", 2));
+        let left = reorder.finish();
+        assert_eq!((left.combiner.0.as_str(), left.passed), ("a|bx", 2));
         assert!(matches!(left.stopped, Some(Stopped::FallBack(Fallback::CommandFailed))));
         assert_eq!(left.parts.iter().map(|part| part.index).collect::<Vec<_>>(), [1, 2]);
     }
 
     #[test]
     fn parts_that_are_kept_count_as_held() {
-        let sequence = Sequence::new(Text::default(), 2, true);
-        let mut first = sequence.slot(0);
+        let reorder = ReorderBuffer::new(Text::default(), 2, true);
+        let mut first = reorder.output(0);
         assert!(first.take(b"a").is_continue());
         for index in [1, 2] {
-            sequence.slot(index).complete(part(index), None);
+            reorder.output(index).complete(part(index), None);
         }
         let done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                sequence.slot(3).complete(part(3), None);
+                reorder.output(3).complete(part(3), None);
                 done.store(true, std::sync::atomic::Ordering::SeqCst);
             });
             std::thread::sleep(std::time::Duration::from_millis(50));
             assert!(!done.load(std::sync::atomic::Ordering::SeqCst), "two are held already");
             first.complete(part(0), None);
         });
-        let left = sequence.finish();
-        assert_eq!((left.joint.0.as_str(), left.parts.len()), ("a||||", 0));
+        let left = reorder.finish();
+        assert_eq!((left.combiner.0.as_str(), left.parts.len()), ("a||||", 0));
     }
 
     #[test]
     fn a_reader_who_has_enough_stops_all() {
-        let sequence = Sequence::new(Text::default(), 100, false);
-        let (mut first, mut second) = (sequence.slot(0), sequence.slot(1));
+        let reorder = ReorderBuffer::new(Text::default(), 100, false);
+        let (mut first, mut second) = (reorder.output(0), reorder.output(1));
         assert!(first.take(b"enough").is_break());
         assert!(second.take(b"x").is_break());
-        assert!(matches!(sequence.finish().stopped, Some(Stopped::Enough)));
+        assert!(matches!(reorder.finish().stopped, Some(Stopped::Enough)));
     }
 }

@@ -8,12 +8,12 @@ use crate::plan::ir::Command;
 
 /// Commands, as they are and as they may be over ASCII.
 #[derive(Debug)]
-pub(super) struct Each<'g> {
+pub(super) struct LocaleVariants<'g> {
     commands: &'g [Command],
     in_c: Option<Vec<Command>>,
 }
 
-impl<'g> Each<'g> {
+impl<'g> LocaleVariants<'g> {
     pub(super) fn new(commands: &'g [Command]) -> Self {
         let in_c = commands.iter().any(|command| command.ascii_in_c);
         Self { commands, in_c: in_c.then(|| commands.iter().map(in_the_c_locale).collect()) }
@@ -28,13 +28,13 @@ impl<'g> Each<'g> {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(super) fn is_for_c(&self, parts: &Parts<'_>, part: &Content) -> io::Result<bool> {
+    pub(super) fn use_c(&self, parts: &Parts<'_>, part: &Content) -> io::Result<bool> {
         if self.in_c.is_some() { parts.is_ascii(part) } else { Ok(false) }
     }
 
     /// The commands, as they are or for ASCII.
-    pub(super) fn commands(&self, for_c: bool) -> &[Command] {
-        self.in_c.as_deref().filter(|_| for_c).unwrap_or(self.commands)
+    pub(super) fn commands(&self, use_c: bool) -> &[Command] {
+        self.in_c.as_deref().filter(|_| use_c).unwrap_or(self.commands)
     }
 }
 
