@@ -114,7 +114,7 @@ impl Adjoin {
 mod tests {
     use super::*;
 
-    fn joined(counted: bool, parts: &[&[&str]]) -> String {
+    fn joined(counted: bool, chunks: &[&[&str]]) -> String {
         let mut text = Vec::new();
         let mut merger = BoundaryMerger::new(
             |bytes: &[u8]| {
@@ -123,8 +123,8 @@ mod tests {
             },
             &Combine::Adjoin { counted },
         );
-        for part in parts {
-            for piece in *part {
+        for chunk in chunks {
+            for piece in *chunk {
                 assert!(merger.piece(piece.as_bytes()).expect("room").is_continue());
             }
             assert!(merger.chunk_ended().expect("room").is_continue());
@@ -142,9 +142,9 @@ mod tests {
 
     #[test]
     fn counts_of_lines_that_meet_are_added() {
-        let parts: &[&[&str]] =
+        let chunks: &[&[&str]] =
             &[&["      2 a\n      1 b\n"], &["      4 b\n"], &["      1 b\n      9 a\n"]];
-        assert_eq!(joined(true, parts), "      2 a\n      6 b\n      9 a\n");
+        assert_eq!(joined(true, chunks), "      2 a\n      6 b\n      9 a\n");
         assert_eq!(joined(true, &[&["      1 a\n"], &["      1 A\n"]]), "      1 a\n      1 A\n");
     }
 }

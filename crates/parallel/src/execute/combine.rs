@@ -12,7 +12,7 @@ use super::error::GroupError;
 use super::fallback::Fallback;
 use super::filter::{self, Filter, FilterInput};
 use super::gathered::{self, Gathered, Output};
-use super::input::Parts;
+use super::input::ChunkSource;
 use super::sink::{FirstLines, OutputSink as _, Sink};
 use super::threads::Patience;
 use super::{Context, numbers, pipe};
@@ -26,13 +26,13 @@ use crate::plan::ir::{Combine, Command, Group, Merge};
 pub(super) fn run(
     group: &Group,
     context: &Context<'_>,
-    parts: &Parts<'_>,
+    chunks: &ChunkSource<'_>,
     sink: &mut Sink<'_>,
 ) -> Result<Option<Fallback>, GroupError> {
     thread::scope(|scope| {
-        let outputs = match gathered::run(scope, group, context, parts)? {
+        let outputs = match gathered::run(scope, group, context, chunks)? {
             Gathered::Outputs(outputs) => outputs,
-            Gathered::Unfit => return Ok(Some(Fallback::CommandFailed.over(parts))),
+            Gathered::Unfit => return Ok(Some(Fallback::CommandFailed.over(chunks))),
         };
         match &group.combine {
             Combine::Merge(how) => merge(how, context, outputs, sink)?,

@@ -9,12 +9,12 @@ use super::ended::has_succeeded;
 use super::error::GroupError;
 use super::fallback::Fallback;
 use super::filter::{Filter, FilterInput};
-use super::input::Parts;
+use super::input::ChunkSource;
 use super::ordered::{self, Ending};
 use super::progress::Progress;
 use super::sink::Sink;
 use super::threads::is_scarcity;
-use super::whole::{self, LastPart};
+use super::whole::{self, LastChunk};
 use crate::plan::ir::{Combine, Command, Group};
 
 /// Concatenates the outputs of parts.
@@ -24,24 +24,24 @@ use crate::plan::ir::{Combine, Command, Group};
 pub(super) fn run<'a>(
     group: &Group,
     context: &Context<'_>,
-    parts: &Parts<'_>,
+    chunks: &ChunkSource<'_>,
     sink: Sink<'a>,
 ) -> Result<Progress<'a>, GroupError> {
     let merger = BoundaryMerger::new(sink, &group.combine);
-    match ordered::run(group, context, parts, merger)? {
+    match ordered::run(group, context, chunks, merger)? {
         Ending::Complete(mut merger) => {
             let _ = merger.end()?; // there is no more
             Ok(Progress::Done)
         }
         Ending::Enough => Ok(Progress::Done),
-        Ending::InOnePiece { mut merger, why, .. } if parts.can_be_read_again() => {
+        Ending::InOnePiece { mut merger, why, .. } if chunks.can_be_read_again() => {
             merger.forget();
             Ok(Progress::StartAgain(merger.output, why))
         }
         Ending::InOnePiece { merger, passed, why } => {
             context.tally.in_one_piece(group, &why);
-            let mut last = LastPart { merger, skipped: passed };
-            whole::run(group, context, parts, &mut last)?;
+            let mut last = LastChunk { merger, skipped: passed };
+            whole::run(group, context, chunks, &mut last)?;
             let _ = last.merger.end()?; // there is no more
             Ok(Progress::Done)
         }
@@ -56,7 +56,7 @@ pub(super) fn through<'a>(
     group: &Group,
     command: &Command,
     context: &Context<'_>,
-    parts: &Parts<'_>,
+    chunks: &ChunkSource<'_>,
     mut sink: Sink<'a>,
 ) -> Result<Progress<'a>, GroupError> {
     let (filter, stdin, stdout) = match Filter::start(command, context) {
@@ -66,9 +66,9 @@ pub(super) fn through<'a>(
         }
         started => started?,
     };
-    let fed = filter.copy_while(stdout, &mut sink, Watch(parts), |watch| {
+    let fed = filter.copy_while(stdout, &mut sink, Watch(chunks), |watch| {
         watch.begin(stdin.watched()?);
-        feed(group, context, parts, stdin)
+        feed(group, context, chunks, stdin)
     });
     let reaped = filter.wait()?;
     if let Break(why) = fed? {
@@ -76,8 +76,8 @@ pub(super) fn through<'a>(
     }
     context.tally.status(command, reaped.status);
     let tells_enough = has_succeeded(reaped.status, command.status);
-    if !tells_enough && parts.can_be_read_again() && sink.written() == 0 {
-        return Ok(Progress::StartAgain(sink, Fallback::CommandFailed.over(parts)));
+    if !tells_enough && chunks.can_be_read_again() && sink.written() == 0 {
+        return Ok(Progress::StartAgain(sink, Fallback::CommandFailed.over(chunks)));
     }
     Ok(Progress::Done)
 }
@@ -86,22 +86,22 @@ pub(super) fn through<'a>(
 fn feed(
     group: &Group,
     context: &Context<'_>,
-    parts: &Parts<'_>,
+    chunks: &ChunkSource<'_>,
     stdin: FilterInput,
 ) -> Result<ControlFlow<Fallback>, GroupError> {
-    match ordered::run(group, context, parts, BoundaryMerger::new(stdin, &Combine::Concatenate))? {
+    match ordered::run(group, context, chunks, BoundaryMerger::new(stdin, &Combine::Concatenate))? {
         Ending::Enough | Ending::Complete(_) => Ok(Continue(())),
-        Ending::InOnePiece { why, .. } if parts.can_be_read_again() => Ok(Break(why)),
+        Ending::InOnePiece { why, .. } if chunks.can_be_read_again() => Ok(Break(why)),
         Ending::InOnePiece { merger, passed, why } => {
             context.tally.in_one_piece(group, &why);
-            whole::run(group, context, parts, &mut LastPart { merger, skipped: passed })?;
+            whole::run(group, context, chunks, &mut LastChunk { merger, skipped: passed })?;
             Ok(Continue(()))
         }
     }
 }
 
 /// Watches the command's standard input while parts are waited for, and holds it open.
-struct Watch<'p>(&'p Parts<'p>);
+struct Watch<'p>(&'p ChunkSource<'p>);
 
 impl Watch<'_> {
     fn begin(&self, pipe: File) {

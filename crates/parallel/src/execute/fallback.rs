@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::input::Parts;
+use super::input::ChunkSource;
 
 /// Why a group runs in one piece. It reaches the user through `--stats`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,9 +32,9 @@ pub(super) enum Fallback {
 impl Fallback {
     /// The reason as far as the input tells: a refusal of the guard is the cause of what followed, and
     /// without input commands may fail that otherwise do not.
-    pub(super) fn over(self, parts: &Parts<'_>) -> Self {
-        let is_empty = || parts.size().map_or_else(|| parts.none_was_taken(), |size| size == 0);
-        match (parts.refused(), self) {
+    pub(super) fn over(self, chunks: &ChunkSource<'_>) -> Self {
+        let is_empty = || chunks.size().map_or_else(|| chunks.none_was_taken(), |size| size == 0);
+        match (chunks.refused(), self) {
             (Some(why), _) => Self::GuardRefused(why.to_owned()),
             (None, Self::CommandFailed) if is_empty() => Self::EmptyInput,
             (None, fallback) => fallback,
@@ -69,11 +69,13 @@ mod tests {
     /// The reason after commands have failed over parts of this input.
     fn after_failure(text: &str, guard: &Guard) -> Fallback {
         let launcher = launcher();
-        let parts = Parts::new(&launcher, file_input(text), &Cut::between(Records::Lines), guard);
-        while let super::super::input::Taken::Part(part) = parts.take(10).expect("readable") {
-            parts.bytes(part.content).expect("readable");
+        let chunks =
+            ChunkSource::new(&launcher, file_input(text), &Cut::between(Records::Lines), guard);
+        while let super::super::input::NextChunk::Chunk(chunk) = chunks.take(10).expect("readable")
+        {
+            chunks.bytes(chunk.data).expect("readable");
         }
-        Fallback::CommandFailed.over(&parts)
+        Fallback::CommandFailed.over(&chunks)
     }
 
     #[test]

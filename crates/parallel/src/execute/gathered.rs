@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::ended::Ended;
 use super::error::GroupError;
-use super::input::{Content, Fed, Part, Parts, Rest, Taken};
+use super::input::{Chunk, ChunkData, ChunkSource, Fed, NextChunk, Rest};
 use super::instance::Instance;
 use super::processes::BLOCK;
 use super::sink::OutputSink;
@@ -120,10 +120,10 @@ pub(super) fn run<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     group: &'env Group,
     context: &'env Context<'env>,
-    parts: &'env Parts<'env>,
+    chunks: &'env ChunkSource<'env>,
 ) -> Result<Gathered, GroupError> {
-    let piece = size::piece(context, parts);
-    let shares = if group.any_order { None } else { parts.shares(context.jobs)? };
+    let piece = size::piece(context, chunks);
+    let shares = if group.any_order { None } else { chunks.shares(context.jobs)? };
     let shares: Vec<Option<Range<u64>>> = match shares {
         Some(shares) if !shares.is_empty() => shares.into_iter().map(Some).collect(),
         _ => vec![None; context.jobs],
@@ -133,13 +133,13 @@ pub(super) fn run<'scope, 'env>(
         let (sender, receiver) = mpsc::channel();
         let always = index == 0;
         let has_share = share.is_some();
-        let work = Work { group, context, parts, piece, always, is_rest: false };
+        let work = Work { group, context, chunks, piece, always, is_rest: false };
         match Builder::new().spawn_scoped(scope, move || work.run(share, &sender)) {
             Ok(_) => workers.push(receiver),
             // The others do without it, unless it has a share of its own.
             Err(_) if index > 0 && !has_share => break,
             Err(_) => {
-                parts.stop();
+                chunks.stop();
                 break;
             }
         }
@@ -155,13 +155,13 @@ pub(super) fn run<'scope, 'env>(
     if let Some(error) = failed {
         return Err(error);
     }
-    if parts.is_stopped() {
+    if chunks.is_stopped() {
         return Ok(Gathered::Unfit);
     }
-    if parts.has_rest() || parts.has_returned() {
+    if chunks.has_rest() || chunks.has_returned() {
         let (sender, receiver) = mpsc::channel();
-        let work = Work { group, context, parts, piece, always: true, is_rest: true };
-        threads::spawn_scoped(scope, move || work.run_rest(parts.rest(), &sender))?;
+        let work = Work { group, context, chunks, piece, always: true, is_rest: true };
+        threads::spawn_scoped(scope, move || work.run_rest(chunks.rest(), &sender))?;
         let rest = receiver.recv().unwrap_or_else(|_| Err(lost()));
         outputs.extend(rest?);
     }
@@ -173,7 +173,7 @@ pub(super) fn run<'scope, 'env>(
 struct Work<'env> {
     group: &'env Group,
     context: &'env Context<'env>,
-    parts: &'env Parts<'env>,
+    chunks: &'env ChunkSource<'env>,
     /// How much it takes at a time, in bytes.
     piece: usize,
     /// It starts its commands even if there is nothing to read.
@@ -187,8 +187,8 @@ impl Work<'_> {
     fn run(self, mut share: Option<Range<u64>>, handed_over: &Sender<HandOver>) {
         let piece = self.piece;
         let next = || match &mut share {
-            Some(share) => self.parts.take_of(share, piece),
-            None => self.parts.take(piece),
+            Some(share) => self.chunks.take_of(share, piece),
+            None => self.chunks.take(piece),
         };
         self.work(next, handed_over);
     }
@@ -199,13 +199,13 @@ impl Work<'_> {
             let mut bytes = vec![0; BLOCK];
             let read = rest.read(&mut bytes)?;
             bytes.truncate(read);
-            let part = Part { index: 0, content: Content::Bytes(bytes) };
-            Ok(if read == 0 { Taken::End } else { Taken::Part(part) })
+            let chunk = Chunk { index: 0, data: ChunkData::Bytes(bytes) };
+            Ok(if read == 0 { NextChunk::Eof } else { NextChunk::Chunk(chunk) })
         };
         self.work(next, handed_over);
     }
 
-    fn work(self, next: impl FnMut() -> io::Result<Taken>, handed_over: &Sender<HandOver>) {
+    fn work(self, next: impl FnMut() -> io::Result<NextChunk>, handed_over: &Sender<HandOver>) {
         let (sender, ended) = mpsc::channel();
         let fed = self.feed(next);
         let instance = fed.and_then(|fed| {
@@ -234,7 +234,7 @@ impl Work<'_> {
             }
             Ok(None) => drop(handed_over.send(Ok(None))),
             Err(error) => {
-                self.parts.stop();
+                self.chunks.stop();
                 drop(handed_over.send(Err(error)));
             }
         }
@@ -249,7 +249,7 @@ impl Work<'_> {
     /// Feeds commands with parts while there are any. What they write meanwhile is kept.
     fn feed(
         &self,
-        mut next: impl FnMut() -> io::Result<Taken>,
+        mut next: impl FnMut() -> io::Result<NextChunk>,
     ) -> Result<Option<(Instance<'_>, Vec<u8>)>, GroupError> {
         let launcher = self.context.launcher;
         let patience = if self.always { Patience::Long } else { Patience::Brief };
@@ -268,28 +268,28 @@ impl Work<'_> {
         };
         loop {
             let fed = match next()? {
-                Taken::Part(part) => {
+                NextChunk::Chunk(chunk) => {
                     let instance = match &mut instance {
                         Some(instance) => instance,
                         none => match start() {
                             // Somebody else may have room for it.
                             Err(error)
-                                if is_scarcity(&error) && !self.parts.can_be_read_again() =>
+                                if is_scarcity(&error) && !self.chunks.can_be_read_again() =>
                             {
-                                self.parts.give_back(part);
+                                self.chunks.give_back(chunk);
                                 break;
                             }
                             started => none.insert(started?),
                         },
                     };
-                    self.parts.feed(&part.content, instance, &mut keep)?
+                    self.chunks.feed(&chunk.data, instance, &mut keep)?
                 }
-                Taken::End => break,
-                Taken::Unfit => Fed::Unfit,
+                NextChunk::Eof => break,
+                NextChunk::Rejected => Fed::Rejected,
             };
-            if fed == Fed::Unfit {
-                if self.parts.can_be_read_again() {
-                    self.parts.stop();
+            if fed == Fed::Rejected {
+                if self.chunks.can_be_read_again() {
+                    self.chunks.stop();
                 }
                 break;
             }
@@ -314,8 +314,8 @@ mod tests {
         let mut group = group(each, Combine::Concatenate);
         group.any_order = any_order;
         let found = setting.with(&group, |context| {
-            let parts = Parts::new(&setting.launcher, input, &group.cut, &group.guard);
-            std::thread::scope(|scope| match run(scope, &group, context, &parts)? {
+            let chunks = ChunkSource::new(&setting.launcher, input, &group.cut, &group.guard);
+            std::thread::scope(|scope| match run(scope, &group, context, &chunks)? {
                 Gathered::Outputs(outputs) => {
                     outputs.into_iter().map(Output::read_to_end).collect::<Result<Vec<_>, _>>()
                 }

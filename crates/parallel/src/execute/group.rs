@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::error::GroupError;
 use super::fallback::Fallback;
-use super::input::{Answers, Beginning, Input, Lull, Parts};
+use super::input::{Answers, Beginning, ChunkSource, Input, Lull};
 use super::pilot::{self, Trial};
 use super::progress::{Progress, Reader};
 use super::sink::Sink;
@@ -29,22 +29,22 @@ pub(super) fn run(
     output: File,
 ) -> Result<Reader, GroupError> {
     let longest = usize::try_from(context.memory / 4).unwrap_or(usize::MAX);
-    let mut parts = Parts::new(context.launcher, input, &group.cut, &group.guard)
+    let mut chunks = ChunkSource::new(context.launcher, input, &group.cut, &group.guard)
         .with_lulls(lull(group, context))
         .with_records_up_to(longest);
     if context.is_first {
-        parts = parts.counted(context.tally.input());
+        chunks = chunks.counted(context.tally.input());
     }
     let on_first_write = Some(context.tally).filter(|_| context.is_last);
     let sink = Sink::new(output, on_first_write, context.launcher);
     let reader_left = sink.reader_left();
-    let trial = judge(group, context, &parts, sink.is_file())?;
+    let trial = judge(group, context, &chunks, sink.is_file())?;
     let reader = if trial.is_worth_it {
         let context = Context { rate: trial.rate, ..*context };
-        run_into(group, &context, &parts, sink)?
+        run_into(group, &context, &chunks, sink)?
     } else {
         context.tally.in_one_piece(group, &Fallback::NotFaster);
-        whole::plain(group, context, &parts, sink)?
+        whole::plain(group, context, &chunks, sink)?
     };
     if reader_left.load(Ordering::Relaxed) {
         context.tally.cut_off(group);
@@ -65,27 +65,27 @@ fn lull<'a>(group: &Group, context: &Context<'a>) -> Lull<'a> {
 fn judge(
     group: &Group,
     context: &Context<'_>,
-    parts: &Parts<'_>,
+    chunks: &ChunkSource<'_>,
     to_file: bool,
 ) -> Result<Trial, GroupError> {
     if context.part_bytes.is_some() {
         return Ok(Trial { is_worth_it: true, rate: None });
     }
-    if !parts.can_be_read_again() {
-        let enough = estimate::enough(&context.steps[context.at], parts.line()?, context.jobs);
+    if !chunks.can_be_read_again() {
+        let enough = estimate::enough(&context.steps[context.at], chunks.line()?, context.jobs);
         let enough = usize::try_from(enough).map_or(SHORT, |it| it.min(SHORT));
-        if parts.begins(enough)? != Beginning::Flowing {
+        if chunks.begins(enough)? != Beginning::Flowing {
             return Ok(Trial { is_worth_it: false, rate: None });
         }
     }
-    pilot::judge(group, context, parts, to_file)
+    pilot::judge(group, context, chunks, to_file)
 }
 
 /// Runs it over parts, or in one piece if that turns out not to do.
 fn run_into(
     group: &Group,
     context: &Context<'_>,
-    parts: &Parts<'_>,
+    chunks: &ChunkSource<'_>,
     mut sink: Sink<'_>,
 ) -> Result<Reader, GroupError> {
     let is_ordered = match &group.combine {
@@ -94,49 +94,50 @@ fn run_into(
         _ => false,
     };
     // Over a stream it has to be known before anything is read whether commands fail.
-    if !is_ordered && !parts.can_be_read_again() && !whole::accepts_its_commands(group, context)? {
+    if !is_ordered && !chunks.can_be_read_again() && !whole::accepts_its_commands(group, context)? {
         context.tally.in_one_piece(group, &Fallback::CommandsAlwaysFail);
-        return whole::run(group, context, parts, &mut sink);
+        return whole::run(group, context, chunks, &mut sink);
     }
-    match over_parts(group, context, parts, sink)? {
+    match over_chunks(group, context, chunks, sink)? {
         Progress::Done => Ok(Reader::Contend),
         Progress::StartAgain(mut sink, why) => {
             context.tally.in_one_piece(group, &why);
             sink.start_again();
             context.tally.start_again(group);
-            whole::run(group, context, parts, &mut sink)
+            whole::run(group, context, chunks, &mut sink)
         }
     }
 }
 
 /// Runs it over parts, in the way that suits how outputs are combined.
-fn over_parts<'a>(
+fn over_chunks<'a>(
     group: &Group,
     context: &Context<'_>,
-    parts: &Parts<'_>,
+    chunks: &ChunkSource<'_>,
     mut sink: Sink<'a>,
 ) -> Result<Progress<'a>, GroupError> {
     let sorting = sorted::task(group).filter(|_| group.any_order);
     let fallback = match &group.combine {
-        _ if let Some(task) = &sorting => sorted::run(task, context, parts, &mut sink)?,
+        _ if let Some(task) = &sorting => sorted::run(task, context, chunks, &mut sink)?,
         Combine::Concatenate | Combine::Adjoin { .. } => {
-            return concatenate::run(group, context, parts, sink);
+            return concatenate::run(group, context, chunks, sink);
         }
         Combine::Through(command) if !group.any_order => {
-            return concatenate::through(group, command, context, parts, sink);
+            return concatenate::through(group, command, context, chunks, sink);
         }
-        Combine::Totals(_) if !parts.can_be_read_again() => {
-            Some(Fallback::TotalsOfStream.over(parts))
+        Combine::Totals(_) if !chunks.can_be_read_again() => {
+            Some(Fallback::TotalsOfStream.over(chunks))
         }
-        _ if !group.any_order && !parts.can_be_read_again() => {
-            Some(Fallback::OrderOfStream.over(parts))
+        _ if !group.any_order && !chunks.can_be_read_again() => {
+            Some(Fallback::OrderOfStream.over(chunks))
         }
-        _ => match combine::run(group, context, parts, &mut sink) {
-            Err(GroupError::Failed(_)) if parts.can_be_read_again() => {
-                Some(Fallback::CommandFailed.over(parts))
+        _ => match combine::run(group, context, chunks, &mut sink) {
+            Err(GroupError::Failed(_)) if chunks.can_be_read_again() => {
+                Some(Fallback::CommandFailed.over(chunks))
             }
             Err(GroupError::Transfer(error))
-                if is_scarcity(&error) && (parts.can_be_read_again() || parts.none_was_taken()) =>
+                if is_scarcity(&error)
+                    && (chunks.can_be_read_again() || chunks.none_was_taken()) =>
             {
                 Some(Fallback::Scarcity)
             }
@@ -166,10 +167,10 @@ mod tests {
     #[test]
     fn outputs_of_parts_are_concatenated() {
         for input in [file_input(TEXT), stream_input(TEXT)] {
-            let Ran { result, output, notes, parts } = Setting::default().run(&upper(), input);
+            let Ran { result, output, notes, chunks } = Setting::default().run(&upper(), input);
             assert_eq!(result.ok(), Some(Reader::Contend));
             assert_eq!((output.as_str(), notes.len()), (UPPER, 0));
-            assert!(parts > 2, "{parts} parts");
+            assert!(chunks > 2, "{chunks} parts");
         }
     }
 

@@ -50,46 +50,48 @@ pub(super) enum Input {
 
 /// A part of the input.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct Chunk {
     /// Its number, from 0.
     pub index: usize,
     /// What is in it.
-    pub content: Content,
+    pub data: ChunkData,
 }
 
 /// What is in a part.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum ChunkData {
     /// It was read.
     Bytes(Vec<u8>),
     /// It stands there in the files, and has not been looked at.
-    Place(Range<u64>),
+    FileRange(Range<u64>),
 }
 
-impl Content {
+impl ChunkData {
     /// Its size in bytes.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
-            Self::Place(range) => usize::try_from(range.end - range.start).unwrap_or(usize::MAX),
+            Self::FileRange(range) => {
+                usize::try_from(range.end - range.start).unwrap_or(usize::MAX)
+            }
         }
     }
 }
 
 /// What was got.
 #[derive(Debug)]
-pub(super) enum Taken {
+pub(super) enum NextChunk {
     /// The next part.
-    Part(Part),
+    Chunk(Chunk),
     /// There is no more, or nobody is to take more.
-    End,
+    Eof,
     /// The guard does not let the next part through.
-    Unfit,
+    Rejected,
 }
 
 /// The parts of an input, for several workers.
 #[derive(Debug)]
-pub(super) struct Parts<'a> {
+pub(super) struct ChunkSource<'a> {
     source: Source,
     cut: Cut,
     guard: GuardState,
@@ -129,12 +131,12 @@ struct State {
     buffer: Vec<u8>,
     scanner: Scanner,
     ended: bool,
-    unfit: bool,
+    rejected: bool,
     /// Parts that were given back, by number.
     returned: BTreeMap<usize, Vec<u8>>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> ChunkSource<'a> {
     pub(super) fn new(launcher: &'a Launcher, input: Input, cut: &Cut, guard: &Guard) -> Self {
         let (buffer, source) = match input {
             Input::Files(slices) => (Vec::new(), Source::Files(Files::new(slices))),
@@ -146,7 +148,7 @@ impl<'a> Parts<'a> {
             buffer,
             scanner: Scanner::new(cut),
             ended: false,
-            unfit: false,
+            rejected: false,
             returned: BTreeMap::new(),
         };
         Self {
@@ -240,7 +242,7 @@ impl<'a> Parts<'a> {
 
     /// Whether something is left that the guard did not let through.
     pub(super) fn has_rest(&self) -> bool {
-        self.lock().unfit
+        self.lock().rejected
     }
 
     /// Why the guard did not let something through, if it did not.
@@ -266,26 +268,26 @@ impl<'a> Parts<'a> {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(super) fn take(&self, wanted: usize) -> io::Result<Taken> {
+    pub(super) fn take(&self, wanted: usize) -> io::Result<NextChunk> {
         let mut state = self.lock();
-        if self.is_stopped() || state.unfit {
-            return Ok(Taken::End);
+        if self.is_stopped() || state.rejected {
+            return Ok(NextChunk::Eof);
         }
         let taken = match &self.source {
             Source::Files(files) if self.cut.is_local() => {
                 let mut left = state.position..files.size();
                 let Some(range) = files.split_off(&self.cut, &mut left, wanted)? else {
-                    return Ok(Taken::End);
+                    return Ok(NextChunk::Eof);
                 };
                 state.position = left.start;
                 state.next += 1;
-                let content = Content::Place(range);
-                Taken::Part(Part { index: state.next - 1, content })
+                let data = ChunkData::FileRange(range);
+                NextChunk::Chunk(Chunk { index: state.next - 1, data })
             }
             _ => self.take_in_order(&mut state, wanted)?,
         };
-        if let (Taken::Part(_), Some(intake)) = (&taken, self.counted) {
-            intake.took_part();
+        if let (NextChunk::Chunk(_), Some(intake)) = (&taken, self.counted) {
+            intake.count_chunk();
         }
         Ok(taken)
     }
@@ -314,16 +316,16 @@ impl<'a> Parts<'a> {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(super) fn take_of(&self, share: &mut Range<u64>, wanted: usize) -> io::Result<Taken> {
+    pub(super) fn take_of(&self, share: &mut Range<u64>, wanted: usize) -> io::Result<NextChunk> {
         if self.is_stopped() {
-            return Ok(Taken::End);
+            return Ok(NextChunk::Eof);
         }
-        let Some(files) = self.source.files() else { return Ok(Taken::End) };
+        let Some(files) = self.source.files() else { return Ok(NextChunk::Eof) };
         let Some(range) = files.split_off(&self.cut, share, wanted)? else {
-            return Ok(Taken::End);
+            return Ok(NextChunk::Eof);
         };
-        self.counted.inspect(|intake| intake.took_part());
-        Ok(Taken::Part(Part { index: 0, content: Content::Place(range) }))
+        self.counted.inspect(|intake| intake.count_chunk());
+        Ok(NextChunk::Chunk(Chunk { index: 0, data: ChunkData::FileRange(range) }))
     }
 
     /// Nobody needs these bytes of a part any more: their memory may be used again.
@@ -347,9 +349,9 @@ impl<'a> Parts<'a> {
     }
 
     /// Gives back a part that was taken.
-    pub(super) fn give_back(&self, part: Part) {
-        if let Content::Bytes(bytes) = part.content {
-            self.lock().returned.insert(part.index, bytes);
+    pub(super) fn give_back(&self, chunk: Chunk) {
+        if let ChunkData::Bytes(bytes) = chunk.data {
+            self.lock().returned.insert(chunk.index, bytes);
         }
     }
 
@@ -367,23 +369,23 @@ impl<'a> Parts<'a> {
             waiting.push(std::mem::take(&mut state.buffer));
         }
         waiting.reverse();
-        Rest { parts: self, waiting, offset: 0, position: 0 }
+        Rest { chunks: self, waiting, offset: 0, position: 0 }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_in_order(&self, state: &mut State, wanted: usize) -> io::Result<Taken> {
+    fn take_in_order(&self, state: &mut State, wanted: usize) -> io::Result<NextChunk> {
         let mut enough = wanted.max(1);
         let mut hold = Hold::of(&state.buffer);
         let place = loop {
             let pause = self.fill(state, enough, &mut hold)?;
             if self.is_stopped() || state.ended && state.buffer.is_empty() {
-                return Ok(Taken::End);
+                return Ok(NextChunk::Eof);
             }
             if let Some(why) = self.lull(&state.buffer, pause, &hold) {
-                return Ok(self.unfit(state, why));
+                return Ok(self.reject(state, why));
             }
             let State { scanner, buffer, .. } = state;
             let window = enough.min(buffer.len());
@@ -394,7 +396,7 @@ impl<'a> Parts<'a> {
             match scanner.last(&buffer[..window]) {
                 Some(place) => break place,
                 None if window >= self.longest.max(2 * wanted) => {
-                    return Ok(self.unfit(state, "its records are too long for parts"));
+                    return Ok(self.reject(state, "its records are too long for parts"));
                 }
                 None if pause != Pause::None && window == buffer.len() => {
                     hold.extend();
@@ -404,22 +406,22 @@ impl<'a> Parts<'a> {
             }
         };
         if !self.guard.accepts(&state.buffer[..place]) {
-            state.unfit = true;
-            return Ok(Taken::Unfit);
+            state.rejected = true;
+            return Ok(NextChunk::Rejected);
         }
         let rest = state.buffer.split_off(place);
         state.scanner.taken(place);
         let bytes = std::mem::replace(&mut state.buffer, rest);
         state.next += 1;
         self.counted.inspect(|intake| intake.took(bytes.len() as u64));
-        Ok(Taken::Part(Part { index: state.next - 1, content: Content::Bytes(bytes) }))
+        Ok(NextChunk::Chunk(Chunk { index: state.next - 1, data: ChunkData::Bytes(bytes) }))
     }
 
     /// No part is made of what is left, for this reason.
-    fn unfit(&self, state: &mut State, why: &str) -> Taken {
+    fn reject(&self, state: &mut State, why: &str) -> NextChunk {
         self.guard.refuse(why);
-        state.unfit = true;
-        Taken::Unfit
+        state.rejected = true;
+        NextChunk::Rejected
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub(super) struct Intake {
     bytes: AtomicU64,
-    parts: AtomicU64,
+    chunks: AtomicU64,
     /// The size of all of it, in bytes; 0 if it is not known.
     size: AtomicU64,
 }
@@ -18,8 +18,8 @@ impl Intake {
     }
 
     /// A part was taken.
-    pub(super) fn took_part(&self) {
-        self.parts.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn count_chunk(&self) {
+        self.chunks.fetch_add(1, Ordering::Relaxed);
     }
 
     /// So much was taken.
@@ -43,8 +43,8 @@ impl Intake {
     }
 
     /// How many parts were taken.
-    pub(super) fn parts(&self) -> u64 {
-        self.parts.load(Ordering::Relaxed)
+    pub(super) fn chunks(&self) -> u64 {
+        self.chunks.load(Ordering::Relaxed)
     }
 
     /// The size of the input in bytes, if it is known.

@@ -46,9 +46,11 @@ pub(super) fn sort(kind: Kind<'_>, text: &[u8], entries: &mut [Entry], from: usi
             entry: *entry,
         }
     };
-    let part = |it: &Keyed| &text[it.start as usize..][..it.length as usize];
+    let key_text = |it: &Keyed| &text[it.start as usize..][..it.length as usize];
     let compare = |one: &Keyed, other: &Keyed| match one.prefix.cmp(&other.prefix) {
-        Ordering::Equal => order::behind_key_prefix(key, Some(one.prefix), part(one), part(other)),
+        Ordering::Equal => {
+            order::behind_key_prefix(key, Some(one.prefix), key_text(one), key_text(other))
+        }
         order => order::towards(key.reverse, order),
     };
     let mut lines: Vec<Keyed> = entries.iter().map(keyed).collect();

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::input::{Content, Parts};
+use super::input::{ChunkData, ChunkSource};
 use crate::plan::ir::Command;
 
 /// Commands, as they are and as they may be over ASCII.
@@ -28,8 +28,8 @@ impl<'g> LocaleVariants<'g> {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(super) fn use_c(&self, parts: &Parts<'_>, part: &Content) -> io::Result<bool> {
-        if self.in_c.is_some() { parts.is_ascii(part) } else { Ok(false) }
+    pub(super) fn use_c(&self, chunks: &ChunkSource<'_>, chunk: &ChunkData) -> io::Result<bool> {
+        if self.in_c.is_some() { chunks.is_ascii(chunk) } else { Ok(false) }
     }
 
     /// The commands, as they are or for ASCII.

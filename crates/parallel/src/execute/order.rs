@@ -45,7 +45,7 @@ impl Kind<'_> {
     pub(super) fn prefix(self, line: &[u8]) -> u64 {
         match self.order.keys.first() {
             None => first_bytes(line),
-            Some(key) => key_prefix(key, self.part(key, line)),
+            Some(key) => key_prefix(key, self.key_text(key, line)),
         }
     }
 
@@ -68,7 +68,7 @@ impl Kind<'_> {
     pub(super) fn behind_prefix(self, prefix: u64, one: &[u8], other: &[u8]) -> Ordering {
         let mut known = Some(prefix);
         for key in &self.order.keys {
-            let (one, other) = (self.part(key, one), self.part(key, other));
+            let (one, other) = (self.key_text(key, one), self.key_text(key, other));
             let order = behind_key_prefix(key, known.take(), one, other);
             if order != Ordering::Equal {
                 return order;
@@ -89,17 +89,17 @@ impl Kind<'_> {
         order.then_with(|| self.behind_prefix(prefix, one, other))
     }
 
-    fn part<'l>(self, key: &SortKey, line: &'l [u8]) -> &'l [u8] {
+    fn key_text<'l>(self, key: &SortKey, line: &'l [u8]) -> &'l [u8] {
         &line[key::range(key, self.order.field_separator, line)]
     }
 }
 
 /// What decides most comparisons of parts by this key.
-pub(super) fn key_prefix(key: &SortKey, part: &[u8]) -> u64 {
+pub(super) fn key_prefix(key: &SortKey, key_text: &[u8]) -> u64 {
     match key {
-        SortKey { numeric: true, .. } => Number::read(part).prefix(),
-        SortKey { fold: true, .. } => capitals(first_bytes(part)),
-        _ => first_bytes(part),
+        SortKey { numeric: true, .. } => Number::read(key_text).prefix(),
+        SortKey { fold: true, .. } => capitals(first_bytes(key_text)),
+        _ => first_bytes(key_text),
     }
 }
 

@@ -7,7 +7,7 @@ use super::Context;
 use super::boundary_merger::BoundaryMerger;
 use super::error::GroupError;
 use super::fallback::Fallback;
-use super::input::{Fed, Part, Parts, Taken};
+use super::input::{Chunk, ChunkSource, Fed, NextChunk};
 use super::instance::Instance;
 use super::locale::LocaleVariants;
 use super::reorder::{Left, ReorderBuffer, Stopped};
@@ -46,31 +46,31 @@ pub(super) enum Ending<T> {
 pub(super) fn run<T: OutputSink + Send>(
     group: &Group,
     context: &Context<'_>,
-    parts: &Parts<'_>,
+    chunks: &ChunkSource<'_>,
     merger: BoundaryMerger<T>,
 ) -> Result<Ending<BoundaryMerger<T>>, GroupError> {
-    let keeps_parts = !parts.can_be_read_again();
-    let reorder = ReorderBuffer::new(merger, context.held_bytes(), keeps_parts);
-    let sizes = Sizes::new(context, parts, &group.each);
+    let keeps_chunks = !chunks.can_be_read_again();
+    let reorder = ReorderBuffer::new(merger, context.held_bytes(), keeps_chunks);
+    let sizes = Sizes::new(context, chunks, &group.each);
     let variants = LocaleVariants::new(&group.each);
     threads::all_do(context.jobs, || {
-        if let Err(error) = work(&variants, context, parts, &reorder, &sizes) {
+        if let Err(error) = work(&variants, context, chunks, &reorder, &sizes) {
             reorder.stop(Stopped::Broken(error)); // where the others look, too
         }
     });
-    let Left { combiner, stopped, parts: unwritten, passed } = reorder.finish();
-    for part in unwritten {
-        parts.give_back(part);
+    let Left { combiner, stopped, chunks: unwritten, passed } = reorder.finish();
+    for chunk in unwritten {
+        chunks.give_back(chunk);
     }
     match stopped {
         Some(Stopped::Broken(error)) => Err(error),
         Some(Stopped::Enough) => Ok(Ending::Enough),
         Some(Stopped::FallBack(why)) => {
-            Ok(Ending::InOnePiece { merger: combiner, passed, why: why.over(parts) })
+            Ok(Ending::InOnePiece { merger: combiner, passed, why: why.over(chunks) })
         }
         // Without a part no command has run at all.
-        None if parts.has_rest() || parts.none_was_taken() => {
-            let why = Fallback::EmptyInput.over(parts);
+        None if chunks.has_rest() || chunks.none_was_taken() => {
+            let why = Fallback::EmptyInput.over(chunks);
             Ok(Ending::InOnePiece { merger: combiner, passed: 0, why })
         }
         None => Ok(Ending::Complete(combiner)),
@@ -80,65 +80,65 @@ pub(super) fn run<T: OutputSink + Send>(
 fn work<T: OutputSink + Send>(
     variants: &LocaleVariants<'_>,
     context: &Context<'_>,
-    parts: &Parts<'_>,
+    chunks: &ChunkSource<'_>,
     reorder: &ReorderBuffer<BoundaryMerger<T>>,
     sizes: &Sizes,
 ) -> Result<(), GroupError> {
     loop {
-        let part = match parts.take(sizes.next())? {
-            Taken::Part(part) => part,
-            Taken::End => return Ok(()),
-            Taken::Unfit => {
+        let chunk = match chunks.take(sizes.next())? {
+            NextChunk::Chunk(chunk) => chunk,
+            NextChunk::Eof => return Ok(()),
+            NextChunk::Rejected => {
                 // Of a stream, those before it still count.
-                if parts.can_be_read_again() {
-                    reorder.stop(Stopped::FallBack(Fallback::CommandFailed.over(parts)));
-                    parts.stop();
+                if chunks.can_be_read_again() {
+                    reorder.stop(Stopped::FallBack(Fallback::CommandFailed.over(chunks)));
+                    chunks.stop();
                 }
                 return Ok(());
             }
         };
         let begun = Instant::now();
-        let size = part.content.size();
-        if run_part(variants, context, parts, part, reorder)?.is_break() {
-            parts.stop();
+        let size = chunk.data.size();
+        if run_chunk(variants, context, chunks, chunk, reorder)?.is_break() {
+            chunks.stop();
             return Ok(());
         }
         let time = begun.elapsed();
         sizes.took(size, time);
         if time.as_secs_f64() > SLOW * size as f64 {
-            parts.look_through()?;
+            chunks.look_through()?;
         }
     }
 }
 
 /// Runs the commands over one part. `Break` if no further part is to be run.
-fn run_part<T: OutputSink + Send>(
+fn run_chunk<T: OutputSink + Send>(
     variants: &LocaleVariants<'_>,
     context: &Context<'_>,
-    parts: &Parts<'_>,
-    part: Part,
+    chunks: &ChunkSource<'_>,
+    chunk: Chunk,
     reorder: &ReorderBuffer<BoundaryMerger<T>>,
 ) -> Result<ControlFlow<()>, GroupError> {
-    let mut output = reorder.output(part.index);
-    let commands = variants.commands(variants.use_c(parts, &part.content)?);
+    let mut output = reorder.output(chunk.index);
+    let commands = variants.commands(variants.use_c(chunks, &chunk.data)?);
     let mut instance = match Instance::start(context.launcher, commands, Patience::Brief) {
         Ok(instance) => instance,
         // What is left is done in one piece, which takes fewer processes.
         Err(error) if is_scarcity(&error) => {
-            output.complete(part, Some(Fallback::Scarcity));
+            output.complete(chunk, Some(Fallback::Scarcity));
             return Ok(Break(()));
         }
         Err(error) => return Err(error.into()),
     };
     let mut take = |bytes: &[u8]| Ok(output.take(bytes));
-    let fed = parts.feed(&part.content, &mut instance, &mut take)?;
+    let fed = chunks.feed(&chunk.data, &mut instance, &mut take)?;
     let succeeded = if fed == Fed::All && instance.drain(&mut take)?.is_continue() {
         let ended = instance.end()?;
-        context.tally.ended_over_part(commands, &ended);
+        context.tally.ended_over_chunk(commands, &ended);
         ended.succeeded
     } else {
         false
     };
-    output.complete(part, (!succeeded).then_some(Fallback::CommandFailed));
+    output.complete(chunk, (!succeeded).then_some(Fallback::CommandFailed));
     Ok(if succeeded { Continue(()) } else { Break(()) })
 }

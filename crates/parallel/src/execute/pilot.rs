@@ -5,7 +5,7 @@ use std::ops::ControlFlow::Continue;
 use super::Context;
 use super::chunk_input::ChunkInput;
 use super::error::GroupError;
-use super::input::Parts;
+use super::input::ChunkSource;
 use super::instance::Instance;
 use super::size::Sizes;
 use super::threads::Patience;
@@ -54,24 +54,24 @@ pub(super) struct Trial {
 pub(super) fn judge(
     group: &Group,
     context: &Context<'_>,
-    parts: &Parts<'_>,
+    chunks: &ChunkSource<'_>,
     to_file: bool,
 ) -> Result<Trial, GroupError> {
     let sorts = group.serial.iter().position(|command| rates::is_sort(&command.program));
     let (first, last) = group.serial.split_at(sorts.unwrap_or(group.serial.len()));
-    let mut stream = Stream::of_lines(parts.line()?);
+    let mut stream = Stream::of_lines(chunks.line()?);
     let mut flows: Vec<Flow> = first.iter().map(|command| stream.usual(command)).collect();
     let mut output = Output { bytes: 0, lines: 0 };
     let cpu = flows.iter().map(Flow::cpu).sum::<f64>() * 1e-9;
-    let is_short = parts.size().is_some_and(|bytes| cpu * (bytes as f64) < SHORT);
+    let is_short = chunks.size().is_some_and(|bytes| cpu * (bytes as f64) < SHORT);
     // One command at whose side no other works, and which is slow enough, gains for sure.
     let is_alone = group.serial.len() == 1 && context.steps.len() == 1;
-    let is_sure = parts.can_be_read_again() && is_alone && cpu > SLOW;
+    let is_sure = chunks.can_be_read_again() && is_alone && cpu > SLOW;
     // What xargs starts is not known, and does not do what it does for nobody to see it.
     let runs_others = first.iter().any(|command| rates::name_of(&command.program) == "xargs");
     let is_tried = !(first.is_empty() || is_short || is_sure || runs_others);
     if is_tried {
-        let sample = parts.sample(sample_size(parts.size(), cpu))?;
+        let sample = chunks.sample(sample_size(chunks.size(), cpu))?;
         if let Some(rates) = tried(first, &sample, context, &mut output)? {
             for (flow, rate) in flows.iter_mut().zip(rates) {
                 *flow = Flow { rate, volume: 1.0, ..*flow };
@@ -83,17 +83,17 @@ pub(super) fn judge(
     let Stream { volume, line } = stream;
     flows.extend(last.iter().map(|command| stream.usual(command)));
     let rate = flows.iter().filter(|flow| !flow.sorts).map(Flow::cpu).sum();
-    let starts = starts(group, first, &Context { rate: Some(rate), ..*context }, parts);
-    let is_stream = !parts.can_be_read_again();
+    let starts = starts(group, first, &Context { rate: Some(rate), ..*context }, chunks);
+    let is_stream = !chunks.can_be_read_again();
     let to_file = to_file && is_tried; // else it is not known how much comes out
     let handling = Handling { is_stream, output: volume, to_file, starts };
     let beside = beside(group, context, volume, line);
     let sorts_here = estimate::sorts_here(group);
     let gain = estimate::gain(&flows, &beside, handling, context.jobs, sorts_here);
-    let seconds = parts.size().map(|bytes| gain * bytes as f64 * 1e-9);
+    let seconds = chunks.size().map(|bytes| gain * bytes as f64 * 1e-9);
     // Left alone a sort takes as much memory as it likes.
     let has_room = |bytes: u64| bytes.saturating_mul(SORTED) < context.memory;
-    let must_be_bounded = sorts.is_some() && !parts.size().is_some_and(has_room);
+    let must_be_bounded = sorts.is_some() && !chunks.size().is_some_and(has_room);
     let is_worth_it = is_sure
         || must_be_bounded
         || gain > 0.0 && seconds.is_none_or(|seconds| seconds > LEAST_GAIN);
@@ -129,12 +129,17 @@ fn sample_size(of: Option<u64>, cpu: f64) -> usize {
 }
 
 /// The CPU time that starting these commands for every part takes, in nanoseconds a byte.
-fn starts(group: &Group, commands: &[Command], context: &Context<'_>, parts: &Parts<'_>) -> f64 {
+fn starts(
+    group: &Group,
+    commands: &[Command],
+    context: &Context<'_>,
+    chunks: &ChunkSource<'_>,
+) -> f64 {
     if !matches!(group.combine, Combine::Concatenate | Combine::Adjoin { .. }) {
         return 0.0; // each worker starts them once
     }
     let start: f64 = commands.iter().map(|command| rates::start_of(&command.program)).sum();
-    OF_START * start * 1e9 / Sizes::new(context, parts, commands).usual() as f64
+    OF_START * start * 1e9 / Sizes::new(context, chunks, commands).usual() as f64
 }
 
 /// What comes out of commands.

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::error::GroupError;
 use super::fallback::Fallback;
-use super::input::Part;
+use super::input::Chunk;
 
 /// Where outputs of parts go, in their order.
 pub(super) trait Combiner: Send {
@@ -42,7 +42,7 @@ pub(super) struct ReorderBuffer<J> {
     /// Bytes that may be held, of outputs and of parts that are kept.
     limit: usize,
     /// Parts are kept until their output has been written.
-    keeps_parts: bool,
+    keeps_chunks: bool,
 }
 
 struct State {
@@ -61,7 +61,7 @@ struct Writer<J> {
 
 struct Complete {
     output: Vec<u8>,
-    part: Option<Part>,
+    chunk: Option<Chunk>,
     /// Why its output does not count, if it does not.
     failed: Option<Fallback>,
 }
@@ -71,7 +71,7 @@ pub(super) struct Left<J> {
     pub combiner: J,
     pub stopped: Option<Stopped>,
     /// Parts whose output was not written whole, if parts are kept.
-    pub parts: Vec<Part>,
+    pub chunks: Vec<Chunk>,
     /// Bytes of the first of them that were passed on nevertheless.
     pub passed: u64,
 }
@@ -84,14 +84,14 @@ pub(super) struct ChunkOutput<'a, J: Combiner> {
 }
 
 impl<J: Combiner> ReorderBuffer<J> {
-    pub(super) fn new(combiner: J, limit: usize, keeps_parts: bool) -> Self {
+    pub(super) fn new(combiner: J, limit: usize, keeps_chunks: bool) -> Self {
         let state = State { turn: 0, held: 0, complete: BTreeMap::new(), stopped: None };
         Self {
             state: Mutex::new(state),
             changed: Condvar::new(),
             writer: Mutex::new(Writer { combiner, passed: 0 }),
             limit,
-            keeps_parts,
+            keeps_chunks,
         }
     }
 
@@ -113,7 +113,7 @@ impl<J: Combiner> ReorderBuffer<J> {
         Left {
             combiner: writer.combiner,
             stopped: state.stopped,
-            parts: state.complete.into_values().filter_map(|complete| complete.part).collect(),
+            chunks: state.complete.into_values().filter_map(|complete| complete.chunk).collect(),
             passed: writer.passed,
         }
     }
@@ -174,7 +174,7 @@ impl<J: Combiner> ReorderBuffer<J> {
             }
             let mut state = self.lock();
             let passed = state.complete.remove(&turn);
-            state.held -= passed.and_then(|it| it.part).map_or(0, |part| part.content.size());
+            state.held -= passed.and_then(|it| it.chunk).map_or(0, |chunk| chunk.data.size());
         }
         self.changed.notify_all();
     }
@@ -209,8 +209,8 @@ impl<J: Combiner> ChunkOutput<'_, J> {
     }
 
     /// The part is complete, or its output does not count for this reason.
-    pub(super) fn complete(mut self, part: Part, failed: Option<Fallback>) {
-        let kept = if self.reorder.keeps_parts { part.content.size() } else { 0 };
+    pub(super) fn complete(mut self, chunk: Chunk, failed: Option<Fallback>) {
+        let kept = if self.reorder.keeps_chunks { chunk.data.size() } else { 0 };
         let mut state = self.reorder.lock();
         while state.stopped.is_none()
             && state.turn != self.index
@@ -234,9 +234,9 @@ impl<J: Combiner> ChunkOutput<'_, J> {
             failed
         };
         let output = std::mem::take(&mut self.waiting);
-        let part = Some(part).filter(|_| self.reorder.keeps_parts);
+        let chunk = Some(chunk).filter(|_| self.reorder.keeps_chunks);
         state.held += kept;
-        state.complete.insert(self.index, Complete { output, part, failed });
+        state.complete.insert(self.index, Complete { output, chunk, failed });
         drop(state);
         self.reorder.changed.notify_all();
     }
@@ -244,7 +244,7 @@ impl<J: Combiner> ChunkOutput<'_, J> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::input::Content;
+    use super::super::input::ChunkData;
     use super::*;
 
     #[derive(Default)]
@@ -262,30 +262,30 @@ mod tests {
         }
     }
 
-    fn part(index: usize) -> Part {
-        Part { index, content: Content::Bytes(vec![b'0' + u8::try_from(index).unwrap_or(0)]) }
+    fn chunk(index: usize) -> Chunk {
+        Chunk { index, data: ChunkData::Bytes(vec![b'0' + u8::try_from(index).unwrap_or(0)]) }
     }
 
     #[test]
-    fn outputs_come_in_the_order_of_the_parts() {
+    fn outputs_come_in_the_order_of_the_chunks() {
         let reorder = ReorderBuffer::new(Text::default(), 100, false);
         let mut slots: Vec<_> = (0..4).map(|index| reorder.output(index)).collect();
         let mut third = slots.pop().expect("a slot");
         assert!(third.take(b"3").is_continue());
-        third.complete(part(3), None);
+        third.complete(chunk(3), None);
         let mut second = slots.pop().expect("a slot");
         assert!(second.take(b"2").is_continue());
         let mut first = slots.pop().expect("a slot");
         assert!(first.take(b"1").is_continue());
-        first.complete(part(1), None);
+        first.complete(chunk(1), None);
         let mut zeroth = slots.pop().expect("a slot");
         assert!(zeroth.take(b"0").is_continue());
-        zeroth.complete(part(0), None);
+        zeroth.complete(chunk(0), None);
         assert!(second.take(b"b").is_continue());
-        second.complete(part(2), None);
+        second.complete(chunk(2), None);
         let left = reorder.finish();
         assert_eq!(left.combiner.0, "0|1|2b|3|");
-        assert!(left.stopped.is_none() && left.parts.is_empty());
+        assert!(left.stopped.is_none() && left.chunks.is_empty());
     }
 
     #[test]
@@ -293,40 +293,40 @@ mod tests {
         let reorder = ReorderBuffer::new(Text::default(), 100, true);
         let mut last = reorder.output(2);
         assert!(last.take(b"c").is_continue());
-        last.complete(part(2), None);
+        last.complete(chunk(2), None);
         let mut failing = reorder.output(1);
         assert!(failing.take(b"b").is_continue());
         let mut first = reorder.output(0);
         assert!(first.take(b"a").is_continue());
-        first.complete(part(0), None);
+        first.complete(chunk(0), None);
         assert!(failing.take(b"x").is_continue(), "it is its turn now");
-        failing.complete(part(1), Some(Fallback::CommandFailed));
+        failing.complete(chunk(1), Some(Fallback::CommandFailed));
         let left = reorder.finish();
         assert_eq!((left.combiner.0.as_str(), left.passed), ("a|bx", 2));
         assert!(matches!(left.stopped, Some(Stopped::FallBack(Fallback::CommandFailed))));
-        assert_eq!(left.parts.iter().map(|part| part.index).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(left.chunks.iter().map(|chunk| chunk.index).collect::<Vec<_>>(), [1, 2]);
     }
 
     #[test]
-    fn parts_that_are_kept_count_as_held() {
+    fn chunks_that_are_kept_count_as_held() {
         let reorder = ReorderBuffer::new(Text::default(), 2, true);
         let mut first = reorder.output(0);
         assert!(first.take(b"a").is_continue());
         for index in [1, 2] {
-            reorder.output(index).complete(part(index), None);
+            reorder.output(index).complete(chunk(index), None);
         }
         let done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                reorder.output(3).complete(part(3), None);
+                reorder.output(3).complete(chunk(3), None);
                 done.store(true, std::sync::atomic::Ordering::SeqCst);
             });
             std::thread::sleep(std::time::Duration::from_millis(50));
             assert!(!done.load(std::sync::atomic::Ordering::SeqCst), "two are held already");
-            first.complete(part(0), None);
+            first.complete(chunk(0), None);
         });
         let left = reorder.finish();
-        assert_eq!((left.combiner.0.as_str(), left.parts.len()), ("a||||", 0));
+        assert_eq!((left.combiner.0.as_str(), left.chunks.len()), ("a||||", 0));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Context;
-use super::input::Parts;
+use super::input::ChunkSource;
 use crate::plan::ir::Command;
 use crate::plan::rates;
 
@@ -31,9 +31,9 @@ const PIECES: RangeInclusive<u64> = (64 << 10)..=(1 << 20);
 const PIECES_EACH: u64 = 4;
 
 /// How much a worker takes at a time whose commands read one piece after the other, in bytes.
-pub(super) fn piece(context: &Context<'_>, parts: &Parts<'_>) -> usize {
+pub(super) fn piece(context: &Context<'_>, chunks: &ChunkSource<'_>) -> usize {
     let share = |all: u64| all / (PIECES_EACH * context.jobs as u64);
-    let piece = parts.size().map_or(FIRST, share).clamp(*PIECES.start(), *PIECES.end());
+    let piece = chunks.size().map_or(FIRST, share).clamp(*PIECES.start(), *PIECES.end());
     context.part_bytes.unwrap_or(usize::try_from(piece).unwrap_or(usize::MAX))
 }
 
@@ -54,15 +54,19 @@ pub(super) struct Sizes {
 
 impl Sizes {
     /// Sizes of parts that these commands are started for.
-    pub(super) fn new(context: &Context<'_>, parts: &Parts<'_>, commands: &[Command]) -> Self {
+    pub(super) fn new(
+        context: &Context<'_>,
+        chunks: &ChunkSource<'_>,
+        commands: &[Command],
+    ) -> Self {
         let jobs = context.jobs as u64;
         let starts = commands.iter().map(|command| rates::start_of(&command.program));
         let slowest = starts.fold(0.0, f64::max);
-        let most = if parts.are_read_here() { MOST_IN_MEMORY } else { MOST };
+        let most = if chunks.are_read_here() { MOST_IN_MEMORY } else { MOST };
         let sizes = Self {
             fixed: context.part_bytes,
             jobs,
-            total: parts.size(),
+            total: chunks.size(),
             // A part may be there twice, before its commands and behind them.
             most: (context.memory / (4 * jobs)).clamp(LEAST, most),
             seconds: WANTED.as_secs_f64().max(STARTS * slowest),

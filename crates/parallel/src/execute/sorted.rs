@@ -11,7 +11,7 @@ use super::ended::Ended;
 use super::entry::Entry;
 use super::error::GroupError;
 use super::fallback::Fallback;
-use super::input::{Content, Fed, Part, Parts, Rest, Taken};
+use super::input::{Chunk, ChunkData, ChunkSource, Fed, NextChunk, Rest};
 use super::instance::Instance;
 use super::locale::LocaleVariants;
 use super::merge::merge;
@@ -74,29 +74,29 @@ impl Task<'_> {
 pub(super) fn run(
     task: &Task<'_>,
     context: &Context<'_>,
-    parts: &Parts<'_>,
+    chunks: &ChunkSource<'_>,
     output: &mut (impl OutputSink + Send),
 ) -> Result<Option<Fallback>, GroupError> {
-    let sorted = threads::all_do(context.jobs, || gather(task, context, parts));
+    let sorted = threads::all_do(context.jobs, || gather(task, context, chunks));
     let sorted = sorted.into_iter().collect::<Result<Vec<_>, _>>();
     let mut sorted: Vec<Sorted> = match sorted {
-        Err(GroupError::Failed(_)) if parts.can_be_read_again() => {
-            return Ok(Some(Fallback::CommandFailed.over(parts)));
+        Err(GroupError::Failed(_)) if chunks.can_be_read_again() => {
+            return Ok(Some(Fallback::CommandFailed.over(chunks)));
         }
-        Err(GroupError::Transfer(error)) if is_scarcity(&error) && parts.can_be_read_again() => {
+        Err(GroupError::Transfer(error)) if is_scarcity(&error) && chunks.can_be_read_again() => {
             return Ok(Some(Fallback::Scarcity));
         }
         sorted => sorted?,
     };
     // Without a part no command has run at all.
-    if parts.is_stopped() || parts.none_was_taken() && !parts.has_rest() {
-        return Ok(Some(Fallback::EmptyInput.over(parts)));
+    if chunks.is_stopped() || chunks.none_was_taken() && !chunks.has_rest() {
+        return Ok(Some(Fallback::EmptyInput.over(chunks)));
     }
-    if parts.has_rest() || parts.has_returned() {
-        sorted.push(gather_rest(task, context, parts)?);
+    if chunks.has_rest() || chunks.has_returned() {
+        sorted.push(gather_rest(task, context, chunks)?);
     }
     if sorted.iter().any(|sorted| sorted.has_doubtful_numbers) {
-        if parts.can_be_read_again() {
+        if chunks.can_be_read_again() {
             return Ok(Some(Fallback::DoubtfulNumbers));
         }
         sort_elsewhere(task, context, sorted, output)?;
@@ -112,32 +112,36 @@ pub(super) fn run(
 }
 
 /// Sorts some of the parts.
-fn gather(task: &Task<'_>, context: &Context<'_>, parts: &Parts<'_>) -> Result<Sorted, GroupError> {
-    let piece = size::piece(context, parts);
+fn gather(
+    task: &Task<'_>,
+    context: &Context<'_>,
+    chunks: &ChunkSource<'_>,
+) -> Result<Sorted, GroupError> {
+    let piece = size::piece(context, chunks);
     let variants = LocaleVariants::new(task.before);
     let start = |commands: &_| {
         let instance = Instance::start(context.launcher, commands, Patience::Brief)?;
         Ok(instance.in_pieces(piece))
     };
-    fill(task, context, parts, (&variants, start), || match parts.take(piece)? {
-        Taken::Unfit => {
-            stop_if_rereadable(parts);
+    fill(task, context, chunks, (&variants, start), || match chunks.take(piece)? {
+        NextChunk::Rejected => {
+            stop_if_rereadable(chunks);
             Ok(None)
         }
-        Taken::Part(part) => Ok(Some(part)),
-        Taken::End => Ok(None),
+        NextChunk::Chunk(chunk) => Ok(Some(chunk)),
+        NextChunk::Eof => Ok(None),
     })
     .and_then(|(sorted, ended)| match ended {
         Some(ended) if !ended.succeeded => Err(GroupError::Failed(Box::new(ended))),
         _ => Ok(sorted),
     })
-    .inspect_err(|_| parts.stop())
+    .inspect_err(|_| chunks.stop())
 }
 
 /// Stops taking parts after the guard has refused one, if the whole input can be read again.
-fn stop_if_rereadable(parts: &Parts<'_>) {
-    if parts.can_be_read_again() {
-        parts.stop();
+fn stop_if_rereadable(chunks: &ChunkSource<'_>) {
+    if chunks.can_be_read_again() {
+        chunks.stop();
     }
 }
 
@@ -146,17 +150,17 @@ fn stop_if_rereadable(parts: &Parts<'_>) {
 fn gather_rest(
     task: &Task<'_>,
     context: &Context<'_>,
-    parts: &Parts<'_>,
+    chunks: &ChunkSource<'_>,
 ) -> Result<Sorted, GroupError> {
-    let mut rest: Rest<'_> = parts.rest();
+    let mut rest: Rest<'_> = chunks.rest();
     let variants = LocaleVariants::as_they_are(task.before);
     let start = |commands: &_| Instance::start_aloud(context.launcher, commands);
-    let filled = fill(task, context, parts, (&variants, start), || {
+    let filled = fill(task, context, chunks, (&variants, start), || {
         let mut bytes = vec![0; BLOCK];
         let read = io::Read::read(&mut rest, &mut bytes)?;
         bytes.truncate(read);
-        let content = Some(bytes).filter(|bytes| !bytes.is_empty()).map(Content::Bytes);
-        Ok(content.map(|content| Part { index: 0, content }))
+        let data = Some(bytes).filter(|bytes| !bytes.is_empty()).map(ChunkData::Bytes);
+        Ok(data.map(|data| Chunk { index: 0, data }))
     });
     filled.map(|(sorted, _)| sorted)
 }
@@ -165,20 +169,20 @@ fn gather_rest(
 fn fill<'l>(
     task: &Task<'_>,
     context: &Context<'_>,
-    parts: &Parts<'_>,
+    chunks: &ChunkSource<'_>,
     (variants, start): (&LocaleVariants<'_>, impl Fn(&[Command]) -> io::Result<Instance<'l>>),
-    mut next: impl FnMut() -> io::Result<Option<Part>>,
+    mut next: impl FnMut() -> io::Result<Option<Chunk>>,
 ) -> Result<(Sorted, Option<Ended>), GroupError> {
     let folder = task.folder.map_or(context.folder, Path::new);
     let mut sorter = Sorter::new(task.kind(), context.sorting_bytes(), folder);
     if task.before.is_empty() {
-        while let Some(part) = next()? {
-            let Some(bytes) = parts.bytes(part.content)? else {
-                stop_if_rereadable(parts);
+        while let Some(chunk) = next()? {
+            let Some(bytes) = chunks.bytes(chunk.data)? else {
+                stop_if_rereadable(chunks);
                 break;
             };
             sorter.push(&bytes)?;
-            parts.used(bytes);
+            chunks.used(bytes);
         }
         return Ok((sorter.finish()?, None));
     }
@@ -190,8 +194,8 @@ fn fill<'l>(
     };
     let (mut running, mut ended) = (None, None);
     let mut use_c = true;
-    while let Some(part) = next()? {
-        use_c = use_c && variants.use_c(parts, &part.content)?; // one change is enough
+    while let Some(chunk) = next()? {
+        use_c = use_c && variants.use_c(chunks, &chunk.data)?; // one change is enough
         let started = match running.take() {
             Some((instance, was_for_c)) if was_for_c == use_c => Ok(instance),
             Some((instance, _)) => {
@@ -206,16 +210,16 @@ fn fill<'l>(
         };
         let instance = match started {
             // Somebody else may have room for it.
-            Err(error) if is_scarcity(&error) && !parts.can_be_read_again() => {
-                parts.give_back(part);
+            Err(error) if is_scarcity(&error) && !chunks.can_be_read_again() => {
+                chunks.give_back(chunk);
                 break;
             }
             started => started?,
         };
         let (instance, _) = running.insert((instance, use_c));
         let mut take = |bytes: &[u8]| Ok(Continue(sorter.push(bytes)?));
-        if parts.feed(&part.content, instance, &mut take)? == Fed::Unfit {
-            stop_if_rereadable(parts);
+        if chunks.feed(&chunk.data, instance, &mut take)? == Fed::Rejected {
+            stop_if_rereadable(chunks);
             break;
         }
     }
@@ -325,7 +329,7 @@ fn merge_ranges(
             if output.take(&merged).is_break() {
                 return;
             }
-            output.complete(Part { index, content: Content::Bytes(Vec::new()) }, None);
+            output.complete(Chunk { index, data: ChunkData::Bytes(Vec::new()) }, None);
         }
     };
     threads::all_do(context.jobs.min(ranges.len()), merge_some);
@@ -436,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_sorted_and_merged_here() {
+    fn chunks_are_sorted_and_merged_here() {
         let text = text();
         for before in [vec![], vec![command("cat", &[])]] {
             for input in [file_input(&text), stream_input(&text)] {

@@ -76,8 +76,8 @@ impl Tally {
     }
 
     /// How many parts of it have been taken.
-    pub fn parts(&self) -> u64 {
-        self.input.parts()
+    pub fn chunks(&self) -> u64 {
+        self.input.chunks()
     }
 
     /// Why groups were run in one piece after all, in sentences for people.
@@ -113,7 +113,7 @@ impl Tally {
 
     /// Commands over a part have ended. If not well they run over it again, and how they end then
     /// counts.
-    pub(super) fn ended_over_part(&self, commands: &[Command], ended: &Ended) {
+    pub(super) fn ended_over_chunk(&self, commands: &[Command], ended: &Ended) {
         if ended.succeeded {
             self.ended(commands, ended);
         } else {

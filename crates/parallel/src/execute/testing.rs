@@ -89,7 +89,7 @@ pub(super) struct Ran {
     pub result: Result<Reader, GroupError>,
     pub output: String,
     pub notes: Vec<String>,
-    pub parts: u64,
+    pub chunks: u64,
 }
 
 /// How groups run.
@@ -146,6 +146,6 @@ impl Setting {
         let output = tempfile::tempfile().expect("a file");
         let again = output.try_clone().expect("a descriptor");
         let result = self.with(group, |context| group::run(group, context, input, output));
-        Ran { result, output: read(again), notes: self.tally.notes(), parts: self.tally.parts() }
+        Ran { result, output: read(again), notes: self.tally.notes(), chunks: self.tally.chunks() }
     }
 }

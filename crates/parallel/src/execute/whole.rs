@@ -8,7 +8,7 @@ use std::os::fd::AsFd as _;
 use super::boundary_merger::BoundaryMerger;
 use super::chunk_input::ChunkInput;
 use super::error::GroupError;
-use super::input::{Parts, Rest};
+use super::input::{ChunkSource, Rest};
 use super::instance::Instance;
 use super::processes::{Awaited, BLOCK, Processes};
 use super::progress::Reader;
@@ -20,9 +20,9 @@ use crate::plan::ir::{Command, Group};
 
 /// A group's commands with what the first one's standard input is, if they are to read all of
 /// their input themselves.
-fn reading(group: &Group, parts: &Parts<'_>) -> io::Result<Option<(Vec<Command>, File)>> {
-    let Some(first) = group.opening.as_ref().filter(|_| parts.are_in_place()) else {
-        let file = parts.only_file().map(File::try_clone).transpose()?;
+fn reading(group: &Group, chunks: &ChunkSource<'_>) -> io::Result<Option<(Vec<Command>, File)>> {
+    let Some(first) = group.opening.as_ref().filter(|_| chunks.are_in_place()) else {
+        let file = chunks.only_file().map(File::try_clone).transpose()?;
         return Ok(file.map(|file| (group.serial.clone(), file)));
     };
     let stdin = match &first.input {
@@ -38,20 +38,20 @@ fn reading(group: &Group, parts: &Parts<'_>) -> io::Result<Option<(Vec<Command>,
 pub(super) fn plain(
     group: &Group,
     context: &Context<'_>,
-    parts: &Parts<'_>,
+    chunks: &ChunkSource<'_>,
     sink: Sink<'_>,
 ) -> Result<Reader, GroupError> {
     let (launcher, tally) = (context.launcher, context.tally);
     context.runs_plain();
-    if let Some((commands, stdin)) = reading(group, parts)? {
+    if let Some((commands, stdin)) = reading(group, chunks)? {
         Plain::start(launcher, tally, &commands, Some(stdin), Some(sink.into_file()))?.wait()?;
-        parts.count_as_read_by_commands();
+        chunks.count_as_read_by_commands();
         return Ok(Reader::Commands);
     }
     let (stdin, writer) = pipe::wide()?;
     let commands =
         Plain::start(launcher, tally, &group.serial, Some(stdin), Some(sink.into_file()))?;
-    parts.rest().pour_into(writer)?;
+    chunks.rest().pour_into(writer)?;
     commands.wait()?;
     Ok(Reader::Contend)
 }
@@ -70,7 +70,7 @@ pub(super) fn accepts_its_commands(
 pub(super) fn run(
     group: &Group,
     context: &Context<'_>,
-    parts: &Parts<'_>,
+    chunks: &ChunkSource<'_>,
     output: &mut impl OutputSink,
 ) -> Result<Reader, GroupError> {
     context.runs_plain();
@@ -78,15 +78,15 @@ pub(super) fn run(
     // Of a file, a sort would take as much memory as there is, which is right only where it has no
     // room for files of its own.
     let sorts = context.launcher.bounds_sorting() && group.each.iter().any(|it| it.sorts);
-    let reading = if sorts { None } else { reading(group, parts)? };
+    let reading = if sorts { None } else { reading(group, chunks)? };
     let (processes, wanted, reader) = if let Some((commands, stdin)) = reading {
         let mut processes = Processes::start_reading(context.launcher, &commands, stdin)?;
         let wanted = processes.drain(output)?;
-        parts.count_as_read_by_commands();
+        chunks.count_as_read_by_commands();
         (processes, wanted, Reader::Commands)
     } else {
         let mut processes = Processes::start_aloud(context.launcher, commands)?;
-        let wanted = feed(&mut processes, parts.rest(), output)?;
+        let wanted = feed(&mut processes, chunks.rest(), output)?;
         (processes, wanted, Reader::Contend)
     };
     if wanted.is_continue() {
@@ -125,13 +125,13 @@ fn feed(
 }
 
 /// The output of all that is left, as if it were one more part.
-pub(super) struct LastPart<T> {
+pub(super) struct LastChunk<T> {
     pub merger: BoundaryMerger<T>,
     /// How much of it has been passed on already, in bytes.
     pub skipped: u64,
 }
 
-impl<T: OutputSink + Send> OutputSink for LastPart<T> {
+impl<T: OutputSink + Send> OutputSink for LastChunk<T> {
     fn write(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError> {
         let skipped = usize::try_from(self.skipped).unwrap_or(usize::MAX).min(bytes.len());
         self.skipped -= skipped as u64;

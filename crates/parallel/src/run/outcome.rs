@@ -78,7 +78,7 @@ pub(super) fn outcome(tally: &Tally, wall: Duration, exit_code: i32) -> Outcome 
         own_max_rss_bytes: child::own_usage().max_rss,
         command_max_rss_bytes: child::children_usage().max_rss,
         input_bytes: tally.bytes(),
-        parts: tally.parts(),
+        parts: tally.chunks(),
         in_one_piece: tally.notes(),
         stages: stages.collect(),
         ..Outcome::default()

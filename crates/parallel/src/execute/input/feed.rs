@@ -10,7 +10,7 @@ use super::super::error::GroupError;
 use super::super::instance::Instance;
 use super::super::sink::OutputSink;
 use super::files::Files;
-use super::{BLOCK, Content, Parts};
+use super::{BLOCK, ChunkData, ChunkSource};
 
 /// How far the guard is known to hold before commands read what comes first, in bytes. What a
 /// command does with what it does not want may begin as far before it as its buffer does, which
@@ -25,26 +25,26 @@ pub(in super::super) enum Fed {
     /// Nobody wants what they write.
     Unwanted,
     /// The guard does not let all of it through.
-    Unfit,
+    Rejected,
 }
 
-impl Parts<'_> {
+impl ChunkSource<'_> {
     /// Feeds commands with a part. What stands in files is not copied on its way.
     ///
     /// # Errors
     /// When it cannot be read, or as [`Instance::feed`].
     pub(in super::super) fn feed(
         &self,
-        content: &Content,
+        data: &ChunkData,
         instance: &mut Instance<'_>,
         output: &mut impl OutputSink,
     ) -> Result<Fed, GroupError> {
-        match content {
-            Content::Bytes(bytes) => {
+        match data {
+            ChunkData::Bytes(bytes) => {
                 let wanted = instance.feed(&mut ChunkInput::Bytes(bytes), output)?;
                 Ok(if wanted.is_break() { Fed::Unwanted } else { Fed::All })
             }
-            Content::Place(range) => match self.source.files() {
+            ChunkData::FileRange(range) => match self.source.files() {
                 Some(files) => self.feed_from(files, range.clone(), instance, output),
                 None => Ok(Fed::All),
             },
@@ -55,10 +55,10 @@ impl Parts<'_> {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub(in super::super) fn bytes(&self, content: Content) -> io::Result<Option<Vec<u8>>> {
-        let range = match content {
-            Content::Bytes(bytes) => return Ok(Some(bytes)),
-            Content::Place(range) => range,
+    pub(in super::super) fn bytes(&self, data: ChunkData) -> io::Result<Option<Vec<u8>>> {
+        let range = match data {
+            ChunkData::Bytes(bytes) => return Ok(Some(bytes)),
+            ChunkData::FileRange(range) => range,
         };
         let Some(files) = self.source.files() else { return Ok(None) };
         let bytes = files.read_range(range)?;
@@ -70,10 +70,10 @@ impl Parts<'_> {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(in super::super) fn is_ascii(&self, content: &Content) -> io::Result<bool> {
-        let mut range = match content {
-            Content::Bytes(bytes) => return Ok(is_ascii(bytes)),
-            Content::Place(range) => range.clone(),
+    pub(in super::super) fn is_ascii(&self, data: &ChunkData) -> io::Result<bool> {
+        let mut range = match data {
+            ChunkData::Bytes(bytes) => return Ok(is_ascii(bytes)),
+            ChunkData::FileRange(range) => range.clone(),
         };
         let Some(files) = self.source.files() else { return Ok(false) };
         while !range.is_empty() {
@@ -96,14 +96,14 @@ impl Parts<'_> {
         output: &mut impl OutputSink,
     ) -> Result<Fed, GroupError> {
         if !self.guard.accepts_end(files, &range)? {
-            return Ok(Fed::Unfit);
+            return Ok(Fed::Rejected);
         }
         let mut seen = range.start;
         while !range.is_empty() && instance.is_reading() {
             let Some((file, there)) = files.file_at(range.start) else { break };
             let bytes = (range.end - range.start).min(there.end - there.start).min(BLOCK as u64);
             if !self.guard.accepts_until(files, &mut seen, range.start + bytes + AHEAD)? {
-                return Ok(Fed::Unfit);
+                return Ok(Fed::Rejected);
             }
             let mut left = ChunkInput::File(file, there.start..there.start + bytes);
             if instance.feed(&mut left, output)?.is_break() {

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{BLOCK, Parts, Source, State, read_from, retried};
+use super::{BLOCK, ChunkSource, Source, State, read_from, retried};
 use crate::plan::ir::Records;
 
 /// A stream that sends nothing for so long is silent.
@@ -105,7 +105,7 @@ impl Hold {
     }
 }
 
-impl<'a> Parts<'a> {
+impl<'a> ChunkSource<'a> {
     /// This happens when its stream falls silent or is slow.
     pub(in super::super) fn with_lulls(self, lull: Lull<'a>) -> Self {
         Self { lull, ..self }

@@ -10,12 +10,12 @@ use rustix::pipe::{SpliceFlags, splice};
 use super::super::backoff::PollBackoff;
 use super::super::pipe::capacity;
 use super::super::processes::MUCH;
-use super::{BLOCK, Parts, Source, read_from, retried};
+use super::{BLOCK, ChunkSource, Source, read_from, retried};
 
 /// What is left of an input, in order.
 #[derive(Debug)]
 pub(in super::super) struct Rest<'a> {
-    pub(super) parts: &'a Parts<'a>,
+    pub(super) chunks: &'a ChunkSource<'a>,
     /// What comes before the stream, last first.
     pub(super) waiting: Vec<Vec<u8>>,
     pub(super) offset: usize,
@@ -25,7 +25,7 @@ pub(in super::super) struct Rest<'a> {
 impl Read for Rest<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.next(buffer)?;
-        self.parts.counted.inspect(|intake| intake.took(read as u64));
+        self.chunks.counted.inspect(|intake| intake.took(read as u64));
         Ok(read)
     }
 }
@@ -33,7 +33,7 @@ impl Read for Rest<'_> {
 impl Rest<'_> {
     /// What has to be waited for before more can be read.
     pub(in super::super) fn source(&self) -> Option<&File> {
-        match &self.parts.source {
+        match &self.chunks.source {
             Source::Stream(file) => {
                 let waiting: usize = self.waiting.iter().map(Vec::len).sum();
                 (waiting == self.offset).then_some(file)
@@ -48,7 +48,7 @@ impl Rest<'_> {
     /// When it cannot be read.
     pub(in super::super) fn pour_into(mut self, mut pipe: File) -> io::Result<()> {
         let mut block = vec![0; BLOCK];
-        let mut backoff = PollBackoff::of(match &self.parts.source {
+        let mut backoff = PollBackoff::of(match &self.chunks.source {
             Source::Stream(stream) => capacity(stream),
             Source::Files(_) => 0,
         });
@@ -62,7 +62,7 @@ impl Rest<'_> {
                     Ok(read)
                 }),
                 Some(source) => {
-                    if !self.parts.stop.wait_for_either(source, &pipe)? {
+                    if !self.chunks.stop.wait_for_either(source, &pipe)? {
                         return Ok(());
                     }
                     moved(source, &pipe, &mut block)
@@ -71,7 +71,7 @@ impl Rest<'_> {
             match moved {
                 Ok(0) => return Ok(()),
                 Ok(bytes) => {
-                    self.parts.counted.inspect(|intake| intake.took(bytes as u64));
+                    self.chunks.counted.inspect(|intake| intake.took(bytes as u64));
                     backoff.moved(bytes);
                     if bytes < MUCH {
                         backoff.note_idle(Instant::now());
@@ -96,7 +96,7 @@ impl Rest<'_> {
             self.offset += most;
             return Ok(most);
         }
-        let read = match &self.parts.source {
+        let read = match &self.chunks.source {
             Source::Stream(file) => retried(|| read_from(file, buffer)),
             Source::Files(files) => files.read_at(buffer, self.position),
         }?;

@@ -13,15 +13,15 @@ fn slice(text: &str) -> Slice {
     Slice::from_here(testing::file(text)).expect("a file")
 }
 
-fn bytes(parts: &Parts<'_>, content: Content) -> Vec<u8> {
-    parts.bytes(content).expect("readable").expect("fit")
+fn bytes(chunks: &ChunkSource<'_>, data: ChunkData) -> Vec<u8> {
+    chunks.bytes(data).expect("readable").expect("fit")
 }
 
-fn all(parts: &Parts<'_>, wanted: usize) -> Vec<String> {
+fn all(chunks: &ChunkSource<'_>, wanted: usize) -> Vec<String> {
     let mut found = Vec::new();
-    while let Taken::Part(part) = parts.take(wanted).expect("readable") {
-        assert_eq!(part.index, found.len());
-        found.push(String::from_utf8(bytes(parts, part.content)).expect("text"));
+    while let NextChunk::Chunk(chunk) = chunks.take(wanted).expect("readable") {
+        assert_eq!(chunk.index, found.len());
+        found.push(String::from_utf8(bytes(chunks, chunk.data)).expect("text"));
     }
     found
 }
@@ -34,11 +34,11 @@ fn lines() -> Cut {
 fn files_are_cut_as_if_they_were_one() {
     let input = Input::Files(vec![slice("a\nb"), slice("c\nd\n"), slice("")]);
     let launcher = launcher();
-    let parts = Parts::new(&launcher, input, &lines(), &Guard::NONE);
-    assert_eq!(parts.size(), Some(7));
-    assert_eq!(all(&parts, 1), ["a\n", "bc\n", "d\n"]);
+    let chunks = ChunkSource::new(&launcher, input, &lines(), &Guard::NONE);
+    assert_eq!(chunks.size(), Some(7));
+    assert_eq!(all(&chunks, 1), ["a\n", "bc\n", "d\n"]);
     let mut again = String::new();
-    parts.rest().read_to_string(&mut again).expect("readable");
+    chunks.rest().read_to_string(&mut again).expect("readable");
     assert_eq!(again, "a\nbc\nd\n");
 }
 
@@ -48,10 +48,11 @@ fn a_line_longer_than_a_part_stays_whole() {
     let long = "x".repeat(length);
     let text = format!("{long}\ny\n{long}");
     let launcher = launcher();
-    let parts = Parts::new(&launcher, Input::Files(vec![slice(&text)]), &lines(), &Guard::NONE);
-    let found = all(&parts, 10);
+    let chunks =
+        ChunkSource::new(&launcher, Input::Files(vec![slice(&text)]), &lines(), &Guard::NONE);
+    let found = all(&chunks, 10);
     assert_eq!(found.concat(), text);
-    assert!(found.iter().all(|part| part.len() == 2 || part.len() >= length));
+    assert!(found.iter().all(|chunk| chunk.len() == 2 || chunk.len() >= length));
 }
 
 #[test]
@@ -62,14 +63,14 @@ fn a_stream_is_cut_and_what_is_given_back_comes_first() {
     let stream = File::from(std::os::fd::OwnedFd::from(reader));
     let input = Input::Stream(b"a\n".to_vec(), stream);
     let launcher = launcher();
-    let parts = Parts::new(&launcher, input, &lines(), &Guard::NONE);
-    let taken = [parts.take(3).expect("readable"), parts.take(1).expect("readable")];
-    let [Taken::Part(first), Taken::Part(second)] = taken else { panic!("two parts") };
-    parts.give_back(second);
-    parts.stop();
-    assert!(matches!(parts.take(1), Ok(Taken::End)));
-    let mut rest = bytes(&parts, first.content);
-    parts.rest().read_to_end(&mut rest).expect("readable");
+    let chunks = ChunkSource::new(&launcher, input, &lines(), &Guard::NONE);
+    let taken = [chunks.take(3).expect("readable"), chunks.take(1).expect("readable")];
+    let [NextChunk::Chunk(first), NextChunk::Chunk(second)] = taken else { panic!("two parts") };
+    chunks.give_back(second);
+    chunks.stop();
+    assert!(matches!(chunks.take(1), Ok(NextChunk::Eof)));
+    let mut rest = bytes(&chunks, first.data);
+    chunks.rest().read_to_end(&mut rest).expect("readable");
     assert_eq!(rest, b"a\nb\nc\nd");
 }
 
@@ -77,20 +78,21 @@ fn a_stream_is_cut_and_what_is_given_back_comes_first() {
 fn what_the_guard_refuses_is_not_taken() {
     let guard = Guard { without: [0].into_iter().collect(), ..Guard::NONE };
     let launcher = launcher();
-    let parts = Parts::new(&launcher, Input::Files(vec![slice("a\nb\0\n")]), &lines(), &guard);
-    let found = [parts.take(1).expect("readable"), parts.take(1).expect("readable")];
-    let [Taken::Part(first), Taken::Part(second)] = found else { panic!("two parts") };
-    assert_eq!(bytes(&parts, first.content), b"a\n");
-    assert_eq!(parts.bytes(second.content).expect("readable"), None);
-    assert_eq!(parts.refused(), Some("its input holds the byte 0x00, for which it matters"));
+    let chunks =
+        ChunkSource::new(&launcher, Input::Files(vec![slice("a\nb\0\n")]), &lines(), &guard);
+    let found = [chunks.take(1).expect("readable"), chunks.take(1).expect("readable")];
+    let [NextChunk::Chunk(first), NextChunk::Chunk(second)] = found else { panic!("two parts") };
+    assert_eq!(bytes(&chunks, first.data), b"a\n");
+    assert_eq!(chunks.bytes(second.data).expect("readable"), None);
+    assert_eq!(chunks.refused(), Some("its input holds the byte 0x00, for which it matters"));
 }
 
 /// What `cat` is fed with of all of this in one part, and how that ended.
 fn fed(texts: &[&str], guard: &Guard) -> (String, Fed) {
     let launcher = launcher();
     let input = Input::Files(texts.iter().map(|text| slice(text)).collect());
-    let parts = Parts::new(&launcher, input, &lines(), guard);
-    let size = parts.size().expect("files");
+    let chunks = ChunkSource::new(&launcher, input, &lines(), guard);
+    let size = chunks.size().expect("files");
     let cat = command("cat", &[]);
     let mut instance = Instance::start(&launcher, &[cat], Patience::Long).expect("cat");
     let mut written = Vec::new();
@@ -98,7 +100,8 @@ fn fed(texts: &[&str], guard: &Guard) -> (String, Fed) {
         written.extend_from_slice(bytes);
         Ok(std::ops::ControlFlow::Continue(()))
     };
-    let fed = parts.feed(&Content::Place(0..size), &mut instance, &mut take).expect("readable");
+    let fed =
+        chunks.feed(&ChunkData::FileRange(0..size), &mut instance, &mut take).expect("readable");
     assert!(instance.drain(&mut take).expect("readable").is_continue());
     assert!(instance.end().expect("an end").succeeded);
     (String::from_utf8(written).expect("text"), fed)
@@ -121,10 +124,13 @@ fn commands_get_nothing_shortly_before_what_they_do_not_want() {
     let guard = Guard { without: [0].into_iter().collect(), ..Guard::NONE };
     let long = "a line\n".repeat(300_000);
     let (text, end) = fed(&[&long, "\0", &long], &guard);
-    assert_eq!(end, Fed::Unfit);
+    assert_eq!(end, Fed::Rejected);
     let length = text.len();
     assert!(long.starts_with(&text) && (1 << 20..long.len() - (96 << 10)).contains(&length));
-    assert_eq!(fed(&["a\nb"], &Guard { terminated: true, ..guard }), (String::new(), Fed::Unfit));
+    assert_eq!(
+        fed(&["a\nb"], &Guard { terminated: true, ..guard }),
+        (String::new(), Fed::Rejected)
+    );
 }
 
 #[test]
@@ -139,20 +145,23 @@ fn what_is_read_is_counted_once() {
         (Input::Files(vec![slice("a\nb\nc\nd")]), Some(7)),
     ] {
         let tally = super::super::Tally::default();
-        let parts = Parts::new(&launcher, input, &lines(), &Guard::NONE).counted(tally.input());
+        let chunks =
+            ChunkSource::new(&launcher, input, &lines(), &Guard::NONE).counted(tally.input());
         assert_eq!((tally.bytes(), tally.size()), (0, size));
-        let taken = [parts.take(1).expect("readable"), parts.take(1).expect("readable")];
-        let [Taken::Part(first), Taken::Part(second)] = taken else { panic!("two parts") };
-        assert_eq!(tally.parts(), 2);
-        let is_stream = !parts.can_be_read_again();
-        let taken = (first.content.size() + second.content.size()) as u64;
+        let taken = [chunks.take(1).expect("readable"), chunks.take(1).expect("readable")];
+        let [NextChunk::Chunk(first), NextChunk::Chunk(second)] = taken else {
+            panic!("two parts")
+        };
+        assert_eq!(tally.chunks(), 2);
+        let is_stream = !chunks.can_be_read_again();
+        let taken = (first.data.size() + second.data.size()) as u64;
         assert_eq!(tally.bytes(), if is_stream { taken } else { 0 }, "files have not been read");
-        bytes(&parts, first.content);
+        bytes(&chunks, first.data);
         assert_eq!(tally.bytes(), if is_stream { taken } else { 2 });
-        parts.give_back(second);
-        parts.stop();
-        parts.rest().read_to_end(&mut Vec::new()).expect("readable");
-        assert_eq!((tally.bytes(), tally.parts()), (7, 2));
+        chunks.give_back(second);
+        chunks.stop();
+        chunks.rest().read_to_end(&mut Vec::new()).expect("readable");
+        assert_eq!((tally.bytes(), tally.chunks()), (7, 2));
     }
 }
 
@@ -160,10 +169,11 @@ fn what_is_read_is_counted_once() {
 fn shares_are_whole_records() {
     let text = "aa\nbb\ncc\ndd\n";
     let launcher = launcher();
-    let parts = Parts::new(&launcher, Input::Files(vec![slice(text)]), &lines(), &Guard::NONE);
-    let shares = parts.shares(2).expect("readable").expect("files");
+    let chunks =
+        ChunkSource::new(&launcher, Input::Files(vec![slice(text)]), &lines(), &Guard::NONE);
+    let shares = chunks.shares(2).expect("readable").expect("files");
     assert_eq!(shares, [0..6, 6..12]);
     let mut share = shares[1].clone();
-    let Ok(Taken::Part(part)) = parts.take_of(&mut share, 1) else { panic!("a part") };
-    assert_eq!((bytes(&parts, part.content), share), (b"cc\n".to_vec(), 9..12));
+    let Ok(NextChunk::Chunk(chunk)) = chunks.take_of(&mut share, 1) else { panic!("a part") };
+    assert_eq!((bytes(&chunks, chunk.data), share), (b"cc\n".to_vec(), 9..12));
 }
