@@ -4,11 +4,11 @@
 use std::time::{Duration, Instant};
 
 /// Where nothing is known yet, so much goes through a pipe, in bytes a second.
-const USUAL: f64 = 1e9;
+const DEFAULT_BYTES_PER_SECOND: f64 = 1e9;
 /// No pipe is left alone for longer.
-const LONGEST: Duration = Duration::from_millis(1);
+const MAX_REST: Duration = Duration::from_millis(1);
 /// As long as less than this has gone through a pipe it may be all that there is, in bytes.
-const LITTLE: u64 = 64 << 10;
+const MIN_MOVED_BYTES: u64 = 64 << 10;
 
 /// One end of a pipe.
 #[derive(Debug)]
@@ -35,18 +35,18 @@ impl PollBackoff {
 
     /// Notes that there is nothing to do now, and rests for as long as the next stride takes.
     pub(super) fn note_idle(&mut self, now: Instant) {
-        if self.moved < LITTLE {
+        if self.moved < MIN_MOVED_BYTES {
             return;
         }
         let rate = match self.idle {
             Some((then, moved)) if now > then => {
                 (self.moved - moved) as f64 / (now - then).as_secs_f64()
             }
-            _ => USUAL,
+            _ => DEFAULT_BYTES_PER_SECOND,
         };
         self.idle = Some((now, self.moved));
         let time = self.stride / rate.max(1.0);
-        self.rests_until = Some(now + LONGEST.min(Duration::from_secs_f64(time.min(1.0))));
+        self.rests_until = Some(now + MAX_REST.min(Duration::from_secs_f64(time.min(1.0))));
     }
 
     /// How long it is still left alone.
@@ -80,6 +80,6 @@ mod tests {
         // Nothing at all came for a second.
         let later = later + Duration::from_secs(1);
         backoff.note_idle(later);
-        assert_eq!(backoff.rest(later), Some(LONGEST));
+        assert_eq!(backoff.rest(later), Some(MAX_REST));
     }
 }

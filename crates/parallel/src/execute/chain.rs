@@ -16,7 +16,7 @@ use crate::plan::ir::{Command, StatusRule};
 
 /// So much is taken at a time, in bytes: it stays in the CPU's second-level cache with what operators make of
 /// it.
-const BLOCK: usize = 128 << 10;
+const BLOCK_BYTES: usize = 128 << 10;
 
 /// Operators at work.
 pub(super) struct Chain {
@@ -61,7 +61,7 @@ impl Chain {
     ) -> Result<ControlFlow<()>, GroupError> {
         while !left.is_empty() {
             let mut buffer = std::mem::take(&mut self.block);
-            let wanted = match left.take(BLOCK, &mut buffer) {
+            let wanted = match left.take(BLOCK_BYTES, &mut buffer) {
                 Ok(block) => self.pass(0, block, output),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Continue(())),
                 Err(error) => Err(error.into()),
@@ -213,7 +213,7 @@ mod tests {
     fn nothing_goes_on_when_nobody_wants_it() {
         let mut chain = Chain::start(&[with_operator("tr a b")]).expect("an operator");
         let mut blocks = 0;
-        let input = vec![b'a'; 4 * BLOCK];
+        let input = vec![b'a'; 4 * BLOCK_BYTES];
         let mut enough = |_: &[u8]| {
             blocks += 1;
             Ok(Break(()))

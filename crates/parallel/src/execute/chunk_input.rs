@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
 /// How much is copied at a time where the kernel cannot move data without a copy, in bytes.
-const COPIED: usize = 64 << 10;
+const COPY_BYTES: usize = 64 << 10;
 
 /// What commands are still to read.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ fn moved(file: &File, range: &Range<u64>, mut pipe: &File) -> io::Result<usize> 
     let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
     match splice(file, Some(&mut range.start.clone()), pipe, None, most, flags) {
         Err(Errno::INVAL) => {
-            let mut bytes = vec![0; most.min(COPIED)];
+            let mut bytes = vec![0; most.min(COPY_BYTES)];
             let read = file.read_at(&mut bytes, range.start)?;
             pipe.write(&bytes[..read])
         }

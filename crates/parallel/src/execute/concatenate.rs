@@ -34,12 +34,12 @@ pub(super) fn run<'a>(
             Ok(Progress::Done)
         }
         Ending::Enough => Ok(Progress::Done),
-        Ending::InOnePiece { mut merger, why, .. } if chunks.can_be_read_again() => {
+        Ending::FallBack { mut merger, why, .. } if chunks.can_be_read_again() => {
             merger.forget();
             Ok(Progress::StartAgain(merger.output, why))
         }
-        Ending::InOnePiece { merger, passed, why } => {
-            context.tally.in_one_piece(group, &why);
+        Ending::FallBack { merger, passed, why } => {
+            context.tally.note_fallback(group, &why);
             let mut last = LastChunk { merger, skipped: passed };
             whole::run(group, context, chunks, &mut last)?;
             let _ = last.merger.end()?; // there is no more
@@ -91,9 +91,9 @@ fn feed(
 ) -> Result<ControlFlow<Fallback>, GroupError> {
     match ordered::run(group, context, chunks, BoundaryMerger::new(stdin, &Combine::Concatenate))? {
         Ending::Enough | Ending::Complete(_) => Ok(Continue(())),
-        Ending::InOnePiece { why, .. } if chunks.can_be_read_again() => Ok(Break(why)),
-        Ending::InOnePiece { merger, passed, why } => {
-            context.tally.in_one_piece(group, &why);
+        Ending::FallBack { why, .. } if chunks.can_be_read_again() => Ok(Break(why)),
+        Ending::FallBack { merger, passed, why } => {
+            context.tally.note_fallback(group, &why);
             whole::run(group, context, chunks, &mut LastChunk { merger, skipped: passed })?;
             Ok(Continue(()))
         }

@@ -6,7 +6,7 @@ use std::io;
 use super::order::Kind;
 
 /// How often a line was there stands before it, in so many bytes.
-const COUNT: usize = size_of::<u64>();
+const COUNT_BYTES: usize = size_of::<u64>();
 
 /// Where a line stands.
 #[derive(Debug, Clone, Copy)]
@@ -43,15 +43,15 @@ impl Entry {
     /// How often it was there, where that is counted.
     pub(super) fn count(&self, text: &[u8]) -> u64 {
         let start = self.start as usize;
-        let mut count = [0; COUNT];
-        count.copy_from_slice(&text[start - COUNT..start]);
+        let mut count = [0; COUNT_BYTES];
+        count.copy_from_slice(&text[start - COUNT_BYTES..start]);
         u64::from_le_bytes(count)
     }
 
     pub(super) fn count_more(&self, text: &mut [u8], times: u64) {
         let count = self.count(text) + times;
         let start = self.start as usize;
-        text[start - COUNT..start].copy_from_slice(&count.to_le_bytes());
+        text[start - COUNT_BYTES..start].copy_from_slice(&count.to_le_bytes());
     }
 
     /// Which of two lines comes first, each in its text.

@@ -10,7 +10,7 @@ use contend_sys::{Pid, Signal};
 
 use super::ended::Cost;
 use super::error::GroupError;
-use super::processes::BLOCK;
+use super::processes::BLOCK_BYTES;
 use super::sink::OutputSink;
 use super::threads::{self, Patience};
 use super::{Context, pipe};
@@ -122,7 +122,7 @@ pub(super) fn copy(
     mut from: impl Read,
     to: &mut impl OutputSink,
 ) -> Result<ControlFlow<()>, GroupError> {
-    let mut block = vec![0; BLOCK];
+    let mut block = vec![0; BLOCK_BYTES];
     loop {
         let read = match from.read(&mut block) {
             Ok(0) => return Ok(Continue(())),

@@ -14,7 +14,7 @@ use super::ended::Ended;
 use super::error::GroupError;
 use super::input::{Chunk, ChunkData, ChunkSource, Fed, NextChunk, Rest};
 use super::instance::Instance;
-use super::processes::BLOCK;
+use super::processes::BLOCK_BYTES;
 use super::sink::OutputSink;
 use super::threads::{self, Patience, is_scarcity};
 use super::{Context, filter, size};
@@ -196,7 +196,7 @@ impl Work<'_> {
     /// Runs the commands over all that is left.
     fn run_rest(self, mut rest: Rest<'_>, handed_over: &Sender<HandOver>) {
         let next = || {
-            let mut bytes = vec![0; BLOCK];
+            let mut bytes = vec![0; BLOCK_BYTES];
             let read = rest.read(&mut bytes)?;
             bytes.truncate(read);
             let chunk = Chunk { index: 0, data: ChunkData::Bytes(bytes) };

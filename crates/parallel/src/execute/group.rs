@@ -16,7 +16,7 @@ use crate::plan::estimate;
 use crate::plan::ir::{Combine, Group};
 
 /// No more of a stream than this is waited for to see whether it is worth the trouble, in bytes.
-const SHORT: usize = 1 << 20;
+const MAX_PEEK_BYTES: usize = 1 << 20;
 
 /// Runs a group.
 ///
@@ -43,7 +43,7 @@ pub(super) fn run(
         let context = Context { rate: trial.rate, ..*context };
         run_into(group, &context, &chunks, sink)?
     } else {
-        context.tally.in_one_piece(group, &Fallback::NotFaster);
+        context.tally.note_fallback(group, &Fallback::NotFaster);
         whole::plain(group, context, &chunks, sink)?
     };
     if reader_left.load(Ordering::Relaxed) {
@@ -73,7 +73,7 @@ fn judge(
     }
     if !chunks.can_be_read_again() {
         let enough = estimate::enough(&context.steps[context.at], chunks.line()?, context.jobs);
-        let enough = usize::try_from(enough).map_or(SHORT, |it| it.min(SHORT));
+        let enough = usize::try_from(enough).map_or(MAX_PEEK_BYTES, |it| it.min(MAX_PEEK_BYTES));
         if chunks.begins(enough)? != Beginning::Flowing {
             return Ok(Trial { is_worth_it: false, rate: None });
         }
@@ -95,13 +95,13 @@ fn run_into(
     };
     // Over a stream it has to be known before anything is read whether commands fail.
     if !is_ordered && !chunks.can_be_read_again() && !whole::accepts_its_commands(group, context)? {
-        context.tally.in_one_piece(group, &Fallback::CommandsAlwaysFail);
+        context.tally.note_fallback(group, &Fallback::CommandsAlwaysFail);
         return whole::run(group, context, chunks, &mut sink);
     }
     match over_chunks(group, context, chunks, sink)? {
         Progress::Done => Ok(Reader::Contend),
         Progress::StartAgain(mut sink, why) => {
-            context.tally.in_one_piece(group, &why);
+            context.tally.note_fallback(group, &why);
             sink.start_again();
             context.tally.start_again(group);
             whole::run(group, context, chunks, &mut sink)
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_fail_over_nothing_run_in_one_piece_over_a_stream() {
+    fn commands_that_fail_over_nothing_fall_back_over_a_stream() {
         let mut count = group(
             shell("wc -l; false"),
             Combine::Numbers(Numbers { columns: vec![Column::Sum], width: 1 }),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_guard_refuses_runs_in_one_piece_and_says_why() {
+    fn what_the_guard_refuses_falls_back_and_says_why() {
         let mut group = upper();
         group.guard = crate::plan::ir::Guard { terminated: true, ..crate::plan::ir::Guard::NONE };
         let text = "one\ntwo\nthree";

@@ -30,14 +30,14 @@ pub(super) use files::Slice;
 use guard::GuardState;
 pub(super) use lull::{Answers, Lull};
 pub use lull::{Beginning, read_beginning};
-use lull::{Hold, LONGEST_RECORD, Pause};
+use lull::{Hold, MAX_RECORD_BYTES, Pause};
 pub(super) use rest::Rest;
 use stop::StopToken;
 
 /// How much is read at a time.
-const BLOCK: usize = 256 << 10;
+const BLOCK_BYTES: usize = 256 << 10;
 /// So much shows how long lines are, in bytes.
-const FEW: usize = 2 << 10;
+const LINE_SAMPLE_BYTES: usize = 2 << 10;
 
 /// What a group reads.
 #[derive(Debug)]
@@ -159,7 +159,7 @@ impl<'a> ChunkSource<'a> {
             stop: StopToken::new(launcher),
             counted: None,
             lull: Lull::default(),
-            longest: LONGEST_RECORD,
+            longest: MAX_RECORD_BYTES,
         }
     }
 
@@ -184,7 +184,7 @@ impl<'a> ChunkSource<'a> {
     /// # Errors
     /// When they cannot be read.
     pub(super) fn line(&self) -> io::Result<f64> {
-        Ok(Amount::of_bytes(&self.sample(FEW)?).line)
+        Ok(Amount::of_bytes(&self.sample(LINE_SAMPLE_BYTES)?).line)
     }
 
     /// Some records from the middle of files, or from the beginning of a stream.

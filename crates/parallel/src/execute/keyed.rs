@@ -20,7 +20,7 @@ struct Keyed {
 
 /// Memory that sorting by keys takes for a line beside its place, in bytes: of two or more that are the
 /// same it is kept where they stand.
-pub(super) const BESIDE: usize = size_of::<Keyed>() + size_of::<Range<usize>>() / 2;
+pub(super) const BYTES_PER_ENTRY: usize = size_of::<Keyed>() + size_of::<Range<usize>>() / 2;
 
 /// Sorts lines of a text that are the same in all keys before this one.
 pub(super) fn sort(kind: Kind<'_>, text: &[u8], entries: &mut [Entry], from: usize) {

@@ -20,7 +20,7 @@ use super::threads::{self, Patience};
 use crate::plan::ir::Command;
 
 /// Upper bound until a pending signal has been handled.
-const HEARD: Duration = Duration::from_millis(100);
+const SIGNAL_LATENCY: Duration = Duration::from_millis(100);
 
 /// What every command is started with, and all that are running.
 #[derive(Debug)]
@@ -136,8 +136,8 @@ impl Launcher {
     /// Somebody may be ending everything: waits until that is known, or is not so.
     pub(super) fn let_signals_be_heard(&self) {
         let begun = Instant::now();
-        while !self.is_over() && begun.elapsed() < HEARD {
-            thread::sleep(HEARD / 50);
+        while !self.is_over() && begun.elapsed() < SIGNAL_LATENCY {
+            thread::sleep(SIGNAL_LATENCY / 50);
         }
     }
 

@@ -125,7 +125,7 @@ impl Local<'_> {
                             self.settings.jobs,
                         ) =>
                 {
-                    self.tally.in_one_piece(group, &Fallback::NotFaster);
+                    self.tally.note_fallback(group, &Fallback::NotFaster);
                     Step::Serial(group.serial.clone())
                 }
                 step => step.clone(),

@@ -9,7 +9,7 @@ use memchr::memchr;
 use super::counted;
 use super::error::GroupError;
 use super::order::{Equal, Kind};
-use super::processes::BLOCK;
+use super::processes::BLOCK_BYTES;
 use super::sink::OutputSink;
 
 /// A sorted output that is being read.
@@ -27,7 +27,7 @@ struct Run<R> {
 
 impl<R: Read> Run<R> {
     fn new(input: R) -> Self {
-        Self { input, buffer: vec![0; BLOCK], start: 0, end: 0, filled: 0, count: 0, key: 0 }
+        Self { input, buffer: vec![0; BLOCK_BYTES], start: 0, end: 0, filled: 0, count: 0, key: 0 }
     }
 
     /// Goes to the next line; `false` if there is none.
@@ -113,7 +113,7 @@ pub(super) fn merge<R: Read>(
             break;
         }
         merged.line(&runs[index]);
-        if merged.block.len() >= BLOCK && merged.flush(output)?.is_break() {
+        if merged.block.len() >= BLOCK_BYTES && merged.flush(output)?.is_break() {
             return Ok(Break(()));
         }
         if !runs[index].next(order.separator, counted)? {
@@ -223,7 +223,7 @@ mod tests {
 
     /// A short line, or one that is longer than what is read at a time.
     fn line() -> impl Strategy<Value = String> {
-        prop_oneof![9 => "[ab]{0,3}", 1 => Just("x".repeat(BLOCK + 1))]
+        prop_oneof![9 => "[ab]{0,3}", 1 => Just("x".repeat(BLOCK_BYTES + 1))]
     }
 
     fn text_of(lines: &[String]) -> String {

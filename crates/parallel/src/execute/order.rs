@@ -35,9 +35,9 @@ pub(super) const BYTES: LineOrder = LineOrder {
 };
 
 /// Integers up to this are told by a prefix.
-const GREATEST: u64 = 1 << 61;
+const MAX_PREFIX_INTEGER: u64 = 1 << 61;
 /// The prefix of zero.
-const ZERO: u64 = 1 << 63;
+const PREFIX_OF_ZERO: u64 = 1 << 63;
 
 impl Kind<'_> {
     /// What decides most comparisons of lines: if prefixes differ, [`Self::directed`] tells from
@@ -169,13 +169,13 @@ impl<'a> Number<'a> {
         let integer = if known {
             self.integer.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0'))
         } else {
-            GREATEST
+            MAX_PREFIX_INTEGER
         };
         let exact = self.fraction.is_empty() && known;
         if self.negative {
-            ZERO - 2 * integer - u64::from(!exact)
+            PREFIX_OF_ZERO - 2 * integer - u64::from(!exact)
         } else {
-            ZERO + 2 * integer + u64::from(!exact)
+            PREFIX_OF_ZERO + 2 * integer + u64::from(!exact)
         }
     }
 }

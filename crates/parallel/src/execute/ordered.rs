@@ -19,7 +19,7 @@ use crate::plan::ir::Group;
 /// Commands that take longer than this for a byte of a part, in seconds, take so much longer than
 /// looking at all bytes of the input that this is done before the next part: if they do not suit
 /// the commands little was done in vain.
-const SLOW: f64 = 10e-9;
+const SLOW_SECONDS_PER_BYTE: f64 = 10e-9;
 
 /// How the parts came to an end.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) enum Ending<T> {
     /// The reader wants no more.
     Enough,
     /// From here on it has to be done in one piece.
-    InOnePiece {
+    FallBack {
         /// Where the output goes.
         merger: T,
         /// Bytes of the output of what is left that were passed on already.
@@ -66,12 +66,12 @@ pub(super) fn run<T: OutputSink + Send>(
         Some(Stopped::Broken(error)) => Err(error),
         Some(Stopped::Enough) => Ok(Ending::Enough),
         Some(Stopped::FallBack(why)) => {
-            Ok(Ending::InOnePiece { merger: combiner, passed, why: why.over(chunks) })
+            Ok(Ending::FallBack { merger: combiner, passed, why: why.over(chunks) })
         }
         // Without a part no command has run at all.
         None if chunks.has_rest() || chunks.none_was_taken() => {
             let why = Fallback::EmptyInput.over(chunks);
-            Ok(Ending::InOnePiece { merger: combiner, passed: 0, why })
+            Ok(Ending::FallBack { merger: combiner, passed: 0, why })
         }
         None => Ok(Ending::Complete(combiner)),
     }
@@ -105,7 +105,7 @@ fn work<T: OutputSink + Send>(
         }
         let time = begun.elapsed();
         sizes.took(size, time);
-        if time.as_secs_f64() > SLOW * size as f64 {
+        if time.as_secs_f64() > SLOW_SECONDS_PER_BYTE * size as f64 {
             chunks.look_through()?;
         }
     }

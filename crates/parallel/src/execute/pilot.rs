@@ -15,27 +15,27 @@ use crate::plan::ir::{Combine, Command, Group, Step};
 use crate::plan::rates;
 
 /// The largest sample in bytes: commands need more time for it than for starting.
-const SAMPLE: usize = 1 << 20;
+const MAX_SAMPLE_BYTES: usize = 1 << 20;
 /// A sample of a small input is so small.
-const LEAST: usize = 256 << 10;
+const MIN_LONG_SAMPLE_BYTES: usize = 256 << 10;
 /// The part of an input that a sample may be.
-const SHARE: u64 = 100;
+const SAMPLE_DIVISOR: u64 = 100;
 /// Of the time that starting a command takes, its own CPU time.
-const OF_START: f64 = 0.6;
+const START_CPU_SHARE: f64 = 0.6;
 /// Where a command takes less than so many starts do, its own is measured.
-const FEW_STARTS: f64 = 6.0;
+const MIN_STARTS: f64 = 6.0;
 /// A trial is to take no more CPU time than this, in seconds, but for the smallest of samples.
-const LONGEST: f64 = 0.01;
+const MAX_TRIAL_SECONDS: f64 = 0.01;
 /// No sample is smaller, in bytes.
-const FEWEST: usize = 1 << 10;
+const MIN_SAMPLE_BYTES: usize = 1 << 10;
 /// What takes more CPU time than this for a byte is slow, in seconds.
-const SLOW: f64 = 1.9e-9;
+const SLOW_SECONDS_PER_BYTE: f64 = 1.9e-9;
 /// So many times as much memory a sort takes for what it reads.
-const SORTED: u64 = 4;
+const SORT_MEMORY_FACTOR: u64 = 4;
 /// A gain of less than this is lost to what does not depend on how much there is, in seconds.
-const LEAST_GAIN: f64 = 0.01;
+const MIN_GAIN_SECONDS: f64 = 0.01;
 /// What is expected to take less CPU time than this is not worth a trial, in seconds.
-const SHORT: f64 = 0.1;
+const MIN_CPU_SECONDS: f64 = 0.1;
 
 /// What is to be expected of a group.
 #[derive(Debug, Clone, Copy)]
@@ -63,10 +63,10 @@ pub(super) fn judge(
     let mut flows: Vec<Flow> = first.iter().map(|command| stream.usual(command)).collect();
     let mut output = Output { bytes: 0, lines: 0 };
     let cpu = flows.iter().map(Flow::cpu).sum::<f64>() * 1e-9;
-    let is_short = chunks.size().is_some_and(|bytes| cpu * (bytes as f64) < SHORT);
+    let is_short = chunks.size().is_some_and(|bytes| cpu * (bytes as f64) < MIN_CPU_SECONDS);
     // One command at whose side no other works, and which is slow enough, gains for sure.
     let is_alone = group.serial.len() == 1 && context.steps.len() == 1;
-    let is_sure = chunks.can_be_read_again() && is_alone && cpu > SLOW;
+    let is_sure = chunks.can_be_read_again() && is_alone && cpu > SLOW_SECONDS_PER_BYTE;
     // What xargs starts is not known, and does not do what it does for nobody to see it.
     let runs_others = first.iter().any(|command| rates::name_of(&command.program) == "xargs");
     let is_tried = !(first.is_empty() || is_short || is_sure || runs_others);
@@ -92,11 +92,11 @@ pub(super) fn judge(
     let gain = estimate::gain(&flows, &beside, handling, context.jobs, sorts_here);
     let seconds = chunks.size().map(|bytes| gain * bytes as f64 * 1e-9);
     // Left alone a sort takes as much memory as it likes.
-    let has_room = |bytes: u64| bytes.saturating_mul(SORTED) < context.memory;
+    let has_room = |bytes: u64| bytes.saturating_mul(SORT_MEMORY_FACTOR) < context.memory;
     let must_be_bounded = sorts.is_some() && !chunks.size().is_some_and(has_room);
     let is_worth_it = is_sure
         || must_be_bounded
-        || gain > 0.0 && seconds.is_none_or(|seconds| seconds > LEAST_GAIN);
+        || gain > 0.0 && seconds.is_none_or(|seconds| seconds > MIN_GAIN_SECONDS);
     Ok(Trial { is_worth_it, rate: Some(rate) })
 }
 
@@ -119,13 +119,15 @@ fn beside(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> Vec<f
 /// The size of the sample in bytes, of so much, for commands that need about so much CPU time for
 /// a byte of it, in seconds.
 fn sample_size(of: Option<u64>, cpu: f64) -> usize {
-    let size = of.map_or(SAMPLE, |bytes| {
-        usize::try_from(bytes / SHARE).unwrap_or(SAMPLE).clamp(LEAST, SAMPLE)
+    let size = of.map_or(MAX_SAMPLE_BYTES, |bytes| {
+        usize::try_from(bytes / SAMPLE_DIVISOR)
+            .unwrap_or(MAX_SAMPLE_BYTES)
+            .clamp(MIN_LONG_SAMPLE_BYTES, MAX_SAMPLE_BYTES)
     });
     // What is slow shows that with less.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few MB")]
-    let enough = (LONGEST / cpu) as usize;
-    size.min(enough).max(FEWEST)
+    let enough = (MAX_TRIAL_SECONDS / cpu) as usize;
+    size.min(enough).max(MIN_SAMPLE_BYTES)
 }
 
 /// The CPU time that starting these commands for every part takes, in nanoseconds a byte.
@@ -139,7 +141,7 @@ fn starts(
         return 0.0; // each worker starts them once
     }
     let start: f64 = commands.iter().map(|command| rates::start_of(&command.program)).sum();
-    OF_START * start * 1e9 / Sizes::new(context, chunks, commands).usual() as f64
+    START_CPU_SHARE * start * 1e9 / Sizes::new(context, chunks, commands).usual() as f64
 }
 
 /// What comes out of commands.
@@ -172,10 +174,10 @@ fn tried(
         return Ok(None);
     }
     let Some(cpus) = cpu_times(commands, sample, context, output)? else { return Ok(None) };
-    let usual = commands.iter().map(|command| OF_START * rates::start_of(&command.program));
+    let usual = commands.iter().map(|command| START_CPU_SHARE * rates::start_of(&command.program));
     let mut starts: Vec<f64> = usual.collect();
     // Beside what takes so little it matters what starting takes here.
-    if cpus.iter().zip(&starts).any(|(&cpu, start)| cpu < FEW_STARTS * start) {
+    if cpus.iter().zip(&starts).any(|(&cpu, start)| cpu < MIN_STARTS * start) {
         let nothing = &mut Output { bytes: 0, lines: 0 };
         starts = cpu_times(commands, &[], context, nothing)?.unwrap_or(starts);
     }

@@ -7,18 +7,18 @@ use std::os::fd::OwnedFd;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
 /// How much a pipe of ours holds, where the kernel allows it, in bytes.
-const MOST: usize = 1 << 20;
+const MAX_PIPE_BYTES: usize = 1 << 20;
 
 /// A pipe that holds much.
 pub(super) fn wide() -> io::Result<(File, File)> {
     let (reader, writer) = io::pipe()?;
-    let _ = fcntl_setpipe_size(&writer, MOST); // a user's pipes may be many already
+    let _ = fcntl_setpipe_size(&writer, MAX_PIPE_BYTES); // a user's pipes may be many already
     Ok((File::from(OwnedFd::from(reader)), File::from(OwnedFd::from(writer))))
 }
 
 /// Has an empty pipe hold no more than about so many bytes; returns how many it holds.
 pub(super) fn narrow(pipe: &File, bytes: usize) -> usize {
-    let _ = fcntl_setpipe_size(pipe, bytes.min(MOST)); // else it holds what it holds
+    let _ = fcntl_setpipe_size(pipe, bytes.min(MAX_PIPE_BYTES)); // else it holds what it holds
     capacity(pipe)
 }
 

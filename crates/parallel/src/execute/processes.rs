@@ -27,13 +27,13 @@ const SIGPIPE: i32 = Signal::PIPE.as_raw();
 /// Signals that terminals send to all processes in the foreground.
 const KEYBOARD: [i32; 3] = [Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::HUP.as_raw()];
 /// How much is read or written at a time.
-pub(super) const BLOCK: usize = 256 << 10;
+pub(super) const BLOCK_BYTES: usize = 256 << 10;
 /// Who reads at least so much at once has not been woken too early, in bytes.
-pub(super) const MUCH: usize = 128 << 10;
+pub(super) const FULL_READ_BYTES: usize = 128 << 10;
 /// How much of what commands say on standard error is kept.
 const MAX_STDERR_BYTES: usize = 64 << 10;
 /// How often a command that neither reads nor writes is looked at.
-const ASK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Commands over one part of the input, or over several.
 #[derive(Debug)]
@@ -170,7 +170,7 @@ impl<'a> Processes<'a> {
         source: &File,
         output: &mut impl OutputSink,
     ) -> Result<Awaited, GroupError> {
-        let time = Timespec { tv_sec: 0, tv_nsec: ASK.subsec_nanos().into() };
+        let time = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
         loop {
             let Some(stdin) = &self.stdin else { return Ok(Awaited::Gone) };
             let mut polled =
@@ -243,7 +243,7 @@ impl<'a> Processes<'a> {
             return Ok(Continue(()));
         }
         let mut block = std::mem::take(&mut self.block);
-        block.resize(BLOCK, 0);
+        block.resize(BLOCK_BYTES, 0);
         let read = self.stdout.as_mut().map_or(Ok(0), |stdout| stdout.read(&mut block));
         let wanted = match read {
             Ok(0) => {
@@ -252,7 +252,7 @@ impl<'a> Processes<'a> {
             }
             Ok(read) => {
                 self.draining.moved(read);
-                if read < MUCH {
+                if read < FULL_READ_BYTES {
                     self.draining.note_idle(Instant::now());
                 }
                 output.write(&block[..read])
@@ -267,7 +267,8 @@ impl<'a> Processes<'a> {
     fn wait(&self, writes: bool) -> io::Result<Ready> {
         let now = Instant::now();
         let [stdin, stdout] = [&self.feeding, &self.draining].map(|backoff| backoff.rest(now));
-        let time = [stdin.filter(|_| writes), stdout].into_iter().flatten().min().unwrap_or(ASK);
+        let time =
+            [stdin.filter(|_| writes), stdout].into_iter().flatten().min().unwrap_or(POLL_INTERVAL);
         let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
         let stdin = self.stdin.as_ref().filter(|_| writes && stdin.is_none());
         let stdout = self.stdout.as_ref().filter(|_| stdout.is_none());

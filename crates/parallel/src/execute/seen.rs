@@ -13,11 +13,11 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 /// and the highest ones.
 const OTHERS: u64 = 15 << 40;
 /// After so many lines of the sample it is decided anew.
-const WINDOW: u32 = 1024;
+const WINDOW_LINES: u32 = 1024;
 /// Of these, so many have to have been there for all lines to be looked for.
-const MANY: u32 = WINDOW / 4;
+const MANY_REPEATS: u32 = WINDOW_LINES / 4;
 /// With fewer than these, only the sample is looked for.
-const FEW: u32 = WINDOW / 8;
+const FEW_REPEATS: u32 = WINDOW_LINES / 8;
 
 /// Places of lines.
 #[derive(Debug)]
@@ -77,8 +77,9 @@ impl Seen {
     fn count(&mut self, is_found: bool) {
         self.sampled += 1;
         self.found += u32::from(is_found);
-        if self.sampled == WINDOW {
-            self.looks_for_all = self.found >= if self.looks_for_all { FEW } else { MANY };
+        if self.sampled == WINDOW_LINES {
+            self.looks_for_all =
+                self.found >= if self.looks_for_all { FEW_REPEATS } else { MANY_REPEATS };
             (self.sampled, self.found) = (0, 0);
         }
     }

@@ -11,29 +11,32 @@ use crate::plan::rates;
 
 /// What a part should take: starting commands for it takes a hundredth of that, and no more than a
 /// twentieth where they are slow to start.
-const WANTED: Duration = Duration::from_millis(150);
-const STARTS: f64 = 20.0;
+const CHUNK_TIME: Duration = Duration::from_millis(150);
+const STARTS_PER_CHUNK: f64 = 20.0;
 /// Until it is known what they take, parts are so large, in bytes.
-const FIRST: u64 = 256 << 10;
+const FIRST_CHUNK_BYTES: u64 = 256 << 10;
 /// The first parts of a stream are this share of what is wanted.
-const EARLY: u64 = 8;
+const EARLY_DIVISOR: u64 = 8;
 /// No part of files is meant to be larger, and none that has to be in memory.
-const MOST: u64 = 64 << 20;
-const MOST_IN_MEMORY: u64 = 16 << 20;
+const MAX_CHUNK_BYTES: u64 = 64 << 20;
+const MAX_CHUNK_BYTES_IN_MEMORY: u64 = 16 << 20;
 /// The last parts are not smaller than this share of what is wanted, and none than so much.
-const SHARE: u64 = 4;
-const LEAST: u64 = 512;
+const LAST_DIVISOR: u64 = 4;
+const MIN_CHUNK_BYTES: u64 = 512;
 
 /// A worker whose commands read one piece after the other takes at least and at most so much at a
 /// time, in bytes.
-const PIECES: RangeInclusive<u64> = (64 << 10)..=(1 << 20);
+const PIECE_BYTES: RangeInclusive<u64> = (64 << 10)..=(1 << 20);
 /// So many pieces are meant for each worker.
-const PIECES_EACH: u64 = 4;
+const PIECES_PER_WORKER: u64 = 4;
 
 /// How much a worker takes at a time whose commands read one piece after the other, in bytes.
 pub(super) fn piece(context: &Context<'_>, chunks: &ChunkSource<'_>) -> usize {
-    let share = |all: u64| all / (PIECES_EACH * context.jobs as u64);
-    let piece = chunks.size().map_or(FIRST, share).clamp(*PIECES.start(), *PIECES.end());
+    let share = |all: u64| all / (PIECES_PER_WORKER * context.jobs as u64);
+    let piece = chunks
+        .size()
+        .map_or(FIRST_CHUNK_BYTES, share)
+        .clamp(*PIECE_BYTES.start(), *PIECE_BYTES.end());
     context.part_bytes.unwrap_or(usize::try_from(piece).unwrap_or(usize::MAX))
 }
 
@@ -62,15 +65,15 @@ impl Sizes {
         let jobs = context.jobs as u64;
         let starts = commands.iter().map(|command| rates::start_of(&command.program));
         let slowest = starts.fold(0.0, f64::max);
-        let most = if chunks.are_read_here() { MOST_IN_MEMORY } else { MOST };
+        let most = if chunks.are_read_here() { MAX_CHUNK_BYTES_IN_MEMORY } else { MAX_CHUNK_BYTES };
         let sizes = Self {
             fixed: context.part_bytes,
             jobs,
             total: chunks.size(),
             // A part may be there twice, before its commands and behind them.
-            most: (context.memory / (4 * jobs)).clamp(LEAST, most),
-            seconds: WANTED.as_secs_f64().max(STARTS * slowest),
-            wanted: AtomicU64::new(FIRST),
+            most: (context.memory / (4 * jobs)).clamp(MIN_CHUNK_BYTES, most),
+            seconds: CHUNK_TIME.as_secs_f64().max(STARTS_PER_CHUNK * slowest),
+            wanted: AtomicU64::new(FIRST_CHUNK_BYTES),
             given: AtomicU64::new(0),
         };
         if let Some(rate) = context.rate {
@@ -98,14 +101,16 @@ impl Sizes {
     fn with(&self, given: u64) -> usize {
         let wanted = self.wanted.load(Ordering::Relaxed);
         // A stream may soon be over: until much has come its parts are smaller.
-        let soon = || wanted.min((given / self.jobs).max(wanted / EARLY).max(LEAST));
+        let soon =
+            || wanted.min((given / self.jobs).max(wanted / EARLY_DIVISOR).max(MIN_CHUNK_BYTES));
         let size = self.total.map_or_else(soon, |total| {
             // Towards the end parts become smaller, so that all workers end together; but there
             // are at least two for each.
-            let least = (wanted / SHARE).min(total.div_ceil(2 * self.jobs)).max(LEAST);
+            let least =
+                (wanted / LAST_DIVISOR).min(total.div_ceil(2 * self.jobs)).max(MIN_CHUNK_BYTES);
             let left = total.saturating_sub(given);
             let size = wanted.min((left / (2 * self.jobs)).max(least));
-            if left < size + least / 2 { left.max(LEAST) } else { size }
+            if left < size + least / 2 { left.max(MIN_CHUNK_BYTES) } else { size }
         });
         usize::try_from(size.min(self.most)).unwrap_or(usize::MAX)
     }
@@ -119,6 +124,6 @@ impl Sizes {
     fn set_rate(&self, rate: f64) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
         let wanted = (rate * self.seconds) as u64;
-        self.wanted.store(wanted.max(LEAST), Ordering::Relaxed);
+        self.wanted.store(wanted.max(MIN_CHUNK_BYTES), Ordering::Relaxed);
     }
 }

@@ -16,7 +16,7 @@ use super::instance::Instance;
 use super::locale::LocaleVariants;
 use super::merge::merge;
 use super::order::{BYTES, Equal, Kind};
-use super::processes::{BLOCK, Processes};
+use super::processes::{BLOCK_BYTES, Processes};
 use super::reorder::{Combiner, ReorderBuffer, Stopped};
 use super::sink::{FirstLines, OutputSink};
 use super::sorter::{Sorted, Sorter, write};
@@ -25,7 +25,7 @@ use super::{Context, size};
 use crate::plan::ir::{Combine, Command, Group, LineOrder};
 
 /// About so much is merged at a time, in bytes.
-const RANGE: usize = 1 << 20;
+const RANGE_BYTES: usize = 1 << 20;
 
 /// What is to be done.
 #[derive(Debug)]
@@ -156,7 +156,7 @@ fn gather_rest(
     let variants = LocaleVariants::as_they_are(task.before);
     let start = |commands: &_| Instance::start_aloud(context.launcher, commands);
     let filled = fill(task, context, chunks, (&variants, start), || {
-        let mut bytes = vec![0; BLOCK];
+        let mut bytes = vec![0; BLOCK_BYTES];
         let read = io::Read::read(&mut rest, &mut bytes)?;
         bytes.truncate(read);
         let data = Some(bytes).filter(|bytes| !bytes.is_empty()).map(ChunkData::Bytes);
@@ -343,7 +343,7 @@ fn merge_ranges(
 /// after: about as many bytes in each.
 fn ranges(kind: Kind<'_>, sorted: &[Sorted], jobs: usize) -> Vec<Vec<(usize, usize)>> {
     let bytes: usize = sorted.iter().map(|run| run.text.len() + run.entries.len()).sum();
-    let count = (bytes / RANGE).max(jobs);
+    let count = (bytes / RANGE_BYTES).max(jobs);
     let Some(longest) = sorted.iter().max_by_key(|run| run.entries.len()) else {
         return Vec::new();
     };
@@ -365,7 +365,7 @@ fn ranges(kind: Kind<'_>, sorted: &[Sorted], jobs: usize) -> Vec<Vec<(usize, usi
 
 /// Merges lines of some runs.
 fn merge_range(kind: Kind<'_>, mut runs: Vec<(&[Entry], &[u8])>) -> Vec<u8> {
-    let mut merged = Vec::with_capacity(RANGE + RANGE / 4);
+    let mut merged = Vec::with_capacity(RANGE_BYTES + RANGE_BYTES / 4);
     // The line that was there last, and how often, where equal ones become one.
     let mut last: Option<(&[u8], u64)> = None;
     loop {

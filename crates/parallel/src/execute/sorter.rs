@@ -19,10 +19,10 @@ use super::seen::Seen;
 use super::{counted, keyed};
 
 /// No more text than this is kept, so that places have 32 bits.
-const MOST_TEXT: usize = 1 << 31;
+const MAX_TEXT_BYTES: usize = 1 << 31;
 /// Where there is no room on disk, no more than this share of what is available is taken at a time
 /// when memory for lines doubles: other workers do so, too.
-const SHARE: u64 = 8;
+const MEMORY_DIVISOR: u64 = 8;
 
 /// Lines that are being gathered.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl<'a> Sorter<'a> {
         } else {
             self.line_once(line)?;
         }
-        if self.used() > self.limit || self.text.len() > MOST_TEXT {
+        if self.used() > self.limit || self.text.len() > MAX_TEXT_BYTES {
             self.spill()?;
         }
         Ok(())
@@ -142,7 +142,7 @@ impl<'a> Sorter<'a> {
 
     /// Memory in use, in bytes.
     fn used(&self) -> usize {
-        let beside = if self.kind.order.keys.is_empty() { 0 } else { keyed::BESIDE };
+        let beside = if self.kind.order.keys.is_empty() { 0 } else { keyed::BYTES_PER_ENTRY };
         self.text.capacity()
             + self.entries.capacity() * size_of::<Entry>()
             + self.entries.len() * beside
@@ -201,7 +201,7 @@ impl<'a> Sorter<'a> {
     /// Whether there is memory for twice as much as is used.
     fn may_grow(&self) -> bool {
         let available = self.available.unwrap_or_else(|| MemInfo::read().available);
-        self.text.len() < MOST_TEXT / 2 && self.used() as u64 <= available / SHARE
+        self.text.len() < MAX_TEXT_BYTES / 2 && self.used() as u64 <= available / MEMORY_DIVISOR
     }
 
     /// Writes the lines to a file without a name, which is gone as soon as nobody uses it.

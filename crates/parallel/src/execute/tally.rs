@@ -86,7 +86,7 @@ impl Tally {
     }
 
     /// A group is run in one piece, for this reason.
-    pub(super) fn in_one_piece(&self, group: &Group, why: &Fallback) {
+    pub(super) fn note_fallback(&self, group: &Group, why: &Fallback) {
         let stages = || group.serial.iter().map(|command| command.stage + 1);
         let stages = match (stages().min(), stages().max()) {
             (Some(first), Some(last)) if first < last => format!("stages {first} to {last}"),

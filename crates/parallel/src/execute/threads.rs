@@ -12,8 +12,8 @@ use contend_sys::interrupt;
 use rustix::io::Errno;
 
 /// The first time between two tries, and the longest: each is twice as long as the one before it.
-const FIRST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_millis(250);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_millis(250);
 
 /// For how long it is tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(super) fn retried<T>(
     mut attempt: impl FnMut() -> io::Result<T>,
 ) -> io::Result<T> {
     let begun = Instant::now();
-    let mut pause = FIRST;
+    let mut pause = FIRST_RETRY_DELAY;
     loop {
         match attempt() {
             Err(error)
@@ -58,7 +58,7 @@ pub(super) fn retried<T>(
                     && !interrupt::is_asked_to_end() =>
             {
                 thread::sleep(pause);
-                pause = LONGEST.min(2 * pause);
+                pause = MAX_RETRY_DELAY.min(2 * pause);
             }
             result => return result,
         }

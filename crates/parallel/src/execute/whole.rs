@@ -10,7 +10,7 @@ use super::chunk_input::ChunkInput;
 use super::error::GroupError;
 use super::input::{ChunkSource, Rest};
 use super::instance::Instance;
-use super::processes::{Awaited, BLOCK, Processes};
+use super::processes::{Awaited, BLOCK_BYTES, Processes};
 use super::progress::Reader;
 use super::reorder::Combiner as _;
 use super::sink::{OutputSink, Sink};
@@ -102,7 +102,7 @@ fn feed(
     mut rest: Rest<'_>,
     output: &mut impl OutputSink,
 ) -> Result<ControlFlow<()>, GroupError> {
-    let mut block = vec![0; BLOCK];
+    let mut block = vec![0; BLOCK_BYTES];
     loop {
         if let Some(source) = rest.source() {
             match processes.wait_for_source(source, output)? {

@@ -3,14 +3,14 @@
 use contend_record::run::Decision;
 
 use super::classes;
-use super::flow::{Amount, Flow, Stream, USUAL_LINE};
-use super::rates::{START, start_of};
+use super::flow::{Amount, Flow, Stream, USUAL_LINE_BYTES};
+use super::rates::{START_SECONDS, start_of};
 use crate::plan::ir::{Combine, Command, Group, Plan, Step};
 
 /// What planning and threads cost, in seconds.
-const OVERHEAD: f64 = 0.004;
+const OVERHEAD_SECONDS: f64 = 0.004;
 /// Parts have to bring so many times what they cost.
-const WORTH: f64 = 2.0;
+const MIN_BENEFIT_FACTOR: f64 = 2.0;
 
 /// What is decided if no stage can work on parts.
 pub(crate) fn nothing_is_parallel() -> Decision {
@@ -52,7 +52,7 @@ pub struct Expectation {
 impl Expectation {
     /// Whether it brings clearly more than it costs.
     pub fn is_worth_it(&self) -> bool {
-        self.gain > WORTH * self.cost
+        self.gain > MIN_BENEFIT_FACTOR * self.cost
     }
 
     /// What is decided for an input of this size, and why.
@@ -72,24 +72,24 @@ impl Expectation {
 
 /// What it costs to hand out parts of files, and of what has to be read here, and to collect their
 /// outputs, in nanoseconds of CPU time a byte.
-const HANDING_OUT: f64 = 0.2;
-const HANDING_OUT_STREAM: f64 = 0.6;
-const COLLECTING: f64 = 0.4;
+const HAND_OUT_NS_PER_BYTE: f64 = 0.2;
+const HAND_OUT_STREAM_NS_PER_BYTE: f64 = 0.6;
+const COLLECT_NS_PER_BYTE: f64 = 0.4;
 /// What commands need more to write to a file than to a pipe.
-const TO_FILE: f64 = 0.3;
+const TO_FILE_NS_PER_BYTE: f64 = 0.3;
 /// How much longer work takes than if it were the same for all workers and they never waited.
-const UNEVEN: f64 = 1.08;
+const IMBALANCE_FACTOR: f64 = 1.08;
 /// How much longer a pipeline takes than its CPU time on all CPUs for each of its pipes, up to so many:
 /// commands wait for each other.
-const STALLED: f64 = 0.05;
-const MOST_PIPES: usize = 4;
+const STALL_SHARE: f64 = 0.05;
+const MAX_STALLING_PIPES: usize = 4;
 /// What sorting here costs of what it costs elsewhere.
-const SORTING_HERE: f64 = 0.4;
+const OWN_SORT_FACTOR: f64 = 0.4;
 
 /// As much comes out of commands at least for a byte that goes in, where something is made of it.
-const LITTLE: f64 = 0.01;
+const MIN_OUTPUT_SHARE: f64 = 0.01;
 /// Commands beside others may need as little as what is usual for them, divided by this.
-const UNSURE: f64 = 2.0;
+const UNCERTAINTY_FACTOR: f64 = 2.0;
 
 /// What working on parts brings with it.
 #[derive(Debug, Clone, Copy)]
@@ -106,8 +106,9 @@ pub(crate) struct Handling {
 impl Handling {
     /// Its CPU time in nanoseconds for a byte of input.
     fn cpu(&self) -> f64 {
-        let handing_out = if self.is_stream { HANDING_OUT_STREAM } else { HANDING_OUT };
-        handing_out + COLLECTING * self.output + self.starts
+        let handing_out =
+            if self.is_stream { HAND_OUT_STREAM_NS_PER_BYTE } else { HAND_OUT_NS_PER_BYTE };
+        handing_out + COLLECT_NS_PER_BYTE * self.output + self.starts
     }
 }
 
@@ -124,9 +125,9 @@ pub(crate) fn gain(
     let cpu = |flows: &[Flow]| flows.iter().map(Flow::cpu).sum::<f64>();
     let others: f64 = beside.iter().sum();
     let slowest_other = beside.iter().copied().fold(0.0, f64::max);
-    let pipes = (flows.len() + beside.len()).saturating_sub(1).min(MOST_PIPES);
+    let pipes = (flows.len() + beside.len()).saturating_sub(1).min(MAX_STALLING_PIPES);
     let jobs = jobs as f64;
-    let writing = if parts.to_file { TO_FILE * parts.output } else { 0.0 };
+    let writing = if parts.to_file { TO_FILE_NS_PER_BYTE * parts.output } else { 0.0 };
     // A sort works when all that comes before it is done, and has threads of its own.
     let (first, sorting) =
         flows.split_at(flows.iter().position(|it| it.sorts).unwrap_or(flows.len()));
@@ -136,11 +137,11 @@ pub(crate) fn gain(
         at_once += writing;
         slowest = first.last().map_or(slowest, |last| slowest.max(last.cpu() + writing));
     }
-    let plain = slowest.max((1.0 + STALLED * pipes as f64) * at_once / jobs)
+    let plain = slowest.max((1.0 + STALL_SHARE * pipes as f64) * at_once / jobs)
         + if sorting.is_empty() { 0.0 } else { (cpu(sorting) + writing) / jobs };
-    let here = |flow: &Flow| if flow.sorts && sorts_here { SORTING_HERE } else { 1.0 };
+    let here = |flow: &Flow| if flow.sorts && sorts_here { OWN_SORT_FACTOR } else { 1.0 };
     let work: f64 = flows.iter().map(|flow| flow.cpu() * here(flow)).sum();
-    let parts = UNEVEN * (work + parts.cpu() + others) / jobs;
+    let parts = IMBALANCE_FACTOR * (work + parts.cpu() + others) / jobs;
     plain - parts.max(slowest_other)
 }
 
@@ -148,7 +149,7 @@ pub(crate) fn gain(
 /// are known.
 pub(crate) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usize) -> bool {
     let (usual, mut stream) = before(&steps[..at]);
-    let least: Vec<f64> = usual.iter().map(|rate| rate / UNSURE).collect();
+    let least: Vec<f64> = usual.iter().map(|rate| rate / UNCERTAINTY_FACTOR).collect();
     let known = |command: &Command| stream.known(&command.program, &command.arguments);
     let flows: Option<Vec<Flow>> = group.serial.iter().map(known).collect();
     // What is sorted here takes less CPU time at any rate.
@@ -162,7 +163,7 @@ pub(crate) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usiz
 /// The CPU time of each command that still works when what these steps make is read, in nanoseconds
 /// for a byte of that; and what it is that they make.
 pub(crate) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
-    let mut stream = Stream::of_lines(USUAL_LINE);
+    let mut stream = Stream::of_lines(USUAL_LINE_BYTES);
     let mut rates = Vec::new();
     for command in steps.iter().flat_map(commands) {
         let flow = stream.usual(command);
@@ -172,7 +173,7 @@ pub(crate) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
             rates.push(flow.cpu());
         }
     }
-    let made = stream.volume.max(LITTLE);
+    let made = stream.volume.max(MIN_OUTPUT_SHARE);
     let rates = rates.iter().map(|rate| rate / made).collect();
     (rates, Stream { volume: 1.0, ..stream })
 }
@@ -231,7 +232,7 @@ pub(crate) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation 
         let flows = commands.iter().map(|command| stream.usual(command)).collect::<Vec<_>>();
         let Step::Parallel(group) = step else { continue };
         for flow in flows {
-            let here = if flow.sorts && sorts_here(group) { SORTING_HERE } else { 1.0 };
+            let here = if flow.sorts && sorts_here(group) { OWN_SORT_FACTOR } else { 1.0 };
             cpu += flow.cpu();
             gain += flow.cpu() * (1.0 - here / jobs as f64);
         }
@@ -245,19 +246,19 @@ pub(crate) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
 pub(crate) fn enough(step: &Step, line: f64, jobs: usize) -> u64 {
     let for_a_byte = expect(std::slice::from_ref(step), Amount { bytes: 1, line }, jobs);
-    (WORTH * for_a_byte.cost / for_a_byte.gain) as u64
+    (MIN_BENEFIT_FACTOR * for_a_byte.cost / for_a_byte.gain) as u64
 }
 
 /// What more than which is not to be expected of so many commands that need so much CPU time
 /// together, in nanoseconds a byte, on however many CPUs.
 pub(crate) fn at_best(cpu: f64, commands: usize, bytes: u64) -> Expectation {
     let cpu = cpu * bytes as f64 * 1e-9;
-    Expectation { cpu, gain: cpu, cost: cost(START * commands as f64, 2) }
+    Expectation { cpu, gain: cpu, cost: cost(START_SECONDS * commands as f64, 2) }
 }
 
 /// What working on parts costs, if starting the commands once takes so long, in seconds.
 fn cost(starts: f64, jobs: usize) -> f64 {
-    OVERHEAD + starts * jobs as f64
+    OVERHEAD_SECONDS + starts * jobs as f64
 }
 
 /// A time for people, of which no more is known than this.
@@ -342,7 +343,7 @@ mod tests {
 
     #[test]
     fn small_inputs_run_plain_unless_the_command_is_slow() {
-        let input = |bytes| Some(Amount { bytes, line: USUAL_LINE });
+        let input = |bytes| Some(Amount { bytes, line: USUAL_LINE_BYTES });
         assert!(!decide(&plan("grep", "x"), input(100_000), 2).parallel);
         assert!(decide(&plan("grep", "x"), input(100_000_000), 2).parallel);
         assert!(decide(&plan("grep", "\\(.\\)\\1"), input(1_000_000), 2).parallel);

@@ -17,7 +17,7 @@ const UNBOUNDED: &[&str] = &["jq", "xargs"];
 const STREAMING: &[&str] =
     &["cat", "col", "cut", "egrep", "expand", "fgrep", "fold", "grep", "iconv", "rev", "tr"];
 /// So many lines are few.
-const FEW: u64 = 1000;
+const FEW_LINES: u64 = 1000;
 
 /// The decision to run these as they are, if a glance is enough for it. `standard` is standard
 /// input, where that is known.
@@ -68,7 +68,7 @@ pub fn may_write_first(stages: &[Simple]) -> bool {
 
 /// Whether a `head` ends everything after a few lines that come as soon as there is input.
 fn has_soon_enough(stages: &[Simple]) -> bool {
-    let few = |stage: &Simple| head::head(stage).is_some_and(|lines| lines.count <= FEW);
+    let few = |stage: &Simple| head::head(stage).is_some_and(|lines| lines.count <= FEW_LINES);
     let Some(place) = stages.iter().position(few) else { return false };
     stages[..place].iter().all(|stage| STREAMING.contains(&stage.name()))
 }

@@ -11,15 +11,15 @@ use super::rates::{is_sort, known_rate, name_of, rate};
 use crate::plan::ir::Command;
 
 /// A usual length of lines in bytes.
-pub(crate) const USUAL_LINE: f64 = 50.0;
+pub(crate) const USUAL_LINE_BYTES: f64 = 50.0;
 /// A usual length of words, each on a line, in bytes.
-const WORD: f64 = 6.0;
+const USUAL_WORD_BYTES: f64 = 6.0;
 /// How much of sorted lines is left where each is kept once.
-const DISTINCT: f64 = 0.2;
+const DISTINCT_SHARE: f64 = 0.2;
 /// How much of an input `grep` finds in it, if that begins with a certain letter.
-const FOUND: f64 = 0.2;
+const FOUND_SHARE: f64 = 0.2;
 /// How much of a file is looked at to know its lines, in bytes.
-const BEGINNING: usize = 16 << 10;
+const BEGINNING_BYTES: usize = 16 << 10;
 
 /// What goes through a command.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,16 +97,16 @@ impl Stream {
             "wc" => self.volume = 0.0,
             "head" | "tail" if is_short(&words) => self.volume = 0.0,
             "sort" if read(&sort::TABLE).is_some_and(|options| options.has('u')) => {
-                self.volume *= DISTINCT;
+                self.volume *= DISTINCT_SHARE;
             }
-            "uniq" => self.volume *= DISTINCT,
+            "uniq" => self.volume *= DISTINCT_SHARE,
             _ => {}
         }
     }
 
     /// Its words come each on a line.
     fn becomes_words(&mut self) {
-        self.line = self.line.min(WORD);
+        self.line = self.line.min(USUAL_WORD_BYTES);
     }
 
     /// Adds the CPU time that `grep` needs with these options.
@@ -121,7 +121,7 @@ impl Stream {
         let pattern = options.value('e').or_else(first).unwrap_or_default();
         let letters = pattern.trim_start_matches('^');
         if !options.has('v') && letters.starts_with(|letter: char| letter.is_ascii_alphanumeric()) {
-            self.volume *= FOUND;
+            self.volume *= FOUND_SHARE;
         }
     }
 }
@@ -158,11 +158,11 @@ pub struct Amount {
 impl Amount {
     /// That of the regular files with these names; `None` if one is none.
     pub fn of_files<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
-        let mut all = Self { bytes: 0, line: USUAL_LINE };
+        let mut all = Self { bytes: 0, line: USUAL_LINE_BYTES };
         for name in names {
             let bytes = size_of(name)?;
             if all.bytes == 0 && bytes > 0 {
-                all.line = File::open(name).map_or(USUAL_LINE, |file| line_at(file, 0));
+                all.line = File::open(name).map_or(USUAL_LINE_BYTES, |file| line_at(file, 0));
             }
             all.bytes = all.bytes.saturating_add(bytes);
         }
@@ -177,7 +177,10 @@ impl Amount {
 
     /// That of these bytes.
     pub fn of_bytes(bytes: &[u8]) -> Self {
-        Self { bytes: bytes.len() as u64, line: line_of(&bytes[..bytes.len().min(BEGINNING)]) }
+        Self {
+            bytes: bytes.len() as u64,
+            line: line_of(&bytes[..bytes.len().min(BEGINNING_BYTES)]),
+        }
     }
 }
 
@@ -190,12 +193,12 @@ pub(crate) fn size_of(name: &str) -> Option<u64> {
 /// The mean length of these lines in bytes, of which each ends with a line break or a NUL byte.
 fn line_of(bytes: &[u8]) -> f64 {
     let lines = memchr::memchr2_iter(b'\n', 0, bytes).count();
-    if bytes.is_empty() { USUAL_LINE } else { bytes.len() as f64 / lines.max(1) as f64 }
+    if bytes.is_empty() { USUAL_LINE_BYTES } else { bytes.len() as f64 / lines.max(1) as f64 }
 }
 
 /// The mean length in bytes of lines behind this place of a file, which is read without moving in it.
 fn line_at(file: impl AsFd, place: u64) -> f64 {
-    let mut bytes = [0; BEGINNING];
+    let mut bytes = [0; BEGINNING_BYTES];
     let read = rustix::io::pread(file, &mut bytes, place).unwrap_or(0);
     line_of(&bytes[..read])
 }
@@ -221,7 +224,7 @@ mod tests {
     #[test]
     fn words_come_each_on_a_line() {
         for command in ["tr -cs A-Za-z \\n", "grep -ao [a-z]*", "sed s/x/\\n/g", "tr -s x \\012"] {
-            assert_eq!(behind(command), Stream::of_lines(WORD), "{command}");
+            assert_eq!(behind(command), Stream::of_lines(USUAL_WORD_BYTES), "{command}");
         }
         for command in ["tr -d \\n", "tr a-z A-Z", "grep -e[ocv]", "sed s/x/y/", "cut -c 3"] {
             assert_eq!(behind(command), Stream::of_lines(100.0), "{command}");
@@ -240,12 +243,12 @@ mod tests {
 
     #[test]
     fn what_is_looked_for_is_rare_if_it_begins_with_a_letter() {
-        assert!(leaves("grep ^From: words", FOUND));
-        assert!(leaves("grep -e x", FOUND));
+        assert!(leaves("grep ^From: words", FOUND_SHARE));
+        assert!(leaves("grep -e x", FOUND_SHARE));
         for command in ["grep -v x", "grep --invert-match x", "grep [xy] words", "grep -A 3 [x]"] {
             assert!(leaves(command, 1.0), "{command}");
         }
-        assert!(leaves("sort --unique", DISTINCT));
+        assert!(leaves("sort --unique", DISTINCT_SHARE));
         assert!(leaves("sort -T/usr", 1.0));
     }
 
@@ -256,7 +259,7 @@ mod tests {
         std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(8)).expect("it is there");
         assert_eq!(Amount::of_rest(&file, 16), Amount { bytes: 8, line: 4.0 });
         assert_eq!(Amount::of_bytes(b"ab\0ab\0"), Amount { bytes: 6, line: 3.0 });
-        assert_eq!(Amount::of_bytes(b""), Amount { bytes: 0, line: USUAL_LINE });
+        assert_eq!(Amount::of_bytes(b""), Amount { bytes: 0, line: USUAL_LINE_BYTES });
         assert_eq!(Amount::of_files(["/nonexistent"]), None);
     }
 }

@@ -7,7 +7,7 @@
 use super::classes;
 
 /// A command of which nothing is known, in nanoseconds a byte.
-const UNKNOWN: f64 = 5.0;
+const UNKNOWN_NS_PER_BYTE: f64 = 5.0;
 
 /// CPU time of commands for a byte and for a line, in nanoseconds: of those with options that change
 /// much, the most usual form.
@@ -43,11 +43,11 @@ const RATES: &[(&str, f64, f64)] = &[
 ];
 
 /// So many times as much time takes awk that adds up by keys.
-const BY_KEYS: f64 = 3.0;
+const AWK_BY_KEYS_FACTOR: f64 = 3.0;
 /// What `xargs` takes to start a command, and that to run, in nanoseconds.
-const ONE_PROCESS: f64 = 1e6;
+const PROCESS_NS: f64 = 1e6;
 /// Starting one command and waiting for its end, in seconds.
-pub(crate) const START: f64 = 0.0015;
+pub(crate) const START_SECONDS: f64 = 0.0015;
 /// Commands that do much before they read anything, and what that takes, in seconds.
 const SLOW_STARTS: &[(&str, f64)] = &[("jq", 0.02)];
 
@@ -64,7 +64,7 @@ pub(crate) fn is_sort(program: &str) -> bool {
 /// The rate of a command in nanoseconds a byte, with what its arguments tell, for lines of so many
 /// bytes.
 pub(crate) fn rate(program: &str, arguments: &[String], line: f64) -> f64 {
-    known_rate(program, arguments, line).unwrap_or(UNKNOWN)
+    known_rate(program, arguments, line).unwrap_or(UNKNOWN_NS_PER_BYTE)
 }
 
 /// The same; `None` if nothing is known of the command.
@@ -78,9 +78,9 @@ pub(crate) fn known_rate(program: &str, arguments: &[String], line: f64) -> Opti
         "grep" | "egrep" if refers => 500.0,
         "sed" if refers => 100.0,
         "awk" | "gawk" | "mawk" | "nawk" | "original-awk" if keeps_by_keys(arguments) => {
-            BY_KEYS * (for_byte + for_line / line.max(1.0))
+            AWK_BY_KEYS_FACTOR * (for_byte + for_line / line.max(1.0))
         }
-        "xargs" if classes::starts_one_each(arguments) => ONE_PROCESS / line.max(1.0),
+        "xargs" if classes::starts_one_each(arguments) => PROCESS_NS / line.max(1.0),
         _ => for_byte + for_line / line.max(1.0),
     })
 }
@@ -96,5 +96,5 @@ fn keeps_by_keys(arguments: &[String]) -> bool {
 /// What starting a command takes, in seconds.
 pub(crate) fn start_of(program: &str) -> f64 {
     let name = name_of(program);
-    SLOW_STARTS.iter().find(|(known, _)| *known == name).map_or(START, |(_, start)| *start)
+    SLOW_STARTS.iter().find(|(known, _)| *known == name).map_or(START_SECONDS, |(_, start)| *start)
 }

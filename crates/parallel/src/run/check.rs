@@ -29,9 +29,9 @@ use digests::Digests;
 use original::Original;
 
 /// The size of the buffer for copying, in bytes.
-const PIECE: usize = 256 << 10;
+const BUFFER_BYTES: usize = 256 << 10;
 /// The poll interval for the end of the output.
-const MOMENT: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A run that will be compared with the original.
 #[derive(Debug)]
@@ -178,7 +178,7 @@ fn keep(mut from: File, mut kept: File, mut to: File) -> Result<Kept, RunError> 
     // Signals are for the main thread. They stay blocked here to the end, so that those that are
     // pending by then are left to it, too.
     std::mem::forget(Signals::block().context("cannot receive signals")?);
-    let mut block = vec![0; PIECE];
+    let mut block = vec![0; BUFFER_BYTES];
     loop {
         let mut ends = [PollFd::new(&from, PollFlags::IN), PollFd::new(&to, PollFlags::empty())];
         match poll(&mut ends, None) {
@@ -214,7 +214,7 @@ fn cannot_keep(source: io::Error) -> RunError {
 /// Reads an output to its end, digests it, and copies it to `to` if that is given.
 fn pass_on(mut from: File, mut to: Option<File>) -> io::Result<Copied> {
     let mut digests = Digests::default();
-    let mut block = vec![0; PIECE];
+    let mut block = vec![0; BUFFER_BYTES];
     loop {
         let read = match from.read(&mut block) {
             Ok(0) => return Ok(Copied { digests, whole: true }),
@@ -245,7 +245,7 @@ impl Captured {
             if let Some(signal) = signals.interrupted() {
                 return Ok(Waited::Interrupted(signal));
             }
-            thread::sleep(MOMENT);
+            thread::sleep(POLL_INTERVAL);
         }
         let output = joined(self.copy).context("cannot write standard output")?;
         Ok(Waited::Done(Written { check: self.check, output }))

@@ -30,7 +30,7 @@ use crate::plan::ir::{Plan, Source, Step};
 use crate::plan::planner::{self, Situation};
 
 /// At most this much of a stream is read to decide how the pipeline runs, in bytes.
-const FIRST: usize = 1 << 20;
+const MAX_PEEK_BYTES: usize = 1 << 20;
 
 /// A pipeline that contend can run itself.
 pub(super) struct Direct<'a> {
@@ -258,7 +258,8 @@ impl<'a> Direct<'a> {
 fn decide_by_beginning(plan: &Plan, settings: &Settings) -> Result<(Decision, Vec<u8>), RunError> {
     let cannot_read = "cannot read standard input";
     let stdin = io::stdin().as_fd().try_clone_to_owned().context(cannot_read)?;
-    let (prefix, beginning) = read_beginning(&File::from(stdin), FIRST).context(cannot_read)?;
+    let (prefix, beginning) =
+        read_beginning(&File::from(stdin), MAX_PEEK_BYTES).context(cannot_read)?;
     if beginning == Beginning::Slow && estimate::answers_early(&plan.steps) {
         return Ok((comes_slowly(), prefix));
     }

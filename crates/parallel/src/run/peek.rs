@@ -12,14 +12,14 @@ use super::standard_input::Kind;
 use crate::plan::fast_path::may_write_first;
 
 /// A stream with less than this is small, in bytes.
-const LITTLE: u64 = 32 << 10;
+const SMALL_STREAM_BYTES: u64 = 32 << 10;
 /// How long to wait for the end of a stream after its first bytes.
-const PATIENCE: Duration = Duration::from_millis(5);
+const EOF_TIMEOUT: Duration = Duration::from_millis(5);
 /// The poll interval for the amount in a stream.
-const INTERVAL: Duration = Duration::from_micros(200);
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
 /// How long to wait for the first bytes of a stream if a stage may write before it reads.
-const SILENCE: Duration = Duration::from_millis(20);
+const FIRST_BYTES_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Whether waiting for standard input would delay output: it is a stream without data, and one of
 /// these stages may write before it reads. Blocks for up to 20 ms.
@@ -29,7 +29,7 @@ pub(super) fn delays_output(input: Kind, stages: &[Simple]) -> bool {
     }
     let begun = Instant::now();
     loop {
-        let left = SILENCE.saturating_sub(begun.elapsed());
+        let left = FIRST_BYTES_TIMEOUT.saturating_sub(begun.elapsed());
         let time = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
         let stdin = io::stdin();
         match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&time)) {
@@ -60,12 +60,12 @@ pub(super) fn is_little(input: Kind) -> bool {
         let is_over = fds[0].revents().contains(PollFlags::HUP);
         // Not every stream can say how much there is.
         let Ok(bytes) = ioctl_fionread(stdin) else { return false };
-        if is_over || bytes >= LITTLE {
-            return bytes < LITTLE;
+        if is_over || bytes >= SMALL_STREAM_BYTES {
+            return bytes < SMALL_STREAM_BYTES;
         }
-        if begun.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+        if begun.get_or_insert_with(Instant::now).elapsed() > EOF_TIMEOUT {
             return false;
         }
-        std::thread::sleep(INTERVAL);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

@@ -26,14 +26,14 @@ use crate::plan::ir::{Command, Plan, Source, Step};
 
 /// With a small memory budget, freed blocks of this size or more are returned to the system, in
 /// bytes.
-const LARGE: u32 = 1 << 20;
+const MMAP_THRESHOLD_BYTES: u32 = 1 << 20;
 /// A memory budget below this is small, in bytes.
-const LITTLE: u64 = 512 << 20;
+const SMALL_BUDGET_BYTES: u64 = 512 << 20;
 /// With less free space than this for temporary files, sort keeps its own memory settings, in
 /// bytes.
-const ROOM: u64 = 64 << 20;
+const ALLOCATOR_RESERVE_BYTES: u64 = 64 << 20;
 /// The poll interval for signals.
-const ASK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A plan to execute, with what its execution needs.
 #[derive(Debug)]
@@ -91,10 +91,10 @@ impl<'a> Running<'a> {
         Ok(Self::Thread(receiver))
     }
 
-    /// Waits for the end of the execution, but not longer than [`ASK`].
+    /// Waits for the end of the execution, but not longer than [`POLL_INTERVAL`].
     fn wait(&mut self, signals: &Signals) -> Option<Result<(), ExecuteError>> {
         match self {
-            Self::Thread(end) => match end.recv_timeout(ASK) {
+            Self::Thread(end) => match end.recv_timeout(POLL_INTERVAL) {
                 Ok(result) => Some(result),
                 Err(mpsc::RecvTimeoutError::Timeout) => None,
                 // Only a panic, which ends the program, takes the sender away before it is used.
@@ -107,7 +107,7 @@ impl<'a> Running<'a> {
                     Ok(false) => {}
                     result => return Some(result.map(drop).map_err(ExecuteError::from)),
                 }
-                let time = Timespec { tv_sec: 0, tv_nsec: ASK.subsec_nanos().into() };
+                let time = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
                 // The end of a command is a signal, too.
                 let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&time));
                 None
@@ -115,7 +115,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Waits for the end of the execution, calling `tick` every [`ASK`]. A signal that asks contend
+    /// Waits for the end of the execution, calling `tick` every [`POLL_INTERVAL`]. A signal that asks contend
     /// to end shuts it down.
     fn end(
         mut self,
@@ -173,8 +173,8 @@ pub(super) fn run_plan(
 ) -> Result<End, RunError> {
     // Allocating it again costs a tenth of the run time; with a large budget unused memory is
     // harmless.
-    if settings.memory() < LITTLE {
-        give_back_from(LARGE);
+    if settings.memory() < SMALL_BUDGET_BYTES {
+        give_back_from(MMAP_THRESHOLD_BYTES);
     }
     let signals = Signals::block().context("cannot receive signals")?;
     let tally = Arc::new(Tally::default());
@@ -255,7 +255,8 @@ fn sorting(settings: &Settings, plan: &Plan) -> Vec<String> {
 
 /// Whether this directory has little free space, or does not exist.
 fn has_no_room(folder: &Path) -> bool {
-    !rustix::fs::statvfs(folder).is_ok_and(|of| of.f_bavail.saturating_mul(of.f_frsize) >= ROOM)
+    !rustix::fs::statvfs(folder)
+        .is_ok_and(|of| of.f_bavail.saturating_mul(of.f_frsize) >= ALLOCATOR_RESERVE_BYTES)
 }
 
 #[cfg(test)]

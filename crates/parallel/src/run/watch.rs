@@ -8,7 +8,7 @@ use rustix::process::getpid;
 use crate::execute::Launcher;
 
 /// The sampling interval. A sample is expensive: the kernel walks all pages of a process for it.
-const INTERVAL: Duration = Duration::from_millis(200);
+const SAMPLING_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The memory sampler of a run.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Watch {
     pub(super) fn look(&mut self, launcher: &Launcher) {
         let now = Instant::now();
         if self.due.is_some_and(|due| now >= due) {
-            self.due = Some(now + INTERVAL);
+            self.due = Some(now + SAMPLING_INTERVAL);
             self.peak = self.peak.max(memory(launcher));
         }
     }

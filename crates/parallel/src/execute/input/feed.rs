@@ -10,12 +10,12 @@ use super::super::error::GroupError;
 use super::super::instance::Instance;
 use super::super::sink::OutputSink;
 use super::files::Files;
-use super::{BLOCK, ChunkData, ChunkSource};
+use super::{BLOCK_BYTES, ChunkData, ChunkSource};
 
 /// How far the guard is known to hold before commands read what comes first, in bytes. What a
 /// command does with what it does not want may begin as far before it as its buffer does, which
 /// is 96 KiB for grep.
-const AHEAD: u64 = 256 << 10;
+const READ_AHEAD_BYTES: u64 = 256 << 10;
 
 /// How feeding commands with a part ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,8 @@ impl ChunkSource<'_> {
         };
         let Some(files) = self.source.files() else { return Ok(false) };
         while !range.is_empty() {
-            let bytes = files.read_range(range.start..range.end.min(range.start + BLOCK as u64))?;
+            let bytes =
+                files.read_range(range.start..range.end.min(range.start + BLOCK_BYTES as u64))?;
             let (is_ascii, length) = (is_ascii(&bytes), bytes.len());
             files.recycle(bytes);
             if !is_ascii || length == 0 {
@@ -101,8 +102,13 @@ impl ChunkSource<'_> {
         let mut seen = range.start;
         while !range.is_empty() && instance.is_reading() {
             let Some((file, there)) = files.file_at(range.start) else { break };
-            let bytes = (range.end - range.start).min(there.end - there.start).min(BLOCK as u64);
-            if !self.guard.accepts_until(files, &mut seen, range.start + bytes + AHEAD)? {
+            let bytes =
+                (range.end - range.start).min(there.end - there.start).min(BLOCK_BYTES as u64);
+            if !self.guard.accepts_until(
+                files,
+                &mut seen,
+                range.start + bytes + READ_AHEAD_BYTES,
+            )? {
                 return Ok(Fed::Rejected);
             }
             let mut left = ChunkInput::File(file, there.start..there.start + bytes);

@@ -11,8 +11,8 @@ use super::retried;
 use crate::plan::ir::Cut;
 
 /// How far a place for a cut is looked for at first, and at most, at a time, in bytes.
-const GLIMPSE: u64 = 4 << 10;
-pub(super) const WINDOW: u64 = 64 << 10;
+const FIRST_WINDOW_BYTES: u64 = 4 << 10;
+pub(super) const MAX_WINDOW_BYTES: u64 = 64 << 10;
 
 /// A file from a place to its end.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl Files {
         let (start, size) = (left.start, left.end);
         // The window begins before the place that is wanted, so that a cut there is seen.
         let mut from = start.saturating_add(wanted as u64).saturating_sub(2).max(start);
-        let mut length = GLIMPSE;
+        let mut length = FIRST_WINDOW_BYTES;
         let end = loop {
             if from >= size {
                 break size;
@@ -122,7 +122,7 @@ impl Files {
                 break size;
             }
             from += step as u64;
-            length = WINDOW.min(2 * length);
+            length = MAX_WINDOW_BYTES.min(2 * length);
         };
         left.start = end;
         Ok(Some(start..end))

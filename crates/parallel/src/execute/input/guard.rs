@@ -7,12 +7,12 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use memchr::memchr;
 
 use super::super::cut;
-use super::BLOCK;
+use super::BLOCK_BYTES;
 use super::files::Files;
 use crate::plan::ir::{Guard, Records};
 
 /// Where so many bytes hold no end of a record such a buffer may become larger, and stay so.
-const LONG: usize = 32 << 10;
+const LONG_RECORD_BYTES: usize = 32 << 10;
 
 /// A guard, and what is known of the input.
 #[derive(Debug)]
@@ -123,15 +123,15 @@ impl GuardState {
     ) -> io::Result<bool> {
         let size = files.size();
         while cut::looks_within(&self.guard) && *seen < place.min(size) {
-            let end = size.min(*seen + BLOCK as u64);
+            let end = size.min(*seen + BLOCK_BYTES as u64);
             let bytes = files.read_range(*seen..end)?;
-            let is_last = end == size || bytes.len() < BLOCK;
+            let is_last = end == size || bytes.len() < BLOCK_BYTES;
             let known = cut::holds_so_far(&self.guard, &bytes, is_last);
             if known.is_none() {
                 self.refused.get_or_init(|| cut::breach(&self.guard, &bytes));
             }
             let ends = |bytes: &[u8]| memchr(self.records.separator(), bytes).is_some();
-            *has_long |= !bytes.chunks_exact(LONG).all(ends);
+            *has_long |= !bytes.chunks_exact(LONG_RECORD_BYTES).all(ends);
             files.recycle(bytes);
             match known {
                 None => return Ok(false),

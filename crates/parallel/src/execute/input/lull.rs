@@ -7,8 +7,8 @@
 //! get every byte as it comes. A stream that waits is not worth parts.
 //!
 //! Three limits apply. Nothing waits for more of its part while the stream is silent for
-//! [`PATIENCE`]; nothing waits for longer than [`HOLD`] although more comes (for [`LONGEST_HOLD`],
-//! if there is no place for a cut); and no more than [`LONGEST_RECORD`] is searched for a cut.
+//! [`SILENCE_TIMEOUT`]; nothing waits for longer than [`MAX_HOLD`] although more comes (for [`MAX_HOLD_WITHOUT_CUT`],
+//! if there is no place for a cut); and no more than [`MAX_RECORD_BYTES`] is searched for a cut.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -17,23 +17,23 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{BLOCK, ChunkSource, Source, State, read_from, retried};
+use super::{BLOCK_BYTES, ChunkSource, Source, State, read_from, retried};
 use crate::plan::ir::Records;
 
 /// A stream that sends nothing for so long is silent.
-const PATIENCE: Duration = Duration::from_millis(20);
+const SILENCE_TIMEOUT: Duration = Duration::from_millis(20);
 /// What has arrived is not kept for longer than this, …
-const HOLD: Duration = Duration::from_millis(50);
+const MAX_HOLD: Duration = Duration::from_millis(50);
 /// … or this, while no place for a cut is found.
-const LONGEST_HOLD: Duration = Duration::from_millis(200);
-/// A stream of which less than this arrives within [`HOLD`] is slow, in bytes.
-const LITTLE: usize = 64 << 10;
+const MAX_HOLD_WITHOUT_CUT: Duration = Duration::from_millis(200);
+/// A stream of which less than this arrives within [`MAX_HOLD`] is slow, in bytes.
+const SLOW_STREAM_BYTES: usize = 64 << 10;
 /// A buffered command writes once it has so much output, in bytes.
-const BUFFER: usize = 4096;
+const STDIO_BUFFER_BYTES: usize = 4096;
 /// No more than this is searched for a place for a cut, in bytes.
-pub(super) const LONGEST_RECORD: usize = 16 << 20;
+pub(super) const MAX_RECORD_BYTES: usize = 16 << 20;
 /// Why a group runs plain after a lull, for people.
-const SLOW: &str = "its input comes slowly or waits for an answer";
+const SLOW_INPUT: &str = "its input comes slowly or waits for an answer";
 
 /// What happens when a stream falls silent or is slow.
 #[derive(Debug, Clone, Copy, Default)]
@@ -92,7 +92,7 @@ pub(super) struct Hold {
 impl Hold {
     /// Nothing could be done with these bytes before now.
     pub(super) fn of(buffer: &[u8]) -> Self {
-        Self { since: (!buffer.is_empty()).then(Instant::now), limit: HOLD }
+        Self { since: (!buffer.is_empty()).then(Instant::now), limit: MAX_HOLD }
     }
 
     fn is_over(&self) -> bool {
@@ -101,7 +101,7 @@ impl Hold {
 
     /// There is no place for a cut: it goes on for longer.
     pub(super) fn extend(&mut self) {
-        self.limit = LONGEST_HOLD;
+        self.limit = MAX_HOLD_WITHOUT_CUT;
     }
 }
 
@@ -113,7 +113,7 @@ impl<'a> ChunkSource<'a> {
 
     /// No more than so many bytes are searched for a place for a cut.
     pub(in super::super) fn with_records_up_to(self, bytes: usize) -> Self {
-        Self { longest: bytes.min(LONGEST_RECORD), ..self }
+        Self { longest: bytes.min(MAX_RECORD_BYTES), ..self }
     }
 
     /// How its stream begins, by its first `enough` bytes at most.
@@ -132,8 +132,8 @@ impl<'a> ChunkSource<'a> {
             match pause {
                 Pause::None if state.ended && filled < enough => return Ok(Beginning::Over),
                 Pause::Silence if self.heeds_lulls() => return Ok(Beginning::Slow),
-                Pause::Late if filled < LITTLE => return Ok(Beginning::Slow),
-                Pause::Late if hold.limit < LONGEST_HOLD => hold.extend(),
+                Pause::Late if filled < SLOW_STREAM_BYTES => return Ok(Beginning::Slow),
+                Pause::Late if hold.limit < MAX_HOLD_WITHOUT_CUT => hold.extend(),
                 Pause::None | Pause::Silence | Pause::Late => return Ok(Beginning::Flowing),
             }
         }
@@ -156,17 +156,17 @@ impl<'a> ChunkSource<'a> {
         let separator = self.cut.records.separator();
         let is_plain = match pause {
             Pause::None => false,
-            Pause::Late => buffer.len() < LITTLE || hold.limit == LONGEST_HOLD,
+            Pause::Late => buffer.len() < SLOW_STREAM_BYTES || hold.limit == MAX_HOLD_WITHOUT_CUT,
             Pause::Silence => {
-                let held = hold.since.is_some_and(|since| since.elapsed() >= LONGEST_HOLD);
+                let held = hold.since.is_some_and(|since| since.elapsed() >= MAX_HOLD_WITHOUT_CUT);
                 let is_whole = buffer.last() == Some(&separator)
                     || [Records::Json, Records::Csv].contains(&self.cut.records);
-                let would_show =
-                    buffer.len() >= BUFFER && memchr::memchr(separator, buffer).is_none();
+                let would_show = buffer.len() >= STDIO_BUFFER_BYTES
+                    && memchr::memchr(separator, buffer).is_none();
                 held || is_whole || would_show || answers == Answers::Pieces
             }
         };
-        (is_plain && self.heeds_lulls()).then_some(SLOW)
+        (is_plain && self.heeds_lulls()).then_some(SLOW_INPUT)
     }
 
     /// Reads until so much is there, or the end is reached, or the stream pauses.
@@ -184,7 +184,7 @@ impl<'a> ChunkSource<'a> {
                 }
             }
             let filled = state.buffer.len();
-            let more = BLOCK.min(enough - filled).max(BUFFER);
+            let more = BLOCK_BYTES.min(enough - filled).max(STDIO_BUFFER_BYTES);
             state.buffer.resize(filled + more, 0);
             let space = &mut state.buffer[filled..];
             let read = match &self.source {
@@ -212,7 +212,7 @@ impl<'a> ChunkSource<'a> {
         if self.heeds_lulls() && hold.is_over() {
             return Ok(Pause::Late);
         }
-        let goes_on = self.stop.wait_for(file, Some(PATIENCE))?;
+        let goes_on = self.stop.wait_for(file, Some(SILENCE_TIMEOUT))?;
         Ok(if goes_on { Pause::None } else { Pause::Silence })
     }
 }
@@ -224,15 +224,15 @@ impl<'a> ChunkSource<'a> {
 /// When it cannot be read.
 pub fn read_beginning(mut file: &File, enough: usize) -> io::Result<(Vec<u8>, Beginning)> {
     let mut bytes = Vec::new();
-    let mut block = vec![0; LITTLE];
+    let mut block = vec![0; SLOW_STREAM_BYTES];
     let mut hold = Hold::of(&bytes);
     while bytes.len() < enough {
-        let patience = if hold.is_over() { Duration::ZERO } else { PATIENCE };
+        let patience = if hold.is_over() { Duration::ZERO } else { SILENCE_TIMEOUT };
         if !bytes.is_empty() && !has_something(file, patience)? {
-            if !hold.is_over() || bytes.len() < LITTLE {
+            if !hold.is_over() || bytes.len() < SLOW_STREAM_BYTES {
                 return Ok((bytes, Beginning::Slow));
             }
-            if hold.limit == LONGEST_HOLD {
+            if hold.limit == MAX_HOLD_WITHOUT_CUT {
                 break;
             }
             hold.extend();

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 /// How many buffers are kept.
-const KEPT: usize = 4;
+const MAX_BUFFERS: usize = 4;
 
 /// Buffers that nobody uses at the moment.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl BufferPool {
     /// Keeps a buffer that nobody needs any more, unless there are enough.
     pub(super) fn put(&self, bytes: Vec<u8>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() < KEPT {
+        if kept.len() < MAX_BUFFERS {
             kept.push(bytes);
         }
     }
@@ -48,9 +48,9 @@ mod tests {
     #[test]
     fn no_more_than_a_few_are_kept() {
         let pool = BufferPool::default();
-        for _ in 0..2 * KEPT {
+        for _ in 0..2 * MAX_BUFFERS {
             pool.put(vec![0; 8]);
         }
-        assert_eq!(pool.0.lock().expect("unused").len(), KEPT);
+        assert_eq!(pool.0.lock().expect("unused").len(), MAX_BUFFERS);
     }
 }

@@ -9,8 +9,8 @@ use rustix::pipe::{SpliceFlags, splice};
 
 use super::super::backoff::PollBackoff;
 use super::super::pipe::capacity;
-use super::super::processes::MUCH;
-use super::{BLOCK, ChunkSource, Source, read_from, retried};
+use super::super::processes::FULL_READ_BYTES;
+use super::{BLOCK_BYTES, ChunkSource, Source, read_from, retried};
 
 /// What is left of an input, in order.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Rest<'_> {
     /// # Errors
     /// When it cannot be read.
     pub(in super::super) fn pour_into(mut self, mut pipe: File) -> io::Result<()> {
-        let mut block = vec![0; BLOCK];
+        let mut block = vec![0; BLOCK_BYTES];
         let mut backoff = PollBackoff::of(match &self.chunks.source {
             Source::Stream(stream) => capacity(stream),
             Source::Files(_) => 0,
@@ -73,7 +73,7 @@ impl Rest<'_> {
                 Ok(bytes) => {
                     self.chunks.counted.inspect(|intake| intake.took(bytes as u64));
                     backoff.moved(bytes);
-                    if bytes < MUCH {
+                    if bytes < FULL_READ_BYTES {
                         backoff.note_idle(Instant::now());
                     }
                 }

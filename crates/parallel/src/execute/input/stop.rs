@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::super::launcher::Launcher;
 
 /// How often it is asked whether anyone still wants to read.
-const ASK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Whether anyone is to take more of an input.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl<'a> StopToken<'a> {
     /// Waits until a stream has something. `false` if nobody reads this pipe any more, or
     /// everything is being ended.
     pub(super) fn wait_for_either(&self, file: &File, pipe: &File) -> io::Result<bool> {
-        let time = Timespec { tv_sec: 0, tv_nsec: ASK.subsec_nanos().into() };
+        let time = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
         while !self.launcher.is_over() {
             let mut polled =
                 [PollFd::new(file, PollFlags::IN), PollFd::new(pipe, PollFlags::empty())];
@@ -67,7 +67,7 @@ impl<'a> StopToken<'a> {
             if self.is_stopped() {
                 return Ok(false);
             }
-            let time = patience.unwrap_or(ASK);
+            let time = patience.unwrap_or(POLL_INTERVAL);
             let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
             let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
             let mut polled = vec![PollFd::new(file, PollFlags::IN)];

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use super::super::instance::Instance;
 use super::super::testing::{self, command, launcher};
 use super::super::threads::Patience;
-use super::files::WINDOW;
+use super::files::MAX_WINDOW_BYTES;
 use super::*;
 use crate::plan::ir::Records;
 
@@ -44,7 +44,7 @@ fn files_are_cut_as_if_they_were_one() {
 
 #[test]
 fn a_line_longer_than_a_part_stays_whole() {
-    let length = 3 * usize::try_from(WINDOW).expect("not much");
+    let length = 3 * usize::try_from(MAX_WINDOW_BYTES).expect("not much");
     let long = "x".repeat(length);
     let text = format!("{long}\ny\n{long}");
     let launcher = launcher();

@@ -10,7 +10,7 @@ use super::{Class, Finding, Output, PerRecord, Subject};
 use crate::plan::ir::{ByteSet, Records};
 
 /// A script's file is read if it is no larger, in bytes.
-const LARGEST_SCRIPT: u64 = 1 << 20;
+const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
     subject.is_by(Maker::Gnu)?;
@@ -90,7 +90,7 @@ fn is_plain(text: &str) -> bool {
 
 fn contents(name: &str) -> Option<String> {
     let data = std::fs::metadata(name).ok()?;
-    let small = data.is_file() && data.len() <= LARGEST_SCRIPT;
+    let small = data.is_file() && data.len() <= MAX_SCRIPT_BYTES;
     small.then(|| std::fs::read_to_string(name).ok()).flatten()
 }
 

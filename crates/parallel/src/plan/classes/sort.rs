@@ -39,7 +39,7 @@ const SUFFIXES: &[(&str, usize)] = &[
     ("T", 6),
 ];
 /// The largest `--batch-size` that no usual limit on open files forbids.
-const MOST_AT_ONCE: u32 = 16;
+const MAX_BATCH_SIZE: u32 = 16;
 
 /// What a key is compared by, as letters after its places.
 const KEY_OPTIONS: &str = "bdfgiMhnr";
@@ -226,7 +226,7 @@ fn objection(options: &Options) -> Option<&'static str> {
     };
     let accepted = options.values('S').all(is_size)
         && options.values(PARALLEL).all(|text| is_within(text, 1..=u32::MAX))
-        && options.values('\u{4}').all(|text| is_within(text, 2..=MOST_AT_ONCE))
+        && options.values('\u{4}').all(|text| is_within(text, 2..=MAX_BATCH_SIZE))
         && options.values('T').all(takes_files);
     if !accepted {
         return Some("it is not known whether it accepts its options");

@@ -7,7 +7,7 @@ use brush_parser::ast::{
 };
 
 use super::walk::Found;
-use super::{Dialect, Position, UNTIMED};
+use super::{Dialect, MAX_UNTIMED, Position};
 
 /// Insertions into a text.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl<'t> Edits<'t> {
             .map(|run| found.pipeline.seq[run.clone()].iter().map(|it| self.name(it)).collect())
             .collect::<Option<_>>()?;
         let (first, last) = (names.first()?.first()?, names.last()?.last()?);
-        let is_timed = found.is_repeated || self.untimed >= UNTIMED;
+        let is_timed = found.is_repeated || self.untimed >= MAX_UNTIMED;
         let slot = if is_timed {
             let start = self.start(found.list).filter(|start| start <= first)?;
             let line = self.text[*last..].find('\n').map_or(self.text.len(), |end| last + end);

@@ -84,7 +84,7 @@ impl Rewritten {
 
 /// Straight-line pipelines up to this number do not look at the clock: it takes that many that do
 /// not pay to be felt.
-const UNTIMED: usize = 16;
+const MAX_UNTIMED: usize = 16;
 
 impl Rewriter<'_> {
     /// Rewrites a text.

@@ -18,7 +18,7 @@ use super::digests::Digests;
 use super::{Copied, Waited, pass_on, pipe, start};
 
 /// How often it is asked whether a signal has come.
-const ASK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How much of what the original remarks is shown, in bytes.
 const MAX_STDERR_BYTES: u64 = 64 << 10;
 
@@ -96,7 +96,7 @@ fn wait_for_output(
 ) -> Result<Waited<Copied>, RunError> {
     let mut escalation = Escalation::new(false);
     loop {
-        let output = match ended.recv_timeout(ASK) {
+        let output = match ended.recv_timeout(POLL_INTERVAL) {
             Ok(output) => Some(output.context("cannot read what the original writes")?),
             Err(mpsc::RecvTimeoutError::Timeout) => None,
             Err(mpsc::RecvTimeoutError::Disconnected) => return Err(RunError::OriginalLost),
