@@ -1,39 +1,43 @@
-//! How long a pipe is left alone. A command that reads, or writes, few bytes at a time would wake
-//! whoever is at the other end each time; a wide pipe needs that only once for many of them.
+//! Delays polling of a pipe after it has become empty or full.
+//!
+//! A command that reads or writes a few bytes at a time would otherwise wake the other end for each
+//! of these calls. With a large pipe, one wake-up can handle many of them.
 
 use std::time::{Duration, Instant};
 
-/// Where nothing is known yet, so much goes through a pipe, in bytes a second.
+/// The assumed throughput of a pipe before it is measured, in bytes a second.
 const DEFAULT_BYTES_PER_SECOND: f64 = 1e9;
-/// No pipe is left alone for longer.
+/// The longest delay.
 const MAX_REST: Duration = Duration::from_millis(1);
-/// As long as less than this has gone through a pipe it may be all that there is, in bytes.
+/// There is no delay before this many bytes have gone through a pipe, in bytes: they may be all
+/// there is.
 const MIN_MOVED_BYTES: u64 = 64 << 10;
 
-/// One end of a pipe.
+/// The polling delay for one end of a pipe.
 #[derive(Debug)]
 pub(super) struct PollBackoff {
-    /// How much is to go through it while it is left alone, in bytes: half of what it holds.
+    /// The bytes that should go through the pipe during a delay: half of its capacity.
     stride: f64,
-    /// How much has gone through it, in bytes.
+    /// The bytes that have gone through the pipe.
     moved: u64,
-    /// When there was nothing to do last, and how much had gone through it by then.
+    /// When the pipe was last found idle, and the value of `moved` at that moment.
     idle: Option<(Instant, u64)>,
     rests_until: Option<Instant>,
 }
 
 impl PollBackoff {
-    /// Of a pipe that holds so many bytes.
+    /// Returns the state for a pipe with this capacity in bytes.
     pub(super) fn of(capacity: usize) -> Self {
         Self { stride: (capacity / 2) as f64, moved: 0, idle: None, rests_until: None }
     }
 
-    /// So much went through it just now.
+    /// Counts bytes that went through the pipe.
     pub(super) fn moved(&mut self, bytes: usize) {
         self.moved += bytes as u64;
     }
 
-    /// Notes that there is nothing to do now, and rests for as long as the next stride takes.
+    /// Starts a delay for as long as the pipe takes to move half of its capacity, because there is
+    /// nothing to do now.
     pub(super) fn note_idle(&mut self, now: Instant) {
         if self.moved < MIN_MOVED_BYTES {
             return;
@@ -49,7 +53,7 @@ impl PollBackoff {
         self.rests_until = Some(now + MAX_REST.min(Duration::from_secs_f64(time.min(1.0))));
     }
 
-    /// How long it is still left alone.
+    /// Returns the rest of the delay at `now`, if any.
     pub(super) fn rest(&self, now: Instant) -> Option<Duration> {
         self.rests_until.filter(|&until| until > now).map(|until| until - now)
     }
@@ -71,13 +75,13 @@ mod tests {
         let rest = backoff.rest(start).expect("a while");
         assert!(rest > Duration::from_micros(500) && rest < Duration::from_micros(550), "{rest:?}");
         assert_eq!(backoff.rest(start + rest), None);
-        // Ten times as fast.
+        // The pipe is ten times as fast.
         let later = start + Duration::from_micros(100);
         backoff.moved(1 << 20);
         backoff.note_idle(later);
         let rest = backoff.rest(later).expect("a while");
         assert!(rest > Duration::from_micros(45) && rest < Duration::from_micros(55), "{rest:?}");
-        // Nothing at all came for a second.
+        // Nothing arrived for a second.
         let later = later + Duration::from_secs(1);
         backoff.note_idle(later);
         assert_eq!(backoff.rest(later), Some(MAX_REST));

@@ -1,4 +1,4 @@
-//! How outputs of parts meet, one after the other.
+//! Concatenates outputs of chunks, and merges equal lines where two outputs meet.
 
 use std::ops::ControlFlow::{self, Continue};
 
@@ -10,7 +10,8 @@ use super::reorder::Combiner;
 use super::sink::OutputSink;
 use crate::plan::ir::Combine;
 
-/// One output behind the other; equal lines where two meet may become one.
+/// Concatenates outputs. With [`Combine::Adjoin`], equal lines on both sides of a chunk boundary
+/// become one line.
 #[derive(Debug)]
 pub(super) struct BoundaryMerger<T> {
     pub output: T,
@@ -20,11 +21,11 @@ pub(super) struct BoundaryMerger<T> {
 #[derive(Debug, Default)]
 struct Adjoin {
     counted: bool,
-    /// The last line that is complete: the next part may begin with it.
+    /// The last complete line: the output of the next chunk may begin with an equal one.
     held: Vec<u8>,
-    /// A line that is not complete.
+    /// An incomplete line.
     unfinished: Vec<u8>,
-    /// The part has begun.
+    /// The first line of the current chunk has been seen.
     begun: bool,
 }
 
@@ -37,14 +38,14 @@ impl<T: OutputSink> BoundaryMerger<T> {
         Self { output, adjoins }
     }
 
-    /// There is no further part.
+    /// Writes the held line, after the last chunk.
     pub(super) fn end(&mut self) -> Result<ControlFlow<()>, GroupError> {
         let held = self.adjoins.as_mut().map(|adjoin| std::mem::take(&mut adjoin.held));
         held.filter(|held| !held.is_empty())
             .map_or(Ok(Continue(())), |held| self.output.write(&held))
     }
 
-    /// What is held will never be wanted.
+    /// Drops the held line, because the output starts again.
     pub(super) fn forget(&mut self) {
         if let Some(adjoin) = &mut self.adjoins {
             *adjoin = Adjoin { counted: adjoin.counted, ..Adjoin::default() };
@@ -71,7 +72,7 @@ impl<T: OutputSink + Send> Combiner for BoundaryMerger<T> {
 }
 
 impl Adjoin {
-    /// What no further part can change.
+    /// Returns the bytes that no later output can change, if there are any.
     fn complete(&mut self) -> Option<Vec<u8>> {
         let end = memrchr(b'\n', &self.unfinished)? + 1;
         let rest = self.unfinished.split_off(end);
@@ -93,7 +94,7 @@ impl Adjoin {
         Some(complete)
     }
 
-    /// The first line of a part meets the last one before it.
+    /// Merges the first line of a chunk with the held line, or holds it instead.
     fn meet(&mut self, line: Vec<u8>, complete: &mut Vec<u8>) {
         if self.counted
             && let (Some((before, held)), Some((count, text))) =

@@ -1,4 +1,4 @@
-//! Operators over some input, each taking what the one before it writes: no process, and no pipe.
+//! Operators that run one after another on blocks of input, without processes or pipes.
 
 use std::io;
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -14,32 +14,32 @@ use super::sink::OutputSink;
 use crate::operators::Operation;
 use crate::plan::ir::{Command, StatusRule};
 
-/// So much is taken at a time, in bytes: it stays in the CPU's second-level cache with what operators make of
-/// it.
+/// The block size in bytes: a block and what operators make of it fit into the CPU's second-level
+/// cache.
 const BLOCK_BYTES: usize = 128 << 10;
 
-/// Operators at work.
+/// A running chain of operators.
 pub(super) struct Chain {
     links: Vec<Link>,
-    /// What was read of a file.
+    /// A block that was read from a file.
     block: Vec<u8>,
-    /// What the last operator that ran has made, and room for what the next one makes.
+    /// The output of the last operator that ran, and a buffer for the output of the next one.
     made: Vec<u8>,
     room: Vec<u8>,
 }
 
-/// One of them.
+/// One operator of a chain.
 struct Link {
     operation: Box<dyn Operation>,
     rule: StatusRule,
     /// Its exit code, once its input has ended.
     code: Option<i32>,
-    /// CPU time that it has used.
+    /// The CPU time used so far.
     cpu: Duration,
 }
 
 impl Chain {
-    /// Begins to do what commands do. `None` if there is no operator for one of them.
+    /// Starts the operators for `commands`. `None` if a command has no operator.
     pub(super) fn start(commands: &[Command]) -> Option<Self> {
         let link = |command: &Command| {
             let operation = command.operator.as_ref()?.start();
@@ -50,10 +50,10 @@ impl Chain {
         Some(Self { links, block: Vec::new(), made: Vec::new(), room: Vec::new() })
     }
 
-    /// Takes all of an input, and passes on what is made of it. `Break` if nobody wants that.
+    /// Processes all of `left`, and forwards the output. `Break` if the reader wants no more.
     ///
     /// # Errors
-    /// When it cannot be read, or the output not be written.
+    /// Errors if the input cannot be read or the output cannot be written.
     pub(super) fn feed(
         &mut self,
         left: &mut ChunkInput<'_>,
@@ -74,10 +74,10 @@ impl Chain {
         Ok(Continue(()))
     }
 
-    /// Ends the input, and passes on the rest.
+    /// Ends the input, and forwards the rest of the output.
     ///
     /// # Errors
-    /// When the output cannot be written.
+    /// Errors if the output cannot be written.
     pub(super) fn drain(
         &mut self,
         output: &mut impl OutputSink,
@@ -95,7 +95,7 @@ impl Chain {
         Ok(Continue(()))
     }
 
-    /// Has a block go through the operators from this one on, and passes on what they make of it.
+    /// Passes a block through the operators, beginning with this one, and forwards their output.
     fn pass(
         &mut self,
         from: usize,
@@ -115,12 +115,12 @@ impl Chain {
         if self.made.is_empty() { Ok(Continue(())) } else { output.write(&self.made) }
     }
 
-    /// Whether the first of them ended as they should.
+    /// Returns whether the first operators succeeded.
     pub(super) fn wait_for_first(&self, links: usize) -> bool {
         self.links[..links].iter().all(Link::succeeded)
     }
 
-    /// How they ended. One whose output nobody wanted has ended well.
+    /// Returns how the operators ended. One whose reader has left counts as successful.
     pub(super) fn end(self) -> Ended {
         let codes = self.links.iter().map(|link| link.code.unwrap_or(0));
         Ended {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::plan::ir::Operator;
 
-    /// A command with its operator.
+    /// A command that has an operator.
     fn with_operator(text: &str) -> Command {
         let operator = Operator::read(&simple(text), &Environment::for_tests("C"));
         assert!(operator.is_some(), "{text}");

@@ -1,4 +1,4 @@
-//! What commands are still to read of a part of the input.
+//! The unread rest of a chunk.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -8,15 +8,15 @@ use std::os::unix::fs::FileExt as _;
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
-/// How much is copied at a time where the kernel cannot move data without a copy, in bytes.
+/// The number of bytes copied at a time if the kernel cannot splice.
 const COPY_BYTES: usize = 64 << 10;
 
-/// What commands are still to read.
+/// The bytes that commands have not read yet.
 #[derive(Debug)]
 pub(super) enum ChunkInput<'a> {
-    /// These bytes.
+    /// Bytes in memory.
     Bytes(&'a [u8]),
-    /// What stands there in a file.
+    /// A range of a file.
     File(&'a File, Range<u64>),
 }
 
@@ -28,7 +28,8 @@ impl ChunkInput<'_> {
         }
     }
 
-    /// Takes a block of it, of at most so many bytes; empty at its end. `buffer` is room for what stands in a file.
+    /// Takes a block of at most `most` bytes; it is empty at the end of the input. A file is read
+    /// into `buffer`.
     pub(super) fn take<'s>(
         &'s mut self,
         most: usize,
@@ -44,14 +45,14 @@ impl ChunkInput<'_> {
                 let left = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
                 buffer.resize(most, 0);
                 let read = file.read_at(&mut buffer[..left.min(most)], range.start)?;
-                // Where nothing comes the file has become shorter.
+                // A read of 0 bytes means that the file has been truncated.
                 range.start = if read == 0 { range.end } else { range.start + read as u64 };
                 Ok(&buffer[..read])
             }
         }
     }
 
-    /// Writes as much of it as a pipe takes.
+    /// Writes as many bytes as the pipe accepts.
     pub(super) fn write(&mut self, mut pipe: &File) -> io::Result<usize> {
         match self {
             Self::Bytes(bytes) => {
@@ -61,7 +62,7 @@ impl ChunkInput<'_> {
             }
             Self::File(file, range) => {
                 let moved = moved(file, range, pipe)?;
-                // Where nothing comes the file has become shorter.
+                // A transfer of 0 bytes means that the file has been truncated.
                 range.start = if moved == 0 { range.end } else { range.start + moved as u64 };
                 Ok(moved)
             }
@@ -69,7 +70,7 @@ impl ChunkInput<'_> {
     }
 }
 
-/// Moves some of a file into a pipe: without a copy, where the kernel can.
+/// Moves bytes of a file into a pipe, without a copy if the kernel can splice.
 fn moved(file: &File, range: &Range<u64>, mut pipe: &File) -> io::Result<usize> {
     let most = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
     let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;

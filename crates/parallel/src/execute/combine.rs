@@ -1,4 +1,4 @@
-//! Putting together what workers have written, once all input has been read.
+//! Combines the outputs of workers once all input has been read.
 
 use std::fs::File;
 use std::ops::ControlFlow::{self, Continue};
@@ -18,8 +18,8 @@ use super::threads::Patience;
 use super::{Context, numbers, pipe};
 use crate::plan::ir::{Combine, Command, Group, Merge};
 
-/// Runs the commands over parts in any order, or over shares, and puts together what they wrote in
-/// the end. Returns why all has to be done again, if it has to.
+/// Runs the commands over chunks in any order, or over shares, and combines their outputs. Returns
+/// the reason if the group must fall back.
 ///
 /// # Errors
 /// See [`GroupError`].
@@ -37,18 +37,18 @@ pub(super) fn run(
         match &group.combine {
             Combine::Merge(how) => merge(how, context, outputs, sink)?,
             Combine::Numbers(kinds) => {
-                let _ = numbers::combine(kinds, &texts(outputs)?, sink)?; // it is all there is
+                let _ = numbers::combine(kinds, &texts(outputs)?, sink)?; // there is no more output
             }
             Combine::Through(command) => filter_outputs(command, context, outputs, sink)?,
             Combine::Totals(command) => return totals(command, context, outputs, sink),
-            // The one is done in order, the other sorts by itself.
+            // `Concatenate` and `Adjoin` are handled by `ordered`, `Counts` by `sorted`.
             Combine::Concatenate | Combine::Adjoin { .. } | Combine::Counts { .. } => {}
         }
         Ok(None)
     })
 }
 
-/// Has a command merge the outputs, which it opens by their names.
+/// Runs a command that merges the outputs, which it opens by name.
 fn merge(
     how: &Merge,
     context: &Context<'_>,
@@ -59,7 +59,7 @@ fn merge(
     let mut command = how.command.clone();
     let own = std::process::id();
     command.arguments.extend(ready.iter().map(|output| {
-        // Opened anew through this link, the pipe need not be inherited by anyone.
+        // The command opens the pipe through this link, so no process has to inherit it.
         format!("/proc/{own}/fd/{}", output.pipe().as_raw_fd())
     }));
     let (stdout, writer) = pipe::wide()?;
@@ -80,7 +80,7 @@ fn merge(
     Ok(())
 }
 
-/// Passes totals through a command, if they are exact.
+/// Writes the summed totals to a command, if the sums are exact.
 fn totals(
     command: &Command,
     context: &Context<'_>,
@@ -93,7 +93,7 @@ fn totals(
     }
     pass_through(command, context, sink, |stdin| {
         for text in &texts {
-            let _ = stdin.write(text)?; // its status tells whether it has read enough
+            let _ = stdin.write(text)?; // the exit status tells whether it has read enough
         }
         Ok(Continue(()))
     })?;
@@ -104,7 +104,7 @@ fn texts(outputs: Vec<Output>) -> Result<Vec<Vec<u8>>, GroupError> {
     outputs.into_iter().map(Output::read_to_end).collect()
 }
 
-/// Passes outputs, one behind the other, through a command.
+/// Writes the concatenated outputs to a command.
 fn filter_outputs(
     command: &Command,
     context: &Context<'_>,
@@ -113,13 +113,13 @@ fn filter_outputs(
 ) -> Result<(), GroupError> {
     pass_through(command, context, sink, |stdin| {
         for output in outputs {
-            let _ = output.copy_to(stdin)?; // its status tells whether it has read enough
+            let _ = output.copy_to(stdin)?; // the exit status tells whether it has read enough
         }
         Ok(Continue(()))
     })
 }
 
-/// Passes what `feed` writes through a command.
+/// Runs a command with the output of `feed` as its input.
 fn pass_through(
     command: &Command,
     context: &Context<'_>,
@@ -129,7 +129,7 @@ fn pass_through(
     let (filter, stdin, stdout) = Filter::start(command, context)?;
     let fed = filter.copy_while(stdout, sink, stdin, feed);
     let reaped = filter.wait()?;
-    let _ = fed?; // nothing breaks it off
+    let _ = fed?; // `feed` never returns `Break`
     if !has_succeeded(reaped.status, command.status) {
         let statuses = vec![reaped.status];
         let ended = Ended { statuses, costs: Vec::new(), succeeded: false, stderr: Vec::new() };

@@ -1,4 +1,4 @@
-//! Outputs of parts one behind the other: into the group's output, or through one more command.
+//! Writes the outputs of chunks in order, directly or through one more command.
 
 use std::fs::File;
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -17,7 +17,7 @@ use super::threads::is_scarcity;
 use super::whole::{self, LastChunk};
 use crate::plan::ir::{Combine, Command, Group};
 
-/// Concatenates the outputs of parts.
+/// Concatenates the outputs of chunks.
 ///
 /// # Errors
 /// See [`GroupError`].
@@ -30,7 +30,7 @@ pub(super) fn run<'a>(
     let merger = BoundaryMerger::new(sink, &group.combine);
     match ordered::run(group, context, chunks, merger)? {
         Ending::Complete(mut merger) => {
-            let _ = merger.end()?; // there is no more
+            let _ = merger.end()?; // there is no more output
             Ok(Progress::Done)
         }
         Ending::Enough => Ok(Progress::Done),
@@ -42,13 +42,13 @@ pub(super) fn run<'a>(
             context.tally.note_fallback(group, &why);
             let mut last = LastChunk { merger, skipped: passed };
             whole::run(group, context, chunks, &mut last)?;
-            let _ = last.merger.end()?; // there is no more
+            let _ = last.merger.end()?; // there is no more output
             Ok(Progress::Done)
         }
     }
 }
 
-/// Concatenates the outputs of parts and passes them through a command.
+/// Concatenates the outputs of chunks, and passes them through a command.
 ///
 /// # Errors
 /// See [`GroupError`].
@@ -60,7 +60,7 @@ pub(super) fn through<'a>(
     mut sink: Sink<'a>,
 ) -> Result<Progress<'a>, GroupError> {
     let (filter, stdin, stdout) = match Filter::start(command, context) {
-        // All of it in one piece takes fewer processes.
+        // One run over the whole input needs fewer processes.
         Err(error) if is_scarcity(&error) => {
             return Ok(Progress::StartAgain(sink, Fallback::Scarcity));
         }
@@ -82,7 +82,7 @@ pub(super) fn through<'a>(
     Ok(Progress::Done)
 }
 
-/// Feeds a command with the outputs of parts. `Break` if it has to be done again, with the reason.
+/// Writes the outputs of chunks to a command. `Break` with the reason if the group must fall back.
 fn feed(
     group: &Group,
     context: &Context<'_>,
@@ -100,7 +100,7 @@ fn feed(
     }
 }
 
-/// Watches the command's standard input while parts are waited for, and holds it open.
+/// Watches the command's standard input while waiting for chunks, and keeps it open.
 struct Watch<'p>(&'p ChunkSource<'p>);
 
 impl Watch<'_> {

@@ -1,6 +1,6 @@
-//! Lines with how often they were there, as `uniq -c` writes them.
+//! Lines with their number of occurrences, as `uniq -c` writes them.
 
-/// How often, and the line with its end.
+/// Returns the number of occurrences, and the line with its separator.
 pub(super) fn read(line: &[u8]) -> Option<(u64, &[u8])> {
     let start = line.iter().position(|&byte| byte != b' ')?;
     let digits = line[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -9,7 +9,7 @@ pub(super) fn read(line: &[u8]) -> Option<(u64, &[u8])> {
     Some((count, rest.strip_prefix(b" ")?))
 }
 
-/// Appends such a line.
+/// Appends a line with its number of occurrences.
 pub(super) fn write(to: &mut Vec<u8>, count: u64, line: &[u8]) {
     to.extend_from_slice(format!("{count:7} ").as_bytes());
     to.extend_from_slice(line);

@@ -1,20 +1,20 @@
-//! Finding places where an input may be cut.
+//! Finds positions at which an input may be cut, and checks chunks against a guard.
 
 use crate::plan::ir::{Cut, Guard, Key, Records};
 use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
 
-/// Whether the input may be cut at `place` of `data`, right behind a separator. `data` begins
-/// where a record does, and does not end at `place`.
+/// Returns whether the input may be cut at `place` of `data`, directly after a separator. `data`
+/// begins at the start of a record and extends beyond `place`.
 fn is_cut(cut: &Cut, data: &[u8], place: usize) -> bool {
-    // The first record is empty if there is nothing before its separator.
+    // With no byte before its separator, the first record is empty.
     let before = place.checked_sub(2).map_or(cut.records.separator(), |at| data[at]);
     cut.before.contains(before)
         && cut.after.contains(data[place])
         && cut.differ.is_none_or(|key| differ(cut, key, data, place))
 }
 
-/// Whether the records on both sides of `place` differ in their keys. Of the second one all has to
-/// be known: what is not there yet may make them equal.
+/// Returns whether the records on both sides of `place` have different keys. The second record must
+/// be complete: bytes that have not arrived yet may make the keys equal.
 fn differ(cut: &Cut, key: Key, data: &[u8], place: usize) -> bool {
     let separator = cut.records.separator();
     let first = memrchr(separator, &data[..place - 1]).map_or(0, |at| at + 1);
@@ -37,25 +37,26 @@ fn key_of(key: Key, record: &[u8]) -> &[u8] {
     }
 }
 
-/// The first place behind `data[0]` at which the input may be cut; for cuts that are local.
+/// Returns the first position after `data[0]` at which the input may be cut, for cuts that need no
+/// more context than neighbouring records.
 pub(super) fn first(cut: &Cut, data: &[u8]) -> Option<usize> {
     let mut places = memchr_iter(cut.records.separator(), data).map(|at| at + 1);
-    // What stands before the first byte is not known.
+    // The byte before `data[0]` is unknown.
     places.find(|&place| place > 1 && place < data.len() && is_cut(cut, data, place))
 }
 
-/// Goes along a stream and knows where it may be cut.
+/// Tracks the last position at which a stream may be cut.
 #[derive(Debug)]
 pub(super) struct Scanner {
     cut: Cut,
     nesting: Nesting,
-    /// How much of the data has been looked at, and the last place that was found, for what has
-    /// to be read from its beginning.
+    /// For formats that must be scanned from the beginning: how many bytes have been scanned, and
+    /// the last cut position found.
     scanned: usize,
     found: Option<usize>,
 }
 
-/// Where in a text with quotes and brackets the scanner is.
+/// The scanner's state within quotes and brackets.
 #[derive(Debug, Default, Clone, Copy)]
 struct Nesting {
     quoted: bool,
@@ -68,8 +69,8 @@ impl Scanner {
         Self { cut: cut.clone(), nesting: Nesting::default(), scanned: 0, found: None }
     }
 
-    /// The last place at which `data`, which begins where a part does, may be cut. It has grown
-    /// since it was last asked for, or a part was taken.
+    /// Returns the last position at which `data` may be cut. `data` begins at the start of a chunk,
+    /// and has either grown since the last call or had a chunk removed from its front.
     pub(super) fn last(&mut self, data: &[u8]) -> Option<usize> {
         match self.cut.records {
             Records::Lines | Records::Nul => {
@@ -84,7 +85,7 @@ impl Scanner {
         }
     }
 
-    /// So much has been taken from the beginning of the data.
+    /// Tells the scanner that `bytes` have been removed from the front of the data.
     pub(super) fn taken(&mut self, bytes: usize) {
         self.scanned -= bytes.min(self.scanned);
         self.found = None;
@@ -92,7 +93,7 @@ impl Scanner {
 
     fn scan(&mut self, data: &[u8]) {
         let json = self.cut.records == Records::Json;
-        // The byte behind a place has to be known.
+        // Whether a position is a cut depends on the byte after it.
         while self.scanned + 1 < data.len() {
             let nesting = &mut self.nesting;
             match data[self.scanned] {
@@ -115,19 +116,20 @@ impl Scanner {
     }
 }
 
-/// Whether a part, which ends where a record of this kind does, is what its commands want.
+/// Returns whether a chunk that ends at a record boundary satisfies the guard.
 pub(super) fn holds(guard: &Guard, records: Records, data: &[u8]) -> bool {
     (!guard.terminated || data.last() == Some(&records.separator()))
         && holds_so_far(guard, data, true).is_some()
 }
 
-/// Whether it is to be looked at what is within a part.
+/// Returns whether the guard has conditions on the bytes within a chunk.
 pub(super) fn looks_within(guard: &Guard) -> bool {
     guard.utf8 || guard.without.iter().next().is_some()
 }
 
-/// How much of something that begins as a part does is what its commands want, within; all of it,
-/// but for a last character of which the end may be to come. `None` if something is not.
+/// Returns how many bytes of `data` are known to satisfy the guard's conditions on bytes: all of
+/// them, except for a last UTF-8 character that may still be incomplete. `None` if a byte violates
+/// the guard. `data` starts where a chunk does.
 pub(super) fn holds_so_far(guard: &Guard, data: &[u8], is_last: bool) -> Option<usize> {
     let lacks = match guard.without.iter().take(4).collect::<Vec<_>>().as_slice() {
         [] => true,
@@ -151,7 +153,7 @@ pub(super) fn holds_so_far(guard: &Guard, data: &[u8], is_last: bool) -> Option<
     }
 }
 
-/// What of it is not what its commands want, for people.
+/// Describes for users how `data` violates the guard.
 pub(super) fn breach(guard: &Guard, data: &[u8]) -> String {
     if let Some(byte) = data.iter().find(|&&byte| guard.without.contains(byte)) {
         return format!("its input holds the byte {byte:#04x}, for which it matters");

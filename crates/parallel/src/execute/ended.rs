@@ -6,36 +6,36 @@ use contend_sys::child::ExitStatus;
 
 use crate::plan::ir::StatusRule;
 
-/// How the commands of an instance ended.
+/// Exit statuses, costs and messages of an instance's commands.
 #[derive(Debug, Clone)]
 pub(super) struct Ended {
-    /// Of each command.
+    /// The exit status of each command.
     pub statuses: Vec<ExitStatus>,
-    /// What each command cost.
+    /// The cost of each command.
     pub costs: Vec<Cost>,
-    /// All is as it has to be.
+    /// All commands succeeded, and none wrote to standard error.
     pub succeeded: bool,
-    /// What they wrote to standard error.
+    /// What the commands wrote to standard error.
     pub stderr: Vec<u8>,
 }
 
-/// What a command cost, in one run.
+/// The cost of one run of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cost {
-    /// CPU time: of its process, or of contend's thread while it did the command's work.
+    /// CPU time of its process, or of contend's thread while that ran its operator.
     pub cpu: Duration,
-    /// A process was started for it.
+    /// It was a process, not an operator.
     pub has_process: bool,
 }
 
 impl Cost {
-    /// That of a process which used so much CPU time.
+    /// The cost of a process that used this much CPU time.
     pub(super) fn of_process(cpu: Duration) -> Self {
         Self { cpu, has_process: true }
     }
 }
 
-/// Whether a command ended as it does if all goes well.
+/// Returns whether the exit status means success for a command with this rule.
 pub(super) fn has_succeeded(status: ExitStatus, rule: StatusRule) -> bool {
     match (status, rule) {
         (ExitStatus::Exited(0), _) | (ExitStatus::Exited(1), StatusRule::Matches) => true,

@@ -1,17 +1,17 @@
-//! A line among those that are sorted.
+//! A line that is being sorted.
 
 use std::cmp::Ordering;
 use std::io;
 
 use super::order::Kind;
 
-/// How often a line was there stands before it, in so many bytes.
+/// The size of the number of occurrences that precedes a line in the text, in bytes.
 const COUNT_BYTES: usize = size_of::<u64>();
 
-/// Where a line stands.
+/// Where a line is in its text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
-    /// What decides most comparisons.
+    /// The prefix that decides most comparisons.
     prefix: u64,
     start: u32,
     length: u32,
@@ -23,24 +23,24 @@ impl Entry {
         Ok(Self { prefix: kind.prefix(line), start: place(start)?, length: place(line.len())? })
     }
 
-    /// What decides most comparisons.
+    /// Returns the prefix that decides most comparisons.
     #[inline]
     pub(super) fn prefix(&self) -> u64 {
         self.prefix
     }
 
-    /// Where the line begins.
+    /// Returns the offset at which the line begins.
     pub(super) fn start(&self) -> usize {
         self.start as usize
     }
 
-    /// The line without its end.
+    /// Returns the line without its separator.
     pub(super) fn line<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         let start = self.start as usize;
         &text[start..start + self.length as usize]
     }
 
-    /// How often it was there, where that is counted.
+    /// Returns the number of occurrences, if the text has it.
     pub(super) fn count(&self, text: &[u8]) -> u64 {
         let start = self.start as usize;
         let mut count = [0; COUNT_BYTES];
@@ -54,7 +54,7 @@ impl Entry {
         text[start - COUNT_BYTES..start].copy_from_slice(&count.to_le_bytes());
     }
 
-    /// Which of two lines comes first, each in its text.
+    /// Compares two lines of possibly different texts.
     pub(super) fn compare(
         &self,
         text: &[u8],

@@ -1,60 +1,60 @@
-//! Why a plan, or a group of it, cannot be carried out.
+//! Errors of executing a plan, or a group of it.
 
 use std::io;
 
 use super::ended::Ended;
 
-/// Why a plan could not be carried out.
+/// Why a plan cannot be executed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteError {
-    /// A file could not be opened.
+    /// A file cannot be opened.
     #[error("cannot read {file}")]
     Open {
-        /// The file's name.
+        /// The name of the file.
         file: String,
-        /// Why it could not be opened.
+        /// Why opening failed.
         source: io::Error,
     },
-    /// A command could not be started.
+    /// A command cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Standard output takes no more.
+    /// Standard output cannot be written.
     #[error("cannot write to standard output")]
     Output(#[source] io::Error),
-    /// Data could not be moved.
+    /// Moving data between commands failed.
     #[error("cannot go on")]
     Transfer(#[from] io::Error),
-    /// Commands failed over parts of an input that cannot be read again, before anything was
+    /// Commands failed over chunks of an input that cannot be read again, before anything was
     /// written.
     #[error("commands failed")]
     Failed {
-        /// What they wrote to standard error.
+        /// What the commands wrote to standard error.
         stderr: Vec<u8>,
-        /// The status of the last one that failed, as a shell sees it.
+        /// The exit code of the last command that failed, as a shell reports it.
         status: i32,
     },
 }
 
-/// A command could not be started.
+/// A command cannot be started.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start {program}")]
 pub struct StartError {
     /// The command's program.
     pub program: String,
-    /// Why it could not be started.
+    /// Why starting failed.
     pub source: io::Error,
 }
 
-/// Why a group could not be run.
+/// Why a group cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GroupError {
-    /// A command could not be started.
+    /// A command cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Reading, writing between commands, or making what they need failed.
+    /// Reading, writing between commands, or preparing their pipes and files failed.
     #[error("cannot go on")]
     Transfer(#[from] io::Error),
-    /// Standard output takes no more.
+    /// Standard output cannot be written.
     #[error("cannot write to standard output")]
     Output(#[source] io::Error),
     /// Commands failed.

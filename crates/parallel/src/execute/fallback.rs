@@ -1,37 +1,37 @@
-//! Why a group that might have run over parts runs in one piece.
+//! Reasons for running a group once over its whole input.
 
 use std::fmt;
 
 use super::input::ChunkSource;
 
-/// Why a group runs in one piece. It reaches the user through `--stats`.
+/// Why a group runs once over its whole input. `--stats` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fallback {
-    /// Parts would not be faster.
+    /// Chunks would not be faster.
     NotFaster,
-    /// The guard refused some of the input, for this reason.
+    /// The guard rejected input, for this reason.
     GuardRefused(String),
-    /// Commands failed over a part, or wrote to standard error.
+    /// Commands failed over a chunk, or wrote to standard error.
     CommandFailed,
     /// Commands fail even on empty input.
     CommandsAlwaysFail,
-    /// Totals of parts were rounded.
+    /// Totals of chunks were rounded.
     InexactTotals,
     /// Totals may be rounded, and the input is a stream.
     TotalsOfStream,
-    /// Parts have to be in order, and the input is a stream.
+    /// Chunks must be processed in order, and the input is a stream.
     OrderOfStream,
-    /// Numbers in the input have an order that is not known here.
+    /// Numbers in the input have an order that contend does not know.
     DoubtfulNumbers,
     /// The input is empty.
     EmptyInput,
-    /// There were too few processes, files or too little memory.
+    /// Processes, open files or memory ran out.
     Scarcity,
 }
 
 impl Fallback {
-    /// The reason as far as the input tells: a refusal of the guard is the cause of what followed, and
-    /// without input commands may fail that otherwise do not.
+    /// Refines the reason by the input: a rejection by the guard is the cause of later failures,
+    /// and some commands fail only if their input is empty.
     pub(super) fn over(self, chunks: &ChunkSource<'_>) -> Self {
         let is_empty = || chunks.size().map_or_else(|| chunks.none_was_taken(), |size| size == 0);
         match (chunks.refused(), self) {
@@ -66,7 +66,7 @@ mod tests {
     use super::super::testing::{file_input, launcher};
     use super::*;
 
-    /// The reason after commands have failed over parts of this input.
+    /// Returns the refined reason after commands have failed over chunks of `text`.
     fn after_failure(text: &str, guard: &Guard) -> Fallback {
         let launcher = launcher();
         let chunks =

@@ -16,7 +16,7 @@ use super::threads::{self, Patience};
 use super::{Context, pipe};
 use crate::plan::ir::Command;
 
-/// A command that is running.
+/// A running command.
 #[derive(Debug)]
 pub(super) struct Filter<'a> {
     context: &'a Context<'a>,
@@ -24,15 +24,15 @@ pub(super) struct Filter<'a> {
     pid: Pid,
 }
 
-/// Its standard input.
+/// The command's standard input.
 #[derive(Debug)]
 pub(super) struct FilterInput(File);
 
 impl<'a> Filter<'a> {
-    /// Starts the command, and returns its standard input and its standard output, too.
+    /// Starts the command. Also returns its standard input and standard output.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// Errors if the command cannot be started.
     pub(super) fn start(
         command: &'a Command,
         context: &'a Context<'a>,
@@ -46,12 +46,12 @@ impl<'a> Filter<'a> {
 
     /// Runs `feed` while another thread copies the command's output into `sink`.
     ///
-    /// `input` keeps the command's standard input open until `feed` has returned. If that fails or breaks off the
-    /// command is terminated before `input` is dropped: it must not take the end of its input for the end of the
-    /// data.
+    /// `input` keeps the command's standard input open until `feed` has returned. If `feed` fails
+    /// or breaks off, the command is terminated before `input` is dropped: the command must not
+    /// mistake this for the end of the data.
     ///
     /// # Errors
-    /// When feeding or copying fails, or there cannot be one more thread.
+    /// Errors if feeding or copying fails, or no more thread can be started.
     pub(super) fn copy_while<I, B>(
         &self,
         stdout: File,
@@ -74,7 +74,7 @@ impl<'a> Filter<'a> {
             drop(input);
             let copied = copied.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let fed = fed?;
-            let _ = copied.transpose()?; // whether its reader wants more does not matter any more
+            let _ = copied.transpose()?; // all has been copied: the reader's state no longer matters
             Ok(fed)
         })
     }
@@ -83,10 +83,10 @@ impl<'a> Filter<'a> {
         self.context.launcher.signal(&[self.pid], Signal::TERM);
     }
 
-    /// Waits for its end, and charges its CPU time to its stage.
+    /// Waits until the command ends, and adds its CPU time to its stage.
     ///
     /// # Errors
-    /// When it cannot be waited for.
+    /// Errors if waiting fails.
     pub(super) fn wait(self) -> io::Result<Reaped> {
         let reaped = self.context.launcher.wait(self.pid)?;
         self.context.tally.used(self.command.stage, Cost::of_process(reaped.usage.cpu()));
@@ -95,10 +95,10 @@ impl<'a> Filter<'a> {
 }
 
 impl FilterInput {
-    /// The same pipe again, to see whether anyone still reads it.
+    /// Duplicates the pipe, to detect when its reader closes it.
     ///
     /// # Errors
-    /// When there are too many descriptors.
+    /// Errors if there are too many open files.
     pub(super) fn watched(&self) -> io::Result<File> {
         self.0.try_clone()
     }
@@ -114,10 +114,10 @@ impl OutputSink for FilterInput {
     }
 }
 
-/// Copies until the end. `Break` if no more is wanted.
+/// Copies until the end of the input. `Break` if the reader wants no more.
 ///
 /// # Errors
-/// When reading or writing fails.
+/// Errors if reading or writing fails.
 pub(super) fn copy(
     mut from: impl Read,
     to: &mut impl OutputSink,

@@ -1,5 +1,5 @@
-//! A group whose outputs come when all input has been read: every worker has commands that run
-//! over many parts.
+//! Groups whose outputs are combined after all input has been read: every worker runs one instance
+//! over many chunks.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -26,19 +26,20 @@ pub(super) struct Output {
     ended: Receiver<io::Result<Ended>>,
 }
 
-/// What the workers have to say: their outputs, in the order of what they read.
+/// The outputs of the workers, in the order of their input.
 pub(super) enum Gathered {
-    /// Outputs, which may be read now.
+    /// The outputs, ready to be read.
     Outputs(Vec<Output>),
-    /// The guard does not hold, and all can be read again.
+    /// The guard rejected input that can be read again.
     Unfit,
 }
 
 impl Output {
-    /// Copies all of it. At the end it is an error if the commands failed: then it is not all that there is.
+    /// Copies the whole output. A failure of the commands is an error at the end, since the output
+    /// is incomplete then.
     ///
     /// # Errors
-    /// When it cannot be read or written, or its commands failed.
+    /// Errors if the output cannot be read or written, or if the commands failed.
     pub(super) fn copy_to(self, sink: &mut impl OutputSink) -> Result<ControlFlow<()>, GroupError> {
         let wanted = filter::copy(self.stdout, sink)?;
         if wanted.is_continue() {
@@ -47,7 +48,7 @@ impl Output {
         Ok(wanted)
     }
 
-    /// All of it.
+    /// Reads the whole output.
     ///
     /// # Errors
     /// As [`Self::copy_to`].
@@ -58,10 +59,10 @@ impl Output {
         Ok(bytes)
     }
 
-    /// Waits until there is something to read, or the commands have ended well without a word.
+    /// Waits until there is output to read, or until the commands have succeeded without output.
     ///
     /// # Errors
-    /// When they failed.
+    /// Errors if the commands failed.
     pub(super) fn ready(self) -> Result<Ready, GroupError> {
         let (early, pipe) = self.stdout.into_inner();
         if !early.into_inner().is_empty() {
@@ -88,34 +89,34 @@ impl Ready {
         &self.pipe
     }
 
-    /// It will not be read any more; it has been `read` to its end.
+    /// Discards the output, of which everything has been read if `read` is true.
     ///
     /// # Errors
-    /// When it was, and its commands failed.
+    /// Errors if everything was read and the commands failed.
     pub(super) fn finish(self, read: bool) -> Result<(), GroupError> {
         drop(self.pipe);
         self.ended.filter(|_| read).map_or(Ok(()), |ended| check(&ended))
     }
 }
 
-/// Waits for commands to end.
+/// Waits until the commands end.
 fn check(ended: &Receiver<io::Result<Ended>>) -> Result<(), GroupError> {
     let ended = ended.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
     if ended.succeeded { Ok(()) } else { Err(GroupError::Failed(Box::new(ended))) }
 }
 
-/// What a worker sends when it has read everything.
+/// The message of a worker that has read its input.
 type HandOver = Result<Option<Output>, GroupError>;
 
-/// What a worker says that has ended without a word.
+/// The error for a worker that ended without a message.
 fn lost() -> GroupError {
     io::ErrorKind::BrokenPipe.into()
 }
 
-/// Runs the group's commands over the parts, in threads of the scope, until all have been read.
+/// Runs the group's commands over chunks, in threads of `scope`, until all input has been read.
 ///
 /// # Errors
-/// When the input cannot be read or a command not be started.
+/// Errors if the input cannot be read or a command cannot be started.
 pub(super) fn run<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     group: &'env Group,
@@ -136,7 +137,7 @@ pub(super) fn run<'scope, 'env>(
         let work = Work { group, context, chunks, piece, always, is_rest: false };
         match Builder::new().spawn_scoped(scope, move || work.run(share, &sender)) {
             Ok(_) => workers.push(receiver),
-            // The others do without it, unless it has a share of its own.
+            // The other workers take over its chunks, unless it has a share of its own.
             Err(_) if index > 0 && !has_share => break,
             Err(_) => {
                 chunks.stop();
@@ -168,18 +169,18 @@ pub(super) fn run<'scope, 'env>(
     Ok(Gathered::Outputs(outputs))
 }
 
-/// What one worker does.
+/// One worker.
 #[derive(Clone, Copy)]
 struct Work<'env> {
     group: &'env Group,
     context: &'env Context<'env>,
     chunks: &'env ChunkSource<'env>,
-    /// How much it takes at a time, in bytes.
+    /// The size of the chunks that it takes, in bytes.
     piece: usize,
-    /// It starts its commands even if there is nothing to read.
+    /// It starts its commands even if there is no input.
     always: bool,
-    /// It reads all that is left, as the plain pipeline would: what its commands say is said, and
-    /// if they fail, what they wrote until then counts.
+    /// It processes the rest of the input as the plain pipeline would: standard error is not
+    /// captured, and output written before a failure counts.
     is_rest: bool,
 }
 
@@ -193,7 +194,7 @@ impl Work<'_> {
         self.work(next, handed_over);
     }
 
-    /// Runs the commands over all that is left.
+    /// Runs the commands over the rest of the input.
     fn run_rest(self, mut rest: Rest<'_>, handed_over: &Sender<HandOver>) {
         let next = || {
             let mut bytes = vec![0; BLOCK_BYTES];
@@ -212,10 +213,10 @@ impl Work<'_> {
             fed.map(|(mut instance, mut early)| {
                 let later = instance.hand_over(&mut early)?;
                 let stdout = Cursor::new(early).chain(later);
-                // What the last one writes counts only if what it read was all.
+                // The last command's output is valid only if its input was complete.
                 let succeeded = instance.wait_for_first(self.first_commands())?;
                 if !succeeded && !self.is_rest {
-                    drop(stdout); // nobody reads what it writes
+                    drop(stdout); // closes the pipe, so that the last command ends
                     return Err(GroupError::Failed(Box::new(instance.end()?)));
                 }
                 Ok((instance, Output { stdout, ended }))
@@ -224,7 +225,7 @@ impl Work<'_> {
         });
         match instance {
             Ok(Some((instance, output))) => {
-                let _ = handed_over.send(Ok(Some(output))); // who asked may have given up
+                let _ = handed_over.send(Ok(Some(output))); // the receiver may have given up
                 let mut end = instance.end();
                 if let Ok(ended) = &mut end {
                     self.context.tally.ended(&self.group.each, ended);
@@ -240,13 +241,13 @@ impl Work<'_> {
         }
     }
 
-    /// How many commands have ended when the others begin to write.
+    /// Returns how many commands have ended by the time the others begin to write.
     fn first_commands(&self) -> usize {
         let each = &self.group.each;
         each.iter().position(|command| command.sorts).unwrap_or(each.len() - 1)
     }
 
-    /// Feeds commands with parts while there are any. What they write meanwhile is kept.
+    /// Feeds commands with chunks while there are any. Output that arrives early is kept.
     fn feed(
         &self,
         mut next: impl FnMut() -> io::Result<NextChunk>,
@@ -272,7 +273,7 @@ impl Work<'_> {
                     let instance = match &mut instance {
                         Some(instance) => instance,
                         none => match start() {
-                            // Somebody else may have room for it.
+                            // Another worker may have resources for this chunk.
                             Err(error)
                                 if is_scarcity(&error) && !self.chunks.can_be_read_again() =>
                             {
@@ -308,7 +309,7 @@ mod tests {
 
     const TEXT: &str = "a\nb\nc\nd\ne\nf\ng\nh\n";
 
-    /// What workers make of an input, in their order.
+    /// Returns the outputs of workers, in order.
     fn outputs(each: Command, any_order: bool, input: Input) -> Result<Vec<String>, GroupError> {
         let setting = Setting::default();
         let mut group = group(each, Combine::Concatenate);

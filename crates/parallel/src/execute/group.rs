@@ -1,5 +1,5 @@
-//! One group from its input to its output, over parts or, where that turns out not to do, in one
-//! piece.
+//! Runs one group from its input to its output: over chunks, with a fallback to one run over the
+//! whole input.
 
 use std::fs::File;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use super::{Context, combine, concatenate, sorted, whole};
 use crate::plan::estimate;
 use crate::plan::ir::{Combine, Group};
 
-/// No more of a stream than this is waited for to see whether it is worth the trouble, in bytes.
+/// At most this many bytes of a stream are read to decide whether chunks pay off.
 const MAX_PEEK_BYTES: usize = 1 << 20;
 
 /// Runs a group.
@@ -52,7 +52,7 @@ pub(super) fn run(
     Ok(reader)
 }
 
-/// What happens when the group's input falls silent.
+/// Returns what to do when the group's input falls silent.
 fn lull<'a>(group: &Group, context: &Context<'a>) -> Lull<'a> {
     if !estimate::answers_early(&context.steps[context.at..]) {
         return Lull::IsWaitedOut;
@@ -61,7 +61,7 @@ fn lull<'a>(group: &Group, context: &Context<'a>) -> Lull<'a> {
     Lull::RunsPlain { earlier: &context.plain[..context.at], answers }
 }
 
-/// Whether parts are worth it, by what can be known before.
+/// Judges whether chunks pay off, before the group starts.
 fn judge(
     group: &Group,
     context: &Context<'_>,
@@ -81,7 +81,7 @@ fn judge(
     pilot::judge(group, context, chunks, to_file)
 }
 
-/// Runs it over parts, or in one piece if that turns out not to do.
+/// Runs the group over chunks, and falls back to one run over the whole input if that fails.
 fn run_into(
     group: &Group,
     context: &Context<'_>,
@@ -93,7 +93,7 @@ fn run_into(
         Combine::Through(_) => !group.any_order,
         _ => false,
     };
-    // Over a stream it has to be known before anything is read whether commands fail.
+    // A stream cannot be read again, so commands are tried on empty input before anything is read.
     if !is_ordered && !chunks.can_be_read_again() && !whole::accepts_its_commands(group, context)? {
         context.tally.note_fallback(group, &Fallback::CommandsAlwaysFail);
         return whole::run(group, context, chunks, &mut sink);
@@ -109,7 +109,7 @@ fn run_into(
     }
 }
 
-/// Runs it over parts, in the way that suits how outputs are combined.
+/// Runs the group over chunks, in the way that its combination needs.
 fn over_chunks<'a>(
     group: &Group,
     context: &Context<'_>,
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_failure_over_a_part_is_repaired_by_one_run_over_all() {
-        // Both fail unless they see the first line, as over the whole input.
+        // Both fail unless they see the first line, as they do over the whole input.
         let stderr = "read -r line; echo $line; cat; [ $line = one ] || echo remark >&2";
         let fails = "read -r line; echo $line; cat; [ $line = one ]";
         for text in [stderr, fails] {

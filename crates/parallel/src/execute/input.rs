@@ -1,6 +1,15 @@
-//! The parts of an input. Of files they are places, which commands read without a copy; what can be
-//! read only once, or has to be read from its beginning to know where it may be cut, is read in
-//! order.
+//! The input of a group, cut into chunks.
+//!
+//! A chunk of a file is a range, which commands read without a copy. An input that can be read only
+//! once, or that must be scanned from its beginning to find cuts, is read into memory in order.
+//!
+//! ```text
+//! files, cut needs no scan:  split_off (files.rs) ──────────────→ ChunkData::FileRange
+//! stream, or cut needs one:  fill (lull.rs) → Scanner → guard ──→ ChunkData::Bytes
+//! ```
+//!
+//! Several workers take chunks from one [`ChunkSource`]. If the group has to fall back,
+//! [`ChunkSource::rest`] yields what has not been processed.
 
 mod feed;
 mod files;
@@ -34,40 +43,40 @@ use lull::{Hold, MAX_RECORD_BYTES, Pause};
 pub(super) use rest::Rest;
 use stop::StopToken;
 
-/// How much is read at a time.
+/// The number of bytes read at a time.
 const BLOCK_BYTES: usize = 256 << 10;
-/// So much shows how long lines are, in bytes.
+/// The size of a sample that shows how long lines are, in bytes.
 const LINE_SAMPLE_BYTES: usize = 2 << 10;
 
-/// What a group reads.
+/// The input of a group.
 #[derive(Debug)]
 pub(super) enum Input {
-    /// Files, one after the other.
+    /// Files to read in this order.
     Files(Vec<Slice>),
-    /// Something that can be read only once, with what has been read of it already.
+    /// A stream that can be read only once, with the bytes already read from it.
     Stream(Vec<u8>, File),
 }
 
-/// A part of the input.
+/// A chunk of the input.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// Its number, from 0.
+    /// The index of the chunk, from 0.
     pub index: usize,
-    /// What is in it.
+    /// Its bytes, or where they are.
     pub data: ChunkData,
 }
 
-/// What is in a part.
+/// The data of a chunk.
 #[derive(Debug)]
 pub(super) enum ChunkData {
-    /// It was read.
+    /// Bytes in memory.
     Bytes(Vec<u8>),
-    /// It stands there in the files, and has not been looked at.
+    /// A range of the concatenated files, which has not been read.
     FileRange(Range<u64>),
 }
 
 impl ChunkData {
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
@@ -78,18 +87,18 @@ impl ChunkData {
     }
 }
 
-/// What was got.
+/// The result of asking for a chunk.
 #[derive(Debug)]
 pub(super) enum NextChunk {
-    /// The next part.
+    /// The next chunk.
     Chunk(Chunk),
-    /// There is no more, or nobody is to take more.
+    /// The input has ended, or the source has been stopped.
     Eof,
-    /// The guard does not let the next part through.
+    /// The guard rejects the next chunk.
     Rejected,
 }
 
-/// The parts of an input, for several workers.
+/// Hands out the chunks of an input to several workers.
 #[derive(Debug)]
 pub(super) struct ChunkSource<'a> {
     source: Source,
@@ -97,11 +106,11 @@ pub(super) struct ChunkSource<'a> {
     guard: GuardState,
     state: Mutex<State>,
     stop: StopToken<'a>,
-    /// Where it is counted what is taken, if it is.
+    /// Counts what is handed out, for the first group.
     counted: Option<&'a Intake>,
-    /// What happens when a stream falls silent.
+    /// What to do when a stream falls silent.
     lull: Lull<'a>,
-    /// How much is searched for a place for a cut, in bytes.
+    /// How many bytes are searched for a cut at most.
     longest: usize,
 }
 
@@ -112,7 +121,7 @@ enum Source {
 }
 
 impl Source {
-    /// The files, if they are some.
+    /// Returns the files, unless the input is a stream.
     fn files(&self) -> Option<&Files> {
         match self {
             Self::Files(files) => Some(files),
@@ -123,16 +132,16 @@ impl Source {
 
 #[derive(Debug)]
 struct State {
-    /// The number of the next part.
+    /// The index of the next chunk.
     next: usize,
-    /// How far files have been taken or read.
+    /// The offset in the files up to which chunks have been handed out or read.
     position: u64,
-    /// What was read in order and not taken yet.
+    /// Bytes that have been read but not handed out.
     buffer: Vec<u8>,
     scanner: Scanner,
     ended: bool,
     rejected: bool,
-    /// Parts that were given back, by number.
+    /// Chunks that workers gave back, by index.
     returned: BTreeMap<usize, Vec<u8>>,
 }
 
@@ -163,34 +172,34 @@ impl<'a> ChunkSource<'a> {
         }
     }
 
-    /// What is taken is counted here.
+    /// Counts the handed-out chunks in `intake`.
     pub(super) fn counted(self, intake: &'a Intake) -> Self {
         intake.set_size(self.size());
         Self { counted: Some(intake), ..self }
     }
 
-    /// Whether all of it can be read again.
+    /// Returns whether the whole input can be read again.
     pub(super) fn can_be_read_again(&self) -> bool {
         self.source.files().is_some()
     }
 
-    /// The size of all of it in bytes, if that is known.
+    /// Returns the size of the input in bytes, if known.
     pub(super) fn size(&self) -> Option<u64> {
         self.source.files().map(Files::size)
     }
 
-    /// The mean length of its first lines, in bytes.
+    /// Returns the mean length of the first lines, in bytes.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Errors if the lines cannot be read.
     pub(super) fn line(&self) -> io::Result<f64> {
         Ok(Amount::of_bytes(&self.sample(LINE_SAMPLE_BYTES)?).line)
     }
 
-    /// Some records from the middle of files, or from the beginning of a stream.
+    /// Returns some records from the middle of files, or from the beginning of a stream.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Errors if the input cannot be read.
     pub(super) fn sample(&self, bytes: usize) -> io::Result<Vec<u8>> {
         let mut sample = match &self.source {
             Source::Files(files) => {
@@ -212,22 +221,22 @@ impl<'a> ChunkSource<'a> {
         Ok(sample)
     }
 
-    /// Whether its parts are in memory before commands read them.
+    /// Returns whether chunks are read into memory before commands get them.
     pub(super) fn are_read_here(&self) -> bool {
         !(self.can_be_read_again() && self.cut.is_local())
     }
 
-    /// Whether all of it is files whose names still mean them.
+    /// Returns whether the input consists of files whose names still refer to them.
     pub(super) fn are_in_place(&self) -> bool {
         self.source.files().is_some_and(Files::are_in_place)
     }
 
-    /// The one file that all of it is.
+    /// Returns the file, if the input is a single one.
     pub(super) fn only_file(&self) -> Option<&File> {
         self.source.files().and_then(Files::only)
     }
 
-    /// Counts all of the input: its commands have read it themselves.
+    /// Counts the whole input as read, because the commands have read it themselves.
     pub(super) fn count_as_read_by_commands(&self) {
         if let Some(intake) = self.counted {
             intake.start_again();
@@ -235,27 +244,27 @@ impl<'a> ChunkSource<'a> {
         }
     }
 
-    /// Whether there was nothing to take.
+    /// Returns whether no chunk has been handed out.
     pub(super) fn none_was_taken(&self) -> bool {
         self.lock().next == 0
     }
 
-    /// Whether something is left that the guard did not let through.
+    /// Returns whether the guard has rejected the rest of the input.
     pub(super) fn has_rest(&self) -> bool {
         self.lock().rejected
     }
 
-    /// Why the guard did not let something through, if it did not.
+    /// Returns why the guard rejected the input, if it did.
     pub(super) fn refused(&self) -> Option<&str> {
         self.guard.refused()
     }
 
-    /// While a stream is waited for, the reader of this pipe is watched.
+    /// Watches the reader of this pipe while waiting for a stream.
     pub(super) fn watch(&self, pipe: Option<File>) {
         self.stop.watch(pipe);
     }
 
-    /// Nobody gets anything any more.
+    /// Hands out no more chunks.
     pub(super) fn stop(&self) {
         self.stop.stop();
     }
@@ -264,10 +273,10 @@ impl<'a> ChunkSource<'a> {
         self.stop.is_stopped()
     }
 
-    /// The next part, of about `wanted` bytes.
+    /// Returns the next chunk, of about `wanted` bytes.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Errors if the input cannot be read.
     pub(super) fn take(&self, wanted: usize) -> io::Result<NextChunk> {
         let mut state = self.lock();
         if self.is_stopped() || state.rejected {
@@ -292,10 +301,10 @@ impl<'a> ChunkSource<'a> {
         Ok(taken)
     }
 
-    /// Equal shares of files, each of whole records; `None` where they cannot be told.
+    /// Divides files into equal shares of whole records; `None` if the input cannot be divided.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Errors if the files cannot be read.
     pub(super) fn shares(&self, count: usize) -> io::Result<Option<Vec<Range<u64>>>> {
         let Some(files) = self.source.files() else { return Ok(None) };
         let size = files.size();
@@ -312,10 +321,10 @@ impl<'a> ChunkSource<'a> {
         Ok(Some(shares))
     }
 
-    /// About so much of a share, from its beginning; the share becomes what is left of it.
+    /// Returns a chunk of about `wanted` bytes from the front of a share, which shrinks by it.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Errors if the files cannot be read.
     pub(super) fn take_of(&self, share: &mut Range<u64>, wanted: usize) -> io::Result<NextChunk> {
         if self.is_stopped() {
             return Ok(NextChunk::Eof);
@@ -328,35 +337,36 @@ impl<'a> ChunkSource<'a> {
         Ok(NextChunk::Chunk(Chunk { index: 0, data: ChunkData::FileRange(range) }))
     }
 
-    /// Nobody needs these bytes of a part any more: their memory may be used again.
+    /// Makes the memory of a processed chunk available for later ones.
     pub(super) fn used(&self, bytes: Vec<u8>) {
         if let Some(files) = self.source.files() {
             files.recycle(bytes);
         }
     }
 
-    /// Finds out whether the guard accepts all of the files, once.
+    /// Checks all of the files against the guard, once.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Errors if the files cannot be read.
     pub(super) fn look_through(&self) -> io::Result<()> {
         self.source.files().map_or(Ok(()), |files| self.guard.look_through(files))
     }
 
-    /// Whether there are parts that were given back.
+    /// Returns whether workers have given chunks back.
     pub(super) fn has_returned(&self) -> bool {
         !self.lock().returned.is_empty()
     }
 
-    /// Gives back a part that was taken.
+    /// Gives back a chunk that could not be processed.
     pub(super) fn give_back(&self, chunk: Chunk) {
         if let ChunkData::Bytes(bytes) = chunk.data {
             self.lock().returned.insert(chunk.index, bytes);
         }
     }
 
-    /// Everything that was given back or not taken, in order; of files everything from the
-    /// beginning. Nobody may take parts any more.
+    /// Returns the rest of the input in order: chunks that were given back and bytes that were
+    /// never handed out. For files, that is the whole input from the beginning. No chunk may be
+    /// taken afterwards.
     pub(super) fn rest(&self) -> Rest<'_> {
         let mut state = self.lock();
         let mut waiting: Vec<Vec<u8>> = Vec::new();
@@ -389,7 +399,7 @@ impl<'a> ChunkSource<'a> {
             }
             let State { scanner, buffer, .. } = state;
             let window = enough.min(buffer.len());
-            // What little is left belongs to it.
+            // A small remainder becomes part of the last chunk.
             if state.ended && buffer.len() <= window + window / 4 {
                 break buffer.len();
             }
@@ -417,7 +427,7 @@ impl<'a> ChunkSource<'a> {
         Ok(NextChunk::Chunk(Chunk { index: state.next - 1, data: ChunkData::Bytes(bytes) }))
     }
 
-    /// No part is made of what is left, for this reason.
+    /// Rejects the rest of the input for this reason.
     fn reject(&self, state: &mut State, why: &str) -> NextChunk {
         self.guard.refuse(why);
         state.rejected = true;
@@ -429,7 +439,7 @@ fn read_from(mut file: &File, space: &mut [u8]) -> io::Result<usize> {
     file.read(space)
 }
 
-/// Does it again if a signal came.
+/// Repeats a read that a signal interrupted.
 fn retried(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match read() {

@@ -1,5 +1,5 @@
-//! Commands over one part of the input, or over several: as operators inside contend where there is one for each of
-//! them, else as processes.
+//! The commands of a group over one chunk or several: as operators inside contend if there is one
+//! for each command, as processes otherwise.
 
 use std::fs::File;
 use std::io;
@@ -16,20 +16,20 @@ use super::sink::OutputSink;
 use super::threads::Patience;
 use crate::plan::ir::Command;
 
-/// Commands at work.
+/// Running commands.
 pub(super) enum Instance<'a> {
-    /// Inside contend.
+    /// Operators inside contend.
     Chain(Chain),
-    /// As processes.
+    /// Processes.
     Processes(Processes<'a>),
 }
 
 impl<'a> Instance<'a> {
-    /// Starts commands, each taking what the one before it writes. What processes write to standard error is kept,
-    /// and counts as a failure.
+    /// Starts a pipeline of commands. Standard error of processes is captured, and counts as a
+    /// failure if it is not empty.
     ///
     /// # Errors
-    /// When one of them cannot be started.
+    /// Errors if a command cannot be started.
     pub(super) fn start(
         launcher: &'a Launcher,
         commands: &[Command],
@@ -41,7 +41,7 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Starts commands as processes, whose standard error is contend's.
+    /// Starts commands as processes that inherit contend's standard error.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -49,7 +49,7 @@ impl<'a> Instance<'a> {
         Processes::start_aloud(launcher, commands).map(Self::Processes)
     }
 
-    /// It is fed with pieces of so many bytes; see [`Processes::in_pieces`].
+    /// Feeds the commands in pieces of this many bytes; see [`Processes::in_pieces`].
     pub(super) fn in_pieces(self, piece: usize) -> Self {
         match self {
             Self::Chain(chain) => Self::Chain(chain),
@@ -57,10 +57,11 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Feeds it, and passes on what it writes meanwhile. `Break` if nobody wants its output.
+    /// Writes `left` to the commands, and forwards their output. `Break` if the reader wants no
+    /// more.
     ///
     /// # Errors
-    /// When reading or writing fails.
+    /// Errors if reading or writing fails.
     pub(super) fn feed(
         &mut self,
         left: &mut ChunkInput<'_>,
@@ -72,7 +73,7 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Whether it still takes input.
+    /// Returns whether the commands still accept input.
     pub(super) fn is_reading(&self) -> bool {
         match self {
             Self::Chain(_) => true,
@@ -80,7 +81,7 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Ends its input, and passes on the rest of what it writes.
+    /// Closes the input, and forwards the rest of the output.
     ///
     /// # Errors
     /// As [`Self::feed`].
@@ -94,11 +95,11 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Ends its input. What operators still write is added to `early`; what processes still write can be read from
-    /// the pipe that is returned, and is not waited for.
+    /// Closes the input without waiting. The remaining output of operators is appended to `early`;
+    /// that of processes can be read from the returned pipe.
     ///
     /// # Errors
-    /// When there cannot be a pipe.
+    /// Errors if no pipe can be created.
     pub(super) fn hand_over(&mut self, early: &mut Vec<u8>) -> Result<File, GroupError> {
         match self {
             Self::Chain(chain) => {
@@ -114,10 +115,11 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Waits for the end of its first commands, after [`Self::hand_over`]; whether all of them ended as they should.
+    /// Waits for the first `commands` commands, after [`Self::hand_over`]. Returns whether all of
+    /// them succeeded.
     ///
     /// # Errors
-    /// When they cannot be waited for.
+    /// Errors if waiting fails.
     pub(super) fn wait_for_first(&mut self, commands: usize) -> io::Result<bool> {
         match self {
             Self::Chain(chain) => Ok(chain.wait_for_first(commands)),
@@ -125,10 +127,10 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Waits for the end of its commands, whose output has been taken or handed over.
+    /// Waits until the commands end. Their output must have been drained or handed over.
     ///
     /// # Errors
-    /// When they cannot be waited for.
+    /// Errors if waiting fails.
     pub(super) fn end(self) -> io::Result<Ended> {
         match self {
             Self::Chain(chain) => Ok(chain.end()),

@@ -1,13 +1,13 @@
-//! Counting what is taken of an input.
+//! Counts the input of a run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was taken of an input.
+/// How much of an input has been handed out.
 #[derive(Debug, Default)]
 pub(super) struct Intake {
     bytes: AtomicU64,
     chunks: AtomicU64,
-    /// The size of all of it, in bytes; 0 if it is not known.
+    /// The size of the input in bytes; 0 if unknown.
     size: AtomicU64,
 }
 
@@ -17,37 +17,37 @@ impl Intake {
         self.size.store(size.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// A part was taken.
+    /// Counts a chunk.
     pub(super) fn count_chunk(&self) {
         self.chunks.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So much was taken.
+    /// Counts bytes that were handed out.
     pub(super) fn took(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// So much was given back.
+    /// Subtracts bytes that were given back.
     pub(super) fn returned(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
-    /// All of it will be read again.
+    /// Resets the count, because the whole input will be read again.
     pub(super) fn start_again(&self) {
         self.bytes.store(0, Ordering::Relaxed);
     }
 
-    /// Bytes that were taken and not given back.
+    /// Returns how many bytes were handed out and not given back.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How many parts were taken.
+    /// Returns how many chunks were handed out.
     pub(super) fn chunks(&self) -> u64 {
         self.chunks.load(Ordering::Relaxed)
     }
 
-    /// The size of the input in bytes, if it is known.
+    /// Returns the size of the input in bytes, if known.
     pub(super) fn size(&self) -> Option<u64> {
         Some(self.size.load(Ordering::Relaxed)).filter(|&size| size > 0)
     }

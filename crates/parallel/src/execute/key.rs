@@ -1,18 +1,19 @@
-//! The parts of lines that are compared, as GNU `sort` finds them by `-k`.
+//! Sort keys of lines, as GNU `sort -k` finds them.
 
 use std::ops::Range;
 
 use crate::plan::ir::{FieldPlace, SortKey};
 use memchr::memchr;
 
-/// Where the part of a line stands that is compared.
+/// Returns the range of a line that a key covers.
 pub(super) fn range(key: &SortKey, separator: Option<u8>, line: &[u8]) -> Range<usize> {
     let start = start(&key.from, separator, line);
     let end = key.to.as_ref().map_or(line.len(), |to| end(to, separator, line));
     start..end.max(start)
 }
 
-/// What `sort` takes for a blank. The end of a line can be within one that ends with NUL.
+/// Returns whether `sort` treats the byte as a blank. A newline is one, within lines that end in
+/// NUL.
 pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n')
 }
@@ -32,7 +33,7 @@ fn end(place: &FieldPlace, separator: Option<u8>, line: &[u8]) -> usize {
     }
 }
 
-/// Where the field of this number begins, or the line ends.
+/// Returns where the field with this number begins, or the end of the line.
 fn field(number: usize, separator: Option<u8>, line: &[u8]) -> usize {
     let mut at = 0;
     for _ in 0..number {
@@ -47,7 +48,7 @@ fn field(number: usize, separator: Option<u8>, line: &[u8]) -> usize {
     at
 }
 
-/// Where a field ends that begins with blanks.
+/// Returns where a field that begins with blanks ends.
 fn field_end(line: &[u8], start: usize) -> usize {
     let start = skip(line, start, is_blank);
     skip(line, start, |byte| !is_blank(byte))

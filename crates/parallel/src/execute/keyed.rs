@@ -1,5 +1,4 @@
-//! Sorting lines by keys: by one after the other, so that where a key stands in a line is looked up
-//! once, not for each comparison.
+//! Sorts lines key by key, so that a key is located once in each line and not for each comparison.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -8,21 +7,21 @@ use super::entry::Entry;
 use super::key;
 use super::order::{self, Kind};
 
-/// A line whose key is known.
+/// A line whose key has been located.
 struct Keyed {
-    /// What decides most comparisons.
+    /// The prefix that decides most comparisons.
     prefix: u64,
-    /// Where the key stands in the line.
+    /// The offset of the key in the line.
     start: u32,
     length: u32,
     entry: Entry,
 }
 
-/// Memory that sorting by keys takes for a line beside its place, in bytes: of two or more that are the
-/// same it is kept where they stand.
+/// The memory that sorting by keys needs for a line besides its entry, in bytes. The second term is
+/// for ranges of equal lines, each of two lines or more.
 pub(super) const BYTES_PER_ENTRY: usize = size_of::<Keyed>() + size_of::<Range<usize>>() / 2;
 
-/// Sorts lines of a text that are the same in all keys before this one.
+/// Sorts lines that are equal in all keys before `from`.
 pub(super) fn sort(kind: Kind<'_>, text: &[u8], entries: &mut [Entry], from: usize) {
     if entries.len() < 2 {
         return;
@@ -34,7 +33,7 @@ pub(super) fn sort(kind: Kind<'_>, text: &[u8], entries: &mut [Entry], from: usi
     let keyed = |entry: &Entry| {
         let (line, start) = (entry.line(text), entry.start());
         let range = key::range(key, kind.order.field_separator, line);
-        // No line is longer than its text, whose places have 32 bits.
+        // No line is longer than its text, whose offsets have 32 bits.
         #[expect(clippy::cast_possible_truncation, reason = "as the line says")]
         Keyed {
             prefix: match from {

@@ -1,4 +1,4 @@
-//! Starting commands, and ending all that are running.
+//! Starts commands, and ends all that are running.
 
 use std::fs::File;
 use std::io;
@@ -22,45 +22,44 @@ use crate::plan::ir::Command;
 /// Upper bound until a pending signal has been handled.
 const SIGNAL_LATENCY: Duration = Duration::from_millis(100);
 
-/// What every command is started with, and all that are running.
+/// How commands are started, and which are running.
 #[derive(Debug)]
 pub struct Launcher {
     /// The signal mask of commands.
     mask: Mask,
-    /// Where programs are.
+    /// The paths of programs.
     paths: Paths,
-    /// Options for commands that sort.
+    /// Additional options for `sort`.
     sorting: Vec<String>,
     running: Mutex<Pids>,
     over: AtomicBool,
 }
 
-/// The commands that are running.
+/// The process IDs of running commands.
 type Pids = Vec<Pid>;
 
 impl Launcher {
-    /// A launcher whose commands get this signal mask, and those that sort these options. Programs
-    /// whose paths are not given are looked for.
+    /// Creates a launcher. Commands get `mask`, and `sort` gets the options in `sorting`. A program
+    /// without a known path is looked up.
     pub fn new(mask: Mask, paths: Paths, sorting: Vec<String>) -> Self {
         Self { mask, paths, sorting, running: Mutex::default(), over: AtomicBool::new(false) }
     }
 
-    /// Whether commands that sort are told how much memory to take.
+    /// Returns whether `sort` is given a memory limit.
     pub(super) fn bounds_sorting(&self) -> bool {
         !self.sorting.is_empty()
     }
 
-    /// Whether everything is being ended.
+    /// Returns whether the run is being ended.
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Starts a command. Of its standard input, output and error those that are not given are those
-    /// of this process.
+    /// Starts a command. Standard streams that are not given are inherited.
     ///
     /// # Errors
-    /// When there cannot be one more process for as long as it is tried, or everything is being ended. If its program cannot be
-    /// started the command says so itself.
+    /// Errors if no process can be created within the time for retries, or if the run is being
+    /// ended. If its program cannot be started, the command itself reports that.
     pub(super) fn start(
         &self,
         command: &Command,
@@ -72,10 +71,10 @@ impl Launcher {
         threads::retried(patience, || self.start_prepared(&prepared, streams, memory))
     }
 
-    /// A command, ready to be started.
+    /// Prepares a command for starting.
     ///
     /// # Errors
-    /// When there is a NUL in one of its words.
+    /// Errors if a word contains NUL.
     pub(super) fn prepared(&self, command: &Command) -> io::Result<Prepared> {
         let name = &command.program;
         let complaint = format!("contend: cannot start {name}\n");
@@ -97,17 +96,17 @@ impl Launcher {
             return Err(io::ErrorKind::Interrupted.into());
         }
         let streams = streams.map(|file| file.map(File::as_fd));
-        // sort removes its temporary files when it is asked to end.
+        // On SIGTERM, sort removes its temporary files.
         let pid = prepared.start(streams, self.mask, Signal::TERM, memory)?;
         running.push(pid);
         Ok(pid)
     }
 
-    /// A command's program with its arguments and variables.
+    /// Returns a command's program with its arguments and variables.
     fn process(&self, command: &Command) -> Process {
         let name = &command.program;
         let path = self.paths.get(name).cloned().or_else(|| in_path(name));
-        // Without a path there is nothing to start, whatever lies in the current folder.
+        // An empty path starts nothing, whatever is in the current directory.
         let mut process = Process::new(path.unwrap_or_default());
         if command.sorts {
             process.args(&self.sorting);
@@ -117,23 +116,24 @@ impl Launcher {
         process
     }
 
-    /// Waits for a command that was started here.
+    /// Waits until a command that this launcher started ends.
     pub(super) fn wait(&self, pid: Pid) -> io::Result<child::Reaped> {
-        // It stays a zombie until nobody can send it a signal any more.
+        // The command stays a zombie until no signal can be sent to it any more.
         child::wait_for_end(pid)?;
         let mut running = self.running();
         running.retain(|&other| other != pid);
         child::reap(pid)
     }
 
-    /// Sends a signal to these, if they are still there.
+    /// Sends a signal to those of the commands that are still running.
     pub(super) fn signal(&self, pids: &[Pid], signal: Signal) {
         for &pid in self.running().iter().filter(|pid| pids.contains(pid)) {
-            let _ = kill_process(pid, signal); // it may have ended
+            let _ = kill_process(pid, signal); // the command may have ended
         }
     }
 
-    /// Somebody may be ending everything: waits until that is known, or is not so.
+    /// Waits until a pending signal that ends the run has been handled, for at most
+    /// [`SIGNAL_LATENCY`].
     pub(super) fn let_signals_be_heard(&self) {
         let begun = Instant::now();
         while !self.is_over() && begun.elapsed() < SIGNAL_LATENCY {
@@ -141,30 +141,30 @@ impl Launcher {
         }
     }
 
-    /// The commands that are running.
+    /// Returns the IDs of the running commands.
     pub fn pids(&self) -> Vec<Pid> {
         self.running().clone()
     }
 
-    /// Nothing can be started after it.
+    /// Prevents further starts.
     pub fn start_nothing(&self) {
-        let _running = self.running(); // nobody is starting anything now
+        let _running = self.running(); // waits until no start is in progress
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// Ends everything that is running; nothing can be started after it.
+    /// Sends SIGTERM to all running commands, and prevents further starts.
     pub fn end_all(&self) {
         self.start_nothing();
         let running = self.running();
         for &pid in running.iter() {
-            let _ = kill_process(pid, Signal::TERM); // it may have ended
+            let _ = kill_process(pid, Signal::TERM); // the command may have ended
         }
     }
 
-    /// Ends those that did not do so when they were asked to.
+    /// Sends SIGKILL to the commands that are still running.
     pub fn kill_all(&self) {
         for &pid in self.running().iter() {
-            let _ = kill_process(pid, Signal::KILL); // it may have ended
+            let _ = kill_process(pid, Signal::KILL); // the command may have ended
         }
     }
 

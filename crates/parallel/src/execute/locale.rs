@@ -1,12 +1,12 @@
-//! The commands of a group as they run over a part: in the C locale where its text is ASCII and
-//! that makes no difference but in time.
+//! Runs commands in the C locale over chunks that are ASCII, if that changes nothing but their
+//! speed.
 
 use std::io;
 
 use super::input::{ChunkData, ChunkSource};
 use crate::plan::ir::Command;
 
-/// Commands, as they are and as they may be over ASCII.
+/// The commands of a group in their own locale, and in the C locale for ASCII.
 #[derive(Debug)]
 pub(super) struct LocaleVariants<'g> {
     commands: &'g [Command],
@@ -19,20 +19,20 @@ impl<'g> LocaleVariants<'g> {
         Self { commands, in_c: in_c.then(|| commands.iter().map(in_the_c_locale).collect()) }
     }
 
-    /// The same in the locale that they have.
+    /// The commands in their own locale only.
     pub(super) fn as_they_are(commands: &'g [Command]) -> Self {
         Self { commands, in_c: None }
     }
 
-    /// Whether some of them are to run in the C locale over this part.
+    /// Returns whether commands are to run in the C locale over this chunk.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Errors if the chunk cannot be read.
     pub(super) fn use_c(&self, chunks: &ChunkSource<'_>, chunk: &ChunkData) -> io::Result<bool> {
         if self.in_c.is_some() { chunks.is_ascii(chunk) } else { Ok(false) }
     }
 
-    /// The commands, as they are or for ASCII.
+    /// Returns the commands, for the C locale if `use_c` is true.
     pub(super) fn commands(&self, use_c: bool) -> &[Command] {
         self.in_c.as_deref().filter(|_| use_c).unwrap_or(self.commands)
     }

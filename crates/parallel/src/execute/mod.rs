@@ -1,4 +1,22 @@
-//! Carrying out plans on this machine.
+//! Executes plans on this machine.
+//!
+//! A group of a plan turns one input into one output. Its chunks pass through these modules:
+//!
+//! ```text
+//! files or stream ─ input (cut, guard) ─ chunk ┬─ instance ─┐
+//!                                             ├─ instance ─┼─ combination ─ sink
+//!                                             └─ instance ─┘
+//! ```
+//!
+//!  combination | modules | when outputs are written |
+//! ---|---|---|
+//!  concatenate, or merge at chunk boundaries | `ordered`, `reorder`, `boundary_merger` | while input is read |
+//!  sum, merge, filter | `gathered`, `combine` | once all input has been read |
+//!  sort inside contend | `sorted`, `sorter`, `merge` | once all input has been read |
+//!
+//! An instance runs the commands of its group over one chunk or several: as operators inside
+//! contend (`chain`) or as processes (`processes`). If the group cannot run over chunks, `whole`
+//! runs its commands once over the whole input, for a reason that `fallback` names.
 
 mod backoff;
 mod boundary_merger;
@@ -57,54 +75,55 @@ pub use plain::Plain;
 pub use tally::{StageTally, Tally};
 pub use threads::spawn;
 
-/// Carries out plans. What is known of the plan is all that there is to know: another one may do
-/// so on other machines.
+/// Executes plans. An executor depends on nothing but the plan, so another one may run plans on
+/// other machines.
 pub trait Executor {
     /// Runs the plan to its end, from standard input to standard output.
     ///
     /// # Errors
-    /// When it cannot be carried out. What was written until then is the beginning of the output.
+    /// Errors if the plan cannot be executed. What has been written until then is a prefix of the
+    /// output.
     fn execute(&self, plan: &Plan) -> Result<(), ExecuteError>;
 }
 
-/// What all groups share, and what is known of one.
+/// What all groups of a run share, and what is known about one group.
 #[derive(Debug, Clone, Copy)]
 struct Context<'a> {
     launcher: &'a Launcher,
     tally: &'a Tally,
-    /// It is the first group: what is taken of its input counts.
+    /// The group is the first one: its input counts as the input of the run.
     is_first: bool,
-    /// Its output is standard output.
+    /// The group writes to standard output.
     is_last: bool,
-    /// How many parts are worked on at the same time.
+    /// The number of chunks processed at the same time.
     jobs: usize,
-    /// Memory for parts and their outputs, in bytes.
+    /// The memory for chunks and their outputs, in bytes.
     memory: u64,
-    /// The size of parts, where it is given.
+    /// The size of chunks in bytes, if the user sets it.
     part_bytes: Option<usize>,
-    /// Where sorting keeps what does not fit into memory.
+    /// The directory for temporary files of sorts that exceed memory.
     folder: &'a Path,
-    /// The steps of the plan, and which of them the group is.
+    /// The steps of the plan, and the index of this group among them.
     steps: &'a [Step],
     at: usize,
-    /// Which of the steps pass on what they get as it comes: their commands run plain.
+    /// The steps that forward their input as it arrives: their commands run plain.
     plain: &'a [AtomicBool],
-    /// CPU time that the group's commands need, as far as that is known, in nanoseconds a byte.
+    /// The CPU time of the group's commands in nanoseconds a byte, if known.
     rate: Option<f64>,
 }
 
 impl Context<'_> {
-    /// The commands of this step run plain from now on.
+    /// Marks this step as plain: its commands run once, without chunks, from now on.
     fn runs_plain(&self) {
         self.plain[self.at].store(true, Ordering::Relaxed);
     }
 
-    /// How much output may wait for its turn, in bytes.
+    /// Returns how many bytes of output may wait for their turn.
     fn held_bytes(&self) -> usize {
         usize::try_from(self.memory / 4).unwrap_or(usize::MAX)
     }
 
-    /// How much a worker may keep for sorting, in bytes.
+    /// Returns how many bytes a worker may hold for sorting.
     fn sorting_bytes(&self) -> usize {
         usize::try_from(self.memory / (2 * self.jobs as u64)).unwrap_or(usize::MAX)
     }

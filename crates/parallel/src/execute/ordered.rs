@@ -1,4 +1,4 @@
-//! A group whose outputs are put one behind the other: every part has commands of its own.
+//! Groups whose outputs are concatenated: every chunk has an instance of its own.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Instant;
@@ -16,33 +16,34 @@ use super::size::Sizes;
 use super::threads::{self, Patience, is_scarcity};
 use crate::plan::ir::Group;
 
-/// Commands that take longer than this for a byte of a part, in seconds, take so much longer than
-/// looking at all bytes of the input that this is done before the next part: if they do not suit
-/// the commands little was done in vain.
+/// Commands that need more than this for each byte of a chunk, in seconds, are so much slower than
+/// scanning that the guard is checked over the whole input before the next chunk. If the guard
+/// rejects it, little work is lost.
 const SLOW_SECONDS_PER_BYTE: f64 = 10e-9;
 
-/// How the parts came to an end.
+/// How a run over chunks ended.
 #[derive(Debug)]
 pub(super) enum Ending<T> {
-    /// All went well.
+    /// All chunks are complete.
     Complete(T),
     /// The reader wants no more.
     Enough,
-    /// From here on it has to be done in one piece.
+    /// The rest of the input must be processed by one run.
     FallBack {
-        /// Where the output goes.
+        /// Where its output goes.
         merger: T,
-        /// Bytes of the output of what is left that were passed on already.
+        /// How many bytes of that output have already been forwarded.
         passed: u64,
-        /// Why.
+        /// The reason.
         why: Fallback,
     },
 }
 
-/// Runs a group's commands over the parts, until the end of the input or until they fail.
+/// Runs a group's commands over chunks until the input ends or the commands fail.
 ///
 /// # Errors
-/// When the input cannot be read, the output not be written, or a command not be started.
+/// Errors if the input cannot be read, the output cannot be written, or a command cannot be
+/// started.
 pub(super) fn run<T: OutputSink + Send>(
     group: &Group,
     context: &Context<'_>,
@@ -55,7 +56,7 @@ pub(super) fn run<T: OutputSink + Send>(
     let variants = LocaleVariants::new(&group.each);
     threads::all_do(context.jobs, || {
         if let Err(error) = work(&variants, context, chunks, &reorder, &sizes) {
-            reorder.stop(Stopped::Broken(error)); // where the others look, too
+            reorder.stop(Stopped::Broken(error)); // stops the other workers, too
         }
     });
     let Left { combiner, stopped, chunks: unwritten, passed } = reorder.finish();
@@ -68,7 +69,7 @@ pub(super) fn run<T: OutputSink + Send>(
         Some(Stopped::FallBack(why)) => {
             Ok(Ending::FallBack { merger: combiner, passed, why: why.over(chunks) })
         }
-        // Without a part no command has run at all.
+        // If there was no chunk, the commands have not run at all.
         None if chunks.has_rest() || chunks.none_was_taken() => {
             let why = Fallback::EmptyInput.over(chunks);
             Ok(Ending::FallBack { merger: combiner, passed: 0, why })
@@ -89,7 +90,7 @@ fn work<T: OutputSink + Send>(
             NextChunk::Chunk(chunk) => chunk,
             NextChunk::Eof => return Ok(()),
             NextChunk::Rejected => {
-                // Of a stream, those before it still count.
+                // On a stream, the chunks before this one remain valid.
                 if chunks.can_be_read_again() {
                     reorder.stop(Stopped::FallBack(Fallback::CommandFailed.over(chunks)));
                     chunks.stop();
@@ -111,7 +112,7 @@ fn work<T: OutputSink + Send>(
     }
 }
 
-/// Runs the commands over one part. `Break` if no further part is to be run.
+/// Runs the commands over one chunk. `Break` if no more chunks are to be run.
 fn run_chunk<T: OutputSink + Send>(
     variants: &LocaleVariants<'_>,
     context: &Context<'_>,
@@ -123,7 +124,7 @@ fn run_chunk<T: OutputSink + Send>(
     let commands = variants.commands(variants.use_c(chunks, &chunk.data)?);
     let mut instance = match Instance::start(context.launcher, commands, Patience::Brief) {
         Ok(instance) => instance,
-        // What is left is done in one piece, which takes fewer processes.
+        // One run over the rest needs fewer processes.
         Err(error) if is_scarcity(&error) => {
             output.complete(chunk, Some(Fallback::Scarcity));
             return Ok(Break(()));

@@ -1,4 +1,4 @@
-//! Commands that run once over some input, connected by pipes.
+//! Commands of an instance as processes, connected by pipes.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -24,58 +24,58 @@ use super::threads::{self, Patience};
 use crate::plan::ir::{Command, StatusRule};
 
 const SIGPIPE: i32 = Signal::PIPE.as_raw();
-/// Signals that terminals send to all processes in the foreground.
+/// The signals that a terminal sends to all processes in the foreground.
 const KEYBOARD: [i32; 3] = [Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::HUP.as_raw()];
-/// How much is read or written at a time.
+/// The number of bytes read or written at a time.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
-/// Who reads at least so much at once has not been woken too early, in bytes.
+/// A read of at least this many bytes means that the poll did not return too early.
 pub(super) const FULL_READ_BYTES: usize = 128 << 10;
-/// How much of what commands say on standard error is kept.
+/// How many bytes of the commands' standard error are kept.
 const MAX_STDERR_BYTES: usize = 64 << 10;
-/// How often a command that neither reads nor writes is looked at.
+/// How long to poll a command that neither reads nor writes before the next check.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Commands over one part of the input, or over several.
+/// Processes over one chunk of the input, or over several.
 #[derive(Debug)]
 pub(super) struct Processes<'a> {
     launcher: &'a Launcher,
     commands: Vec<Running>,
     stdin: Option<File>,
     stdout: Option<File>,
-    /// What they say on standard error, if it is kept.
+    /// A file with their standard error, if it is captured.
     stderr: Option<File>,
     block: Vec<u8>,
     feeding: PollBackoff,
     draining: PollBackoff,
 }
 
-/// One command.
+/// One process.
 #[derive(Debug)]
 struct Running {
     pid: Pid,
     rule: StatusRule,
-    /// How it ended, once it has been waited for.
+    /// Its exit status and resource usage, once it has been waited for.
     reaped: Option<child::Reaped>,
 }
 
 impl<'a> Processes<'a> {
-    /// Starts the commands, each reading what the one before it writes. What they have to remark
-    /// is kept, and counts as a failure.
+    /// Starts a pipeline of commands. Their standard error is captured, and counts as a failure if
+    /// it is not empty.
     ///
     /// # Errors
-    /// When one of them cannot be started.
+    /// Errors if a command cannot be started.
     pub(super) fn start(
         launcher: &'a Launcher,
         commands: &[Command],
         patience: Patience,
     ) -> io::Result<Self> {
-        // A file, so that nobody has to read it for them to go on.
+        // A file rather than a pipe: commands never block on it.
         let stderr =
             threads::retried(patience, || Ok(memfd_create("remarks", MemfdFlags::CLOEXEC)?))?;
         Self::start_with(launcher, commands, None, Some(File::from(stderr)), patience)
     }
 
-    /// The same; what they have to remark goes to standard error.
+    /// Starts commands that inherit contend's standard error.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -83,7 +83,8 @@ impl<'a> Processes<'a> {
         Self::start_with(launcher, commands, None, None, Patience::Long)
     }
 
-    /// The same; the first of them reads this, and is not fed.
+    /// Starts commands that inherit contend's standard error. The first one reads `stdin` itself,
+    /// and is not fed.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -108,7 +109,7 @@ impl<'a> Processes<'a> {
             None => wide().map(|(reader, writer)| (reader, Some(writer)))?,
         };
         let feeding = PollBackoff::of(stdin.as_ref().map_or(0, pipe::capacity));
-        // If a command cannot be started, those before it find their input closed.
+        // If a command cannot be started, those before it see their output pipe closed.
         let mut processes = Self {
             launcher,
             commands: Vec::new(),
@@ -134,8 +135,8 @@ impl<'a> Processes<'a> {
         Ok(processes)
     }
 
-    /// It is fed with pieces of so many bytes: no more than one waits in its pipe, as others may have
-    /// nothing to do by then.
+    /// Feeds the commands in pieces of this many bytes. At most one piece waits in the pipe, so
+    /// that the rest is left for workers that would otherwise be idle.
     pub(super) fn in_pieces(mut self, piece: usize) -> Self {
         if let Some(stdin) = &self.stdin {
             self.feeding = PollBackoff::of(pipe::narrow(stdin, piece));
@@ -143,11 +144,11 @@ impl<'a> Processes<'a> {
         self
     }
 
-    /// Feeds it and takes what it writes meanwhile, until all is written. `Break` if nobody wants
-    /// its output.
+    /// Writes `left` to the commands and forwards their output, until everything is written.
+    /// `Break` if the reader wants no more output.
     ///
     /// # Errors
-    /// When reading or writing fails, or taking does.
+    /// Errors if reading, writing or forwarding fails.
     pub(super) fn feed(
         &mut self,
         left: &mut ChunkInput<'_>,
@@ -161,7 +162,7 @@ impl<'a> Processes<'a> {
         Ok(Continue(()))
     }
 
-    /// Waits until the source has something, and passes on what is written meanwhile.
+    /// Waits until the source is readable, and forwards output in the meantime.
     ///
     /// # Errors
     /// As [`Self::feed`].
@@ -195,12 +196,12 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// Whether it still takes input.
+    /// Returns whether the first command still accepts input.
     pub(super) fn is_reading(&self) -> bool {
         self.stdin.is_some()
     }
 
-    /// Ends its input and takes the rest of what it writes.
+    /// Closes the input and forwards the rest of the output.
     ///
     /// # Errors
     /// As [`Self::feed`].
@@ -217,11 +218,11 @@ impl<'a> Processes<'a> {
         Ok(Continue(()))
     }
 
-    /// Ends its input and gives its output away; waits for nothing.
+    /// Closes the input and returns the output pipe, without waiting.
     pub(super) fn hand_over(&mut self) -> io::Result<File> {
         self.stdin = None;
         let Some(stdout) = self.stdout.take() else {
-            // It is over already: perhaps the last command failed, which its end will tell.
+            // The output has ended already. If the last command failed, its exit status says so.
             let (nothing, _) = io::pipe()?;
             return Ok(File::from(OwnedFd::from(nothing)));
         };
@@ -229,7 +230,7 @@ impl<'a> Processes<'a> {
         Ok(stdout)
     }
 
-    /// Waits for something to do and does it. `Break` if no more output is wanted.
+    /// Polls once and reads or writes what is ready. `Break` if the reader wants no more output.
     fn turn(
         &mut self,
         left: Option<&mut ChunkInput<'_>>,
@@ -295,14 +296,14 @@ impl<'a> Processes<'a> {
                 }
             }
             Err(error) if is_for_later(&error) => {}
-            // It wants no more, which its status will explain.
+            // The command has closed its input; its exit status says why.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// What they have said so far.
+    /// Returns what the commands have written to standard error so far.
     fn said(&self) -> io::Result<Vec<u8>> {
         let Some(file) = &self.stderr else { return Ok(Vec::new()) };
         let size =
@@ -312,11 +313,11 @@ impl<'a> Processes<'a> {
         Ok(text)
     }
 
-    /// Waits for the end of its first commands, whose readers are behind them; whether all of them
-    /// ended as they should.
+    /// Waits for the first `commands` commands, whose readers come later in the pipeline. Returns
+    /// whether all of them succeeded.
     ///
     /// # Errors
-    /// When they cannot be waited for.
+    /// Errors if waiting fails.
     pub(super) fn wait_for_first(&mut self, commands: usize) -> io::Result<bool> {
         let mut succeeded = true;
         for place in 0..commands {
@@ -333,17 +334,17 @@ impl<'a> Processes<'a> {
         }
         let reaped = self.launcher.wait(command.pid)?;
         command.reaped = Some(reaped);
-        // Who typed the signal has sent it to contend as well.
+        // The terminal has sent the same signal to contend.
         if KEYBOARD.map(ExitStatus::Signaled).contains(&reaped.status) {
             self.launcher.let_signals_be_heard();
         }
         Ok(reaped)
     }
 
-    /// Waits for the end of its commands, whose output has been taken or handed over.
+    /// Waits until the commands end. Their output must have been drained or handed over.
     ///
     /// # Errors
-    /// When they cannot be waited for.
+    /// Errors if waiting fails.
     pub(super) fn end(mut self) -> io::Result<Ended> {
         self.stdin = None;
         let mut ended =
@@ -351,7 +352,7 @@ impl<'a> Processes<'a> {
         let last = self.commands.len().saturating_sub(1);
         for place in 0..self.commands.len() {
             let reaped = self.wait_for(place)?;
-            // Its reader may have had enough.
+            // SIGPIPE: the next command needed no more input.
             let cut_off = place < last && reaped.status == ExitStatus::Signaled(SIGPIPE);
             ended.succeeded &= cut_off || has_succeeded(reaped.status, self.commands[place].rule);
             ended.statuses.push(reaped.status);
@@ -364,7 +365,7 @@ impl<'a> Processes<'a> {
 }
 
 impl Drop for Processes<'_> {
-    /// Nothing is left running.
+    /// Terminates and reaps the commands that are still running.
     fn drop(&mut self) {
         let left = self.commands.iter().filter(|command| command.reaped.is_none());
         let pids: Vec<Pid> = left.map(|command| command.pid).collect();
@@ -372,23 +373,23 @@ impl Drop for Processes<'_> {
         self.stdin = None;
         self.stdout = None;
         for pid in pids {
-            let _ = self.launcher.wait(pid); // there is nobody to tell
+            let _ = self.launcher.wait(pid); // a destructor cannot report errors
         }
     }
 }
 
-/// What was waited for.
+/// The result of [`Processes::wait_for_source`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Awaited {
-    /// The source has something, or is over.
+    /// The source is readable or has ended.
     Source,
-    /// The commands read no more.
+    /// The commands have closed their input.
     Gone,
-    /// Nobody wants what they write.
+    /// The reader wants no more output.
     Unwanted,
 }
 
-/// What can be done with running processes.
+/// Which pipes are ready.
 struct Ready {
     stdin: bool,
     stdout: bool,
@@ -403,7 +404,7 @@ mod tests {
     use super::super::testing::{command, file, launcher, shell};
     use super::*;
 
-    /// Commands that are started, with room for what they write.
+    /// Runs commands over `input`; returns their output and how they ended.
     fn over(commands: &[Command], input: &[u8]) -> (Vec<u8>, Ended) {
         let launcher = launcher();
         let mut written = Vec::new();

@@ -1,4 +1,17 @@
-//! Outputs of parts, put into the order of the parts.
+//! Puts the outputs of chunks in the order of the chunks.
+//!
+//! Workers finish chunks out of order. The worker whose chunk is next writes directly; the others
+//! buffer their output, and block once the buffers reach a limit:
+//!
+//! ```text
+//! chunk      state                            its output is
+//! 0..turn    written                          passed to the combiner
+//! turn       current, its worker has `writer` passed as it is produced
+//! turn+1..   running or complete              held, up to `limit` bytes in all
+//! ```
+//!
+//! When the current chunk completes, `turn` advances over all later chunks that are complete
+//! already. A failed chunk stops the buffer once it becomes current; earlier output stays valid.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -8,45 +21,46 @@ use super::error::GroupError;
 use super::fallback::Fallback;
 use super::input::Chunk;
 
-/// Where outputs of parts go, in their order.
+/// Receives the outputs of chunks in order.
 pub(super) trait Combiner: Send {
-    /// A piece of the output of the part that is at its turn. `Break` if no more is wanted.
+    /// Receives a piece of the current chunk's output. `Break` if the reader wants no more.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Errors if the piece cannot be written.
     fn piece(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError>;
-    /// The output of this part is complete. `Break` if no more is wanted.
+    /// Ends the output of the current chunk. `Break` if the reader wants no more.
     ///
     /// # Errors
     /// As [`Self::piece`].
     fn chunk_ended(&mut self) -> Result<ControlFlow<()>, GroupError>;
 }
 
-/// Why outputs are not taken any more.
+/// Why a buffer accepts no more output.
 #[derive(Debug)]
 pub(super) enum Stopped {
-    /// The reader wants no more.
+    /// The reader has closed the output.
     Enough,
-    /// All that is left has to be done in one piece, for this reason.
+    /// The rest of the input must be processed by one run, for this reason.
     FallBack(Fallback),
-    /// Nothing can be written.
+    /// Writing failed.
     Broken(GroupError),
 }
 
-/// Puts outputs in order. Whose turn it is writes; the others' output is held, up to a limit.
+/// Forwards the current chunk's output to a [`Combiner`], and holds the output of later chunks, up
+/// to a limit.
 pub(super) struct ReorderBuffer<J> {
     state: Mutex<State>,
     changed: Condvar,
-    /// Only whose turn it is uses it.
+    /// Used only by the worker of the current chunk.
     writer: Mutex<Writer<J>>,
-    /// Bytes that may be held, of outputs and of parts that are kept.
+    /// How many bytes of outputs and of kept chunks may be held.
     limit: usize,
-    /// Parts are kept until their output has been written.
+    /// Chunks are kept until their output has been written, so that a fallback can read them again.
     keeps_chunks: bool,
 }
 
 struct State {
-    /// The part whose turn it is.
+    /// The index of the current chunk.
     turn: usize,
     held: usize,
     complete: BTreeMap<usize, Complete>,
@@ -55,28 +69,28 @@ struct State {
 
 struct Writer<J> {
     combiner: J,
-    /// Bytes of the part whose turn it is that have been passed on.
+    /// How many bytes of the current chunk's output have been forwarded.
     passed: u64,
 }
 
 struct Complete {
     output: Vec<u8>,
     chunk: Option<Chunk>,
-    /// Why its output does not count, if it does not.
+    /// Why its output is invalid, if it is.
     failed: Option<Fallback>,
 }
 
-/// What is left at the end.
+/// What remains after all workers have ended.
 pub(super) struct Left<J> {
     pub combiner: J,
     pub stopped: Option<Stopped>,
-    /// Parts whose output was not written whole, if parts are kept.
+    /// The chunks whose output was not written completely, if chunks are kept.
     pub chunks: Vec<Chunk>,
-    /// Bytes of the first of them that were passed on nevertheless.
+    /// How many bytes of the first one's output have been forwarded.
     pub passed: u64,
 }
 
-/// The output of one part on its way.
+/// A handle through which a worker writes the output of one chunk.
 pub(super) struct ChunkOutput<'a, J: Combiner> {
     reorder: &'a ReorderBuffer<J>,
     index: usize,
@@ -95,18 +109,18 @@ impl<J: Combiner> ReorderBuffer<J> {
         }
     }
 
-    /// The place for the output of a part.
+    /// Returns a handle for the output of the chunk at `index`.
     pub(super) fn output(&self, index: usize) -> ChunkOutput<'_, J> {
         ChunkOutput { reorder: self, index, waiting: Vec::new() }
     }
 
-    /// Nothing more is taken.
+    /// Accepts no more output; wakes all blocked workers. Only the first reason counts.
     pub(super) fn stop(&self, why: Stopped) {
         self.lock().stopped.get_or_insert(why);
         self.changed.notify_all();
     }
 
-    /// What is left when no slot is used any more.
+    /// Returns what remains. All handles must have been dropped.
     pub(super) fn finish(self) -> Left<J> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let writer = self.writer.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -126,7 +140,7 @@ impl<J: Combiner> ReorderBuffer<J> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes on what belongs to the part whose turn it is.
+    /// Forwards output of the current chunk.
     fn pass(&self, writer: &mut Writer<J>, bytes: &[u8]) -> ControlFlow<()> {
         let passed = if bytes.is_empty() { Ok(Continue(())) } else { writer.combiner.piece(bytes) };
         if matches!(passed, Ok(Continue(()))) {
@@ -135,7 +149,7 @@ impl<J: Combiner> ReorderBuffer<J> {
         self.stop_unless_wanted(passed)
     }
 
-    /// Stops everything if no more is wanted, or writing failed.
+    /// Stops the buffer if the reader wants no more or if writing failed.
     fn stop_unless_wanted(&self, wanted: Result<ControlFlow<()>, GroupError>) -> ControlFlow<()> {
         match wanted {
             Ok(Continue(())) => Continue(()),
@@ -150,7 +164,7 @@ impl<J: Combiner> ReorderBuffer<J> {
         }
     }
 
-    /// The part whose turn it was is complete: so may be those after it.
+    /// Makes the next chunk the current one, and so on while chunks are complete already.
     fn advance(&self, writer: &mut Writer<J>) {
         loop {
             let wanted = writer.combiner.chunk_ended();
@@ -181,7 +195,8 @@ impl<J: Combiner> ReorderBuffer<J> {
 }
 
 impl<J: Combiner> ChunkOutput<'_, J> {
-    /// Takes a piece of output. `Break` if no more is wanted. Waits while too much is held.
+    /// Forwards or holds a piece of output. Blocks while the held output is at its limit. `Break`
+    /// if no more output is accepted.
     pub(super) fn take(&mut self, bytes: &[u8]) -> ControlFlow<()> {
         let mut state = self.reorder.lock();
         while state.stopped.is_none() && state.turn != self.index {
@@ -208,7 +223,8 @@ impl<J: Combiner> ChunkOutput<'_, J> {
         self.reorder.pass(writer, &waiting)
     }
 
-    /// The part is complete, or its output does not count for this reason.
+    /// Marks the chunk as complete; `failed` says why its output is invalid, if it is. May block as
+    /// [`Self::take`] does.
     pub(super) fn complete(mut self, chunk: Chunk, failed: Option<Fallback>) {
         let kept = if self.reorder.keeps_chunks { chunk.data.size() } else { 0 };
         let mut state = self.reorder.lock();

@@ -1,4 +1,4 @@
-//! Where output goes.
+//! Where the output of a group goes.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -12,12 +12,12 @@ use super::Tally;
 use super::error::GroupError;
 use super::launcher::Launcher;
 
-/// Where output is written to.
+/// A destination for output.
 pub(super) trait OutputSink {
-    /// Writes a piece of output. `Break` if whoever reads the output wants no more of it.
+    /// Writes a piece of output. `Break` if the reader wants no more.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Errors if writing fails.
     fn write(&mut self, bytes: &[u8]) -> Result<ControlFlow<()>, GroupError>;
 }
 
@@ -27,11 +27,11 @@ impl<F: FnMut(&[u8]) -> Result<ControlFlow<()>, GroupError>> OutputSink for F {
     }
 }
 
-/// Passes on so many lines, or everything.
+/// Forwards the first lines only, or everything.
 #[derive(Debug)]
 pub(super) struct FirstLines<'o, S> {
     output: &'o mut S,
-    /// How many lines are still wanted, if there is a limit.
+    /// How many more lines are wanted; `None` for all.
     left: Option<u64>,
 }
 
@@ -61,24 +61,25 @@ impl<S: OutputSink> OutputSink for FirstLines<'_, S> {
     }
 }
 
-/// The output of a step.
+/// The output file of a step.
 #[derive(Debug)]
 pub(super) struct Sink<'a> {
     file: File,
-    /// Who wants to know before something is written, if anyone does.
+    /// Set if this is standard output: records that writing begins.
     on_first_write: Option<&'a Tally>,
-    /// Who knows whether everything is being ended.
+    /// Knows whether the run is being ended.
     launcher: &'a Launcher,
-    /// Bytes that were written.
+    /// The bytes written so far.
     written: u64,
-    /// Bytes that are written already and come again.
+    /// How many of the next bytes to skip, because they were written before the output started
+    /// again.
     skipped: u64,
-    /// Whoever read it has gone.
+    /// The reader has closed the output.
     left: Arc<AtomicBool>,
 }
 
 impl<'a> Sink<'a> {
-    /// An output; if it is standard output, with who is told before something is written.
+    /// Creates a sink. `on_first_write` is given if the file is standard output.
     pub(super) fn new(
         file: File,
         on_first_write: Option<&'a Tally>,
@@ -87,33 +88,34 @@ impl<'a> Sink<'a> {
         Self { file, on_first_write, launcher, written: 0, skipped: 0, left: Arc::default() }
     }
 
-    /// Becomes true when whoever reads it has gone.
+    /// Returns a flag that becomes true when the reader closes the output.
     pub(super) fn reader_left(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.left)
     }
 
-    /// Everything comes again from the beginning.
+    /// Skips what has already been written: the output is produced again from its beginning.
     pub(super) fn start_again(&mut self) {
         self.skipped = self.written;
     }
 
-    /// Where it goes: nothing more is written here.
+    /// Returns the file, for a command that writes to it directly.
     pub(super) fn into_file(self) -> File {
         self.on_first_write.inspect(|tally| tally.writes());
         self.file
     }
 
-    /// Whether it is a file on a disk, or like one.
+    /// Returns whether the output is a regular file.
     pub(super) fn is_file(&self) -> bool {
         self.file.metadata().is_ok_and(|metadata| metadata.is_file())
     }
 
-    /// Whether the last command would fail when its reader has gone: SIGPIPE would not end it.
+    /// Returns whether the last command would fail once its reader has gone, because SIGPIPE is
+    /// ignored.
     fn fails_unread(&self) -> bool {
         self.on_first_write.is_some() && inherited::sigpipe_ends_nothing()
     }
 
-    /// Bytes that were written.
+    /// Returns the number of bytes written.
     pub(super) fn written(&self) -> u64 {
         self.written
     }
@@ -124,7 +126,7 @@ impl OutputSink for Sink<'_> {
         let skipped = usize::try_from(self.skipped).unwrap_or(usize::MAX).min(bytes.len());
         self.skipped -= skipped as u64;
         let bytes = &bytes[skipped..];
-        // A Ctrl-C ends whoever feeds this, too: the end of the input may be no end.
+        // Ctrl-C also ends the program that feeds this one, so an end of input may be premature.
         if self.written == 0 && interrupt::is_asked_to_end() {
             self.launcher.let_signals_be_heard();
         }
@@ -137,7 +139,7 @@ impl OutputSink for Sink<'_> {
                 self.written += bytes.len() as u64;
                 Ok(Continue(()))
             }
-            // Its reader has gone, which is the reader's choice.
+            // The reader may leave at any time; that is not an error.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe && !self.fails_unread() => {
                 self.left.store(true, Ordering::Relaxed);
                 Ok(Break(()))
