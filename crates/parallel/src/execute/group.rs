@@ -35,8 +35,8 @@ pub(super) fn run(
     if context.is_first {
         chunks = chunks.counted(context.tally.input());
     }
-    let on_first_write = Some(context.tally).filter(|_| context.is_last);
-    let sink = Sink::new(output, on_first_write, context.launcher);
+    let before_write = Some(context.tally).filter(|_| context.is_last);
+    let sink = Sink::new(output, before_write, context.launcher);
     let reader_left = sink.reader_left();
     let trial = judge(group, context, &chunks, sink.is_file())?;
     let reader = if trial.is_worth_it {

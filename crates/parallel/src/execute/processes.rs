@@ -304,7 +304,7 @@ impl<'a> Processes<'a> {
     }
 
     /// Returns what the commands have written to standard error so far.
-    fn said(&self) -> io::Result<Vec<u8>> {
+    fn read_stderr(&self) -> io::Result<Vec<u8>> {
         let Some(file) = &self.stderr else { return Ok(Vec::new()) };
         let size =
             usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX).min(MAX_STDERR_BYTES);
@@ -324,7 +324,7 @@ impl<'a> Processes<'a> {
             let reaped = self.wait_for(place)?;
             succeeded &= has_succeeded(reaped.status, self.commands[place].rule);
         }
-        Ok(succeeded && self.said()?.is_empty())
+        Ok(succeeded && self.read_stderr()?.is_empty())
     }
 
     fn wait_for(&mut self, place: usize) -> io::Result<child::Reaped> {
@@ -358,7 +358,7 @@ impl<'a> Processes<'a> {
             ended.statuses.push(reaped.status);
             ended.costs.push(Cost::of_process(reaped.usage.cpu()));
         }
-        ended.stderr = self.said()?;
+        ended.stderr = self.read_stderr()?;
         ended.succeeded &= ended.stderr.is_empty();
         Ok(ended)
     }

@@ -66,7 +66,7 @@ impl<S: OutputSink> OutputSink for FirstLines<'_, S> {
 pub(super) struct Sink<'a> {
     file: File,
     /// Set if this is standard output: records that writing begins.
-    on_first_write: Option<&'a Tally>,
+    before_write: Option<&'a Tally>,
     /// Knows whether the run is being ended.
     launcher: &'a Launcher,
     /// The bytes written so far.
@@ -79,13 +79,9 @@ pub(super) struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    /// Creates a sink. `on_first_write` is given if the file is standard output.
-    pub(super) fn new(
-        file: File,
-        on_first_write: Option<&'a Tally>,
-        launcher: &'a Launcher,
-    ) -> Self {
-        Self { file, on_first_write, launcher, written: 0, skipped: 0, left: Arc::default() }
+    /// Creates a sink. `before_write` is given if the file is standard output.
+    pub(super) fn new(file: File, before_write: Option<&'a Tally>, launcher: &'a Launcher) -> Self {
+        Self { file, before_write, launcher, written: 0, skipped: 0, left: Arc::default() }
     }
 
     /// Returns a flag that becomes true when the reader closes the output.
@@ -100,7 +96,7 @@ impl<'a> Sink<'a> {
 
     /// Returns the file, for a command that writes to it directly.
     pub(super) fn into_file(self) -> File {
-        self.on_first_write.inspect(|tally| tally.writes());
+        self.before_write.inspect(|tally| tally.writes());
         self.file
     }
 
@@ -112,7 +108,7 @@ impl<'a> Sink<'a> {
     /// Returns whether the last command would fail once its reader has gone, because SIGPIPE is
     /// ignored.
     fn fails_unread(&self) -> bool {
-        self.on_first_write.is_some() && inherited::sigpipe_ends_nothing()
+        self.before_write.is_some() && inherited::sigpipe_ends_nothing()
     }
 
     /// Returns the number of bytes written.
@@ -133,7 +129,7 @@ impl OutputSink for Sink<'_> {
         if self.launcher.is_over() {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        self.on_first_write.inspect(|tally| tally.writes());
+        self.before_write.inspect(|tally| tally.writes());
         match self.file.write_all(bytes) {
             Ok(()) => {
                 self.written += bytes.len() as u64;
@@ -144,7 +140,7 @@ impl OutputSink for Sink<'_> {
                 self.left.store(true, Ordering::Relaxed);
                 Ok(Break(()))
             }
-            Err(error) if self.on_first_write.is_some() => Err(GroupError::Output(error)),
+            Err(error) if self.before_write.is_some() => Err(GroupError::Output(error)),
             Err(error) => Err(GroupError::Transfer(error)),
         }
     }
