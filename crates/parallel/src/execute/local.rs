@@ -1,4 +1,4 @@
-//! The executor on this machine: threads that feed and drain processes.
+//! The executor for this machine: threads that feed processes and operators.
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -21,38 +21,37 @@ use super::{Context, ExecuteError, Executor, Plain, Tally};
 use crate::plan::estimate;
 use crate::plan::ir::{Command, Group, Plan, Source, Step};
 
-/// How the local executor works.
+/// Settings of the local executor.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How many parts are worked on at the same time.
+    /// The number of chunks processed at the same time.
     pub jobs: usize,
-    /// Memory for parts and their outputs, in bytes.
+    /// The memory for chunks and their outputs, in bytes.
     pub memory: u64,
-    /// The size of parts in bytes, where it is given.
+    /// The size of chunks in bytes, if the user sets it.
     pub part_bytes: Option<usize>,
-    /// Where sorting keeps what does not fit into memory.
+    /// The directory for temporary files of sorts that exceed memory.
     pub folder: PathBuf,
 }
 
-/// Carries out plans with processes of this machine. They live no longer than the thread that
-/// asks for it.
+/// Executes plans on this machine. The processes do not outlive the thread that calls it.
 #[derive(Debug)]
 pub struct Local<'a> {
-    /// How it works.
+    /// The settings.
     pub settings: Settings,
     /// Starts commands.
     pub launcher: &'a Launcher,
-    /// Counts.
+    /// Counts input, costs and exit codes.
     pub tally: &'a Tally,
-    /// What of standard input has been read already.
+    /// The bytes that have already been read from standard input.
     pub prefix: Mutex<Vec<u8>>,
 }
 
-/// What a step reads.
+/// The input of a step.
 enum Feed {
-    /// Standard input, or files: the source of the plan.
+    /// The source of the plan: standard input, or files.
     Source(Source),
-    /// What the step before it writes.
+    /// The output of the previous step.
     Step(File),
 }
 
@@ -93,24 +92,25 @@ impl Executor for Local<'_> {
             let ends = running.into_iter().filter_map(|step| {
                 step.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             });
-            // The first one that failed is the cause of the others.
+            // The first failure is the cause of the others.
             ends.chain([last]).collect::<Vec<_>>().into_iter().collect()
         })
     }
 }
 
-/// Where in a plan a step is.
+/// The position of a step in its plan.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     steps: &'a [Step],
     at: usize,
-    /// It is the first group.
+    /// The step contains the first group.
     is_first: bool,
     plain: &'a [AtomicBool],
 }
 
 impl Local<'_> {
-    /// The steps of a plan; those behind others that cannot be faster over parts run as they are.
+    /// Returns the steps of a plan. Steps after the first that cannot be faster over chunks become
+    /// plain ones.
     fn steps(&self, plan: &Plan) -> Vec<Step> {
         let mut steps: Vec<Step> = Vec::new();
         for (index, step) in plan.steps.iter().enumerate() {
@@ -138,7 +138,7 @@ impl Local<'_> {
         steps
     }
 
-    /// Runs commands as they are.
+    /// Runs commands once, without chunks.
     fn serial(
         &self,
         commands: &[Command],
@@ -157,8 +157,8 @@ impl Local<'_> {
         Ok(())
     }
 
-    /// What the first command reads, if that is not standard input as it is: what has been read
-    /// of it already comes first.
+    /// Returns the input of the first command, if that is not simply standard input: bytes that
+    /// have already been read come first.
     fn standard_input_of_command(&self) -> io::Result<Option<File>> {
         let prefix = self.take_prefix();
         if prefix.is_empty() {
@@ -215,14 +215,16 @@ impl Local<'_> {
             rate: None,
         };
         let reader = group::run(group, &context, input, output)?;
-        // Whoever reads on from the same file goes on behind this, as behind any other command.
+        // A program that reads the same file afterwards continues after this input, as after any
+        // other command.
         if let (Some((mut file, end)), Reader::Contend) = (standard, reader) {
             let _ = file.seek(SeekFrom::Start(end)); // a seekable file
         }
         Ok(())
     }
 
-    /// Standard input, and the same again with the place of its end if it is a regular file.
+    /// Returns standard input. For a regular file, also returns a second handle and the offset of
+    /// its end.
     fn standard_input(&self) -> io::Result<(Input, Option<(File, u64)>)> {
         let file = own(io::stdin().as_fd())?;
         let prefix = self.take_prefix();
@@ -237,7 +239,7 @@ impl Local<'_> {
     }
 }
 
-/// An input that is these files, one after the other.
+/// Returns an input that consists of these files in order.
 fn one_after_the_other(files: Vec<File>) -> io::Result<File> {
     match <[File; 1]>::try_from(files) {
         Ok([file]) => Ok(file),
@@ -247,10 +249,11 @@ fn one_after_the_other(files: Vec<File>) -> io::Result<File> {
     }
 }
 
-/// A pipe into which this writes. What feeds it ends when its reader does, or with this process.
+/// Returns the reading end of a pipe that a thread writes to with `feed`. The thread ends when the
+/// pipe is closed or the process exits.
 fn fed_with(feed: impl FnOnce(&mut File) -> io::Result<u64> + Send + 'static) -> io::Result<File> {
     let (reader, mut writer) = pipe::wide()?;
-    threads::spawn(move || drop(feed(&mut writer)))?; // its reader may end before it
+    threads::spawn(move || drop(feed(&mut writer)))?; // its reader may close the pipe first
     Ok(reader)
 }
 
@@ -273,7 +276,7 @@ mod tests {
     use super::super::testing::{command, group, launcher, shell};
     use super::*;
 
-    /// Runs steps over a file's text; the last one writes to a file, which is returned.
+    /// Runs steps over a file with `text`; returns the file that the last step writes.
     fn executed(
         text: &str,
         steps: impl FnOnce(&str) -> Vec<Step>,
@@ -332,7 +335,7 @@ mod tests {
         let settings = Settings { jobs: 2, memory: 1 << 20, part_bytes: None, folder };
         let local =
             Local { settings, launcher: &launcher, tally: &tally, prefix: Mutex::default() };
-        // Behind a serial step a group that cannot be faster is none.
+        // After a serial step, a group that cannot be faster becomes plain.
         let group = group(command("cat", &[]), Combine::Concatenate);
         let steps = vec![
             Step::Serial(vec![command("cat", &[])]),

@@ -1,4 +1,4 @@
-//! Merging sorted outputs by the bytes of their lines.
+//! Merges sorted outputs line by line.
 
 use std::cmp::Ordering;
 use std::io::{self, Read};
@@ -12,15 +12,15 @@ use super::order::{Equal, Kind};
 use super::processes::BLOCK_BYTES;
 use super::sink::OutputSink;
 
-/// A sorted output that is being read.
+/// A sorted output, and its current line.
 struct Run<R> {
     input: R,
     buffer: Vec<u8>,
-    /// Where the line stands, with its end.
+    /// The offset of the line, which includes its separator.
     start: usize,
     end: usize,
     filled: usize,
-    /// How often the line was there, and where it begins behind that.
+    /// The number of occurrences of the line, and where the line begins after it.
     count: u64,
     key: usize,
 }
@@ -30,7 +30,7 @@ impl<R: Read> Run<R> {
         Self { input, buffer: vec![0; BLOCK_BYTES], start: 0, end: 0, filled: 0, count: 0, key: 0 }
     }
 
-    /// Goes to the next line; `false` if there is none.
+    /// Advances to the next line; returns `false` at the end.
     fn next(&mut self, separator: u8, counted: bool) -> io::Result<bool> {
         self.start = self.end;
         let mut searched = self.start;
@@ -55,7 +55,7 @@ impl<R: Read> Run<R> {
                     return Ok(false);
                 }
                 Ok(0) => {
-                    // Whoever sorted has written the end of every line.
+                    // A complete output ends in a separator.
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
                 Ok(read) => self.filled += read,
@@ -76,7 +76,7 @@ impl<R: Read> Run<R> {
         Ok(true)
     }
 
-    /// What is compared: the line without its end.
+    /// Returns what is compared: the line without its separator.
     fn key(&self) -> &[u8] {
         &self.buffer[self.key..self.end - 1]
     }
@@ -86,11 +86,11 @@ impl<R: Read> Run<R> {
     }
 }
 
-/// Merges outputs that are sorted in this order, of which the earlier ones come first where lines
-/// are equal. `Break` if no more is wanted.
+/// Merges outputs that are sorted in this order. Equal lines are written in the order of their
+/// outputs. `Break` if the reader wants no more.
 ///
 /// # Errors
-/// When an output cannot be read or is not what it should be, or taking fails.
+/// Errors if an output cannot be read or is malformed, or if writing fails.
 pub(super) fn merge<R: Read>(
     inputs: Vec<R>,
     kind: Kind<'_>,
@@ -100,7 +100,7 @@ pub(super) fn merge<R: Read>(
     let Kind { order, equal } = kind;
     let counted = equal == Equal::Counted;
     let mut runs: Vec<Run<R>> = inputs.into_iter().map(Run::new).collect();
-    // The runs that have a line, the one with the first line last.
+    // The runs that still have a line, in descending order of their lines.
     let mut waiting: Vec<usize> = Vec::new();
     for index in (0..runs.len()).rev() {
         if runs[index].next(order.separator, counted)? {
@@ -127,7 +127,7 @@ pub(super) fn merge<R: Read>(
     merged.flush(output)
 }
 
-/// Puts a run where it belongs by its line; of equal ones the earlier run comes first.
+/// Inserts a run at the position of its line; of equal lines, the earlier run comes first.
 fn insert<R: Read>(runs: &[Run<R>], waiting: &mut Vec<usize>, index: usize, kind: Kind<'_>) {
     let key = runs[index].key();
     let place = waiting.iter().rposition(|&other| {
@@ -137,14 +137,14 @@ fn insert<R: Read>(runs: &[Run<R>], waiting: &mut Vec<usize>, index: usize, kind
     waiting.insert(place.map_or(0, |place| place + 1), index);
 }
 
-/// The merged lines.
+/// The output of a merge.
 struct Merged {
     block: Vec<u8>,
-    /// The last line that came, where it matters.
+    /// The previous line, if it is needed for comparison.
     last: Option<Vec<u8>>,
     count: u64,
     equal: Equal,
-    /// How many lines are still wanted.
+    /// How many more lines are wanted.
     left: Option<u64>,
 }
 
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(merged(&["c\na\n", "b\n"], &reverse, Equal::Kept, None), "c\nb\na\n");
     }
 
-    /// A short line, or one that is longer than what is read at a time.
+    /// A short line, or one that is longer than a block.
     fn line() -> impl Strategy<Value = String> {
         prop_oneof![9 => "[ab]{0,3}", 1 => Just("x".repeat(BLOCK_BYTES + 1))]
     }

@@ -1,4 +1,4 @@
-//! Numbers of parts, put together.
+//! Adds up the numbers that commands have counted over chunks.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -7,10 +7,10 @@ use super::error::GroupError;
 use super::sink::OutputSink;
 use crate::plan::ir::{Column, Numbers};
 
-/// Puts the numbers of all outputs together and writes them. `Break` if nobody wants them.
+/// Adds up the numbers of all outputs and writes them. `Break` if the reader wants no more.
 ///
 /// # Errors
-/// When an output has other things than these numbers in it, or they cannot be written.
+/// Errors if an output has other contents than these numbers, or if writing fails.
 pub(super) fn combine(
     kinds: &Numbers,
     outputs: &[Vec<u8>],

@@ -1,4 +1,4 @@
-//! Orders of lines, as GNU `sort` has them where the locale is C.
+//! Orders of lines, as in GNU `sort` in the C locale.
 
 use std::cmp::Ordering;
 
@@ -7,25 +7,25 @@ use memchr::memchr2;
 use super::key::{self, is_blank};
 use crate::plan::ir::{LineOrder, SortKey};
 
-/// What is done with equal lines.
+/// The treatment of equal lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Equal {
     /// All are kept.
     Kept,
     /// One is kept.
     One,
-    /// Lines begin with how often they were there, which is added up.
+    /// Lines begin with their number of occurrences, and the numbers of equal lines are added.
     Counted,
 }
 
-/// What is made of lines.
+/// An order of lines, with the treatment of equal ones.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind<'o> {
     pub order: &'o LineOrder,
     pub equal: Equal,
 }
 
-/// The order of bytes.
+/// The order by bytes.
 pub(super) const BYTES: LineOrder = LineOrder {
     keys: Vec::new(),
     field_separator: None,
@@ -34,14 +34,14 @@ pub(super) const BYTES: LineOrder = LineOrder {
     separator: b'\n',
 };
 
-/// Integers up to this are told by a prefix.
+/// Integers up to this have distinct prefixes.
 const MAX_PREFIX_INTEGER: u64 = 1 << 61;
 /// The prefix of zero.
 const PREFIX_OF_ZERO: u64 = 1 << 63;
 
 impl Kind<'_> {
-    /// What decides most comparisons of lines: if prefixes differ, [`Self::directed`] tells from
-    /// their order that of the lines.
+    /// Returns a number that decides most comparisons: if the prefixes of two lines differ,
+    /// [`Self::directed`] of their order is the order of the lines.
     pub(super) fn prefix(self, line: &[u8]) -> u64 {
         match self.order.keys.first() {
             None => first_bytes(line),
@@ -49,22 +49,22 @@ impl Kind<'_> {
         }
     }
 
-    /// Whether a number in a line may be one that versions of `sort` read in different ways: within it
-    /// they pass over the byte by which they mean that there is no sign between thousands, 0x80 or 0xff.
-    /// In UTF-8 that is never behind a digit.
+    /// Returns whether the line has a number that versions of `sort` may read differently. Within
+    /// numbers, some versions skip the byte that they use for "no thousands separator", 0x80 or
+    /// 0xff. In UTF-8 neither byte can follow a digit.
     pub(super) fn has_doubtful_numbers(self, line: &[u8]) -> bool {
         self.order.keys.iter().any(|key| key.numeric)
             && memchr2(0x80, 0xff, line).is_some()
             && std::str::from_utf8(line).is_err()
     }
 
-    /// The order of prefixes in the direction that is wanted.
+    /// Applies the direction of the first key to the order of prefixes.
     pub(super) fn directed(self, order: Ordering) -> Ordering {
         let first = self.order.keys.first();
         towards(first.map_or(self.order.reverse, |key| key.reverse), order)
     }
 
-    /// Which of two lines with the same prefix comes first.
+    /// Compares two lines that have the same prefix.
     pub(super) fn behind_prefix(self, prefix: u64, one: &[u8], other: &[u8]) -> Ordering {
         let mut known = Some(prefix);
         for key in &self.order.keys {
@@ -77,12 +77,12 @@ impl Kind<'_> {
         self.by_bytes(one, other)
     }
 
-    /// Which of two lines comes first that are the same in all keys.
+    /// Compares two lines that are equal in all keys.
     pub(super) fn by_bytes(self, one: &[u8], other: &[u8]) -> Ordering {
         towards(self.order.reverse, one.cmp(other))
     }
 
-    /// Which of two lines comes first.
+    /// Compares two lines.
     pub(crate) fn compare(self, one: &[u8], other: &[u8]) -> Ordering {
         let prefix = self.prefix(one);
         let order = self.directed(prefix.cmp(&self.prefix(other)));
@@ -94,7 +94,7 @@ impl Kind<'_> {
     }
 }
 
-/// What decides most comparisons of parts by this key.
+/// Returns a number that decides most comparisons by this key.
 pub(super) fn key_prefix(key: &SortKey, key_text: &[u8]) -> u64 {
     match key {
         SortKey { numeric: true, .. } => Number::read(key_text).prefix(),
@@ -103,7 +103,7 @@ pub(super) fn key_prefix(key: &SortKey, key_text: &[u8]) -> u64 {
     }
 }
 
-/// Which of two parts comes first that have the same prefix, if that is known.
+/// Compares two key texts. `prefix` is the common prefix of both, if known.
 pub(super) fn behind_key_prefix(
     key: &SortKey,
     prefix: Option<u64>,
@@ -112,7 +112,7 @@ pub(super) fn behind_key_prefix(
 ) -> Ordering {
     let order = if key.numeric {
         match prefix {
-            Some(prefix) if prefix.is_multiple_of(2) => Ordering::Equal, // it is exact
+            Some(prefix) if prefix.is_multiple_of(2) => Ordering::Equal, // an even prefix is exact
             _ => Number::read(one).cmp(&Number::read(other)),
         }
     } else if key.fold {
@@ -123,12 +123,12 @@ pub(super) fn behind_key_prefix(
     towards(key.reverse, order)
 }
 
-/// An order, or the other way round.
+/// Reverses an order if `reverse` is true.
 pub(super) fn towards(reverse: bool, order: Ordering) -> Ordering {
     if reverse { order.reverse() } else { order }
 }
 
-/// The first eight bytes, the first one most significant; zeros where there are less.
+/// Returns the first eight bytes as a big-endian number, padded with zeros.
 fn first_bytes(text: &[u8]) -> u64 {
     let mut first = [0; 8];
     let known = text.len().min(8);
@@ -136,18 +136,18 @@ fn first_bytes(text: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// Bytes with small letters of ASCII as capitals.
+/// Converts ASCII lower-case letters to upper case.
 fn capitals(bytes: u64) -> u64 {
     u64::from_be_bytes(bytes.to_be_bytes().map(|byte| byte.to_ascii_uppercase()))
 }
 
-/// The number at the beginning of a line.
+/// A number at the beginning of a line.
 #[derive(Debug, PartialEq, Eq)]
 struct Number<'a> {
     negative: bool,
-    /// Digits without zeros before them.
+    /// The integer digits, without leading zeros.
     integer: &'a [u8],
-    /// Digits behind the point without zeros behind them.
+    /// The fraction digits, without trailing zeros.
     fraction: &'a [u8],
 }
 
@@ -163,7 +163,7 @@ impl<'a> Number<'a> {
         Self { negative, integer, fraction }
     }
 
-    /// Even if it stands for this number alone.
+    /// Returns the prefix of the number. It is even if no other number has it.
     fn prefix(&self) -> u64 {
         let known = self.integer.len() <= 18;
         let integer = if known {
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn numbers_come_before_the_bytes() {
-        // In their order, which is that of `LC_ALL=C sort -n`.
+        // In the order of `LC_ALL=C sort -n`.
         let lines = [
             "-100000000000000000000000",
             "-5.31",

@@ -1,4 +1,4 @@
-//! Trying a group's commands on a sample of their input: what each needs, and how much comes out.
+//! Runs a group's commands over a sample of their input to measure their CPU time and output.
 
 use std::ops::ControlFlow::Continue;
 
@@ -14,43 +14,43 @@ use crate::plan::flow::{Flow, Stream};
 use crate::plan::ir::{Combine, Command, Group, Step};
 use crate::plan::rates;
 
-/// The largest sample in bytes: commands need more time for it than for starting.
+/// The largest sample in bytes. Over it, commands need more time than for starting.
 const MAX_SAMPLE_BYTES: usize = 1 << 20;
-/// A sample of a small input is so small.
+/// The smallest sample in bytes for commands that are not slow.
 const MIN_LONG_SAMPLE_BYTES: usize = 256 << 10;
-/// The part of an input that a sample may be.
+/// A sample is at most the input's size divided by this.
 const SAMPLE_DIVISOR: u64 = 100;
-/// Of the time that starting a command takes, its own CPU time.
+/// The share of CPU time in the time that starting a command takes.
 const START_CPU_SHARE: f64 = 0.6;
-/// Where a command takes less than so many starts do, its own is measured.
+/// If a command takes less time than this many starts, its own starting time is measured.
 const MIN_STARTS: f64 = 6.0;
-/// A trial is to take no more CPU time than this, in seconds, but for the smallest of samples.
+/// The limit of CPU time for a trial in seconds, unless the sample is the smallest one.
 const MAX_TRIAL_SECONDS: f64 = 0.01;
-/// No sample is smaller, in bytes.
+/// The smallest sample of all, in bytes.
 const MIN_SAMPLE_BYTES: usize = 1 << 10;
-/// What takes more CPU time than this for a byte is slow, in seconds.
+/// Commands that need more CPU time than this for a byte are slow, in seconds.
 const SLOW_SECONDS_PER_BYTE: f64 = 1.9e-9;
-/// So many times as much memory a sort takes for what it reads.
+/// The memory that sort needs, as a multiple of its input.
 const SORT_MEMORY_FACTOR: u64 = 4;
-/// A gain of less than this is lost to what does not depend on how much there is, in seconds.
+/// A smaller gain is lost to costs that do not depend on the size of the input, in seconds.
 const MIN_GAIN_SECONDS: f64 = 0.01;
-/// What is expected to take less CPU time than this is not worth a trial, in seconds.
+/// Commands that are expected to need less CPU time than this are not tried, in seconds.
 const MIN_CPU_SECONDS: f64 = 0.1;
 
-/// What is to be expected of a group.
+/// What a trial predicts about a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trial {
-    /// Working on parts is worth it.
+    /// Chunks pay off.
     pub is_worth_it: bool,
-    /// CPU time that its commands need before they sort, if that is known, in nanoseconds a byte.
+    /// The CPU time that the commands before the sort need, in nanoseconds a byte, if known.
     pub rate: Option<f64>,
 }
 
-/// Judges by what the commands of a group do with a sample whether working on parts is worth it,
-/// if their output goes into a pipe or `to_file`.
+/// Judges from a sample whether chunks pay off for a group whose output goes into a pipe, or into a
+/// file if `to_file` is true.
 ///
 /// # Errors
-/// When the sample cannot be read or a command not be started.
+/// Errors if the sample cannot be read or a command cannot be started.
 pub(super) fn judge(
     group: &Group,
     context: &Context<'_>,
@@ -64,10 +64,10 @@ pub(super) fn judge(
     let mut output = Output { bytes: 0, lines: 0 };
     let cpu = flows.iter().map(Flow::cpu).sum::<f64>() * 1e-9;
     let is_short = chunks.size().is_some_and(|bytes| cpu * (bytes as f64) < MIN_CPU_SECONDS);
-    // One command at whose side no other works, and which is slow enough, gains for sure.
+    // A single command that is slow and shares the machine with no other stage certainly gains.
     let is_alone = group.serial.len() == 1 && context.steps.len() == 1;
     let is_sure = chunks.can_be_read_again() && is_alone && cpu > SLOW_SECONDS_PER_BYTE;
-    // What xargs starts is not known, and does not do what it does for nobody to see it.
+    // The commands that xargs starts are unknown and may have side effects, so they are not tried.
     let runs_others = first.iter().any(|command| rates::name_of(&command.program) == "xargs");
     let is_tried = !(first.is_empty() || is_short || is_sure || runs_others);
     if is_tried {
@@ -85,13 +85,13 @@ pub(super) fn judge(
     let rate = flows.iter().filter(|flow| !flow.sorts).map(Flow::cpu).sum();
     let starts = starts(group, first, &Context { rate: Some(rate), ..*context }, chunks);
     let is_stream = !chunks.can_be_read_again();
-    let to_file = to_file && is_tried; // else it is not known how much comes out
+    let to_file = to_file && is_tried; // otherwise the size of the output is unknown
     let handling = Handling { is_stream, output: volume, to_file, starts };
     let beside = beside(group, context, volume, line);
     let sorts_here = estimate::sorts_here(group);
     let gain = estimate::gain(&flows, &beside, handling, context.jobs, sorts_here);
     let seconds = chunks.size().map(|bytes| gain * bytes as f64 * 1e-9);
-    // Left alone a sort takes as much memory as it likes.
+    // Without a limit, sort uses as much memory as it wants.
     let has_room = |bytes: u64| bytes.saturating_mul(SORT_MEMORY_FACTOR) < context.memory;
     let must_be_bounded = sorts.is_some() && !chunks.size().is_some_and(has_room);
     let is_worth_it = is_sure
@@ -100,8 +100,9 @@ pub(super) fn judge(
     Ok(Trial { is_worth_it, rate: Some(rate) })
 }
 
-/// The CPU time of the commands of other steps, in nanoseconds for a byte of the group's input, of
-/// which this comes out. Behind what combines outputs it is not known how much there is.
+/// Returns the CPU time of the commands of other steps, in nanoseconds for a byte of the group's
+/// input. `volume` and `line` describe the group's output. After a step that combines outputs, the
+/// amount of data is unknown, so later steps are left out.
 fn beside(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> Vec<f64> {
     let (before, rest) = context.steps.split_at(context.at);
     let (before, _) = estimate::before(before);
@@ -116,21 +117,21 @@ fn beside(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> Vec<f
     before.into_iter().chain(after).collect()
 }
 
-/// The size of the sample in bytes, of so much, for commands that need about so much CPU time for
-/// a byte of it, in seconds.
+/// Returns the size of the sample in bytes. `of` is the size of the input in bytes, and `cpu` the
+/// expected CPU time for a byte, in seconds.
 fn sample_size(of: Option<u64>, cpu: f64) -> usize {
     let size = of.map_or(MAX_SAMPLE_BYTES, |bytes| {
         usize::try_from(bytes / SAMPLE_DIVISOR)
             .unwrap_or(MAX_SAMPLE_BYTES)
             .clamp(MIN_LONG_SAMPLE_BYTES, MAX_SAMPLE_BYTES)
     });
-    // What is slow shows that with less.
+    // Slow commands need less data for a reliable rate.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few MB")]
     let enough = (MAX_TRIAL_SECONDS / cpu) as usize;
     size.min(enough).max(MIN_SAMPLE_BYTES)
 }
 
-/// The CPU time that starting these commands for every part takes, in nanoseconds a byte.
+/// Returns the CPU time of starting these commands for every chunk, in nanoseconds a byte.
 fn starts(
     group: &Group,
     commands: &[Command],
@@ -138,13 +139,13 @@ fn starts(
     chunks: &ChunkSource<'_>,
 ) -> f64 {
     if !matches!(group.combine, Combine::Concatenate | Combine::Adjoin { .. }) {
-        return 0.0; // each worker starts them once
+        return 0.0; // each worker starts the commands once
     }
     let start: f64 = commands.iter().map(|command| rates::start_of(&command.program)).sum();
     START_CPU_SHARE * start * 1e9 / Sizes::new(context, chunks, commands).usual() as f64
 }
 
-/// What comes out of commands.
+/// The output of commands over a sample.
 struct Output {
     bytes: usize,
     lines: usize,
@@ -156,14 +157,14 @@ impl Output {
         self.lines += memchr::memchr_iter(b'\n', bytes).count();
     }
 
-    /// The mean length of a line in bytes, if there is one.
+    /// Returns the mean length of a line in bytes, if there is a line.
     fn line(&self) -> Option<f64> {
         (self.lines > 0).then(|| self.bytes as f64 / self.lines as f64)
     }
 }
 
-/// The CPU time that each command needs for a sample, without its start, in nanoseconds a byte;
-/// `None` if they fail, or there is nothing.
+/// Returns the CPU time of each command over a sample, without its start, in nanoseconds a byte;
+/// `None` if the commands fail or the sample is empty.
 fn tried(
     commands: &[Command],
     sample: &[u8],
@@ -176,7 +177,7 @@ fn tried(
     let Some(cpus) = cpu_times(commands, sample, context, output)? else { return Ok(None) };
     let usual = commands.iter().map(|command| START_CPU_SHARE * rates::start_of(&command.program));
     let mut starts: Vec<f64> = usual.collect();
-    // Beside what takes so little it matters what starting takes here.
+    // For fast commands, the measured starting time matters.
     if cpus.iter().zip(&starts).any(|(&cpu, start)| cpu < MIN_STARTS * start) {
         let nothing = &mut Output { bytes: 0, lines: 0 };
         starts = cpu_times(commands, &[], context, nothing)?.unwrap_or(starts);
@@ -185,7 +186,7 @@ fn tried(
     Ok(Some(cpus.iter().zip(&starts).map(rate).collect()))
 }
 
-/// The CPU time in seconds that each command takes for a sample; `None` if they fail.
+/// Returns the CPU time of each command over a sample in seconds; `None` if the commands fail.
 fn cpu_times(
     commands: &[Command],
     sample: &[u8],
@@ -197,7 +198,7 @@ fn cpu_times(
         Ok(Continue(()))
     };
     let mut instance = Instance::start(context.launcher, commands, Patience::Long)?;
-    let _ = instance.feed(&mut ChunkInput::Bytes(sample), &mut take)?; // all is wanted
+    let _ = instance.feed(&mut ChunkInput::Bytes(sample), &mut take)?; // the closure never returns `Break`
     let _ = instance.drain(&mut take)?;
     let ended = instance.end()?;
     Ok(ended.succeeded.then(|| ended.costs.iter().map(|cost| cost.cpu.as_secs_f64()).collect()))

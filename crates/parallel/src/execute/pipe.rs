@@ -1,4 +1,4 @@
-//! Pipes between commands, and how much they hold.
+//! Pipes between commands, and their capacities.
 
 use std::fs::File;
 use std::io;
@@ -6,23 +6,23 @@ use std::os::fd::OwnedFd;
 
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
-/// How much a pipe of ours holds, where the kernel allows it, in bytes.
+/// The capacity of contend's pipes in bytes, if the kernel allows it.
 const MAX_PIPE_BYTES: usize = 1 << 20;
 
-/// A pipe that holds much.
+/// Creates a pipe with a large capacity.
 pub(super) fn wide() -> io::Result<(File, File)> {
     let (reader, writer) = io::pipe()?;
-    let _ = fcntl_setpipe_size(&writer, MAX_PIPE_BYTES); // a user's pipes may be many already
+    let _ = fcntl_setpipe_size(&writer, MAX_PIPE_BYTES); // fails if the user's pipes hold too much already
     Ok((File::from(OwnedFd::from(reader)), File::from(OwnedFd::from(writer))))
 }
 
-/// Has an empty pipe hold no more than about so many bytes; returns how many it holds.
+/// Reduces the capacity of an empty pipe to about this many bytes; returns the actual capacity.
 pub(super) fn narrow(pipe: &File, bytes: usize) -> usize {
-    let _ = fcntl_setpipe_size(pipe, bytes.min(MAX_PIPE_BYTES)); // else it holds what it holds
+    let _ = fcntl_setpipe_size(pipe, bytes.min(MAX_PIPE_BYTES)); // on failure the capacity stays
     capacity(pipe)
 }
 
-/// How much a pipe holds, in bytes.
+/// Returns the capacity of a pipe in bytes.
 pub(super) fn capacity(pipe: &File) -> usize {
     fcntl_getpipe_size(pipe).unwrap_or(0)
 }

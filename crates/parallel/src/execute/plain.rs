@@ -1,4 +1,4 @@
-//! Commands that run once, as they are, each reading what the one before it writes.
+//! A pipeline that runs once, as the shell would run it.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,7 @@ use super::threads::{self, Patience, is_scarcity};
 use super::{StartError, Tally};
 use crate::plan::ir::Command;
 
-/// A pipeline that runs as it is. When it is dropped nothing is left running.
+/// A running pipeline. Dropping it terminates its commands.
 #[derive(Debug)]
 pub struct Plain<'a> {
     launcher: &'a Launcher,
@@ -24,11 +24,11 @@ pub struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    /// Starts the commands. The first one reads `stdin` and the last one writes to `stdout`, where
-    /// they are given, else what this process reads and where it writes.
+    /// Starts the commands. The first one reads `stdin` and the last one writes to `stdout`;
+    /// without these, they inherit contend's.
     ///
     /// # Errors
-    /// When one of them cannot be started, or a pipe not be made.
+    /// Errors if a command cannot be started or a pipe cannot be created.
     pub fn start(
         launcher: &'a Launcher,
         tally: &'a Tally,
@@ -48,7 +48,7 @@ impl<'a> Plain<'a> {
                 None => before,
                 Some((_, Ok(file))) => Some(file),
                 Some((name, Err(error))) => {
-                    // The command is not run; its reader finds nothing.
+                    // The command is not started; the next one reads an empty input.
                     tally.missing(command, name, &error);
                     continue;
                 }
@@ -63,8 +63,9 @@ impl<'a> Plain<'a> {
 
     /// Starts a stage.
     ///
-    /// If the next stage were started only when this one has become its program, the kernel would often keep both on
-    /// one CPU for their first milliseconds. So only the last one is waited for.
+    /// If the next stage were started only once this one has executed its program, the kernel would
+    /// often keep both on one CPU for their first milliseconds. So contend waits only for the last
+    /// stage.
     fn start_one(
         &mut self,
         prepared: &Prepared,
@@ -75,7 +76,7 @@ impl<'a> Plain<'a> {
         let start = |memory| launcher.start_prepared(prepared, streams, memory);
         self.retried(|| {
             match start(if is_last { ChildMemory::Shared } else { ChildMemory::Copied }) {
-                // There may be too little for a copy.
+                // There may not be enough memory for a copy of the process.
                 Err(error) if error.kind() == io::ErrorKind::OutOfMemory && !is_last => {
                     start(ChildMemory::Shared)
                 }
@@ -84,8 +85,8 @@ impl<'a> Plain<'a> {
         })
     }
 
-    /// Tries this again while there cannot be more processes, as a shell does: those that have
-    /// ended make room.
+    /// Repeats an attempt that fails for lack of processes, as a shell does: commands that end make
+    /// room.
     fn retried<T>(&mut self, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         threads::retried(Patience::Long, || {
             attempt().or_else(|error| {
@@ -94,7 +95,7 @@ impl<'a> Plain<'a> {
         })
     }
 
-    /// Reaps those that have ended; whether there were any.
+    /// Reaps commands that have ended; returns whether there were any.
     fn reap_ended(&mut self) -> io::Result<bool> {
         let mut has_reaped = false;
         let mut place = 0;
@@ -112,7 +113,7 @@ impl<'a> Plain<'a> {
     /// Reaps commands that have ended, in order, and returns whether all of them have.
     ///
     /// # Errors
-    /// When they cannot be waited for.
+    /// Errors if waiting fails.
     pub fn try_wait(&mut self) -> io::Result<bool> {
         while let Some(&(pid, _)) = self.running.first() {
             let Some((_, Change::Ended)) = child::peek(Which::One(pid))? else { return Ok(false) };
@@ -121,15 +122,15 @@ impl<'a> Plain<'a> {
         Ok(true)
     }
 
-    /// Whether the last command died of this signal: what the others do then does not matter to a shell.
+    /// Returns whether the last command died of this signal. A shell ignores how the others ended.
     pub fn died_of(&self, signal: i32) -> bool {
         self.ended.last() == Some(&ExitStatus::Signaled(signal))
     }
 
-    /// Waits until all of them have ended.
+    /// Waits until all commands have ended.
     ///
     /// # Errors
-    /// When they cannot be waited for.
+    /// Errors if waiting fails.
     pub fn wait(mut self) -> io::Result<()> {
         while !self.running.is_empty() {
             self.reap(0)?;
@@ -137,7 +138,7 @@ impl<'a> Plain<'a> {
         Ok(())
     }
 
-    /// Waits for the one at this place among those that are left.
+    /// Waits for the command at this index among the remaining ones.
     fn reap(&mut self, place: usize) -> io::Result<()> {
         let (pid, command) = self.running.remove(place);
         let reaped = self.launcher.wait(pid)?;
@@ -153,7 +154,7 @@ impl Drop for Plain<'_> {
         let pids: Vec<Pid> = self.running.iter().map(|(pid, _)| *pid).collect();
         self.launcher.signal(&pids, Signal::TERM);
         for pid in pids {
-            let _ = self.launcher.wait(pid); // there is nobody to tell
+            let _ = self.launcher.wait(pid); // a destructor cannot report errors
         }
     }
 }

@@ -1,21 +1,21 @@
-//! How far a group got, and who has read its input.
+//! How far a group got, and who read its input.
 
 use super::fallback::Fallback;
 use super::sink::Sink;
 
-/// How far a group got over parts.
+/// How far a group got over chunks.
 pub(super) enum Progress<'a> {
-    /// To its end, or its reader wants no more.
+    /// The group has ended, or its reader wants no more.
     Done,
-    /// All has to be done again in one piece, into this sink.
+    /// The group must run once over its whole input, and write to this sink.
     StartAgain(Sink<'a>, Fallback),
 }
 
-/// Who has read the input of a group.
+/// Who read the input of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reader {
-    /// Its commands themselves, as far as they needed it.
+    /// The commands themselves, as far as they needed it.
     Commands,
-    /// It was read here, and handed to commands.
+    /// Contend, which passed it on to the commands.
     Contend,
 }

@@ -1,40 +1,41 @@
-//! Which lines were there before, found by their hashes.
+//! Finds lines that occurred before, by their hashes.
 //!
-//! To look for a line among many others takes longer than to sort one more. So where few were there
-//! before, only a sample is looked for, until more of that were: always the same lines, those with
-//! certain bits in their hashes, so that it shows what there would be among all.
+//! Looking up a line among many takes longer than sorting one more line. So if few lines repeat,
+//! only a sample of the lines is looked up, until more of them repeat. The sample consists of the
+//! lines whose hashes have certain bits clear: all occurrences of a line are in it or none, so its
+//! share of repeated lines estimates the share among all lines.
 
 use std::hash::BuildHasher as _;
 
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// The bits of a hash that the sample has none of: one line in 16. The table itself uses the lowest
-/// and the highest ones.
+/// Hash bits that are zero in the sample: one line in 16. The table uses the lowest and the highest
+/// bits.
 const OTHERS: u64 = 15 << 40;
-/// After so many lines of the sample it is decided anew.
+/// After this many lines of the sample, it is decided again what to look up.
 const WINDOW_LINES: u32 = 1024;
-/// Of these, so many have to have been there for all lines to be looked for.
+/// With at least this many repeated lines among them, all lines are looked up.
 const MANY_REPEATS: u32 = WINDOW_LINES / 4;
-/// With fewer than these, only the sample is looked for.
+/// With fewer repeated lines than this, only the sample is looked up.
 const FEW_REPEATS: u32 = WINDOW_LINES / 8;
 
-/// Places of lines.
+/// The indices of lines, by hash.
 #[derive(Debug)]
 pub(super) struct Seen {
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
     looks_for_all: bool,
-    /// It did not always look for all.
+    /// Some lines were not looked up, so equal lines may have been kept.
     has_missed: bool,
     /// Lines of the sample since the last decision.
     sampled: u32,
-    /// Those that had been there.
+    /// Repeated lines among them.
     found: u32,
 }
 
 impl Seen {
-    /// Nothing was there.
+    /// Creates an empty table.
     pub(super) fn new() -> Self {
         Self {
             table: HashTable::new(),
@@ -46,8 +47,8 @@ impl Seen {
         }
     }
 
-    /// Where the line is, if that is known; otherwise it is to be kept at the next place. `at` gives
-    /// the line at a place.
+    /// Returns the index of an equal line, if it is known; otherwise the caller must store the line
+    /// at the next index. `at` returns the line with an index.
     pub(super) fn place<'t>(
         &mut self,
         line: &[u8],
@@ -84,24 +85,24 @@ impl Seen {
         }
     }
 
-    /// Whether a line may be kept several times.
+    /// Returns whether equal lines may have been stored more than once.
     pub(super) fn has_missed(&self) -> bool {
         self.has_missed
     }
 
-    /// Forgets all places. What is looked for stays the same.
+    /// Forgets all lines, but keeps the decision on what to look up.
     pub(super) fn clear(&mut self) {
         self.table = HashTable::new();
         self.has_missed = false;
     }
 
-    /// Forgets all places, of lines that are still there: they may come again.
+    /// Forgets the indices of lines that remain stored, so that equal lines may be stored again.
     pub(super) fn forget_places(&mut self) {
         self.clear();
         self.has_missed = true;
     }
 
-    /// Memory in use, in bytes: a place has a byte of the hash beside it.
+    /// Returns the memory in use, in bytes: an index, and one byte of the hash for each slot.
     pub(super) fn used(&self) -> usize {
         self.table.capacity() * (size_of::<u32>() + 1)
     }
@@ -111,7 +112,7 @@ impl Seen {
 mod tests {
     use super::*;
 
-    /// How many of these lines are kept, and whether all are looked for at the end.
+    /// Returns how many lines are stored, and whether all lines are looked up at the end.
     fn kept(lines: impl Iterator<Item = u32>) -> (usize, bool) {
         let mut seen = Seen::new();
         let mut kept: Vec<String> = Vec::new();
@@ -141,7 +142,7 @@ mod tests {
         let lines = (0..10).flat_map(|_| 0..200_000);
         let (kept, looks_for_all) = kept(lines);
         assert!(looks_for_all);
-        // Some were missed the first time, and some of these the second time, too.
+        // Some lines were missed the first time, and some of these the second time, too.
         assert!((200_000..600_000).contains(&kept), "{kept}");
     }
 }

@@ -1,4 +1,4 @@
-//! How large parts are.
+//! Chooses the sizes of chunks.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,28 +9,27 @@ use super::input::ChunkSource;
 use crate::plan::ir::Command;
 use crate::plan::rates;
 
-/// What a part should take: starting commands for it takes a hundredth of that, and no more than a
-/// twentieth where they are slow to start.
+/// How long a chunk should take. Starting its commands then takes about a hundredth of that, and at
+/// most a twentieth for commands that are slow to start.
 const CHUNK_TIME: Duration = Duration::from_millis(150);
 const STARTS_PER_CHUNK: f64 = 20.0;
-/// Until it is known what they take, parts are so large, in bytes.
+/// The size of chunks in bytes until their speed is known.
 const FIRST_CHUNK_BYTES: u64 = 256 << 10;
-/// The first parts of a stream are this share of what is wanted.
+/// The first chunks of a stream have the wanted size divided by this.
 const EARLY_DIVISOR: u64 = 8;
-/// No part of files is meant to be larger, and none that has to be in memory.
+/// The largest chunk of a file, and the largest one that must be in memory, in bytes.
 const MAX_CHUNK_BYTES: u64 = 64 << 20;
 const MAX_CHUNK_BYTES_IN_MEMORY: u64 = 16 << 20;
-/// The last parts are not smaller than this share of what is wanted, and none than so much.
+/// The last chunks are at least the wanted size divided by this, and at least `MIN_CHUNK_BYTES`.
 const LAST_DIVISOR: u64 = 4;
 const MIN_CHUNK_BYTES: u64 = 512;
 
-/// A worker whose commands read one piece after the other takes at least and at most so much at a
-/// time, in bytes.
+/// Limits on the size of chunks for workers that run one instance over many chunks, in bytes.
 const PIECE_BYTES: RangeInclusive<u64> = (64 << 10)..=(1 << 20);
-/// So many pieces are meant for each worker.
+/// The number of such chunks intended for each worker.
 const PIECES_PER_WORKER: u64 = 4;
 
-/// How much a worker takes at a time whose commands read one piece after the other, in bytes.
+/// Returns the size of chunks for workers that run one instance over many chunks, in bytes.
 pub(super) fn piece(context: &Context<'_>, chunks: &ChunkSource<'_>) -> usize {
     let share = |all: u64| all / (PIECES_PER_WORKER * context.jobs as u64);
     let piece = chunks
@@ -40,23 +39,23 @@ pub(super) fn piece(context: &Context<'_>, chunks: &ChunkSource<'_>) -> usize {
     context.part_bytes.unwrap_or(usize::try_from(piece).unwrap_or(usize::MAX))
 }
 
-/// Chooses sizes by what parts have taken so far.
+/// Chooses sizes from the time that earlier chunks have taken.
 #[derive(Debug)]
 pub(super) struct Sizes {
-    /// Chosen by the user.
+    /// The size that the user has set.
     fixed: Option<usize>,
     jobs: u64,
-    /// Bytes in all, if that is known.
+    /// The size of the input in bytes, if known.
     total: Option<u64>,
     most: u64,
-    /// What a part should take, in seconds.
+    /// How long a chunk should take, in seconds.
     seconds: f64,
     wanted: AtomicU64,
     given: AtomicU64,
 }
 
 impl Sizes {
-    /// Sizes of parts that these commands are started for.
+    /// Returns a chooser for chunks that each start these commands.
     pub(super) fn new(
         context: &Context<'_>,
         chunks: &ChunkSource<'_>,
@@ -70,7 +69,8 @@ impl Sizes {
             fixed: context.part_bytes,
             jobs,
             total: chunks.size(),
-            // A part may be there twice, before its commands and behind them.
+            // The bytes of a chunk may be in memory twice, as the input and as the output of its
+            // commands.
             most: (context.memory / (4 * jobs)).clamp(MIN_CHUNK_BYTES, most),
             seconds: CHUNK_TIME.as_secs_f64().max(STARTS_PER_CHUNK * slowest),
             wanted: AtomicU64::new(FIRST_CHUNK_BYTES),
@@ -82,12 +82,12 @@ impl Sizes {
         sizes
     }
 
-    /// The size of the first part of files, or of most parts of a stream, in bytes.
+    /// Returns the size of the first chunk of files, or of most chunks of a stream, in bytes.
     pub(super) fn usual(&self) -> usize {
         self.fixed.unwrap_or_else(|| self.with(self.total.map_or(u64::MAX, |_| 0)))
     }
 
-    /// The size of the next part in bytes.
+    /// Returns the size of the next chunk in bytes.
     pub(super) fn next(&self) -> usize {
         if let Some(fixed) = self.fixed {
             return fixed;
@@ -97,15 +97,15 @@ impl Sizes {
         size
     }
 
-    /// The size of the next part if so much has been given.
+    /// Returns the size of the next chunk after `given` bytes have been handed out.
     fn with(&self, given: u64) -> usize {
         let wanted = self.wanted.load(Ordering::Relaxed);
-        // A stream may soon be over: until much has come its parts are smaller.
+        // A stream may end soon, so its first chunks are smaller.
         let soon =
             || wanted.min((given / self.jobs).max(wanted / EARLY_DIVISOR).max(MIN_CHUNK_BYTES));
         let size = self.total.map_or_else(soon, |total| {
-            // Towards the end parts become smaller, so that all workers end together; but there
-            // are at least two for each.
+            // Chunks become smaller towards the end, so that all workers finish together, but each
+            // worker gets at least two.
             let least =
                 (wanted / LAST_DIVISOR).min(total.div_ceil(2 * self.jobs)).max(MIN_CHUNK_BYTES);
             let left = total.saturating_sub(given);
@@ -115,12 +115,12 @@ impl Sizes {
         usize::try_from(size.min(self.most)).unwrap_or(usize::MAX)
     }
 
-    /// A part of so many bytes took so long.
+    /// Records that a chunk of this many bytes took `time`.
     pub(super) fn took(&self, bytes: usize, time: Duration) {
         self.set_rate(bytes as f64 / time.as_secs_f64().max(1e-6));
     }
 
-    /// Sets how much commands process, in bytes a second.
+    /// Sets the speed of the commands in bytes a second.
     fn set_rate(&self, rate: f64) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
         let wanted = (rate * self.seconds) as u64;

@@ -1,4 +1,4 @@
-//! A group that ends with a sort whose order is known here.
+//! Groups that end in a sort which contend carries out itself.
 
 use std::fs::File;
 use std::io;
@@ -24,24 +24,25 @@ use super::threads::{self, Patience, is_scarcity};
 use super::{Context, size};
 use crate::plan::ir::{Combine, Command, Group, LineOrder};
 
-/// About so much is merged at a time, in bytes.
+/// The approximate number of bytes merged at a time.
 const RANGE_BYTES: usize = 1 << 20;
 
-/// What is to be done.
+/// What to sort, and how.
 #[derive(Debug)]
 pub(super) struct Task<'g> {
-    /// What comes before the sort.
+    /// The commands before the sort.
     before: &'g [Command],
     sort: &'g Command,
     order: LineOrder,
     equal: Equal,
-    /// Only so many lines of the beginning are wanted.
+    /// If set, only this many lines from the beginning are wanted.
     first: Option<u64>,
-    /// Where lines go that do not fit into memory, if the pipeline says.
+    /// The directory for lines that do not fit into memory, if the command line names one.
     folder: Option<&'g str>,
 }
 
-/// What a group is to do, if it ends with a sort that is done here.
+/// Returns how to run a group that ends in a sort which contend carries out; `None` for other
+/// groups.
 pub(super) fn task(group: &Group) -> Option<Task<'_>> {
     let (order, equal, first, folder) = match &group.combine {
         Combine::Merge(merge) => {
@@ -66,11 +67,11 @@ impl Task<'_> {
     }
 }
 
-/// Sorts what the commands before the sort make of the input. Returns why all has to be done again, if
-/// it has to.
+/// Sorts the output of the commands before the sort. Returns the reason if the group must fall
+/// back.
 ///
 /// # Errors
-/// When the input cannot be read, the output not be written, or there is no room.
+/// Errors if the input cannot be read, the output cannot be written, or there is no room for lines.
 pub(super) fn run(
     task: &Task<'_>,
     context: &Context<'_>,
@@ -88,7 +89,7 @@ pub(super) fn run(
         }
         sorted => sorted?,
     };
-    // Without a part no command has run at all.
+    // If there was no chunk, the commands have not run at all.
     if chunks.is_stopped() || chunks.none_was_taken() && !chunks.has_rest() {
         return Ok(Some(Fallback::EmptyInput.over(chunks)));
     }
@@ -111,7 +112,7 @@ pub(super) fn run(
     Ok(None)
 }
 
-/// Sorts some of the parts.
+/// Sorts the output of the commands over some of the chunks.
 fn gather(
     task: &Task<'_>,
     context: &Context<'_>,
@@ -138,15 +139,15 @@ fn gather(
     .inspect_err(|_| chunks.stop())
 }
 
-/// Stops taking parts after the guard has refused one, if the whole input can be read again.
+/// Stops handing out chunks after the guard has rejected one, if the whole input can be read again.
 fn stop_if_rereadable(chunks: &ChunkSource<'_>) {
     if chunks.can_be_read_again() {
         chunks.stop();
     }
 }
 
-/// Sorts all that is left. The commands do what they would do in the plain pipeline: what they
-/// say is said, and if they fail, what they wrote until then is sorted.
+/// Sorts the output of the commands over the rest of the input. They run as in the plain pipeline:
+/// standard error is not captured, and what they write before a failure is sorted.
 fn gather_rest(
     task: &Task<'_>,
     context: &Context<'_>,
@@ -165,7 +166,8 @@ fn gather_rest(
     filled.map(|(sorted, _)| sorted)
 }
 
-/// Sorts what the commands before the sort make of these pieces, and tells how they ended.
+/// Sorts the output of the commands before the sort over these chunks; returns how the commands
+/// ended.
 fn fill<'l>(
     task: &Task<'_>,
     context: &Context<'_>,
@@ -187,7 +189,7 @@ fn fill<'l>(
         return Ok((sorter.finish()?, None));
     }
     let finish = |mut instance: Instance<'_>, sorter: &mut Sorter<'_>| {
-        let _ = instance.drain(&mut |bytes: &[u8]| Ok(Continue(sorter.push(bytes)?)))?; // it takes all
+        let _ = instance.drain(&mut |bytes: &[u8]| Ok(Continue(sorter.push(bytes)?)))?; // the sorter never returns `Break`
         let ended = instance.end()?;
         context.tally.ended(task.before, &ended);
         Ok::<_, GroupError>(ended)
@@ -195,7 +197,7 @@ fn fill<'l>(
     let (mut running, mut ended) = (None, None);
     let mut use_c = true;
     while let Some(chunk) = next()? {
-        use_c = use_c && variants.use_c(chunks, &chunk.data)?; // one change is enough
+        use_c = use_c && variants.use_c(chunks, &chunk.data)?; // never back to the C locale
         let started = match running.take() {
             Some((instance, was_for_c)) if was_for_c == use_c => Ok(instance),
             Some((instance, _)) => {
@@ -209,7 +211,7 @@ fn fill<'l>(
             None => start(variants.commands(use_c)),
         };
         let instance = match started {
-            // Somebody else may have room for it.
+            // Another worker may have resources for this chunk.
             Err(error) if is_scarcity(&error) && !chunks.can_be_read_again() => {
                 chunks.give_back(chunk);
                 break;
@@ -229,7 +231,7 @@ fn fill<'l>(
     Ok((sorter.finish()?, ended))
 }
 
-/// Has the command itself sort lines that have been read already.
+/// Passes lines that have been read already to the sort command.
 fn sort_elsewhere(
     task: &Task<'_>,
     context: &Context<'_>,
@@ -247,13 +249,13 @@ fn sort_elsewhere(
     Ok(())
 }
 
-/// Merges what is on disk, or of which only the beginning is wanted.
+/// Merges runs in one thread, if some are on disk or only the first lines are wanted.
 fn merge_runs(
     task: &Task<'_>,
     sorted: Vec<Sorted>,
     output: &mut impl OutputSink,
 ) -> Result<(), GroupError> {
-    let _ = merge(runs(task, sorted), task.kind(), task.first, output)?; // it is all there is
+    let _ = merge(runs(task, sorted), task.kind(), task.first, output)?; // there is no more output
     Ok(())
 }
 
@@ -270,7 +272,7 @@ fn runs<'o>(task: &'o Task<'_>, sorted: Vec<Sorted>) -> Vec<Run<'o>> {
     runs
 }
 
-/// Sorted lines, as bytes.
+/// A source of sorted lines, as bytes.
 enum Run<'o> {
     Disk(File),
     Memory { kind: Kind<'o>, text: Vec<u8>, entries: std::vec::IntoIter<Entry>, unread: Vec<u8> },
@@ -294,7 +296,7 @@ impl io::Read for Run<'_> {
     }
 }
 
-/// Where the merged lines go.
+/// Writes the merged ranges in order.
 struct Merged<'a, T>(&'a mut T);
 
 impl<T: OutputSink + Send> Combiner for Merged<'_, T> {
@@ -307,7 +309,7 @@ impl<T: OutputSink + Send> Combiner for Merged<'_, T> {
     }
 }
 
-/// Merges what is in memory, in ranges on all CPUs.
+/// Merges runs in memory, in ranges on all CPUs.
 fn merge_ranges(
     kind: Kind<'_>,
     context: &Context<'_>,
@@ -339,8 +341,8 @@ fn merge_ranges(
     }
 }
 
-/// Places in every run between which lines are that come after those before and before those
-/// after: about as many bytes in each.
+/// Divides all runs at common lines, into ranges of about equal numbers of bytes: all lines of a
+/// range come before those of the next one.
 fn ranges(kind: Kind<'_>, sorted: &[Sorted], jobs: usize) -> Vec<Vec<(usize, usize)>> {
     let bytes: usize = sorted.iter().map(|run| run.text.len() + run.entries.len()).sum();
     let count = (bytes / RANGE_BYTES).max(jobs);
@@ -363,10 +365,10 @@ fn ranges(kind: Kind<'_>, sorted: &[Sorted], jobs: usize) -> Vec<Vec<(usize, usi
     ranges.map(|pair| pair[0].iter().copied().zip(pair[1].iter().copied()).collect()).collect()
 }
 
-/// Merges lines of some runs.
+/// Merges one range of some runs.
 fn merge_range(kind: Kind<'_>, mut runs: Vec<(&[Entry], &[u8])>) -> Vec<u8> {
     let mut merged = Vec::with_capacity(RANGE_BYTES + RANGE_BYTES / 4);
-    // The line that was there last, and how often, where equal ones become one.
+    // The previous line and its number of occurrences, if equal lines are merged.
     let mut last: Option<(&[u8], u64)> = None;
     loop {
         let mut best: Option<usize> = None;
@@ -409,7 +411,7 @@ mod tests {
     use super::super::testing::{Ran, Setting, command, file_input, group, shell, stream_input};
     use super::*;
 
-    /// `sort` behind other commands.
+    /// A group of `sort` after other commands.
     fn sort(before: &[Command], unique: bool, first: Option<u64>) -> Group {
         let mut arguments = if unique { vec!["-u"] } else { Vec::new() };
         let mut sort = command("sort", &arguments);

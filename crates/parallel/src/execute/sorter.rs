@@ -1,10 +1,10 @@
-//! Sorting lines, in memory as far as it goes.
+//! Sorts lines in memory, and on disk if they do not fit.
 //!
-//! An external `sort` would get its input through one pipe and give its output through another,
-//! and moves lines that are equal like all others. Here they stay where they were read; what is
-//! moved is where a line stands and the first eight bytes of what is compared, which decide most. Where
-//! only one of equal lines is wanted, or how many there are, most are kept once, found by their hashes,
-//! and the others put together once they stand side by side.
+//! An external `sort` would get its input through a pipe and return its output through another, and
+//! would move equal lines like all others. Here lines stay where they were read. Only entries move:
+//! the offset of a line, and the first eight bytes of its key, which decide most comparisons. If
+//! equal lines are merged or counted, most are found by their hashes and kept once; the others are
+//! merged when sorting has made them neighbours.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, Write};
@@ -18,33 +18,33 @@ use super::order::{Equal, Kind};
 use super::seen::Seen;
 use super::{counted, keyed};
 
-/// No more text than this is kept, so that places have 32 bits.
+/// The largest text that is held, in bytes: offsets have 32 bits.
 const MAX_TEXT_BYTES: usize = 1 << 31;
-/// Where there is no room on disk, no more than this share of what is available is taken at a time
-/// when memory for lines doubles: other workers do so, too.
+/// With no room on disk, memory for lines is doubled only if that takes at most the available
+/// memory divided by this: other workers do the same.
 const MEMORY_DIVISOR: u64 = 8;
 
-/// Lines that are being gathered.
+/// Lines that are being collected.
 #[derive(Debug)]
 pub(super) struct Sorter<'a> {
     kind: Kind<'a>,
-    /// Memory for lines, in bytes.
+    /// The memory for lines, in bytes.
     limit: usize,
     folder: &'a Path,
     text: Vec<u8>,
     entries: Vec<Entry>,
-    /// Places among the entries, where equal lines are kept once.
+    /// Finds equal lines, if they are kept once.
     seen: Seen,
-    /// The beginning of a line that has not ended.
+    /// The beginning of an incomplete line.
     unfinished: Vec<u8>,
-    /// Sorted lines that were too many, on disk.
+    /// Sorted runs that did not fit into memory, on disk.
     spilled: Vec<File>,
     has_doubtful_numbers: bool,
-    /// How much memory there is beyond the limit in bytes, if the machine is not to be asked.
+    /// The available memory beyond the limit in bytes, if it is not read from the system.
     available: Option<u64>,
 }
 
-/// What does not fit into memory has no place on disk either.
+/// Lines fit neither into memory nor on disk.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write what is being sorted to {folder} (TMPDIR can name another folder)")]
 struct NoRoom {
@@ -52,14 +52,15 @@ struct NoRoom {
     source: io::Error,
 }
 
-/// Lines in their order.
+/// Sorted lines.
 #[derive(Debug)]
 pub(super) struct Sorted {
     pub text: Vec<u8>,
     pub entries: Vec<Entry>,
-    /// Runs on disk, if they were too many; then there are some in memory only if no more fit there.
+    /// Sorted runs on disk. If there are any, memory has lines only if the last run did not fit on
+    /// disk.
     pub spilled: Vec<File>,
-    /// Versions of `sort` may read its numbers in different ways.
+    /// Versions of `sort` may read the numbers in these lines differently.
     pub has_doubtful_numbers: bool,
 }
 
@@ -79,10 +80,10 @@ impl<'a> Sorter<'a> {
         }
     }
 
-    /// Takes a piece of the lines.
+    /// Appends a piece of the lines.
     ///
     /// # Errors
-    /// When there is no room for what does not fit into memory.
+    /// Errors if lines fit neither into memory nor on disk.
     pub(super) fn push(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let separator = self.kind.order.separator;
         if !self.unfinished.is_empty() {
@@ -130,7 +131,7 @@ impl<'a> Sorter<'a> {
         Ok(())
     }
 
-    /// Adds a line to the text, behind how often it was there.
+    /// Appends a line to the text, after its number of occurrences.
     fn add(&mut self, line: &[u8], count: u64) -> usize {
         if count > 0 {
             self.text.extend_from_slice(&count.to_le_bytes());
@@ -140,7 +141,7 @@ impl<'a> Sorter<'a> {
         start
     }
 
-    /// Memory in use, in bytes.
+    /// Returns the memory in use, in bytes.
     fn used(&self) -> usize {
         let beside = if self.kind.order.keys.is_empty() { 0 } else { keyed::BYTES_PER_ENTRY };
         self.text.capacity()
@@ -157,12 +158,12 @@ impl<'a> Sorter<'a> {
             keyed::sort(*kind, text, entries, 0);
         }
         if self.seen.has_missed() {
-            self.put_together();
+            self.merge_equal();
         }
     }
 
-    /// Keeps one of the equal lines that stand side by side.
-    fn put_together(&mut self) {
+    /// Merges equal lines that are neighbours.
+    fn merge_equal(&mut self) {
         let Self { entries, text, .. } = self;
         entries.dedup_by(|again, first| {
             let is_equal = again.prefix() == first.prefix() && again.line(text) == first.line(text);
@@ -178,7 +179,7 @@ impl<'a> Sorter<'a> {
         self.sort();
         match self.write_run() {
             Ok(file) => self.spilled.push(file),
-            // Where there is no room on disk, GNU's `sort`, too, has what is in its memory.
+            // With no room on disk, GNU sort keeps its lines in memory, too.
             Err(_) if self.may_grow() => {
                 self.limit = self.limit.max(self.used()).saturating_mul(2);
                 if self.kind.equal != Equal::Kept {
@@ -191,20 +192,20 @@ impl<'a> Sorter<'a> {
                 return Err(io::Error::other(NoRoom { folder, source }));
             }
         }
-        // Cleared, they would keep all their memory, and the next line would be too much.
+        // `clear` would keep the memory, and the next line would exceed the limit again.
         self.text = Vec::new();
         self.entries = Vec::new();
         self.seen.clear();
         Ok(())
     }
 
-    /// Whether there is memory for twice as much as is used.
+    /// Returns whether there is memory for twice as much as is in use.
     fn may_grow(&self) -> bool {
         let available = self.available.unwrap_or_else(|| MemInfo::read().available);
         self.text.len() < MAX_TEXT_BYTES / 2 && self.used() as u64 <= available / MEMORY_DIVISOR
     }
 
-    /// Writes the lines to a file without a name, which is gone as soon as nobody uses it.
+    /// Writes the lines to an unnamed file, which the system deletes when it is closed.
     fn write_run(&self) -> io::Result<File> {
         let file = tempfile::tempfile_in(self.folder)?;
         let mut writer = BufWriter::with_capacity(256 << 10, file);
@@ -219,7 +220,7 @@ impl<'a> Sorter<'a> {
         Ok(file)
     }
 
-    /// All lines are there.
+    /// Sorts the remaining lines.
     ///
     /// # Errors
     /// As [`Self::push`].
@@ -246,7 +247,7 @@ impl<'a> Sorter<'a> {
     }
 }
 
-/// Appends a line as it is wanted.
+/// Appends a line, after its number of occurrences if those are counted.
 pub(super) fn write(out: &mut Vec<u8>, kind: Kind<'_>, line: &[u8], count: impl Fn() -> u64) {
     if kind.equal == Equal::Counted {
         counted::write(out, count(), line);
@@ -343,8 +344,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_is_put_together() {
-        // At first few lines come again.
+    fn equal_lines_that_were_missed_are_merged() {
+        // Few lines repeat at first.
         let numbers = || (0..200_000).chain((0..3).flat_map(|_| 150_000..200_000));
         let text: Vec<u8> = numbers().flat_map(|n| format!("{n}\n").into_bytes()).collect();
         let mut lines: Vec<(String, u64)> =

@@ -1,4 +1,4 @@
-//! What is counted while a plan is carried out.
+//! What is counted while a plan is executed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct Tally {
     notes: Mutex<Vec<String>>,
 }
 
-/// What is done once, before anything is written.
+/// A callback before output is written.
 #[derive(Default)]
 struct Hook(OnceLock<Box<dyn Fn() + Send + Sync>>);
 
@@ -37,55 +37,55 @@ impl fmt::Debug for Hook {
 /// Figures of one stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StageTally {
-    /// How it ended, as a shell sees it: of several parts together.
+    /// Its exit code as a shell reports it, combined over all chunks.
     pub status: i32,
-    /// CPU time of its commands.
+    /// The CPU time of its commands.
     pub cpu: Duration,
-    /// How often its commands were started.
+    /// How many processes were started for it.
     pub starts: u64,
     has_ended: bool,
 }
 
 impl Tally {
-    /// Figures by stage, of those that were run.
+    /// Returns the figures of the stages that have run, by index.
     pub fn stages(&self) -> BTreeMap<usize, StageTally> {
         self.lock().clone()
     }
 
-    /// Does this each time before something is written to standard output here. What commands write
-    /// to it themselves is not noticed.
+    /// Sets a callback that runs before each write of contend to standard output. Writes of the
+    /// commands themselves are not observed.
     pub fn before_output(&self, hook: impl Fn() + Send + Sync + 'static) {
-        let _ = self.before_output.0.set(Box::new(hook)); // the first one stays
+        let _ = self.before_output.0.set(Box::new(hook)); // the first callback stays
     }
 
-    /// Something is about to be written to standard output.
+    /// Runs the callback before a write to standard output.
     pub(super) fn writes(&self) {
         if let Some(hook) = self.before_output.0.get() {
             hook();
         }
     }
 
-    /// Bytes of the input of the first group that have been taken so far.
+    /// Returns how many bytes of the first group's input have been handed out.
     pub fn bytes(&self) -> u64 {
         self.input.bytes()
     }
 
-    /// The size of that input in bytes, if it is known.
+    /// Returns the size of that input in bytes, if known.
     pub fn size(&self) -> Option<u64> {
         self.input.size()
     }
 
-    /// How many parts of it have been taken.
+    /// Returns how many chunks of it have been handed out.
     pub fn chunks(&self) -> u64 {
         self.input.chunks()
     }
 
-    /// Why groups were run in one piece after all, in sentences for people.
+    /// Returns why groups fell back to one run over their whole input, as sentences for users.
     pub fn notes(&self) -> Vec<String> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A group is run in one piece, for this reason.
+    /// Records that a group runs once over its whole input, for this reason.
     pub(super) fn note_fallback(&self, group: &Group, why: &Fallback) {
         let stages = || group.serial.iter().map(|command| command.stage + 1);
         let stages = match (stages().min(), stages().max()) {
@@ -96,12 +96,12 @@ impl Tally {
         notes.push(format!("{stages} in one piece: {why}"));
     }
 
-    /// What is taken of the input of the first group is counted here.
+    /// Returns the counters for the input of the first group.
     pub(super) fn input(&self) -> &Intake {
         &self.input
     }
 
-    /// Commands have ended.
+    /// Records how commands ended.
     pub(super) fn ended(&self, commands: &[Command], ended: &Ended) {
         for (command, (status, cost)) in
             commands.iter().zip(ended.statuses.iter().zip(&ended.costs))
@@ -111,8 +111,8 @@ impl Tally {
         }
     }
 
-    /// Commands over a part have ended. If not well they run over it again, and how they end then
-    /// counts.
+    /// Records how commands over a chunk ended. If they failed, they run again over its input, and
+    /// only their cost counts here.
     pub(super) fn ended_over_chunk(&self, commands: &[Command], ended: &Ended) {
         if ended.succeeded {
             self.ended(commands, ended);
@@ -123,7 +123,7 @@ impl Tally {
         }
     }
 
-    /// Adds what a command cost to the figures of its stage.
+    /// Adds the cost of a command to its stage.
     pub(super) fn used(&self, stage: usize, cost: Cost) {
         let mut stages = self.lock();
         let stage = stages.entry(stage).or_default();
@@ -131,7 +131,8 @@ impl Tally {
         stage.starts += u64::from(cost.has_process);
     }
 
-    /// A command has ended. One that looks for something has found it if any of them has.
+    /// Records the exit status of a command. A command such as `grep` succeeds if it has found a
+    /// match in any chunk.
     pub(super) fn status(&self, command: &Command, status: ExitStatus) {
         let code = status.shell_code();
         let mut stages = self.lock();
@@ -146,7 +147,7 @@ impl Tally {
         };
     }
 
-    /// A command cannot be run, since a file is not there that its input should be.
+    /// Records that a command cannot run because its input file cannot be opened.
     pub(super) fn missing(&self, command: &Command, file: &str, error: &io::Error) {
         self.status(command, ExitStatus::Exited(1));
         let why = match error.kind() {
@@ -158,18 +159,18 @@ impl Tally {
         missing.push(format!("{file}: {why}"));
     }
 
-    /// Files that were not there, with the reasons.
+    /// Returns the files that could not be opened, with the reasons.
     pub fn missing_files(&self) -> Vec<String> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What a command would have done is done, without it.
+    /// Records success of a command that contend has replaced.
     pub(super) fn done_here(&self, command: &Command) {
         self.status(command, ExitStatus::Exited(0));
     }
 
-    /// Whoever read what the group wrote has gone, which ends the last stage as it would any
-    /// writer to a pipe.
+    /// Records that the reader of the group's output has gone, which ends the last stage by
+    /// SIGPIPE.
     pub(super) fn cut_off(&self, group: &Group) {
         let Some(command) = group.serial.last() else { return };
         let mut stages = self.lock();
@@ -178,7 +179,7 @@ impl Tally {
         stage.status = ExitStatus::Signaled(Signal::PIPE.as_raw()).shell_code();
     }
 
-    /// The stages of a group will all run once more.
+    /// Resets the exit codes of a group's stages, because they run again.
     pub(super) fn start_again(&self, group: &Group) {
         let mut stages = self.lock();
         for command in &group.serial {

@@ -1,4 +1,4 @@
-//! What tests of the executor share: commands, inputs, and groups that run.
+//! Helpers for tests of the executor: commands, inputs, and runs of groups.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -21,7 +21,7 @@ pub(super) fn launcher() -> Launcher {
     Launcher::new(signals.mask_before(), Paths::new(), Vec::new())
 }
 
-/// A file at its beginning.
+/// A file with this text, positioned at its beginning.
 pub(super) fn file(text: &str) -> File {
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(text.as_bytes()).expect("room");
@@ -29,7 +29,7 @@ pub(super) fn file(text: &str) -> File {
     file
 }
 
-/// All of a file.
+/// The whole text of a file.
 pub(super) fn read(mut file: File) -> String {
     file.rewind().expect("a file");
     let mut text = String::new();
@@ -37,7 +37,7 @@ pub(super) fn read(mut file: File) -> String {
     text
 }
 
-/// An input that is one file.
+/// An input that consists of one file.
 pub(super) fn file_input(text: &str) -> Input {
     Input::Files(vec![Slice::from_here(file(text)).expect("a file")])
 }
@@ -65,7 +65,7 @@ pub(super) fn command(program: &str, arguments: &[&str]) -> Command {
     }
 }
 
-/// A shell that runs this text.
+/// A shell that runs this script.
 pub(super) fn shell(text: &str) -> Command {
     command("sh", &["-c", text])
 }
@@ -84,7 +84,7 @@ pub(super) fn group(command: Command, combine: Combine) -> Group {
     }
 }
 
-/// What a group made of its input.
+/// The result of running a group.
 pub(super) struct Ran {
     pub result: Result<Reader, GroupError>,
     pub output: String,
@@ -92,7 +92,7 @@ pub(super) struct Ran {
     pub chunks: u64,
 }
 
-/// How groups run.
+/// How a group runs.
 pub(super) struct Setting {
     pub launcher: Launcher,
     pub tally: Tally,
@@ -103,7 +103,7 @@ pub(super) struct Setting {
 }
 
 impl Default for Setting {
-    /// Two at a time over parts of a few bytes.
+    /// Two jobs over chunks of a few bytes.
     fn default() -> Self {
         Self {
             launcher: launcher(),
@@ -135,7 +135,7 @@ impl Setting {
         }
     }
 
-    /// Does this with the context of a group that is the only step.
+    /// Calls `work` with the context of a group that is the only step.
     pub(super) fn with<T>(&self, group: &Group, work: impl FnOnce(&Context<'_>) -> T) -> T {
         let steps = [Step::Parallel(group.clone())];
         work(&self.context(&steps, &[AtomicBool::new(false)]))

@@ -1,7 +1,7 @@
-//! Threads and processes where there cannot be many.
+//! Starts threads and processes when limits on them may be reached.
 //!
-//! Whoever cannot start one more because of a limit waits, as a shell does, and tries again: what
-//! runs may end meanwhile.
+//! If a limit prevents a start, the attempt is repeated after a delay, as shells do: others may end
+//! in the meantime.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use contend_sys::interrupt;
 use rustix::io::Errno;
 
-/// The first time between two tries, and the longest: each is twice as long as the one before it.
+/// The first delay between two attempts. Each delay is twice the one before, up to the maximum.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(250);
 
-/// For how long it is tried again.
+/// How long attempts are repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// There is another way to go on.
+    /// Briefly: there is an alternative.
     Brief,
-    /// There is none: as long as bash tries.
+    /// As long as bash does: there is no alternative.
     Long,
 }
 
@@ -33,17 +33,17 @@ impl Patience {
     }
 }
 
-/// Whether something failed only because there are too many processes or open files, or too little
-/// memory.
+/// Returns whether the error means only that processes, open files or memory have run out.
 pub(super) fn is_scarcity(error: &io::Error) -> bool {
     let known = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE];
     known.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// Tries this again while it fails because of a limit.
+/// Repeats an attempt while a limit makes it fail.
 ///
 /// # Errors
-/// When it fails for another reason, or for too long, or this process is asked to end.
+/// Errors if the attempt fails for another reason or for too long, or if this process is asked to
+/// end.
 pub(super) fn retried<T>(
     patience: Patience,
     mut attempt: impl FnMut() -> io::Result<T>,
@@ -65,17 +65,17 @@ pub(super) fn retried<T>(
     }
 }
 
-/// Work that one thread takes, whichever can be started.
+/// Work for a single thread: the first one that starts takes it.
 type Once<F> = Arc<Mutex<Option<F>>>;
 
 fn take<F>(work: &Once<F>) -> Option<F> {
     work.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// Starts a thread of the scope, which returns nothing only if its work was taken before.
+/// Starts a thread of the scope. It returns nothing if another thread has taken the work.
 ///
 /// # Errors
-/// When there cannot be one more.
+/// Errors if no more thread can be started.
 pub(super) fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
@@ -87,10 +87,10 @@ pub(super) fn spawn_scoped<'scope, T: Send + 'scope>(
     })
 }
 
-/// Starts a thread that nobody waits for.
+/// Starts a detached thread.
 ///
 /// # Errors
-/// When there cannot be one more.
+/// Errors if no more thread can be started.
 pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let work: Once<_> = Arc::new(Mutex::new(Some(work)));
     retried(Patience::Long, || {
@@ -99,8 +99,8 @@ pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>>
     })
 }
 
-/// Has as many threads as there can be, `count` at most, do the same, one of them this one, and
-/// waits for all of them.
+/// Runs `work` on up to `count` threads, of which this is one, as far as they can be started. Waits
+/// for all of them.
 pub(super) fn all_do<T: Send>(count: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let others: Vec<_> =

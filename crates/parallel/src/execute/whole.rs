@@ -1,4 +1,4 @@
-//! A group's commands over the whole input, or all that is left of it, in one piece.
+//! Runs a group's commands once, over the whole input or its rest.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -18,8 +18,8 @@ use super::threads::Patience;
 use super::{Context, Plain, pipe};
 use crate::plan::ir::{Command, Group};
 
-/// A group's commands with what the first one's standard input is, if they are to read all of
-/// their input themselves.
+/// Returns the group's commands and the standard input of the first one, if they are to read their
+/// whole input themselves.
 fn reading(group: &Group, chunks: &ChunkSource<'_>) -> io::Result<Option<(Vec<Command>, File)>> {
     let Some(first) = group.opening.as_ref().filter(|_| chunks.are_in_place()) else {
         let file = chunks.only_file().map(File::try_clone).transpose()?;
@@ -34,7 +34,7 @@ fn reading(group: &Group, chunks: &ChunkSource<'_>) -> io::Result<Option<(Vec<Co
     Ok(Some((std::iter::once(first).chain(rest).collect(), stdin)))
 }
 
-/// Runs the stages as they are, with as little between as can be.
+/// Runs the stages as the shell would, with as little of contend in between as possible.
 pub(super) fn plain(
     group: &Group,
     context: &Context<'_>,
@@ -56,17 +56,17 @@ pub(super) fn plain(
     Ok(Reader::Contend)
 }
 
-/// Whether the commands accept their arguments: over nothing they end well.
+/// Returns whether the commands accept their arguments: whether they succeed on empty input.
 pub(super) fn accepts_its_commands(
     group: &Group,
     context: &Context<'_>,
 ) -> Result<bool, GroupError> {
     let mut instance = Instance::start(context.launcher, &group.each, Patience::Long)?;
-    let _ = instance.drain(&mut |_: &[u8]| Ok(Continue(())))?; // nobody wants to stop it
+    let _ = instance.drain(&mut |_: &[u8]| Ok(Continue(())))?; // the closure never returns `Break`
     Ok(instance.end()?.succeeded)
 }
 
-/// Runs the commands once over all that is left, and passes on what they write.
+/// Runs the commands once over the rest of the input, and forwards their output.
 pub(super) fn run(
     group: &Group,
     context: &Context<'_>,
@@ -75,8 +75,8 @@ pub(super) fn run(
 ) -> Result<Reader, GroupError> {
     context.runs_plain();
     let commands = &group.serial;
-    // Of a file, a sort would take as much memory as there is, which is right only where it has no
-    // room for files of its own.
+    // Reading a file, sort would use as much memory as there is. That is right only if it has no
+    // room for temporary files.
     let sorts = context.launcher.bounds_sorting() && group.each.iter().any(|it| it.sorts);
     let reading = if sorts { None } else { reading(group, chunks)? };
     let (processes, wanted, reader) = if let Some((commands, stdin)) = reading {
@@ -95,8 +95,8 @@ pub(super) fn run(
     Ok(reader)
 }
 
-/// Feeds commands with all that is left, in order, and passes on what they write. `Break` if nobody
-/// wants that.
+/// Feeds commands with the rest of the input in order, and forwards their output. `Break` if the
+/// reader wants no more.
 fn feed(
     processes: &mut Processes<'_>,
     mut rest: Rest<'_>,
@@ -124,10 +124,10 @@ fn feed(
     }
 }
 
-/// The output of all that is left, as if it were one more part.
+/// Forwards the output of the rest of the input, as if that were one more chunk.
 pub(super) struct LastChunk<T> {
     pub merger: BoundaryMerger<T>,
-    /// How much of it has been passed on already, in bytes.
+    /// How many bytes of it have already been forwarded.
     pub skipped: u64,
 }
 

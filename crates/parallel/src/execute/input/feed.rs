@@ -1,4 +1,4 @@
-//! Handing the parts of an input to commands.
+//! Feeds commands with chunks.
 
 use std::io;
 use std::ops::Range;
@@ -12,27 +12,26 @@ use super::super::sink::OutputSink;
 use super::files::Files;
 use super::{BLOCK_BYTES, ChunkData, ChunkSource};
 
-/// How far the guard is known to hold before commands read what comes first, in bytes. What a
-/// command does with what it does not want may begin as far before it as its buffer does, which
-/// is 96 KiB for grep.
+/// How far ahead of the commands the guard is checked, in bytes. Bytes that violate the guard may
+/// affect a command's output as early as its buffer reaches, which is 96 KiB for grep.
 const READ_AHEAD_BYTES: u64 = 256 << 10;
 
-/// How feeding commands with a part ended.
+/// How feeding a chunk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Fed {
-    /// They have all of it, or want no more.
+    /// The commands have all of it, or have closed their input.
     All,
-    /// Nobody wants what they write.
+    /// The reader of the output wants no more.
     Unwanted,
-    /// The guard does not let all of it through.
+    /// The guard rejects part of it.
     Rejected,
 }
 
 impl ChunkSource<'_> {
-    /// Feeds commands with a part. What stands in files is not copied on its way.
+    /// Feeds commands with a chunk. Ranges of files are not copied.
     ///
     /// # Errors
-    /// When it cannot be read, or as [`Instance::feed`].
+    /// Errors if the chunk cannot be read, or as [`Instance::feed`].
     pub(in super::super) fn feed(
         &self,
         data: &ChunkData,
@@ -51,10 +50,10 @@ impl ChunkSource<'_> {
         }
     }
 
-    /// The bytes of a part; `None` if the guard does not let them through.
+    /// Returns the bytes of a chunk; `None` if the guard rejects them.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Errors if the chunk cannot be read.
     pub(in super::super) fn bytes(&self, data: ChunkData) -> io::Result<Option<Vec<u8>>> {
         let range = match data {
             ChunkData::Bytes(bytes) => return Ok(Some(bytes)),
@@ -66,10 +65,10 @@ impl ChunkSource<'_> {
         Ok(Some(bytes).filter(|bytes| self.guard.accepts(bytes)))
     }
 
-    /// Whether all of a part is ASCII, without NUL, which ends some texts in UTF-8.
+    /// Returns whether a chunk is ASCII without NUL, which ends some texts in UTF-8.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Errors if the chunk cannot be read.
     pub(in super::super) fn is_ascii(&self, data: &ChunkData) -> io::Result<bool> {
         let mut range = match data {
             ChunkData::Bytes(bytes) => return Ok(is_ascii(bytes)),

@@ -1,4 +1,4 @@
-//! Files that are read as if they were one.
+//! Files that are read as one.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -10,44 +10,44 @@ use super::pool::BufferPool;
 use super::retried;
 use crate::plan::ir::Cut;
 
-/// How far a place for a cut is looked for at first, and at most, at a time, in bytes.
+/// The sizes of the first and the largest window that is searched for a cut, in bytes.
 const FIRST_WINDOW_BYTES: u64 = 4 << 10;
 pub(super) const MAX_WINDOW_BYTES: u64 = 64 << 10;
 
-/// A file from a place to its end.
+/// A file from an offset to its end.
 #[derive(Debug)]
 pub(in super::super) struct Slice {
     file: File,
     start: u64,
     length: u64,
-    /// What it was opened by.
+    /// The name by which it was opened.
     name: Option<String>,
 }
 
 impl Slice {
-    /// A regular file from its current place on.
+    /// Returns a regular file from its current offset on.
     pub(in super::super) fn from_here(mut file: File) -> io::Result<Self> {
         let start = io::Seek::stream_position(&mut file)?;
         let length = file.metadata()?.len().saturating_sub(start);
         Ok(Self { file, start, length, name: None })
     }
 
-    /// The same, of a file that was opened by this name.
+    /// Adds the name by which the file was opened.
     pub(in super::super) fn named(self, name: &str) -> Self {
         Self { name: Some(name.to_owned()), ..self }
     }
 
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     pub(in super::super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Where it ends.
+    /// Returns the offset of the end.
     pub(in super::super) fn end(&self) -> u64 {
         self.start + self.length
     }
 
-    /// Whether its name still means this file.
+    /// Returns whether the name still refers to this file.
     fn is_in_place(&self) -> bool {
         let Some(name) = &self.name else { return false };
         let same =
@@ -56,7 +56,7 @@ impl Slice {
     }
 }
 
-/// Files, one after the other.
+/// Files in order, with offsets as in their concatenation.
 #[derive(Debug)]
 pub(super) struct Files {
     slices: Vec<Slice>,
@@ -70,12 +70,12 @@ impl Files {
         Self { slices, size, pool: BufferPool::default() }
     }
 
-    /// The size of all of them in bytes.
+    /// Returns the size of all files in bytes.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
 
-    /// The only one, if there are no others.
+    /// Returns the file, if there is exactly one.
     pub(super) fn only(&self) -> Option<&File> {
         match self.slices.as_slice() {
             [slice] => Some(&slice.file),
@@ -83,18 +83,18 @@ impl Files {
         }
     }
 
-    /// Whether their names still mean them.
+    /// Returns whether all names still refer to their files.
     pub(super) fn are_in_place(&self) -> bool {
         self.slices.iter().all(Slice::is_in_place)
     }
 
-    /// Keeps the memory of bytes that were read here, for others.
+    /// Keeps the memory of bytes that were read here for reuse.
     pub(super) fn recycle(&self, bytes: Vec<u8>) {
         self.pool.put(bytes);
     }
 
-    /// Splits off about so many bytes from the beginning of what is left of them, up to a place where
-    /// they may be cut.
+    /// Splits about `wanted` bytes off the front of `left`, up to a position where the input may be
+    /// cut.
     pub(super) fn split_off(
         &self,
         cut: &Cut,
@@ -105,7 +105,7 @@ impl Files {
             return Ok(None);
         }
         let (start, size) = (left.start, left.end);
-        // The window begins before the place that is wanted, so that a cut there is seen.
+        // The window begins before the wanted position, so that a cut exactly there is found.
         let mut from = start.saturating_add(wanted as u64).saturating_sub(2).max(start);
         let mut length = FIRST_WINDOW_BYTES;
         let end = loop {
@@ -116,7 +116,7 @@ impl Files {
             if let Some(place) = cut::first(cut, &window) {
                 break from + place as u64;
             }
-            // The last bytes are looked at again, with what follows them.
+            // The next window repeats the last bytes, since a cut depends on the bytes around it.
             let step = window.len().saturating_sub(2);
             if step == 0 || from + window.len() as u64 >= size {
                 break size;
@@ -128,14 +128,14 @@ impl Files {
         Ok(Some(start..end))
     }
 
-    /// Bytes of the files as if they were one.
+    /// Reads a range of the concatenated files.
     pub(super) fn read_range(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let mut bytes = self.pool.get(length);
         let mut filled = 0;
         while filled < bytes.len() {
             match self.read_at(&mut bytes[filled..], range.start + filled as u64)? {
-                0 => break, // a file has become shorter
+                0 => break, // a file has been truncated
                 read => filled += read,
             }
         }
@@ -150,7 +150,7 @@ impl Files {
         retried(|| file.read_at(&mut buffer[..most], range.start))
     }
 
-    /// The file that this place of all of them is in, and what of it is there from this place on.
+    /// Returns the file that contains this offset, and its range from there on.
     pub(super) fn file_at(&self, mut place: u64) -> Option<(&File, Range<u64>)> {
         for slice in &self.slices {
             if place < slice.length {

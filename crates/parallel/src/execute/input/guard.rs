@@ -1,4 +1,4 @@
-//! What a part of the input must be like, and what was refused.
+//! Checks the input against a guard, and remembers a rejection.
 
 use std::io;
 use std::ops::Range;
@@ -11,17 +11,17 @@ use super::BLOCK_BYTES;
 use super::files::Files;
 use crate::plan::ir::{Guard, Records};
 
-/// Where so many bytes hold no end of a record such a buffer may become larger, and stay so.
+/// A record longer than this may make a command grow its buffer for good, in bytes.
 const LONG_RECORD_BYTES: usize = 32 << 10;
 
-/// A guard, and what is known of the input.
+/// A guard, and what is known about the input.
 #[derive(Debug)]
 pub(super) struct GuardState {
     guard: Guard,
     records: Records,
-    /// Why something was refused, for people.
+    /// Why something was rejected, for users.
     refused: OnceLock<String>,
-    /// Whether the guard accepts everything, once that had to be known.
+    /// Whether the guard accepts the whole input, once that has been checked.
     throughout: Mutex<Option<bool>>,
 }
 
@@ -35,17 +35,17 @@ impl GuardState {
         }
     }
 
-    /// Why something was refused, if it was.
+    /// Returns why something was rejected, if it was.
     pub(super) fn refused(&self) -> Option<&str> {
         self.refused.get().map(String::as_str)
     }
 
-    /// Refuses what is left, for this reason.
+    /// Records a rejection of the rest of the input.
     pub(super) fn refuse(&self, why: &str) {
         self.refused.get_or_init(|| why.to_owned());
     }
 
-    /// Whether the guard accepts these bytes.
+    /// Returns whether the guard accepts these bytes.
     pub(super) fn accepts(&self, bytes: &[u8]) -> bool {
         self.accepts_by(&self.guard, bytes)
     }
@@ -58,7 +58,8 @@ impl GuardState {
         fits
     }
 
-    /// Whether the last record of everything has an end, if this part holds it and that matters.
+    /// Checks that the last record of the input is terminated, if `range` contains it and the guard
+    /// demands that.
     pub(super) fn accepts_end(&self, files: &Files, range: &Range<u64>) -> io::Result<bool> {
         if !self.guard.terminated || range.end != files.size() {
             return Ok(true);
@@ -68,9 +69,9 @@ impl GuardState {
         Ok(self.accepts_by(&guard, &last))
     }
 
-    /// Whether the guard lets through what stands in the files from `seen`, which begins a
-    /// character, up to a place; `seen` becomes how far that is known. Once there is a long record
-    /// it has to let everything through.
+    /// Returns whether the guard accepts the files from offset `seen` to `place`. `seen` must be at
+    /// the start of a character, and advances to where the check ended. After a long record, the
+    /// guard must accept the whole input.
     pub(super) fn accepts_until(
         &self,
         files: &Files,
@@ -95,10 +96,10 @@ impl GuardState {
         Ok(holds)
     }
 
-    /// Finds out whether the guard lets through all of the files, once.
+    /// Checks whether the guard accepts all of the files, once.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// Errors if the files cannot be read.
     pub(super) fn look_through(&self, files: &Files) -> io::Result<()> {
         if !cut::looks_within(&self.guard) {
             return Ok(());
@@ -135,7 +136,7 @@ impl GuardState {
             files.recycle(bytes);
             match known {
                 None => return Ok(false),
-                Some(0) => break, // the files have become shorter
+                Some(0) => break, // the files have been truncated
                 Some(known) => *seen += known as u64,
             }
         }

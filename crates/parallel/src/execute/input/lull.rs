@@ -1,14 +1,15 @@
-//! Streams that fall silent, come slowly, or hold no place for a cut.
+//! Streams that fall silent, are slow, or have no place for a cut.
 //!
-//! Under a shell a stage sees each byte as soon as it is written. Over parts it sees a record only
-//! once its part is complete. Whoever waits for an answer to a line before it writes the next one
-//! would wait for ever, so a group whose output can be seen before the end of its input does not
-//! hold back what has arrived: once its stream falls silent or is slow, its commands run plain and
-//! get every byte as it comes. A stream that waits is not worth parts.
+//! Under a shell, a stage sees each byte as soon as it is written. Over chunks, it sees a record
+//! only once its chunk is complete. A program that waits for an answer to each line would then wait
+//! forever. So a group whose output can be seen before the end of its input does not hold back what
+//! has arrived: once its stream falls silent or is slow, its commands run plain and get every byte
+//! as it arrives. Chunks would not pay off on such a stream anyway.
 //!
-//! Three limits apply. Nothing waits for more of its part while the stream is silent for
-//! [`SILENCE_TIMEOUT`]; nothing waits for longer than [`MAX_HOLD`] although more comes (for [`MAX_HOLD_WITHOUT_CUT`],
-//! if there is no place for a cut); and no more than [`MAX_RECORD_BYTES`] is searched for a cut.
+//! Three limits apply. A chunk is not waited for while the stream is silent for
+//! [`SILENCE_TIMEOUT`]. It is held for at most [`MAX_HOLD`] while more arrives, or
+//! [`MAX_HOLD_WITHOUT_CUT`] if there is no place for a cut. At most [`MAX_RECORD_BYTES`] are
+//! searched for a cut.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -20,69 +21,69 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{BLOCK_BYTES, ChunkSource, Source, State, read_from, retried};
 use crate::plan::ir::Records;
 
-/// A stream that sends nothing for so long is silent.
+/// A stream is silent if nothing arrives for this long.
 const SILENCE_TIMEOUT: Duration = Duration::from_millis(20);
-/// What has arrived is not kept for longer than this, …
+/// How long bytes are held back at most.
 const MAX_HOLD: Duration = Duration::from_millis(50);
-/// … or this, while no place for a cut is found.
+/// How long bytes are held back at most while no place for a cut is found.
 const MAX_HOLD_WITHOUT_CUT: Duration = Duration::from_millis(200);
-/// A stream of which less than this arrives within [`MAX_HOLD`] is slow, in bytes.
+/// A stream is slow if fewer bytes than this arrive within [`MAX_HOLD`].
 const SLOW_STREAM_BYTES: usize = 64 << 10;
-/// A buffered command writes once it has so much output, in bytes.
+/// The size of the buffers of C's standard I/O: a command writes once its buffer is full, in bytes.
 const STDIO_BUFFER_BYTES: usize = 4096;
-/// No more than this is searched for a place for a cut, in bytes.
+/// How many bytes are searched for a cut at most.
 pub(super) const MAX_RECORD_BYTES: usize = 16 << 20;
-/// Why a group runs plain after a lull, for people.
+/// Why a group runs plain after a lull, for users.
 const SLOW_INPUT: &str = "its input comes slowly or waits for an answer";
 
-/// What happens when a stream falls silent or is slow.
+/// What to do when a stream falls silent or is slow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in super::super) enum Lull<'a> {
-    /// It is waited out: no output is seen before the end of the input.
+    /// Wait: no output can be seen before the end of the input.
     #[default]
     IsWaitedOut,
-    /// The commands run plain from there on, unless one of these earlier steps still works on
-    /// parts: its output comes in bursts.
+    /// Run the commands plain from then on, unless an earlier step still works on chunks: its
+    /// output comes in bursts.
     RunsPlain {
-        /// Whether each of the earlier steps passes on what it gets as it comes.
+        /// Whether each of the earlier steps forwards its input as it arrives.
         earlier: &'a [AtomicBool],
         /// When the commands may answer.
         answers: Answers,
     },
 }
 
-/// What a command that does not buffer its output answers to.
+/// What a command that does not buffer its output responds to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Answers {
-    /// Whole lines only.
+    /// Complete lines.
     Lines,
-    /// Any piece of the input, as the words that `xargs` reads.
+    /// Any piece of the input, such as the words that `xargs` reads.
     Pieces,
 }
 
 /// How a stream begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beginning {
-    /// It is over.
+    /// It has ended.
     Over,
     /// It falls silent or is slow.
     Slow,
-    /// More comes.
+    /// More arrives.
     Flowing,
 }
 
-/// Why no more was read.
+/// Why reading paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pause {
-    /// There is enough, or no more.
+    /// Enough has been read, or the stream has ended.
     None,
     /// The stream is silent.
     Silence,
-    /// What is there has waited for too long.
+    /// The bytes read so far have been held for too long.
     Late,
 }
 
-/// How long the oldest byte that was read has been held back.
+/// How long the oldest byte has been held back.
 #[derive(Debug)]
 pub(super) struct Hold {
     since: Option<Instant>,
@@ -90,7 +91,7 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Nothing could be done with these bytes before now.
+    /// Starts the clock now for the bytes in `buffer`, which could not be processed earlier.
     pub(super) fn of(buffer: &[u8]) -> Self {
         Self { since: (!buffer.is_empty()).then(Instant::now), limit: MAX_HOLD }
     }
@@ -99,27 +100,27 @@ impl Hold {
         self.since.is_some_and(|since| since.elapsed() >= self.limit)
     }
 
-    /// There is no place for a cut: it goes on for longer.
+    /// Extends the limit, because there is no place for a cut.
     pub(super) fn extend(&mut self) {
         self.limit = MAX_HOLD_WITHOUT_CUT;
     }
 }
 
 impl<'a> ChunkSource<'a> {
-    /// This happens when its stream falls silent or is slow.
+    /// Sets what to do when the stream falls silent or is slow.
     pub(in super::super) fn with_lulls(self, lull: Lull<'a>) -> Self {
         Self { lull, ..self }
     }
 
-    /// No more than so many bytes are searched for a place for a cut.
+    /// Sets how many bytes are searched for a cut at most.
     pub(in super::super) fn with_records_up_to(self, bytes: usize) -> Self {
         Self { longest: bytes.min(MAX_RECORD_BYTES), ..self }
     }
 
-    /// How its stream begins, by its first `enough` bytes at most.
+    /// Returns how the stream begins, from at most its first `enough` bytes.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Errors if the stream cannot be read.
     pub(in super::super) fn begins(&self, enough: usize) -> io::Result<Beginning> {
         if self.can_be_read_again() {
             return Ok(Beginning::Flowing);
@@ -139,7 +140,7 @@ impl<'a> ChunkSource<'a> {
         }
     }
 
-    /// Whether silence of the stream is silence of whoever writes the input.
+    /// Returns whether a silent stream means that the program which writes the input is silent.
     fn heeds_lulls(&self) -> bool {
         match &self.lull {
             Lull::IsWaitedOut => false,
@@ -149,8 +150,7 @@ impl<'a> ChunkSource<'a> {
         }
     }
 
-    /// Whether the commands are to run plain from here on, as the stream pauses. `None` if not,
-    /// else the reason.
+    /// Returns why the commands must run plain from here on, or `None` if they need not.
     pub(super) fn lull(&self, buffer: &[u8], pause: Pause, hold: &Hold) -> Option<&'static str> {
         let Lull::RunsPlain { answers, .. } = self.lull else { return None };
         let separator = self.cut.records.separator();
@@ -169,7 +169,7 @@ impl<'a> ChunkSource<'a> {
         (is_plain && self.heeds_lulls()).then_some(SLOW_INPUT)
     }
 
-    /// Reads until so much is there, or the end is reached, or the stream pauses.
+    /// Reads until the buffer has `enough` bytes, or the stream ends or pauses.
     pub(super) fn fill(
         &self,
         state: &mut State,
@@ -200,7 +200,7 @@ impl<'a> ChunkSource<'a> {
         Ok(Pause::None)
     }
 
-    /// Waits until the stream has something, or it is time to go on with what is there.
+    /// Waits until the stream is readable, or until the held bytes must be processed.
     fn pause(&self, file: &File, buffer: &[u8], hold: &Hold) -> io::Result<Pause> {
         if buffer.is_empty() {
             let goes_on = self.stop.wait_for(file, None)?;
@@ -217,11 +217,11 @@ impl<'a> ChunkSource<'a> {
     }
 }
 
-/// The beginning of a stream: until there are `enough` bytes of it, or it is over, falls silent or
-/// is slow.
+/// Reads the beginning of a stream: until there are `enough` bytes, or the stream ends, falls
+/// silent or is slow.
 ///
 /// # Errors
-/// When it cannot be read.
+/// Errors if the stream cannot be read.
 pub fn read_beginning(mut file: &File, enough: usize) -> io::Result<(Vec<u8>, Beginning)> {
     let mut bytes = Vec::new();
     let mut block = vec![0; SLOW_STREAM_BYTES];
@@ -249,7 +249,7 @@ pub fn read_beginning(mut file: &File, enough: usize) -> io::Result<(Vec<u8>, Be
     Ok((bytes, Beginning::Flowing))
 }
 
-/// Whether there is something to read, or the end, within this time.
+/// Waits for at most `time`; returns whether the file is readable or at its end.
 fn has_something(file: &File, time: Duration) -> io::Result<bool> {
     let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
     loop {

@@ -1,19 +1,19 @@
-//! Memory of parts, kept to be used again.
+//! Memory of chunks, kept for reuse.
 
 use std::sync::{Mutex, PoisonError};
 
-/// How many buffers are kept.
+/// The number of buffers kept.
 const MAX_BUFFERS: usize = 4;
 
-/// Buffers that nobody uses at the moment.
+/// Buffers that are not in use.
 #[derive(Debug, Default)]
 pub(super) struct BufferPool(Mutex<Vec<Vec<u8>>>);
 
 impl BufferPool {
-    /// A buffer of so many bytes, whatever is in them.
+    /// Returns a buffer of this length, with arbitrary contents.
     pub(super) fn get(&self, length: usize) -> Vec<u8> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // What is far too large is for others.
+        // A buffer that is far too large is left for larger chunks.
         let fitting = kept.iter().position(|bytes| bytes.capacity() / 4 <= length);
         let mut bytes = fitting.map(|place| kept.swap_remove(place)).unwrap_or_default();
         drop(kept);
@@ -21,7 +21,7 @@ impl BufferPool {
         bytes
     }
 
-    /// Keeps a buffer that nobody needs any more, unless there are enough.
+    /// Keeps a buffer, unless there are enough.
     pub(super) fn put(&self, bytes: Vec<u8>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < MAX_BUFFERS {

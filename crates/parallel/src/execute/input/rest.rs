@@ -1,4 +1,4 @@
-//! What of an input no part is made of any more.
+//! The rest of an input, of which no more chunks are made.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -12,11 +12,11 @@ use super::super::pipe::capacity;
 use super::super::processes::FULL_READ_BYTES;
 use super::{BLOCK_BYTES, ChunkSource, Source, read_from, retried};
 
-/// What is left of an input, in order.
+/// The rest of an input, in order.
 #[derive(Debug)]
 pub(in super::super) struct Rest<'a> {
     pub(super) chunks: &'a ChunkSource<'a>,
-    /// What comes before the stream, last first.
+    /// Bytes that come before the stream, last first.
     pub(super) waiting: Vec<Vec<u8>>,
     pub(super) offset: usize,
     pub(super) position: u64,
@@ -31,7 +31,7 @@ impl Read for Rest<'_> {
 }
 
 impl Rest<'_> {
-    /// What has to be waited for before more can be read.
+    /// Returns the stream that must be readable before more can be read.
     pub(in super::super) fn source(&self) -> Option<&File> {
         match &self.chunks.source {
             Source::Stream(file) => {
@@ -42,10 +42,10 @@ impl Rest<'_> {
         }
     }
 
-    /// Writes all of it into a pipe, until nobody reads that any more.
+    /// Writes everything into a pipe, until its reader closes it.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Errors if the input cannot be read.
     pub(in super::super) fn pour_into(mut self, mut pipe: File) -> io::Result<()> {
         let mut block = vec![0; BLOCK_BYTES];
         let mut backoff = PollBackoff::of(match &self.chunks.source {
@@ -105,7 +105,7 @@ impl Rest<'_> {
     }
 }
 
-/// Moves some of a stream into a pipe: without a copy, where the kernel can.
+/// Moves bytes of a stream into a pipe, without a copy if the kernel can splice.
 fn moved(source: &File, mut pipe: &File, block: &mut [u8]) -> io::Result<usize> {
     match retried(|| Ok(splice(source, None, pipe, None, 1 << 20, SpliceFlags::MOVE)?)) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => {

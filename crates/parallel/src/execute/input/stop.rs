@@ -1,4 +1,4 @@
-//! Stopping before the end of the input, also while a stream is waited for.
+//! Stops reading before the end of the input, also while waiting for a stream.
 
 use std::fs::File;
 use std::io;
@@ -10,15 +10,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::super::launcher::Launcher;
 
-/// How often it is asked whether anyone still wants to read.
+/// How often to check whether the reader has gone.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Whether anyone is to take more of an input.
+/// Whether more of an input is wanted.
 #[derive(Debug)]
 pub(super) struct StopToken<'a> {
     launcher: &'a Launcher,
     stopped: AtomicBool,
-    /// Where what comes of the input goes: if its reader has gone, nobody needs more.
+    /// The pipe that the output goes to: if its reader has gone, no more input is needed.
     watched: Mutex<Option<File>>,
 }
 
@@ -27,7 +27,7 @@ impl<'a> StopToken<'a> {
         Self { launcher, stopped: AtomicBool::new(false), watched: Mutex::new(None) }
     }
 
-    /// Nobody gets anything any more.
+    /// Hands out no more input.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -36,13 +36,13 @@ impl<'a> StopToken<'a> {
         self.stopped.load(Ordering::Relaxed) || self.launcher.is_over()
     }
 
-    /// While a stream is waited for, the reader of this pipe is watched.
+    /// Watches the reader of this pipe while waiting for a stream.
     pub(super) fn watch(&self, pipe: Option<File>) {
         *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = pipe;
     }
 
-    /// Waits until a stream has something. `false` if nobody reads this pipe any more, or
-    /// everything is being ended.
+    /// Waits until a stream is readable. `false` if the pipe's reader has gone, or if the run is
+    /// being ended.
     pub(super) fn wait_for_either(&self, file: &File, pipe: &File) -> io::Result<bool> {
         let time = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
         while !self.launcher.is_over() {
@@ -60,8 +60,8 @@ impl<'a> StopToken<'a> {
         Ok(false)
     }
 
-    /// Waits until a stream has something. `false` if it has nothing for so long, where a time is
-    /// given, or nobody is to take more.
+    /// Waits until a stream is readable. `false` if that takes longer than `patience`, or if no
+    /// more input is wanted.
     pub(super) fn wait_for(&self, file: &File, patience: Option<Duration>) -> io::Result<bool> {
         loop {
             if self.is_stopped() {

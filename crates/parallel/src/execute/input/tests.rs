@@ -1,4 +1,4 @@
-//! Parts of files and of streams.
+//! Tests of chunks of files and of streams.
 
 use std::io::Write as _;
 
@@ -87,7 +87,7 @@ fn what_the_guard_refuses_is_not_taken() {
     assert_eq!(chunks.refused(), Some("its input holds the byte 0x00, for which it matters"));
 }
 
-/// What `cat` is fed with of all of this in one part, and how that ended.
+/// Feeds `cat` with all texts as one chunk; returns its input and how feeding ended.
 fn fed(texts: &[&str], guard: &Guard) -> (String, Fed) {
     let launcher = launcher();
     let input = Input::Files(texts.iter().map(|text| slice(text)).collect());
@@ -114,7 +114,7 @@ fn commands_get_what_stands_in_files() {
     assert_eq!(all, Fed::All);
     assert_eq!(text, long.clone() + "b\n\u{e9}\u{e9}\n");
     let utf8 = Guard { utf8: true, ..Guard::NONE };
-    // Characters lie across the borders of what is looked at.
+    // Characters cross the boundaries of the windows that are checked.
     let long = format!("x{}\n", "\u{e9}\u{20ac}".repeat(200_000));
     assert_eq!(fed(&[&long], &utf8), (long, Fed::All));
 }
