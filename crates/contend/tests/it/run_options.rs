@@ -93,10 +93,10 @@ fn commands_are_named_in_the_configuration_file() {
     let [known, _, unknown, ..] = explained.lines().collect::<Vec<_>>()[1..] else {
         panic!("{explained}")
     };
-    assert!(known.contains("every record for itself"), "{explained}");
+    assert!(known.contains("handles each record independently"), "{explained}");
     assert!(unknown.contains("runs alone"), "{explained}");
     let explained = text(&explain(&["--map", "env tac", "env tac | env cat"]).stdout);
-    assert_eq!(explained.matches("every record for itself").count(), 2, "{explained}");
+    assert_eq!(explained.matches("handles each record independently").count(), 2, "{explained}");
     std::fs::write(&file, format!("{annotated}\nrecords = lines\n")).expect("room");
     let output = explain(&["cat"]);
     assert_status(&output, 2);
@@ -116,7 +116,8 @@ fn a_check_prints_the_output_once_and_says_that_it_is_the_same() {
     let output = checked("grep 7 | cut -d' ' -f1 | sort -n", &input);
     assert_status(&output, 0);
     let said = text(&output.stderr);
-    let start = format!("contend: the same: {} bytes, status 0; parallel ", output.stdout.len());
+    let start =
+        format!("contend: identical output ({} bytes, exit 0); parallel ", output.stdout.len());
     assert!(said.starts_with(&start) && said.lines().count() == 1, "{said}");
     let wanted = input.lines().filter(|line| line.contains('7')).count();
     assert_eq!(text(&output.stdout).lines().count(), wanted);
@@ -138,7 +139,8 @@ fn what_a_shell_runs_is_checked_too() {
         let output = checked(pipeline, &input);
         assert_status(&output, status);
         let said = text(&output.stderr);
-        let start = format!("contend: the same: {} bytes, status {status}; ", output.stdout.len());
+        let start =
+            format!("contend: identical output ({} bytes, exit {status}); ", output.stdout.len());
         assert!(said.contains(&start), "{pipeline}: {said}");
     }
 }
@@ -155,7 +157,7 @@ fn a_check_reads_a_file_on_standard_input_twice() {
                 'tr a-z A-Z | sort'; cat; } <\"$1\"";
     let output = run(command.args(["-c", line, contend()]).arg(&file).env("LC_ALL", "C"), "");
     assert_status(&output, 0);
-    assert!(text(&output.stderr).starts_with("contend: the same: "), "{output:?}");
+    assert!(text(&output.stderr).starts_with("contend: identical output ("), "{output:?}");
     assert_eq!(output.stdout.len(), input.len() - 7);
 }
 

@@ -22,7 +22,7 @@ pub enum ExecuteError {
     #[error("cannot write to standard output")]
     Output(#[source] io::Error),
     /// Moving data between commands failed.
-    #[error("cannot go on")]
+    #[error("I/O error while moving data between stages")]
     Transfer(#[from] io::Error),
     /// Commands failed over chunks of an input that cannot be read again, before anything was
     /// written.
@@ -52,7 +52,7 @@ pub(super) enum GroupError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// Reading, writing between commands, or preparing their pipes and files failed.
-    #[error("cannot go on")]
+    #[error("I/O error while moving data between stages")]
     Transfer(#[from] io::Error),
     /// Standard output cannot be written.
     #[error("cannot write to standard output")]

@@ -58,13 +58,9 @@ impl Expectation {
     /// What is decided for an input of this size, and why.
     pub(crate) fn decision(&self, bytes: u64) -> Decision {
         let parallel = self.is_worth_it();
-        let verdict = if parallel { "" } else { "not " };
-        let why = format!(
-            "{} of CPU time are expected, which is {verdict}worth the {} that it costs to work on \
-             parts",
-            time(self.cpu),
-            time(self.cost)
-        );
+        let verdict = if parallel { "" } else { "not worth " };
+        let (cpu, cost) = (time(self.cpu), time(self.cost));
+        let why = format!("expects {cpu} of CPU work, {verdict}{cost} overhead");
         let expected_cpu_seconds = Some(self.cpu);
         Decision { parallel, why, input_bytes: Some(bytes), expected_cpu_seconds }
     }

@@ -235,7 +235,7 @@ fn next(
         Class::PerRecord(class) => {
             let in_c =
                 drafting.per_record(class, each(index, simple, class), whole(index, simple, class));
-            let why = "it treats every record for itself";
+            let why = "handles each record independently";
             let faster = if in_c { ", and ASCII in the C locale, as that is faster" } else { "" };
             drafting.say(shown, ClassName::PerRecord, format!("{why}{faster}"));
             1
@@ -324,8 +324,8 @@ fn selected_before(
 
 fn how(combine: &Combine) -> &'static str {
     match combine {
-        Combine::Concatenate => "outputs of parts are put one behind the other",
-        Combine::Adjoin { .. } => "equal lines where outputs of parts meet become one",
+        Combine::Concatenate => "outputs are concatenated in order",
+        Combine::Adjoin { .. } => "duplicates at chunk boundaries are collapsed",
         Combine::Merge(_) => "sorted parts are merged",
         Combine::Counts { .. } => "counts of parts are merged",
         Combine::Numbers(_) => "numbers of parts are put together",

@@ -134,7 +134,7 @@ fn shown(stage: usize, plan: &PlanRecord) -> String {
 
 fn how(group: &GroupRecord, plan: &PlanRecord) -> String {
     match &group.combine {
-        CombineRecord::Concatenate => "outputs one behind the other".to_owned(),
+        CombineRecord::Concatenate => "outputs concatenated in order".to_owned(),
         CombineRecord::Adjoin { .. } => "outputs joined where equal lines meet".to_owned(),
         CombineRecord::Merge(merge) if merge.lines.is_some() => {
             "outputs merged by bytes".to_owned()

@@ -66,12 +66,17 @@ fn verdict(comparison: &Comparison<'_>) -> String {
     let (status, other) = (outcome.exit_code, check.exit_code);
     if check.same {
         let (wall, original) = (outcome.wall_seconds, check.wall_seconds);
+        let (faster, slower) = (original / wall.max(1e-6), wall / original.max(1e-6));
+        let ratio = if faster >= 1.0 {
+            format!("{faster:.1} times faster")
+        } else {
+            format!("{slower:.1} times slower")
+        };
         return format!(
-            "the same: {} bytes, status {status}; {name} {}, original {}, {:.2} times",
+            "identical output ({} bytes, exit {status}); {name} {}, original {} ({ratio})",
             check.bytes,
             seconds(wall),
             seconds(original),
-            original / wall.max(1e-6),
         );
     }
     let difference = match check.first_difference {
@@ -111,8 +116,8 @@ mod tests {
     fn a_verdict_says_where_outputs_differ_and_what_the_original_said() {
         let same = Check { same: true, bytes: 7, wall_seconds: 2.0, ..Check::default() };
         let text = verdict_on(&same, "unheard");
-        assert!(text.starts_with("the same: 7 bytes, status 0; parallel "), "{text}");
-        assert!(text.ends_with("2.00 times"), "{text}");
+        assert!(text.starts_with("identical output (7 bytes, exit 0); parallel "), "{text}");
+        assert!(text.ends_with("(2.0 times faster)"), "{text}");
         let status = Check { bytes: 7, exit_code: 3, ..Check::default() };
         let text = verdict_on(&status, "");
         assert!(text.ends_with("not the status: parallel 0, original 3"), "{text}");

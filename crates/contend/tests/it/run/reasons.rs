@@ -133,7 +133,7 @@ fn people_are_told_the_same() {
     let place = Place { folder: folder.path(), input: Input::File, locale: "C" };
     let done = place.run(contend_run(&["-j", "2", "--explain"], "tr A-Z a-z | sed -n 2p"));
     let shown = text(&done.stdout);
-    assert!(shown.contains("parallel: it treats every record for itself"), "{shown}");
+    assert!(shown.contains("parallel: handles each record independently"), "{shown}");
     assert!(shown.contains("runs alone: `2p` counts lines"), "{shown}");
     assert!(shown.contains("runs plain: "), "small as it is: {shown}");
     // Of what is in parts anyway it says so.

@@ -98,7 +98,7 @@ impl Drafting {
     pub(super) fn obstacle(&self, class: &Combinable) -> Option<&'static str> {
         let is_parted = self.open.as_ref().is_some_and(|open| open.needs_neighbours(class));
         if matches!(class.combine, Combine::Totals(_)) && (!self.replayable || is_parted) {
-            return Some("if totals were rounded its input would be needed again, which is a pipe");
+            return Some("its sums may be inexact and a pipe cannot be re-read");
         }
         let in_order = matches!(class.combine, Combine::Concatenate | Combine::Adjoin { .. })
             || matches!(class.combine, Combine::Through(_));

@@ -86,7 +86,7 @@ pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
                     .map(|&at| first.arguments[at].text.clone())
                     .collect::<Vec<_>>()
             });
-        let why = "its files are read in its place";
+        let why = "contend reads its file directly";
         match (only_files, &first.input) {
             (Some(names), None) if !names.is_empty() => match objection(&names) {
                 Some(obstacle) => return Found::left_for(obstacle),
