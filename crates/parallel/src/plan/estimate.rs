@@ -1,4 +1,4 @@
-//! Whether working on parts is worth what it costs.
+//! Estimates whether chunks pay off.
 
 use contend_record::run::Decision;
 
@@ -7,24 +7,24 @@ use super::flow::{Amount, Flow, Stream, USUAL_LINE_BYTES};
 use super::rates::{START_SECONDS, start_of};
 use crate::plan::ir::{Combine, Command, Group, Plan, Step};
 
-/// What planning and threads cost, in seconds.
+/// The time for planning and threads, in seconds.
 const OVERHEAD_SECONDS: f64 = 0.004;
-/// Parts have to bring so many times what they cost.
+/// Chunks must save at least this many times what they cost.
 const MIN_BENEFIT_FACTOR: f64 = 2.0;
 
-/// What is decided if no stage can work on parts.
+/// Returns the decision if no stage can run over chunks.
 pub(crate) fn nothing_is_parallel() -> Decision {
     let why = "no stage can work on parts of its input".to_owned();
     Decision { why, ..Decision::default() }
 }
 
-/// What is decided if little of the input will be read.
+/// Returns the decision if only a small part of the input will be read.
 pub(crate) fn ends_early() -> Decision {
     let why = "a stage has enough after a few lines, which ends those before it".to_owned();
     Decision { why, ..Decision::default() }
 }
 
-/// Decides for this input, if it is known.
+/// Decides for this input, if its amount is known.
 pub fn decide(plan: &Plan, input: Option<Amount>, jobs: usize) -> Decision {
     let input_bytes = input.map(|input| input.bytes);
     let plain = |why: &str| Decision { why: why.to_owned(), input_bytes, ..Decision::default() };
@@ -41,7 +41,7 @@ pub fn decide(plan: &Plan, input: Option<Amount>, jobs: usize) -> Decision {
     expect(&plan.steps, input, jobs).decision(input.bytes)
 }
 
-/// What working on parts is expected to bring and to cost, in seconds.
+/// The expected gain and cost of running over chunks, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Expectation {
     cpu: f64,
@@ -50,12 +50,12 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// Whether it brings clearly more than it costs.
+    /// Returns whether the gain is clearly larger than the cost.
     pub fn is_worth_it(&self) -> bool {
         self.gain > MIN_BENEFIT_FACTOR * self.cost
     }
 
-    /// What is decided for an input of this size, and why.
+    /// Returns the decision for an input of this size, with the reason.
     pub(crate) fn decision(&self, bytes: u64) -> Decision {
         let parallel = self.is_worth_it();
         let verdict = if parallel { "" } else { "not worth " };
@@ -66,41 +66,41 @@ impl Expectation {
     }
 }
 
-/// What it costs to hand out parts of files, and of what has to be read here, and to collect their
-/// outputs, in nanoseconds of CPU time a byte.
+/// CPU time for handing out chunks, of files and of streams, and for collecting their outputs, in
+/// nanoseconds a byte.
 const HAND_OUT_NS_PER_BYTE: f64 = 0.2;
 const HAND_OUT_STREAM_NS_PER_BYTE: f64 = 0.6;
 const COLLECT_NS_PER_BYTE: f64 = 0.4;
-/// What commands need more to write to a file than to a pipe.
+/// The additional time of commands that write to a file and not to a pipe, in nanoseconds a byte.
 const TO_FILE_NS_PER_BYTE: f64 = 0.3;
-/// How much longer work takes than if it were the same for all workers and they never waited.
+/// How much longer work takes than if workers got equal shares and never waited.
 const IMBALANCE_FACTOR: f64 = 1.08;
-/// How much longer a pipeline takes than its CPU time on all CPUs for each of its pipes, up to so many:
-/// commands wait for each other.
+/// Each pipe makes a pipeline take longer than its CPU time on all CPUs by this share, since
+/// commands wait for each other; pipes beyond the maximum add nothing.
 const STALL_SHARE: f64 = 0.05;
 const MAX_STALLING_PIPES: usize = 4;
-/// What sorting here costs of what it costs elsewhere.
+/// The CPU time of contend's own sort, relative to that of `sort`.
 const OWN_SORT_FACTOR: f64 = 0.4;
 
-/// As much comes out of commands at least for a byte that goes in, where something is made of it.
+/// The smallest assumed output of commands, in bytes for a byte of input.
 const MIN_OUTPUT_SHARE: f64 = 0.01;
-/// Commands beside others may need as little as what is usual for them, divided by this.
+/// Commands of other steps may need as little as their usual CPU time divided by this.
 const UNCERTAINTY_FACTOR: f64 = 2.0;
 
-/// What working on parts brings with it.
+/// What running over chunks involves.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handling {
-    /// What is read is no file.
+    /// The input is a stream.
     pub is_stream: bool,
-    /// How much comes out for a byte of input, and whether to a file.
+    /// The output in bytes for a byte of input, and whether it goes to a file.
     pub output: f64,
     pub to_file: bool,
-    /// CPU time that starting the commands for a part takes, in nanoseconds for a byte of it.
+    /// The CPU time of starting the commands for each chunk, in nanoseconds a byte.
     pub starts: f64,
 }
 
 impl Handling {
-    /// Its CPU time in nanoseconds for a byte of input.
+    /// Returns the CPU time that this takes, in nanoseconds for a byte of input.
     fn cpu(&self) -> f64 {
         let handing_out =
             if self.is_stream { HAND_OUT_STREAM_NS_PER_BYTE } else { HAND_OUT_NS_PER_BYTE };
@@ -108,9 +108,10 @@ impl Handling {
     }
 }
 
-/// What these commands gain over parts, with what that brings with it, against a pipeline, whose
-/// stages work at the same time, too: wall time in nanoseconds for a byte of their input. `beside` is the
-/// CPU time of every command that works in other steps, in nanoseconds for a byte of what these read.
+/// Returns how much wall time these commands save over chunks, compared with a pipeline whose
+/// stages run concurrently, in nanoseconds for a byte of their input. `beside` is the CPU time of
+/// each command of other steps that runs at the same time, in nanoseconds for a byte of the same
+/// input.
 pub(crate) fn gain(
     flows: &[Flow],
     beside: &[f64],
@@ -124,7 +125,7 @@ pub(crate) fn gain(
     let pipes = (flows.len() + beside.len()).saturating_sub(1).min(MAX_STALLING_PIPES);
     let jobs = jobs as f64;
     let writing = if parts.to_file { TO_FILE_NS_PER_BYTE * parts.output } else { 0.0 };
-    // A sort works when all that comes before it is done, and has threads of its own.
+    // A sort works once all commands before it have ended, and has threads of its own.
     let (first, sorting) =
         flows.split_at(flows.iter().position(|it| it.sorts).unwrap_or(flows.len()));
     let (mut at_once, mut slowest) = (cpu(first) + others, slowest_other);
@@ -141,14 +142,14 @@ pub(crate) fn gain(
     plain - parts.max(slowest_other)
 }
 
-/// Whether a step behind others may be faster over parts, by what is usual for the commands that
-/// are known.
+/// Returns whether a later step may be faster over chunks, judging by the usual rates of known
+/// commands.
 pub(crate) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usize) -> bool {
     let (usual, mut stream) = before(&steps[..at]);
     let least: Vec<f64> = usual.iter().map(|rate| rate / UNCERTAINTY_FACTOR).collect();
     let known = |command: &Command| stream.known(&command.program, &command.arguments);
     let flows: Option<Vec<Flow>> = group.serial.iter().map(known).collect();
-    // What is sorted here takes less CPU time at any rate.
+    // Contend's own sort needs less CPU time in any case.
     let (Some(flows), false) = (flows, sorts_here(group)) else {
         return true;
     };
@@ -156,15 +157,15 @@ pub(crate) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usiz
     gain(&flows, &least, handling, jobs, false) > 0.0
 }
 
-/// The CPU time of each command that still works when what these steps make is read, in nanoseconds
-/// for a byte of that; and what it is that they make.
+/// Returns the CPU time of each command that is still running when the output of these steps is
+/// read, in nanoseconds for a byte of that output, and a description of the output.
 pub(crate) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
     let mut stream = Stream::of_lines(USUAL_LINE_BYTES);
     let mut rates = Vec::new();
     for command in steps.iter().flat_map(commands) {
         let flow = stream.usual(command);
         if flow.sorts {
-            rates.clear(); // all before it have ended
+            rates.clear(); // all earlier commands have ended
         } else {
             rates.push(flow.cpu());
         }
@@ -174,7 +175,7 @@ pub(crate) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
     (rates, Stream { volume: 1.0, ..stream })
 }
 
-/// The commands of a step as they are.
+/// Returns the commands of a step as the pipeline has them.
 pub(crate) fn commands(step: &Step) -> &[Command] {
     match step {
         Step::Serial(commands) => commands,
@@ -182,7 +183,7 @@ pub(crate) fn commands(step: &Step) -> &[Command] {
     }
 }
 
-/// Whether something of what these steps do can be seen before the end of their input.
+/// Returns whether any output of these steps can be seen before the end of their input.
 pub fn answers_early(steps: &[Step]) -> bool {
     for step in steps {
         match step {
@@ -200,7 +201,7 @@ pub fn answers_early(steps: &[Step]) -> bool {
     true
 }
 
-/// Whether commands of a group start others, or do what is not known.
+/// Returns whether a command of the group starts others, or is unknown.
 pub(crate) fn runs_others(group: &Group) -> bool {
     let name = |command: &Command| {
         let name = command.program.rsplit('/').next().unwrap_or(&command.program);
@@ -209,7 +210,7 @@ pub(crate) fn runs_others(group: &Group) -> bool {
     group.serial.iter().any(name)
 }
 
-/// Whether a sort at the end of a group may be done here.
+/// Returns whether contend may carry out a sort at the end of the group.
 pub(crate) fn sorts_here(group: &Group) -> bool {
     let by_bytes = match &group.combine {
         Combine::Merge(merge) => merge.lines.is_some(),
@@ -219,7 +220,7 @@ pub(crate) fn sorts_here(group: &Group) -> bool {
     by_bytes && group.any_order
 }
 
-/// What is to be expected of the groups among steps that follow each other, with this input.
+/// Returns the expected gain and cost of the groups among consecutive steps, for this input.
 pub(crate) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation {
     let mut stream = Stream::of_lines(input.line);
     let (mut cpu, mut gain, mut starts) = (0.0, 0.0, 0.0);
@@ -238,26 +239,28 @@ pub(crate) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation 
     Expectation { cpu: cpu * seconds, gain: gain * seconds, cost: cost(starts, jobs) }
 }
 
-/// Of less than so many bytes, in lines of this length, this step is not worth working on parts.
+/// Returns the size of an input, in bytes, below which chunks do not pay off for this step. `line`
+/// is the mean length of its lines.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
 pub(crate) fn enough(step: &Step, line: f64, jobs: usize) -> u64 {
     let for_a_byte = expect(std::slice::from_ref(step), Amount { bytes: 1, line }, jobs);
     (MIN_BENEFIT_FACTOR * for_a_byte.cost / for_a_byte.gain) as u64
 }
 
-/// What more than which is not to be expected of so many commands that need so much CPU time
-/// together, in nanoseconds a byte, on however many CPUs.
+/// Returns an upper bound of the gain on any number of CPUs, for commands that together need `cpu`
+/// nanoseconds a byte.
 pub(crate) fn at_best(cpu: f64, commands: usize, bytes: u64) -> Expectation {
     let cpu = cpu * bytes as f64 * 1e-9;
     Expectation { cpu, gain: cpu, cost: cost(START_SECONDS * commands as f64, 2) }
 }
 
-/// What working on parts costs, if starting the commands once takes so long, in seconds.
+/// Returns the cost of running over chunks, in seconds. `starts` is the time for starting the
+/// commands once, in seconds.
 fn cost(starts: f64, jobs: usize) -> f64 {
     OVERHEAD_SECONDS + starts * jobs as f64
 }
 
-/// A time for people, of which no more is known than this.
+/// Formats an estimated time for users.
 fn time(seconds: f64) -> String {
     match seconds {
         ..0.001 => "less than 1 ms".to_owned(),

@@ -1,5 +1,5 @@
-//! A glance at a pipeline before anything is planned: often its input is so small that it is clear
-//! already that parts are not worth it.
+//! Decides without a plan. Often names and sizes already show that the input is too small for
+//! chunks.
 
 use contend_commands::awk::Awk;
 use contend_commands::{Simple, Word, head, purity};
@@ -10,17 +10,17 @@ use super::estimate;
 use super::flow::{Amount, Flow, Stream, size_of};
 use super::planner::Annotation;
 
-/// Programs that make much out of little, or out of nothing.
+/// Programs whose output may be large although their input is small or empty.
 const UNBOUNDED: &[&str] = &["jq", "xargs"];
 
 /// Programs that write while they read.
 const STREAMING: &[&str] =
     &["cat", "col", "cut", "egrep", "expand", "fgrep", "fold", "grep", "iconv", "rev", "tr"];
-/// So many lines are few.
+/// A pipeline that ends after at most this many lines gains nothing from chunks.
 const FEW_LINES: u64 = 1000;
 
-/// The decision to run these as they are, if a glance is enough for it. `standard` is standard
-/// input, where that is known.
+/// Returns the decision to run these stages as they are written, if names and sizes are enough for
+/// it. `standard` is the amount of standard input, if known.
 pub fn fast_path(
     stages: &[Simple],
     annotations: &[Annotation],
@@ -57,7 +57,8 @@ pub fn fast_path(
     (!expected.is_worth_it()).then(|| expected.decision(input.bytes))
 }
 
-/// Whether one of these may write before it has read anything, so that its output must not wait for input.
+/// Returns whether one of these stages may write before it has read anything, so that its output
+/// must not wait for input.
 pub fn may_write_first(stages: &[Simple]) -> bool {
     stages.iter().any(|stage| match Awk::given(stage) {
         Some(awk) => !awk.reads_first(),
@@ -66,7 +67,8 @@ pub fn may_write_first(stages: &[Simple]) -> bool {
     })
 }
 
-/// Whether a `head` ends everything after a few lines that come as soon as there is input.
+/// Returns whether a `head` ends the pipeline after a few lines, which come as soon as there is
+/// input.
 fn has_soon_enough(stages: &[Simple]) -> bool {
     let few = |stage: &Simple| head::head(stage).is_some_and(|lines| lines.count <= FEW_LINES);
     let Some(place) = stages.iter().position(few) else { return false };
@@ -79,7 +81,7 @@ mod tests {
     use crate::plan::ir::Records;
     use contend_commands::testing::simple;
 
-    /// Whether a glance is enough to run this as it is.
+    /// Returns whether the fast path applies.
     fn is_clear(pipeline: &str, standard: Option<u64>) -> bool {
         let stages: Vec<Simple> = pipeline.split(" | ").map(simple).collect();
         let amount = |bytes| Amount { bytes, line: 50.0 };

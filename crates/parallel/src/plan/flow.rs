@@ -1,4 +1,4 @@
-//! What goes through the commands of a pipeline, as far as their names and arguments tell.
+//! Estimates the data between commands from their names and arguments.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -10,58 +10,57 @@ use contend_commands::{Word, grep, head, sort, tr};
 use super::rates::{is_sort, known_rate, name_of, rate};
 use crate::plan::ir::Command;
 
-/// A usual length of lines in bytes.
+/// The usual length of a line in bytes.
 pub(crate) const USUAL_LINE_BYTES: f64 = 50.0;
-/// A usual length of words, each on a line, in bytes.
+/// The usual length of a word on a line of its own, in bytes.
 const USUAL_WORD_BYTES: f64 = 6.0;
-/// How much of sorted lines is left where each is kept once.
+/// The share of sorted lines that remains if equal ones are merged.
 const DISTINCT_SHARE: f64 = 0.2;
-/// How much of an input `grep` finds in it, if that begins with a certain letter.
+/// The share of an input that `grep` selects.
 const FOUND_SHARE: f64 = 0.2;
-/// How much of a file is looked at to know its lines, in bytes.
+/// How many bytes of a file are read to measure its lines.
 const BEGINNING_BYTES: usize = 16 << 10;
 
-/// What goes through a command.
+/// The data that passes through a command, and the command's rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Flow {
-    /// CPU time that it needs, in nanoseconds a byte.
+    /// The CPU time that the command needs, in nanoseconds a byte.
     pub rate: f64,
-    /// How much of the input comes to it: bytes for a byte of that.
+    /// The input of the command, in bytes for a byte of the pipeline's input.
     pub volume: f64,
-    /// It is a sort.
+    /// The command is a sort.
     pub sorts: bool,
 }
 
 impl Flow {
-    /// CPU time that it needs, in nanoseconds for a byte of the input.
+    /// Returns the CPU time of the command, in nanoseconds for a byte of the pipeline's input.
     pub(crate) fn cpu(&self) -> f64 {
         self.rate * self.volume
     }
 }
 
-/// What goes from one command to the next.
+/// The data between two commands.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Stream {
-    /// How much of the input it is: bytes for a byte of that.
+    /// The amount, in bytes for a byte of the pipeline's input.
     pub volume: f64,
     /// The mean length of its lines in bytes.
     pub line: f64,
 }
 
 impl Stream {
-    /// An input with lines of so many bytes.
+    /// Returns an input with lines of this mean length in bytes.
     pub(crate) fn of_lines(line: f64) -> Self {
         Self { volume: 1.0, line }
     }
 
-    /// What this is for a command, which it then has gone through; what is not known of it is
-    /// taken for the usual.
+    /// Passes the data through a command; usual values stand in for what is unknown.
     pub(crate) fn usual(&mut self, command: &Command) -> Flow {
         let rate = rate(&command.program, &command.arguments, self.line);
         self.at(rate, &command.program, &command.arguments)
     }
 
-    /// The same; `None` if nothing is known of the command.
+    /// Passes the data through a command; `None` if the command is unknown.
     pub(crate) fn known(&mut self, program: &str, arguments: &[String]) -> Option<Flow> {
         Some(self.at(known_rate(program, arguments, self.line)?, program, arguments))
     }
@@ -104,12 +103,12 @@ impl Stream {
         }
     }
 
-    /// Its words come each on a line.
+    /// Puts each word on a line of its own.
     fn becomes_words(&mut self) {
         self.line = self.line.min(USUAL_WORD_BYTES);
     }
 
-    /// Adds the CPU time that `grep` needs with these options.
+    /// Adds the CPU time of `grep` with these options.
     fn charge_search(&mut self, options: &Options, words: &[Word]) {
         if ['c', 'l', 'L', 'q'].into_iter().any(|letter| options.has(letter)) {
             self.volume = 0.0;
@@ -126,7 +125,7 @@ impl Stream {
     }
 }
 
-/// Whether `head` or `tail` with these arguments leaves few lines.
+/// Returns whether `head` or `tail` with these arguments selects few lines.
 fn is_short(words: &[Word]) -> bool {
     match words {
         [] => true,
@@ -136,27 +135,27 @@ fn is_short(words: &[Word]) -> bool {
     }
 }
 
-/// Whether this is a number of a few digits.
+/// Returns whether this is a number of a few digits.
 fn is_few(count: &str) -> bool {
     (1..=3).contains(&count.len()) && count.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether `tr` makes line breaks with this as its last set.
+/// Returns whether `tr` writes line breaks with this as its second set.
 fn is_line_break(set: &str) -> bool {
     ["\n", "\\n", "\\012", "[\\n*]", "[\\012*]"].contains(&set)
 }
 
-/// An input, as far as it matters what can be done with it.
+/// The size of an input, and the length of its lines.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Amount {
-    /// Its size in bytes.
+    /// The size in bytes.
     pub bytes: u64,
-    /// The mean length of its lines in bytes.
+    /// The mean length of a line in bytes.
     pub line: f64,
 }
 
 impl Amount {
-    /// That of the regular files with these names; `None` if one is none.
+    /// Measures the regular files with these names; `None` if one of them is not a regular file.
     pub fn of_files<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let mut all = Self { bytes: 0, line: USUAL_LINE_BYTES };
         for name in names {
@@ -169,13 +168,13 @@ impl Amount {
         Some(all)
     }
 
-    /// That of this regular file from where it is read, of which this is the size in all.
+    /// Measures a regular file from its current offset on, where `bytes` is the size of that rest.
     pub fn of_rest(file: impl AsFd, bytes: u64) -> Self {
         let here = rustix::fs::tell(&file).unwrap_or(0);
         Self { bytes: bytes.saturating_sub(here), line: line_at(file, here) }
     }
 
-    /// That of these bytes.
+    /// Measures these bytes.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self {
             bytes: bytes.len() as u64,
@@ -184,19 +183,20 @@ impl Amount {
     }
 }
 
-/// The size of a regular file in bytes.
+/// Returns the size of a regular file in bytes.
 pub(crate) fn size_of(name: &str) -> Option<u64> {
     let data = Path::new(name).metadata().ok()?;
     data.is_file().then_some(data.len())
 }
 
-/// The mean length of these lines in bytes, of which each ends with a line break or a NUL byte.
+/// Returns the mean length of these lines in bytes. A line ends with a newline or a NUL.
 fn line_of(bytes: &[u8]) -> f64 {
     let lines = memchr::memchr2_iter(b'\n', 0, bytes).count();
     if bytes.is_empty() { USUAL_LINE_BYTES } else { bytes.len() as f64 / lines.max(1) as f64 }
 }
 
-/// The mean length in bytes of lines behind this place of a file, which is read without moving in it.
+/// Returns the mean length in bytes of the lines after this offset. The file's own offset does not
+/// change.
 fn line_at(file: impl AsFd, place: u64) -> f64 {
     let mut bytes = [0; BEGINNING_BYTES];
     let read = rustix::io::pread(file, &mut bytes, place).unwrap_or(0);
@@ -207,7 +207,7 @@ fn line_at(file: impl AsFd, place: u64) -> f64 {
 mod tests {
     use super::*;
 
-    /// What is left of lines of 100 bytes behind this.
+    /// What remains of lines of 100 bytes after this command.
     fn behind(command: &str) -> Stream {
         let mut words = command.split(' ').map(str::to_owned);
         let program = words.next().expect("a program");
@@ -216,7 +216,7 @@ mod tests {
         stream
     }
 
-    /// Whether so much of the input is left, in bytes for a byte.
+    /// Whether this share of the input remains, in bytes for a byte.
     fn leaves(command: &str, volume: f64) -> bool {
         behind(command) == Stream { volume, ..behind(command) }
     }

@@ -1,12 +1,12 @@
-//! From the text of a pipeline to a plan for running it over parts of its input.
+//! From the text of a pipeline to a plan for running it over chunks of its input.
 //!
-//! - [`text`]: plain commands, or something for a shell.
-//! - [`script`]: scripts whose pipelines are given to contend.
-//! - [`classes`]: what is known of commands: which treat every record for itself, whose outputs
-//!   can be put together, and why the others cannot.
-//! - [`fast_path`]: whether a plan is needed at all.
-//! - [`estimate`], [`flow`] and `rates`: whether parts are worth what they cost.
-//! - [`planner`]: from stages to a plan.
+//! - [`text`]: tells plain commands from text that needs a shell.
+//! - [`script`]: scripts in which contend takes over pipelines.
+//! - [`classes`]: what is proved about commands: which handle each record independently, which
+//!   outputs can be combined, and why the others run alone.
+//! - [`fast_path`]: decides without a plan where names and sizes are enough.
+//! - [`estimate`], [`flow`] and `rates`: estimate whether chunks pay off.
+//! - [`planner`]: turns classified stages into a plan.
 //! - [`ir`]: the plan itself, as data.
 
 pub mod classes;

@@ -1,5 +1,5 @@
-//! From stages to a plan: which run over parts together, where the input may be cut for all of
-//! them, and what is left out.
+//! Plans a pipeline: which stages run over the same chunks, where the input may be cut for all of
+//! them, and which stages are not needed.
 
 mod drafting;
 mod source;
@@ -14,12 +14,12 @@ use crate::plan::ir::{
 use drafting::Drafting;
 use source::Found;
 
-/// A command that the user says treats every record for itself.
+/// A command that the user has declared to handle each record independently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Annotation {
-    /// The words with which it begins.
+    /// The words with which the command begins.
     pub words: Vec<String>,
-    /// What its records are.
+    /// The format of its records.
     pub records: Records,
 }
 
@@ -32,12 +32,12 @@ impl Annotation {
     }
 }
 
-/// What a plan is made from.
+/// What a plan depends on besides the stages.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
-    /// Programs and locale.
+    /// The programs and the locale.
     pub environment: &'a Environment,
-    /// What the user says of commands.
+    /// The commands that the user has annotated.
     pub annotations: &'a [Annotation],
     /// The size of standard input in bytes, if it is a regular file.
     pub input_bytes: Option<u64>,
@@ -50,7 +50,7 @@ pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     let found = source::find(stages, situation);
     let mut plan = draft(stages, &found, situation);
     match plan.steps.first_mut() {
-        // It may matter to a command who opens its files, and that a pipe is one.
+        // The first command's behaviour may depend on who opens its files, or on reading a pipe.
         Some(Step::Serial(_)) => draft(stages, &found.left_alone(), situation),
         Some(Step::Parallel(group)) if found.first.is_some() => {
             name_files(group, &stages[0]);
@@ -60,7 +60,7 @@ pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     }
 }
 
-/// Where all of the input goes through the stages as they are, the first one opens its files.
+/// Lets the first stage open its files itself when the whole input goes through the stages.
 fn name_files(group: &mut Group, stage: &Simple) {
     if let Some(first) = group.serial.first().filter(|first| first.stage == 0) {
         let named = command(0, stage, &stage.arguments, None);
@@ -68,7 +68,7 @@ fn name_files(group: &mut Group, stage: &Simple) {
     }
 }
 
-/// Whether what combines outputs in this way may end before their end.
+/// Returns whether this combination may end before its input does.
 pub fn ends_early(combine: &Combine) -> bool {
     match combine {
         Combine::Through(command) => !command.program.ends_with("tail"),
@@ -77,7 +77,7 @@ pub fn ends_early(combine: &Combine) -> bool {
     }
 }
 
-/// The stages that are left, without the files that the source has taken.
+/// Returns the remaining stages, without the files that the source has taken.
 fn simples<'s>(stages: &'s [Simple], found: &'s Found) -> Vec<(usize, &'s Simple)> {
     let first = found.first.as_ref();
     let all = stages.iter().enumerate();
@@ -98,8 +98,8 @@ fn classified(simples: &[(usize, &Simple)], situation: &Situation<'_>) -> Vec<Cl
     classes
 }
 
-/// Keeps a stage that only passes data on where it stands between a command of which nothing is known and the
-/// pipeline's own input or output: what is a pipe to the command would otherwise be a file or whatever else that is.
+/// Keeps a stage that only forwards data if it stands between an unknown command and the pipeline's
+/// own input or output: without it, the command would see a file or a terminal where it saw a pipe.
 fn keep_pipes_at_ends(classes: &mut [Class]) {
     let is_kept = |class: &Class| *class != Class::Nothing;
     let is_opaque = |at: &usize| matches!(classes[*at], Class::Opaque(_));
@@ -113,7 +113,7 @@ fn keep_pipes_at_ends(classes: &mut [Class]) {
     }
 }
 
-/// The last stage is the one whose output is the terminal, and only that one.
+/// Gives the terminal as output to the last stage only.
 fn leave_terminal_to_last(classes: &mut [Class]) {
     let Some((last, before)) = classes.split_last_mut() else { return };
     let heeds = match last {
@@ -130,7 +130,7 @@ fn leave_terminal_to_last(classes: &mut [Class]) {
     }
 }
 
-/// The plan of stages with what was found.
+/// Plans the stages, given what is known about their source.
 fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     let simples = simples(stages, found);
     let mut classes = classified(&simples, situation);
@@ -141,14 +141,14 @@ fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     if let (Some(why), Some(class @ Class::Opaque(_))) = (&found.obstacle, classes.first_mut()) {
         *class = Class::Opaque(why.clone().into());
     }
-    // Whoever reads on finds the place up to which it has read.
+    // A program that reads the same file afterwards must find the right offset.
     if let (Some((0, _)), Some(class)) = (simples.first(), classes.first_mut())
         && let Class::Combinable(Combinable { combine, .. }) = class
         && ends_early(combine)
     {
         *class = Class::Opaque("it reads only as much of its input as it has to".into());
     }
-    // Of a file, `wc` knows how wide its numbers can become.
+    // For a file, `wc` chooses the width of its columns from the size.
     if let (Some((0, _)), Some(Class::Combinable(class)), Some(bytes)) =
         (simples.first(), classes.first_mut(), drafting.file_bytes(situation.input_bytes))
         && let Combine::Numbers(numbers) = &mut class.combine
@@ -163,8 +163,8 @@ fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     drafting.finish()
 }
 
-/// The stages as they are, one after the other. Only a `cat` is left out whose reader can read the
-/// file itself, unless the status of every stage matters.
+/// Returns a plan that runs the stages as they are. Only a `cat` is dropped if its reader can read
+/// the file itself, unless the status of every stage matters.
 pub fn plain(stages: &[Simple], paths: &Paths, pipefail: bool) -> Plan {
     let reader = if pipefail { None } else { source::reader_of_file(stages, paths) };
     let skipped = usize::from(reader.is_some());
@@ -197,7 +197,7 @@ fn classify(subject: &Subject<'_>, situation: &Situation<'_>) -> Class {
     }
 }
 
-/// What the user says of a command, if anything.
+/// Returns the user's annotation of a command, if there is one.
 fn annotation<'a>(simple: &Simple, situation: &Situation<'a>) -> Option<&'a Annotation> {
     let texts = std::iter::once(&simple.program).chain(&simple.arguments).map(|word| &word.text);
     situation.annotations.iter().find(|annotation| {
@@ -206,7 +206,7 @@ fn annotation<'a>(simple: &Simple, situation: &Situation<'a>) -> Option<&'a Anno
     })
 }
 
-/// Takes the next stage into the plan, or several that make one step; returns how many.
+/// Adds the next stage to the plan, or several stages that form one step; returns their number.
 fn next(
     simples: &[(usize, &Simple)],
     classes: &[Class],
@@ -300,7 +300,7 @@ fn combinable(
     taken
 }
 
-/// How many commands behind a sort come before it, since all that they do is to take lines away.
+/// Returns how many commands after a sort can run before it, because all they do is to drop lines.
 fn selected_before(
     simples: &[(usize, &Simple)],
     classes: &[Class],
@@ -309,7 +309,7 @@ fn selected_before(
 ) -> usize {
     let (_, simple) = simples[0];
     if !matches!(sort.combine, Combine::Merge(_)) || drops_records(simple) {
-        return 0; // what is left of equal lines is less for a filter, too
+        return 0; // the sort reduces the work of the filter, too
     }
     let selects = |class: &PerRecord| class.selects && class.cut == sort.each.cut;
     let filters =
@@ -334,19 +334,19 @@ fn how(combine: &Combine) -> &'static str {
     }
 }
 
-/// Whether a sort writes fewer records than it reads.
+/// Returns whether a sort writes fewer records than it reads.
 fn drops_records(simple: &Simple) -> bool {
     contend_commands::sort::Sort::read(simple).is_none_or(|sort| sort.drops_equal_lines())
 }
 
-/// The command over a part.
+/// Returns the command that runs over a chunk.
 fn each(index: usize, simple: &Simple, class: &PerRecord) -> Command {
     let arguments = class.arguments.as_ref().unwrap_or(&simple.arguments);
     let operator = class.operator.clone();
     Command { operator, ..command(index, simple, arguments, Some(class)) }
 }
 
-/// The command over everything.
+/// Returns the command that runs over the whole input.
 fn whole(index: usize, simple: &Simple, class: &PerRecord) -> Command {
     Command { sorts: false, ..command(index, simple, &simple.arguments, Some(class)) }
 }
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!(classes(&coloured, true), [PerRecord, Opaque]);
         assert_eq!(classes(&coloured, false), [PerRecord, PerRecord]);
         assert_eq!(classes(&["tr a b", "grep --color=never x"], true), [PerRecord, PerRecord]);
-        // Its output is a pipe.
+        // The output of grep is a pipe.
         assert_eq!(classes(&["grep --color=auto x", "cat"], true), [PerRecord, LeftOut]);
         assert_eq!(classes(&["tr a b", "my-own", "cat"], true), [PerRecord, Opaque, Opaque]);
     }
@@ -429,13 +429,13 @@ mod tests {
         // One pipe is enough.
         assert_eq!(kept(&["cat", "cat", "my-own", "tr a b"]), [LeftOut, Opaque, Opaque, PerRecord]);
         assert_eq!(kept(&["tr a b", "my-own", "cat", "cat"]), [PerRecord, Opaque, Opaque, LeftOut]);
-        // It has a pipe on that side anyway, or is known.
+        // The unknown command has a pipe on that side anyway, or the neighbour is known.
         let between = ["tr a b", "cat", "my-own", "cat", "tr a b"];
         assert_eq!(kept(&between), [PerRecord, LeftOut, Opaque, LeftOut, PerRecord]);
         assert_eq!(kept(&["cat", "tr a b", "cat"]), [LeftOut, PerRecord, LeftOut]);
     }
 
-    /// The programs of every group over parts, and as they are.
+    /// The programs of every group, over chunks and as written.
     fn groups(pipeline: &str) -> Vec<(Vec<String>, Vec<String>)> {
         let stages: Vec<&str> = pipeline.split(" | ").collect();
         let programs = |commands: &[Command]| {

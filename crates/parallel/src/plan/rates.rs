@@ -1,16 +1,16 @@
-//! What common commands need for text.
+//! The usual CPU time of common commands over text.
 //!
-//! The rates are those of a server's CPU. They decide about inputs so small that being wrong costs
-//! little, and about stages of which no sample can be had; others are judged by what a sample of
-//! their input takes.
+//! The rates were measured on a server's CPU. They decide about inputs so small that an error costs
+//! little, and about stages for which there is no sample. Other stages are measured over a sample
+//! of their input.
 
 use super::classes;
 
-/// A command of which nothing is known, in nanoseconds a byte.
+/// The rate of an unknown command, in nanoseconds a byte.
 const UNKNOWN_NS_PER_BYTE: f64 = 5.0;
 
-/// CPU time of commands for a byte and for a line, in nanoseconds: of those with options that change
-/// much, the most usual form.
+/// The CPU time of commands for a byte and for a line, in nanoseconds. For commands whose options
+/// matter, it is that of the most usual form.
 const RATES: &[(&str, f64, f64)] = &[
     ("awk", 0.5, 75.0),
     ("busybox", 10.0, 0.0),
@@ -42,36 +42,35 @@ const RATES: &[(&str, f64, f64)] = &[
     ("xargs", 1_000.0, 0.0),
 ];
 
-/// So many times as much time takes awk that adds up by keys.
+/// How much slower awk is if it adds up by keys.
 const AWK_BY_KEYS_FACTOR: f64 = 3.0;
-/// What `xargs` takes to start a command, and that to run, in nanoseconds.
+/// The time for `xargs` to start a command, and for the command to run, in nanoseconds.
 const PROCESS_NS: f64 = 1e6;
-/// Starting one command and waiting for its end, in seconds.
+/// The time to start a command and wait for its end, in seconds.
 pub(crate) const START_SECONDS: f64 = 0.0015;
-/// Commands that do much before they read anything, and what that takes, in seconds.
+/// Commands that need long before they read anything, and how long, in seconds.
 const SLOW_STARTS: &[(&str, f64)] = &[("jq", 0.02)];
 
-/// A program's name, without its folder.
+/// Returns a program's name without its directory.
 pub(crate) fn name_of(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// Whether it is the program that sorts lines.
+/// Returns whether the program is `sort`.
 pub(crate) fn is_sort(program: &str) -> bool {
     name_of(program) == "sort"
 }
 
-/// The rate of a command in nanoseconds a byte, with what its arguments tell, for lines of so many
-/// bytes.
+/// Returns the rate of a command in nanoseconds a byte, for lines of this mean length in bytes.
 pub(crate) fn rate(program: &str, arguments: &[String], line: f64) -> f64 {
     known_rate(program, arguments, line).unwrap_or(UNKNOWN_NS_PER_BYTE)
 }
 
-/// The same; `None` if nothing is known of the command.
+/// Returns the rate of a command in nanoseconds a byte; `None` if the command is unknown.
 pub(crate) fn known_rate(program: &str, arguments: &[String], line: f64) -> Option<f64> {
     let name = name_of(program);
     let (_, for_byte, for_line) = RATES.iter().find(|(known, ..)| *known == name)?;
-    // A group that is matched again, or used, cannot be looked for by an automaton.
+    // A back-reference cannot be matched by an automaton.
     let refers_back = |argument: &String| ["\\1", "\\2"].iter().any(|it| argument.contains(it));
     let refers = arguments.iter().any(refers_back);
     Some(match name {
@@ -85,7 +84,7 @@ pub(crate) fn known_rate(program: &str, arguments: &[String], line: f64) -> Opti
     })
 }
 
-/// Whether a program of awk adds up in arrays, which take more time than fields.
+/// Returns whether an awk program adds up in arrays, which takes longer than in variables.
 fn keeps_by_keys(arguments: &[String]) -> bool {
     arguments.iter().any(|argument| {
         let mut behind = argument.split(']').skip(1).map(str::trim_start);
@@ -93,7 +92,7 @@ fn keeps_by_keys(arguments: &[String]) -> bool {
     })
 }
 
-/// What starting a command takes, in seconds.
+/// Returns the time to start a command, in seconds.
 pub(crate) fn start_of(program: &str) -> f64 {
     let name = name_of(program);
     SLOW_STARTS.iter().find(|(known, _)| *known == name).map_or(START_SECONDS, |(_, start)| *start)

@@ -1,24 +1,24 @@
-//! What the text of a pipeline is made of: plain commands, or something for a shell.
+//! Reads the text of a pipeline: plain commands, or text that needs a shell.
 
 use contend_commands::Simple;
 use contend_shell::parse;
 
-/// What a text is.
+/// What a text consists of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
     /// One pipeline of plain commands.
     Commands {
-        /// They.
+        /// The commands.
         stages: Vec<Simple>,
-        /// Its status is inverted.
+        /// The exit code is inverted, as after `!`.
         inverted: bool,
     },
-    /// Something that only a shell can run as it is, and why.
+    /// Text that only a shell can run, and why.
     Shell(String),
 }
 
-/// Commands that shells have built in, or that are words of their language; `test` and the like
-/// are programs too, but the shell does not start those.
+/// Builtins and reserved words of shells. Some, such as `test`, are programs too, but a shell does
+/// not start those.
 const BUILT_IN: &[&str] = &[
     ".",
     ":",
@@ -85,7 +85,7 @@ const BUILT_IN: &[&str] = &[
     "wait",
 ];
 
-/// Whether a shell runs a command of this name itself.
+/// Returns whether a shell runs a command of this name itself.
 pub fn is_built_in(name: &str) -> bool {
     BUILT_IN.contains(&name)
 }
@@ -94,7 +94,7 @@ pub fn is_built_in(name: &str) -> bool {
 pub fn read(text: &str) -> Reading {
     let parsed = match parse::parse(text) {
         Ok(parsed) => parsed,
-        // Behind it stands what `contend pipe` would need instead.
+        // The rest of the message is about `contend pipe`.
         Err(error) => {
             let (problem, _) = error.problem.split_once(": ").unwrap_or((&error.problem, ""));
             return Reading::Shell(problem.to_owned());

@@ -1,4 +1,4 @@
-//! What is published of a plan.
+//! Converts a plan to the record that is published.
 //!
 //! Every pattern names all fields, so that a new field of the plan is a decision here: to publish
 //! it, which is a new field of the schema, or to leave it out.
@@ -41,7 +41,7 @@ fn of_commands(commands: &[Command]) -> Vec<CommandRecord> {
 }
 
 fn of_command(command: &Command) -> CommandRecord {
-    // Whether a process does the work is the executor's affair.
+    // Whether a process does the work is up to the executor.
     let Command {
         stage,
         variables,
@@ -124,8 +124,8 @@ mod tests {
     use crate::plan::planner::{self, Annotation, Situation};
     use crate::plan::text::{self, Reading};
 
-    /// Pipelines with their locales, whose plans have steps of every kind, outputs combined in
-    /// every way, and every field set.
+    /// Pipelines with their locales. Their plans have steps of every kind and combinations of every
+    /// kind, and set every field.
     const PIPELINES: &[(&str, &str)] = &[
         ("grep -c x", "C"),
         ("tr a b | cut -d: -f2 | wc -lw", "C"),
@@ -164,8 +164,8 @@ mod tests {
         planner::plan(&stages, &situation)
     }
 
-    /// Collects what a plan as JSON has: the names of fields that are not null and of variants,
-    /// each after that of the field or variant it is in.
+    /// Collects the names of all non-null fields and all variants in a plan as JSON, each with the
+    /// name of its parent.
     fn collect(parent: &str, value: &Value, found: &mut BTreeSet<String>) {
         match value {
             Value::Object(fields) => {
@@ -204,7 +204,7 @@ mod tests {
             let record = PlanRecord::from(&plan);
             assert_eq!(serde_json::to_value(&record).expect("a record is data"), json, "{text}");
         }
-        // The comparison says nothing about what is in none of the plans.
+        // The comparison cannot cover fields that are in none of the plans.
         for name in [
             "steps.serial",
             "steps.parallel",

@@ -1,4 +1,4 @@
-//! Putting a plan together: stages become groups where one cut does for all of them.
+//! Builds a plan: joins stages into a group where one cut suits all of them.
 
 use contend_commands::Simple;
 
@@ -9,26 +9,26 @@ use crate::plan::ir::{
     Step,
 };
 
-/// A plan that is being made.
+/// A plan under construction.
 #[derive(Debug)]
 pub(super) struct Drafting {
     stages: Vec<Stage>,
     source: Source,
     steps: Vec<Step>,
     open: Option<Open>,
-    /// What comes next can be read again if it fails.
+    /// The input of the next step can be read again if the step fails.
     replayable: bool,
 }
 
-/// A group that may become longer.
+/// A group to which commands may still be added.
 #[derive(Debug, Clone)]
 struct Open {
     group: Group,
-    /// What the output of its commands is like.
+    /// The properties of its output.
     output: Output,
 }
 
-/// A group that ends with a command whose outputs are combined.
+/// A group whose last command has its outputs combined.
 #[derive(Debug)]
 pub(super) struct Combining {
     pub each: Vec<Command>,
@@ -47,7 +47,8 @@ impl Drafting {
         Self { stages: Vec::new(), source, steps: Vec::new(), open: None, replayable }
     }
 
-    /// The size of the one file that the first stage has as its standard input.
+    /// Returns the size of the file that is the first stage's whole standard input, if there is
+    /// one.
     pub(super) fn file_bytes(&self, standard_input: Option<u64>) -> Option<u64> {
         match &self.source {
             Source::Standard => standard_input,
@@ -59,12 +60,12 @@ impl Drafting {
         }
     }
 
-    /// Says what a stage is.
+    /// Records the class of a stage, and the reason.
     pub(super) fn say(&mut self, simple: &Simple, class: ClassName, why: impl Into<String>) {
         self.stages.push(Stage { text: simple.text(), class, why: why.into() });
     }
 
-    /// A command that runs as it is.
+    /// Adds a command that runs once.
     pub(super) fn serial(&mut self, command: Command) {
         self.close();
         match self.steps.last_mut() {
@@ -74,7 +75,8 @@ impl Drafting {
         self.replayable = false;
     }
 
-    /// A command that treats every record for itself. Whether it is to treat ASCII in the C locale.
+    /// Adds a command that handles each record independently. Returns whether it is to run in the C
+    /// locale over ASCII.
     pub(super) fn per_record(&mut self, class: &PerRecord, each: Command, whole: Command) -> bool {
         let is_ascii = self.open.as_ref().is_none_or(|open| open.output.keeps_ascii());
         let mut open = self.open_for(class);
@@ -89,12 +91,12 @@ impl Drafting {
         ascii_in_c
     }
 
-    /// Whether the input of the next command's group can be read again.
+    /// Returns whether the input of the next command's group can be read again.
     pub(super) fn is_replayable(&self) -> bool {
         self.replayable
     }
 
-    /// Why the outputs of such a command cannot be combined here, if they cannot.
+    /// Returns why the outputs of such a command cannot be combined here, if they cannot.
     pub(super) fn obstacle(&self, class: &Combinable) -> Option<&'static str> {
         let is_parted = self.open.as_ref().is_some_and(|open| open.needs_neighbours(class));
         if matches!(class.combine, Combine::Totals(_)) && (!self.replayable || is_parted) {
@@ -110,8 +112,8 @@ impl Drafting {
         )
     }
 
-    /// Commands that only take records away come before the sort that they stand behind; `false` if
-    /// they cannot. If their input is other than they need it has to be read again.
+    /// Moves commands that only drop records before the sort that precedes them; returns `false` if
+    /// that is impossible. If the guard rejects their input, it has to be read again.
     pub(super) fn select_before(
         &mut self,
         filters: Vec<(&PerRecord, Command)>,
@@ -129,9 +131,10 @@ impl Drafting {
         true
     }
 
-    /// Begins the last command of a group.
+    /// Starts combining the outputs of a group's last command.
     pub(super) fn begin_combining(&mut self, class: &Combinable, stage: usize) -> Combining {
-        // What fails over a part that cannot be read again must fail before anything is combined.
+        // Commands that fail over input which cannot be read again must do so before anything is
+        // combined.
         let may_fail = |open: &Open| !self.replayable && open.group.may_fail;
         if self.open.as_ref().is_some_and(|open| may_fail(open) || open.needs_neighbours(class)) {
             self.close();
@@ -163,7 +166,7 @@ impl Drafting {
         }
     }
 
-    /// The open group with the needs of one more command, or a new one.
+    /// Returns the open group extended by the needs of one more command, or a new group.
     fn open_for(&mut self, class: &PerRecord) -> Open {
         if let Some(mut open) = self.open.take() {
             if open.admit(class) {
@@ -176,7 +179,7 @@ impl Drafting {
     }
 }
 
-/// The same with its commands doing the work of a stage.
+/// Returns the combination with its commands attributed to a stage.
 fn at_stage(combine: &Combine, stage: usize) -> Combine {
     match combine.clone() {
         Combine::Merge(merge) => {
@@ -203,15 +206,15 @@ impl Open {
         Self { group, output: class.output }
     }
 
-    /// With this command at its end a worker would run it over parts that are no neighbours, one
-    /// behind the other: equal lines could meet there.
+    /// Returns whether a worker with this as its last command would run it over chunks that are not
+    /// neighbours, so that equal lines could meet where they do not in the input.
     fn needs_neighbours(&self, class: &Combinable) -> bool {
         let cut = &self.group.cut;
         class.any_order && cut.differ.is_some() && !cut.ascending
     }
 
-    /// Takes over what a command needs of its input, as far as it follows from the group's input;
-    /// `false` if it does not.
+    /// Adds a command's demands on its input to the group, as far as they follow from the group's
+    /// input; returns `false` if they do not.
     fn admit(&mut self, class: &PerRecord) -> bool {
         let Self { group, output } = self;
         let fits = output.records == Some(class.cut.records)
@@ -231,7 +234,7 @@ impl Open {
     }
 }
 
-/// The bytes of the input that become these.
+/// Returns the bytes of the input that become these bytes of the output.
 fn carried(set: ByteSet, output: &Output) -> Option<ByteSet> {
     if set.is_all() {
         return Some(set);
@@ -251,8 +254,8 @@ fn composed(first: &Output, second: &Output) -> Output {
 }
 
 impl Combining {
-    /// Takes the next stage in as well where both together can be combined better; returns what
-    /// is to be said of it.
+    /// Adds the next stage as well, if both can be combined better together; returns the reason to
+    /// record.
     pub(super) fn absorb(
         &mut self,
         stage: usize,

@@ -1,4 +1,4 @@
-//! What a pipeline reads: files are taken from the first stage where it makes no difference who
+//! Finds what a pipeline reads. Files are taken from the first stage if it makes no difference who
 //! opens them.
 
 use std::fs::File;
@@ -14,42 +14,42 @@ use rustix::fs::SeekFrom;
 use super::Situation;
 use crate::plan::ir::Source;
 
-/// What was found.
+/// The source of a pipeline.
 #[derive(Debug)]
 pub(super) struct Found {
     /// What the plan reads.
     pub source: Source,
-    /// The first stage, without the files that it named.
+    /// The first stage, without the files that the plan has taken.
     pub first: Option<Simple>,
-    /// It has nothing else to do, and why.
+    /// Why the first stage is not needed, if it is not.
     pub left_out: Option<&'static str>,
-    /// Why the files that it names are left to it, where that is known.
+    /// Why the first stage keeps its files, if that is known.
     pub obstacle: Option<String>,
 }
 
 impl Found {
-    /// Nothing is taken from the first stage.
+    /// Takes nothing from the first stage.
     fn nothing() -> Self {
         Self { source: Source::Own, first: None, left_out: None, obstacle: None }
     }
 
-    /// Nothing is taken after all.
+    /// Gives the files back to the first stage.
     pub(super) fn left_alone(self) -> Self {
         Self { obstacle: self.obstacle, ..Self::nothing() }
     }
 
-    /// Files are taken from the first stage.
+    /// Takes files from the first stage.
     fn files(names: Vec<String>) -> Self {
         Self { source: Source::Files(names), ..Self::nothing() }
     }
 
-    /// Nothing is taken, for this reason.
+    /// Takes nothing from the first stage, for this reason.
     fn left_for(obstacle: String) -> Self {
         Self { obstacle: Some(obstacle), ..Self::nothing() }
     }
 }
 
-/// Commands whose output does not tell whether they were given a file or their standard input.
+/// Commands whose output does not depend on whether they read a file or standard input.
 const NAMELESS: &[&str] = &[
     "awk",
     "mawk",
@@ -68,7 +68,7 @@ const NAMELESS: &[&str] = &[
     "tail",
     "unexpand",
 ];
-/// Those of which this is so with one file alone.
+/// Commands for which that is true with a single file.
 const NAMELESS_ALONE: &[&str] = &["grep", "egrep", "fgrep", "head", "tail", "iconv"];
 
 pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
@@ -115,13 +115,13 @@ pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
     }
 }
 
-/// Commands that read a file as they read a pipe with the same in it, and do nothing but read it.
-/// Not `wc`, which knows a file's size, nor `tail`, which may wait for it to grow.
+/// Commands that read a file as they read a pipe with the same contents, and do nothing else with
+/// it. Not `wc`, which uses a file's size, nor `tail`, which may wait for the file to grow.
 const READERS: &[&str] =
     &["cut", "egrep", "fgrep", "fold", "grep", "head", "rev", "sort", "tr", "uniq"];
 
-/// The second stage with the file as its standard input that the first one, a `cat`, only hands
-/// on to it.
+/// Returns the second stage with the file as its standard input, if the first one is a `cat` that
+/// only forwards that file.
 pub(super) fn reader_of_file(stages: &[Simple], paths: &Paths) -> Option<Simple> {
     let [first, second, ..] = stages else { return None };
     let [file] = first.arguments.as_slice() else { return None };
@@ -134,7 +134,7 @@ pub(super) fn reader_of_file(stages: &[Simple], paths: &Paths) -> Option<Simple>
         path.is_some_and(is_what_it_says)
     });
     let reads = READERS.contains(&second.program.text.as_str()) && reads_standard_input(second);
-    // A command that finds its output in its input complains.
+    // A command that finds its output file among its inputs reports an error.
     if !are_known
         || !hands_on
         || !is_operand
@@ -147,7 +147,7 @@ pub(super) fn reader_of_file(stages: &[Simple], paths: &Paths) -> Option<Simple>
     Some(Simple { input: Some(file.clone()), ..second.clone() })
 }
 
-/// Whether what is written goes to this file, or that is not known.
+/// Returns whether standard output goes to this file, or might.
 fn is_standard_output(name: &str) -> bool {
     let [Ok(file), Ok(output)] = [rustix::fs::stat(name), rustix::fs::fstat(std::io::stdout())]
     else {
@@ -156,7 +156,7 @@ fn is_standard_output(name: &str) -> bool {
     (file.st_dev, file.st_ino) == (output.st_dev, output.st_ino)
 }
 
-/// The files that a command names, and the command without them.
+/// Returns the files that a command names, and the command without them.
 fn named(simple: &Simple) -> Option<(Vec<String>, Simple)> {
     let name = simple.name();
     let files = purity::named_files(simple)?;
@@ -173,13 +173,13 @@ fn reads_standard_input(simple: &Simple) -> bool {
     matches!(purity::source(simple), purity::Source::Standard)
 }
 
-/// Why these are not all regular files with something in them that anyone may read, if so.
+/// Returns why these are not all regular, readable, non-empty files, if they are not.
 fn objection(names: &[String]) -> Option<String> {
     let objection = |name: &String| -> io::Result<Option<&str>> {
         if name == "-" {
             return Ok(Some("is its standard input"));
         }
-        // What is no regular file is not even opened: whoever is at the other end would notice.
+        // Other kinds of files are not even opened: the program at the other end would notice.
         if !Path::new(name).metadata()?.is_file() {
             return Ok(Some("is no regular file"));
         }
@@ -188,7 +188,7 @@ fn objection(names: &[String]) -> Option<String> {
         if size == 0 {
             return Ok(Some("is empty, or does not say how much is in it"));
         }
-        // grep looks for holes, which nobody sees in a pipe.
+        // grep looks for holes, which it could not see in a pipe.
         if rustix::fs::seek(&file, SeekFrom::Hole(0)).unwrap_or(0) < size {
             return Ok(Some("has holes"));
         }
@@ -200,8 +200,9 @@ fn objection(names: &[String]) -> Option<String> {
     })
 }
 
-/// The first file but for the last that does not end with a line break, or with NUL where the command
-/// may end records with that: otherwise they are what one file with all of it would be.
+/// Returns the first file, other than the last, that does not end with a newline, or a NUL if the
+/// command may use that as its separator. Without such a file, the files equal a single one with
+/// the same contents.
 fn open_end(names: &[String], command: &Simple) -> Option<String> {
     let mut options = command.arguments.iter().filter(|word| word.text.starts_with('-'));
     let may_be_null = options.any(|word| word.text.contains('z') || word.text.contains("null"));
