@@ -14,7 +14,7 @@ use super::{Definition, Operation};
 /// How wide columns are where there are several and the input is a pipe.
 const WIDTH: usize = 7;
 
-/// What is counted.
+/// A kind of count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// Newlines.

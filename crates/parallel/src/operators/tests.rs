@@ -1,4 +1,4 @@
-//! Every operator, beside the program that it stands for.
+//! Compares every operator with the program that it replaces.
 
 use std::io::{Seek as _, Write as _};
 use std::process::Command;
@@ -56,7 +56,7 @@ fn of_operator(
     (output, Some(status))
 }
 
-/// Bytes of text, blanks in rows, control characters, and what is no UTF-8.
+/// Bytes of text, runs of blanks, control characters, and invalid UTF-8.
 fn input(random: &mut fastrand::Rng) -> Vec<u8> {
     let length = random.choice([0, 1, 2, 50, 3000]).expect("one of them");
     let bytes = b"aabbcczzAZ  \n\n\n\t\r\0,-[]\\\x7f\x80\xc3\xa9\xff";

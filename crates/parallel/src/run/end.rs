@@ -16,7 +16,7 @@ pub enum End {
     Finished {
         /// The exit code as a shell reports it; 1 if a comparison with the original failed.
         exit_code: i32,
-        /// What was done.
+        /// What the run did.
         report: Box<Report>,
     },
     /// This signal asked contend to end, and its commands have been ended. The caller should die of

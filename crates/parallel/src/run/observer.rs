@@ -1,4 +1,4 @@
-//! What a run tells while it goes on.
+//! Notifications about a run in progress.
 
 use std::io;
 

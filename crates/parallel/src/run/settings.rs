@@ -1,4 +1,4 @@
-//! What is run, and how.
+//! Settings of a run.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ const MIN_MEMORY_BYTES: u64 = 16 << 20;
 /// A pipeline or script to run, and how.
 #[derive(Debug)]
 pub struct Request {
-    /// What is run.
+    /// What to run.
     pub what: What,
     /// How it is run.
     pub settings: Settings,
 }
 
-/// What is run.
+/// What to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// A pipeline's text.

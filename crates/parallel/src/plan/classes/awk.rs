@@ -1,4 +1,4 @@
-//! `awk`: programs that keep nothing from line to line, and programs that only add up.
+//! `awk`: programs that keep no state between lines, and programs that only add up.
 
 use contend_commands::Word;
 use contend_commands::awk::{Awk, state, sums};
@@ -6,9 +6,9 @@ use contend_commands::awk::{Awk, state, sums};
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject, Why};
 use crate::plan::ir::{ByteSet, Combine, Records};
 
-/// Implementations that the proofs are about, by the names of their files.
+/// The implementations that the proofs are about, by the names of their files.
 const KNOWN: &[&str] = &["mawk", "gawk", "busybox", "original-awk"];
-/// Variables that say what a line is, and how one ends.
+/// The variables that define how a line is delimited.
 const LINES: &[&str] = &["RS", "ORS"];
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
@@ -52,7 +52,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     Ok(Class::Combinable(Combinable { order_unknown, ..class }))
 }
 
-/// In busybox's awk what comes of a field that is not there depends on earlier lines.
+/// In busybox awk, the value of a missing field depends on earlier lines.
 fn known_fields(file: &str, compares: bool) -> Result<(), Why> {
     match (file, compares) {
         ("busybox", true) => {
@@ -79,7 +79,7 @@ fn output(awk: &Awk, proof: state::PerRecord) -> Output {
     }
 }
 
-/// The command's arguments with another program.
+/// Returns the command's arguments with another program.
 fn with_program(subject: &Subject<'_>, awk: &Awk, program: &str) -> Vec<Word> {
     let mut arguments = subject.simple.arguments.clone();
     let place = arguments.len().checked_sub(awk.operands.len() + 1);

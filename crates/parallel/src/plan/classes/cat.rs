@@ -1,4 +1,4 @@
-//! `cat`: nothing, or signs in the place of others.
+//! `cat`: unchanged, or with some bytes made visible.
 
 use contend_commands::options::Table;
 use contend_shell::environment::Maker;
@@ -32,7 +32,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     let mut cut = Cut::between(Records::Lines);
     let mut output = Output::LINES;
     if options.has('s') {
-        // Empty lines that follow each other must not be torn apart.
+        // With `-s`, a run of empty lines must stay in one chunk.
         cut.after = ByteSet::from_iter([b'\n']).complement();
     }
     if !options.has_only("su") {

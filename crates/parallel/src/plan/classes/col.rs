@@ -1,4 +1,4 @@
-//! `col`: without the signs that move between lines, each line for itself.
+//! `col`: each line independently, if the input has no bytes that move between lines.
 
 use contend_commands::options::Table;
 use contend_shell::environment::Maker;
@@ -24,7 +24,7 @@ const REFUSED: &[(char, &str)] = &[
     ('l', "`-l` says how many lines it remembers"),
 ];
 
-/// Signs that move to other lines, begin another set of characters, or end its text.
+/// Control characters that move to other lines, select another character set, or end the text.
 const MOVING: &[u8] = b"\0\x0b\x0c\x0e\x0f\x1b";
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
@@ -36,16 +36,17 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     }
     let mut without: ByteSet = MOVING.iter().copied().collect();
     if !utf8 {
-        // They are no characters to it.
+        // In this locale, col accepts ASCII only.
         without = without.union(ByteSet::of(|byte| !byte.is_ascii()));
     }
-    // It writes several signs at one place with backspaces between them.
+    // Characters that overlap in one column are written with backspaces between them.
     let added: &[u8] = if options.has('b') { b" \t\n" } else { b" \t\n\x08" };
     Ok(Class::PerRecord(PerRecord {
-        // What it writes of blanks at the end depends on how many lines came before.
+        // What becomes of trailing blanks at the end of the input depends on the number of lines
+        // before.
         guard: Guard { without, utf8, terminated: true },
         may_fail: true,
-        // Reverse line feeds lead back to earlier lines.
+        // A reverse line feed moves back to earlier lines.
         looks_back: true,
         output: Output { adds: added.iter().copied().collect(), ..Output::of(Records::Lines) },
         ..PerRecord::new(Records::Lines)

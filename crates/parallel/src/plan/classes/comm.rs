@@ -1,4 +1,4 @@
-//! `comm` with a file on the other side: which lines of the input are in it.
+//! `comm` with a file on the other side: which lines of the input are in the file.
 
 use contend_commands::Word;
 use contend_commands::options::Table;
@@ -26,7 +26,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     subject.is_by(Maker::Gnu)?;
     let options = subject.options(&TABLE, REFUSED)?;
     subject.orders_by_bytes()?;
-    // Lines that are in the file alone would be written for every part.
+    // Lines that are only in the file would be written for every chunk.
     let only_in_file = match piped(subject, &options.operands)? {
         Side::First => '2',
         Side::Second => '1',
@@ -42,8 +42,9 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     Ok(Class::PerRecord(PerRecord { output, ..merging(subject, records, Key::Whole)? }))
 }
 
-/// A command that reads its input and a file side by side, both sorted by this. Where a part is
-/// not in order, it must say so even where it would not find out: then all is left to it.
+/// Returns the class of a command that merges its input with a file, both sorted by this key. If a
+/// chunk is not in order, the guard must reject it even where the command would not notice, so that
+/// the fallback lets the command report it.
 pub(super) fn merging(subject: &Subject<'_>, records: Records, key: Key) -> Result<PerRecord, Why> {
     let mut arguments = subject.simple.arguments.clone();
     if arguments.iter().any(|word| word.text == "--") {
@@ -55,14 +56,14 @@ pub(super) fn merging(subject: &Subject<'_>, records: Records, key: Key) -> Resu
     Ok(PerRecord { cut, arguments, may_fail: true, ..PerRecord::new(records) })
 }
 
-/// On which side the input is.
+/// Which side the input is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     First,
     Second,
 }
 
-/// On which side the input is, if a regular file is on the other.
+/// Returns the side that the input is on, if the other one is a regular file.
 pub(super) fn piped(subject: &Subject<'_>, operands: &[usize]) -> Result<Side, Why> {
     let files: Vec<&str> =
         operands.iter().map(|&place| subject.simple.arguments[place].text.as_str()).collect();

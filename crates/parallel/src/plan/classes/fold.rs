@@ -1,4 +1,5 @@
-//! `fold`, `expand` and `unexpand`: columns begin anew in each line.
+//! `fold`, `expand` and `unexpand`: each line independently, since columns are counted from its
+//! start.
 
 use contend_commands::options::Table;
 use contend_shell::environment::Maker;
@@ -27,7 +28,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         return Err("its numbers are not understood".into());
     }
     let output = match subject.simple.name() {
-        // Columns are bytes to it, which it parts.
+        // fold counts bytes, and may split a character.
         "fold" => Output { keeps_utf8: false, ..Output::of(Records::Lines) },
         _ => Output { adds: ByteSet::from_iter(*b" \t\n"), ..Output::of(Records::Lines) },
     };

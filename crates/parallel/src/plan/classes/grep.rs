@@ -1,4 +1,4 @@
-//! `grep`: each line for itself, as long as it does not count, number or remember lines.
+//! `grep`: each line independently, unless lines are counted, numbered or remembered.
 
 use contend_commands::grep::{Grep, Syntax};
 use contend_shell::environment::{Encoding, Maker};
@@ -22,7 +22,7 @@ const REFUSED: &[(char, &str)] = &[
     ('R', "it reads files that it finds itself"),
 ];
 
-/// Options that leave each line for itself: which lines match, and how much of them is written.
+/// Options that keep lines independent: they decide which lines match, and what is written of them.
 const PER_LINE: &str = "EFGPefiyvwxsahoUz\u{2}\u{6}\u{7}";
 
 const COLOUR: char = '\u{2}';
@@ -70,11 +70,11 @@ fn per_record(subject: &Subject<'_>, grep: &Grep) -> Result<PerRecord, Why> {
     {
         return Err("it is not known what it writes for colours".into());
     }
-    // Once a line has been met that is not text, it only says that something matches.
+    // After a line that is not text, grep only reports that something matches.
     let without = if as_text { ByteSet::EMPTY } else { ByteSet::from_iter([0]) };
-    // Perl's matcher looks for faults of the encoding beyond the line.
+    // The Perl matcher checks the encoding beyond the current line.
     let utf8 = encoding == Encoding::Utf8 && (!as_text || grep.syntax == Syntax::Perl);
-    // Within characters only bytes can be cut.
+    // A match within a character can only be bytes.
     let keeps_utf8 = !options.has('o') || encoding == Encoding::Utf8 && grep.syntax != Syntax::Perl;
     Ok(PerRecord {
         cut: Cut::between(records),
@@ -90,7 +90,7 @@ fn per_record(subject: &Subject<'_>, grep: &Grep) -> Result<PerRecord, Why> {
     })
 }
 
-/// Whether ASCII is the same to it in the C locale, but takes less time.
+/// Returns whether the C locale gives the same result for ASCII in less time.
 fn is_faster_in_c(subject: &Subject<'_>, grep: &Grep) -> bool {
     let extended = match grep.syntax {
         Syntax::Basic => false,
@@ -103,14 +103,14 @@ fn is_faster_in_c(subject: &Subject<'_>, grep: &Grep) -> bool {
         && subject.same_in_c(patterns, extended).is_some_and(|it| options.has('o') || it.sets)
 }
 
-/// Whether a pattern may need memory or time without a bound.
+/// Returns whether matching a pattern may need unbounded memory or time.
 fn refers_back(grep: &Grep) -> bool {
     let digit = |pair: &[u8]| pair[0] == b'\\' && pair[1].is_ascii_digit();
     grep.options.has('f')
         || grep.patterns.iter().any(|pattern| pattern.text.as_bytes().windows(2).any(digit))
 }
 
-/// `-m`: the first lines of all are among the first of each part.
+/// `-m`: the first matches of the input are among the first matches of each chunk.
 fn first_matches(subject: &Subject<'_>, grep: &Grep, each: PerRecord, count: &str) -> Finding {
     if grep.options.has('o') {
         return Err("with `-o`, `-m` ends it within what is written".into());

@@ -1,4 +1,4 @@
-//! `head` and `tail`: the first lines of all are among the first of the parts.
+//! `head` and `tail`: the first lines of the input are among the first lines of the chunks.
 
 use contend_commands::head::{self, Lines, TABLE};
 use contend_commands::options::Options;
@@ -25,14 +25,14 @@ fn lines(subject: &Subject<'_>, lines: Option<Lines>, which: &str) -> Finding {
     let command = subject.command(&subject.simple.program.text, ["-n", &count]);
     let each = PerRecord {
         cut: Cut::between(Records::Lines),
-        // It adds no line break.
+        // head adds no newline.
         output: Output::LINES,
         ..PerRecord::new(Records::Lines)
     };
     Ok(Class::Combinable(Combinable::ordered(each, Combine::Through(command))))
 }
 
-/// Why it is not the first or last so many lines.
+/// Returns why the command is not a plain selection of first or last lines.
 fn reason(subject: &Subject<'_>, which: &str) -> String {
     let arguments = &subject.simple.arguments;
     let Some(options) = Options::read(arguments, &TABLE) else {

@@ -1,4 +1,4 @@
-//! `iconv`, between encodings without a state in which a line break is a byte.
+//! `iconv`, between stateless encodings in which a newline is a byte.
 
 use contend_commands::options::Table;
 use contend_shell::environment::{Encoding, Maker};
@@ -32,7 +32,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         }
     }
     let beyond_ascii = ByteSet::of(|byte| !byte.is_ascii());
-    // A character may become several of ASCII, even a line break.
+    // A character may be transliterated to several ASCII characters, even a newline.
     let nearly_ascii = ByteSet::of(|byte| transliterates && byte.is_ascii() && byte != 0);
     let output = Output {
         keeps_utf8: is_utf8(to) || is_ascii(to),
@@ -55,8 +55,8 @@ fn is_ascii(name: &str) -> bool {
     ["ASCII", "US-ASCII", "ANSI_X3.4-1968"].contains(&name)
 }
 
-/// Whether every character has the same bytes wherever it stands, those of ASCII their own. Of
-/// the code pages of Windows, 1255 and 1258 put signs together.
+/// Returns whether a character always has the same bytes, and ASCII its own. Windows code pages
+/// 1255 and 1258 combine characters, so they do not qualify.
 fn is_stateless(name: &str) -> bool {
     let numbered = |prefix: &str, numbers: &[&str]| {
         name.strip_prefix(prefix).is_some_and(|number| numbers.contains(&number))

@@ -1,4 +1,4 @@
-//! `join` with a file on the other side: what it adds to lines of the input.
+//! `join` with a file on the other side: adds fields to lines of the input.
 
 use contend_commands::options::{Options, Table};
 use contend_shell::environment::{Encoding, Maker};
@@ -38,7 +38,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         return Err("`-o auto` counts the fields of the first line".into());
     }
     let (key, guard) = match options.value('t').map(str::as_bytes) {
-        // Beyond ASCII, what is blank differs between versions.
+        // Beyond ASCII, versions disagree about blanks.
         None => {
             let beyond = ByteSet::of(|byte| !byte.is_ascii());
             let is_multibyte = subject.encoding()? == Encoding::Utf8;
@@ -53,9 +53,9 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     Ok(Class::PerRecord(PerRecord { guard, output, ..class }))
 }
 
-/// Whether lines of the input are joined by their first field.
+/// Checks that lines of the input are joined by their first field.
 fn by_first_field(subject: &Subject<'_>, options: &Options, side: Side) -> Result<(), Why> {
-    // An old way to write `-1` and `-2`.
+    // `-j1` and `-j2` are old forms of `-1` and `-2`.
     let old = subject.simple.arguments.iter().any(|word| ["-j1", "-j2"].contains(&&*word.text));
     let own = if side == Side::First { '1' } else { '2' };
     let is_first = options.values(own).chain(options.values('j')).all(|field| field == "1");

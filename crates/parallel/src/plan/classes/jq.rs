@@ -1,4 +1,4 @@
-//! `jq`: each value for itself.
+//! `jq`: each value independently.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ const REFUSED: &[(char, &str)] = &[
     ('e', "with `-e` the last value of all says what its status is"),
 ];
 
-/// What stands at the beginning of a stream, and nowhere else, as a mark of UTF-8.
+/// The first byte of a byte order mark, which may occur only at the beginning of a stream.
 const MARK: u8 = 0xef;
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
@@ -46,7 +46,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
 
 fn output(jq: &Jq) -> Output {
     let raw = jq.has('r') || jq.has('j');
-    // Strings that are written as JSON have their control characters escaped.
+    // In strings that are written as JSON, control characters are escaped.
     let escaped = ByteSet::of(|byte| byte >= b' ' || b"\n\t\x1b".contains(&byte));
     Output {
         records: match (jq.has('j'), raw || jq.has('C')) {

@@ -1,7 +1,15 @@
-//! How commands can be run over parts of their input: one file a command, one row each in
-//! `TABLE`.
+//! Classifies commands: how each can run over chunks of its input. There is one file for each
+//! command, and one row in `TABLE`.
 //!
-//! A class is a proof, not a guess: what is not certain is opaque, with the reason.
+//! A class is a proof, not a guess: a command about which anything is uncertain is opaque, with the
+//! reason.
+//!
+//!  class | over chunks | example |
+//! ---|---|---|
+//!  [`Class::PerRecord`] | outputs are concatenated | `grep`, `cut` |
+//!  [`Class::Combinable`] | outputs are merged or added up | `sort`, `wc` |
+//!  [`Class::Nothing`] | not needed at all | `cat` |
+//!  [`Class::Opaque`] | runs alone | `tac` |
 
 mod awk;
 mod cat;
@@ -34,93 +42,94 @@ use contend_commands::regex::{self, Plain};
 use contend_commands::{Simple, Word};
 use contend_shell::environment::{Encoding, Environment, Maker};
 
-/// A command as it stands in the pipeline.
+/// A command in its pipeline.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// The command. Its input is what comes through its standard input: a file that it names has
-    /// been taken away, where that could be done.
+    /// The command, which reads standard input: a file that it named has been removed from its
+    /// arguments where that is possible.
     pub simple: &'a Simple,
-    /// Programs and locale.
+    /// The programs and the locale.
     pub environment: &'a Environment,
 }
 
-/// How a command can be run.
+/// How a command can run.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "a pipeline has a handful of them")]
 pub enum Class {
-    /// Every record for itself.
+    /// Handles each record independently.
     PerRecord(PerRecord),
-    /// Outputs of parts can be put together.
+    /// Outputs of chunks can be combined.
     Combinable(Combinable),
-    /// It only hands on what it reads.
+    /// Only forwards its input.
     Nothing,
-    /// Only as it is; the reason follows "it runs alone, since …".
+    /// Runs alone; the reason completes "it runs alone, since …".
     Opaque(Cow<'static, str>),
 }
 
-/// A command that treats every record for itself.
+/// A command that handles each record independently.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PerRecord {
     /// Where its input may be cut.
     pub cut: Cut,
-    /// What its input must be like for that.
+    /// The precondition on its input.
     pub guard: Guard,
-    /// Its arguments where it is run over a part, if they are others.
+    /// Its arguments over chunks, if they differ.
     pub arguments: Option<Vec<Word>>,
-    /// Its statuses.
+    /// Which exit codes are no failures.
     pub status: StatusRule,
-    /// If its output is a terminal, it writes something else, such as colours.
+    /// Its output to a terminal differs, for example by colours.
     pub output_depends_on_tty: bool,
-    /// It may fail because of what it reads, even if the guard holds.
+    /// It may fail because of its input even if the guard holds.
     pub may_fail: bool,
-    /// What it writes of a record is that record, unchanged, or nothing.
+    /// Its output for a record is the unchanged record, or nothing.
     pub selects: bool,
-    /// Of nothing it makes something: it must not stand behind what may leave nothing of a part.
+    /// Produces output for empty input, so it must not follow a stage that can empty a chunk.
     pub writes_on_empty_input: bool,
-    /// What its guard refuses may change what it writes of records before that: it has to be known of the whole
-    /// input, or the input be read again.
+    /// Input that the guard rejects may change the output for earlier records. So the whole input
+    /// must be checked first, or be readable again.
     pub looks_back: bool,
-    /// Of ASCII it makes the same in the C locale, and is faster there.
+    /// For ASCII, its output in the C locale is the same, and it is faster there.
     pub ascii_in_c: bool,
-    /// What its output is like.
+    /// The properties of its output.
     pub output: Output,
-    /// What does its work inside contend, if anything does.
+    /// The operator that can do its work inside contend, if there is one.
     pub operator: Option<Operator>,
 }
 
-/// A command whose outputs over parts can be put together.
+/// A command whose outputs over chunks can be combined.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Combinable {
-    /// What is to be known of the command over each part.
+    /// The command over a chunk.
     pub each: PerRecord,
-    /// How the outputs become one.
+    /// How outputs are combined.
     pub combine: Combine,
-    /// Parts may be put together in any order and run through the same command.
+    /// Chunks may be concatenated in any order and run through the same command.
     pub any_order: bool,
-    /// Its output is the same whatever the order of the records in its input.
+    /// Its output does not depend on the order of the records in its input.
     pub ignores_order: bool,
-    /// The order of its output is its own affair: only what ignores that order may follow.
+    /// The order of its output is unspecified, so only a command that ignores order may follow.
     pub order_unknown: bool,
 }
 
-/// What a command's output is like, given that its input is what its guard says.
+/// The properties of a command's output for input that satisfies its guard.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Output {
-    /// What its records are, if a record of it ends wherever one of the input does; `None` if its
-    /// output cannot be cut. Where one of [`Records::Json`] or [`Records::Csv`] ends, a line does.
+    /// The format of its records, if each record of the input ends where one of the output does;
+    /// `None` if the output cannot be cut. The end of a record of [`Records::Json`] or
+    /// [`Records::Csv`] is the end of a line.
     pub records: Option<Records>,
-    /// If the input is UTF-8, so is the output.
+    /// The output is UTF-8 if the input is.
     pub keeps_utf8: bool,
-    /// Bytes that the output may contain though the input does not.
+    /// Bytes that the output may contain although the input does not.
     pub adds: ByteSet,
-    /// If the input is ASCII, so is the output, whatever it adds to other input.
+    /// The output is ASCII if the input is, whatever `adds` says.
     pub ascii_of_ascii: bool,
-    /// What becomes of each byte, where the output is that and nothing else.
+    /// The byte that each byte becomes, if the output consists of exactly those.
     pub map: Option<[u8; 256]>,
 }
 
 impl Output {
-    /// Lines that hold nothing but pieces of the input's lines, cut between characters.
+    /// Lines that consist of parts of the input's lines, cut between characters.
     pub const LINES: Self = Self {
         records: Some(Records::Lines),
         keeps_utf8: true,
@@ -129,25 +138,25 @@ impl Output {
         map: None,
     };
 
-    /// Whether the output is ASCII if the input is.
+    /// Returns whether the output is ASCII if the input is.
     pub fn keeps_ascii(&self) -> bool {
         self.ascii_of_ascii || self.adds.iter().all(|byte| byte.is_ascii())
     }
 
-    /// Records that hold nothing but pieces of the input's, cut between characters.
+    /// Records that consist of parts of the input's records, cut between characters.
     pub fn of(records: Records) -> Self {
-        // The last one may lack its separator in the input.
+        // The last record of the input may lack its separator.
         let adds = ByteSet::from_iter([records.separator()]);
         Self { records: Some(records), adds, ..Self::LINES }
     }
 
-    /// Nothing is known of it.
+    /// Output about which nothing is known.
     pub const ANYTHING: Self =
         Self { records: None, adds: ByteSet::ALL, keeps_utf8: false, ..Self::LINES };
 }
 
 impl PerRecord {
-    /// A command that takes any input and fails with none.
+    /// Returns the class of a command that accepts any input and never fails because of it.
     pub fn new(records: Records) -> Self {
         Self {
             cut: Cut::between(records),
@@ -167,28 +176,28 @@ impl PerRecord {
 }
 
 impl Combinable {
-    /// A command whose outputs over parts, each of which it is to be run over in the input's
-    /// order, become the output like this.
+    /// Returns the class of a command that runs over each chunk, in order, and whose outputs are
+    /// combined in this way.
     fn ordered(each: PerRecord, combine: Combine) -> Self {
         Self { each, combine, any_order: false, ignores_order: false, order_unknown: false }
     }
 
-    /// The same where the order of the input does not matter.
+    /// As [`Self::ordered`], for a command that ignores the order of its input.
     fn unordered(each: PerRecord, combine: Combine) -> Self {
         Self { each, combine, any_order: true, ignores_order: true, order_unknown: false }
     }
 }
 
-/// A reason for people.
+/// A reason for users.
 type Why = Cow<'static, str>;
 
 /// A class, or the reason why there is none.
 type Finding = Result<Class, Why>;
 
-/// Reads one command.
+/// A function that classifies a command.
 type Read = fn(&Subject<'_>) -> Finding;
 
-/// What is known of commands, by name.
+/// The functions that classify commands, by name.
 const TABLE: &[(&[&str], Read)] = &[
     (&["grep", "egrep", "fgrep"], grep::class),
     (&["tr"], tr::class),
@@ -211,7 +220,7 @@ const TABLE: &[(&[&str], Read)] = &[
     (&["awk", "mawk", "gawk", "nawk", "original-awk", "busybox"], awk::class),
 ];
 
-/// Variables that may be set for a command: those of the locale, and where temporary files are.
+/// Variables that may be set for a command: the locale, and the directory for temporary files.
 const VARIABLES: &[&str] = &[
     "LC_ALL",
     "LC_COLLATE",
@@ -225,19 +234,19 @@ const VARIABLES: &[&str] = &[
     "TZ",
 ];
 
-/// Whether something is known of commands of this name that could make them faster.
+/// Returns whether commands of this name may gain from contend.
 pub fn is_worth_a_try(name: &str) -> bool {
     let name = name.rsplit('/').next().unwrap_or(name);
     let trifles = ["cat", "head", "tail"];
     !trifles.contains(&name) && TABLE.iter().any(|(names, _)| names.contains(&name))
 }
 
-/// Whether something is known of commands of this name.
+/// Returns whether commands of this name can be classified.
 pub fn is_known(name: &str) -> bool {
     TABLE.iter().any(|(names, _)| names.contains(&name))
 }
 
-/// How a command can be run.
+/// Classifies a command.
 pub fn classify(subject: &Subject<'_>) -> Class {
     let name = subject.simple.name();
     let read = TABLE.iter().find(|(names, _)| names.contains(&name)).map(|(_, read)| read);
@@ -252,15 +261,16 @@ pub fn classify(subject: &Subject<'_>) -> Class {
     class
 }
 
-/// A command of the user's own, of which they say that it treats each of these records for
-/// itself. Nothing else is taken for granted of it.
+/// Returns the class of a command that the user declares to handle each record independently.
+/// Nothing else is assumed about it.
 pub fn annotated(records: Records) -> Class {
     let output = Output { records: Some(records), ..Output::ANYTHING };
     Class::PerRecord(PerRecord { may_fail: true, output, ..PerRecord::new(records) })
 }
 
 impl Subject<'_> {
-    /// Whether its variables and those of the environment leave its arguments what they are.
+    /// Checks that no variable of the command or the environment changes the meaning of its
+    /// arguments.
     fn is_plain(&self) -> Result<(), Why> {
         if self.environment.reads_arguments_otherwise {
             return Err("a variable such as `POSIXLY_CORRECT` is set".into());
@@ -269,7 +279,7 @@ impl Subject<'_> {
         other.map_or(Ok(()), |(name, _)| Err(format!("it is not known what `{name}=` does").into()))
     }
 
-    /// Whether the program is the one that the proof is about.
+    /// Checks that the program is the implementation that the proof is about.
     fn is_by(&self, maker: Maker) -> Result<(), Why> {
         if self.environment.maker(&self.simple.program.text) == maker {
             return Ok(());
@@ -290,17 +300,17 @@ impl Subject<'_> {
         })
     }
 
-    /// Whether text that it reads has to be UTF-8 so that all of it consists of characters.
+    /// Returns whether text has to be UTF-8 to consist of characters only.
     fn needs_utf8(&self) -> Result<bool, Why> {
         Ok(self.encoding()? == Encoding::Utf8)
     }
 
-    /// Whether it reads numbers as they are written in C.
+    /// Returns whether the command reads numbers as in the C locale.
     fn has_plain_numbers(&self) -> bool {
         self.environment.has_plain_numbers(self.simple)
     }
 
-    /// Whether lines are in order, and equal, to it if their bytes are.
+    /// Checks that the command orders and compares lines by their bytes.
     fn orders_by_bytes(&self) -> Result<(), Why> {
         if self.environment.orders_by_bytes(self.simple) {
             return Ok(());
@@ -308,15 +318,15 @@ impl Subject<'_> {
         Err("in the order of a language, lines may be equal that differ".into())
     }
 
-    /// Whether a character of several bytes may be a blank or have a capital to it.
+    /// Returns whether the command treats multi-byte characters as blanks, or changes their case.
     fn knows_characters(&self) -> bool {
         let environment = self.environment;
         environment.is_multibyte(self.simple)
             && environment.knows_characters(&self.simple.program.text)
     }
 
-    /// What these expressions have in them, if they match the same ASCII in the C locale and that is
-    /// another one.
+    /// Returns the expressions' elements, if the expressions match the same ASCII in the C locale
+    /// and the locale is a different one.
     fn same_in_c<'e>(
         &self,
         mut expressions: impl Iterator<Item = &'e str>,
@@ -333,7 +343,7 @@ impl Subject<'_> {
         })
     }
 
-    /// Reads its options; those of the list are refused for its reasons.
+    /// Reads the command's options, and refuses those in the list for the given reasons.
     fn options(&self, table: &Table, refused: &[(char, &'static str)]) -> Result<Options, Why> {
         let unknown = "not all of its options are known";
         let options = Options::read(&self.simple.arguments, table).ok_or(unknown)?;
@@ -341,7 +351,7 @@ impl Subject<'_> {
         Ok(options)
     }
 
-    /// Whether it reads its standard input and nothing else.
+    /// Checks that the command reads standard input and nothing else.
     fn reads_standard_input(&self, operands: &[usize]) -> Result<(), Why> {
         match operands {
             [] => Ok(()),
@@ -350,8 +360,7 @@ impl Subject<'_> {
         }
     }
 
-    /// A command that runs as this one does, with other arguments. Its stage is for the plan to
-    /// say.
+    /// Returns a command that runs like this one with other arguments. The planner sets its stage.
     fn command(
         &self,
         program: &str,
@@ -372,7 +381,7 @@ impl Subject<'_> {
     }
 }
 
-/// The reason of the first option that is in the list.
+/// Returns the reason for the first option that is in the list as an error.
 fn refuse(options: &Options, refused: &[(char, &'static str)]) -> Result<(), Why> {
     let reason = |(letter, _): &(char, Option<String>)| {
         refused.iter().find(|(other, _)| other == letter).map(|(_, reason)| *reason)
@@ -380,17 +389,17 @@ fn refuse(options: &Options, refused: &[(char, &'static str)]) -> Result<(), Why
     options.given.iter().find_map(reason).map_or(Ok(()), |reason| Err(reason.into()))
 }
 
-/// Whether a file is there and can be read again and again.
+/// Returns whether a file is regular, and so can be read repeatedly.
 fn is_regular_file(name: &str) -> bool {
     std::fs::metadata(name).is_ok_and(|data| data.is_file())
 }
 
-/// Whether it is a number without a sign.
+/// Returns whether the text is an unsigned number.
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The letters, digits and signs of ASCII, and the space.
+/// Returns the printable characters of ASCII.
 fn printable() -> ByteSet {
     ByteSet::of(|byte| (b' '..=b'~').contains(&byte))
 }
@@ -403,7 +412,7 @@ mod tests {
     use super::*;
     use contend_commands::testing::simple;
 
-    /// The class of a command on a machine with everything.
+    /// The class of a command on a machine that has all programs.
     pub(super) fn class_in(text: &str, locale: &str) -> Class {
         let environment = Environment::for_tests(locale);
         classify(&Subject { simple: &simple(text), environment: &environment })
@@ -413,7 +422,7 @@ mod tests {
         class_in(text, "C.UTF-8")
     }
 
-    /// Each of them treats every record for itself.
+    /// Asserts that each command handles each record independently.
     pub(super) fn all_per_record(texts: &[&str]) {
         for text in texts {
             let class = class(text);
@@ -421,7 +430,7 @@ mod tests {
         }
     }
 
-    /// The class of a command that treats every record for itself.
+    /// The class of a command that handles each record independently.
     pub(super) fn per_record(text: &str) -> PerRecord {
         match class(text) {
             Class::PerRecord(class) => class,
@@ -429,7 +438,7 @@ mod tests {
         }
     }
 
-    /// The class of a command whose outputs can be put together.
+    /// The class of a command whose outputs can be combined.
     pub(super) fn combinable(text: &str) -> Combinable {
         match class(text) {
             Class::Combinable(class) => class,
@@ -437,7 +446,7 @@ mod tests {
         }
     }
 
-    /// Each of them is refused with a reason that holds this.
+    /// Asserts that each command is refused, with a reason that contains the given text.
     pub(super) fn all_opaque(pairs: &[(&str, &str)]) {
         for (text, part) in pairs {
             match class(text) {

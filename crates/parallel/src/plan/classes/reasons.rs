@@ -1,4 +1,4 @@
-//! Commands that run alone whatever their options, each with its reason.
+//! Commands that always run alone, each with its reason.
 
 use std::borrow::Cow;
 
@@ -59,7 +59,7 @@ const TABLE: &[(&str, &str)] = &[
     ("zstd", PACKS),
 ];
 
-/// Why a command that has no proof runs alone.
+/// Returns why a command without a proof runs alone.
 pub(super) fn of(name: &str) -> Cow<'static, str> {
     let reason = TABLE.iter().find(|(known, _)| *known == name).map(|(_, reason)| *reason);
     reason.map_or_else(|| format!("nothing is known of `{name}`").into(), Cow::Borrowed)

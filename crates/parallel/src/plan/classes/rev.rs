@@ -1,4 +1,4 @@
-//! `rev`: each line backwards.
+//! `rev`: reverses each line.
 
 use contend_commands::options::Table;
 use contend_shell::environment::Maker;
@@ -17,9 +17,9 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         return Err("it reads files that it names itself".into());
     }
     Ok(Class::PerRecord(PerRecord {
-        // A line ends for it at NUL, too.
+        // To rev, a NUL ends a line as well.
         guard: Guard { without: ByteSet::from_iter([0]), utf8, ..Guard::NONE },
-        // What is no character ends it.
+        // rev fails on invalid characters.
         may_fail: true,
         output: Output::LINES,
         ..PerRecord::new(Records::Lines)

@@ -1,4 +1,4 @@
-//! `sed`: scripts that treat each record for itself.
+//! `sed`: scripts that handle each record independently.
 
 use contend_commands::options::Options;
 use contend_commands::sed::script::{Delimiters, Function, Regex, Script};
@@ -9,7 +9,7 @@ use contend_shell::environment::{Encoding, Maker};
 use super::{Class, Finding, Output, PerRecord, Subject};
 use crate::plan::ir::{ByteSet, Records};
 
-/// A script's file is read if it is no larger, in bytes.
+/// The largest script file that is read, in bytes.
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
@@ -41,13 +41,13 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
         output,
         selects: proof.writes_at_most_its_line,
         ascii_in_c,
-        // A script that sed itself does not accept makes it fail at its start.
+        // sed fails at its start if it does not accept the script.
         may_fail: true,
         ..PerRecord::new(records)
     }))
 }
 
-/// Whether all that a script does to ASCII it does in the C locale, too.
+/// Returns whether the script treats ASCII in the C locale as it does in this one.
 fn is_same_in_c(subject: &Subject<'_>, script: &str, options: &Options) -> bool {
     let Ok(script) = Script::read(script, Delimiters::Certain) else { return false };
     let are_known = script.commands.iter().all(|command| match &command.function {
@@ -74,7 +74,8 @@ fn is_same_in_c(subject: &Subject<'_>, script: &str, options: &Options) -> bool 
             .is_some()
 }
 
-/// Whether it is ASCII without letters that mean something else, but for the ends of lines and tabs.
+/// Returns whether the text is ASCII without escape letters of special meaning, except newlines and
+/// tabs.
 fn is_plain(text: &str) -> bool {
     let mut signs = text.bytes();
     while let Some(sign) = signs.next() {

@@ -1,4 +1,4 @@
-//! `sort`: sorted parts are merged in the same order.
+//! `sort`: sorted chunks are merged in the same order.
 
 use std::ops::RangeInclusive;
 
@@ -23,8 +23,8 @@ const REFUSED: &[(char, &str)] = &[
     ('\u{6}', "`--random-source` puts all its input into a random order"),
 ];
 
-/// What may stand behind an amount of memory, and how many digits fit before it: GNU's `sort`
-/// refuses what does not fit into 64 bits.
+/// The suffixes of memory sizes, and how many digits may precede each: GNU sort refuses sizes that
+/// exceed 64 bits.
 const SUFFIXES: &[(&str, usize)] = &[
     ("", 9),
     ("%", 3),
@@ -38,17 +38,17 @@ const SUFFIXES: &[(&str, usize)] = &[
     ("t", 6),
     ("T", 6),
 ];
-/// The largest `--batch-size` that no usual limit on open files forbids.
+/// The largest `--batch-size` that common limits on open files permit.
 const MAX_BATCH_SIZE: u32 = 16;
 
-/// What a key is compared by, as letters after its places.
+/// The letters that a key may have after its positions.
 const KEY_OPTIONS: &str = "bdfgiMhnr";
 
-/// Of these orders GNU's `sort` accepts one for a key; `-d` and `-i` count as one.
+/// GNU sort accepts only one of these orders for a key; `-d` and `-i` count as one.
 const ORDERS: &[&str] = &["n", "g", "h", "M", "di"];
 
-/// Options that only say what the order is: a `sort` with no others either accepts its command line
-/// or refuses it, whatever else there is on the machine.
+/// Options that only describe the order: a `sort` without other options accepts or refuses its
+/// command line independently of the machine.
 const ONLY_ORDER: &str = "bdfgiMhnrstzuk";
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
@@ -64,19 +64,19 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     }
     let by_bytes = subject.orders_by_bytes().is_ok();
     let whole = sort.compares_whole_lines();
-    // Lines that compare equal are then equal: the bytes decide where keys do not.
+    // Lines that compare equal are then identical: bytes decide where keys do not.
     let total = by_bytes && (whole || !(options.has('s') || options.has('u')));
     let records = if options.has('z') { Records::Nul } else { Records::Lines };
     let each = PerRecord {
         cut: Cut::between(records),
-        // The order of a language may not know some bytes.
+        // The locale's collation may not know some bytes.
         may_fail: !by_bytes,
         output: Output::of(records),
         ..PerRecord::new(records)
     };
     let merge = Merge {
         command: subject.command(&subject.simple.program.text, merging(&options)),
-        // What compresses temporary files might not be there.
+        // The program that compresses temporary files may be missing.
         lines: if by_bytes && !options.has(COMPRESS) {
             order(subject, &options, whole, records)
         } else {
@@ -89,7 +89,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     Ok(Class::Combinable(Combinable { any_order: total, ignores_order: total, ..class }))
 }
 
-/// The order, if it needs no command.
+/// Returns the order, if contend can sort by it without the command.
 fn order(
     subject: &Subject<'_>,
     options: &Options,
@@ -99,7 +99,7 @@ fn order(
     let reverse = options.has('r');
     let mut keys = if whole { Vec::new() } else { keys(subject, options)? };
     if keys == [SortKey { reverse, ..key("1", "")? }] {
-        keys.clear(); // it is the whole line
+        keys.clear(); // the key is the whole line
     }
     let field_separator = match options.value('t') {
         Some("\\0") => Some(0),
@@ -114,8 +114,8 @@ fn order(
     })
 }
 
-/// The parts of a line that are compared, if it is known how. Of lines with the same parts, the
-/// bytes have to decide: nothing here keeps the order in which they came.
+/// Returns the keys, if contend knows how to compare them. Bytes must decide between lines with
+/// equal keys: contend's sort is not stable.
 fn keys(subject: &Subject<'_>, options: &Options) -> Option<Vec<SortKey>> {
     if !options.has_only("bfknrtSTz\u{1}\u{2}\u{4}") || subject.knows_characters() {
         return None;
@@ -132,7 +132,7 @@ fn keys(subject: &Subject<'_>, options: &Options) -> Option<Vec<SortKey>> {
     (numbers && letters).then_some(keys)
 }
 
-/// Reads a key. If neither of its ends has letters, those of the whole command count.
+/// Reads a key. If neither position has letters, those of the whole command apply.
 fn key(text: &str, general: &str) -> Option<SortKey> {
     let mut ends = text.splitn(2, ',').map(place);
     let from = ends.next()??;
@@ -158,9 +158,9 @@ fn key(text: &str, general: &str) -> Option<SortKey> {
     })
 }
 
-/// `F[.C][OPTIONS]`.
+/// A position of a key: `F[.C][OPTIONS]`.
 struct Place<'t> {
-    /// From 0.
+    /// The field, from 0.
     field: usize,
     bytes: Option<usize>,
     letters: &'t str,
@@ -169,7 +169,7 @@ struct Place<'t> {
 fn place(text: &str) -> Option<Place<'_>> {
     let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (place, letters) = text.split_at(end);
-    // What is longer than any memory has no end that could be told.
+    // A number larger than any memory means the end of the line.
     let number = |text: &str| {
         let number = text.parse::<usize>().ok().filter(|number| isize::try_from(*number).is_ok());
         number.filter(|_| is_number(text))
@@ -181,8 +181,7 @@ fn place(text: &str) -> Option<Place<'_>> {
     Some(Place { field: number(field)?.checked_sub(1)?, bytes, letters })
 }
 
-/// The arguments of a merge by the same order. How much memory and how many threads the sorting
-/// takes is of no interest to it.
+/// Returns the arguments of a merge in the same order, without the options for memory and threads.
 fn merging(options: &Options) -> Vec<String> {
     let mut arguments = vec!["-m".to_owned()];
     for (letter, value) in &options.given {
@@ -197,8 +196,8 @@ fn merging(options: &Options) -> Vec<String> {
     arguments
 }
 
-/// Where it is told to keep what does not fit into memory. Of several folders, between which it
-/// would change, the first one.
+/// Returns the directory for temporary files, if the command names one. If it names several,
+/// between which it would alternate, that is the first one.
 fn folder(subject: &Subject<'_>, options: &Options) -> Option<String> {
     let variable = || {
         let mut variables = subject.simple.variables.iter();
@@ -208,7 +207,7 @@ fn folder(subject: &Subject<'_>, options: &Options) -> Option<String> {
     options.values('T').next().or_else(variable).map(str::to_owned)
 }
 
-/// Why GNU's `sort` would not accept what it is told, or what that means is not known.
+/// Returns why GNU sort would refuse an option's value, or why its meaning is unknown.
 fn objection(options: &Options) -> Option<&'static str> {
     let mut separators = options.values('t');
     let first = separators.next();
@@ -232,25 +231,25 @@ fn objection(options: &Options) -> Option<&'static str> {
         return Some("it is not known whether it accepts its options");
     }
     let general: String = options.given.iter().map(|(letter, _)| *letter).collect();
-    // A key without letters of its own has those of the whole command.
+    // A key without letters uses those of the whole command.
     let keys = options.values('k').chain([general.as_str()]);
     (!keys.into_iter().all(has_one_order)).then_some("it refuses orders that exclude each other")
 }
 
-/// Whether it is a folder in which files can be made.
+/// Returns whether files can be created in this directory.
 fn takes_files(folder: &str) -> bool {
     use rustix::fs::{Access, access};
     std::fs::metadata(folder).is_ok_and(|data| data.is_dir())
         && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }
 
-/// Whether no more than one order is among the letters of this, a key or all options.
+/// Returns whether the letters, of a key or of all options, have at most one order.
 fn has_one_order(letters: &str) -> bool {
     let is_given = |order: &&&str| order.chars().any(|letter| letters.contains(letter));
     ORDERS.iter().filter(is_given).count() <= 1
 }
 
-/// Whether it is a key that is understood: neither fields nor the first byte count from 0.
+/// Returns whether this is a valid key: fields and first bytes count from 1.
 fn is_key(text: &str) -> bool {
     let mut places = text.splitn(2, ',').map(place);
     let is_known = |place: &Option<Place<'_>>| {
@@ -262,8 +261,8 @@ fn is_key(text: &str) -> bool {
         && places.all(|place| is_known(&place))
 }
 
-/// Whether a `sort` of this class is sure to succeed: its command line is accepted, and nothing on
-/// the machine that it names can be missing.
+/// Returns whether a `sort` of this class certainly succeeds: its command line is accepted, and
+/// nothing on the machine that it refers to can be missing.
 pub fn surely_succeeds(simple: &Simple) -> bool {
     Options::read(&simple.arguments, &TABLE)
         .is_some_and(|options| options.has_only(ONLY_ORDER) && objection(&options).is_none())
@@ -311,8 +310,8 @@ mod tests {
         assert!(merge.lines.is_none() && !german.any_order && german.each.may_fail);
     }
 
-    /// The keys of an order in short: field and bytes at which it begins and ends, `b` behind that
-    /// if blanks are skipped, and what it is compared by.
+    /// Abbreviates the keys of an order: the field and byte of both ends, `b` after an end that
+    /// skips blanks, and the options.
     fn keys_of(text: &str) -> Option<String> {
         let place = |place: &FieldPlace| {
             let blanks = if place.skips_blanks { "b" } else { "" };

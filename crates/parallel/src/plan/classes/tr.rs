@@ -1,4 +1,4 @@
-//! `tr`: a table of bytes. Where neighbours become one, parts must not tear them.
+//! `tr`: a map of bytes. With `-s`, a run of equal characters must stay in one chunk.
 
 use contend_commands::tr::Effect;
 use contend_shell::environment::Maker;
@@ -22,11 +22,11 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     Ok(Class::PerRecord(PerRecord { cut, output, ..PerRecord::new(Records::Lines) }))
 }
 
-/// The bytes that a part may begin with: what is written of them is no neighbour that becomes one
-/// with what was written last.
+/// Returns the bytes that a chunk may begin with: their output cannot be squeezed with the output
+/// before them.
 fn beginnings(effect: &Effect) -> ByteSet {
     match effect.image(NEWLINE) {
-        // What was written last is not known.
+        // The last character of the previous output is unknown.
         None if ByteSet::of(|byte| effect.squeezes(byte)).is_empty() => ByteSet::ALL,
         None => ByteSet::of(|byte| effect.image(byte).is_some_and(|image| !effect.squeezes(image))),
         Some(last) if effect.squeezes(last) => {

@@ -1,4 +1,4 @@
-//! `uniq`: equal lines that are neighbours must not be torn apart, or are put together again.
+//! `uniq`: equal neighbours stay in one chunk, or are merged afterwards.
 
 use contend_commands::uniq::TABLE;
 use contend_shell::environment::Maker;

@@ -1,4 +1,4 @@
-//! `wc`: numbers of parts add up.
+//! `wc`: counts of chunks are added up.
 
 use contend_commands::wc::TABLE;
 use contend_shell::environment::Maker;
@@ -6,10 +6,10 @@ use contend_shell::environment::Maker;
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject};
 use crate::plan::ir::{ByteSet, Column, Combine, Numbers, Records};
 
-/// How wide columns are where the input is a pipe.
+/// The width of columns if the input is a pipe.
 const WIDTH: usize = 7;
 
-/// What it can count, in the order of its columns.
+/// The counts that wc can write, in the order of its columns.
 const COLUMNS: [(char, Column); 5] = [
     ('l', Column::Sum),
     ('w', Column::Sum),

@@ -37,13 +37,12 @@ const REFUSED: &[(char, &str)] = &[
     ('s', "how many it runs together depends on all its input"),
 ];
 
-/// Commands that write nothing but their output, whatever their arguments, and are not in the
-/// list of [`is_pure`].
+/// Commands without side effects whatever their arguments, beyond those of [`is_pure`].
 const HARMLESS: &[&str] =
     &["basename", "dirname", "echo", "file", "ls", "printf", "readlink", "realpath", "stat"];
-/// Commands that write something else to a terminal.
+/// Commands whose output to a terminal differs.
 const HEEDING: &[&str] = &["egrep", "fgrep", "grep", "jq", "ls"];
-/// Commands that do more with some arguments than with others: what comes may be one of those.
+/// Commands for which some arguments have side effects: an item may be such an argument.
 const FICKLE: &[&str] = &["awk", "busybox", "gawk", "mawk", "nawk", "original-awk", "sed", "sort"];
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
@@ -68,12 +67,12 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     Ok(Class::PerRecord(PerRecord { cut, may_fail: true, output_depends_on_tty, ..class }))
 }
 
-/// Whether it does nothing where no item comes.
+/// Returns whether the command is not started if there is no item.
 fn may_get_nothing(options: &Options) -> bool {
     replaces(options) || options.has('r')
 }
 
-/// Whether it starts a command for every item, or for every line.
+/// Returns whether a command is started for every item, or for every line.
 pub(crate) fn starts_one_each(arguments: &[String]) -> bool {
     let words: Vec<Word> = arguments.iter().map(Word::new).collect();
     Options::read_leading(&words, &TABLE)
@@ -88,8 +87,8 @@ fn replaces(options: &Options) -> bool {
     options.has('I') || options.has('i')
 }
 
-/// Where its input may be cut so that no item is torn; it must start a command for each of them
-/// or for each line.
+/// Returns where the input may be cut so that no item is split. There must be one command for each
+/// item or line.
 fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
     let per_item = options.value('n') == Some("1");
     let ways = [replaces(options), options.has('n'), options.has('L'), options.has('l')];
@@ -106,12 +105,12 @@ fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
         }
         (false, None) => {
             let quotes = ByteSet::from_iter(*b"\"'\\\0");
-            // A line that ends with a blank goes on in the next one that is not empty.
+            // A line that ends in a blank continues in the next non-empty line.
             let blanks = ByteSet::from_iter(*b" \t\n\r\x0b\x0c");
             let torn = if per_item { ByteSet::EMPTY } else { blanks };
             let mut cut = Cut { before: torn.complement(), ..Cut::between(Records::Lines) };
             if !may_get_nothing(options) {
-                // Each part has an item, and so has what is left where one is not as it should be.
+                // Every chunk has an item, and so has the rest of an input after a rejected chunk.
                 cut.before = blanks.complement();
                 cut.after = blanks.union(quotes).complement();
             }
@@ -121,7 +120,7 @@ fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
     }
 }
 
-/// Whether the command, with an item added, only reads.
+/// Returns whether the command, with an item added, has no side effects.
 fn is_harmless(command: &[Word]) -> bool {
     let Some((program, arguments)) = command.split_first() else { return true };
     let arguments = arguments.iter().cloned().chain([Word::new("x")]).collect();

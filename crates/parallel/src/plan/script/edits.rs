@@ -108,7 +108,7 @@ impl<'t> Edits<'t> {
 
     /// The text with everything in place, and how many slots it has.
     pub(super) fn apply(mut self) -> (String, usize) {
-        // What comes before a list comes before the name of its first command.
+        // Text before a list goes before the name of its first command.
         self.insertions.sort_by_key(|(place, _)| *place);
         let mut out = String::with_capacity(self.text.len() * 2);
         let mut done = 0;

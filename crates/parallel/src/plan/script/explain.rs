@@ -8,13 +8,13 @@ use super::edits::Edits;
 use super::stages::Runs;
 use super::{Rewriter, walk};
 
-/// What is said of a text.
+/// The explanation of a text.
 #[derive(Debug, Default)]
 pub struct Explanation {
     /// The stages of each run that is taken over, in the order of their lines, as plain words; `None` if
     /// their words are known only when they run.
     pub taken: Vec<Option<Vec<Simple>>>,
-    /// What is left to the shell, in the order of the lines.
+    /// The stages left to the shell, in the order of the lines.
     pub left: Vec<Left>,
     /// How many further commands are left, which are built into the shell, functions, or not known.
     pub others: usize,

@@ -22,14 +22,14 @@ pub(super) fn is_known(name: &str, annotations: &[Annotation]) -> bool {
         || annotations.iter().any(|one| one.words.first().is_some_and(|word| word == name))
 }
 
-/// What a stage can be part of.
+/// Which neighbours a stage can be taken over with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fit {
     /// The stage before it cannot be taken over with it.
     is_first: bool,
     /// The stage after it cannot.
     is_last: bool,
-    /// It may work on parts of its input.
+    /// It may run over chunks of its input.
     is_known: bool,
 }
 
@@ -101,7 +101,7 @@ impl Runs<'_> {
         self.judge(command).ok()
     }
 
-    /// What a stage can be part of, or what is in the way, for people.
+    /// Returns how a stage can be taken over, or why it cannot, for users.
     fn judge(self, command: &Command) -> Result<Fit, Obstacle> {
         let Command::Simple(simple) = command else { return Err(Obstacle::Compound) };
         let name = simple.word_or_name.as_ref().ok_or(Obstacle::OnlyVariables)?.value.as_str();
@@ -137,7 +137,7 @@ impl Runs<'_> {
         Ok(fit)
     }
 
-    /// Whether a stage's command may work on parts of its input.
+    /// Returns whether a stage's command may run over chunks of its input.
     pub(super) fn is_known(self, command: &Command) -> bool {
         self.judge(command).is_ok_and(|fit| fit.is_known)
     }

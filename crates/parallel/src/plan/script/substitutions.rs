@@ -61,7 +61,8 @@ fn piece_reads_input(word: &str, piece: &WordPieceWithSource) -> bool {
         }
         WordPiece::SingleQuotedText(_) | WordPiece::AnsiCQuotedText(_) => false,
         WordPiece::ArithmeticExpression(inner) => has_substitution(&inner.value),
-        // What is inside is not read any further, nor is what the grammar of words does not understand.
+        // Nested substitutions are not read further, nor is anything that the grammar of words does
+        // not cover.
         WordPiece::ParameterExpansion(_)
         | WordPiece::Text(_)
         | WordPiece::EscapeSequence(_)
@@ -75,7 +76,7 @@ fn piece_reads_input(word: &str, piece: &WordPieceWithSource) -> bool {
 fn commands_read_input(text: &str) -> bool {
     let Some(program) = parse(text) else { return true };
     Walk::of(&program).pipelines.iter().any(|found| match found.pipeline.seq.as_slice() {
-        // The walk has found what is inside.
+        // The walk has found the nested commands.
         [Command::Compound(..) | Command::Function(_), ..] => false,
         [Command::Simple(first), rest @ ..] => {
             let rest_reads = |stage: &Command| match stage {

@@ -14,13 +14,13 @@ pub(super) fn parse(text: &str) -> Option<Program> {
     Parser::new(text.as_bytes(), &options).parse_program().ok()
 }
 
-/// A pipeline, and where it stands.
+/// A pipeline, and its context.
 #[derive(Debug)]
 pub(super) struct Found<'a> {
     pub(super) pipeline: &'a Pipeline,
     /// The list of pipelines joined by `&&` and `||` that it is part of.
     pub(super) list: &'a AndOrList,
-    /// It may be executed more than once: it stands in a loop or a function.
+    /// It may run more than once: it is in a loop or a function.
     pub(super) is_repeated: bool,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether a stage consists of others, which are looked at by themselves.
+/// Returns whether a stage is a compound command, whose own stages are visited separately.
 pub(super) fn is_compound(command: &Command) -> bool {
     matches!(command, Command::Compound(..) | Command::Function(_))
 }

@@ -1,4 +1,4 @@
-//! Digests of what is written, block by block.
+//! Digests of an output, block by block.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::LazyLock;
@@ -19,7 +19,7 @@ pub(super) struct Digests {
 }
 
 impl Digests {
-    /// Adds what comes next.
+    /// Adds the next bytes.
     pub(super) fn add(&mut self, mut bytes: &[u8]) {
         while self.unfinished.len() + bytes.len() >= BLOCK_BYTES {
             let (now, later) = bytes.split_at(BLOCK_BYTES - self.unfinished.len());

@@ -130,7 +130,7 @@ fn signal_all(signal: Signal) {
     }
 }
 
-/// Reads the beginning of what was written to a file.
+/// Reads the beginning of a file.
 fn beginning_of(mut file: File) -> io::Result<String> {
     file.rewind()?;
     let mut bytes = Vec::new();

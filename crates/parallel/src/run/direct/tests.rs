@@ -1,4 +1,4 @@
-//! Tests of what is decided about pipelines of plain commands.
+//! Tests of decisions about pipelines of plain commands.
 
 use contend_commands::Word;
 

@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 use super::programs::Program;
 use super::{asked_for, skip};
 
-/// How many expressions are tried, if nobody says otherwise.
+/// The number of expressions tried, unless the environment sets it.
 const CASES: u32 = 150;
 
 /// Parts of expressions of both kinds, of which more than half make one that is plain.

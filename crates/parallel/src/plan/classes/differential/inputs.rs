@@ -14,7 +14,7 @@ pub(super) enum Kind {
     Text,
     /// Records that end with NUL.
     Nul,
-    /// Lines in order, to stand beside a file.
+    /// Sorted lines, for comparison with a file.
     Sorted,
     /// Such lines with the same key in several.
     Keyed,
@@ -220,7 +220,7 @@ fn by_lines(kind: Kind) -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Files that stand beside inputs, as they are called in commands, and what they are sorted by.
+/// The files that commands combine with their input: names, and the keys that they are sorted by.
 pub(super) const FILES: &[(&str, Key)] = &[
     ("@F", Key::Whole),
     ("@W", Key::FirstWord),
@@ -228,7 +228,7 @@ pub(super) const FILES: &[(&str, Key)] = &[
     ("@D", Key::FirstField(b':')),
 ];
 
-/// The file that stands beside inputs of a kind.
+/// The file to combine with inputs of a kind.
 pub(super) fn file_for(kind: Kind, key: Key) -> Vec<u8> {
     let mut lines: Vec<&[u8]> = PLAIN.to_vec();
     lines.extend_from_slice(&[b"a", b"a 1", b"b 2", b"b", b"aab", b"foobar", b"a,1", b"ab,2"]);

@@ -24,7 +24,7 @@ use crate::plan::ir::{Combine, StatusRule};
 use inputs::Kind;
 use programs::{Program, Ran};
 
-/// How many inputs each command gets in each locale, if nobody says otherwise.
+/// The number of inputs for each command and locale, unless the environment sets it.
 const CASES: u32 = 2;
 const LOCALES: [&str; 2] = ["C", "C.UTF-8"];
 
@@ -48,7 +48,7 @@ enum Came {
     Whole,
     /// The guard does not hold.
     Guarded,
-    /// A part failed, so that all would be run again.
+    /// A chunk failed, so contend would run the commands again over the whole input.
     Failed,
 }
 
@@ -78,7 +78,7 @@ fn skip(reason: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED classes of commands: {reason}");
 }
 
-/// How many inputs each command gets in each locale, if somebody says so.
+/// The number of inputs for each command and locale, if the environment sets it.
 fn asked_for() -> Option<u32> {
     std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok())
 }

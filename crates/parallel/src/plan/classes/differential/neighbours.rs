@@ -1,4 +1,4 @@
-//! What a class says of its output, tried: two commands, one after the other, over parts.
+//! Tests what a class says about output: runs two commands, one after another, over chunks.
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};

@@ -1,4 +1,4 @@
-//! Cutting an input as a class allows, and looking at what came of the parts.
+//! Cuts an input as a class allows, and checks the outputs of the chunks.
 
 use super::super::PerRecord;
 use super::programs::Ran;
@@ -20,7 +20,7 @@ pub(super) fn cut(cut: &Cut, input: &[u8], random: &mut fastrand::Rng) -> Option
     Some(parts)
 }
 
-/// The places behind separators.
+/// The positions after separators.
 fn ends(records: Records, input: &[u8]) -> Vec<usize> {
     let (mut within_string, mut depth, mut escaped) = (false, 0_i32, false);
     let mut places = Vec::new();
@@ -70,7 +70,7 @@ pub(super) fn key_of(key: Key, record: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether a part is what the guard asks for.
+/// Whether a chunk satisfies the guard.
 pub(super) fn holds(guard: &Guard, separator: u8, part: &[u8]) -> bool {
     if guard.terminated && part.last() != Some(&separator) {
         return false;
@@ -98,7 +98,7 @@ pub(super) fn in_any_order(parts: &[Vec<u8>], random: &mut fastrand::Rng) -> Vec
     processes
 }
 
-/// Compares what came of the parts with what the class says of outputs.
+/// Compares the outputs of chunks with what the class says about outputs.
 pub(super) fn look_at_outputs(
     each: &PerRecord,
     parts: &[Vec<u8>],

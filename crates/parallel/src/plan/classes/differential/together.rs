@@ -1,4 +1,4 @@
-//! A plain way to put outputs of parts together.
+//! A simple reference implementation of combining outputs of chunks.
 
 use contend_commands::awk::sums::Totals;
 
