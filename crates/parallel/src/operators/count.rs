@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Definition, Operation};
 
-/// How wide columns are where there are several and the input is a pipe.
+/// The width of columns if there are several and the input is a pipe.
 const WIDTH: usize = 7;
 
 /// A kind of count.
@@ -23,7 +23,7 @@ pub struct Count {
     bytes: bool,
 }
 
-/// Counts so far.
+/// The counts so far.
 struct Counting {
     wanted: Count,
     lines: u64,
@@ -66,6 +66,6 @@ impl Operation for Counting {
             Count { lines: true, .. } => writeln!(output, "{}", self.lines),
             Count { .. } => writeln!(output, "{}", self.bytes),
         };
-        i32::from(written.is_err()) // never: it is memory
+        i32::from(written.is_err()) // writing to memory does not fail
     }
 }

@@ -11,7 +11,7 @@ use contend_commands::Simple;
 use contend_shell::environment::Environment;
 use serde::{Deserialize, Serialize};
 
-/// What an operator does, as a plan describes it.
+/// The specification of an operator, which is part of a plan.
 trait Definition: Sized {
     /// Commands for which tests compare it with the program.
     #[cfg(test)]
@@ -22,17 +22,17 @@ trait Definition: Sized {
     /// error where the command does not.
     fn read(simple: &Simple, environment: &Environment) -> Option<Self>;
 
-    /// Begins to carry it out.
+    /// Starts the operator.
     fn start(&self) -> Box<dyn Operation>;
 }
 
-/// An operator at work on one input, which comes in blocks of any size.
+/// A running operator. Its input comes in blocks of any size.
 pub(crate) trait Operation: Send {
-    /// Takes a block of the input. Appends to `output` what the command would have written by
-    /// then, or less.
+    /// Processes a block of the input. Appends to `output` at most what the command would have
+    /// written by then.
     fn push(&mut self, input: &[u8], output: &mut Vec<u8>);
 
-    /// The input has ended. Appends the rest of the output, and returns the exit code.
+    /// Ends the input. Appends the rest of the output, and returns the exit code.
     fn finish(&mut self, output: &mut Vec<u8>) -> i32;
 }
 
@@ -46,13 +46,13 @@ macro_rules! operators {
         }
 
         impl Operator {
-            /// The operator that does what a command does, if there is one. The command must have
-            /// a class that is neither opaque nor the user's.
+            /// Returns the operator for a command, if there is one. The command must have a class
+            /// that is neither opaque nor declared by the user.
             pub(crate) fn read(simple: &Simple, environment: &Environment) -> Option<Self> {
                 None$(.or_else(|| <$definition>::read(simple, environment).map(Self::$name)))*
             }
 
-            /// Begins to carry it out.
+            /// Starts the operator.
             pub(crate) fn start(&self) -> Box<dyn Operation> {
                 match self {
                     $(Self::$name(definition) => definition.start(),)*

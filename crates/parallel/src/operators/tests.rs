@@ -9,10 +9,10 @@ use contend_shell::environment::Environment;
 use super::{EXAMPLES, Operator};
 use crate::plan::classes::{Class, Subject, classify};
 
-/// How many inputs each command gets.
+/// The number of inputs for each command.
 const INPUTS: u64 = 12;
 
-/// The operator of a command that has a class on this machine.
+/// Returns the operator of a command that has a class on this machine.
 fn operator(text: &str, locale: &str) -> Option<Operator> {
     let simple = Simple::read(text).expect("a simple command");
     let environment = Environment::of_this_machine(&[simple.program.text.as_str()], locale);
@@ -23,12 +23,12 @@ fn operator(text: &str, locale: &str) -> Option<Operator> {
     }
 }
 
-/// What a program makes of an input that is a file, and how it ends.
+/// Returns the output and exit code of a program whose input is a file.
 fn of_program(text: &str, locale: &str, input: &[u8]) -> (Vec<u8>, Option<i32>) {
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(input).expect("room");
     file.rewind().expect("a file");
-    // As in a group, its standard input is a pipe.
+    // As in a group, standard input is a pipe.
     let cat = Command::new("cat").stdin(file).stdout(std::process::Stdio::piped()).spawn();
     let mut cat = cat.expect("cat");
     let stdin = cat.stdout.take().expect("a pipe");
@@ -40,7 +40,7 @@ fn of_program(text: &str, locale: &str, input: &[u8]) -> (Vec<u8>, Option<i32>) 
     (ran.stdout, ran.status.code())
 }
 
-/// What an operator makes of an input in blocks of any size.
+/// Returns the output and exit code of an operator over blocks of any size.
 fn of_operator(
     operator: &Operator,
     mut input: &[u8],

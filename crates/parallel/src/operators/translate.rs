@@ -1,4 +1,4 @@
-//! `tr`: a table of bytes.
+//! `tr`: a map of bytes.
 
 use contend_commands::Simple;
 use contend_commands::tr::Effect;
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{Definition, Operation};
 
-/// What becomes of bytes.
+/// The effect on bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Translate {
-    /// What each of the 256 bytes becomes, or would become if it were not deleted.
+    /// The image of each of the 256 bytes, also of those that are deleted.
     images: Vec<u8>,
     /// The bytes that are deleted.
     deleted: ByteSet,
-    /// Of these bytes of the output, neighbours that are equal become one.
+    /// Bytes of the output of which equal neighbours are squeezed into one.
     squeezed: ByteSet,
 }
 
@@ -63,7 +63,7 @@ impl Definition for Translate {
     }
 }
 
-/// Which bytes are in a set.
+/// A set of bytes, as a table.
 fn table(set: ByteSet) -> [bool; 256] {
     let mut table = [false; 256];
     for byte in set.iter() {
@@ -72,7 +72,7 @@ fn table(set: ByteSet) -> [bool; 256] {
     table
 }
 
-/// Every byte becomes another one.
+/// Maps every byte.
 struct Substitution {
     images: [u8; 256],
 }
@@ -87,7 +87,7 @@ impl Operation for Substitution {
     }
 }
 
-/// Some bytes are deleted.
+/// Deletes some bytes.
 struct Deletion {
     images: [u8; 256],
     kept: [bool; 256],
@@ -97,7 +97,8 @@ impl Operation for Deletion {
     fn push(&mut self, input: &[u8], output: &mut Vec<u8>) {
         let start = output.len();
         output.resize(start + input.len(), 0);
-        // Without a branch, of which half might be mispredicted: what is deleted is overwritten.
+        // A branch might be mispredicted half of the time, so there is none: deleted bytes are
+        // overwritten.
         let mut end = start;
         for byte in input {
             output[end] = self.images[usize::from(*byte)];
@@ -111,7 +112,7 @@ impl Operation for Deletion {
     }
 }
 
-/// Some neighbours that are equal become one.
+/// Squeezes equal neighbours.
 struct Squeezing {
     images: [u8; 256],
     kept: [bool; 256],

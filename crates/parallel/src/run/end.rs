@@ -35,7 +35,7 @@ pub enum End {
     TakenOver,
 }
 
-/// What was done, or would be done.
+/// What a run did, or would do.
 #[derive(Debug)]
 pub struct Report {
     /// The record. The caller adds what it alone knows: `contend`, `started_at` and `host`.
@@ -61,7 +61,7 @@ impl Report {
         report
     }
 
-    /// Starts a report that nobody has asked for.
+    /// Starts a report that is not wanted.
     pub(super) fn unwanted() -> Box<Self> {
         let (record, started) = (RunRecord::default(), SystemTime::now());
         Box::new(Self { record, started, by_shell: false })

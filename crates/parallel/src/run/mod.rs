@@ -6,8 +6,8 @@
 //! lines and exit codes of contend itself are the caller's business.
 //!
 //! ```text
-//! text → Direct ─┬→ exec or plain run     decided without a plan where that is possible
-//!                └→ Plan → carry → End    the executor, supervised: signals, progress, memory
+//! text → Direct ─┬→ exec or plain run         decided without a plan where that is possible
+//!                └→ Plan → supervise → End    the executor, supervised: signals, progress, memory
 //! text → Prepared → shell → Stage × n → Direct
 //! ```
 //!
@@ -43,7 +43,7 @@ pub use error::RunError;
 pub use observer::{Comparison, Notice, Observer};
 pub use settings::{Request, Settings, What};
 
-/// Runs what is requested, or only plans it if the settings say so.
+/// Runs the request, or only plans it if the settings say so.
 ///
 /// Does not return if this process becomes the pipeline's only command, or the shell.
 ///

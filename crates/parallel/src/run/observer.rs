@@ -7,8 +7,8 @@ use contend_record::run::{Check, Outcome};
 use crate::execute::{ExecuteError, Tally};
 use crate::plan::ir::Plan;
 
-/// Hears what a run has to tell before it ends. The methods about progress are called in the order
-/// `started`, `tick` any number of times, `ended`, and not at all if no plan is carried out.
+/// Is notified during a run. The methods about progress are called in the order `started`, `tick`
+/// any number of times, `ended`, and not at all if no plan is executed.
 pub trait Observer {
     /// Shows the user a notice, on standard error.
     ///
@@ -16,22 +16,22 @@ pub trait Observer {
     /// If standard error cannot be written, where that has to end the run.
     fn notify(&mut self, notice: Notice<'_>) -> io::Result<()>;
 
-    /// A plan is about to be carried out. This is the time to register
-    /// [`Tally::before_output`]. Standard output is still that of the caller.
+    /// A plan is about to be executed. This is the time to register [`Tally::before_output`].
+    /// Standard output is still the caller's.
     fn started(&mut self, _plan: &Plan, _tally: &Tally) {}
 
-    /// The plan is being carried out; called about every 20 ms.
+    /// The plan is being executed; called about every 20 ms.
     fn tick(&mut self, _tally: &Tally) {}
 
-    /// The plan is carried out, or was given up. Nothing must be drawn any more.
+    /// The execution has ended, or was given up. Nothing may be drawn any more.
     fn ended(&mut self) {}
 }
 
-/// What a run has to tell at once.
+/// A message about a run that must be shown at once.
 #[derive(Debug, Clone, Copy)]
 pub enum Notice<'a> {
-    /// A file that a stage should read cannot be opened: its name and the reason, as a shell says
-    /// it.
+    /// A file that a stage should read cannot be opened: its name and the reason, worded as in a
+    /// shell.
     MissingFile(&'a str),
     /// What commands wrote to standard error before they failed.
     CommandStderr(&'a [u8]),
@@ -48,7 +48,7 @@ pub enum Notice<'a> {
 pub struct Comparison<'a> {
     /// What the comparison found.
     pub check: &'a Check,
-    /// What came of the run.
+    /// The outcome of the run.
     pub outcome: &'a Outcome,
     /// Whether stages ran over chunks.
     pub parallel: bool,

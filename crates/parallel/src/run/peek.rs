@@ -1,4 +1,4 @@
-//! Looks at how much a stream has, without reading any of it.
+//! Measures how much data a stream has, without reading it.
 
 use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;

@@ -31,7 +31,7 @@ impl Records {
     /// Returns all records that have been appended.
     ///
     /// # Errors
-    /// If the file cannot be read, or what was appended is no record.
+    /// If the file cannot be read, or contains anything but records.
     pub(super) fn read(mut self) -> Result<Vec<RunRecord>, RunError> {
         self.0.rewind().context("cannot read the records of pipelines")?;
         let records = serde_json::Deserializer::from_reader(BufReader::new(self.0)).into_iter();

@@ -32,7 +32,7 @@ pub enum What {
     Script(PathBuf, Vec<OsString>),
 }
 
-/// How a pipeline is run, and what is wanted besides its output.
+/// How a pipeline runs, and what the caller wants besides its output.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// The number of chunks processed concurrently, if given; see [`Settings::jobs`].

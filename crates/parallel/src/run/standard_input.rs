@@ -1,4 +1,4 @@
-//! What standard input is.
+//! The kind of standard input.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::plan::flow::Amount;
 /// The device numbers of /dev/null.
 const NULL: (u32, u32) = (1, 3);
 
-/// What standard input is.
+/// The kind of standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A regular file of this size in bytes.
@@ -21,7 +21,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Looks at standard input.
+    /// Determines the kind of standard input.
     pub(super) fn of_standard_input() -> Self {
         let Ok(stat) = rustix::fs::fstat(io::stdin()) else { return Self::Stream };
         match FileType::from_raw_mode(stat.st_mode) {
@@ -41,8 +41,8 @@ impl Kind {
     }
 }
 
-/// Whether standard input is a file, a stream or a device that this process may read. With any
-/// other the command that reads it reports what is wrong.
+/// Returns whether standard input is a file, a stream or a device that this process may read. For
+/// any other kind, the command that reads it reports the error.
 pub(super) fn can_be_read() -> bool {
     let stdin = io::stdin();
     let is_folder = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;

@@ -52,7 +52,7 @@ pub(super) struct Task {
 
 /// A plan that is being executed.
 enum Running<'a> {
-    /// Commands that read and write by themselves; this thread only waits for them.
+    /// Commands that read and write directly; this thread only waits for them.
     Plain(Plain<'a>),
     /// A thread that executes the plan and sends the result.
     Thread(mpsc::Receiver<Result<(), ExecuteError>>),

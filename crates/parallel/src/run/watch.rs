@@ -42,7 +42,7 @@ impl Watch {
 /// Returns the memory of this process and its running commands together (PSS), in bytes.
 fn memory(launcher: &Launcher) -> Option<u64> {
     let own = Rollup::of(getpid()).ok()?.pss;
-    // Those that have ended meanwhile have none.
+    // Processes that have ended have no entry.
     let commands = launcher.pids().into_iter().filter_map(|pid| Rollup::of(pid).ok());
     Some(own + commands.map(|rollup| rollup.pss).sum::<u64>())
 }

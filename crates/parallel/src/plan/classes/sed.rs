@@ -74,8 +74,7 @@ fn is_same_in_c(subject: &Subject<'_>, script: &str, options: &Options) -> bool 
             .is_some()
 }
 
-/// Returns whether the text is ASCII without escape letters of special meaning, except newlines and
-/// tabs.
+/// Returns whether the text is ASCII, with no escaped letters but `\n` and `\t`.
 fn is_plain(text: &str) -> bool {
     let mut signs = text.bytes();
     while let Some(sign) = signs.next() {

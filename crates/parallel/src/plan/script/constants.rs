@@ -1,9 +1,8 @@
-//! What variables of a text probably are.
+//! Guesses the values of a text's variables.
 //!
-//! This is a guess, by which it is decided only whether a prefix is worth its cost: the shell expands
-//! the variables all the same.
+//! A guess only decides whether a prefix is worth its cost: the shell expands the variables anyway.
 
-/// A stage's text with the values of the variables in it that have one value in the whole text, or
+/// Returns a stage's text with the values of variables that have one value in the whole text, or
 /// that come from the environment.
 pub(super) fn insert(stage: &str, text: &str) -> String {
     let mut out = String::with_capacity(stage.len());
@@ -28,7 +27,7 @@ pub(super) fn insert(stage: &str, text: &str) -> String {
     out + rest
 }
 
-/// The value of a variable, if it is assigned to once, or else in the environment.
+/// Returns the value of a variable that is assigned to once, or that is only in the environment.
 fn value(name: &str, text: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -49,13 +48,13 @@ fn value(name: &str, text: &str) -> Option<String> {
     }
 }
 
-/// A word without the quotes around it.
+/// Removes the quotes around a word.
 fn unquoted(word: &str) -> &str {
     let quoted = |quote| word.strip_prefix(quote).and_then(|word| word.strip_suffix(quote));
     quoted('"').or_else(|| quoted('\'')).unwrap_or(word)
 }
 
-/// Whether a loop or a `read` may set this variable.
+/// Returns whether a loop or a `read` may set this variable.
 fn is_set_otherwise(name: &str, text: &str) -> bool {
     let words = || text.split_whitespace().map(|word| word.trim_end_matches(';'));
     let setters = ["for", "read", "-r", "local", "declare", "mapfile", "readarray", "getopts"];

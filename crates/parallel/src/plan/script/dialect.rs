@@ -1,4 +1,4 @@
-//! What the rewritten text says, in the words of the shell that runs it.
+//! The words that a rewritten text gains, in the dialect of the shell that runs it.
 
 use std::fmt::Write as _;
 
@@ -9,11 +9,11 @@ use contend_commands::quote;
 pub enum Dialect {
     /// GNU bash.
     Bash,
-    /// A shell that knows no more than POSIX asks for, such as dash.
+    /// A POSIX shell without extensions, such as dash.
     Posix,
 }
 
-/// Where a stage stands among those that contend can take over together.
+/// The position of a stage among those that contend can take over together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Position {
     /// Neither neighbour can be taken over with it.
@@ -27,10 +27,10 @@ pub enum Position {
 }
 
 impl Position {
-    /// All of them.
+    /// All positions.
     pub const ALL: [Self; 4] = [Self::Alone, Self::First, Self::Middle, Self::Last];
 
-    /// The position of stage `index` of `count` that can be taken over together.
+    /// Returns the position of stage `index` of `count` stages that can be taken over together.
     pub fn of(index: usize, count: usize) -> Self {
         match (index == 0, index + 1 == count) {
             (true, true) => Self::Alone,
@@ -40,7 +40,7 @@ impl Position {
         }
     }
 
-    /// Its name, as one letter.
+    /// Returns the letter that stands for the position.
     pub fn letter(self) -> &'static str {
         match self {
             Self::Alone => "a",
@@ -50,35 +50,35 @@ impl Position {
         }
     }
 
-    /// The position with this name.
+    /// Returns the position that a letter stands for.
     pub fn from_letter(letter: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|position| position.letter() == letter)
     }
 
-    /// Whether the stage before it can be taken over, too.
+    /// Returns whether the stage before can be taken over, too.
     pub fn has_previous(self) -> bool {
         matches!(self, Self::Middle | Self::Last)
     }
 
-    /// Whether the stage after it can be taken over, too.
+    /// Returns whether the stage after can be taken over, too.
     pub fn has_next(self) -> bool {
         matches!(self, Self::First | Self::Middle)
     }
 }
 
-/// The hidden verb of contend that stands for a stage.
+/// The hidden command-line verb for a stage.
 pub const STAGE_VERB: &str = "run-stage";
 
-/// A pipeline that is executed again within this time has not paid: contend could hardly have saved
-/// more than it costs.
+/// A pipeline that is executed again within this time, in milliseconds, has not paid: contend could
+/// hardly have saved more than it costs.
 const SHORT_MS: u32 = 30;
-/// After this many executions in a row that did not pay, the shell runs the pipeline as it was
-/// written.
+/// After this many executions in a row that did not pay, the shell runs the pipeline without
+/// contend.
 const MAX_SHORT: u32 = 3;
 
 impl Dialect {
-    /// Assignments that come before the text. `slots` is the number of pipelines that look at the
-    /// clock.
+    /// Returns assignments for the beginning of the text. `slots` is the number of pipelines that
+    /// read the clock.
     ///
     /// Under `set -a` a shell exports every variable that is assigned to. Bash cannot export
     /// arrays, so that commands do not find ours in their environment.
@@ -104,7 +104,7 @@ impl Dialect {
         text
     }
 
-    /// What [`Self::tick`] needs.
+    /// Returns the functions and variables that [`Self::tick`] needs.
     fn clock(self, slots: usize) -> String {
         match self {
             Self::Bash => {
@@ -134,8 +134,8 @@ impl Dialect {
         }
     }
 
-    /// A command that measures how soon the pipeline of this slot, from 1, is executed again. Its
-    /// status is 0, so that neither `set -e` nor a trap notices it.
+    /// Returns a command that measures how soon the pipeline of this slot, from 1, is executed
+    /// again. Its status is 0, so that neither `set -e` nor a trap notices it.
     pub(super) fn tick(self, slot: usize) -> String {
         match self {
             Self::Bash => format!(
@@ -148,10 +148,11 @@ impl Dialect {
         }
     }
 
-    /// What comes before the name of a stage's command: words that start contend, or none after
-    /// executions that did not pay. Nothing in it depends on `IFS`, `set -f` or `set -u`.
+    /// Returns the prefix of a stage's command: words that start contend, or that expand to nothing
+    /// after executions that did not pay. The prefix does not depend on `IFS`, `set -f` or `set
+    /// -u`.
     ///
-    /// With `options` the last of these words are the options of the shell at that moment.
+    /// With `options`, the last of these words are the shell's options at that moment.
     pub(super) fn prefix(self, position: Position, slot: Option<usize>, options: bool) -> String {
         let name = position.letter();
         match (self, slot) {
@@ -159,7 +160,7 @@ impl Dialect {
                 let options = if options { "\"$SHELLOPTS\" " } else { "" };
                 format!("\"${{__contend_{name}[@]}}\" {options}")
             }
-            // Beyond its end an array has no words.
+            // Indexing past the end of an array yields no words.
             (Self::Bash, Some(slot)) => {
                 let place = format!("[@]:__contend_n[{slot}]<{MAX_SHORT}?0:9}}\" ");
                 let words = format!("\"${{__contend_{name}{place}");
@@ -176,7 +177,7 @@ impl Dialect {
         }
     }
 
-    /// Whether stages need to know the options of the shell to run this text.
+    /// Returns whether stages need the shell's options to run this text.
     pub(super) fn needs_options(self, text: &str) -> bool {
         // Other shells have no such option.
         self == Self::Bash && text.contains("pipefail")

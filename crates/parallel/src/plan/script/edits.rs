@@ -1,4 +1,4 @@
-//! Where the text changes: prefixes before the names of commands, clocks before lists of pipelines.
+//! Inserts prefixes before command names, and clocks before lists of pipelines.
 
 use std::ops::Range;
 
@@ -13,13 +13,13 @@ use super::{Dialect, MAX_UNTIMED, Position};
 #[derive(Debug)]
 pub(super) struct Edits<'t> {
     text: &'t str,
-    /// Where each character begins, in bytes.
+    /// The byte offset of each character.
     offsets: Vec<usize>,
     dialect: Dialect,
     insertions: Vec<(usize, String)>,
     slots: usize,
     untimed: usize,
-    /// The slot of all straight-line pipelines after the first ones.
+    /// The slot shared by all straight-line pipelines after the first ones.
     shared_slot: Option<usize>,
 }
 
@@ -30,9 +30,9 @@ impl<'t> Edits<'t> {
         Self { text, offsets, dialect, insertions, slots: 0, untimed: 0, shared_slot: None }
     }
 
-    /// Puts prefixes before the stages of these runs, and a clock before their pipeline if it needs
-    /// one. Returns the line, from 1, in which each run begins; `None` if the pipeline has to stay
-    /// as it is.
+    /// Inserts prefixes before the stages of these runs, and a clock before their pipeline if it
+    /// needs one. Returns the line, from 1, in which each run begins; `None` if the pipeline cannot
+    /// be changed.
     pub(super) fn add(&mut self, found: &Found<'_>, runs: &[Range<usize>]) -> Option<Vec<usize>> {
         let names: Vec<Vec<usize>> = { runs.iter() }
             .map(|run| found.pipeline.seq[run.clone()].iter().map(|it| self.name(it)).collect())
@@ -77,12 +77,12 @@ impl<'t> Edits<'t> {
         self.text[..place].matches('\n').count() + 1
     }
 
-    /// Where the name of a command stands, in bytes.
+    /// Returns the byte offset of a command's name.
     fn name(&self, command: &Command) -> Option<usize> {
         let Command::Simple(simple) = command else { return None };
         let name = simple.word_or_name.as_ref()?;
         let place = *self.offsets.get(name.location()?.start.index)?;
-        // The parser's places are not to be relied on everywhere.
+        // The parser's positions are not always right.
         let (before, after) = self.text.split_at(place);
         let after = after.strip_prefix(name.value.as_str())?;
         let is_separate = |c: char| c.is_whitespace() || ";|&(){}<>!`".contains(c);
@@ -91,7 +91,7 @@ impl<'t> Edits<'t> {
         is_whole.then_some(place)
     }
 
-    /// Where a list of pipelines begins, in bytes.
+    /// Returns the byte offset of a list of pipelines.
     fn start(&self, list: &AndOrList) -> Option<usize> {
         let first = &list.first;
         let command = first.seq.first()?;
@@ -100,13 +100,13 @@ impl<'t> Edits<'t> {
         }
         let place = *self.offsets.get(first.location()?.start.index)?;
         if first.bang && first.timed.is_none() {
-            // The parser does not say where the `!` stands.
+            // The parser does not report the position of `!`.
             return self.text[..place].trim_end().strip_suffix('!').map(str::len);
         }
         Some(place)
     }
 
-    /// The text with everything in place, and how many slots it has.
+    /// Returns the text with all insertions, and the number of slots.
     pub(super) fn apply(mut self) -> (String, usize) {
         // Text before a list goes before the name of its first command.
         self.insertions.sort_by_key(|(place, _)| *place);
@@ -121,13 +121,13 @@ impl<'t> Edits<'t> {
     }
 }
 
-/// The parser gives no place to redirections.
+/// The parser does not report positions of redirections.
 fn begins_with_redirection(simple: &SimpleCommand) -> bool {
     let first = simple.prefix.as_ref().and_then(|prefix| prefix.0.first());
     matches!(first, Some(Item::IoRedirect(_)))
 }
 
-/// Whether a text asks for the status of the command before, which a clock would change.
+/// Returns whether a text uses the status of the previous command, which a clock would change.
 fn asks_for_status(text: &str) -> bool {
     text.contains("$?") || text.contains("${?")
 }

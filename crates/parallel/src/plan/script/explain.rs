@@ -1,4 +1,4 @@
-//! Why stages of a text are taken over or left to the shell, for people.
+//! Explains to users why stages of a text are taken over or left to the shell.
 
 use brush_parser::ast::SourceLocation as _;
 use contend_commands::Simple;
@@ -11,12 +11,12 @@ use super::{Rewriter, walk};
 /// The explanation of a text.
 #[derive(Debug, Default)]
 pub struct Explanation {
-    /// The stages of each run that is taken over, in the order of their lines, as plain words; `None` if
-    /// their words are known only when they run.
+    /// The stages of each run that is taken over, in the order of their lines, as plain words;
+    /// `None` if their words are known only at run time.
     pub taken: Vec<Option<Vec<Simple>>>,
     /// The stages left to the shell, in the order of the lines.
     pub left: Vec<Left>,
-    /// How many further commands are left, which are built into the shell, functions, or not known.
+    /// The number of further stages left to the shell: builtins, functions, and unknown commands.
     pub others: usize,
 }
 

@@ -1,9 +1,9 @@
-//! What a text may say about itself, or do to names, that a prefix before a command would change.
+//! Finds what in a text a prefix could change: its view of itself, or the meaning of its names.
 
 use super::Dialect;
 
-/// Words that have to do with what a prefix would not keep, and why. They are looked for in the
-/// whole text, comments included: a needless refusal costs time alone.
+/// Words for features that a prefix would disturb, with reasons. They are searched in the whole
+/// text, including comments: a needless refusal only costs time.
 const WORDS: &[(&str, &str)] = &[
     ("PIPESTATUS", "the script asks for the status of every stage"),
     ("xtrace", "the script shows its commands"),
@@ -27,7 +27,7 @@ const WORDS: &[(&str, &str)] = &[
     ("onecmd", "the script ends after one command"),
 ];
 
-/// The reason why this text must stay as it is, if there is one.
+/// Returns why this text cannot be changed, if there is a reason.
 pub(super) fn find(text: &str, dialect: Dialect) -> Option<&'static str> {
     if let Some((_, why)) = WORDS.iter().find(|(word, _)| has_word(text, word)) {
         return Some(why);
@@ -53,12 +53,12 @@ pub(super) fn find(text: &str, dialect: Dialect) -> Option<&'static str> {
     None
 }
 
-/// The words of a text that could be names of commands.
+/// Returns the words of a text that could be names of commands.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || "-_./+".contains(c)))
 }
 
-/// What may be commands of a text, from their first words on.
+/// Returns the possible commands of a text, each from its first word on.
 fn commands(text: &str) -> impl Iterator<Item = &str> {
     text.split(['\n', ';', '&', '|', '{', '(', '`', '!']).map(|command| {
         let command = command.trim_start();
@@ -67,7 +67,7 @@ fn commands(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a command prints functions or variables, or gives functions to other programs.
+/// Returns whether a command prints functions or variables, or exports functions.
 fn shows_names(command: &str) -> bool {
     let mut words = command.split([' ', '\t', ')', '"', '}']).filter(|word| !word.is_empty());
     let first = words.next().unwrap_or("").trim_start_matches(['"', '$']);
@@ -87,8 +87,8 @@ fn shows_names(command: &str) -> bool {
     }
 }
 
-/// Whether it has the shell print what it executes: `set -x`, `set -ev`, `#!/bin/sh -x`; or `set -m`
-/// for what ends in the background.
+/// Returns whether the text has the shell print what it executes, by `set -x`, `set -ev` or
+/// `#!/bin/sh -x`, or report background jobs, by `set -m`.
 fn shows_commands(text: &str) -> bool {
     let first = text.lines().next().filter(|line| line.starts_with("#!"));
     let options = first.and_then(|line| line.split_once(" -")).map_or("", |(_, options)| options);
@@ -97,7 +97,7 @@ fn shows_commands(text: &str) -> bool {
         .any(|letter| sets(text, letter) || letters(options).contains(letter))
 }
 
-/// Whether `set` is given the option with this letter.
+/// Returns whether `set` is given the option with this letter.
 fn sets(text: &str, letter: char) -> bool {
     text.match_indices("set -")
         .any(|(at, found)| letters(&text[at + found.len()..]).contains(letter))
@@ -107,8 +107,8 @@ fn letters(text: &str) -> &str {
     text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("")
 }
 
-/// Whether it gives `PATH` a value without folders of the system. The shell knows best what to say of
-/// programs that it does not find.
+/// Returns whether the text sets `PATH` to a value without system directories. The shell has its
+/// own messages for programs that it does not find.
 fn hides_programs(text: &str) -> bool {
     let values = text.match_indices("PATH=").map(|(at, name)| &text[at + name.len()..]);
     let values =
@@ -116,7 +116,7 @@ fn hides_programs(text: &str) -> bool {
     { values }.any(|value| !["PATH", "/bin", "$("].iter().any(|part| value.contains(part)))
 }
 
-/// Whether it uses `$_`, the last argument of the command before.
+/// Returns whether the text uses `$_`, the last argument of the previous command.
 fn uses_last_argument(text: &str) -> bool {
     ["$_", "${_"].into_iter().any(|sign| {
         text.match_indices(sign).any(|(at, _)| {
@@ -126,7 +126,7 @@ fn uses_last_argument(text: &str) -> bool {
     })
 }
 
-/// Whether a word stands in the text.
+/// Returns whether the text contains this word.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {

@@ -4,8 +4,8 @@
 //! `sort -r <in` becomes `"${__contend_f[@]}" sort -r <in`, which starts contend with the stage's
 //! words as the shell has expanded them, in the stage's own subshell, after the stage's own
 //! redirections. The contend processes of neighbouring stages find each other through the pipe
-//! between them and decide: either one of them runs all the stages over parts of the input, or each
-//! becomes the command that it stands for.
+//! between them and decide: either one of them runs all the stages over chunks of the input, or
+//! each becomes the command that it stands for.
 //!
 //! ```text
 //! text ─ hazards ─┬─ refused, with the reason
@@ -37,30 +37,30 @@ use stages::Runs;
 pub use dialect::{Dialect, Position, STAGE_VERB};
 pub use explain::Explanation;
 
-/// How a text is rewritten.
+/// Settings for rewriting a text.
 #[derive(Clone, Copy)]
 pub struct Rewriter<'a> {
     /// The kind of shell that runs the text.
     pub dialect: Dialect,
     /// Commands that the user has declared to process each record independently.
     pub annotations: &'a [Annotation],
-    /// Whether the kernel can start the program that a name stands for. The shell knows best what
-    /// to do, and to say, about others.
+    /// Returns whether the kernel can start the program with this name. The shell handles all other
+    /// names, and their error messages.
     pub is_program: &'a dyn Fn(&str) -> bool,
 }
 
-/// A text as a shell is to run it.
+/// A text for a shell, with prefixes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewritten {
-    /// The text. Its line numbers are those of the original.
+    /// The text, with the line numbers of the original.
     pub text: String,
-    /// Stages that contend may take over.
+    /// The stages that contend may take over.
     pub taken: Vec<TakenOver>,
-    /// Why nothing is taken over, if so.
+    /// Why nothing is taken over, if that is so.
     pub refused: Option<String>,
-    /// Stages are given the options of the shell, after contend's own.
+    /// Stages are given the shell's options, after contend's own.
     pub has_shell_options: bool,
-    /// How many pipelines look at the clock.
+    /// The number of pipelines that read the clock.
     slots: usize,
 }
 
@@ -70,20 +70,20 @@ impl Rewritten {
         Self { text, taken: Vec::new(), refused, has_shell_options: false, slots: 0 }
     }
 
-    /// Puts the original back, for this reason.
+    /// Restores the original text, for this reason.
     pub fn refuse(&mut self, original: &str, why: &str) {
         *self = Self::refused(original, why);
     }
 
-    /// What has to come before the text on its first line, so that its prefixes start `program`
-    /// with this word of options.
+    /// Returns what to insert at the beginning of the first line, so that prefixes start `program`
+    /// with these options.
     pub fn preamble(&self, dialect: Dialect, program: &str, options: &str) -> String {
         dialect.preamble(program, options, self.slots)
     }
 }
 
-/// Straight-line pipelines up to this number do not look at the clock: it takes that many that do
-/// not pay to be felt.
+/// The first pipelines of a text outside loops, up to this number, do not read the clock: with so
+/// few, the cost of prefixes that do not pay is not noticeable.
 const MAX_UNTIMED: usize = 16;
 
 impl Rewriter<'_> {

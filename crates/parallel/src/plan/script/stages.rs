@@ -1,4 +1,4 @@
-//! Which stages of a pipeline contend can take over, and which of them together.
+//! Finds which stages of a pipeline contend can take over, and which of them together.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::plan::fast_path::fast_path;
 use crate::plan::planner::Annotation;
 use crate::plan::text::is_built_in;
 
-/// Whether commands of this name may work on parts of their input.
+/// Returns whether commands of this name may run over chunks of their input.
 pub(super) fn is_known(name: &str, annotations: &[Annotation]) -> bool {
     classes::is_worth_a_try(name)
         || annotations.iter().any(|one| one.words.first().is_some_and(|word| word == name))
@@ -33,7 +33,7 @@ struct Fit {
     is_known: bool,
 }
 
-/// Why a stage cannot be taken over, whatever it reads.
+/// Why a stage cannot be taken over, whatever its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Obstacle {
     Compound,
@@ -67,14 +67,14 @@ impl fmt::Display for Obstacle {
 #[derive(Clone, Copy)]
 pub(super) struct Runs<'a> {
     pub(super) rewriter: Rewriter<'a>,
-    /// Names that are functions of the text.
+    /// The names of functions that the text defines.
     pub(super) functions: &'a BTreeSet<&'a str>,
     pub(super) text: &'a str,
 }
 
 impl Runs<'_> {
-    /// The longest runs of stages that can be taken over, with at least one each that may work on
-    /// parts.
+    /// Returns the longest runs of stages that can be taken over. Each has at least one stage that
+    /// may run over chunks.
     pub(super) fn of(self, pipeline: &Pipeline) -> Vec<Range<usize>> {
         let fits: Vec<_> = pipeline.seq.iter().map(|command| self.fit(command)).collect();
         let mut runs: Vec<Range<usize>> = Vec::new();
@@ -124,12 +124,12 @@ impl Runs<'_> {
         for item in items(simple) {
             match item {
                 Item::Word(_) | Item::AssignmentWord(..) => {}
-                // Its descriptor is open in this stage alone.
+                // The descriptor is open in this stage only.
                 Item::ProcessSubstitution(..) => return Err(Obstacle::ProcessSubstitution),
                 Item::IoRedirect(redirect) => match stream(redirect) {
                     Some(Stream::Input) => fit.is_first = true,
                     Some(Stream::Output) => fit.is_last = true,
-                    // Only the stage itself has such a descriptor.
+                    // Only this stage has such a descriptor.
                     None => (fit.is_first, fit.is_last) = (true, true),
                 },
             }
@@ -142,7 +142,7 @@ impl Runs<'_> {
         self.judge(command).is_ok_and(|fit| fit.is_known)
     }
 
-    /// Why a stage is left to the shell, for people.
+    /// Returns why a stage is left to the shell, for users.
     pub(super) fn why_left(self, pipeline: &Pipeline, index: usize) -> String {
         match self.judge(&pipeline.seq[index]) {
             Err(obstacle) => obstacle.to_string(),
@@ -159,7 +159,7 @@ impl Runs<'_> {
         }
     }
 
-    /// Stages as plain words, if these are known before they run.
+    /// Returns stages as plain words, if these are known before the run.
     pub(super) fn simples(self, stages: &[Command]) -> Option<Vec<Simple>> {
         let read = |stage: &Command| {
             Simple::read(&constants::insert(&without_output(stage).to_string(), self.text))
@@ -167,7 +167,7 @@ impl Runs<'_> {
         stages.iter().map(read).collect()
     }
 
-    /// Whether a run gets so little input that it cannot pay, as far as the text tells.
+    /// Returns whether the text shows that a run gets too little input to pay off.
     fn has_little_input(self, pipeline: &Pipeline, run: &Range<usize>) -> bool {
         let stages = &pipeline.seq[run.clone()];
         if let Some(before) = run.start.checked_sub(1) {
@@ -192,7 +192,8 @@ impl Runs<'_> {
         })
     }
 
-    /// Whether the text may change a file that these stages name: it has the name twice.
+    /// Returns whether the text may change a file that these stages name: whether it contains the
+    /// name twice.
     fn may_write_files_of(self, stages: &[Simple]) -> bool {
         let words = stages.iter().flat_map(|stage| stage.arguments.iter().chain(&stage.input));
         { words }.filter(|word| !word.text.starts_with('-') && word.text.len() > 1).any(|word| {
@@ -202,13 +203,13 @@ impl Runs<'_> {
     }
 }
 
-/// The words, assignments and redirections of a stage.
+/// Returns the words, assignments and redirections of a stage.
 pub(super) fn items(simple: &SimpleCommand) -> impl Iterator<Item = &Item> {
     let prefix = simple.prefix.iter().flat_map(|prefix| &prefix.0);
     prefix.chain(simple.suffix.iter().flat_map(|suffix| &suffix.0))
 }
 
-/// A stage without redirections of its output, which do not change how it can be run.
+/// Returns a stage without its output redirections, which do not change how it can run.
 fn without_output(stage: &Command) -> Command {
     let mut stage = stage.clone();
     if let Command::Simple(simple) = &mut stage {
@@ -222,20 +223,20 @@ fn without_output(stage: &Command) -> Command {
     stage
 }
 
-/// Whether a stage is a builtin that writes its arguments and reads nothing.
+/// Returns whether a stage is a builtin that writes its arguments and reads nothing.
 fn writes_little(command: &Command) -> bool {
     let Command::Simple(simple) = command else { return false };
     let name = simple.word_or_name.as_ref().map(|word| word.value.as_str());
     name.is_some_and(|name| ["echo", "printf", "pwd", ":", "true", "false"].contains(&name))
 }
 
-/// A stream of a stage that another one can be joined to.
+/// A stream that may be connected to another stage.
 enum Stream {
     Input,
     Output,
 }
 
-/// The stream that a redirection changes, if it changes only one of these.
+/// Returns the stream that a redirection changes, if it changes exactly one.
 fn stream(redirect: &IoRedirect) -> Option<Stream> {
     match redirect {
         IoRedirect::HereDocument(None | Some(0), _) | IoRedirect::HereString(None | Some(0), _) => {

@@ -1,6 +1,6 @@
-//! Whether making the words of a stage reads what the stage would read: in `… | sed "s/^/$(head -n 1)/"` head takes
-//! the first line. Such a stage does not come before what is written for it has been read, so that the stage before
-//! must not wait for it.
+//! Finds stages whose words read the stage's input when they are expanded: in `… | sed "s/^/$(head
+//! -n 1)/"`, head takes the first line. Such a stage starts contend only after its input has been
+//! read, so the stage before must not wait for it.
 
 use brush_parser::ParserOptions;
 use brush_parser::ast::{
@@ -20,7 +20,7 @@ const READ_NOTHING: &[&str] = &[
     "whoami",
 ];
 
-/// Whether making the words and redirections of a stage may read its standard input.
+/// Returns whether expanding the words and redirections of a stage may read its standard input.
 pub(super) fn read_input(stage: &SimpleCommand) -> bool {
     items(stage).any(|item| match item {
         Item::Word(word)
@@ -37,7 +37,7 @@ pub(super) fn read_input(stage: &SimpleCommand) -> bool {
     })
 }
 
-/// Whether the shell may read standard input to make this word.
+/// Returns whether the shell may read standard input to expand this word.
 fn reads_input(word: &str) -> bool {
     if !has_substitution(word) {
         return false;
@@ -72,7 +72,8 @@ fn piece_reads_input(word: &str, piece: &WordPieceWithSource) -> bool {
     }
 }
 
-/// Whether commands in a substitution may read their standard input: the first of each pipeline does.
+/// Returns whether commands in a substitution may read their standard input: the first one of a
+/// pipeline does.
 fn commands_read_input(text: &str) -> bool {
     let Some(program) = parse(text) else { return true };
     Walk::of(&program).pipelines.iter().any(|found| match found.pipeline.seq.as_slice() {
@@ -89,12 +90,12 @@ fn commands_read_input(text: &str) -> bool {
     })
 }
 
-/// Whether a command may read the standard input of the shell that starts it.
+/// Returns whether a command may read the standard input of the shell that starts it.
 fn reads(command: &SimpleCommand) -> bool {
     if items(command).any(names_standard_input) {
         return true;
     }
-    // Without a name it is a mere assignment, or `$(<file)`.
+    // Without a name, this is only an assignment, or `$(<file)`.
     let Some(name) = &command.word_or_name else { return false };
     let has_word = |is: fn(&str) -> bool| {
         items(command).any(|item| matches!(item, Item::Word(word) if is(&word.value)))

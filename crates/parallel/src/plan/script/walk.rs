@@ -1,4 +1,4 @@
-//! Every pipeline of a text, however deep, but for those in substitutions.
+//! Visits every pipeline of a text at any depth, except those in substitutions.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use brush_parser::ast::{
 };
 use brush_parser::{Parser, ParserOptions};
 
-/// Reads a text; `None` if it is not understood. Extended globs are not: whether a shell takes them depends on
-/// `shopt -s extglob`, and where it refuses one it shows the line.
+/// Reads a text; `None` if it cannot be parsed. Extended globs cannot: whether a shell accepts them
+/// depends on `shopt -s extglob`, and its error message quotes the line.
 pub(super) fn parse(text: &str) -> Option<Program> {
     let options = ParserOptions { enable_extended_globbing: false, ..ParserOptions::default() };
     Parser::new(text.as_bytes(), &options).parse_program().ok()
@@ -24,18 +24,18 @@ pub(super) struct Found<'a> {
     pub(super) is_repeated: bool,
 }
 
-/// What a walk over a text has found.
+/// The result of walking a text.
 #[derive(Debug, Default)]
 pub(super) struct Walk<'a> {
     pub(super) pipelines: Vec<Found<'a>>,
-    /// Names of functions that the text defines.
+    /// The names of functions that the text defines.
     pub(super) functions: BTreeSet<&'a str>,
-    /// How many loops and functions are around.
+    /// The current depth of loops and functions.
     depth: usize,
 }
 
 impl<'a> Walk<'a> {
-    /// Walks over a whole text.
+    /// Walks a whole text.
     pub(super) fn of(program: &'a Program) -> Self {
         let mut walk = Self::default();
         program.complete_commands.iter().for_each(|list| walk.list(list));
@@ -110,7 +110,8 @@ pub(super) fn is_compound(command: &Command) -> bool {
     matches!(command, Command::Compound(..) | Command::Function(_))
 }
 
-/// Whether the text of a stage may have a pipeline in a substitution, which no walk finds.
+/// Returns whether a stage's text may contain a pipeline in a substitution, which the walk does not
+/// visit.
 pub(super) fn substitutes(command: &Command) -> bool {
     let text = command.to_string();
     text.contains("$(") && text.contains('|') || text.contains('`')

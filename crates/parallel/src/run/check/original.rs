@@ -17,18 +17,18 @@ use super::super::shutdown::{Escalation, Shutdown};
 use super::digests::Digests;
 use super::{Copied, Waited, pass_on, pipe, start};
 
-/// How often it is asked whether a signal has come.
+/// The poll interval for signals.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How much of what the original remarks is shown, in bytes.
+/// How much of the original's standard error is shown, in bytes.
 const MAX_STDERR_BYTES: u64 = 64 << 10;
 
-/// What came of the original.
+/// The result of the original.
 #[derive(Debug)]
 pub(super) struct Original {
     pub digests: Digests,
     pub status: i32,
     pub wall: Duration,
-    /// The beginning of what it wrote to standard error.
+    /// The beginning of what the original wrote to standard error.
     pub stderr: String,
 }
 
@@ -56,11 +56,12 @@ impl Original {
         let stderr = tempfile::tempfile().context(no_room)?;
         let (sender, ended) = mpsc::channel();
         let (started, original) = mpsc::channel();
-        // Before the shell: a thread that cannot be started leaves no shell behind.
+        // Start the thread before the shell: if it cannot be started, no shell remains.
         start(move || {
             let output = pass_on(reader, None);
             let Ok(pid) = original.recv() else { return };
-            // It stays there for signals until it is reaped.
+            // The process stays a zombie until it is reaped, so signals cannot reach another
+            // process.
             let _ =
                 sender.send(output.and_then(|output| child::wait_for_end(pid).map(|()| output)));
         })?;

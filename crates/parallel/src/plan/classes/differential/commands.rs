@@ -1,8 +1,8 @@
-//! The commands that are tried.
+//! The commands to test.
 
 use super::inputs::Kind::{self, Items, Json, Keyed, Lines, Nul, Sorted, Text};
 
-/// Whole lines or none.
+/// Commands that write whole lines or nothing.
 pub(super) const FILTERS: &[(Kind, &str)] = &[
     (Text, "sed 's/[^a-c]/<&>/2'"),
     (Text, "sed -E 's/([a-z]+).([^ab])/\\2\\1/;s/ *$//'"),
@@ -152,7 +152,7 @@ pub(super) const TABLES_OF_BYTES: &[(Kind, &str)] = &[
     (Lines, "tr -c '[:alpha:]' ' '"),
 ];
 
-/// Pieces of lines, and lines written in another way.
+/// Commands that write parts of lines, or change them.
 pub(super) const PIECES: &[(Kind, &str)] = &[
     (Lines, "cut -f1"),
     (Lines, "cut -f 2-"),
@@ -220,7 +220,7 @@ pub(super) const ITEMS: &[(Kind, &str)] = &[
     (Nul, "xargs -0 -I% echo %"),
 ];
 
-/// Orders.
+/// Commands that sort.
 pub(super) const SORTED: &[(Kind, &str)] = &[
     (Lines, "sort"),
     (Lines, "sort -r"),
@@ -263,7 +263,7 @@ pub(super) const SORTED: &[(Kind, &str)] = &[
     (Nul, "sort -zk2,2 -k1n"),
 ];
 
-/// Counts, first and last lines, neighbours.
+/// Commands that count, select first or last lines, or compare neighbours.
 pub(super) const COUNTED: &[(Kind, &str)] = &[
     (Lines, "uniq"),
     (Lines, "uniq -c"),

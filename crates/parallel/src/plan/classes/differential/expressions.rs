@@ -1,4 +1,5 @@
-//! Expressions that are said to be plain, tried: in the C locale they match the same ASCII as in UTF-8.
+//! Tests expressions that are classified as plain: in the C locale, they must match the same ASCII
+//! as in UTF-8.
 
 use contend_commands::regex::plain;
 use contend_shell::environment::in_path;
@@ -11,7 +12,8 @@ use super::{asked_for, skip};
 /// The number of expressions tried, unless the environment sets it.
 const CASES: u32 = 150;
 
-/// Parts of expressions of both kinds, of which more than half make one that is plain.
+/// Elements of plain and other expressions. More than half of the expressions made of them are
+/// plain.
 const PIECES: &[&str] = &[
     "a",
     "b",
@@ -50,7 +52,7 @@ const PIECES: &[&str] = &[
     "\\t",
 ];
 
-/// What `sed` and `grep` are to do with an expression.
+/// How `sed` and `grep` use an expression.
 fn commands(expression: &str, extended: bool) -> [(&'static str, Vec<String>); 5] {
     let kind = if extended { "-E" } else { "-e" };
     let sed = |script: String| vec!["-n".to_owned(), kind.to_owned(), script];

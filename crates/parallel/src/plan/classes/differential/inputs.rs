@@ -5,22 +5,22 @@ use proptest::prelude::*;
 use super::parts::key_of;
 use crate::plan::ir::Key;
 
-/// What an input is like.
+/// A kind of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Lines of all sorts.
     Lines,
-    /// The same without bytes that are no characters, and without NUL, more often than not.
+    /// Lines as above, mostly without invalid characters and NUL.
     Text,
     /// Records that end with NUL.
     Nul,
     /// Sorted lines, for comparison with a file.
     Sorted,
-    /// Such lines with the same key in several.
+    /// Sorted lines, of which several have the same key.
     Keyed,
-    /// Values of JSON.
+    /// JSON values.
     Json,
-    /// Words for other commands.
+    /// Words that become arguments of other commands.
     Items,
 }
 
@@ -122,7 +122,7 @@ impl std::fmt::Debug for Input {
     }
 }
 
-/// An input and a seed for where it is cut.
+/// An input, and a seed for its cuts.
 pub(super) fn cases(kind: Kind) -> impl Strategy<Value = (Input, u64)> {
     (input(kind).prop_map(Input), any::<u64>())
 }
@@ -144,7 +144,7 @@ fn line(odd: &'static [&'static [u8]], per_cent: u32, most: usize) -> BoxedStrat
     prop::collection::vec(pieces(PLAIN, odd, per_cent), 0..=most).prop_map(|p| p.concat()).boxed()
 }
 
-/// Lines of a kind, to be joined.
+/// Lines of a kind, to be concatenated.
 fn lines(kind: Kind) -> BoxedStrategy<Vec<Vec<u8>>> {
     let many = |line: BoxedStrategy<Vec<u8>>| prop::collection::vec(line, 1..24).boxed();
     let clean = || line(AWKWARD, 0, 3);
@@ -167,7 +167,7 @@ fn lines(kind: Kind) -> BoxedStrategy<Vec<Vec<u8>>> {
     }
 }
 
-/// Bytes of few kinds, so that what runs on from line to line is torn.
+/// Bytes of few kinds, so that runs of equal bytes extend over lines and are cut.
 fn dense(kind: Kind) -> BoxedStrategy<Vec<u8>> {
     let alphabet: &[&[u8]] = match kind {
         Kind::Lines => &[b"a", b"b", b"A", b" ", b"\n", b"\n", b"\t", b",", b"\x81", b"\r"],
@@ -201,7 +201,7 @@ fn by_lines(kind: Kind) -> impl Strategy<Value = Vec<u8>> {
                 2 => lines = lines.into_iter().flat_map(|line| [line.clone(), line]).collect(),
                 3 => lines.iter_mut().for_each(Vec::clear),
                 4 => lines.iter_mut().skip(1).step_by(2).for_each(Vec::clear),
-                // More than a buffer holds.
+                // Longer than a buffer.
                 5 if matches!(kind, Kind::Lines | Kind::Text) => {
                     lines = lines.iter().cycle().take(12_000).cloned().collect();
                 }

@@ -1,7 +1,8 @@
-//! Every class, tried: a command over parts of random input, put together, must write what it
-//! writes over all of it, and its output must be like its class says.
+//! Differential tests of every class. A command over chunks of random input, with outputs combined,
+//! must write what it writes over the whole input, and its output must have the properties that its
+//! class claims.
 //!
-//! `PROPTEST_CASES` says how many inputs each command gets in each locale.
+//! `PROPTEST_CASES` sets the number of inputs for each command and locale.
 
 mod commands;
 mod expressions;
@@ -28,9 +29,9 @@ use programs::{Program, Ran};
 const CASES: u32 = 2;
 const LOCALES: [&str; 2] = ["C", "C.UTF-8"];
 
-/// A command that is to be tried.
+/// A command to test.
 struct Subjected {
-    /// As it stands in the table.
+    /// The text of the command in the table.
     wording: &'static str,
     text: String,
     simple: Simple,
@@ -39,20 +40,20 @@ struct Subjected {
     folder: tempfile::TempDir,
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Came {
     /// The outputs were compared.
     Compared,
-    /// There was no place to cut.
+    /// There was no place for a cut.
     Whole,
-    /// The guard does not hold.
+    /// The input did not satisfy the guard.
     Guarded,
     /// A chunk failed, so contend would run the commands again over the whole input.
     Failed,
 }
 
-/// How many cases came to what.
+/// The number of cases by result.
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
     compared: u32,
@@ -73,7 +74,7 @@ impl Tally {
     }
 }
 
-/// Says, past the test harness, what was not tried. `.ci/run` counts these.
+/// Reports skipped tests past the test harness. `.ci/run` counts these.
 fn skip(reason: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED classes of commands: {reason}");
 }
@@ -123,7 +124,7 @@ fn add(tally: &mut Tally, more: Tally) {
 }
 
 impl Subjected {
-    /// Reads a command; the error is why it cannot be tried on this machine.
+    /// Reads a command; the error says why it cannot be tested on this machine.
     fn new(kind: Kind, wording: &'static str, locale: &'static str) -> Result<Self, String> {
         let folder = tempfile::tempdir().expect("a folder");
         let mut text = wording.to_owned();
@@ -163,7 +164,7 @@ impl Subjected {
         Ok(tally.into_inner())
     }
 
-    /// Each command has inputs of its own, the same each time.
+    /// Each command has its own inputs, which are the same in each run.
     fn seed(&self) -> [u8; 32] {
         let mut seed = [0; 32];
         for (place, byte) in self.wording.bytes().chain(self.locale.bytes()).enumerate() {
@@ -187,7 +188,7 @@ impl Subjected {
         Program::of(&self.simple, each.arguments.as_deref(), locale).run(part)
     }
 
-    /// A filter before it may leave nothing of a part.
+    /// An earlier filter may leave an empty chunk.
     fn try_nothing(&self) -> Result<(), String> {
         let ran = self.run_part(b"");
         let acts = self.each().writes_on_empty_input;
@@ -204,7 +205,7 @@ impl Subjected {
         expected && ran.errors.is_empty()
     }
 
-    /// Cuts the input at random and compares.
+    /// Cuts the input at random positions and compares outputs.
     fn try_one(&self, input: &[u8], seed: u64) -> Result<Came, String> {
         let mut random = fastrand::Rng::with_seed(seed);
         let each = self.each();
@@ -238,7 +239,7 @@ impl Subjected {
         Ok(Came::Compared)
     }
 
-    /// The records shuffled must not matter where the class says so.
+    /// Where the class says so, shuffling the records must not change the output.
     fn try_another_order(
         &self,
         input: &[u8],
@@ -267,7 +268,7 @@ fn tables_of_bytes() {
     tried(commands::TABLES_OF_BYTES);
 }
 
-/// What a `tr` does to bytes, by its table.
+/// Applies `tr` to bytes, by its table.
 fn by_table(effect: &Effect, input: &[u8]) -> Vec<u8> {
     let mut output: Vec<u8> = Vec::new();
     for byte in input.iter().filter_map(|byte| effect.image(*byte)) {

@@ -8,7 +8,7 @@ use super::programs::Ran;
 use super::{LOCALES, Subjected, commands, parts, together};
 use crate::plan::ir::{Combine, Guard, Records};
 
-/// How many pairs are tried for every input that a command gets.
+/// The number of pairs tested for every input of a command.
 const PAIRS: u32 = 60;
 
 #[test]
@@ -49,8 +49,8 @@ fn subjects(locale: &'static str) -> Vec<Subjected> {
     rows.filter_map(|(kind, text)| Subjected::new(*kind, text, locale).ok()).collect()
 }
 
-/// What the input of two neighbours must be like; `None` if the second cannot take what the first
-/// makes of a part.
+/// Returns the guard for the input of two neighbours; `None` if the second cannot accept the output
+/// of the first.
 fn joined(first: &Subjected, second: &Subjected) -> Option<Guard> {
     let (each, next) = (first.each(), second.each());
     let anywhere = next.cut.before.is_all() && next.cut.after.is_all();

@@ -4,7 +4,7 @@ use super::super::PerRecord;
 use super::programs::Ran;
 use crate::plan::ir::{Cut, Guard, Key, Records};
 
-/// Cuts at some of the places that are allowed; `None` if there is none.
+/// Cuts at some of the permitted positions; `None` if there is none.
 pub(super) fn cut(cut: &Cut, input: &[u8], random: &mut fastrand::Rng) -> Option<Vec<Vec<u8>>> {
     let mut places: Vec<usize> = ends(cut.records, input)
         .into_iter()
@@ -79,8 +79,8 @@ pub(super) fn holds(guard: &Guard, separator: u8, part: &[u8]) -> bool {
     clean && (!guard.utf8 || std::str::from_utf8(part).is_ok())
 }
 
-/// Several parts in any order through one process: the first of all is the first in its process,
-/// the last the last.
+/// Runs several chunks in any order through one process. The first chunk of the input is the first
+/// one of its process, and the last chunk the last one.
 pub(super) fn in_any_order(parts: &[Vec<u8>], random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
     let [first, middle @ .., last] = parts else { return parts.to_vec() };
     let mut middle = middle.to_vec();

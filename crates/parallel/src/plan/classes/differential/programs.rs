@@ -1,4 +1,4 @@
-//! Running a command on bytes.
+//! Runs a command on bytes.
 
 use std::fmt;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use contend_commands::{Simple, Word};
 /// A command in a locale.
 pub(super) struct Program(Command);
 
-/// What a command did.
+/// The result of a command.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Ran {
     pub(super) output: Vec<u8>,
@@ -45,7 +45,7 @@ impl Program {
         let mut child = pipes.spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("piped");
         let output = std::thread::scope(|scope| {
-            // It need not read all of it.
+            // The command need not read its whole input.
             scope.spawn(move || stdin.write_all(input).is_ok());
             child.wait_with_output().expect("it ends")
         });
