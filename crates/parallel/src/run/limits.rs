@@ -1,5 +1,5 @@
-//! Resource limits of this process that are too low for chunks. Stages run as they are written need
-//! no more than a shell does: nothing else is started then, and no file opened.
+//! Detects resource limits that are too low for chunks. Stages that run as written need no more
+//! than under a shell, because contend starts and opens nothing else then.
 
 use std::thread;
 
@@ -8,11 +8,12 @@ use rustix::process::{Resource, getrlimit};
 use super::settings::Settings;
 use crate::plan::ir::{Command, Plan, Step};
 
-/// The number of files that contend opens for itself.
+/// The number of files that contend itself opens.
 const OWN_FILES: usize = 48;
 /// The number of files that each command over a chunk takes.
 const FILES_EACH: usize = 4;
-/// Below this limit on open files, contend's own are too many beside those of a pipeline.
+/// Below this limit on open files, there is no room for contend's own files and those of a
+/// pipeline.
 const FEWEST_FILES: u64 = 16;
 /// Below this limit on address space, threads and buffers may not fit, in bytes.
 const ADDRESS_SPACE: u64 = 8 << 30;
@@ -51,14 +52,14 @@ fn commands_of(step: &Step) -> &[Command] {
     }
 }
 
-/// Tries whether this many more processes can be started. Threads count against the same limit.
+/// Returns whether `tasks` more processes can be started. Threads count against the same limit.
 fn can_have(tasks: usize) -> bool {
     let spawn = |_| thread::Builder::new().stack_size(STACK).spawn(thread::park).ok();
     let threads: Vec<_> = (0..tasks).map_while(spawn).collect();
     let can_have = threads.len() == tasks;
     for thread in threads {
         thread.thread().unpark();
-        let _ = thread.join(); // it does nothing
+        let _ = thread.join(); // the thread does nothing
     }
     can_have
 }

@@ -1,4 +1,4 @@
-//! Shell text, prepared so that contend may take over stages of it.
+//! Prepares shell text so that contend may take over stages of it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,7 +19,7 @@ use super::settings::Settings;
 use super::stage::{SEPARATOR, SHELL_OPTIONS};
 use crate::plan::script::{Dialect, Explanation, Rewriter, Rewritten};
 
-/// The longest text that a program takes as one argument, in bytes: `MAX_ARG_STRLEN` is 128 KiB.
+/// The longest argument of a program, in bytes: `MAX_ARG_STRLEN` is 128 KiB.
 const MAX_ARGUMENT: usize = 120 << 10;
 
 /// A text and the shell that runs it.
@@ -27,17 +27,17 @@ const MAX_ARGUMENT: usize = 120 << 10;
 pub(super) struct Prepared<'a> {
     original: &'a str,
     shell: &'a str,
-    /// What the shell calls itself in messages.
+    /// The shell's name in messages.
     name: &'a str,
     settings: &'a Settings,
     dialect: Dialect,
     pub(super) rewritten: Rewritten,
-    /// Why stages are taken over or not, if that is asked.
+    /// Why stages are taken over or not, if the user wants to know.
     pub(super) explanation: Explanation,
 }
 
 impl<'a> Prepared<'a> {
-    /// Prepares a text, of this script if it is one's, for this shell.
+    /// Prepares a text for this shell. `script` is the script that the text is from, if any.
     pub(super) fn new(
         original: &'a str,
         shell: &'a str,
@@ -60,15 +60,15 @@ impl<'a> Prepared<'a> {
         prepared
     }
 
-    /// Leaves all of it to the shell, for this reason.
+    /// Leaves the whole text to the shell, for this reason.
     pub(super) fn refuse(&mut self, why: &str) {
         self.rewritten.refuse(self.original, why);
     }
 
-    /// The text, as the argument of `-c`.
+    /// Returns the text as the argument of `-c`.
     ///
     /// # Errors
-    /// When the path of this program is not known.
+    /// When the path of this program is unknown.
     pub(super) fn argument(&mut self, records: Option<&Records>) -> Result<String, RunError> {
         if self.rewritten.refused.is_none() {
             let text = self.preamble(records)? + &self.rewritten.text;
@@ -80,7 +80,7 @@ impl<'a> Prepared<'a> {
         Ok(self.original.to_owned())
     }
 
-    /// Gives a shell the script at this path, or what stands for it.
+    /// Adds the script at this path to the shell's arguments, or what replaces it.
     ///
     /// Given with `-c` the text has the script's name, so that messages of the shell begin with it. A
     /// few things have another effect there (see [`is_the_same_as_an_argument`]); scripts with these
@@ -122,7 +122,7 @@ impl<'a> Prepared<'a> {
         Ok(file)
     }
 
-    /// What comes before the text, on its first line.
+    /// Returns what is inserted before the text, on its first line.
     fn preamble(&self, records: Option<&Records>) -> Result<String, RunError> {
         let own = std::env::current_exe().context("cannot find this program's own path")?;
         let own = own.to_str().ok_or(RunError::NotText("the path of this program"))?;
@@ -130,7 +130,7 @@ impl<'a> Prepared<'a> {
         Ok(self.rewritten.preamble(self.dialect, own, &options))
     }
 
-    /// Options for the stages.
+    /// Returns the options for stages.
     fn options(&self, records: Option<&Records>) -> Vec<String> {
         let mut options = self.settings.stage_options.clone();
         // The text may change `PATH`.
@@ -140,7 +140,7 @@ impl<'a> Prepared<'a> {
             format!("--shell={}", shell.as_deref().unwrap_or(self.shell)),
             format!("--name={}", self.name),
         ]);
-        // The shell may have got it from its environment.
+        // The shell may have inherited it from its environment.
         let is_in_environment = std::env::var("SHELLOPTS")
             .is_ok_and(|options| options.split(':').any(|option| option == "pipefail"));
         options.extend(
@@ -174,11 +174,11 @@ fn is_the_same_as_an_argument(script: &str) -> bool {
         && !signs.iter().any(|sign| script.replace("$?", "").contains(sign))
 }
 
-/// What a script's text ends with when it is an argument.
+/// The last line of a script that is passed as an argument.
 ///
-/// A shell that sees the end of its argument behind the last command becomes that command. Of a script it waits for
-/// the end, and says so if a signal was the cause. An empty line keeps the end out of its sight, where it cannot
-/// become part of anything.
+/// When bash reaches the end of its argument after the last command, it becomes that command. With
+/// a script, it waits for the command, and reports a signal that ended it. An empty line hides the
+/// end, and cannot become part of a command.
 fn end_of_argument(script: &str) -> &'static str {
     let ends_document = |(place, _): (usize, &str)| {
         let (begin, below) = script[place + 2..].split_once('\n').unwrap_or_default();
@@ -192,13 +192,13 @@ fn end_of_argument(script: &str) -> &'static str {
     if is_open || script.ends_with('\\') { "" } else { "\n\n" }
 }
 
-/// Whether descriptors have names here that can be opened.
+/// Returns whether file descriptors have names here that can be opened.
 fn has_descriptor_files() -> bool {
     Path::new("/dev/fd/0").symlink_metadata().is_ok()
         || Path::new("/dev/fd").read_dir().is_ok_and(|mut files| files.next().is_some())
 }
 
-/// What a shell with this name understands.
+/// Returns the dialect of a shell with this name.
 fn dialect(shell: &str) -> Dialect {
     let path = in_path(shell).and_then(|path| path.canonicalize().ok());
     let name = path.as_ref().and_then(|path| path.file_name()).and_then(OsStr::to_str);

@@ -1,4 +1,4 @@
-//! A stage of shell text, as the process that the shell has started for it.
+//! A stage of shell text, seen from the process that the shell has started for it.
 //!
 //! The shell has expanded the stage's words and performed its redirections; this process stands
 //! where the stage's command would. It meets the processes of neighbouring stages (see
@@ -9,7 +9,7 @@
 //!   contend   →  contend  →  contend     words, environment and standard input go to the last
 //!      ↑──────────↑───────── verdict
 //!    sort        uniq        head        each becomes its command, or …
-//!    exits       exits       contend     … the last one runs all of them over parts
+//!    exits       exits       contend     … the last one runs all of them over chunks
 //! ```
 
 mod rendezvous;
@@ -31,22 +31,22 @@ use super::observer::Observer;
 use super::settings::Settings;
 use super::shell_command;
 
-/// Separates the options that the prefix of a stage hands on as one word.
+/// Separates the options in the one word by which a prefix passes them.
 pub(super) const SEPARATOR: char = '\x1f';
 
-/// The option that says that the first word is the value of `SHELLOPTS`.
+/// The option after which the first word is the value of `SHELLOPTS`.
 pub(super) const SHELL_OPTIONS: &str = "--shell-options";
 
-/// The option that says that a pipeline fails if any stage does.
+/// The option that makes a pipeline fail if any of its stages fails.
 const PIPEFAIL: &str = "--pipefail";
 
-/// How long a stage waits for its neighbours to come. One whose redirection waits for the other end
-/// of a fifo may never come: then this stage does its part alone.
+/// How long a stage waits for its neighbours. A neighbour whose redirection blocks on opening a
+/// fifo may never arrive: then this stage runs alone.
 const USUAL_PATIENCE: Duration = Duration::from_millis(50);
-/// How long it waits if parts are asked for whatever they cost.
+/// How long a stage waits if the user has asked for chunks at any cost.
 const LONG_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Options with which a quick decision must not be made.
+/// Options that rule out the fast path.
 const FORCING: [&str; 3] = ["--part-size", "--stats", "--records-to"];
 
 /// A stage of shell text, as the words of its process describe it.
@@ -59,12 +59,12 @@ struct Stage {
     has_pipefail: bool,
 }
 
-/// How far a stage has come without its settings.
+/// How far a stage gets without its settings.
 #[derive(Debug)]
 pub enum Met {
-    /// Nothing is left to do for this process.
+    /// This process has nothing left to do.
     Over(End),
-    /// The settings are needed to go on. Reading them takes a time that most stages can save.
+    /// The settings are needed to continue. Most stages can save the time of reading them.
     Undecided(Box<Undecided>),
 }
 
@@ -75,18 +75,18 @@ pub struct Undecided {
     next: Next,
 }
 
-/// What the process of a stage does next.
+/// The next step of a stage's process.
 #[derive(Debug)]
 enum Next {
-    /// Has a shell start the command, which this process could not become.
+    /// Start a shell for the command, which this process could not become.
     UseShell(Words),
-    /// Runs all these stages, of which its own is the last, if that is better than as they are
-    /// written.
+    /// Run all these stages, of which the process's own is the last, if that is better than running
+    /// them as written.
     RunTogether(Together),
 }
 
-/// Begins the stage that these words describe: what follows the hidden verb on the command line
-/// that contend has put before the words of the stage.
+/// Begins a stage. The words are those after the hidden verb on the command line: contend's own,
+/// and then the words of the stage.
 ///
 /// Does not return if this process becomes the stage's command.
 ///
@@ -112,12 +112,12 @@ pub fn begin(words: &[OsString]) -> Result<Met, RunError> {
 }
 
 impl Stage {
-    /// Meets the neighbours, and leaves the stage to one of them or decides for all.
+    /// Connects to the neighbours, and leaves the stage to one of them or decides for all.
     fn meet(self, own: Words) -> Met {
         let patience = if self.is_forced() { LONG_PATIENCE } else { USUAL_PATIENCE };
         let mut neighbours = Neighbours::meet(self.position, patience);
         if own.names_descriptors() || (0..3).any(|fd| !inherited::was_open(fd)) {
-            // The neighbours notice, and wait no longer.
+            // The neighbours notice, and stop waiting.
             drop(neighbours);
             return self.become_command(own);
         }
@@ -169,7 +169,7 @@ impl Undecided {
         self.stage.options()
     }
 
-    /// Goes on with these settings. `name` is what the shell calls itself in messages.
+    /// Continues with these settings. `name` is the shell's name in messages.
     ///
     /// Does not return if this process becomes the stage's command, or a shell that starts it.
     ///
@@ -188,8 +188,8 @@ impl Undecided {
     }
 }
 
-/// Has a shell start the command that this process could not become: it knows how to say what is
-/// wrong, and runs files that the kernel does not know. Returns only if there is no such shell.
+/// Starts a shell for the command that this process could not become: the shell reports what is
+/// wrong, and runs files that the kernel cannot execute. Returns only if there is no such shell.
 fn use_shell(words: &Words, settings: &Settings, name: &str) -> End {
     let mut shell = shell_command::without_text(&settings.shell());
     words.give_to(&mut shell, name);
@@ -230,7 +230,7 @@ struct All<'a> {
 }
 
 impl All<'_> {
-    /// Runs all the stages if that can be done better than as they are written.
+    /// Runs all the stages if that is better than running them as written.
     fn run(&mut self, observer: &mut dyn Observer) -> Result<End, RunError> {
         let common = words::common_environment(&self.together.stages);
         let simples: Option<Vec<_>> =

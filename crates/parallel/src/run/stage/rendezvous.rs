@@ -1,11 +1,12 @@
-//! How the processes of neighbouring stages meet.
+//! Connects the processes of neighbouring stages.
 //!
-//! Two neighbours share a pipe, whose number nobody else has. Whichever comes first listens on an
-//! abstract socket that is named after it; the other one connects. A neighbour that has not
-//! come in time, or that has ended (its end of the pipe is closed), is left alone.
+//! Two neighbours share a pipe, whose inode number is unique. The first process listens on an
+//! abstract socket named after that number, and the other one connects. A neighbour that does not
+//! arrive in time, or that has ended (its end of the pipe is closed), is left alone.
 //!
 //! Each stage sends to the next one the words of all stages so far and the standard input of the
-//! first. The last stage answers with a [`Verdict`], which each hands on to the stage before it.
+//! first. The last stage answers with a [`Verdict`], which each stage passes on to the one before
+//! it.
 
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;
@@ -26,12 +27,12 @@ use rustix::stdio::dup2_stdin;
 use super::words::Words;
 use crate::plan::script::Position;
 
-/// What becomes of the stages.
+/// How the stages will run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Each of them becomes its command.
+    /// Each process becomes its command.
     AsWritten,
-    /// The last one runs them all.
+    /// The last process runs all stages.
     TakenOver,
 }
 
@@ -44,22 +45,22 @@ impl Verdict {
     }
 }
 
-/// Between binding a socket and listening on it a neighbour may find it deaf: how often, and after
-/// what time, it tries again.
+/// Between binding a socket and listening on it, a neighbour may be unable to connect: the number
+/// of attempts, and the delay between them.
 const RETRIES: u32 = 20;
 const RETRY_AFTER: Duration = Duration::from_micros(50);
 
-/// A neighbour that may come.
+/// A neighbour that may connect.
 #[derive(Debug)]
 enum Meeting {
     Listening(UnixListener),
     Met(UnixStream),
-    /// It does not come.
+    /// The neighbour will not connect.
     Missed,
 }
 
 impl Meeting {
-    /// Begins to wait for whoever has the other end of this pipe, if it is one.
+    /// Starts to wait for the process at the other end of this file, if the file is a pipe.
     fn at(pipe: BorrowedFd<'_>) -> Self {
         Self::begin(pipe).unwrap_or(Self::Missed)
     }
@@ -87,7 +88,7 @@ impl Meeting {
         Ok(Self::Missed)
     }
 
-    /// A connection counts if the process at its other end is the same user's.
+    /// Only a connection from a process of the same user counts.
     fn of(stream: UnixStream) -> Self {
         match socket_peercred(&stream) {
             Ok(peer) if peer.uid == rustix::process::geteuid() => Self::Met(stream),
@@ -107,7 +108,7 @@ impl Meeting {
     }
 }
 
-/// Waits until all of these neighbours have come, have ended or are late.
+/// Waits until each of these neighbours has connected, ended, or exceeded its time.
 fn await_all(meetings: &mut [(&mut Meeting, BorrowedFd<'_>)], patience: Duration) {
     let begun = Instant::now();
     while meetings.iter().any(|(meeting, _)| meeting.is_open()) {
@@ -159,14 +160,14 @@ fn poll_once(
 pub(super) struct Neighbours {
     previous: Meeting,
     next: Meeting,
-    /// Standard input of the first stage, if that is another one.
+    /// The standard input of the first stage, if that is another stage.
     first_input: Option<OwnedFd>,
-    /// This process' own standard input, while that of the first stage is in its place.
+    /// This process's own standard input, while that of the first stage replaces it.
     own_input: Option<OwnedFd>,
 }
 
 impl Neighbours {
-    /// Waits for the neighbours that a stage of this position has, not longer than `patience`.
+    /// Waits up to `patience` for the neighbours that a stage of this position has.
     pub(super) fn meet(position: Position, patience: Duration) -> Self {
         let (stdin, stdout) = (io::stdin(), io::stdout());
         let (stdin, stdout) = (stdin.as_fd(), stdout.as_fd());
@@ -177,7 +178,7 @@ impl Neighbours {
         Self { previous, next, first_input: None, own_input: None }
     }
 
-    /// The words of the stages before this one, if they can be taken over with it.
+    /// Returns the words of the stages before this one, if they can be taken over with it.
     pub(super) fn stages_before(&mut self) -> Vec<Words> {
         let received = self.previous.stream().and_then(|stream| receive(stream).ok().flatten());
         if let Some((stages, input)) = received {
@@ -189,8 +190,8 @@ impl Neighbours {
         }
     }
 
-    /// Leaves the verdict to the next stage; `None` if there is none. If the next stage ends without
-    /// a verdict, every stage before it finds out by itself that nobody reads what it writes.
+    /// Leaves the verdict to the next stage; `None` if there is none. If the next stage ends
+    /// without a verdict, every stage before it notices that its output pipe has no reader.
     pub(super) fn ask_next(&mut self, stages: &[Words]) -> Option<Verdict> {
         let stream = self.next.stream()?;
         let stdin = io::stdin();
@@ -206,16 +207,16 @@ impl Neighbours {
         }
     }
 
-    /// Gives the stage before this one the verdict.
+    /// Sends the verdict to the previous stage.
     pub(super) fn answer(&mut self, verdict: Verdict) {
         if let Some(stream) = self.previous.stream() {
-            let _ = stream.write_all(&[verdict.byte()]); // it may have been killed
+            let _ = stream.write_all(&[verdict.byte()]); // the process may have been killed
         }
         self.previous = Meeting::Missed;
         self.own_input = None;
     }
 
-    /// Reads from now on what the first stage would read. Whether that has worked.
+    /// Replaces standard input with that of the first stage. Returns whether that succeeded.
     pub(super) fn use_first_input(&mut self) -> bool {
         let Some(input) = self.first_input.take() else { return true };
         let own = io::stdin().as_fd().try_clone_to_owned();
@@ -228,16 +229,16 @@ impl Neighbours {
         }
     }
 
-    /// Reads again what this stage would read.
+    /// Restores this stage's own standard input.
     pub(super) fn put_own_input_back(&mut self) {
         self.first_input = None;
         if let Some(own) = self.own_input.take() {
-            let _ = dup2_stdin(&own); // the number is in use, so that it can be given another file
+            let _ = dup2_stdin(&own); // cannot fail: descriptor 0 is open
         }
     }
 }
 
-/// Sends the words of these stages, and the standard input of the first.
+/// Sends the words of these stages, and the standard input of the first one.
 fn send(stream: &mut UnixStream, stages: &[Words], input: BorrowedFd<'_>) -> io::Result<()> {
     let mut message = stages.len().to_le_bytes().to_vec();
     for stage in stages {
@@ -248,7 +249,7 @@ fn send(stream: &mut UnixStream, stages: &[Words], input: BorrowedFd<'_>) -> io:
     let mut control = SendAncillaryBuffer::new(&mut space);
     let fds = [input];
     control.push(SendAncillaryMessage::ScmRights(&fds));
-    // The descriptor comes with the first bytes, which a new connection always has room for.
+    // The descriptor is sent with the first bytes, for which a new connection always has room.
     let sent = sendmsg(&*stream, &[IoSlice::new(&length)], &mut control, SendFlags::NOSIGNAL)?;
     if sent != length.len() {
         return Err(io::ErrorKind::WriteZero.into());
@@ -256,7 +257,7 @@ fn send(stream: &mut UnixStream, stages: &[Words], input: BorrowedFd<'_>) -> io:
     stream.write_all(&message)
 }
 
-/// Receives what was sent; `None` if it is not whole.
+/// Receives a message; `None` if it is incomplete.
 fn receive(stream: &mut UnixStream) -> io::Result<Option<(Vec<Words>, OwnedFd)>> {
     let mut length = [0; size_of::<usize>()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

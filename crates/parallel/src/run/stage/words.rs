@@ -1,4 +1,4 @@
-//! A stage's words and environment, as the shell has made them.
+//! The words and environment of a stage, as the shell has expanded them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -13,10 +13,10 @@ use contend_sys::environment;
 
 use super::super::program::can_start;
 
-/// Variables by their names.
+/// Environment variables by name.
 pub(super) type Environment = BTreeMap<OsString, OsString>;
 
-/// The variable in which a shell hands on the path of the command that it starts.
+/// The variable in which a shell passes the path of the command that it starts.
 const COMMAND_PATH: &str = "_";
 
 /// What the shell would have started.
@@ -24,18 +24,18 @@ const COMMAND_PATH: &str = "_";
 pub(super) struct Words {
     /// The name of the command, and its arguments.
     words: Vec<OsString>,
-    /// What it finds in its environment.
+    /// The environment of the command.
     pub(super) environment: Environment,
 }
 
 impl Words {
-    /// Those of the command that this process stands for.
+    /// Returns the words of the command that this process stands for.
     pub(super) fn of_this_process(words: &[OsString]) -> Self {
         let environment = std::env::vars_os().filter(|(name, _)| name != COMMAND_PATH).collect();
         Self { words: words.to_vec(), environment }
     }
 
-    /// Whether a word may name a descriptor of this very process.
+    /// Returns whether a word may name a file descriptor of this very process.
     pub(super) fn names_descriptors(&self) -> bool {
         let folders: [&[u8]; 2] = [b"/dev/fd/", b"/proc/self/"];
         self.words.iter().any(|word| {
@@ -44,8 +44,8 @@ impl Words {
         })
     }
 
-    /// The stage as a plain command that sets the variables which others do not have in `common`;
-    /// `None` if not all of it is UTF-8.
+    /// Returns the stage as a plain command that sets the variables which are not in `common`;
+    /// `None` unless all of it is UTF-8.
     pub(super) fn simple(&self, common: &Environment) -> Option<Simple> {
         let (program, arguments) = self.words.split_first()?;
         let own = self.environment.iter().filter(|(name, _)| !common.contains_key(*name));
@@ -58,7 +58,7 @@ impl Words {
         })
     }
 
-    /// The command, if its program can be found.
+    /// Returns the command, if its program can be found.
     pub(super) fn command(&self) -> Option<Command> {
         let (name, arguments) = self.words.split_first()?;
         let path = in_path(name.to_str()?).filter(|path| can_start(path))?;
@@ -68,13 +68,13 @@ impl Words {
         Some(command)
     }
 
-    /// Has a shell look for the command and start it.
+    /// Makes `shell` look up the program and start it, in the environment of the stage.
     pub(super) fn give_to(&self, shell: &mut Command, name: &str) {
         shell.env_clear().envs(&self.environment);
         shell.args(["-c", "\"$@\"", name]).args(&self.words);
     }
 
-    /// Appends this to a message.
+    /// Appends these words to a message.
     pub(super) fn write(&self, message: &mut Vec<u8>) {
         let variables = self.environment.iter().map(|(name, value)| {
             let mut pair = name.clone();
@@ -86,12 +86,12 @@ impl Words {
         write_list(message, variables);
     }
 
-    /// Reads what was written, and goes on in the message after it.
+    /// Reads words from a message, and advances to what follows them.
     pub(super) fn read(message: &mut &[u8]) -> Option<Self> {
         let words = read_list(message)?;
         let pairs = read_list(message)?.into_iter().map(|pair| {
             let pair = pair.into_vec();
-            // A name has one byte at least.
+            // A variable's name has at least one byte.
             let end = pair.iter().skip(1).position(|&byte| byte == b'=')? + 1;
             let (name, value) = (OsStr::from_bytes(&pair[..end]), &pair[end + 1..]);
             Some((name.to_owned(), OsStr::from_bytes(value).to_owned()))
@@ -104,7 +104,7 @@ fn word(text: &OsStr) -> Option<Word> {
     text.to_str().map(Word::new)
 }
 
-/// Writes how many strings there are, and each with a NUL after it, which none of them contains.
+/// Writes the number of strings, and each string with a NUL after it. No string contains a NUL.
 fn write_list(message: &mut Vec<u8>, strings: impl ExactSizeIterator<Item = OsString>) {
     message.extend(strings.len().to_le_bytes());
     for string in strings {
@@ -125,7 +125,7 @@ fn read_list(message: &mut &[u8]) -> Option<Vec<OsString>> {
     (0..usize::from_le_bytes(*count)).map(|_| read()).collect()
 }
 
-/// The variables that all stages have with the same value.
+/// Returns the variables that all stages have with the same value.
 pub(super) fn common_environment(stages: &[Words]) -> Environment {
     let Some((first, others)) = stages.split_first() else { return Environment::new() };
     let mut common = first.environment.clone();
@@ -135,7 +135,7 @@ pub(super) fn common_environment(stages: &[Words]) -> Environment {
     common
 }
 
-/// Makes this environment the one of this process.
+/// Replaces the environment of this process.
 ///
 /// # Errors
 /// When it cannot be changed safely any more.
