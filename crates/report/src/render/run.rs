@@ -48,7 +48,7 @@ fn reason(stage: &Stage) -> String {
         Class::PerRecord => "parallel",
         Class::Combinable => "parallel, then combined",
         Class::Opaque => "runs alone",
-        Class::LeftOut => "left out",
+        Class::LeftOut => "dropped",
     };
     format!("{class}: {}", stage.why)
 }
@@ -213,7 +213,7 @@ fn stage_table(plan: &PlanRecord, outcome: &Outcome, parallel: bool, width: usiz
     for (index, stage) in plan.stages.iter().enumerate() {
         let figures = outcome.stages.get(index).cloned().unwrap_or_default();
         let [status, cpu, starts] = match stage.class {
-            Class::LeftOut if parallel => ["", "left out", ""].map(str::to_owned),
+            Class::LeftOut if parallel => ["", "dropped", ""].map(str::to_owned),
             _ if figures.starts == 0 && figures.cpu_seconds == 0.0 && parallel => {
                 ["", "in contend", ""].map(str::to_owned)
             }
