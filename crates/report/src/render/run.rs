@@ -28,7 +28,7 @@ pub fn explanation(record: &RunRecord, width: usize) -> String {
         shell_text(&mut out, record, width);
         out.push('\n');
     }
-    let runs = if record.decision.parallel { "runs parallel:" } else { "runs plain:" };
+    let runs = if record.decision.parallel { "parallel:" } else { "plain:" };
     let _ = write!(out, "{BOLD}{runs}{BOLD:#} ");
     paragraph_after(&mut out, runs.len() + 1, &record.decision.why, width);
     out

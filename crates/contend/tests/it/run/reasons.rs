@@ -135,11 +135,11 @@ fn people_are_told_the_same() {
     let shown = text(&done.stdout);
     assert!(shown.contains("parallel: handles each record independently"), "{shown}");
     assert!(shown.contains("runs alone: `2p` counts lines"), "{shown}");
-    assert!(shown.contains("runs plain: "), "small as it is: {shown}");
+    assert!(shown.contains("\nplain: "), "small as it is: {shown}");
     // Of what is in parts anyway it says so.
     let forced = ["-j", "2", "--part-size", "3k", "--explain"];
     let shown = text(&place.run(contend_run(&forced, "tr A-Z a-z | sed -n 2p")).stdout);
-    assert!(shown.contains("runs parallel: the size of parts is given"), "{shown}");
+    assert!(shown.contains("\nparallel: the size of parts is given"), "{shown}");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn every_stage_of_a_script_has_its_reason_under_its_line() {
     assert!(below("line  9  tac\n").contains("not known to work on parts"));
     assert!(below("line 10  wc <<< in\n").contains("it reads too little"));
     assert!(shown.contains("left to the shell: 6 other commands"), "{shown}");
-    assert!(shown.contains("runs parallel: "), "{shown}");
+    assert!(shown.contains("\nparallel: "), "{shown}");
 
     let record: Value = serde_json::from_str(&explained(&["--json=-"])).expect("JSON");
     let lines = |list: &str| -> Vec<u64> {
