@@ -1,4 +1,4 @@
-//! The same pipeline over parts of its input at the same time, with the same bytes.
+//! Plans and runs a pipeline over chunks of its input concurrently, with byte-identical output.
 //!
 //! - [`operators`]: commands that contend carries out itself.
 //! - [`plan`]: from stages to a plan. It knows no process and no machine.
