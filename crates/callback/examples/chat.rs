@@ -51,7 +51,7 @@ fn room(context: &mut Context<'_, Event>) -> Next {
             // Whoever is leaving is told nothing; the room hears of it.
             context.send(writer, Arc::clone(&line)).unwrap_or(());
         }
-        context.again()
+        context.keep_receiving()
     })
 }
 

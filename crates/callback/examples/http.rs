@@ -13,7 +13,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::ExitCode;
 
-use contend_callback::{Context, Interest, Next, Nothing, Receptor, Source};
+use contend_callback::{Context, Interest, Never, Next, Receptor, Source};
 
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 7\r\n\r\nhello\r\n";
@@ -158,7 +158,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     // Every Worker accepts: whoever is first has the connection.
     for worker in 0..receptor.workers() {
         let listener = listener.try_clone()?;
-        receptor.spawn_on::<Nothing, _>(worker, |context| match context.register(listener) {
+        receptor.spawn_on::<Never, _>(worker, |context| match context.register(listener) {
             Ok(source) => accept(context, source),
             Err(error) => context.fail(&error.to_string()),
         })?;

@@ -30,11 +30,11 @@ fn member(
     context.spawn_handler(move |context, word| match (word, next) {
         (Word::Next(address), _) => {
             next = Some(address);
-            context.again()
+            context.keep_receiving()
         }
         (Word::Token(left), Some(next)) if left > 0 => {
             match context.send(next, Word::Token(left - 1)) {
-                Ok(()) => context.again(),
+                Ok(()) => context.keep_receiving(),
                 Err(error) => context.fail(&error.to_string()),
             }
         }

@@ -175,7 +175,7 @@ where
 {
     Single::<_, M, true, false>::new(move |context, message| match message {
         Some(message) => callback(context, message),
-        None => context.again(), // it is run for messages alone
+        None => context.keep_receiving(), // it is run for messages alone
     })
 }
 
@@ -203,7 +203,7 @@ where
     const TIMED: bool = false;
 
     unsafe fn call(at: *mut Self, core: &mut Core, wake: Wake) -> Next {
-        let Wake::Message(message) = wake else { return Next::again() };
+        let Wake::Message(message) = wake else { return Next::keep_receiving() };
         // SAFETY: the message is of this type and given up by the caller.
         let message = unsafe { message::take::<M>(message, &mut core.pool) };
         // SAFETY: a value is there, and the core does not touch it while its unit runs.

@@ -18,7 +18,7 @@ use crate::handle::Handle;
 use crate::io::{Interest, Source};
 use crate::key::{Address, Id, Key};
 use crate::message::{Envelope, Pool};
-use crate::next::{Next, Nothing, Wanted};
+use crate::next::{Never, Next, Wanted};
 use crate::notify::Notify;
 use crate::panics::attempt;
 use crate::reason::{Down, Reason};
@@ -36,7 +36,7 @@ pub struct Monitor {
 }
 
 /// What a callback that runs can do. `M` is the type of messages that its thread receives.
-pub struct Context<'a, M = Nothing> {
+pub struct Context<'a, M = Never> {
     core: &'a mut Core,
     /// Invariant, as [`Address`] is, which it makes.
     message: PhantomData<fn(M) -> M>,
@@ -104,7 +104,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     }
 
     /// Runs `callback` for the next message, and for each one after that if it says
-    /// [`again`](Self::again).
+    /// [`keep_receiving`](Self::keep_receiving).
     pub fn receive<F>(&mut self, callback: F) -> Next
     where
         F: FnMut(&mut Context<'_, M>, M) -> Next + Send + 'static,
@@ -247,8 +247,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
 
     /// Runs the callback that runs now for the next message, too. In one that does not run for
     /// messages, or for one alone, it ends the callback thread as a panic does.
-    pub fn again(&self) -> Next {
-        Next::again()
+    pub fn keep_receiving(&self) -> Next {
+        Next::keep_receiving()
     }
 
     fn plan<H: Handler>(&mut self, handler: H, until: Until) -> Next {
@@ -264,7 +264,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
     {
-        self.spawn_receiving::<Nothing, F>(callback).map(Address::id)
+        self.spawn_receiving::<Never, F>(callback).map(Address::id)
     }
 
     /// Starts one that receives messages of type `N`.
@@ -289,7 +289,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
     {
-        let key = self.insert(once::<Nothing, F>(callback))?;
+        let key = self.insert(once::<Never, F>(callback))?;
         self.core.delay(key, nanoseconds(delay));
         Ok(Id(key))
     }
@@ -429,7 +429,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
 
     /// Ends that callback thread when this one has not ended as it should, but not the other way
     /// round.
-    pub fn ends_with_this(&mut self, id: Id) {
+    pub fn link_one_way(&mut self, id: Id) {
         let (me, other) = (self.core.current(), id.0);
         self.relate(other, Relation::Linked { to: other }, Relation::Monitors { whom: me });
     }

@@ -472,7 +472,7 @@ impl Core {
         self.current = None;
         self.current_key = Key::NOBODY;
         match next.wanted() {
-            Wanted::Again if code.stays && !self.cancelled => {
+            Wanted::KeepReceiving if code.stays && !self.cancelled => {
                 self.drop_planned();
                 self.call_for_kept(place, key);
             }
@@ -491,7 +491,9 @@ impl Core {
                     _ if std::mem::take(&mut self.cancelled) => Reason::Cancelled,
                     Wanted::End => Reason::Done,
                     Wanted::Fail => Reason::Failed(self.failure.take().unwrap_or_default()),
-                    Wanted::Again => Reason::panicked("`again` in a callback that runs once"),
+                    Wanted::KeepReceiving => {
+                        Reason::panicked("`keep_receiving` in a callback that runs once")
+                    }
                     Wanted::Planned => Reason::panicked("it wants what it wanted before"),
                 };
                 self.counts.panics += u64::from(matches!(reason, Reason::Panicked(_)));

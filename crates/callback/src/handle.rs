@@ -16,7 +16,7 @@ use crate::door::Door;
 use crate::error::{SendError, SpawnError};
 use crate::key::{Address, Id};
 use crate::message::{Envelope, Pool};
-use crate::next::{Next, Nothing};
+use crate::next::{Never, Next};
 use crate::reply::{Promise, Reply};
 use crate::shared::Shared;
 use crate::worker_thread::{assert_may_wait, is_worker_thread};
@@ -69,7 +69,7 @@ impl Handle {
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
     {
-        self.spawn_receiving::<Nothing, F>(callback).map(Address::id)
+        self.spawn_receiving::<Never, F>(callback).map(Address::id)
     }
 
     /// Starts a callback thread on the next Worker, if its inbox has room.
@@ -80,7 +80,7 @@ impl Handle {
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
     {
-        let spawned = self.try_spawn_on::<Nothing, F>(self.next(), callback);
+        let spawned = self.try_spawn_on::<Never, F>(self.next(), callback);
         spawned.map(Address::id).map_err(|(_, error)| error)
     }
 

@@ -33,7 +33,7 @@
 //! ## Messages
 //!
 //! One that receives messages has an [`Address`], which says of which type they are. Its handler is
-//! called for each; it stays with `again`, or is replaced by another one:
+//! called for each; it stays with `keep_receiving`, or is replaced by another one:
 //!
 //! ```
 //! use contend_callback::{Context, Receptor};
@@ -49,7 +49,7 @@
 //!     context.receive(move |context, order| match order {
 //!         Order::Add(n) => {
 //!             sum += n;
-//!             context.again()
+//!             context.keep_receiving()
 //!         }
 //!         Order::Tell(reply) => {
 //!             reply.send(sum);
@@ -183,7 +183,7 @@ pub use error::{SendError, SpawnError};
 pub use handle::Handle;
 pub use io::{Interest, Source};
 pub use key::{Address, Id};
-pub use next::{Next, Nothing};
+pub use next::{Never, Next};
 pub use notify::Notify;
 pub use reason::{Down, Reason};
 pub use receptor::Receptor;

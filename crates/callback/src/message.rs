@@ -12,7 +12,7 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
 
 use crate::key::{Home, Key};
-use crate::next::Nothing;
+use crate::next::Never;
 
 /// What stands in an envelope itself; larger messages are in a block.
 const INLINE: usize = 16;
@@ -85,7 +85,7 @@ impl Form {
     }
 
     const fn empty(purpose: Purpose) -> Self {
-        Self { purpose, content: TypeId::of::<Nothing>(), drop: |_| () }
+        Self { purpose, content: TypeId::of::<Never>(), drop: |_| () }
     }
 }
 

@@ -9,14 +9,14 @@ pub struct Next(pub(crate) Wanted);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     End,
-    Again,
+    KeepReceiving,
     Planned,
     Fail,
 }
 
 impl Next {
-    pub(crate) fn again() -> Self {
-        Self(Wanted::Again)
+    pub(crate) fn keep_receiving() -> Self {
+        Self(Wanted::KeepReceiving)
     }
 
     pub(crate) fn wanted(&self) -> Wanted {
@@ -26,4 +26,4 @@ impl Next {
 
 /// The type of messages to those who receive none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nothing {}
+pub enum Never {}

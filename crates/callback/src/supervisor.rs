@@ -206,7 +206,7 @@ impl Supervisor {
             if child.due.is_some_and(|due| due <= now) {
                 let id = (child.start)(context)?;
                 (child.id, child.started, child.due) = (Some(id), now, None);
-                context.ends_with_this(id);
+                context.link_one_way(id);
                 context.monitor(id, |down| down);
             }
         }

@@ -50,7 +50,7 @@ fn receiver(receptor: &Receptor, got: &Arc<AtomicU64>) -> Address<u64> {
     let begin = move |context: &mut Context<'_, u64>| {
         context.receive(move |context, message| {
             got.fetch_add(message, Ordering::SeqCst);
-            context.again()
+            context.keep_receiving()
         })
     };
     receptor.spawn_receiving(begin).expect("room")

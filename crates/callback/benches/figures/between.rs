@@ -15,7 +15,7 @@ fn round_trip(receptor: &Receptor, trips: u64) -> f64 {
     let pong = on_worker(receptor, 1, |context, sender| {
         let callback = |context: &mut Context<'_, Ping>, (from, left): Ping| {
             context.send(from, left).unwrap();
-            if left == 0 { context.end() } else { context.again() }
+            if left == 0 { context.end() } else { context.keep_receiving() }
         };
         sender.send(context.spawn_handler(callback).unwrap()).unwrap();
         context.end()
@@ -29,7 +29,7 @@ fn round_trip(receptor: &Receptor, trips: u64) -> f64 {
             }
             let back = context.address();
             context.send(pong, (back, left - 1)).unwrap();
-            context.again()
+            context.keep_receiving()
         };
         let ping = context.spawn_handler(callback).unwrap();
         context.send(ping, trips).unwrap();

@@ -42,7 +42,7 @@ pub fn round_trip(rounds: usize) {
             let pong = context
                 .spawn_handler(|context, (from, left): Ping| {
                     context.send(from, left).unwrap();
-                    context.again()
+                    context.keep_receiving()
                 })
                 .unwrap();
             let begun = Instant::now();
@@ -55,7 +55,7 @@ pub fn round_trip(rounds: usize) {
                     }
                     let back = context.address();
                     context.send(pong, (back, left - 1)).unwrap();
-                    context.again()
+                    context.keep_receiving()
                 })
                 .unwrap();
             context.send(ping, trips).unwrap();
@@ -75,7 +75,7 @@ pub fn one_way(rounds: usize) {
             let mut sum = 0_u64;
             let callback = move |context: &mut Context<'_, u64>, more| {
                 sum = std::hint::black_box(sum + more);
-                context.again()
+                context.keep_receiving()
             };
             context.spawn_handler(callback).unwrap()
         };
@@ -103,7 +103,7 @@ pub fn one_way(rounds: usize) {
                     }
                     let me = context.address();
                     context.send(me, ()).unwrap();
-                    context.again()
+                    context.keep_receiving()
                 })
                 .unwrap();
             context.send(feeder, ()).unwrap();

@@ -4,7 +4,7 @@ use super::{Core, Place};
 use crate::code::{Boxed, Handler, Wake, code_of, fits};
 use crate::error::NoRoom;
 use crate::key::Key;
-use crate::next::{Next, Nothing};
+use crate::next::{Never, Next};
 use crate::panics::drop_quietly;
 use crate::reason::Reason;
 
@@ -28,14 +28,14 @@ enum Claim {
 
 // SAFETY: nobody calls it; it stays until a closure takes its place.
 unsafe impl Handler for Reserved {
-    type Message = Nothing;
+    type Message = Never;
     const STAYS: bool = true;
     const RECEIVES: bool = false;
     const TIMED: bool = false;
     const RESERVED: bool = true;
 
     unsafe fn call(_: *mut Self, _: &mut Core, _: Wake) -> Next {
-        Next::again()
+        Next::keep_receiving()
     }
 }
 

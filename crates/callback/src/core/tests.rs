@@ -19,7 +19,7 @@ use super::*;
 use crate::clock::{short, tick_after, tick_at};
 use crate::context::Context;
 use crate::key::{Address, Id};
-use crate::next::Nothing;
+use crate::next::Never;
 use crate::watch::Relation;
 
 /// What is seen of a unit, by its number.
@@ -241,14 +241,14 @@ impl Machine {
 
     fn spawn(&mut self, step: &Step) {
         let (unit, guard, log) = self.unit();
-        let mut context = Context::<Nothing>::new(&mut self.core);
+        let mut context = Context::<Never>::new(&mut self.core);
         let note = move |log: &Log, seen| crate::sync::lock(log).push(seen);
         let receive = move |guard: Guard, log: Log| {
             move |context: &mut Context<'_, u64>, message: u64| {
                 let _ = &guard;
                 note(&log, Seen::Got(unit, message));
                 assert!(message != PANIC, "as asked");
-                if message == END { context.end() } else { context.again() }
+                if message == END { context.end() } else { context.keep_receiving() }
             }
         };
         let once = move |after: u64, guard: Guard, log: Log| {
@@ -345,7 +345,7 @@ fn compare(steps: &[Step]) {
                 // Some take no messages at all.
                 if !matches!(model.units[unit], State::Asleep { .. }) {
                     let ended = model.units[unit] == State::Ended;
-                    let mut context = Context::<Nothing>::new(&mut machine.core);
+                    let mut context = Context::<Never>::new(&mut machine.core);
                     let sent = context.send(Address::<u64>::new(machine.units[unit]), message);
                     assert_eq!(sent.is_err(), ended, "unit {unit}");
                     model.message(unit, message);
@@ -353,7 +353,7 @@ fn compare(steps: &[Step]) {
             }
             Step::Cancel(unit) => {
                 let unit = unit % model.units.len();
-                Context::<Nothing>::new(&mut machine.core).cancel(Id(machine.units[unit]));
+                Context::<Never>::new(&mut machine.core).cancel(Id(machine.units[unit]));
                 if model.units[unit] != State::Ended {
                     model.end(unit, Reason::Cancelled);
                 }
@@ -407,7 +407,7 @@ fn who_waits_for_days_is_looked_at_again_on_the_way() {
 fn a_closure_may_be_followed_by_one_of_any_size() {
     let mut machine = Machine::new();
     let (_, guard, log) = machine.unit();
-    let key = Context::<Nothing>::new(&mut machine.core)
+    let key = Context::<Never>::new(&mut machine.core)
         .spawn(move |context| {
             context.after(Duration::ZERO, move |context| {
                 let large = [7_u64; 40];
@@ -450,7 +450,7 @@ fn who_panics_when_dropped_has_ended_all_the_same() {
     for way in 0..4_u64 {
         let bomb = Bomb(Arc::clone(&dropped));
         let (_, guard, _) = machine.unit();
-        let mut context = Context::<Nothing>::new(&mut machine.core);
+        let mut context = Context::<Never>::new(&mut machine.core);
         let callback = move |context: &mut Context<'_, u64>, message| {
             let _ = (&bomb, &guard);
             if message == 0 { context.receive(|context, _| context.end()) } else { context.end() }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::*;
 use crate::code::{Code, Handler, code_of, once};
 use crate::context::Context;
-use crate::next::Nothing;
+use crate::next::Never;
 
 /// One of closures, as Workers have it.
 type Slab = super::Slab<Code>;
@@ -17,7 +17,7 @@ fn codes() -> [&'static Code; 4] {
             code_of::<H>()
         }
         let words = [0_u64; WORDS];
-        code(once(move |context: &mut Context<'_, Nothing>| {
+        code(once(move |context: &mut Context<'_, Never>| {
             std::hint::black_box(words);
             context.end()
         }))

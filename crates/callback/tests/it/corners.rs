@@ -27,7 +27,7 @@ impl Drop for Bomb {
 /// Spawns one that takes numbers, on the first Worker.
 fn takes_numbers(receptor: &Receptor) -> Address<u64> {
     on_worker(receptor, 0, |context| {
-        context.spawn_handler(|context, _: u64| context.again()).expect("room")
+        context.spawn_handler(|context, _: u64| context.keep_receiving()).expect("room")
     })
 }
 
@@ -42,7 +42,7 @@ fn place(address: Address<u64>) -> (String, u32) {
 fn an_address_of_another_runtime_names_nobody() {
     let (one, other) = (runtime(2), runtime(1));
     let far: Address<u64> = on_worker(&one, 1, |context| {
-        context.spawn_handler(|context, _: u64| context.again()).expect("room")
+        context.spawn_handler(|context, _: u64| context.keep_receiving()).expect("room")
     });
     // Somebody lives at the same place, as the same one of those that have lived there.
     let (mut address, mut theirs) = (takes_numbers(&one), takes_numbers(&other));
@@ -399,7 +399,7 @@ fn a_worker_that_spins_sees_descriptors_and_what_waits_for_room() {
             assert_eq!(n, next);
             next += 1;
             if next < 2000 {
-                return context.again();
+                return context.keep_receiving();
             }
             sender.send(()).unwrap_or(());
             context.end()

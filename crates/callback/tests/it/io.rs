@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use contend_callback::{Context, Interest, Next, Nothing, Receptor, Source};
+use contend_callback::{Context, Interest, Never, Next, Receptor, Source};
 
 /// Sends back what comes until nothing more does.
 fn echo(context: &mut Context<'_>, source: Source<TcpStream>, mut rest: Vec<u8>) -> Next {
@@ -219,12 +219,12 @@ fn what_cannot_be_waited_for_is_refused() {
         source.send(context.register(theirs).expect("a socket")).expect("somebody waits");
         context.end()
     };
-    receptor.spawn_on::<Nothing, _>(0, make).expect("it runs");
+    receptor.spawn_on::<Never, _>(0, make).expect("it runs");
     let source = is_source.recv().expect("made");
     let wrong = move |context: &mut Context<'_>| {
         context.when_ready(source, Interest::Read, |_, _| unreachable!("it fails"))
     };
-    receptor.spawn_on::<Nothing, _>(1, wrong).expect("it runs");
+    receptor.spawn_on::<Never, _>(1, wrong).expect("it runs");
     receptor.wait();
 }
 

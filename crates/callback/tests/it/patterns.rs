@@ -34,7 +34,7 @@ fn answers_come_to_threads_and_to_callback_threads() {
         }
         context.receive(move |context, answer| {
             sender.send(answer).expect("somebody waits");
-            context.again()
+            context.keep_receiving()
         })
     };
     receptor.spawn_receiving(asks).expect("it runs");

@@ -74,7 +74,7 @@ fn messages_of_one_sender_arrive_in_order() {
                 sender.send(()).expect("somebody waits");
                 return context.end();
             }
-            context.again()
+            context.keep_receiving()
         })
     };
     let to = receptor.spawn_on(0, callback).expect("it runs");
@@ -91,13 +91,13 @@ fn messages_of_one_sender_arrive_in_order() {
                     Ok(()) => {
                         let me = context.address();
                         context.send(me, n + 1).expect("it lives");
-                        context.again()
+                        context.keep_receiving()
                     }
                     Err(error) => {
                         assert!(matches!(error, SendError::Full(_)), "{error:?}");
                         let me = context.address();
                         context.send(me, n).expect("it lives");
-                        context.again()
+                        context.keep_receiving()
                     }
                 }
             })
@@ -137,7 +137,7 @@ fn a_crash_storm_hurts_nobody_else() {
         context.receive(move |context, down| {
             sender.send(down).expect("somebody waits");
             left -= 1;
-            if left == 0 { context.end() } else { context.again() }
+            if left == 0 { context.end() } else { context.keep_receiving() }
         })
     };
     receptor.spawn_receiving(watcher).expect("it runs");
@@ -163,7 +163,7 @@ fn a_message_to_one_that_has_ended_is_an_error_and_never_somebody_else_s() {
     let late = on_worker(&receptor, 0, move |context| {
         let ended: Vec<Address<u64>> = (0..1000)
             .map(|_| {
-                let id = context.spawn_handler(|c, _: u64| c.again()).expect("room");
+                let id = context.spawn_handler(|c, _: u64| c.keep_receiving()).expect("room");
                 context.cancel(id.id());
                 id
             })
@@ -172,7 +172,7 @@ fn a_message_to_one_that_has_ended_is_an_error_and_never_somebody_else_s() {
             let ears = Arc::clone(&ears);
             let callback = move |context: &mut Context<'_, u64>, _| {
                 ears.fetch_add(1, Ordering::Relaxed);
-                context.again()
+                context.keep_receiving()
             };
             context.spawn_handler(callback).expect("room");
         }
@@ -198,7 +198,7 @@ fn a_full_inbox_says_so_and_who_waits_gets_through() {
         let mut sum = 0;
         let callback = move |context: &mut Context<'_, u64>, n| {
             sum += n;
-            if sum == 100 { context.end() } else { context.again() }
+            if sum == 100 { context.end() } else { context.keep_receiving() }
         };
         context.spawn_handler(callback).expect("room")
     });
@@ -287,7 +287,7 @@ fn shut_down_with_a_million_each_is_dropped_once() {
                 } else {
                     let callback = move |context: &mut Context<'_, u64>, _| {
                         let _ = &guard;
-                        context.again()
+                        context.keep_receiving()
                     };
                     context.spawn_handler(callback).expect("room");
                 }
@@ -316,7 +316,7 @@ fn those_that_are_linked_end_together_and_monitors_tell_across_workers() {
     let friend = on_worker(&receptor, 0, move |context| {
         let callback = move |context: &mut Context<'_, u64>| {
             context.link(victim.id());
-            context.receive(|context, _| context.again())
+            context.receive(|context, _| context.keep_receiving())
         };
         context.spawn_receiving(callback).expect("room")
     });
@@ -329,7 +329,7 @@ fn those_that_are_linked_end_together_and_monitors_tell_across_workers() {
         ready.send(()).expect("somebody waits");
         context.receive(move |context, down| {
             sender.send(down).expect("somebody waits");
-            context.again()
+            context.keep_receiving()
         })
     };
     let watcher = receptor.spawn_on(0, watcher).expect("it runs");
@@ -369,7 +369,7 @@ fn a_receptor_may_be_dropped_by_one_of_its_own() {
     let waits = handle.spawn(move |context| {
         context.receive(move |context, _| {
             let _ = &guard;
-            context.again()
+            context.keep_receiving()
         })
     });
     waits.expect("it runs");

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once, mpsc};
 use std::time::{Duration, Instant};
 
-use contend_callback::{Context, Handle, Nothing, Receptor};
+use contend_callback::{Context, Handle, Never, Receptor};
 
 /// As good as for ever, but a test that fails should end.
 pub const LONG: Duration = Duration::from_mins(1);
@@ -21,7 +21,7 @@ pub fn on_worker<T: Send + 'static>(
     body: impl FnOnce(&mut Context<'_>) -> T + Send + 'static,
 ) -> T {
     let (sender, result) = mpsc::channel();
-    let callback = move |context: &mut Context<'_, Nothing>| {
+    let callback = move |context: &mut Context<'_, Never>| {
         sender.send(body(context)).expect("somebody waits");
         context.end()
     };

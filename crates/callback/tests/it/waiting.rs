@@ -22,7 +22,7 @@ fn receiver(handle: &Handle, worker: usize) -> (Address<u64>, mpsc::Receiver<u64
     let begin = move |context: &mut Context<'_, u64>| {
         context.receive(move |context, number| {
             sender.send(number).expect("the test waits");
-            context.again()
+            context.keep_receiving()
         })
     };
     (handle.spawn_on(worker, begin).expect("room"), got)

@@ -11,7 +11,7 @@ fn moved(messages: u64, body: fn(&mut Context<'_, u64>, Got) -> Next) -> (u64, V
     let mut machine = Machine::keeping(1 << 20);
     let got = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&got);
-    let mut context = Context::<Nothing>::new(&mut machine.core);
+    let mut context = Context::<Never>::new(&mut machine.core);
     let begin = move |context: &mut Context<'_, u64>| {
         context.after(Duration::from_nanos(1), move |context| body(context, to))
     };
@@ -38,7 +38,7 @@ fn receive_and_wait(context: &mut Context<'_, u64>, got: Got) -> Next {
 fn receive_all(context: &mut Context<'_, u64>, got: Got) -> Next {
     context.receive(move |context, message| {
         crate::sync::lock(&got).push(message);
-        context.again()
+        context.keep_receiving()
     })
 }
 
@@ -65,7 +65,7 @@ fn what_comes_while_a_backlog_is_handed_over_comes_behind_it() {
     let mut machine = Machine::keeping(1 << 20);
     let got = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&got);
-    let mut context = Context::<Nothing>::new(&mut machine.core);
+    let mut context = Context::<Never>::new(&mut machine.core);
     let begin = move |context: &mut Context<'_, u64>| {
         context.after(Duration::from_nanos(1), move |context| receive_all(context, to))
     };
@@ -75,7 +75,7 @@ fn what_comes_while_a_backlog_is_handed_over_comes_behind_it() {
     machine.now.fetch_add(20_000, Ordering::Relaxed);
     // It receives now and has been called for the first one; these are in the queue behind it.
     assert!(machine.core.fire(1));
-    let mut context = Context::<Nothing>::new(&mut machine.core);
+    let mut context = Context::<Never>::new(&mut machine.core);
     (10..20).for_each(|message| context.send(unit, message).expect("it lives"));
     // One that another Worker has sent is handed over at once where nothing is queued.
     assert!(machine.core.work(1) && !machine.core.kept.is_empty());
@@ -90,7 +90,7 @@ fn who_gives_up_before_it_gets_what_is_kept_gets_it_when_it_receives_again() {
     let mut machine = Machine::new();
     let got = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&got);
-    let mut context = Context::<Nothing>::new(&mut machine.core);
+    let mut context = Context::<Never>::new(&mut machine.core);
     let begin = move |context: &mut Context<'_, u64>| {
         context.after(Duration::from_nanos(1), move |context| {
             context.receive_within(Duration::ZERO, move |context, early| {
@@ -120,7 +120,7 @@ fn who_ends_with_a_backlog_drops_each_message_once() {
     let mut machine = Machine::keeping(1 << 20);
     let dropped = Arc::new(AtomicU64::new(0));
     for taken in 0..4_u64 {
-        let mut context = Context::<Nothing>::new(&mut machine.core);
+        let mut context = Context::<Never>::new(&mut machine.core);
         let begin = move |context: &mut Context<'_, Guard>| {
             context.after(Duration::from_nanos(1), move |context| {
                 let mut left = taken;
@@ -129,7 +129,7 @@ fn who_ends_with_a_backlog_drops_each_message_once() {
                         return context.end();
                     }
                     left -= 1;
-                    context.again()
+                    context.keep_receiving()
                 })
             })
         };
@@ -151,7 +151,7 @@ fn who_keeps_too_many_is_told_by_the_count() {
     let mut machine = Machine::keeping(3);
     let got = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&got);
-    let mut context = Context::<Nothing>::new(&mut machine.core);
+    let mut context = Context::<Never>::new(&mut machine.core);
     let begin = move |context: &mut Context<'_, u64>| {
         context.after(Duration::from_nanos(1), move |context| receive_and_wait(context, to))
     };

@@ -18,11 +18,11 @@ fn who_plans_a_closure_of_one_kind_too_many_ends_and_each_is_dropped_once() {
         })
     };
     let next_dropped = Arc::clone(&machine.dropped[1]);
-    let unit = Context::<Nothing>::new(&mut machine.core).spawn_handler(callback).expect("room");
+    let unit = Context::<Never>::new(&mut machine.core).spawn_handler(callback).expect("room");
     machine.add(unit.key);
     machine.core.slab.limit_kinds(0);
     for message in 0..2 {
-        let mut context = Context::<Nothing>::new(&mut machine.core);
+        let mut context = Context::<Never>::new(&mut machine.core);
         assert_eq!(context.send(unit, message).is_ok(), message == 0);
         machine.turn();
     }
@@ -38,7 +38,7 @@ fn who_is_spawned_with_one_kind_too_many_is_refused() {
     let mut machine = Machine::new();
     let (_, guard, _) = machine.unit();
     machine.core.slab.limit_kinds(0);
-    let mut context = Context::<Nothing>::new(&mut machine.core);
+    let mut context = Context::<Never>::new(&mut machine.core);
     let spawned = context.spawn(move |context| {
         let _ = &guard;
         context.end()
@@ -64,13 +64,13 @@ fn who_comes_to_a_reserved_place_with_one_kind_too_many_ends() {
             let payload = [1_u64; 30];
             machine.core.settle(
                 key,
-                crate::code::once::<Nothing, _>(move |context| {
+                crate::code::once::<Never, _>(move |context| {
                     std::hint::black_box(payload);
                     run(context)
                 }),
             );
         } else {
-            machine.core.settle(key, crate::code::once::<Nothing, _>(run));
+            machine.core.settle(key, crate::code::once::<Never, _>(run));
         }
         machine.turn();
         let seen = crate::sync::lock(&machine.log).clone();

@@ -28,7 +28,7 @@ fn failing(
 /// Runs the supervisor for so long. Returns why it has ended, if it has.
 fn run(supervisor: Supervisor, time: u64) -> Option<Reason> {
     let mut machine = Machine::new();
-    let mut context = Context::<Nothing>::new(&mut machine.core);
+    let mut context = Context::<Never>::new(&mut machine.core);
     let id = supervisor.spawn(&mut context).expect("room");
     machine.add(id.0);
     machine.turn();

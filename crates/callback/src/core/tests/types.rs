@@ -9,13 +9,13 @@ fn a_message_of_another_type_is_handed_to_nobody() {
         let mut machine = Machine::new();
         let heard = Arc::new(Mutex::new(Vec::new()));
         let hears = Arc::clone(&heard);
-        let mut context = Context::<Nothing>::new(&mut machine.core);
+        let mut context = Context::<Never>::new(&mut machine.core);
         let begin = move |context: &mut Context<'_, String>| {
             // What comes before it receives is kept.
             context.after(Duration::from_nanos(1), move |context| {
                 context.receive(move |context, text| {
                     crate::sync::lock(&hears).push(text);
-                    context.again()
+                    context.keep_receiving()
                 })
             })
         };
@@ -26,7 +26,7 @@ fn a_message_of_another_type_is_handed_to_nobody() {
             machine.now.fetch_add(20_000, Ordering::Relaxed);
             machine.turn();
         }
-        let mut context = Context::<Nothing>::new(&mut machine.core);
+        let mut context = Context::<Never>::new(&mut machine.core);
         context.send(numbers, [0x1000, 0x2000, 0x3000]).expect("it lives");
         context.send(text, "a text".into()).expect("it lives");
         context.send(numbers, [1, 2, 3]).expect("it lives");

@@ -179,7 +179,7 @@ fn ask_callback(
 ) -> Option<()> {
     let echo = context.spawn_handler(|context, Asked(by, number)| {
         let sent = context.send(by, number).is_ok();
-        if sent { context.again() } else { context.end() }
+        if sent { context.keep_receiving() } else { context.end() }
     });
     let echo = echo.ok()?;
     let (mut answered, mut wanted, mut begun) = (Some(answered), 0, None);
@@ -191,7 +191,7 @@ fn ask_callback(
         if number == wanted && number <= messages {
             wanted += 1;
             if context.send(echo, Asked(by, wanted)).is_ok() {
-                return context.again();
+                return context.keep_receiving();
             }
         }
         if let Some(answered) = answered.take() {

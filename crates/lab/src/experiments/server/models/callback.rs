@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 
-use contend_callback::{Address, Context, Interest, Next, Nothing, Receptor, SendError, Source};
+use contend_callback::{Address, Context, Interest, Never, Next, Receptor, SendError, Source};
 
 use super::super::exhaustion::{Trouble, concerns_one};
 use super::super::http::{Answer, Kept, PAUSE, Stream, Waits, advance};
@@ -23,7 +23,7 @@ pub fn serve(listener: TcpListener, answer: Answer) -> io::Result<()> {
         let takes = move |context: &mut Context<'_, TcpStream>| {
             context.receive(move |context, stream| {
                 take_in(context, stream, answer, &trouble);
-                context.again()
+                context.keep_receiving()
             })
         };
         workers.push(receptor.spawn_on(worker, takes).map_err(io::Error::other)?);
@@ -36,7 +36,7 @@ pub fn serve(listener: TcpListener, answer: Answer) -> io::Result<()> {
             context.end()
         }
     };
-    receptor.spawn_on::<Nothing, _>(0, begin).map_err(io::Error::other)?;
+    receptor.spawn_on::<Never, _>(0, begin).map_err(io::Error::other)?;
     until_told()
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use contend_callback::{Address, Context, Next, Nothing, Receptor, Reply};
+use contend_callback::{Address, Context, Never, Next, Receptor, Reply};
 
 use super::{Park, all_have_ended};
 use crate::engine::experiment::{Attempt, SubjectError};
@@ -111,7 +111,7 @@ impl Callbacks {
         let keeper = receptor.spawn_receiving(move |context: &mut Context<'_, Order>| -> Next {
             context.receive(move |context, order| {
                 kept.obey(context, order);
-                context.again()
+                context.keep_receiving()
             })
         });
         let keeper = keeper.map_err(wrong)?;
@@ -124,7 +124,7 @@ impl Callbacks {
         order: impl FnOnce(Reply<T>) -> Order + Send + 'static,
     ) -> Result<T, SubjectError> {
         let keeper = self.keeper;
-        let asks = move |context: &mut Context<'_, Nothing>, reply| {
+        let asks = move |context: &mut Context<'_, Never>, reply| {
             let sent = context.send(keeper, order(reply));
             if sent.is_ok() { context.end() } else { context.fail("the keeper has ended") }
         };
