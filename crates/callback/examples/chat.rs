@@ -18,9 +18,9 @@ use std::sync::Arc;
 use contend_callback::{Address, Context, Id, Interest, Next, Receptor, Source};
 
 /// A line longer than this is a mistake.
-const LONGEST: usize = 4096;
+const MAX_LINE_BYTES: usize = 4096;
 /// Lines that are kept for a guest who does not read; those that come beyond are lost.
-const MOST_KEPT: usize = 1000;
+const MAX_BACKLOG_LINES: usize = 1000;
 
 /// What the room is told.
 enum Event {
@@ -80,7 +80,7 @@ fn read(
             return context.fail("the room is closed");
         }
     }
-    if rest.len() > LONGEST {
+    if rest.len() > MAX_LINE_BYTES {
         return context.fail("a line is too long");
     }
     // If there is more, this comes behind what others have to do: nobody holds the Worker.
@@ -156,7 +156,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(&address).map_err(|error| format!("{address}: {error}"))?;
     println!("listening on {}", listener.local_addr()?);
     // All guests live beside the room, on one Worker: a chat is no work for two.
-    let receptor = Receptor::builder().workers(1).kept_messages(MOST_KEPT).start()?;
+    let receptor = Receptor::builder().workers(1).kept_messages(MAX_BACKLOG_LINES).start()?;
     let room = receptor.spawn_receiving(room)?;
     receptor.spawn(move |context| match context.register(listener) {
         Ok(source) => accept(context, source, room),

@@ -20,7 +20,7 @@ const ANSWER: &[u8] =
 const TOO_LARGE: &[u8] =
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 /// Bytes of a request's head at most.
-const LARGEST_HEAD: usize = 16 * 1024;
+const MAX_HEAD_BYTES: usize = 16 * 1024;
 
 /// What is known of a connection between two callbacks; nothing, most of the time.
 #[derive(Default)]
@@ -53,7 +53,7 @@ impl Connection {
             self.outgoing.extend_from_slice(ANSWER);
             begin += length;
         }
-        if bytes.len() - begin > LARGEST_HEAD {
+        if bytes.len() - begin > MAX_HEAD_BYTES {
             self.outgoing.extend_from_slice(TOO_LARGE);
             self.closes = true;
         } else {

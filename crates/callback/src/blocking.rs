@@ -10,7 +10,7 @@ use crate::panics::drop_quietly;
 use crate::sync::lock_std;
 
 /// A thread that has nothing to do ends after this.
-const IDLE: Duration = Duration::from_secs(10);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Something that may block.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
@@ -130,7 +130,7 @@ impl Pool {
                 continue;
             }
             state.idle += 1;
-            let waited = self.work.wait_timeout(state, IDLE);
+            let waited = self.work.wait_timeout(state, IDLE_TIMEOUT);
             let (again, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = again;
             state.idle -= 1;

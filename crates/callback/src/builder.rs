@@ -10,25 +10,25 @@ use std::time::{Duration, Instant};
 use crate::blocking;
 use crate::clock::Clock;
 use crate::core::Core;
-use crate::door::Door;
 use crate::lease::Lease;
 use crate::receptor::Receptor;
+use crate::remote::WorkerRemote;
 use crate::shared::Shared;
 use crate::watchdog::{Hook, Slow, Watchdog};
 use crate::worker::Worker;
 
 /// What an inbox takes unless told otherwise.
-const INBOX: usize = 1024;
+const INBOX_CAPACITY: usize = 1024;
 /// Threads for what blocks, at most, unless told otherwise.
-const BLOCKING: usize = 64;
+const MAX_BLOCKING_THREADS: usize = 64;
 /// Messages that a unit keeps for later unless told otherwise.
-const KEPT: usize = 65_536;
+const STASH_CAPACITY: usize = 65_536;
 /// For how long a Worker runs at a time where others want to run on its CPU, too.
-const SLICE: Duration = Duration::from_micros(300);
+const SCHEDULER_SLICE: Duration = Duration::from_micros(300);
 /// Workers at most.
-const MOST_WORKERS: usize = 255;
+const MAX_WORKERS: usize = 255;
 /// The largest inbox.
-const MOST_INBOX: usize = 1 << 24;
+const MAX_INBOX_CAPACITY: usize = 1 << 24;
 
 /// How a runtime is to be.
 #[derive(Clone)]
@@ -37,7 +37,7 @@ pub struct Builder {
     workers: usize,
     inbox: usize,
     unbounded: bool,
-    kept: usize,
+    stash_capacity: usize,
     memory: Option<usize>,
     spin: Option<Duration>,
     blocking: usize,
@@ -52,15 +52,15 @@ impl fmt::Debug for Builder {
 
 impl Default for Builder {
     fn default() -> Self {
-        let workers = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_WORKERS);
+        let workers = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_WORKERS);
         Self {
             workers,
-            inbox: INBOX,
+            inbox: INBOX_CAPACITY,
             unbounded: false,
-            kept: KEPT,
+            stash_capacity: STASH_CAPACITY,
             memory: None,
             spin: None,
-            blocking: BLOCKING,
+            blocking: MAX_BLOCKING_THREADS,
             slow: None,
         }
     }
@@ -96,7 +96,7 @@ impl Builder {
     /// Messages that are kept for a callback thread that does not receive at present, or has not got to them yet.
     /// What comes beyond is dropped and counted in [`Counts::refused`](crate::Counts::refused). 65,536 unless told otherwise.
     pub fn kept_messages(mut self, most: usize) -> Self {
-        self.kept = most;
+        self.stash_capacity = most;
         self
     }
 
@@ -146,11 +146,11 @@ impl Builder {
         let leases = self.leases()?;
         let clock = Clock::Real(Instant::now());
         let memory = self.memory.unwrap_or_else(machine_memory) / self.workers;
-        let door = |_| Door::new(self.inbox, self.unbounded);
+        let remote = |_| WorkerRemote::new(self.inbox, self.unbounded);
         let waiting = if self.unbounded { usize::MAX } else { self.inbox };
         let shared = Arc::new(Shared::new(
             leases.iter().map(Lease::home).collect(),
-            (0..self.workers).map(door).collect(),
+            (0..self.workers).map(remote).collect(),
             self.inbox.max(2),
             self.spin,
             blocking::Pool::new(self.blocking, waiting),
@@ -163,8 +163,9 @@ impl Builder {
         let mut receptor = Receptor::new(shared, watchdog);
         for (number, lease) in leases.into_iter().enumerate() {
             let shared = Arc::clone(receptor.shared());
-            let (clock, kept) = (clock.clone(), self.kept);
-            let mut core = Core::new(lease, memory, kept, clock, Some(Arc::clone(&shared)))?;
+            let (clock, stash_capacity) = (clock.clone(), self.stash_capacity);
+            let mut core =
+                Core::new(lease, memory, stash_capacity, clock, Some(Arc::clone(&shared)))?;
             core.watched = watched;
             let worker = Worker::new(core, shared);
             let thread = thread::Builder::new().name(format!("callback-{number}"));
@@ -172,7 +173,7 @@ impl Builder {
                 // Timers are to be late by microseconds, not by the default of fifty more.
                 let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
                 // Nor is it to wait until others have used up their time, nor they for long behind it.
-                let _ = contend_sys::cpu::request_slice(SLICE);
+                let _ = contend_sys::cpu::request_slice(SCHEDULER_SLICE);
                 worker.run();
             })?;
             receptor.add(thread);
@@ -186,11 +187,11 @@ impl Builder {
             let text = format!("{what}: {value} is not from 1 to {most}");
             Err(io::Error::new(io::ErrorKind::InvalidInput, text))
         };
-        if !(1..=MOST_WORKERS).contains(&self.workers) {
-            return out_of_range("workers", self.workers, MOST_WORKERS);
+        if !(1..=MAX_WORKERS).contains(&self.workers) {
+            return out_of_range("workers", self.workers, MAX_WORKERS);
         }
-        if !(1..=MOST_INBOX).contains(&self.inbox) {
-            return out_of_range("inbox", self.inbox, MOST_INBOX);
+        if !(1..=MAX_INBOX_CAPACITY).contains(&self.inbox) {
+            return out_of_range("inbox", self.inbox, MAX_INBOX_CAPACITY);
         }
         if self.blocking == 0 {
             return out_of_range("blocking threads", 0, usize::MAX);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Nanoseconds of a tick, as a power of two: 16.4 µs.
 const TICK_BITS: u32 = 14;
 /// Ticks that timers can look ahead, 4.9 hours; what is further away is looked at again then.
-pub(crate) const HORIZON: u64 = 1 << 30;
+pub(crate) const MAX_TICKS_AHEAD: u64 = 1 << 30;
 
 /// Where a core gets the time from: nanoseconds since its runtime began, monotonic.
 #[derive(Debug, Clone)]

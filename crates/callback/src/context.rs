@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::clock::nanoseconds;
-use crate::code::{Handler, once, receive, receive_once, receive_within};
 use crate::control::control;
 use crate::core::{Core, Until};
 use crate::error::{NoRoom, SendError, SpawnError};
 use crate::handle::Handle;
+use crate::handler::{Handler, once, receive, receive_once, receive_within};
 use crate::io::{Interest, Source};
 use crate::key::{Address, Id, Key};
 use crate::message::{Envelope, Pool};

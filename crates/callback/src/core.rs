@@ -4,9 +4,9 @@
 //! # Protocol
 //! A unit is always in one of these states:
 //!
-//! - *waiting*: its closure is in its slot, and the code says what for: messages, its time, both.
+//! - *waiting*: its closure is in its slot, and the vtable says what for: messages, its time, both.
 //! - *running*: it is [`Core::current`]. Its closure has been moved out, or is used where it is
-//!   (`code.stays`); until it returns, nobody touches its payload. What it wants to do next is in
+//!   (`vtable.stays`); until it returns, nobody touches its payload. What it wants to do next is in
 //!   [`Core::planned`] and is moved into the slot when it has returned.
 //! - *ended*: its key is stale.
 //!
@@ -18,21 +18,21 @@
 //! # Imports
 //! Six modules import each other in a circle, and need to:
 //!
-//! - A core calls closures through [`Code`], and `Code::run` takes the core (`code.rs`), so that what a callback does
-//!   happens at once. [`Planned`] holds such a closure and drops it through its code (`core/planned.rs`).
-//! - Closures take a `Context`, which wraps the core (`context.rs`); its methods make the code of further closures.
+//! - A core calls closures through [`HandlerVTable`], and `HandlerVTable::run` takes the core (`handler.rs`), so that what a callback does
+//!   happens at once. [`Planned`] holds such a closure and drops it through its vtable (`core/planned.rs`).
+//! - Closures take a `Context`, which wraps the core (`context.rs`); its methods make the vtable of further closures.
 //! - A core runs actions that others send it, which are closures over a core (`control.rs`).
 //! - `Context::handle` returns a `Handle`, which spawns closures that take a `Context` (`handle.rs`).
 //!
 //! No other module is part of a circle. What a core consists of does not know the core: the slab is generic over the
-//! code, and envelopes carry actions as values of any type. `core/reserved.rs` and `core/relations.rs` are parts of the
+//! vtable, and envelopes carry actions as values of any type. `core/reserved.rs` and `core/relations.rs` are parts of the
 //! core: they add methods to it.
 
-mod kept;
 mod outgoing;
 mod planned;
 mod relations;
 mod reserved;
+mod stash;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod timers;
@@ -46,11 +46,12 @@ use std::sync::atomic::Ordering;
 
 use crate::blocking::Job;
 use crate::clock::Clock;
-use crate::code::{Boxed, Code, Handler, LARGEST, Wake, code_of, fits};
 use crate::control;
 use crate::counts::Counts;
-use crate::door::Published;
 use crate::error::NoRoom;
+use crate::handler::{
+    Boxed, Handler, HandlerVTable, MAX_PAYLOAD_BYTES, WakeReason, fits, handler_vtable,
+};
 use crate::io::{Descriptors, Interest, Registration};
 use crate::key::{Home, Key};
 use crate::lease::Lease;
@@ -60,36 +61,37 @@ use crate::notify::Notify;
 use crate::panics::{drop_panic, drop_quietly};
 use crate::queue::Queue;
 use crate::reason::Reason;
+use crate::remote::Published;
 use crate::shared::Shared;
 use crate::slab;
 use crate::watch::Watchers;
-use kept::Kept;
 use outgoing::Outgoing;
 use planned::Planned;
+use stash::Stash;
 use timers::Timers;
 
 /// Where a unit is.
-type Place = slab::Place<Code>;
+type Place = slab::Place<HandlerVTable>;
 /// The memory of units.
-type Slab = slab::Slab<Code>;
+type Slab = slab::Slab<HandlerVTable>;
 
 /// Things done before the time begins for those who have asked meanwhile.
-const STAMPED_AFTER: usize = 16;
+const STAMP_INTERVAL: usize = 16;
 /// Envelopes between the one that is opened and the one whose unit is fetched into the cache.
-const AHEAD: usize = 6;
+const PREFETCH_DISTANCE: usize = 6;
 /// Why a unit ends whose next closure is of one kind too many.
-const NO_KIND: &str = "the program has too many kinds of closures";
+const TOO_MANY_KINDS: &str = "the program has too many kinds of closures";
 /// Room that queues keep when there is nothing to do.
-const KEPT: usize = 1024;
+const IDLE_QUEUE_CAPACITY: usize = 1024;
 
 /// The unit that runs.
 #[derive(Debug, Clone, Copy)]
 struct Current {
     place: Place,
-    code: &'static Code,
+    vtable: &'static HandlerVTable,
 }
 
-/// What a unit waits for, apart from what its code takes.
+/// What a unit waits for, apart from what its vtable takes.
 pub(crate) enum Until {
     /// Nothing but messages.
     Message,
@@ -134,7 +136,7 @@ pub(crate) struct Core {
     planned: Planned,
     timers: Timers,
     /// Messages to units that do not receive at present.
-    kept: Kept,
+    stash: Stash,
 }
 
 // SAFETY: all that a core owns is `Send` by the bounds of those who hand it over: closures
@@ -145,13 +147,13 @@ impl Core {
     pub fn new(
         lease: Lease,
         bytes: usize,
-        most_kept: usize,
+        stash_capacity: usize,
         clock: Clock,
         shared: Option<Arc<Shared>>,
     ) -> io::Result<Self> {
         let home = lease.home();
         let events = match &shared {
-            Some(shared) => Arc::clone(&shared.doors[usize::from(home.worker())].events),
+            Some(shared) => Arc::clone(&shared.remotes[usize::from(home.worker())].events),
             None => Arc::default(),
         };
         let timers = Timers::new(&clock);
@@ -159,7 +161,7 @@ impl Core {
         pool.keep();
         Ok(Self {
             home,
-            slab: Slab::new(lease, bytes, timers.looked())?,
+            slab: Slab::new(lease, bytes, timers.scanned_tick())?,
             clock,
             pool,
             counts: Counts::default(),
@@ -176,13 +178,13 @@ impl Core {
             failure: None,
             planned: Planned::new(),
             timers,
-            kept: Kept::new(most_kept),
+            stash: Stash::new(stash_capacity),
         })
     }
 
     /// Keeps a new unit that waits for nothing yet.
     pub fn insert<H: Handler>(&mut self, handler: H) -> Result<Key, NoRoom> {
-        if fits::<H>(LARGEST) {
+        if fits::<H>(MAX_PAYLOAD_BYTES) {
             self.insert_inline(handler)
         } else {
             self.insert_inline(Boxed::new(handler))
@@ -190,9 +192,9 @@ impl Core {
     }
 
     fn insert_inline<H: Handler>(&mut self, handler: H) -> Result<Key, NoRoom> {
-        let (place, key) = self.slab.insert(code_of::<H>())?;
+        let (place, key) = self.slab.insert(handler_vtable::<H>())?;
         let payload = place.payload().cast::<H>();
-        // SAFETY: the slot was chosen for this code, so it has room; slots are aligned for all
+        // SAFETY: the slot was chosen for this vtable, so it has room; slots are aligned for all
         // handlers that fit; nobody was in it.
         unsafe { payload.write(handler) };
         Ok(key)
@@ -228,10 +230,10 @@ impl Core {
     }
 
     /// Drops the closure of a unit that waits, or has returned, and is given another one or ends.
-    fn drop_payload(&mut self, place: Place, code: &'static Code) {
+    fn drop_payload(&mut self, place: Place, vtable: &'static HandlerVTable) {
         let payload = place.payload().as_ptr();
-        // SAFETY: its slot has a closure of its code, which is not used any more.
-        self.counts.panics += drop_quietly(|| unsafe { (code.drop)(payload) });
+        // SAFETY: its slot has a closure of its vtable, which is not used any more.
+        self.counts.panics += drop_quietly(|| unsafe { (vtable.drop)(payload) });
     }
 
     /// Has a unit wait for so many nanoseconds from a moment on that is not before now.
@@ -269,7 +271,7 @@ impl Core {
 
     /// Sends on what other Workers have room for now. Returns whether there was something.
     pub fn send_outgoing(&mut self) -> bool {
-        self.outgoing.send_on(&mut self.queue)
+        self.outgoing.flush(&mut self.queue)
     }
 
     /// Reaches the runtime.
@@ -279,7 +281,7 @@ impl Core {
 
     /// Whether this is a Worker of the same runtime.
     pub fn reaches(&self, home: Home) -> bool {
-        home == self.home || self.shared().is_some_and(|shared| shared.door(home).is_some())
+        home == self.home || self.shared().is_some_and(|shared| shared.remote(home).is_some())
     }
 
     /// Units that live here.
@@ -293,17 +295,19 @@ impl Core {
     }
 
     /// Whether another turn could find nothing: nothing is queued, and there are no descriptors.
-    pub fn needs_no_look(&self) -> bool {
-        self.queue.is_empty() && !self.descriptors.are_any()
+    pub fn has_no_pending_work(&self) -> bool {
+        self.queue.is_empty() && !self.descriptors.has_registered()
     }
 
     /// Does up to so many things that are queued. Returns whether there was something to do.
     pub fn work(&mut self, most: usize) -> bool {
         for done in 0..most {
-            if done % STAMPED_AFTER == 0 {
+            if done % STAMP_INTERVAL == 0 {
                 self.stamp();
             }
-            if let Some(place) = self.queue.ahead(AHEAD).and_then(|key| self.slab.find(key)) {
+            if let Some(place) =
+                self.queue.ahead(PREFETCH_DISTANCE).and_then(|key| self.slab.find(key))
+            {
                 place.fetch_payload();
             }
             let Some(envelope) = self.queue.pop() else { return done > 0 };
@@ -336,45 +340,46 @@ impl Core {
             self.act(purpose, unsafe { envelope.read() });
             return;
         }
-        let Some((place, code)) = self.slab.find(key).map(|place| (place, self.slab.code(place)))
+        let Some((place, vtable)) =
+            self.slab.find(key).map(|place| (place, self.slab.vtable(place)))
         else {
             // SAFETY: as above.
             self.lose(unsafe { envelope.read() });
             return;
         };
-        if !code.receives {
+        if !vtable.receives {
             // SAFETY: as above.
             self.keep(place, unsafe { envelope.read() });
             return;
         }
         // SAFETY: as above.
-        unsafe { self.hand(place, key, code, envelope) };
+        unsafe { self.hand(place, key, vtable, envelope) };
     }
 
     /// Hands a message to a unit that receives.
     ///
     /// # Safety
-    /// As [`deliver`](Self::deliver), of a message. The code is that of the unit in this place.
+    /// As [`deliver`](Self::deliver), of a message. The vtable is that of the unit in this place.
     unsafe fn hand(
         &mut self,
         place: Place,
         key: Key,
-        code: &'static Code,
+        vtable: &'static HandlerVTable,
         envelope: NonNull<Envelope>,
     ) {
         // SAFETY: the caller's promise; the borrow ends here.
-        if !code.takes(unsafe { envelope.as_ref() }.form) {
+        if !vtable.takes(unsafe { envelope.as_ref() }.vtable) {
             // SAFETY: it is moved out, as the caller gives it up.
             self.lose(unsafe { envelope.read() });
             return;
         }
-        if code.timed {
+        if vtable.timed {
             place.set_never_due();
             self.timers.forget(key);
         }
-        // SAFETY: as above; the content is moved out by the code that is run, before anything else.
+        // SAFETY: as above; the content is moved out by the vtable that is run, before anything else.
         let message = unsafe { Envelope::content(envelope) };
-        self.run(place, key, code, Wake::Message(message));
+        self.run(place, key, vtable, WakeReason::Message(message));
     }
 
     /// Does what an envelope is for that has no message.
@@ -384,13 +389,13 @@ impl Core {
             Purpose::Message => {}
             Purpose::Start => {
                 if let Some(place) = self.slab.find(key) {
-                    self.run(place, key, self.slab.code(place), Wake::Start);
+                    self.run(place, key, self.slab.vtable(place), WakeReason::Start);
                 }
             }
             Purpose::Cancel => {
                 self.cancel(key, &Reason::Cancelled);
             }
-            Purpose::Kept => self.hand_over_kept(key),
+            Purpose::Stashed => self.deliver_stashed(key),
             Purpose::Control => control::run(envelope, self),
         }
     }
@@ -403,8 +408,8 @@ impl Core {
 
     /// Keeps a message for a unit that does not receive at present.
     fn keep(&mut self, place: Place, envelope: Envelope) {
-        place.page().header_mut().has_kept = true;
-        if let Err(envelope) = self.kept.add(envelope) {
+        place.page().header_mut().has_stashed = true;
+        if let Err(envelope) = self.stash.add(envelope) {
             self.counts.refused += 1;
             self.discard(envelope);
         }
@@ -418,7 +423,7 @@ impl Core {
         for _ in 0..most {
             let Some(due) = self.timers.pop() else { break };
             if let Some(place) = self.timers.claim(due, &mut self.slab) {
-                self.run(place, due.key, self.slab.code(place), Wake::Due);
+                self.run(place, due.key, self.slab.vtable(place), WakeReason::Due);
             }
         }
         true
@@ -429,23 +434,23 @@ impl Core {
         self.timers.next_due(&self.slab, &self.clock)
     }
 
-    /// Runs a waiting unit. Whoever calls has checked that its code takes this.
-    fn run(&mut self, place: Place, key: Key, code: &'static Code, wake: Wake) {
+    /// Runs a waiting unit. Whoever calls has checked that its vtable takes this.
+    fn run(&mut self, place: Place, key: Key, vtable: &'static HandlerVTable, wake: WakeReason) {
         self.counts.callbacks += 1;
-        self.current = Some(Current { place, code });
+        self.current = Some(Current { place, vtable });
         self.current_key = key;
         if self.watched {
             self.show_running(key);
         }
         let payload = place.payload().as_ptr();
-        // SAFETY: a waiting unit's slot has a closure of its code; it is the current one now,
-        // and nobody else touches it. The message, if any, is of the type that this code takes, as
+        // SAFETY: a waiting unit's slot has a closure of its vtable; it is the current one now,
+        // and nobody else touches it. The message, if any, is of the type that this vtable takes, as
         // whoever calls has checked.
-        let next = unsafe { (code.run)(payload, self, wake) };
+        let next = unsafe { (vtable.run)(payload, self, wake) };
         if self.watched {
             self.show_running(Key::NOBODY);
         }
-        self.carry_on(place, key, code, &next);
+        self.carry_on(place, key, vtable, &next);
     }
 
     /// Wakes those whose descriptors are ready: if it is to `look`, or as sleeping has found. Returns whether
@@ -461,30 +466,30 @@ impl Core {
     #[cold]
     fn show_running(&self, key: Key) {
         if let Some(shared) = self.shared() {
-            let published = &shared.doors[usize::from(self.home.worker())].published;
+            let published = &shared.remotes[usize::from(self.home.worker())].published;
             published.callbacks.store(self.counts.callbacks, Ordering::Release);
             published.running.store(key.bits(), Ordering::Release);
         }
     }
 
     /// Does what the unit that has run wants.
-    fn carry_on(&mut self, place: Place, key: Key, code: &'static Code, next: &Next) {
+    fn carry_on(&mut self, place: Place, key: Key, vtable: &'static HandlerVTable, next: &Next) {
         self.current = None;
         self.current_key = Key::NOBODY;
         match next.wanted() {
-            Wanted::KeepReceiving if code.stays && !self.cancelled => {
+            Wanted::KeepReceiving if vtable.stays && !self.cancelled => {
                 self.drop_planned();
-                self.call_for_kept(place, key);
+                self.schedule_stashed(place, key);
             }
             Wanted::Planned if self.planned.is_some() && !self.cancelled => {
-                match self.install(place, key, code) {
-                    Ok(()) => self.call_for_kept(place, key),
+                match self.install(place, key, vtable) {
+                    Ok(()) => self.schedule_stashed(place, key),
                     Err(NoRoom) => self.end_without_room(place, key),
                 }
             }
             wanted => {
-                if code.stays {
-                    self.drop_payload(place, code);
+                if vtable.stays {
+                    self.drop_payload(place, vtable);
                 }
                 self.drop_planned();
                 let reason = match wanted {
@@ -507,19 +512,24 @@ impl Core {
     /// # Errors
     /// [`NoRoom`] if there are too many kinds of closures. The slot is then empty, and the planned closure stays
     /// in [`Core::planned`].
-    fn install(&mut self, place: Place, key: Key, before: &'static Code) -> Result<(), NoRoom> {
+    fn install(
+        &mut self,
+        place: Place,
+        key: Key,
+        before: &'static HandlerVTable,
+    ) -> Result<(), NoRoom> {
         if before.stays {
             self.drop_payload(place, before);
         }
-        let Some(code) = self.planned.code() else { return Ok(()) };
-        // The fallible step comes first. Between it and the move, the slot's code does not match its payload;
+        let Some(vtable) = self.planned.vtable() else { return Ok(()) };
+        // The fallible step comes first. Between it and the move, the slot's vtable does not match its payload;
         // nothing in between runs foreign code or panics.
-        if !std::ptr::eq(before, code) {
-            self.slab.set_code(place, code)?;
+        if !std::ptr::eq(before, vtable) {
+            self.slab.set_vtable(place, vtable)?;
         }
-        match self.planned.move_to(place, code) {
+        match self.planned.move_to(place, vtable) {
             Until::Message => {}
-            Until::Delay(delay) if code.receives => {
+            Until::Delay(delay) if vtable.receives => {
                 if self.timers.ask_or_message(place, key, delay) {
                     self.stamp();
                 }
@@ -550,40 +560,40 @@ impl Core {
     #[cold]
     fn end_without_room(&mut self, place: Place, key: Key) {
         self.drop_planned();
-        self.end(place, key, &Reason::Failed(NO_KIND.into()));
+        self.end(place, key, &Reason::Failed(TOO_MANY_KINDS.into()));
     }
 
     /// If the unit receives and messages are kept for it, puts an envelope at the front of the queue that hands
     /// over the first one. Moving all of them to the queue would cost the length of the backlog per message.
-    fn call_for_kept(&mut self, place: Place, key: Key) {
-        let may_have = !self.kept.is_empty() && place.page().header().has_kept;
-        if may_have && self.slab.code(place).receives && self.kept.call(key) {
-            self.queue.push_first(Envelope::kept(key));
+    fn schedule_stashed(&mut self, place: Place, key: Key) {
+        let may_have = !self.stash.is_empty() && place.page().header().has_stashed;
+        if may_have && self.slab.vtable(place).receives && self.stash.call(key) {
+            self.queue.push_first(Envelope::stashed(key));
         }
     }
 
     /// Hands a unit that was called for it the next message that was kept.
-    fn hand_over_kept(&mut self, key: Key) {
+    fn deliver_stashed(&mut self, key: Key) {
         let Some(place) = self.slab.find(key) else { return };
-        let code = self.slab.code(place);
-        if !code.receives {
-            self.kept.recall(key); // it timed out first; it is called again when it receives
+        let vtable = self.slab.vtable(place);
+        if !vtable.receives {
+            self.stash.recall(key); // it timed out first; it is called again when it receives
             return;
         }
-        let Some(envelope) = self.kept.next(key) else { return };
-        if !code.takes(envelope.form) {
+        let Some(envelope) = self.stash.next(key) else { return };
+        if !vtable.takes(envelope.vtable) {
             self.lose(envelope);
-            self.call_for_kept(place, key);
+            self.schedule_stashed(place, key);
             return;
         }
         let mut envelope = ManuallyDrop::new(envelope);
         // SAFETY: it is given up here, and is not in the queue.
-        unsafe { self.hand(place, key, code, NonNull::from(&mut *envelope)) };
+        unsafe { self.hand(place, key, vtable, NonNull::from(&mut *envelope)) };
     }
 
     /// Ends a unit that is not running; its closure is gone.
     fn end(&mut self, place: Place, key: Key, reason: &Reason) {
-        let kept = self.kept.take(key);
+        let kept = self.stash.take(key);
         self.timers.forget(key);
         let watched = place.page().header().watched;
         self.slab.remove(place);
@@ -604,11 +614,11 @@ impl Core {
             return true;
         }
         let Some(place) = self.slab.find(key) else { return false };
-        let code = self.slab.code(place);
-        if code.reserved {
+        let vtable = self.slab.vtable(place);
+        if vtable.reserved {
             return reserved::withdraw(place);
         }
-        self.drop_payload(place, code);
+        self.drop_payload(place, vtable);
         self.end(place, key, reason);
         true
     }
@@ -616,7 +626,7 @@ impl Core {
     /// Ends the unit whose callback has panicked.
     pub fn after_panic(&mut self, panic: Box<dyn Any + Send>) {
         self.counts.panics += 1;
-        let Some(Current { place, code }) = self.current.take() else {
+        let Some(Current { place, vtable }) = self.current.take() else {
             drop_panic(panic);
             return;
         };
@@ -627,8 +637,8 @@ impl Core {
             self.show_running(Key::NOBODY);
         }
         self.drop_planned();
-        if code.stays {
-            self.drop_payload(place, code);
+        if vtable.stays {
+            self.drop_payload(place, vtable);
         }
         let reason = Reason::of_panic(&*panic);
         drop_panic(panic);
@@ -637,10 +647,10 @@ impl Core {
 
     /// Gives memory back that was needed for more than there is now.
     pub fn trim(&mut self) {
-        self.queue.shrink_to(KEPT);
-        self.outgoing.shrink_to(KEPT);
+        self.queue.shrink_to(IDLE_QUEUE_CAPACITY);
+        self.outgoing.shrink_to(IDLE_QUEUE_CAPACITY);
         self.timers.trim();
-        self.kept.trim();
+        self.stash.trim();
         self.pool.trim();
         self.slab.trim();
     }
@@ -652,8 +662,8 @@ impl Core {
             for slot in self.slab.page(number).lives() {
                 let page = self.slab.page(number);
                 let place = Place::new(page, slot);
-                let code = self.slab.code(place);
-                self.drop_payload(place, code);
+                let vtable = self.slab.vtable(place);
+                self.drop_payload(place, vtable);
                 if self.slab.remove(place) {
                     break;
                 }
@@ -662,7 +672,7 @@ impl Core {
         for relation in self.watchers.take_all() {
             self.counts.panics += drop_quietly(|| drop(relation));
         }
-        let kept = self.kept.take_all();
+        let kept = self.stash.take_all();
         kept.for_each(|envelope| self.discard(envelope));
         let outgoing = self.outgoing.take_all();
         outgoing.for_each(|envelope| self.discard(envelope));

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::blocking;
-use crate::code::once;
 use crate::context::Context;
 use crate::control::control;
 use crate::counts::Counts;
-use crate::door::Door;
 use crate::error::{SendError, SpawnError};
+use crate::handler::once;
 use crate::key::{Address, Id};
 use crate::message::{Envelope, Pool};
 use crate::next::{Never, Next};
+use crate::remote::WorkerRemote;
 use crate::reply::{Promise, Reply};
 use crate::shared::Shared;
 use crate::worker_thread::{assert_may_wait, is_worker_thread};
@@ -40,7 +40,7 @@ impl Handle {
 
     /// How many Workers there are.
     pub fn workers(&self) -> usize {
-        self.shared.doors.len()
+        self.shared.remotes.len()
     }
 
     /// How many callback threads there are that have not ended. Workers tell after some turns.
@@ -50,14 +50,14 @@ impl Handle {
 
     /// What has happened so far, as far as Workers have told: they do when they have nothing to do.
     pub fn counts(&self) -> Counts {
-        let each = self.shared.doors.iter().map(|door| door.published.counts());
+        let each = self.shared.remotes.iter().map(|remote| remote.published.counts());
         each.fold(Counts::default(), Counts::plus)
     }
 
     /// Bytes of the pages in which callback threads are kept, as far as Workers have told.
     pub fn bytes(&self) -> u64 {
-        let bytes = |door: &Door| door.published.bytes.load(Ordering::Relaxed);
-        self.shared.doors.iter().map(bytes).sum()
+        let bytes = |remote: &WorkerRemote| remote.published.bytes.load(Ordering::Relaxed);
+        self.shared.remotes.iter().map(bytes).sum()
     }
 
     /// Starts a callback thread on the next Worker, waiting for room in its inbox.
@@ -108,7 +108,7 @@ impl Handle {
         M: Send + 'static,
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
     {
-        let spawned = self.shared.doors[worker].when_room(callback, |callback| {
+        let spawned = self.shared.remotes[worker].when_room(callback, |callback| {
             match self.try_spawn_on(worker, callback) {
                 Ok(address) => Ok(Ok(address)),
                 Err((callback, SpawnError::Full)) => Err(callback),
@@ -178,20 +178,20 @@ impl Handle {
         if self.shared.is_down() {
             return Err((callback, SpawnError::ShutDown));
         }
-        let door = &self.shared.doors[worker];
-        let Some(key) = door.take_place() else {
-            let error = if door.has_no_room() { SpawnError::NoRoom } else { SpawnError::Full };
+        let remote = &self.shared.remotes[worker];
+        let Some(key) = remote.take_place() else {
+            let error = if remote.has_no_room() { SpawnError::NoRoom } else { SpawnError::Full };
             return Err((callback, error));
         };
         self.shared.alive.add(1);
-        door.push_always(control(key.home(), move |core| {
+        remote.push_always(control(key.home(), move |core| {
             core.settle(key, once::<M, F>(callback));
         }));
         Ok(Address::new(key))
     }
 
     fn next(&self) -> usize {
-        self.shared.next.fetch_add(1, Ordering::Relaxed) % self.shared.doors.len()
+        self.shared.next.fetch_add(1, Ordering::Relaxed) % self.shared.remotes.len()
     }
 
     /// Sends a message, waiting for room in the inbox.
@@ -201,8 +201,8 @@ impl Handle {
     /// otherwise cannot be known here; such messages are counted in [`Counts::undeliverable`].
     /// [`SendError::Full`] if there is no room and this is called in a callback, which must not wait.
     pub fn send<M: Send + 'static>(&self, to: Address<M>, message: M) -> Result<(), SendError<M>> {
-        let Some(door) = self.door(to.id()) else { return Err(SendError::Ended(message)) };
-        let sent = door.when_room(message, |message| match self.try_send(to, message) {
+        let Some(remote) = self.remote(to.id()) else { return Err(SendError::Ended(message)) };
+        let sent = remote.when_room(message, |message| match self.try_send(to, message) {
             Err(SendError::Full(message)) => Err(message),
             done => Ok(done),
         });
@@ -220,8 +220,8 @@ impl Handle {
         to: Address<M>,
         message: M,
     ) -> Result<(), SendError<M>> {
-        let (door, message) = self.open_door(to, message)?;
-        door.push_always(Envelope::message(to.id().0, message, &mut Pool::default()));
+        let (remote, message) = self.remote_of(to, message)?;
+        remote.push_always(Envelope::message(to.id().0, message, &mut Pool::default()));
         Ok(())
     }
 
@@ -234,10 +234,10 @@ impl Handle {
         to: Address<M>,
         message: M,
     ) -> Result<(), SendError<M>> {
-        let (door, message) = self.open_door(to, message)?;
+        let (remote, message) = self.remote_of(to, message)?;
         let mut pool = Pool::default();
         let envelope = Envelope::message(to.id().0, message, &mut pool);
-        door.push(envelope).map_err(|envelope| {
+        remote.push(envelope).map_err(|envelope| {
             // SAFETY: this is the message that was put in above.
             let message = envelope.open(|at| unsafe { crate::message::take::<M>(at, &mut pool) });
             SendError::Full(message)
@@ -247,12 +247,12 @@ impl Handle {
     /// Ends a callback thread, waiting for room in the inbox; nothing happens if it has ended. In a callback,
     /// which must not wait, it is sent past the bound.
     pub fn cancel(&self, id: Id) {
-        let Some(door) = self.door(id) else { return };
-        let cancelled = door.when_room(Envelope::cancel(id.0), |cancel| {
-            if self.shared.is_down() { Ok(()) } else { door.push(cancel) }
+        let Some(remote) = self.remote(id) else { return };
+        let cancelled = remote.when_room(Envelope::cancel(id.0), |cancel| {
+            if self.shared.is_down() { Ok(()) } else { remote.push(cancel) }
         });
         if let Err(cancel) = cancelled {
-            door.push_always(cancel);
+            remote.push_always(cancel);
         }
     }
 
@@ -267,21 +267,21 @@ impl Handle {
         self.shared.alive.wait(|| self.shared.is_down());
     }
 
-    /// The door of the receiver's Worker, and the message.
+    /// The remote of the receiver's Worker, and the message.
     ///
     /// # Errors
     /// [`SendError::ShutDown`]; [`SendError::Ended`] if the receiver belongs to another runtime.
-    fn open_door<M>(&self, to: Address<M>, message: M) -> Result<(&Door, M), SendError<M>> {
+    fn remote_of<M>(&self, to: Address<M>, message: M) -> Result<(&WorkerRemote, M), SendError<M>> {
         if self.shared.is_down() {
             return Err(SendError::ShutDown(message));
         }
-        match self.door(to.id()) {
-            Some(door) => Ok((door, message)),
+        match self.remote(to.id()) {
+            Some(remote) => Ok((remote, message)),
             None => Err(SendError::Ended(message)),
         }
     }
 
-    fn door(&self, id: Id) -> Option<&Door> {
-        self.shared.door(id.0.home())
+    fn remote(&self, id: Id) -> Option<&WorkerRemote> {
+        self.shared.remote(id.0.home())
     }
 }

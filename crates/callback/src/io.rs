@@ -21,9 +21,9 @@ use rustix::io::Errno;
 use crate::key::Key;
 
 /// What the eventfd is registered as, by which others wake a Worker that waits for events.
-const WAKE: u64 = u64::MAX;
+const WAKE_TOKEN: u64 = u64::MAX;
 /// Events fetched at once.
-const AT_ONCE: usize = 256;
+const EVENT_BATCH: usize = 256;
 
 /// What a callback thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Interest {
 }
 
 /// What the kernel has told of: the number of a registration, and what happened.
-type Told = (u64, EventFlags);
+type KernelEvent = (u64, EventFlags);
 
 /// The kernel's side of it.
 #[derive(Debug)]
@@ -52,14 +52,14 @@ pub(crate) struct Events {
     epoll: OwnedFd,
     wake: OwnedFd,
     /// What was fetched by sleeping, for the Worker to look at. It alone takes the lock.
-    fetched: Mutex<Vec<Told>>,
+    fetched: Mutex<Vec<KernelEvent>>,
 }
 
 impl Events {
     fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        epoll::add(&epoll, &wake, EventData::new_u64(WAKE), EventFlags::IN | EventFlags::ET)?;
+        epoll::add(&epoll, &wake, EventData::new_u64(WAKE_TOKEN), EventFlags::IN | EventFlags::ET)?;
         Ok(Self { epoll, wake, fetched: Mutex::default() })
     }
 
@@ -80,8 +80,8 @@ impl Events {
     }
 
     /// Waits for events. Woken, late or interrupted: whoever waits looks what there is.
-    fn wait(&self, into: &mut Vec<Told>, most: Option<&Timespec>) {
-        let mut events = [MaybeUninit::uninit(); AT_ONCE];
+    fn wait(&self, into: &mut Vec<KernelEvent>, most: Option<&Timespec>) {
+        let mut events = [MaybeUninit::uninit(); EVENT_BATCH];
         match epoll::wait(&self.epoll, &mut events, most) {
             Ok((events, _)) => {
                 into.extend(events.iter().map(|event| (event.data.u64(), event.flags)));
@@ -92,7 +92,7 @@ impl Events {
 
     /// The events that sleeping has fetched or, if there are none, and if it is to `look`, those that there
     /// are now.
-    fn take(&self, look: bool) -> Vec<Told> {
+    fn take(&self, look: bool) -> Vec<KernelEvent> {
         let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
         if fetched.is_empty() && look {
             self.wait(&mut fetched, Some(&Timespec::default()));
@@ -101,7 +101,7 @@ impl Events {
     }
 
     /// Keeps the room that events have had.
-    fn give_back(&self, mut events: Vec<Told>) {
+    fn give_back(&self, mut events: Vec<KernelEvent>) {
         events.clear();
         *self.fetched.lock().unwrap_or_else(PoisonError::into_inner) = events;
     }
@@ -189,7 +189,7 @@ impl Descriptors {
     }
 
     /// Whether there have ever been any.
-    pub fn are_any(&self) -> bool {
+    pub fn has_registered(&self) -> bool {
         self.events.get().is_some()
     }
 
@@ -236,7 +236,7 @@ impl Descriptors {
         drop(dropped);
         let fetched = events.take(look);
         for &(data, flags) in &fetched {
-            if data == WAKE {
+            if data == WAKE_TOKEN {
                 let _ = rustix::io::read(&events.wake, &mut [0; 8]); // somebody else may have
                 continue;
             }

@@ -6,19 +6,19 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Bits of a key: `page:24 home:16 slot:8 generation:16`.
-const SLOT: u32 = 16;
-const HOME: u32 = 24;
-const PAGE: u32 = 40;
+const SLOT_SHIFT: u32 = 16;
+const HOME_SHIFT: u32 = 24;
+const PAGE_SHIFT: u32 = 40;
 /// Pages of a Worker at most: 64 GiB.
-pub(crate) const MOST_PAGES: u32 = 1 << (64 - PAGE);
+pub(crate) const MAX_PAGES: u32 = 1 << (64 - PAGE_SHIFT);
 /// Numbers of Workers there are.
-pub(crate) const NUMBERS: usize = 1 << 16;
+pub(crate) const MAX_WORKER_NUMBERS: usize = 1 << 16;
 /// The last generation. No unit has it, as it is even: a slot that has come to it is not used again.
-pub(crate) const LAST: u16 = u16::MAX - 1;
+pub(crate) const LAST_GENERATION: u16 = u16::MAX - 1;
 
 /// The index, within its runtime, of Workers with each number. Written once, before the first key
 /// with this number exists.
-static INDICES: [AtomicU8; NUMBERS] = [const { AtomicU8::new(0) }; NUMBERS];
+static INDICES: [AtomicU8; MAX_WORKER_NUMBERS] = [const { AtomicU8::new(0) }; MAX_WORKER_NUMBERS];
 
 /// A Worker, by a number that no other Worker of the process has while it lives; see `lease.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +56,9 @@ impl Key {
     pub const NOBODY: Self = Self(0);
 
     pub fn new(home: Home, page: u32, slot: u8, generation: u16) -> Self {
-        debug_assert!(page < MOST_PAGES);
-        let place = u64::from(page) << PAGE | u64::from(slot) << SLOT;
-        Self(u64::from(home.0) << HOME | place | u64::from(generation))
+        debug_assert!(page < MAX_PAGES);
+        let place = u64::from(page) << PAGE_SHIFT | u64::from(slot) << SLOT_SHIFT;
+        Self(u64::from(home.0) << HOME_SHIFT | place | u64::from(generation))
     }
 
     pub fn from_bits(bits: u64) -> Self {
@@ -71,16 +71,16 @@ impl Key {
 
     #[expect(clippy::cast_possible_truncation, reason = "the field's bits alone")]
     pub fn home(self) -> Home {
-        Home((self.0 >> HOME) as u16)
+        Home((self.0 >> HOME_SHIFT) as u16)
     }
 
     pub fn page(self) -> u32 {
-        (self.0 >> PAGE) as u32
+        (self.0 >> PAGE_SHIFT) as u32
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "the field's bits alone")]
     pub fn slot(self) -> u8 {
-        (self.0 >> SLOT) as u8
+        (self.0 >> SLOT_SHIFT) as u8
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "the field's bits alone")]
@@ -188,8 +188,8 @@ mod tests {
     #[test]
     fn the_parts_come_back() {
         let home = Home::new(0xA5C3);
-        let key = Key::new(home, MOST_PAGES - 1, 222, 65_535);
-        assert_eq!((key.home(), key.page()), (home, MOST_PAGES - 1));
+        let key = Key::new(home, MAX_PAGES - 1, 222, 65_535);
+        assert_eq!((key.home(), key.page()), (home, MAX_PAGES - 1));
         assert_eq!((key.slot(), key.generation()), (222, 65_535));
         let lease = crate::lease::Lease::take(201).expect("a number");
         let id = Id(Key::new(lease.home(), 2, 3, 4));

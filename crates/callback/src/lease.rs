@@ -14,10 +14,10 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use crate::key::{Home, LAST, NUMBERS};
+use crate::key::{Home, LAST_GENERATION, MAX_WORKER_NUMBERS};
 use crate::sync::lock_std;
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry::new(NUMBERS));
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry::new(MAX_WORKER_NUMBERS));
 
 /// A number that belongs to one Worker until the lease is dropped, and the generations that its pages have reached.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ struct Free {
 impl Free {
     /// Pages that are never used again.
     fn worn_out(&self) -> usize {
-        self.floors.iter().filter(|&&floor| floor == LAST).count()
+        self.floors.iter().filter(|&&floor| floor == LAST_GENERATION).count()
     }
 }
 
@@ -120,10 +120,10 @@ mod tests {
 
     #[test]
     fn no_number_is_given_out_twice_at_once_and_none_wraps_around() {
-        let mut registry = Registry::new(NUMBERS);
+        let mut registry = Registry::new(MAX_WORKER_NUMBERS);
         let all: Vec<Free> = std::iter::from_fn(|| registry.take(0)).collect();
         let numbers: std::collections::HashSet<u16> = all.iter().map(|free| free.number).collect();
-        assert_eq!((all.len(), numbers.len()), (NUMBERS, NUMBERS));
+        assert_eq!((all.len(), numbers.len()), (MAX_WORKER_NUMBERS, MAX_WORKER_NUMBERS));
         assert_eq!(registry.take(0), None);
         registry.give_back(0, Free { number: 7, floors: vec![0, 3] });
         assert_eq!(registry.take(0), Some(Free { number: 7, floors: vec![0, 3] }));
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn a_number_with_pages_that_are_used_up_is_taken_last() {
         let mut registry = Registry::new(3);
-        let used_up = |number, pages| Free { number, floors: vec![LAST; pages] };
+        let used_up = |number, pages| Free { number, floors: vec![LAST_GENERATION; pages] };
         let numbers = |taken: Option<Free>| taken.map(|free| free.number);
         assert_eq!([0; 2].map(|index| numbers(registry.take(index))), [Some(0), Some(1)]);
         registry.give_back(0, used_up(0, 2));

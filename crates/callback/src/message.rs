@@ -15,7 +15,7 @@ use crate::key::{Home, Key};
 use crate::next::Never;
 
 /// What stands in an envelope itself; larger messages are in a block.
-const INLINE: usize = 16;
+const INLINE_BYTES: usize = 16;
 
 /// What an envelope is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) enum Purpose {
     /// To run a unit that has just been spawned, or whose wait for something outside is over.
     Start,
     /// To hand a unit the next message that was kept for it.
-    Kept,
+    Stashed,
     /// To end a unit.
     Cancel,
     /// To do something to the core.
@@ -34,7 +34,7 @@ pub(crate) enum Purpose {
 
 /// What is known of envelopes of one type: one constant for each.
 #[derive(Debug)]
-pub(crate) struct Form {
+pub(crate) struct MessageVTable {
     pub purpose: Purpose,
     /// The type of the message or of the action, if it has one.
     content: TypeId,
@@ -45,12 +45,12 @@ pub(crate) struct Form {
 #[derive(Debug)]
 pub(crate) struct Envelope {
     pub to: Key,
-    pub form: &'static Form,
+    pub vtable: &'static MessageVTable,
     content: Content,
 }
 
 /// A message that is small, or a pointer to its block.
-type Content = MaybeUninit<[u64; INLINE / 8]>;
+type Content = MaybeUninit<[u64; INLINE_BYTES / 8]>;
 
 const _: () = assert!(size_of::<Envelope>() == 32);
 
@@ -58,27 +58,27 @@ const _: () = assert!(size_of::<Envelope>() == 32);
 unsafe impl Send for Envelope {}
 
 const fn is_inline<T>() -> bool {
-    size_of::<T>() <= INLINE && align_of::<T>() <= 8
+    size_of::<T>() <= INLINE_BYTES && align_of::<T>() <= 8
 }
 
-/// The form of messages of this type.
-pub(crate) const fn form_of<M: 'static>() -> &'static Form {
+/// The vtable of messages of this type.
+pub(crate) const fn message_vtable<M: 'static>() -> &'static MessageVTable {
     Of::<M>::MESSAGE
 }
 
-/// The forms of envelopes that hold a value of this type.
+/// The vtable of envelopes that hold a value of this type.
 struct Of<T>(PhantomData<T>);
 
 impl<T: 'static> Of<T> {
-    const MESSAGE: &'static Form = &Self::form(Purpose::Message);
-    const CONTROL: &'static Form = &Self::form(Purpose::Control);
+    const MESSAGE: &'static MessageVTable = &Self::of_purpose(Purpose::Message);
+    const CONTROL: &'static MessageVTable = &Self::of_purpose(Purpose::Control);
 
-    const fn form(purpose: Purpose) -> Form {
-        Form { purpose, content: TypeId::of::<T>(), drop: drop_content::<T> }
+    const fn of_purpose(purpose: Purpose) -> MessageVTable {
+        MessageVTable { purpose, content: TypeId::of::<T>(), drop: drop_content::<T> }
     }
 }
 
-impl Form {
+impl MessageVTable {
     /// Whether messages of both are of the same type.
     pub fn is_of_type_of(&self, other: &Self) -> bool {
         self.content == other.content
@@ -105,39 +105,39 @@ impl Envelope {
             // SAFETY: the content has room for a pointer and is aligned.
             unsafe { at.cast::<NonNull<M>>().write(block) };
         }
-        Self { to, form: form_of::<M>(), content }
+        Self { to, vtable: message_vtable::<M>(), content }
     }
 
     /// Runs the unit for the first time.
     pub fn start(to: Key) -> Self {
-        const FORM: &Form = &Form::empty(Purpose::Start);
-        Self { to, form: FORM, content: Content::uninit() }
+        const VTABLE: &MessageVTable = &MessageVTable::empty(Purpose::Start);
+        Self { to, vtable: VTABLE, content: Content::uninit() }
     }
 
     /// Hands the unit the next message that was kept for it.
-    pub fn kept(to: Key) -> Self {
-        const FORM: &Form = &Form::empty(Purpose::Kept);
-        Self { to, form: FORM, content: Content::uninit() }
+    pub fn stashed(to: Key) -> Self {
+        const VTABLE: &MessageVTable = &MessageVTable::empty(Purpose::Stashed);
+        Self { to, vtable: VTABLE, content: Content::uninit() }
     }
 
     /// Ends the unit.
     pub fn cancel(to: Key) -> Self {
-        const FORM: &Form = &Form::empty(Purpose::Cancel);
-        Self { to, form: FORM, content: Content::uninit() }
+        const VTABLE: &MessageVTable = &MessageVTable::empty(Purpose::Cancel);
+        Self { to, vtable: VTABLE, content: Content::uninit() }
     }
 
     /// An action for the core of a Worker. [`into_action`](Self::into_action) takes it out.
     pub fn control<A: Send + 'static>(home: Home, action: A) -> Self {
         let to = Key::new(home, 0, 0, 0);
         let mut envelope = Self::message(to, action, &mut Pool::default());
-        envelope.form = Of::<A>::CONTROL;
+        envelope.vtable = Of::<A>::CONTROL;
         envelope
     }
 
     /// For whom it is and what for.
     #[inline]
     pub fn label(&self) -> (Key, Purpose) {
-        (self.to, self.form.purpose)
+        (self.to, self.vtable.purpose)
     }
 
     /// Where its content is, which is for whoever takes it from there to move out.
@@ -161,7 +161,10 @@ impl Envelope {
     /// # Panics
     /// Panics if the envelope is for another purpose, or if its action is of another type.
     pub fn into_action<A: 'static>(self) -> A {
-        assert_eq!((self.form.purpose, self.form.content), (Purpose::Control, TypeId::of::<A>()));
+        assert_eq!(
+            (self.vtable.purpose, self.vtable.content),
+            (Purpose::Control, TypeId::of::<A>())
+        );
         // SAFETY: `control` has written an action of this type, and `open` gives it up.
         self.open(|at| unsafe { take(at, &mut Pool::default()) })
     }
@@ -169,9 +172,9 @@ impl Envelope {
 
 impl Drop for Envelope {
     fn drop(&mut self) {
-        // SAFETY: the content is what the form's constructor wrote, and still there: `open`
+        // SAFETY: the content is what the vtable's constructor wrote, and still there: `open`
         // prevents this drop.
-        unsafe { (self.form.drop)(self.content.as_mut_ptr().cast()) };
+        unsafe { (self.vtable.drop)(self.content.as_mut_ptr().cast()) };
     }
 }
 
@@ -200,24 +203,24 @@ unsafe fn drop_content<M>(content: *mut u8) {
 }
 
 /// Sizes of blocks.
-const BLOCKS: [usize; 4] = [32, 64, 128, 256];
+const BLOCK_BYTES: [usize; 4] = [32, 64, 128, 256];
 /// Blocks of a size that are kept.
-const KEPT: usize = 256;
+const MAX_POOLED_BLOCKS: usize = 256;
 
 /// Memory for messages that do not fit into an envelope, used again by whoever sends next. A
 /// block may be freed by another pool than the one it was taken from, or by none.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    blocks: [Vec<NonNull<u8>>; BLOCKS.len()],
+    blocks: [Vec<NonNull<u8>>; BLOCK_BYTES.len()],
 }
 
 // SAFETY: the blocks are free memory that belongs to the pool alone.
 unsafe impl Send for Pool {}
 
-/// The layout that a message's block has, and the place of its size among [`BLOCKS`].
+/// The layout that a message's block has, and the place of its size among [`BLOCK_BYTES`].
 fn block_layout(message: Layout) -> (Layout, Option<usize>) {
-    let size = BLOCKS.iter().position(|&size| message.size() <= size && message.align() <= 16);
-    match size.and_then(|at| Layout::from_size_align(BLOCKS[at], 16).ok()) {
+    let size = BLOCK_BYTES.iter().position(|&size| message.size() <= size && message.align() <= 16);
+    match size.and_then(|at| Layout::from_size_align(BLOCK_BYTES[at], 16).ok()) {
         Some(layout) => (layout, size),
         None => (message, None),
     }
@@ -237,7 +240,7 @@ impl Pool {
     fn give_back(&mut self, block: NonNull<u8>, message: Layout) {
         let (layout, size) = block_layout(message);
         if let Some(kept) = size.map(|size| &mut self.blocks[size])
-            && kept.len() < KEPT
+            && kept.len() < MAX_POOLED_BLOCKS
             && kept.capacity() > 0
         {
             kept.push(block);
@@ -250,13 +253,13 @@ impl Pool {
     /// Keeps blocks from now on.
     pub fn keep(&mut self) {
         for blocks in &mut self.blocks {
-            blocks.reserve_exact(KEPT);
+            blocks.reserve_exact(MAX_POOLED_BLOCKS);
         }
     }
 
     /// Frees all blocks.
     pub fn trim(&mut self) {
-        for (blocks, size) in self.blocks.iter_mut().zip(BLOCKS) {
+        for (blocks, size) in self.blocks.iter_mut().zip(BLOCK_BYTES) {
             for block in blocks.drain(..) {
                 if let Ok(layout) = Layout::from_size_align(size, 16) {
                     // SAFETY: blocks in the pool were allocated with this layout.

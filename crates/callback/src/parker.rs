@@ -11,8 +11,8 @@ use std::time::Duration;
 use crate::sync::{AtomicBool, Ordering, fence};
 
 /// How a Worker sleeps and is woken.
-pub(crate) trait Bed {
-    /// Sleeps until [`Bed::wake`] has been called since it slept last, for so long at most.
+pub(crate) trait WaitBackend {
+    /// Sleeps until [`WaitBackend::wake`] has been called since it slept last, for so long at most.
     fn sleep(&self, most: Option<Duration>);
     /// Wakes whoever sleeps, or will sleep next.
     fn wake(&self);
@@ -22,12 +22,12 @@ pub(crate) trait Bed {
 #[derive(Debug)]
 pub(crate) struct Parker<B> {
     asleep: AtomicBool,
-    bed: B,
+    backend: B,
 }
 
-impl<B: Bed> Parker<B> {
-    pub fn new(bed: B) -> Self {
-        Self { asleep: AtomicBool::new(false), bed }
+impl<B: WaitBackend> Parker<B> {
+    pub fn new(backend: B) -> Self {
+        Self { asleep: AtomicBool::new(false), backend }
     }
 
     /// Sleeps, unless there is something to do.
@@ -38,7 +38,7 @@ impl<B: Bed> Parker<B> {
         self.asleep.swap(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if !has_something() {
-            self.bed.sleep(most);
+            self.backend.sleep(most);
         }
         self.asleep.swap(false, Ordering::Relaxed);
     }
@@ -47,7 +47,7 @@ impl<B: Bed> Parker<B> {
     pub fn unpark(&self) {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
-            self.bed.wake();
+            self.backend.wake();
         }
     }
 }
@@ -64,7 +64,7 @@ mod models {
     /// Sleeps for ever unless it is woken: loom tells if that happens.
     struct Flag(Mutex<bool>, Condvar);
 
-    impl Bed for Flag {
+    impl WaitBackend for Flag {
         fn sleep(&self, _: Option<Duration>) {
             let mut called = self.0.lock().unwrap();
             while !*called {

@@ -11,7 +11,7 @@ use crate::key::Key;
 use crate::message::Envelope;
 
 /// Room at first.
-const LEAST: usize = 64;
+const MIN_CAPACITY: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -23,7 +23,7 @@ pub(crate) struct Queue {
 
 impl Queue {
     pub fn new() -> Self {
-        Self { places: Box::new_uninit_slice(LEAST), head: 0, tail: 0 }
+        Self { places: Box::new_uninit_slice(MIN_CAPACITY), head: 0, tail: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -88,7 +88,7 @@ impl Queue {
 
     /// Frees what is not needed, but for so many places.
     pub fn shrink_to(&mut self, least: usize) {
-        let places = self.len().max(least).max(LEAST).next_power_of_two();
+        let places = self.len().max(least).max(MIN_CAPACITY).next_power_of_two();
         if places < self.places.len() {
             self.resize(places);
         }

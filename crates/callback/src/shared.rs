@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::blocking;
-use crate::door::{Alive, Door};
 use crate::key::Home;
 use crate::message::Envelope;
+use crate::remote::{Alive, WorkerRemote};
 
 /// What all threads of a runtime share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// Its Workers' numbers in the process.
     homes: Vec<Home>,
-    pub doors: Vec<Door>,
+    pub remotes: Vec<WorkerRemote>,
     pub alive: Alive,
     /// The Worker that the next unit goes to.
     pub next: AtomicUsize,
@@ -28,14 +28,14 @@ pub(crate) struct Shared {
 impl Shared {
     pub fn new(
         homes: Vec<Home>,
-        doors: Vec<Door>,
+        remotes: Vec<WorkerRemote>,
         capacity: usize,
         spin: Option<Duration>,
         blocking: blocking::Pool,
     ) -> Self {
         Self {
             homes,
-            doors,
+            remotes,
             alive: Alive::default(),
             next: AtomicUsize::new(0),
             down: AtomicBool::new(false),
@@ -45,10 +45,10 @@ impl Shared {
         }
     }
 
-    /// The door of a Worker, if it is one of this runtime's.
-    pub fn door(&self, home: Home) -> Option<&Door> {
+    /// The remote of a Worker, if it is one of this runtime's.
+    pub fn remote(&self, home: Home) -> Option<&WorkerRemote> {
         let worker = usize::from(home.worker());
-        self.doors.get(worker).filter(|_| self.homes[worker] == home)
+        self.remotes.get(worker).filter(|_| self.homes[worker] == home)
     }
 
     pub fn is_down(&self) -> bool {
@@ -59,16 +59,16 @@ impl Shared {
     /// been shut down.
     pub fn post(&self, envelope: Envelope) {
         if !self.is_down()
-            && let Some(door) = self.door(envelope.to.home())
+            && let Some(remote) = self.remote(envelope.to.home())
         {
-            door.push_always(envelope);
+            remote.push_always(envelope);
         }
     }
 
     pub fn shut_down(&self) {
         self.down.store(true, Ordering::SeqCst);
-        for door in &self.doors {
-            door.call();
+        for remote in &self.remotes {
+            remote.call();
         }
         self.blocking.shut_down();
         self.alive.tell();

@@ -15,7 +15,7 @@ use crate::reason::{Down, Reason};
 /// Delays of starts unless told otherwise: the second one of a child that fails, …
 const FIRST_DELAY: Duration = Duration::from_millis(1);
 /// … and the longest.
-const LONGEST_DELAY: Duration = Duration::from_millis(100);
+const MAX_DELAY: Duration = Duration::from_millis(100);
 
 /// When a child is started again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl Supervisor {
             restarts: VecDeque::new(),
             backoff: Backoff { first: 0, longest: 0 },
         };
-        none.limit(1, Duration::from_secs(5)).backoff(FIRST_DELAY, LONGEST_DELAY)
+        none.limit(1, Duration::from_secs(5)).backoff(FIRST_DELAY, MAX_DELAY)
     }
 
     /// Allows this many restarts within this time. With one more, the supervisor gives up.
@@ -227,7 +227,7 @@ impl Supervisor {
         };
         if again {
             let now = context.now();
-            if self.is_too_often(now) {
+            if self.record_restart(now) {
                 let why = format!("too many restarts; {}: {}", down.id, down.reason);
                 return self.give_up(context, &why);
             }
@@ -264,7 +264,7 @@ impl Supervisor {
     }
 
     /// Notes a restart.
-    fn is_too_often(&mut self, now: u64) -> bool {
+    fn record_restart(&mut self, now: u64) -> bool {
         let within = self.within;
         while self.restarts.front().is_some_and(|then| now.saturating_sub(*then) > within) {
             self.restarts.pop_front();

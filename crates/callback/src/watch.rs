@@ -10,7 +10,7 @@ use crate::message::Envelope;
 use crate::reason::{Down, Reason};
 
 /// Units that have failed, of which it is known why.
-const FAILED: usize = 256;
+const MAX_REMEMBERED_FAILURES: usize = 256;
 
 /// Names a relation, across all Workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ impl Watchers {
 
     /// Notes why a unit has ended.
     pub fn note_failed(&mut self, unit: Key, reason: &Reason) {
-        if self.failed.len() == FAILED {
+        if self.failed.len() == MAX_REMEMBERED_FAILURES {
             self.failed.pop_front();
         }
         self.failed.push_back((unit, reason.clone()));

@@ -73,12 +73,12 @@ impl Watchdog {
 /// Looks at all Workers until the other side of the channel is dropped.
 fn watch(shared: &Shared, limit: Duration, hook: &Hook, stopped: &mpsc::Receiver<()>) {
     let seen = Seen { callbacks: 0, since: Instant::now(), told: false };
-    let mut all = vec![seen; shared.doors.len()];
+    let mut all = vec![seen; shared.remotes.len()];
     let pause = (limit / 4).max(Duration::from_micros(100));
     while stopped.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
-        for (door, seen) in shared.doors.iter().zip(&mut all) {
-            let running = Key::from_bits(door.published.running.load(Ordering::Acquire));
-            let callbacks = door.published.callbacks.load(Ordering::Acquire);
+        for (remote, seen) in shared.remotes.iter().zip(&mut all) {
+            let running = Key::from_bits(remote.published.running.load(Ordering::Acquire));
+            let callbacks = remote.published.callbacks.load(Ordering::Acquire);
             if callbacks != seen.callbacks || running == Key::NOBODY {
                 *seen = Seen { callbacks, since: Instant::now(), told: false };
             } else if !seen.told && seen.since.elapsed() >= limit {

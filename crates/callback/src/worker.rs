@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::core::Core;
-use crate::door::Door;
+use crate::remote::WorkerRemote;
 use crate::shared::Shared;
 use crate::worker_thread;
 
 /// Things done one after the other before it is looked what else there is.
 const BATCH: usize = 256;
 /// Looks at the inbox between two at the clock, when there is nothing to do.
-const LOOKS: usize = 64;
+const SPINS_PER_CLOCK_READ: usize = 64;
 /// Having had nothing to do for so long, a Worker gives back memory it may need again.
-const REST: Duration = Duration::from_millis(10);
+const TRIM_DELAY: Duration = Duration::from_millis(10);
 
 pub(crate) struct Worker {
     core: Core,
     shared: Arc<Shared>,
     /// Units that have been told to [`Alive`].
-    told: u64,
+    reported_units: u64,
     /// What is done next.
     step: Step,
     /// There was something to do in this turn.
@@ -67,7 +67,7 @@ impl Worker {
         let mut worker = Self {
             core,
             shared,
-            told: 0,
+            reported_units: 0,
             step,
             busy: false,
             overlooked: false,
@@ -78,8 +78,8 @@ impl Worker {
         worker
     }
 
-    fn door(&self) -> &Door {
-        &self.shared.doors[usize::from(self.core.home.worker())]
+    fn remote(&self) -> &WorkerRemote {
+        &self.shared.remotes[usize::from(self.core.home.worker())]
     }
 
     /// Works until the runtime is shut down, and drops all units.
@@ -94,10 +94,10 @@ impl Worker {
             }
         }
         let alive = &self.shared.alive;
-        alive.add(-i64::try_from(self.told).unwrap_or(i64::MAX));
+        alive.add(-i64::try_from(self.reported_units).unwrap_or(i64::MAX));
         let (shared, worker) = (Arc::clone(&self.shared), self.core.home.worker());
         drop(self.core);
-        shared.doors[usize::from(worker)].close();
+        shared.remotes[usize::from(worker)].close();
     }
 
     fn turns(&mut self) {
@@ -124,7 +124,7 @@ impl Worker {
                     self.rested &= !busy;
                     // One look more at descriptors often saves from sleeping; an inbox that is not empty does
                     // so by itself.
-                    if !busy || self.core.needs_no_look() {
+                    if !busy || self.core.has_no_pending_work() {
                         self.idle();
                     }
                 }
@@ -142,10 +142,10 @@ impl Worker {
     /// Does what others have left. Returns whether there was something.
     fn accept(&mut self) -> bool {
         let Self { core, shared, .. } = self;
-        let door = &shared.doors[usize::from(core.home.worker())];
+        let remote = &shared.remotes[usize::from(core.home.worker())];
         let mut accepted = 0;
         while accepted < BATCH
-            && let Some(envelope) = door.inbox.pop()
+            && let Some(envelope) = remote.inbox.pop()
         {
             core.accept(envelope);
             accepted += 1;
@@ -153,7 +153,7 @@ impl Worker {
         if core.settled > 0 {
             self.fill();
         } else if accepted > 0 {
-            door.tell();
+            remote.tell();
         }
         accepted > 0
     }
@@ -162,21 +162,21 @@ impl Worker {
     fn fill(&mut self) {
         // Whoever sent those that have come has told of them. Here, as a panic may have ended the
         // turn in which they came.
-        self.told += std::mem::take(&mut self.core.settled);
+        self.reported_units += std::mem::take(&mut self.core.settled);
         let Self { core, shared, .. } = self;
-        let door = &shared.doors[usize::from(core.home.worker())];
-        self.short = !door.fill(shared.capacity, || core.reserve());
+        let remote = &shared.remotes[usize::from(core.home.worker())];
+        self.short = !remote.fill(shared.capacity, || core.reserve());
     }
 
     /// Publishes what others may want to know.
     fn tell(&mut self) {
         let units = self.core.units();
-        if units != self.told {
-            let more = i128::from(units) - i128::from(self.told);
-            if self.short && units < self.told {
+        if units != self.reported_units {
+            let more = i128::from(units) - i128::from(self.reported_units);
+            if self.short && units < self.reported_units {
                 self.fill();
             }
-            self.told = units;
+            self.reported_units = units;
             self.shared.alive.add(i64::try_from(more).unwrap_or_default());
         }
     }
@@ -186,22 +186,26 @@ impl Worker {
         if self.spin() {
             return;
         }
-        self.core.publish(&self.door().published);
+        self.core.publish(&self.remote().published);
         let next = self.core.next_due().map(Duration::from_nanos);
         let most = match next {
             Some(Duration::ZERO) => return,
-            Some(next) if self.rested || next <= REST => Some(next),
+            Some(next) if self.rested || next <= TRIM_DELAY => Some(next),
             None if self.rested => None,
-            _ => Some(REST),
+            _ => Some(TRIM_DELAY),
         };
         let begun = Instant::now();
         let blocked = self.core.outgoing.is_blocked();
         // Others have no way to say that there is room for what waits to be sent.
         let most = if blocked { Some(Duration::from_micros(50)) } else { most };
-        self.door().wait(most, || self.shared.is_down());
-        if !self.rested && !blocked && begun.elapsed() >= REST && self.door().inbox.is_empty() {
+        self.remote().wait(most, || self.shared.is_down());
+        if !self.rested
+            && !blocked
+            && begun.elapsed() >= TRIM_DELAY
+            && self.remote().inbox.is_empty()
+        {
             self.core.trim();
-            self.core.publish(&self.door().published);
+            self.core.publish(&self.remote().published);
             self.rested = true;
         }
     }
@@ -228,9 +232,9 @@ impl Worker {
     }
 
     fn look_around(&self) -> bool {
-        let door = self.door();
-        for _ in 0..LOOKS {
-            if !door.inbox.is_empty() || self.shared.is_down() {
+        let remote = self.remote();
+        for _ in 0..SPINS_PER_CLOCK_READ {
+            if !remote.inbox.is_empty() || self.shared.is_down() {
                 return true;
             }
             std::hint::spin_loop();

@@ -18,7 +18,7 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     pub fn new(shared: Option<Arc<Shared>>) -> Self {
-        let workers = shared.as_ref().map_or(0, |shared| shared.doors.len());
+        let workers = shared.as_ref().map_or(0, |shared| shared.remotes.len());
         let waiting = (0..workers).map(|_| VecDeque::new()).collect();
         Self { shared, waiting, for_room: Vec::new() }
     }
@@ -34,11 +34,11 @@ impl Outgoing {
     /// The envelope, if it is for no Worker of this runtime.
     pub fn post(&mut self, envelope: Envelope) -> Result<(), Envelope> {
         let home = envelope.to.home();
-        let door = self.shared.as_ref().and_then(|shared| shared.door(home));
+        let remote = self.shared.as_ref().and_then(|shared| shared.remote(home));
         let waiting = self.waiting.get_mut(usize::from(home.worker()));
-        let Some((door, waiting)) = door.zip(waiting) else { return Err(envelope) };
+        let Some((remote, waiting)) = remote.zip(waiting) else { return Err(envelope) };
         // Nobody overtakes those that wait.
-        let refused = if waiting.is_empty() { door.push(envelope) } else { Err(envelope) };
+        let refused = if waiting.is_empty() { remote.push(envelope) } else { Err(envelope) };
         waiting.extend(refused.err());
         Ok(())
     }
@@ -61,12 +61,12 @@ impl Outgoing {
 
     /// Sends on what other Workers have room for now, and puts those who have waited for that into
     /// the queue. Returns whether there was something.
-    pub fn send_on(&mut self, queue: &mut Queue) -> bool {
+    pub fn flush(&mut self, queue: &mut Queue) -> bool {
         let mut sent = false;
         if let Some(shared) = &self.shared {
-            for (waiting, door) in self.waiting.iter_mut().zip(&shared.doors) {
+            for (waiting, remote) in self.waiting.iter_mut().zip(&shared.remotes) {
                 while let Some(envelope) = waiting.pop_front() {
-                    if let Err(envelope) = door.push(envelope) {
+                    if let Err(envelope) = remote.push(envelope) {
                         waiting.push_front(envelope);
                         break;
                     }

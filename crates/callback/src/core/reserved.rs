@@ -1,8 +1,8 @@
 //! Places that are kept for units from elsewhere, so that these have an id before they come.
 
 use super::{Core, Place};
-use crate::code::{Boxed, Handler, Wake, code_of, fits};
 use crate::error::NoRoom;
+use crate::handler::{Boxed, Handler, WakeReason, fits, handler_vtable};
 use crate::key::Key;
 use crate::next::{Never, Next};
 use crate::panics::drop_quietly;
@@ -34,7 +34,7 @@ unsafe impl Handler for Reserved {
     const TIMED: bool = false;
     const RESERVED: bool = true;
 
-    unsafe fn call(_: *mut Self, _: &mut Core, _: Wake) -> Next {
+    unsafe fn call(_: *mut Self, _: &mut Core, _: WakeReason) -> Next {
         Next::keep_receiving()
     }
 }
@@ -63,7 +63,7 @@ impl Core {
             self.settle_inline(place, Boxed::new(handler))
         };
         match settled {
-            Ok(()) => self.run(place, key, self.slab.code(place), Wake::Start),
+            Ok(()) => self.run(place, key, self.slab.vtable(place), WakeReason::Start),
             Err(NoRoom) => self.end_without_room(place, key),
         }
     }
@@ -71,10 +71,10 @@ impl Core {
     /// Puts a closure into a place that is kept.
     ///
     /// # Errors
-    /// [`NoRoom`] if its code cannot be noted there. The closure is dropped, and the place is still kept.
+    /// [`NoRoom`] if its vtable cannot be noted there. The closure is dropped, and the place is still kept.
     fn settle_inline<H: Handler>(&mut self, place: Place, handler: H) -> Result<(), NoRoom> {
         // The fallible step comes first. Nothing between it and the write panics.
-        if self.slab.set_code(place, code_of::<H>()).is_err() {
+        if self.slab.set_vtable(place, handler_vtable::<H>()).is_err() {
             self.counts.panics += drop_quietly(|| drop(handler));
             return Err(NoRoom);
         }

@@ -210,11 +210,11 @@ impl Machine {
     }
 
     /// One whose units keep so many messages each.
-    fn keeping(most_kept: usize) -> Self {
+    fn keeping(stash_capacity: usize) -> Self {
         let now = Arc::new(AtomicU64::new(0));
         let clock = Clock::Manual(Arc::clone(&now));
         let lease = Lease::take(0).expect("a number");
-        let core = Core::new(lease, 16 << 20, most_kept, clock, None).expect("address space");
+        let core = Core::new(lease, 16 << 20, stash_capacity, clock, None).expect("address space");
         let log = Log::default();
         Self { core, now, log, units: Vec::new(), dropped: Vec::new() }
     }

@@ -6,14 +6,14 @@
 
 use std::collections::HashMap;
 
-use crate::clock::{Clock, HORIZON, short, tick_after, tick_at, until};
+use crate::clock::{Clock, MAX_TICKS_AHEAD, short, tick_after, tick_at, until};
 use crate::key::Key;
 use crate::slab::{Due, Kind, Place, Slab};
 
 /// Units whose wait begins at the same reading of the clock, at most.
-const STAMPED_AT_ONCE: usize = 64;
+const MAX_UNSTAMPED: usize = 64;
 /// Units that are put in order of their due times at once.
-const DUE_AT_ONCE: usize = 1 << 18;
+const MAX_DUE_BATCH: usize = 1 << 18;
 
 /// A unit that has asked for a time.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ pub(super) struct Timers {
     /// Units that wait from now on.
     asked: Vec<Asked>,
     /// The tick up to which it has been looked who is due.
-    looked: u64,
+    scanned_tick: u64,
     /// Those whose time has come, in order, and how many of them have been given out.
     due: (Vec<Due>, usize),
     /// Moments of those who wait for longer than the slab's ticks can look ahead.
@@ -38,16 +38,16 @@ pub(super) struct Timers {
 impl Timers {
     pub fn new(clock: &Clock) -> Self {
         Self {
-            asked: Vec::with_capacity(STAMPED_AT_ONCE),
-            looked: tick_at(clock.now()),
+            asked: Vec::with_capacity(MAX_UNSTAMPED),
+            scanned_tick: tick_at(clock.now()),
             due: (Vec::new(), 0),
             far: HashMap::new(),
         }
     }
 
     /// The tick up to which it has been looked who is due.
-    pub fn looked(&self) -> u32 {
-        short(self.looked)
+    pub fn scanned_tick(&self) -> u32 {
+        short(self.scanned_tick)
     }
 
     /// Has a unit wait for so many nanoseconds from a moment on that is not before now. Returns
@@ -56,7 +56,7 @@ impl Timers {
     #[must_use]
     pub fn ask(&mut self, key: Key, nanoseconds: u64) -> bool {
         self.asked.push(Asked { key, nanoseconds, number: 0 });
-        self.asked.len() == STAMPED_AT_ONCE
+        self.asked.len() == MAX_UNSTAMPED
     }
 
     /// The same for one that may get a message before that, and then waits for this time no more.
@@ -66,7 +66,7 @@ impl Timers {
         let number = self.asked.len() as u32 + 1;
         place.set_asked(number);
         self.asked.push(Asked { key, nanoseconds, number });
-        self.asked.len() == STAMPED_AT_ONCE
+        self.asked.len() == MAX_UNSTAMPED
     }
 
     /// Reads the clock for those who wait from now on. They asked before, so that none is early.
@@ -79,9 +79,9 @@ impl Timers {
 
     fn stamp_all<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) {
         let now = clock.now();
-        if slab.nobody_is_due() {
-            self.looked = tick_at(now);
-            slab.begin_at(short(self.looked));
+        if slab.has_no_timers() {
+            self.scanned_tick = tick_at(now);
+            slab.begin_at(short(self.scanned_tick));
         }
         let mut asked = std::mem::take(&mut self.asked);
         for Asked { key, nanoseconds, number } in asked.drain(..) {
@@ -93,7 +93,7 @@ impl Timers {
     }
 
     fn wait_until<K: Kind>(&mut self, slab: &mut Slab<K>, place: Place<K>, key: Key, moment: u64) {
-        let (tick, horizon) = (tick_after(moment), self.looked + HORIZON);
+        let (tick, horizon) = (tick_after(moment), self.scanned_tick + MAX_TICKS_AHEAD);
         if tick > horizon {
             self.far.insert(key, moment);
         }
@@ -105,15 +105,15 @@ impl Timers {
         if self.due.1 < self.due.0.len() {
             return true;
         }
-        if slab.nobody_is_due() {
+        if slab.has_no_timers() {
             return false;
         }
         // Whoever was stopped for hours comes to the present in steps that ticks can tell apart.
-        self.looked = tick_at(clock.now()).min(self.looked + HORIZON);
+        self.scanned_tick = tick_at(clock.now()).min(self.scanned_tick + MAX_TICKS_AHEAD);
         let (due, done) = &mut self.due;
         due.clear();
         *done = 0;
-        slab.add_due(short(self.looked), due, DUE_AT_ONCE);
+        slab.add_due(short(self.scanned_tick), due, MAX_DUE_BATCH);
         !due.is_empty()
     }
 
@@ -134,7 +134,7 @@ impl Timers {
         place.set_never_due();
         if !self.far.is_empty()
             && let Some(moment) = self.far.remove(&key)
-            && self.looked < tick_after(moment)
+            && self.scanned_tick < tick_after(moment)
         {
             self.wait_until(slab, place, key, moment);
             return None;

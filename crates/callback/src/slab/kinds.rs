@@ -1,17 +1,17 @@
-//! Which pages have room for which code.
+//! Which pages have room for which vtable.
 
 use std::collections::HashMap;
 
-use super::page::{Kind, OWN};
+use super::page::{Kind, PAGE_KIND};
 use crate::error::NoRoom;
 
 /// Steps in which pages are told apart by how full they are.
 pub(super) const LEVELS: usize = 8;
 
-/// Pages of one code.
+/// Pages of one vtable.
 #[derive(Debug)]
 struct Entry<K: 'static> {
-    code: &'static K,
+    vtable: &'static K,
     /// The page from which slots are taken; 0 for none.
     current: u32,
     /// The first page of those that are partly full, by how full they are; 0 for none.
@@ -22,18 +22,18 @@ struct Entry<K: 'static> {
 #[derive(Debug)]
 pub(super) struct Kinds<K: 'static> {
     all: Vec<Entry<K>>,
-    /// Kinds at most: [`OWN`], of which there is none, is one more than the last one.
-    most: u16,
-    /// By the address of their code.
+    /// Kinds at most: [`PAGE_KIND`], of which there is none, is one more than the last one.
+    limit: u16,
+    /// By the address of their vtable.
     known: HashMap<usize, u16>,
-    /// Kinds by a few bits of their code's address, the last one that was asked for; the first
+    /// Kinds by a few bits of their vtable's address, the last one that was asked for; the first
     /// step of looking it up.
     recent: [u16; 16],
 }
 
 impl<K> Default for Kinds<K> {
     fn default() -> Self {
-        Self { all: Vec::new(), most: OWN, known: HashMap::new(), recent: [0; 16] }
+        Self { all: Vec::new(), limit: PAGE_KIND, known: HashMap::new(), recent: [0; 16] }
     }
 }
 
@@ -41,39 +41,39 @@ impl<K: Kind> Kinds<K> {
     /// Takes no more kinds than there are now and so many.
     #[cfg(all(test, not(loom)))]
     pub fn limit(&mut self, more: usize) {
-        self.most = u16::try_from(self.all.len() + more).expect("few kinds");
+        self.limit = u16::try_from(self.all.len() + more).expect("few kinds");
     }
 
-    /// The kind of this code.
+    /// The kind of this vtable.
     ///
     /// # Errors
     /// [`NoRoom`] if there are too many. Nothing has changed then.
-    pub fn of(&mut self, code: &'static K) -> Result<u16, NoRoom> {
-        let address = std::ptr::from_ref(code).addr();
+    pub fn of(&mut self, vtable: &'static K) -> Result<u16, NoRoom> {
+        let address = std::ptr::from_ref(vtable).addr();
         let bits = (address >> 4) % self.recent.len();
         let recent = self.recent[bits];
-        if self.all.get(usize::from(recent)).is_some_and(|kind| std::ptr::eq(kind.code, code)) {
+        if self.all.get(usize::from(recent)).is_some_and(|kind| std::ptr::eq(kind.vtable, vtable)) {
             return Ok(recent);
         }
         let kind = match self.known.get(&address) {
             Some(&kind) => kind,
-            None => self.add(address, code)?,
+            None => self.add(address, vtable)?,
         };
         self.recent[bits] = kind;
         Ok(kind)
     }
 
-    fn add(&mut self, address: usize, code: &'static K) -> Result<u16, NoRoom> {
-        let next = u16::try_from(self.all.len()).ok().filter(|&next| next < self.most);
+    fn add(&mut self, address: usize, vtable: &'static K) -> Result<u16, NoRoom> {
+        let next = u16::try_from(self.all.len()).ok().filter(|&next| next < self.limit);
         let kind = next.ok_or(NoRoom)?;
-        self.all.push(Entry { code, current: 0, partial: [0; LEVELS] });
+        self.all.push(Entry { vtable, current: 0, partial: [0; LEVELS] });
         self.known.insert(address, kind);
         Ok(kind)
     }
 
     #[inline]
-    pub fn code(&self, kind: u16) -> &'static K {
-        self.all[usize::from(kind)].code
+    pub fn vtable(&self, kind: u16) -> &'static K {
+        self.all[usize::from(kind)].vtable
     }
 
     pub fn current(&self, kind: u16) -> u32 {

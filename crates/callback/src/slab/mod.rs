@@ -4,8 +4,8 @@
 //! A slab belongs to one Worker, and only the thread that runs this Worker's callbacks uses it.
 //! What other threads know of a unit is its [`Key`]; only the Worker resolves it.
 //!
-//! - A page holds units of one *kind*: those that were given the same code first. So the code and
-//!   all else that does not differ is said once a page. The slab never calls code; it is generic over its type
+//! - A page holds units of one *kind*: those that were given the same vtable first. So the vtable and
+//!   all else that does not differ is said once a page. The slab never calls vtable; it is generic over its type
 //!   ([`Kind`]) and so does not import that of closures.
 //! - `insert` takes a slot of the fullest page that has one, so that pages that are nearly empty
 //!   become empty. An empty page is given back to the kernel: a few are kept, which are hot, until
@@ -21,7 +21,7 @@
 //! - Addresses stay valid as long as the slab: pages are given back to the kernel by content only,
 //!   never by address.
 //! - A payload is initialised exactly while its slot is taken and its unit is not running by
-//!   value; `code.drop` is called for it, or its value moved out, once. The slab never touches
+//!   value; `vtable.drop` is called for it, or its value moved out, once. The slab never touches
 //!   payloads; `core.rs` does, and says why.
 //! - References to headers are made and ended within methods of this module; no callback runs
 //!   meanwhile.
@@ -38,7 +38,7 @@ use std::marker::PhantomData;
 use contend_sys::reserve::{PAGE, Reserved};
 
 use crate::error::NoRoom;
-use crate::key::{Home, Key, LAST, MOST_PAGES};
+use crate::key::{Home, Key, LAST_GENERATION, MAX_PAGES};
 use crate::lease::Lease;
 use kinds::Kinds;
 pub(crate) use page::{Kind, NEVER, Page, Place};
@@ -47,11 +47,12 @@ use wheel::Wheel;
 pub(crate) use wheel::is_before;
 
 /// Empty pages that are kept for the next ones.
-const HOT: usize = 16;
+const MAX_HOT_PAGES: usize = 16;
 /// A generation of no unit, below the first one.
-const NONE: u16 = 0;
+const NO_GENERATION: u16 = 0;
 /// Of the pages in use, this part is asked of the kernel at once, and at most that many.
-const AHEAD: (u32, u32) = (256, 64);
+const POPULATE_DIVISOR: u32 = 256;
+const MAX_POPULATE_PAGES: u32 = 64;
 
 /// The memory of one Worker's units.
 #[derive(Debug)]
@@ -64,7 +65,7 @@ pub(crate) struct Slab<K: Kind> {
     turn: u32,
     /// Pages below this number have memory.
     populated: u32,
-    /// Of each page that is not in use the generation it goes on from; [`NONE`] if it is.
+    /// Of each page that is not in use the generation it goes on from; [`NO_GENERATION`] if it is.
     floors: Vec<u16>,
     /// Pages that are not in use and have been.
     unused: Unused,
@@ -98,7 +99,7 @@ impl<K: Kind> Pages<K> {
         let start = unsafe { self.memory.start().add(number as usize * PAGE) };
         // SAFETY: the reservation stays until the slab is dropped, is a multiple of pages, and is
         // used by the slab's thread alone. Memory that was given back is zeros, which is a header
-        // of no code.
+        // of no vtable.
         unsafe { Page::at(start) }
     }
 }
@@ -118,7 +119,7 @@ impl<K: Kind> Slab<K> {
     /// # Errors
     /// `ENOMEM` where not even a little address space is to be had.
     pub fn new(lease: Lease, bytes: usize, now: u32) -> io::Result<Self> {
-        let bytes = bytes.clamp(16 * PAGE, MOST_PAGES as usize * PAGE) / PAGE * PAGE;
+        let bytes = bytes.clamp(16 * PAGE, MAX_PAGES as usize * PAGE) / PAGE * PAGE;
         Ok(Self {
             home: lease.home(),
             lease,
@@ -130,7 +131,7 @@ impl<K: Kind> Slab<K> {
             wheel: Wheel::new(now),
             turn: 0,
             populated: 1,
-            floors: vec![NONE],
+            floors: vec![NO_GENERATION],
             unused: Unused::default(),
             kinds: Kinds::default(),
             units: 0,
@@ -149,13 +150,13 @@ impl<K: Kind> Slab<K> {
         (self.pages.fresh as usize - 1 - cold - self.worn_out) * PAGE
     }
 
-    /// Takes a slot with room for the payload of `code`. The caller writes the payload at once.
-    pub fn insert(&mut self, code: &'static K) -> Result<(Place<K>, Key), NoRoom> {
-        let kind = self.kinds.of(code)?;
+    /// Takes a slot with room for the payload of `vtable`. The caller writes the payload at once.
+    pub fn insert(&mut self, vtable: &'static K) -> Result<(Place<K>, Key), NoRoom> {
+        let kind = self.kinds.of(vtable)?;
         let mut number = self.kinds.current(kind);
         if number == 0 {
             number = match self.kinds.fullest(kind) {
-                0 => self.new_page(kind, code)?,
+                0 => self.new_page(kind, vtable)?,
                 fullest => {
                     self.unlist(fullest);
                     fullest
@@ -190,11 +191,11 @@ impl<K: Kind> Slab<K> {
 
     /// What a unit runs next.
     #[inline]
-    pub fn code(&self, place: Place<K>) -> &'static K {
+    pub fn vtable(&self, place: Place<K>) -> &'static K {
         let page = place.page();
         match page.other_kind(place.slot()) {
-            Some(kind) => self.kinds.code(kind),
-            None => page.header().code.expect("a page in use has a code"),
+            Some(kind) => self.kinds.vtable(kind),
+            None => page.header().vtable.expect("a page in use has a vtable"),
         }
     }
 
@@ -202,10 +203,10 @@ impl<K: Kind> Slab<K> {
     ///
     /// # Errors
     /// [`NoRoom`] if there are too many kinds of closures. Nothing has changed then.
-    pub fn set_code(&mut self, place: Place<K>, code: &'static K) -> Result<(), NoRoom> {
+    pub fn set_vtable(&mut self, place: Place<K>, vtable: &'static K) -> Result<(), NoRoom> {
         let page = place.page();
-        let is_own = page.header().code.is_some_and(|own| std::ptr::eq(own, code));
-        let kind = if is_own { None } else { Some(self.kinds.of(code)?) };
+        let is_own = page.header().vtable.is_some_and(|own| std::ptr::eq(own, vtable));
+        let kind = if is_own { None } else { Some(self.kinds.of(vtable)?) };
         page.set_other_kind(place.slot(), kind);
         Ok(())
     }
@@ -250,7 +251,7 @@ impl<K: Kind> Slab<K> {
 
     /// Numbers of all pages in use.
     pub fn pages(&self) -> impl Iterator<Item = u32> + '_ {
-        (1..self.pages.fresh).filter(|&number| self.floors[number as usize] == NONE)
+        (1..self.pages.fresh).filter(|&number| self.floors[number as usize] == NO_GENERATION)
     }
 
     /// Gives memory back that is only kept for the next units: pages without any, and what lists
@@ -273,7 +274,7 @@ impl<K: Kind> Slab<K> {
     }
 
     /// Whether nobody waits for a time, as far as is known without looking.
-    pub fn nobody_is_due(&self) -> bool {
+    pub fn has_no_timers(&self) -> bool {
         self.wheel.is_empty()
     }
 
@@ -325,22 +326,24 @@ impl<K: Kind> Slab<K> {
         next
     }
 
-    fn new_page(&mut self, kind: u16, code: &'static K) -> Result<u32, NoRoom> {
-        let class = class_for(code.bytes()).expect("larger closures are boxed");
+    fn new_page(&mut self, kind: u16, vtable: &'static K) -> Result<u32, NoRoom> {
+        let class = class_for(vtable.bytes()).expect("larger closures are boxed");
         let number = match self.unused.take() {
             Some(number) => number,
             None => self.fresh_page()?,
         };
-        let floor = std::mem::replace(&mut self.floors[number as usize], NONE);
-        self.page(number).prepare(class, kind, code, floor);
+        let floor = std::mem::replace(&mut self.floors[number as usize], NO_GENERATION);
+        self.page(number).prepare(class, kind, vtable, floor);
         Ok(number)
     }
 
     fn fresh_page(&mut self) -> Result<u32, NoRoom> {
         let Pages { memory, fresh, .. } = &mut self.pages;
-        while self.lease.floor(*fresh) == LAST && (*fresh as usize + 1) * PAGE <= memory.length() {
+        while self.lease.floor(*fresh) == LAST_GENERATION
+            && (*fresh as usize + 1) * PAGE <= memory.length()
+        {
             *fresh += 1;
-            self.floors.push(LAST);
+            self.floors.push(LAST_GENERATION);
             self.worn_out += 1;
         }
         let number = *fresh;
@@ -349,7 +352,8 @@ impl<K: Kind> Slab<K> {
         }
         if number >= self.populated {
             let pages = u32::try_from(memory.length() / PAGE).unwrap_or(u32::MAX);
-            let ahead = (number / AHEAD.0).clamp(1, AHEAD.1).min(pages - number);
+            let ahead =
+                (number / POPULATE_DIVISOR).clamp(1, MAX_POPULATE_PAGES).min(pages - number);
             memory.populate(number as usize * PAGE, ahead as usize * PAGE);
             self.populated = number + ahead;
         }
@@ -363,14 +367,14 @@ impl<K: Kind> Slab<K> {
         self.wheel.forget(number);
         let floor = self.page(number).clear();
         self.floors[number as usize] = floor;
-        if floor == LAST {
+        if floor == LAST_GENERATION {
             self.worn_out += 1;
             self.give_back(number, 1);
             return;
         }
         self.unused.add(number);
-        if self.unused.hot.len() > 2 * HOT {
-            self.cool(HOT);
+        if self.unused.hot.len() > 2 * MAX_HOT_PAGES {
+            self.cool(MAX_HOT_PAGES);
         }
     }
 

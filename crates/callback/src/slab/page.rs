@@ -8,7 +8,7 @@
 //! Generations begin and payloads end at the same place in all pages, so that a unit is found and
 //! run without knowing the rest. Payloads stand the wrong way round: slot 0 is the last one.
 //!
-//! What is common to the units of a page, above all the code that they run next, stands once in
+//! What is common to the units of a page, above all the vtable that they run next, stands once in
 //! the header. A unit costs its payload and 10 bytes.
 
 use std::marker::PhantomData;
@@ -16,16 +16,16 @@ use std::ptr::NonNull;
 
 use contend_sys::reserve::PAGE;
 
-use crate::key::LAST;
+use crate::key::LAST_GENERATION;
 
 /// Where the generations begin.
-const GENERATIONS: usize = size_of::<Header<()>>();
+const GENERATIONS_OFFSET: usize = size_of::<Header<()>>();
 /// Bytes that a payload can have, by class: each twice as many as the one before.
-const PAYLOADS: [usize; 4] = [8, 16, 32, 64];
+const PAYLOAD_BYTES: [usize; 4] = [8, 16, 32, 64];
 /// Payload sizes there are.
-const CLASSES: usize = PAYLOADS.len();
+const CLASS_COUNT: usize = PAYLOAD_BYTES.len();
 /// Words of the map of free slots.
-const WORDS: usize = 4;
+const FREE_WORDS: usize = 4;
 /// No due time.
 pub(crate) const NEVER: u32 = 0;
 
@@ -39,24 +39,24 @@ struct Layout {
 }
 
 /// By class.
-const LAYOUTS: [Layout; CLASSES] = {
-    let mut all = [layout(PAYLOADS[0]); CLASSES];
+const LAYOUTS: [Layout; CLASS_COUNT] = {
+    let mut all = [layout(PAYLOAD_BYTES[0]); CLASS_COUNT];
     let mut class = 0;
-    while class < CLASSES {
-        all[class] = layout(PAYLOADS[class]);
+    while class < CLASS_COUNT {
+        all[class] = layout(PAYLOAD_BYTES[class]);
         class += 1;
     }
     all
 };
 
 const fn layout(payload: usize) -> Layout {
-    let mut slots = (PAGE - GENERATIONS) / (payload + 4 + 4 + 2);
+    let mut slots = (PAGE - GENERATIONS_OFFSET) / (payload + 4 + 4 + 2);
     // Ticks begin at a multiple of their size.
-    while GENERATIONS + (slots * 2).next_multiple_of(4) + slots * (8 + payload) > PAGE {
+    while GENERATIONS_OFFSET + (slots * 2).next_multiple_of(4) + slots * (8 + payload) > PAGE {
         slots -= 1;
     }
-    assert!(slots <= WORDS * 64 && slots <= u8::MAX as usize);
-    let ticks = GENERATIONS + (slots * 2).next_multiple_of(4);
+    assert!(slots <= FREE_WORDS * 64 && slots <= u8::MAX as usize);
+    let ticks = GENERATIONS_OFFSET + (slots * 2).next_multiple_of(4);
     Layout { slots, ticks, turns: ticks + slots * 4 }
 }
 
@@ -68,13 +68,13 @@ pub(super) fn is_of_unit(generation: u16) -> bool {
 
 /// The smallest class with room for so many bytes.
 pub(crate) fn class_for(bytes: usize) -> Option<u8> {
-    let class = PAYLOADS.iter().position(|&payload| bytes <= payload)?;
+    let class = PAYLOAD_BYTES.iter().position(|&payload| bytes <= payload)?;
     u8::try_from(class).ok()
 }
 
-/// By slot, the kind whose code it runs; [`OWN`] for the page's own.
+/// By slot, the kind whose vtable it runs; [`PAGE_KIND`] for the page's own.
 type Others = [u16; 256];
-pub(super) const OWN: u16 = u16::MAX;
+pub(super) const PAGE_KIND: u16 = u16::MAX;
 
 /// What units run, as far as the slab knows it: by its address, and by the size of its payloads.
 pub(crate) trait Kind: Copy + 'static {
@@ -87,9 +87,9 @@ pub(crate) trait Kind: Copy + 'static {
 #[repr(C)]
 pub(crate) struct Header<K: 'static> {
     /// Bits of slots that are free.
-    free: [u64; WORDS],
-    /// What units run that have no code of their own.
-    pub code: Option<&'static K>,
+    free: [u64; FREE_WORDS],
+    /// What units run that have no vtable of their own.
+    pub vtable: Option<&'static K>,
     /// Kinds of those that have; nothing while there is none.
     others: Option<Box<Others>>,
     /// Neighbours among the pages of this kind that are about as full.
@@ -106,7 +106,7 @@ pub(crate) struct Header<K: 'static> {
     /// One of its units is watched by somebody.
     pub watched: bool,
     /// Messages have been kept for one of its units.
-    pub has_kept: bool,
+    pub has_stashed: bool,
 }
 
 const _: () = assert!(size_of::<Header<()>>() == 64);
@@ -139,13 +139,13 @@ impl<K: Kind> Page<K> {
 
     /// Makes a page of what has been one before, or never been used and is zeros: nobody lives
     /// there, and generations go on from `floor` at least.
-    pub fn prepare(self, class: u8, kind: u16, code: &'static K, floor: u16) {
+    pub fn prepare(self, class: u8, kind: u16, vtable: &'static K, floor: u16) {
         let floor = floor.next_multiple_of(2); // the generation of a free slot
         let layout = LAYOUTS[usize::from(class)];
         let slots = u8::try_from(layout.slots).expect("there are no more, as `layout` says");
         let mut header = Header {
-            free: [0; WORDS],
-            code: Some(code),
+            free: [0; FREE_WORDS],
+            vtable: Some(vtable),
             others: None,
             list: Links::default(),
             kind,
@@ -154,7 +154,7 @@ impl<K: Kind> Page<K> {
             slots,
             class,
             watched: false,
-            has_kept: false,
+            has_stashed: false,
         };
         for slot in 0..layout.slots {
             header.free[slot / 64] |= 1 << (slot % 64);
@@ -173,7 +173,7 @@ impl<K: Kind> Page<K> {
     pub fn clear(mut self) -> u16 {
         self.header_mut().others = None;
         let after = |slot| self.generation(slot).next_multiple_of(2);
-        (0..=u8::MAX).take(self.slots()).map(after).max().unwrap_or(LAST).max(2)
+        (0..=u8::MAX).take(self.slots()).map(after).max().unwrap_or(LAST_GENERATION).max(2)
     }
 
     #[inline]
@@ -202,7 +202,7 @@ impl<K: Kind> Page<K> {
     /// Bytes of a payload.
     #[inline]
     pub fn payload_bytes(self) -> usize {
-        PAYLOADS[0] << self.header().class
+        PAYLOAD_BYTES[0] << self.header().class
     }
 
     /// Takes a free slot, if there is one.
@@ -226,7 +226,7 @@ impl<K: Kind> Page<K> {
         self.set_other_kind(slot, None);
         let header = self.header_mut();
         header.used -= 1;
-        if generation != LAST {
+        if generation != LAST_GENERATION {
             header.free[usize::from(slot / 64)] |= 1 << (slot % 64);
             header.left += 1;
         }
@@ -255,21 +255,21 @@ impl<K: Kind> Page<K> {
         (0..=u8::MAX).take(self.slots()).filter(move |&slot| self.is_taken(slot))
     }
 
-    /// The kind whose code the unit in a slot runs next, if that is not the page's own.
+    /// The kind whose vtable the unit in a slot runs next, if that is not the page's own.
     #[inline]
     pub fn other_kind(self, slot: u8) -> Option<u16> {
         let others = self.header().others.as_ref()?;
-        Some(others[usize::from(slot)]).filter(|&kind| kind != OWN)
+        Some(others[usize::from(slot)]).filter(|&kind| kind != PAGE_KIND)
     }
 
-    /// Says whose code it runs next; `None` for the page's own.
+    /// Says whose vtable it runs next; `None` for the page's own.
     pub fn set_other_kind(mut self, slot: u8, kind: Option<u16>) {
         let header = self.header_mut();
         if kind.is_none() && header.others.is_none() {
             return;
         }
-        let others = header.others.get_or_insert_with(|| Box::new([OWN; 256]));
-        others[usize::from(slot)] = kind.unwrap_or(OWN);
+        let others = header.others.get_or_insert_with(|| Box::new([PAGE_KIND; 256]));
+        others[usize::from(slot)] = kind.unwrap_or(PAGE_KIND);
     }
 
     /// Where its payload is.
@@ -298,7 +298,7 @@ impl<K: Kind> Page<K> {
     #[inline]
     fn generation_at(self, slot: u8) -> NonNull<u16> {
         // SAFETY: 256 generations after the header are within a page.
-        unsafe { self.0.add(GENERATIONS + usize::from(slot) * 2) }.cast()
+        unsafe { self.0.add(GENERATIONS_OFFSET + usize::from(slot) * 2) }.cast()
     }
 
     /// When the unit in a slot is due, and its turn among those of that tick.

@@ -3,21 +3,21 @@ mod identity;
 use std::collections::{HashMap, HashSet};
 
 use super::*;
-use crate::code::{Code, Handler, code_of, once};
 use crate::context::Context;
+use crate::handler::{Handler, HandlerVTable, handler_vtable, once};
 use crate::next::Never;
 
 /// One of closures, as Workers have it.
-type Slab = super::Slab<Code>;
+type Slab = super::Slab<HandlerVTable>;
 
 /// Codes of payloads of four sizes.
-fn codes() -> [&'static Code; 4] {
-    fn of<const WORDS: usize>() -> &'static Code {
-        fn code<H: Handler>(_: H) -> &'static Code {
-            code_of::<H>()
+fn vtables() -> [&'static HandlerVTable; 4] {
+    fn of<const WORDS: usize>() -> &'static HandlerVTable {
+        fn vtable<H: Handler>(_: H) -> &'static HandlerVTable {
+            handler_vtable::<H>()
         }
         let words = [0_u64; WORDS];
-        code(once(move |context: &mut Context<'_, Never>| {
+        vtable(once(move |context: &mut Context<'_, Never>| {
             std::hint::black_box(words);
             context.end()
         }))
@@ -35,12 +35,12 @@ fn slab() -> Slab {
 
 #[test]
 fn a_unit_of_eight_bytes_costs_eighteen_and_a_half() {
-    for (code, (most, slots)) in
-        codes().into_iter().zip([(18.4, 224), (26.6, 155), (42.7, 96), (76.0, 54)])
+    for (vtable, (most, slots)) in
+        vtables().into_iter().zip([(18.4, 224), (26.6, 155), (42.7, 96), (76.0, 54)])
     {
         let mut slab = slab();
         for _ in 0..100_000 {
-            slab.insert(code).expect("room");
+            slab.insert(vtable).expect("room");
         }
         assert_eq!(slab.bytes(), 100_000_usize.div_ceil(slots) * PAGE);
         assert!(slab.bytes() as f64 / 1e5 <= most, "{} bytes", slab.bytes());
@@ -49,7 +49,7 @@ fn a_unit_of_eight_bytes_costs_eighteen_and_a_half() {
 
 #[test]
 fn whoever_lives_is_found_and_nobody_else_is() {
-    let codes = codes();
+    let vtables = vtables();
     let mut slab = slab();
     let mut random = fastrand::Rng::with_seed(7);
     let (mut living, mut all) = (Vec::new(), HashSet::new());
@@ -57,7 +57,7 @@ fn whoever_lives_is_found_and_nobody_else_is() {
     for round in 0..200_000 {
         // It grows, then shrinks, then grows again.
         if living.is_empty() || random.u32(0..100) < if round / 20_000 % 2 == 0 { 70 } else { 35 } {
-            let (place, key) = slab.insert(codes[random.usize(0..4)]).expect("room");
+            let (place, key) = slab.insert(vtables[random.usize(0..4)]).expect("room");
             assert!(all.insert(key), "{key:?} had lived before");
             assert_eq!(slab.find(key), Some(place));
             living.push(key);
@@ -85,8 +85,8 @@ fn whoever_lives_is_found_and_nobody_else_is() {
 #[test]
 fn pages_come_back_when_units_end_in_any_order() {
     let mut slab = slab();
-    let code = codes()[1];
-    let mut keys: Vec<Key> = (0..200_000).map(|_| slab.insert(code).expect("room").1).collect();
+    let vtable = vtables()[1];
+    let mut keys: Vec<Key> = (0..200_000).map(|_| slab.insert(vtable).expect("room").1).collect();
     let full = slab.bytes();
     fastrand::Rng::with_seed(1).shuffle(&mut keys);
     let left = keys.split_off(198_000);
@@ -99,7 +99,7 @@ fn pages_come_back_when_units_end_in_any_order() {
     // New ones come to the fullest pages, not to fresh ones.
     let now = slab.bytes();
     for _ in 0..100_000 {
-        slab.insert(code).expect("room");
+        slab.insert(vtable).expect("room");
     }
     assert_eq!(slab.bytes(), now);
     assert!(left.iter().all(|&key| slab.find(key).is_some()));
@@ -108,10 +108,10 @@ fn pages_come_back_when_units_end_in_any_order() {
 #[test]
 fn no_key_comes_again_when_generations_are_used_up() {
     let mut slab = slab();
-    let code = codes()[3];
+    let vtable = vtables()[3];
     let mut all = HashSet::new();
     for _ in 0..54 * 70_000 / 10 {
-        let keys: Vec<Key> = (0..10).map(|_| slab.insert(code).expect("room").1).collect();
+        let keys: Vec<Key> = (0..10).map(|_| slab.insert(vtable).expect("room").1).collect();
         for key in keys {
             assert!(all.insert((key.page(), key.slot(), key.generation())), "{key:?} came again");
             slab.remove(slab.find(key).expect("it lives"));
@@ -123,9 +123,9 @@ fn no_key_comes_again_when_generations_are_used_up() {
 #[test]
 fn memory_has_an_end() {
     let mut slab = Slab::new(lease(), 16 * PAGE, 0).expect("address space");
-    let code = codes()[3];
+    let vtable = vtables()[3];
     let mut kept = 0;
-    while slab.insert(code).is_ok() {
+    while slab.insert(vtable).is_ok() {
         kept += 1;
     }
     assert_eq!(kept, 15 * 54);
@@ -134,7 +134,7 @@ fn memory_has_an_end() {
 /// All that is due comes, in order, when it is due, and what was given up does not.
 #[test]
 fn who_is_due_comes_in_order() {
-    let code = codes()[0];
+    let vtable = vtables()[0];
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut now = random.u32(..);
@@ -145,7 +145,7 @@ fn who_is_due_comes_in_order() {
             for _ in 0..random.u32(0..20) {
                 let bits = random.u32(0..30);
                 let ahead = random.u32(0..1 << bits);
-                let (place, key) = slab.insert(code).expect("room");
+                let (place, key) = slab.insert(vtable).expect("room");
                 let tick = now.wrapping_add(ahead);
                 slab.set_due(place, tick);
                 waiting.insert(key, (if tick == 0 { 1 } else { tick }, order));

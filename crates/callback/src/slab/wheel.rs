@@ -17,8 +17,8 @@
 use super::page::NEVER;
 
 const LEVELS: usize = 6;
-const BITS: u32 = 6;
-const BUCKETS: usize = 1 << BITS;
+const BUCKET_BITS: u32 = 6;
+const BUCKETS: usize = 1 << BUCKET_BITS;
 /// The bucket of those whose tick has come.
 const EXPIRED: u16 = (LEVELS * BUCKETS) as u16;
 
@@ -155,13 +155,13 @@ impl Wheel {
     /// The first bucket in use and the tick at which it begins.
     fn next_bucket(&self) -> Option<(u16, u32)> {
         let level = self.used.iter().position(|&used| used != 0)?;
-        let shift = BITS * level as u32;
+        let shift = BUCKET_BITS * level as u32;
         let current = (self.at >> shift) % BUCKETS as u32;
         // On the last level ticks wrap around, on the others later buckets alone are in use.
         let ahead = self.used[level].rotate_right(current).trailing_zeros();
         let index = (current + ahead) % BUCKETS as u32;
         let begun = self.at >> shift << shift;
-        let start = begun.wrapping_add((ahead % (1 << (32 - shift).min(BITS))) << shift);
+        let start = begun.wrapping_add((ahead % (1 << (32 - shift).min(BUCKET_BITS))) << shift);
         let start = if is_before(start, self.at) { self.at } else { start };
         Some(((level * BUCKETS) as u16 + index as u16, start))
     }
@@ -170,8 +170,8 @@ impl Wheel {
         if !is_before(self.at, tick) {
             return (self.at % BUCKETS as u32) as u16;
         }
-        let level = (self.at ^ tick).ilog2() / BITS;
-        let index = (tick >> (BITS * level)) % BUCKETS as u32;
+        let level = (self.at ^ tick).ilog2() / BUCKET_BITS;
+        let index = (tick >> (BUCKET_BITS * level)) % BUCKETS as u32;
         (level * BUCKETS as u32 + index) as u16
     }
 

@@ -23,9 +23,9 @@ fn moved(messages: u64, body: fn(&mut Context<'_, u64>, Got) -> Next) -> (u64, V
         machine.turn();
         machine.now.fetch_add(20_000, Ordering::Relaxed);
     }
-    assert!(machine.core.kept.is_empty() && machine.core.queue.is_empty());
+    assert!(machine.core.stash.is_empty() && machine.core.queue.is_empty());
     let got = std::mem::take(&mut *crate::sync::lock(&got));
-    (machine.core.kept.moved, got)
+    (machine.core.stash.moved, got)
 }
 
 fn receive_and_wait(context: &mut Context<'_, u64>, got: Got) -> Next {
@@ -78,7 +78,7 @@ fn what_comes_while_a_backlog_is_handed_over_comes_behind_it() {
     let mut context = Context::<Never>::new(&mut machine.core);
     (10..20).for_each(|message| context.send(unit, message).expect("it lives"));
     // One that another Worker has sent is handed over at once where nothing is queued.
-    assert!(machine.core.work(1) && !machine.core.kept.is_empty());
+    assert!(machine.core.work(1) && !machine.core.stash.is_empty());
     let late = Envelope::message(unit.key, 20_u64, &mut machine.core.pool);
     machine.core.accept(late);
     machine.turn();
@@ -112,7 +112,7 @@ fn who_gives_up_before_it_gets_what_is_kept_gets_it_when_it_receives_again() {
     machine.now.fetch_add(20_000, Ordering::Relaxed);
     machine.turn();
     assert_eq!(*crate::sync::lock(&got), [0, 1]);
-    assert!(machine.core.kept.is_empty());
+    assert!(machine.core.stash.is_empty());
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn who_ends_with_a_backlog_drops_each_message_once() {
         machine.turn();
         assert_eq!(dropped.load(Ordering::Relaxed), 4 * (taken + 1));
     }
-    assert!(machine.core.kept.is_empty());
+    assert!(machine.core.stash.is_empty());
     assert_eq!(machine.core.units(), 0);
 }
 

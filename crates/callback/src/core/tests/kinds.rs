@@ -27,7 +27,7 @@ fn who_plans_a_closure_of_one_kind_too_many_ends_and_each_is_dropped_once() {
         machine.turn();
     }
     let seen = crate::sync::lock(&machine.log).clone();
-    assert_eq!(seen, [Seen::Ended(0, Reason::Failed(NO_KIND.into()))]);
+    assert_eq!(seen, [Seen::Ended(0, Reason::Failed(TOO_MANY_KINDS.into()))]);
     // The guard that was moved into the second closure, and the one that stayed in the first.
     assert_eq!((machine.dropped[0].load(Ordering::Relaxed), machine.core.units()), (1, 0));
     assert_eq!(next_dropped.load(Ordering::Relaxed), 2);
@@ -64,17 +64,17 @@ fn who_comes_to_a_reserved_place_with_one_kind_too_many_ends() {
             let payload = [1_u64; 30];
             machine.core.settle(
                 key,
-                crate::code::once::<Never, _>(move |context| {
+                crate::handler::once::<Never, _>(move |context| {
                     std::hint::black_box(payload);
                     run(context)
                 }),
             );
         } else {
-            machine.core.settle(key, crate::code::once::<Never, _>(run));
+            machine.core.settle(key, crate::handler::once::<Never, _>(run));
         }
         machine.turn();
         let seen = crate::sync::lock(&machine.log).clone();
-        assert_eq!(seen, [Seen::Ended(0, Reason::Failed(NO_KIND.into()))]);
+        assert_eq!(seen, [Seen::Ended(0, Reason::Failed(TOO_MANY_KINDS.into()))]);
         assert_eq!((machine.dropped(), machine.core.units()), (vec![1], 0));
         assert_eq!(machine.core.slab.find(key), None);
     }

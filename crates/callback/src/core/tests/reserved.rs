@@ -13,7 +13,7 @@ fn who_is_cancelled_twice_before_it_comes_is_counted_once() {
             assert_eq!(machine.core.cancel(key, &Reason::Cancelled), time == 0);
             assert_eq!((machine.core.units(), machine.core.reserved), (0, 1));
         }
-        let handler = crate::code::once::<Never, _>(move |context| {
+        let handler = crate::handler::once::<Never, _>(move |context| {
             crate::sync::lock(&log).push(Seen::Fired(0));
             drop(guard);
             context.end()
@@ -39,6 +39,6 @@ fn a_withdrawn_place_is_nobody_else_s_until_its_unit_has_come() {
     assert!(machine.core.cancel(key, &Reason::Cancelled));
     let others: Vec<Key> = (0..300).map(|_| machine.core.reserve().expect("room")).collect();
     assert!(others.iter().all(|other| (other.page(), other.slot()) != (key.page(), key.slot())));
-    machine.core.settle(key, crate::code::once::<Never, _>(|context| context.end()));
+    machine.core.settle(key, crate::handler::once::<Never, _>(|context| context.end()));
     assert_eq!((machine.core.slab.find(key), machine.core.units()), (None, 0));
 }

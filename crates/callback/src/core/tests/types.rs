@@ -35,6 +35,6 @@ fn a_message_of_another_type_is_handed_to_nobody() {
         machine.turn();
         assert_eq!(*crate::sync::lock(&heard), ["a text"]);
         assert_eq!((machine.core.counts.undeliverable, machine.core.units()), (2, 1));
-        assert!(machine.core.kept.is_empty());
+        assert!(machine.core.stash.is_empty());
     }
 }

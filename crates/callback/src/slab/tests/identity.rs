@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 
-use super::{Slab, codes, lease};
-use crate::key::{Home, Key, LAST};
+use super::{Slab, lease, vtables};
+use crate::key::{Home, Key, LAST_GENERATION};
 use crate::lease::Lease;
 use crate::slab::PAGE;
 
@@ -26,7 +26,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => (0..SLABS).prop_map(Step::Restart),
-        6 => (0..SLABS, 0..4_usize).prop_map(|(slab, code)| Step::Insert(slab, code)),
+        6 => (0..SLABS, 0..4_usize).prop_map(|(slab, vtable)| Step::Insert(slab, vtable)),
         4 => (0..1_000_usize).prop_map(Step::Remove),
         1 => (0..SLABS).prop_map(Step::Trim),
     ]
@@ -36,7 +36,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn forged(key: Key) -> Vec<Key> {
     let (home, page, slot, generation) = (key.home(), key.page(), key.slot(), key.generation());
     let mut all = vec![key];
-    for other in [generation.wrapping_add(1), generation.wrapping_sub(1), 0, LAST] {
+    for other in [generation.wrapping_add(1), generation.wrapping_sub(1), 0, LAST_GENERATION] {
         all.push(Key::new(home, page, slot, other));
     }
     for other in [slot.wrapping_add(1), slot.wrapping_sub(1), 255] {
@@ -65,8 +65,8 @@ fn check(steps: &[Step]) {
                 slabs.insert(at, start());
                 living.retain(|&(slab, _)| slab != at);
             }
-            Step::Insert(at, code) => {
-                let (_, key) = slabs[at].insert(codes()[code]).expect("room");
+            Step::Insert(at, vtable) => {
+                let (_, key) = slabs[at].insert(vtables()[vtable]).expect("room");
                 assert!(issued.insert(key), "{key:?} was issued before");
                 living.push((at, key));
             }
@@ -98,7 +98,7 @@ proptest! {
     fn bits_of_no_key_name_nobody(bits in any::<u64>(), units in 0..400_usize) {
         let mut slab = Slab::new(lease(), 1 << 20, 0).expect("address space");
         let keys: HashSet<Key> =
-            (0..units).map(|_| slab.insert(codes()[0]).expect("room").1).collect();
+            (0..units).map(|_| slab.insert(vtables()[0]).expect("room").1).collect();
         // As they are, and with what is likely to be there.
         let key = Key::from_bits(bits);
         let near = Key::new(slab.home, key.page() % 4, key.slot(), key.generation() % 4);
@@ -111,12 +111,12 @@ proptest! {
 #[test]
 fn a_free_slot_s_generation_is_nobody_s() {
     let mut slab = super::slab();
-    let (place, key) = slab.insert(codes()[0]).expect("room");
+    let (place, key) = slab.insert(vtables()[0]).expect("room");
     let later = |by| Key::new(key.home(), key.page(), key.slot(), key.generation() + by);
     slab.remove(place);
     // The page is current and kept; its slot has a generation that no unit has.
     assert_eq!((slab.find(key), slab.find(later(1)), slab.find(later(2))), (None, None, None));
-    let (place, again) = slab.insert(codes()[0]).expect("room");
+    let (place, again) = slab.insert(vtables()[0]).expect("room");
     assert_eq!((again, slab.find(again), slab.find(later(1))), (later(2), Some(place), None));
 }
 
@@ -129,33 +129,33 @@ fn slab_after(floors: &[u16], pages: usize) -> Slab {
 
 #[test]
 fn generations_go_on_in_the_next_runtime_until_they_are_used_up() {
-    let mut slab = slab_after(&[0, LAST, LAST - 2, 5], 16);
-    let (place, key) = slab.insert(codes()[3]).expect("room");
-    assert_eq!((key.page(), key.generation()), (2, LAST - 1), "page 1 is used up");
+    let mut slab = slab_after(&[0, LAST_GENERATION, LAST_GENERATION - 2, 5], 16);
+    let (place, key) = slab.insert(vtables()[3]).expect("room");
+    assert_eq!((key.page(), key.generation()), (2, LAST_GENERATION - 1), "page 1 is used up");
     slab.remove(place);
     assert_eq!(slab.find(key), None);
-    let forged = Key::new(key.home(), 2, key.slot(), LAST);
+    let forged = Key::new(key.home(), 2, key.slot(), LAST_GENERATION);
     assert_eq!(slab.find(forged), None, "nobody has the last generation");
-    let keys: Vec<Key> = (0..54).map(|_| slab.insert(codes()[3]).expect("room").1).collect();
+    let keys: Vec<Key> = (0..54).map(|_| slab.insert(vtables()[3]).expect("room").1).collect();
     let (last, others) = keys.split_last().expect("54 of them");
-    assert!(others.iter().all(|key| (key.page(), key.generation()) == (2, LAST - 1)));
+    assert!(others.iter().all(|key| (key.page(), key.generation()) == (2, LAST_GENERATION - 1)));
     assert_eq!((last.page(), last.generation()), (3, 7), "the slot that was used up is no more");
     assert_eq!(slab.bytes(), 2 * PAGE, "a page that is used up takes no memory");
 }
 
 #[test]
 fn a_number_whose_pages_are_all_used_up_has_no_room() {
-    let mut slab = slab_after(&[LAST; 16], 16);
-    assert!(slab.insert(codes()[0]).is_err());
+    let mut slab = slab_after(&[LAST_GENERATION; 16], 16);
+    assert!(slab.insert(vtables()[0]).is_err());
     assert_eq!((slab.bytes(), slab.units()), (0, 0));
 }
 
 #[test]
 fn a_slab_that_is_dropped_hands_on_how_far_its_pages_have_come() {
     let mut slab = slab_after(&[0, 9, 20, 30], 16);
-    let (place, _) = slab.insert(codes()[0]).expect("room");
+    let (place, _) = slab.insert(vtables()[0]).expect("room");
     slab.remove(place);
-    slab.insert(codes()[0]).expect("room"); // lives to the end
+    slab.insert(vtables()[0]).expect("room"); // lives to the end
     let number = slab.home.number();
     drop(slab);
     // Another test may have taken the number meanwhile, and leaves it further on.

@@ -12,19 +12,19 @@ use crate::io;
 use crate::key::Key;
 use crate::message::Envelope;
 use crate::panics::drop_quietly;
-use crate::parker::{Bed, Parker};
+use crate::parker::{Parker, WaitBackend};
 use crate::sync::lock_std;
 use crate::worker_thread::is_worker_thread;
 
 /// Where a Worker sleeps: on a futex, or where its events come from as soon as there can be some.
 #[derive(Debug)]
-pub(crate) struct WorkerBed {
+pub(crate) struct WorkerWaitBackend {
     /// One if somebody has called.
     called: AtomicU32,
     events: io::Shared,
 }
 
-impl Bed for WorkerBed {
+impl WaitBackend for WorkerWaitBackend {
     fn sleep(&self, most: Option<Duration>) {
         if let Some(events) = self.events.get() {
             events.sleep(most);
@@ -49,9 +49,9 @@ impl Bed for WorkerBed {
 
 /// What others see of a Worker.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct WorkerRemote {
     pub inbox: Inbox<Envelope>,
-    parker: Parker<WorkerBed>,
+    parker: Parker<WorkerWaitBackend>,
     /// Where events of its descriptors come from.
     pub events: io::Shared,
     /// Places that are kept for units from elsewhere: whoever takes one may send a unit there.
@@ -91,13 +91,13 @@ impl Published {
     }
 }
 
-impl Door {
+impl WorkerRemote {
     pub fn new(capacity: usize, unbounded: bool) -> Self {
         let events = io::Shared::default();
-        let bed = WorkerBed { called: AtomicU32::new(0), events: Arc::clone(&events) };
+        let backend = WorkerWaitBackend { called: AtomicU32::new(0), events: Arc::clone(&events) };
         Self {
             inbox: Inbox::new(capacity, unbounded),
-            parker: Parker::new(bed),
+            parker: Parker::new(backend),
             events,
             places: Mutex::new(Vec::new()),
             no_room: AtomicBool::new(false),

@@ -20,7 +20,7 @@ struct Backlog {
 }
 
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct Stash {
     all: HashMap<Key, Backlog>,
     /// So many for each unit.
     most: usize,
@@ -29,7 +29,7 @@ pub(super) struct Kept {
     pub moved: u64,
 }
 
-impl Kept {
+impl Stash {
     /// Nothing yet; later so many for each unit.
     pub fn new(most: usize) -> Self {
         Self { most, ..Self::default() }

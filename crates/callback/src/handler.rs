@@ -1,19 +1,19 @@
-//! What a unit runs next: a closure in its slot, and the code that knows its type.
+//! What a unit runs next: a closure in its slot, and the vtable that knows its type.
 //!
-//! [`Code`] is a vtable whose function `run` takes the core, while the core calls it: see `core.rs` on imports.
+//! [`HandlerVTable`] is a vtable whose function `run` takes the core, while the core calls it: see `core.rs` on imports.
 
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
 use crate::context::Context;
 use crate::core::Core;
-use crate::message::{self, Form, form_of};
+use crate::message::{self, MessageVTable, message_vtable};
 use crate::next::Next;
 use crate::slab::Kind;
 
 /// Why a unit runs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Wake {
+pub(crate) enum WakeReason {
     /// It has just been spawned.
     Start,
     /// Its time has come.
@@ -24,9 +24,9 @@ pub(crate) enum Wake {
 
 /// What is known of closures of one type: one constant for each.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Code {
+pub(crate) struct HandlerVTable {
     /// Runs the closure in a slot; see [`Handler::call`].
-    pub run: unsafe fn(*mut u8, &mut Core, Wake) -> Next,
+    pub run: unsafe fn(*mut u8, &mut Core, WakeReason) -> Next,
     /// Drops the closure in a slot.
     pub drop: unsafe fn(*mut u8),
     /// Bytes that it takes in the slot.
@@ -35,24 +35,24 @@ pub(crate) struct Code {
     pub stays: bool,
     /// It takes messages, …
     pub receives: bool,
-    /// … of this form.
-    form: &'static Form,
+    /// … of this vtable.
+    vtable: &'static MessageVTable,
     /// It may also run because its time has come.
     pub timed: bool,
     /// It only keeps a place for another one.
     pub reserved: bool,
 }
 
-impl Code {
-    /// Whether it takes messages of this form.
+impl HandlerVTable {
+    /// Whether it takes messages of this vtable.
     #[inline]
-    pub fn takes(&self, form: &'static Form) -> bool {
-        // There may be several copies of a form.
-        self.receives && (std::ptr::eq(self.form, form) || self.form.is_of_type_of(form))
+    pub fn takes(&self, vtable: &'static MessageVTable) -> bool {
+        // There may be several copies of a vtable.
+        self.receives && (std::ptr::eq(self.vtable, vtable) || self.vtable.is_of_type_of(vtable))
     }
 }
 
-impl Kind for Code {
+impl Kind for HandlerVTable {
     fn bytes(&self) -> usize {
         self.bytes
     }
@@ -75,41 +75,41 @@ pub(crate) unsafe trait Handler: Send + 'static {
     /// # Safety
     /// A value is there, which nobody else uses; unless `STAYS`, it is moved out. A message in
     /// `wake` is of the type that the handler takes, and is moved out.
-    unsafe fn call(at: *mut Self, core: &mut Core, wake: Wake) -> Next;
+    unsafe fn call(at: *mut Self, core: &mut Core, wake: WakeReason) -> Next;
 }
 
 /// The largest closure that stands in a slot; larger ones are boxed.
-pub(crate) const LARGEST: usize = 64;
+pub(crate) const MAX_PAYLOAD_BYTES: usize = 64;
 /// What all slots are aligned to.
-const ALIGNMENT: usize = 8;
+const SLOT_ALIGNMENT: usize = 8;
 
 /// Whether a closure of this type can stand in a slot with so many bytes.
 pub(crate) const fn fits<H>(bytes: usize) -> bool {
-    size_of::<H>() <= bytes && align_of::<H>() <= ALIGNMENT
+    size_of::<H>() <= bytes && align_of::<H>() <= SLOT_ALIGNMENT
 }
 
-/// The code of a handler.
-pub(crate) fn code_of<H: Handler>() -> &'static Code {
+/// The vtable of a handler.
+pub(crate) fn handler_vtable<H: Handler>() -> &'static HandlerVTable {
     struct Of<H>(PhantomData<H>);
     impl<H: Handler> Of<H> {
-        const CODE: &'static Code = &Code {
+        const VTABLE: &'static HandlerVTable = &HandlerVTable {
             run: run::<H>,
             drop: drop_in_place::<H>,
             bytes: size_of::<H>(),
             stays: H::STAYS,
             receives: H::RECEIVES,
-            form: form_of::<H::Message>(),
+            vtable: message_vtable::<H::Message>(),
             timed: H::TIMED,
             reserved: H::RESERVED,
         };
     }
-    Of::<H>::CODE
+    Of::<H>::VTABLE
 }
 
 /// # Safety
 /// See [`Handler::call`].
-unsafe fn run<H: Handler>(at: *mut u8, core: &mut Core, wake: Wake) -> Next {
-    // SAFETY: the caller has found this code in the slot's page or slot, so it is what was
+unsafe fn run<H: Handler>(at: *mut u8, core: &mut Core, wake: WakeReason) -> Next {
+    // SAFETY: the caller has found this vtable in the slot's page or slot, so it is what was
     // written there.
     unsafe { H::call(at.cast(), core, wake) }
 }
@@ -144,11 +144,11 @@ where
     const RECEIVES: bool = RECEIVES;
     const TIMED: bool = TIMED;
 
-    unsafe fn call(at: *mut Self, core: &mut Core, wake: Wake) -> Next {
+    unsafe fn call(at: *mut Self, core: &mut Core, wake: WakeReason) -> Next {
         // SAFETY: the caller has a value there and gives it up.
         let Self(closure, _) = unsafe { at.read() };
         let message = match wake {
-            Wake::Message(message) if RECEIVES => {
+            WakeReason::Message(message) if RECEIVES => {
                 // SAFETY: the message is of this type and given up by the caller.
                 Some(unsafe { message::take::<M>(message, &mut core.pool) })
             }
@@ -202,8 +202,8 @@ where
     const RECEIVES: bool = true;
     const TIMED: bool = false;
 
-    unsafe fn call(at: *mut Self, core: &mut Core, wake: Wake) -> Next {
-        let Wake::Message(message) = wake else { return Next::keep_receiving() };
+    unsafe fn call(at: *mut Self, core: &mut Core, wake: WakeReason) -> Next {
+        let WakeReason::Message(message) = wake else { return Next::keep_receiving() };
         // SAFETY: the message is of this type and given up by the caller.
         let message = unsafe { message::take::<M>(message, &mut core.pool) };
         // SAFETY: a value is there, and the core does not touch it while its unit runs.
@@ -245,7 +245,7 @@ unsafe impl<H: Handler> Handler for Boxed<H> {
     const RECEIVES: bool = H::RECEIVES;
     const TIMED: bool = H::TIMED;
 
-    unsafe fn call(at: *mut Self, core: &mut Core, wake: Wake) -> Next {
+    unsafe fn call(at: *mut Self, core: &mut Core, wake: WakeReason) -> Next {
         if H::STAYS {
             // SAFETY: a value is there, which nobody else uses.
             let inner = unsafe { (*at).0.as_mut_ptr() };
