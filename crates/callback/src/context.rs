@@ -1,6 +1,6 @@
-//! What a callback can do while it runs.
+//! [`Context`]: what a callback can do while it runs.
 //!
-//! A [`Context`] wraps the core for as long as a callback runs: see `core.rs` on imports.
+//! A context borrows the core while a callback runs. See `core.rs` on the circular imports.
 
 use std::fmt;
 use std::io;
@@ -27,7 +27,7 @@ use crate::shared::Shared;
 use crate::sync::lock_std;
 use crate::watch::{Relation, Token};
 
-/// Who is told of an end; for [`Context::demonitor`].
+/// A monitor set by [`Context::monitor`], for [`Context::demonitor`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Monitor {
     by: Key,
@@ -35,10 +35,11 @@ pub struct Monitor {
     token: Token,
 }
 
-/// What a callback that runs can do. `M` is the type of messages that its thread receives.
+/// Access to the runtime for the callback that runs. `M` is the type of the messages that its callback thread
+/// receives.
 pub struct Context<'a, M = Never> {
     core: &'a mut Core,
-    /// Invariant, as [`Address`] is, which it makes.
+    /// Makes the context invariant in `M`, as the [`Address`] that it returns is.
     message: PhantomData<fn(M) -> M>,
 }
 
@@ -53,12 +54,12 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Self { core, message: PhantomData }
     }
 
-    /// The callback thread that runs.
+    /// Returns the id of the running callback thread.
     pub fn id(&self) -> Id {
         Id(self.core.current())
     }
 
-    /// Where messages to it go. A context is invariant in `M`, as addresses are:
+    /// Returns the address of the running callback thread. A context is invariant in `M`, as addresses are:
     ///
     /// ```compile_fail,E0308
     /// use contend_callback::Context;
@@ -71,12 +72,12 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Address::new(self.core.current())
     }
 
-    /// Nanoseconds since the runtime began.
+    /// Returns the time in nanoseconds since the runtime started, by a monotonic clock.
     pub(crate) fn now(&self) -> u64 {
         self.core.clock.now()
     }
 
-    /// The Worker that runs it, counted from 0.
+    /// Returns the index of the Worker that runs this callback, counted from 0.
     pub fn worker(&self) -> usize {
         self.core.home.worker().into()
     }
@@ -86,16 +87,15 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Next(Wanted::End)
     }
 
-    /// Ends the callback thread as one that has failed, with these words as the reason. Whoever is
-    /// linked to it ends, too, and a supervisor starts it again.
+    /// Ends the callback thread with [`Reason::Failed`] and this description. Callback threads that are linked to it
+    /// end, too, and a supervisor may restart it.
     pub fn fail(&mut self, words: &str) -> Next {
         self.core.note_failure(words.into());
         Next(Wanted::Fail)
     }
 
-    /// Runs `callback` when the delay is over, never earlier. It begins when the Worker looks at the
-    /// clock next: when this callback and 15 others at most have returned. Messages that come
-    /// meanwhile are kept.
+    /// Runs `callback` after `delay`, never earlier. The delay starts when the Worker next reads its clock, which is
+    /// after this callback and at most 15 others have returned. Messages that arrive in between are stashed.
     pub fn after<F>(&mut self, delay: Duration, callback: F) -> Next
     where
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
@@ -103,7 +103,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(once(callback), Until::Delay(nanoseconds(delay)))
     }
 
-    /// Runs `callback` for the next message, and for each one after that if it says
+    /// Runs `callback` for the next message, and for each one after that as long as it returns
     /// [`keep_receiving`](Self::keep_receiving).
     pub fn receive<F>(&mut self, callback: F) -> Next
     where
@@ -112,7 +112,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(receive(callback), Until::Message)
     }
 
-    /// Runs `callback` for the next message alone, so that it can hand on what it has.
+    /// Runs `callback` for the next message only. As an `FnOnce`, it can move what it owns into the next callback.
     pub fn receive_once<F>(&mut self, callback: F) -> Next
     where
         F: FnOnce(&mut Context<'_, M>, M) -> Next + Send + 'static,
@@ -120,7 +120,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(receive_once(callback), Until::Message)
     }
 
-    /// Runs `callback` for the next message, or without one when the delay is over.
+    /// Runs `callback` with the next message, or with `None` if none arrives within `delay`.
     pub fn receive_within<F>(&mut self, delay: Duration, callback: F) -> Next
     where
         F: FnOnce(&mut Context<'_, M>, Option<M>) -> Next + Send + 'static,
@@ -128,8 +128,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(receive_within(callback), Until::Delay(nanoseconds(delay)))
     }
 
-    /// Runs `callback` when all messages from this Worker to others have found room in their inboxes.
-    /// So who is told [`SendError::Full`] waits without holding up anybody.
+    /// Runs `callback` when the inboxes of other Workers have accepted all messages from this one. Use it after
+    /// [`SendError::Full`].
     pub fn when_room<F>(&mut self, callback: F) -> Next
     where
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
@@ -137,8 +137,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(once(callback), Until::Room)
     }
 
-    /// Runs `callback` when `notify` has been [notified](Notify::notify_one), or at once if it was while nobody
-    /// waited. Messages that come meanwhile are kept.
+    /// Runs `callback` when `notify` has been [notified](Notify::notify_one), or at once if a notification is stored.
+    /// Messages that arrive in between are stashed.
     pub fn when_notified<F>(&mut self, notify: &Notify, callback: F) -> Next
     where
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
@@ -152,8 +152,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(once(then), until)
     }
 
-    /// Has `work` done on a thread where it may block, and runs `callback` with what it returns, or
-    /// with the reason if it panicked. Messages that come meanwhile are kept.
+    /// Runs `work` on a thread where it may block, then `callback` with its result, or with the reason if `work`
+    /// panicked. Messages that arrive in between are stashed.
     pub fn blocking<T, W, F>(&mut self, work: W, callback: F) -> Next
     where
         T: Send + 'static,
@@ -174,20 +174,20 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(once(then), Until::Job(job))
     }
 
-    /// Registers something with a descriptor (a socket, a pipe) with this Worker, so that its
-    /// callback threads can wait for it. It does not block from now on.
+    /// Registers a socket, pipe or other object with a file descriptor with this Worker, so that callback threads of
+    /// this Worker can wait for it. Sets the descriptor to non-blocking mode.
     ///
     /// # Errors
-    /// What the system says, `EPERM` for a regular file: nobody can wait for one.
+    /// The error of the system call, such as `EPERM` for a regular file, which epoll does not support.
     pub fn register<T: AsFd>(&mut self, inner: T) -> io::Result<Source<T>> {
         self.core.descriptors.register(inner)
     }
 
-    /// Does an operation that may say that it would block. Then
-    /// [`when_ready`](Self::when_ready) waits until it may be worth trying again.
+    /// Calls `operation` on a source. If it returns [`WouldBlock`](io::ErrorKind::WouldBlock), the source counts as
+    /// not ready, and [`when_ready`](Self::when_ready) waits until a retry may succeed.
     ///
     /// # Errors
-    /// Those of the operation, [`io::ErrorKind::WouldBlock`] above all.
+    /// Those of the operation, in particular [`io::ErrorKind::WouldBlock`].
     pub fn attempt<T: AsFd, R>(
         &mut self,
         source: &Source<T>,
@@ -204,19 +204,19 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         result
     }
 
-    /// Notes that a read has returned less than there was room for, so that nothing is left to read: to
-    /// [wait](Self::when_ready) for more then costs no read that says that it would block. For stream sockets
-    /// and pipes, of which the kernel tells for sure when more comes. Not where urgent data, descriptors or
-    /// credentials may come along, nor for pipes of packets (`O_DIRECT`): a read stops before those, with more
-    /// behind it.
+    /// Declares that a read returned fewer bytes than its buffer holds, so that nothing is left to read: a following
+    /// [`when_ready`](Self::when_ready) then waits without another read that returns `WouldBlock`. Only for stream
+    /// sockets and pipes, where the kernel reliably reports when more arrives. Do not use it where urgent data, file
+    /// descriptors or credentials can arrive, nor for packet pipes (`O_DIRECT`): there a read stops early although
+    /// more follows.
     pub fn drained<T: AsFd>(&mut self, source: &Source<T>) {
         if self.core.descriptors.own(source) {
             self.core.descriptors.drained(source.registration);
         }
     }
 
-    /// Runs `callback` when the source is ready for this, or may be: what it does then can still
-    /// be told that it would block. Messages that come meanwhile are kept. Fails if the source is
+    /// Runs `callback` when the source is ready for `interest`. Readiness is a hint: the operation may still return
+    /// `WouldBlock`. Messages that arrive in between are stashed. The callback thread fails if the source is
     /// registered with another Worker.
     pub fn when_ready<T, F>(&mut self, source: Source<T>, interest: Interest, callback: F) -> Next
     where
@@ -224,15 +224,15 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         F: FnOnce(&mut Context<'_, M>, Source<T>) -> Next + Send + 'static,
     {
         if !self.core.descriptors.own(&source) {
-            return self.fail("it waits for a source of another Worker");
+            return self.fail("the source is registered with another Worker");
         }
         let registration = source.registration;
         let then = move |context: &mut Context<'_, M>| callback(context, source);
         self.plan(once(then), Until::Ready(registration, interest))
     }
 
-    /// Reaches the runtime, also from other threads. What waits there does not wait in a callback: where there
-    /// is no room it is an error instead.
+    /// Returns a handle to the runtime, which other threads can use. In a callback, its methods do not block: where
+    /// there is no room they return an error.
     ///
     /// # Panics
     /// Never in a callback that a Worker runs.
@@ -240,13 +240,13 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Handle::new(self.shared())
     }
 
-    /// What the threads of the runtime share.
+    /// Returns the state that the threads of the runtime share.
     fn shared(&self) -> Arc<Shared> {
         Arc::clone(self.core.shared().expect("a Worker runs this"))
     }
 
-    /// Runs the callback that runs now for the next message, too. In one that does not run for
-    /// messages, or for one alone, it ends the callback thread as a panic does.
+    /// Keeps the current handler, which then runs for the next message. In a callback that does not run for messages,
+    /// or for one only, it ends the callback thread as a panic does.
     pub fn keep_receiving(&self) -> Next {
         Next::keep_receiving()
     }
@@ -256,7 +256,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Next(Wanted::Planned)
     }
 
-    /// Starts a callback thread on this Worker. It runs when this callback has returned.
+    /// Starts a callback thread on this Worker. It runs after this callback has returned.
     ///
     /// # Errors
     /// [`SpawnError::NoRoom`].
@@ -267,7 +267,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.spawn_receiving::<Never, F>(callback).map(Address::id)
     }
 
-    /// Starts one that receives messages of type `N`.
+    /// Starts a callback thread that receives messages of type `N`.
     ///
     /// # Errors
     /// [`SpawnError::NoRoom`].
@@ -281,7 +281,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Ok(Address::new(key))
     }
 
-    /// Starts one that waits at once: `callback` runs when the delay is over.
+    /// Starts a callback thread that waits: `callback` runs after `delay`, as with [`after`](Self::after).
     ///
     /// # Errors
     /// [`SpawnError::NoRoom`].
@@ -294,7 +294,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Ok(Id(key))
     }
 
-    /// Starts one that waits for messages at once, as if by [`receive`](Self::receive).
+    /// Starts a callback thread that waits for messages, as if by [`receive`](Self::receive).
     ///
     /// # Errors
     /// [`SpawnError::NoRoom`].
@@ -306,9 +306,9 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.insert(receive(callback)).map(Address::new)
     }
 
-    /// Starts one that is to answer: what it answers, or `None` if it ends without doing so, is
-    /// made a message to this callback thread, by `message`, where the answer is given. An answer is
-    /// never refused, and may overtake messages that wait for room.
+    /// Starts a callback thread that answers with a [`Reply`]. `message` turns the answer, or `None` if the callback
+    /// thread ends without one, into a message to this callback thread; it runs where the answer is given. Answers
+    /// are never refused, and may overtake messages that wait for room.
     ///
     /// # Errors
     /// [`SpawnError::NoRoom`].
@@ -329,9 +329,9 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.core.insert(handler).map_err(|NoRoom| SpawnError::NoRoom)
     }
 
-    /// Sends a message. Those that one callback thread sends another in this way arrive in order.
+    /// Sends a message. Messages that one callback thread sends to another by this method arrive in order.
     ///
-    /// What cannot go to another thread is no message:
+    /// Messages must be `Send`:
     ///
     /// ```compile_fail,E0277
     /// use std::rc::Rc;
@@ -343,9 +343,10 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// ```
     ///
     /// # Errors
-    /// [`SendError::Ended`] if the receiver lived on this Worker; on another one it cannot be known
-    /// yet, and a message that comes too late is counted in [`Counts::undeliverable`](
-    /// crate::Counts::undeliverable). [`SendError::Full`] if the other Worker's inbox is.
+    /// [`SendError::Ended`] if the receiver was on this Worker and has ended. Whether a receiver on another Worker
+    /// has ended is not known yet: a message that arrives too late is counted in [`Counts::undeliverable`](
+    /// crate::Counts::undeliverable). [`SendError::Full`] if the other Worker's inbox is full and too many messages
+    /// to it are pending.
     pub fn send<N: Send + 'static>(
         &mut self,
         to: Address<N>,
@@ -373,9 +374,9 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Ok(())
     }
 
-    /// Ends a callback thread; if it is this one, when its callback returns. Nothing happens if
-    /// it has ended. What is asked of other Workers in this way, as with [`monitor`](Self::monitor) and
-    /// [`link`](Self::link), is not refused: it waits here if there is no room in the inbox.
+    /// Ends a callback thread, this one after its callback has returned. Does nothing if it has already ended.
+    /// Requests of this kind to other Workers, as those of [`monitor`](Self::monitor) and [`link`](Self::link), are
+    /// never refused: they are queued here until there is room in the inbox.
     pub fn cancel(&mut self, id: Id) {
         if id.0.home() == self.core.home {
             self.core.cancel(id.0, &Reason::Cancelled);
@@ -384,12 +385,12 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         }
     }
 
-    /// Sends this callback thread a message when another one ends, or at once if it has; why it had
-    /// ended is then only known for those that have failed last. One that was spawned here in the
-    /// same callback has not run yet.
+    /// Sends this callback thread a message when another one ends, or at once if it has already ended. In the latter
+    /// case the reason is known only for the most recent failures; otherwise it is [`Reason::Unknown`]. A callback
+    /// thread that was spawned on this Worker in the same callback has not run yet, so its end is never missed.
     ///
-    /// `message` runs on this callback thread's Worker, between callbacks. If it panics, no message
-    /// comes, and the panic is counted.
+    /// `message` runs on this callback thread's Worker, between callbacks. If it panics, no message is sent, and the
+    /// panic is counted.
     pub fn monitor<F>(&mut self, id: Id, message: F) -> Monitor
     where
         F: FnOnce(Down) -> M + Send + 'static,
@@ -401,7 +402,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Monitor { by, whom, token }
     }
 
-    /// Asks not to be told any more. What has been sent already still comes.
+    /// Removes a monitor. A message that has already been sent still arrives.
     pub fn demonitor(&mut self, monitor: Monitor) {
         let Monitor { by, whom, token } = monitor;
         for unit in [by, whom] {
@@ -409,17 +410,17 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         }
     }
 
-    /// Links this callback thread to another one: if one of them does not end as it should, the
-    /// other one ends, too. One that has ended already is one that has failed.
+    /// Links this callback thread to another one: if either ends with a [`Reason`] other than `Done`, the other one
+    /// ends, too. A callback thread that has already ended counts as failed.
     pub fn link(&mut self, id: Id) {
         let (me, other) = (self.core.current(), id.0);
         self.relate(other, Relation::Linked { to: other }, Relation::Linked { to: me });
     }
 
-    /// Does something where a unit lives: at once if that is here.
+    /// Runs an action on the core that owns a unit: at once if it is this one.
     fn at(&mut self, unit: Key, action: impl FnOnce(&mut Core) + Send + 'static) {
         let home = unit.home();
-        // What is asked of a unit of another runtime is answered here, as for one that has ended.
+        // Requests about a unit of another runtime are answered here, as for one that has ended.
         if home == self.core.home || !self.core.reaches(home) {
             action(self.core);
         } else {
@@ -427,14 +428,14 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         }
     }
 
-    /// Ends that callback thread when this one has not ended as it should, but not the other way
+    /// Ends the other callback thread if this one ends with a [`Reason`] other than `Done`, but not the other way
     /// round.
     pub fn link_one_way(&mut self, id: Id) {
         let (me, other) = (self.core.current(), id.0);
         self.relate(other, Relation::Linked { to: other }, Relation::Monitors { whom: me });
     }
 
-    /// Relates this callback thread to another one: notes `here` with this one and `there` with the other.
+    /// Registers a relation with both sides: `here` with this callback thread and `there` with the other one.
     fn relate(&mut self, other: Key, here: Relation, there: Relation) -> Token {
         let token = self.core.watchers.token(self.core.home);
         self.core.relate(self.core.current(), token, here);

@@ -1,32 +1,52 @@
-//! One Worker's units and what they do: no thread, no waiting, nothing that is shared. `worker.rs`
-//! drives it.
+//! The core: the units of one Worker, their timers and the queue of work for them. It has no thread, does not block,
+//! and shares nothing but [`Shared`]. `worker.rs` drives it.
+//!
+//! ```text
+//!   other Workers, threads ── inbox ──▶ accept ─┐
+//!   callbacks: send, spawn, cancel ──▶ enqueue ─┼─▶ queue ─▶ work ─▶ deliver ─┐
+//!   descriptors ready ────────▶ fetch_events ───┘                             ├─▶ run ─▶ carry_on
+//!   timers due ───────────────▶ fire ─────────────────────────────────────────┘
+//!   callbacks: send to another Worker ──▶ outgoing ──▶ its inbox
+//! ```
 //!
 //! # Protocol
 //! A unit is always in one of these states:
 //!
-//! - *waiting*: its closure is in its slot, and the vtable says what for: messages, its time, both.
-//! - *running*: it is [`Core::current`]. Its closure has been moved out, or is used where it is
-//!   (`vtable.stays`); until it returns, nobody touches its payload. What it wants to do next is in
-//!   [`Core::planned`] and is moved into the slot when it has returned.
+//! - *waiting*: its closure is in its slot, and the closure's vtable says what it waits for: messages, a time, or
+//!   both.
+//! - *running*: it is [`Core::current`]. Its closure has been moved out, or is used in place (`vtable.stays`); until
+//!   it returns, nothing else touches its payload. What it plans to do next is in [`Core::planned`], and is moved
+//!   into the slot after it has returned.
 //! - *ended*: its key is stale.
 //!
-//! Only [`Core::run`] calls closures, and it is never entered while one runs: what callbacks do to
-//! others (send, spawn, cancel) is queued, or drops a waiting closure at once.
+//! ```text
+//!           insert                      run
+//!   (free) ────────▶ waiting ─────────────────────────▶ running
+//!     ▲                │  ▲     KeepReceiving, Planned    │
+//!     │   cancel       │  └───────────────────────────────┤
+//!     └────────────────┴──────────────────────────────────┘
+//!                             End, Fail, panic, cancelled
+//! ```
 //!
-//! A panic leaves `run`. Whoever drives the core catches it and calls [`Core::after_panic`].
+//! Only [`Core::run`] calls closures, and it is never entered while one runs. What a callback does to other units
+//! (send, spawn, cancel) is queued, or drops a waiting closure at once.
+//!
+//! A panic unwinds out of `run`. The caller that drives the core catches it and calls [`Core::after_panic`].
 //!
 //! # Imports
-//! Six modules import each other in a circle, and need to:
+//! Six modules import each other in a circle. This is necessary:
 //!
-//! - A core calls closures through [`HandlerVTable`], and `HandlerVTable::run` takes the core (`handler.rs`), so that what a callback does
-//!   happens at once. [`Planned`] holds such a closure and drops it through its vtable (`core/planned.rs`).
-//! - Closures take a `Context`, which wraps the core (`context.rs`); its methods make the vtable of further closures.
-//! - A core runs actions that others send it, which are closures over a core (`control.rs`).
+//! - A core calls closures through [`HandlerVTable`], and `HandlerVTable::run` takes the core (`handler.rs`), so that
+//!   what a callback does takes effect at once. [`Planned`] holds such a closure and drops it through its vtable
+//!   (`core/planned.rs`).
+//! - Closures take a `Context`, which borrows the core (`context.rs`); its methods create further closures with their
+//!   vtables.
+//! - A core runs actions that other threads send it, which are closures that take a core (`control.rs`).
 //! - `Context::handle` returns a `Handle`, which spawns closures that take a `Context` (`handle.rs`).
 //!
-//! No other module is part of a circle. What a core consists of does not know the core: the slab is generic over the
-//! vtable, and envelopes carry actions as values of any type. `core/reserved.rs` and `core/relations.rs` are parts of the
-//! core: they add methods to it.
+//! No other module is part of a circle. The parts of a core do not know the core: the slab is generic over the
+//! vtable, and envelopes carry actions as values of any type. `core/reserved.rs` and `core/relations.rs` hold further
+//! methods of the core.
 
 mod outgoing;
 mod planned;
@@ -70,40 +90,40 @@ use planned::Planned;
 use stash::Stash;
 use timers::Timers;
 
-/// Where a unit is.
+/// The place of a unit.
 type Place = slab::Place<HandlerVTable>;
-/// The memory of units.
+/// The memory that holds units.
 type Slab = slab::Slab<HandlerVTable>;
 
-/// Things done before the time begins for those who have asked meanwhile.
+/// Deliveries between two readings of the clock for timers that were set since.
 const STAMP_INTERVAL: usize = 16;
-/// Envelopes between the one that is opened and the one whose unit is fetched into the cache.
+/// Envelopes between the one that is delivered and the one whose payload is prefetched.
 const PREFETCH_DISTANCE: usize = 6;
-/// Why a unit ends whose next closure is of one kind too many.
+/// The reason with which a unit ends if its next closure would need one kind too many.
 const TOO_MANY_KINDS: &str = "the program has too many kinds of closures";
-/// Room that queues keep when there is nothing to do.
+/// Capacity, in envelopes, that each queue keeps when an idle Worker frees memory.
 const IDLE_QUEUE_CAPACITY: usize = 1024;
 
-/// The unit that runs.
+/// The running unit.
 #[derive(Debug, Clone, Copy)]
 struct Current {
     place: Place,
     vtable: &'static HandlerVTable,
 }
 
-/// What a unit waits for, apart from what its vtable takes.
+/// What a unit waits for, in addition to what its vtable says.
 pub(crate) enum Until {
-    /// Nothing but messages.
+    /// Messages only.
     Message,
-    /// So many nanoseconds.
+    /// A delay in nanoseconds.
     Delay(u64),
-    /// That messages to other Workers have gone.
+    /// Until the inboxes of other Workers have accepted all pending messages.
     Room,
-    /// That this can be done with a descriptor.
+    /// Until a descriptor is ready for reading or writing.
     Ready(Registration, Interest),
-    /// That somebody notifies this one with this ticket.
+    /// Until a [`Notify`] is notified; the number is that of the unit's ticket.
     Notified(Notify, u64),
-    /// That this has been done, on a thread where it may block.
+    /// Until a job is done, on a thread where it may block.
     Job(Job),
 }
 
@@ -114,33 +134,33 @@ pub(crate) struct Core {
     pub pool: Pool,
     pub counts: Counts,
     pub watchers: Watchers,
-    /// What is to be done, by this core's callbacks' wish.
+    /// Envelopes for units of this core, in the order in which they are delivered.
     queue: Queue,
-    /// What goes to other Workers.
+    /// Envelopes for other Workers.
     pub outgoing: Outgoing,
-    /// Places that are kept for units from elsewhere.
+    /// Slots that are reserved for units that other threads spawn.
     reserved: u64,
-    /// Of these, how many have come since somebody asked.
+    /// Reserved slots that have been filled since the Worker last read and cleared this.
     pub settled: u64,
-    /// What its units wait for from outside.
+    /// Descriptors that its units wait for.
     pub descriptors: Descriptors,
-    /// Somebody looks what runs for how long.
+    /// A watchdog measures how long callbacks run.
     pub watched: bool,
     current: Option<Current>,
-    /// Its key; [`Key::NOBODY`] if there is none.
+    /// The key of the running unit; [`Key::NOBODY`] if none runs.
     current_key: Key,
-    /// It was cancelled while it ran.
+    /// The running unit has been cancelled.
     cancelled: bool,
-    /// Why it says that it fails.
+    /// Why the running unit fails, if it has said so.
     failure: Option<Arc<str>>,
     planned: Planned,
     timers: Timers,
-    /// Messages to units that do not receive at present.
+    /// Messages for units that do not receive at present.
     stash: Stash,
 }
 
-// SAFETY: all that a core owns is `Send` by the bounds of those who hand it over: closures
-// (`Handler`), messages (`Envelope`). Its pages are nobody else's.
+// SAFETY: everything that a core owns is `Send` by the bounds where it is handed over: closures (`Handler`), messages
+// (`Envelope`). Its pages belong to it alone.
 unsafe impl Send for Core {}
 
 impl Core {
@@ -182,7 +202,7 @@ impl Core {
         })
     }
 
-    /// Keeps a new unit that waits for nothing yet.
+    /// Inserts a unit that waits for nothing yet.
     pub fn insert<H: Handler>(&mut self, handler: H) -> Result<Key, NoRoom> {
         if fits::<H>(MAX_PAYLOAD_BYTES) {
             self.insert_inline(handler)
@@ -194,23 +214,23 @@ impl Core {
     fn insert_inline<H: Handler>(&mut self, handler: H) -> Result<Key, NoRoom> {
         let (place, key) = self.slab.insert(handler_vtable::<H>())?;
         let payload = place.payload().cast::<H>();
-        // SAFETY: the slot was chosen for this vtable, so it has room; slots are aligned for all
-        // handlers that fit; nobody was in it.
+        // SAFETY: the slot was chosen for this vtable, so it has room; slots are aligned for all handlers that fit;
+        // the slot was free.
         unsafe { payload.write(handler) };
         Ok(key)
     }
 
-    /// The unit that runs.
+    /// Returns the key of the running unit; [`Key::NOBODY`] if none runs.
     pub fn current(&self) -> Key {
         self.current_key
     }
 
-    /// Notes why the running unit says that it fails.
+    /// Records why the running unit fails.
     pub fn note_failure(&mut self, words: Arc<str>) {
         self.failure = Some(words);
     }
 
-    /// Notes what the running unit runs next, instead of what it wanted before.
+    /// Sets what the running unit runs next, and drops what it planned before.
     pub fn plan<H: Handler>(&mut self, handler: H, until: Until) {
         let room = self.current.map_or(0, |current| current.place.page().payload_bytes());
         self.drop_planned();
@@ -229,14 +249,14 @@ impl Core {
         self.counts.panics += self.planned.clear();
     }
 
-    /// Drops the closure of a unit that waits, or has returned, and is given another one or ends.
+    /// Drops the closure of a unit that is waiting, or has returned, before the unit gets another closure or ends.
     fn drop_payload(&mut self, place: Place, vtable: &'static HandlerVTable) {
         let payload = place.payload().as_ptr();
-        // SAFETY: its slot has a closure of its vtable, which is not used any more.
+        // SAFETY: the slot holds a closure of this vtable, which is not used any more.
         self.counts.panics += drop_quietly(|| unsafe { (vtable.drop)(payload) });
     }
 
-    /// Has a unit wait for so many nanoseconds from a moment on that is not before now.
+    /// Makes a unit wait for a delay, which starts at some moment that is not before now.
     #[inline]
     pub fn delay(&mut self, key: Key, nanoseconds: u64) {
         if self.timers.ask(key, nanoseconds) {
@@ -244,18 +264,18 @@ impl Core {
         }
     }
 
-    /// Has the time begin for those who wait from now on.
+    /// Reads the clock, and starts the delays that were requested since it was last read.
     pub fn stamp(&mut self) {
         self.timers.stamp(&mut self.slab, &self.clock);
     }
 
-    /// Something to do for this core, after all that is queued.
+    /// Queues an envelope for this core, behind all others.
     #[inline]
     pub fn enqueue(&mut self, envelope: Envelope) {
         self.queue.push(envelope);
     }
 
-    /// Hands an envelope to whichever core it is for.
+    /// Passes an envelope to the core that it is addressed to.
     pub fn post(&mut self, envelope: Envelope) {
         if envelope.to.home() == self.home {
             self.enqueue(envelope);
@@ -264,42 +284,43 @@ impl Core {
         }
     }
 
-    /// Drops an envelope that nobody takes.
+    /// Drops an undelivered envelope, and counts a panic of its destructor.
     fn discard(&mut self, envelope: Envelope) {
         self.counts.panics += drop_quietly(|| drop(envelope));
     }
 
-    /// Sends on what other Workers have room for now. Returns whether there was something.
+    /// Sends pending envelopes to Workers that have room now. Returns whether it sent any.
     pub fn send_outgoing(&mut self) -> bool {
         self.outgoing.flush(&mut self.queue)
     }
 
-    /// Reaches the runtime.
+    /// Returns what all threads of the runtime share, if there is a runtime.
     pub fn shared(&self) -> Option<&Arc<Shared>> {
         self.outgoing.shared()
     }
 
-    /// Whether this is a Worker of the same runtime.
+    /// Returns whether a Worker belongs to the same runtime.
     pub fn reaches(&self, home: Home) -> bool {
         home == self.home || self.shared().is_some_and(|shared| shared.remote(home).is_some())
     }
 
-    /// Units that live here.
+    /// Returns the number of units in this core.
     pub fn units(&self) -> u64 {
         self.slab.units() - self.reserved
     }
 
-    /// Tells others how it stands.
+    /// Publishes the counts and the memory in use to other threads.
     pub fn publish(&self, to: &Published) {
         to.set(self.counts, self.slab.bytes());
     }
 
-    /// Whether another turn could find nothing: nothing is queued, and there are no descriptors.
+    /// Returns whether another turn of the Worker could find no work: the queue is empty and no descriptors are
+    /// registered.
     pub fn has_no_pending_work(&self) -> bool {
         self.queue.is_empty() && !self.descriptors.has_registered()
     }
 
-    /// Does up to so many things that are queued. Returns whether there was something to do.
+    /// Delivers at most `most` queued envelopes. Returns whether there were any.
     pub fn work(&mut self, most: usize) -> bool {
         for done in 0..most {
             if done % STAMP_INTERVAL == 0 {
@@ -311,13 +332,13 @@ impl Core {
                 place.fetch_payload();
             }
             let Some(envelope) = self.queue.pop() else { return done > 0 };
-            // SAFETY: it was taken out, and nothing has been put in since.
+            // SAFETY: it was popped, and nothing has been pushed since.
             unsafe { self.deliver(envelope) };
         }
         true
     }
 
-    /// Does what another Worker or thread has sent: at once, unless something is before it.
+    /// Takes an envelope from another Worker or thread: delivers it at once, unless others are queued before it.
     pub fn accept(&mut self, envelope: Envelope) {
         if self.queue.is_empty() {
             let mut envelope = ManuallyDrop::new(envelope);
@@ -328,10 +349,11 @@ impl Core {
         }
     }
 
-    /// Does what an envelope is for.
+    /// Delivers an envelope according to its purpose.
     ///
     /// # Safety
-    /// An envelope is there until something is put into the queue, and given up by the caller.
+    /// `envelope` points to a valid envelope until something is pushed to the queue, and the caller gives up
+    /// ownership.
     unsafe fn deliver(&mut self, envelope: NonNull<Envelope>) {
         // SAFETY: the caller's promise; the borrow ends here.
         let (key, purpose) = unsafe { envelope.as_ref() }.label();
@@ -356,10 +378,10 @@ impl Core {
         unsafe { self.hand(place, key, vtable, envelope) };
     }
 
-    /// Hands a message to a unit that receives.
+    /// Runs a receiving unit with a message.
     ///
     /// # Safety
-    /// As [`deliver`](Self::deliver), of a message. The vtable is that of the unit in this place.
+    /// As [`deliver`](Self::deliver), for a message. `vtable` is that of the unit in `place`.
     unsafe fn hand(
         &mut self,
         place: Place,
@@ -377,12 +399,12 @@ impl Core {
             place.set_never_due();
             self.timers.forget(key);
         }
-        // SAFETY: as above; the content is moved out by the vtable that is run, before anything else.
+        // SAFETY: as above; the handler that is run moves the content out before anything else.
         let message = unsafe { Envelope::content(envelope) };
         self.run(place, key, vtable, WakeReason::Message(message));
     }
 
-    /// Does what an envelope is for that has no message.
+    /// Delivers an envelope that holds no message.
     fn act(&mut self, purpose: Purpose, envelope: Envelope) {
         let key = envelope.to;
         match purpose {
@@ -400,13 +422,13 @@ impl Core {
         }
     }
 
-    /// Drops a message that nobody can get.
+    /// Drops and counts a message that cannot be delivered.
     fn lose(&mut self, envelope: Envelope) {
         self.counts.undeliverable += 1;
         self.discard(envelope);
     }
 
-    /// Keeps a message for a unit that does not receive at present.
+    /// Stashes a message for a unit that does not receive at present.
     fn keep(&mut self, place: Place, envelope: Envelope) {
         place.page().header_mut().has_stashed = true;
         if let Err(envelope) = self.stash.add(envelope) {
@@ -415,7 +437,7 @@ impl Core {
         }
     }
 
-    /// Runs up to so many of those whose time has come. Returns whether there were any.
+    /// Runs at most `most` units whose timers are due. Returns whether any were due.
     pub fn fire(&mut self, most: usize) -> bool {
         if !self.timers.look(&mut self.slab, &self.clock) {
             return false;
@@ -429,12 +451,12 @@ impl Core {
         true
     }
 
-    /// Nanoseconds until somebody may be due; `None` if nobody waits for a time.
+    /// Returns the nanoseconds until a timer may be due, or `None` if there are no timers.
     pub fn next_due(&self) -> Option<u64> {
         self.timers.next_due(&self.slab, &self.clock)
     }
 
-    /// Runs a waiting unit. Whoever calls has checked that its vtable takes this.
+    /// Runs a waiting unit. The caller has checked that its vtable accepts this wake reason.
     fn run(&mut self, place: Place, key: Key, vtable: &'static HandlerVTable, wake: WakeReason) {
         self.counts.callbacks += 1;
         self.current = Some(Current { place, vtable });
@@ -443,9 +465,8 @@ impl Core {
             self.show_running(key);
         }
         let payload = place.payload().as_ptr();
-        // SAFETY: a waiting unit's slot has a closure of its vtable; it is the current one now,
-        // and nobody else touches it. The message, if any, is of the type that this vtable takes, as
-        // whoever calls has checked.
+        // SAFETY: a waiting unit's slot holds a closure of its vtable; it is the current one now, and nothing else
+        // touches it. The message, if any, is of the type that this vtable takes, as the caller has checked.
         let next = unsafe { (vtable.run)(payload, self, wake) };
         if self.watched {
             self.show_running(Key::NOBODY);
@@ -453,8 +474,8 @@ impl Core {
         self.carry_on(place, key, vtable, &next);
     }
 
-    /// Wakes those whose descriptors are ready: if it is to `look`, or as sleeping has found. Returns whether
-    /// there were any.
+    /// Queues the units whose descriptors are ready. With `look`, asks the kernel for events; otherwise uses only
+    /// those that the last sleep has fetched. Returns whether there were any.
     pub fn fetch_events(&mut self, look: bool) -> bool {
         let Self { descriptors, queue, .. } = self;
         let before = queue.len();
@@ -462,7 +483,7 @@ impl Core {
         queue.len() > before
     }
 
-    /// Tells whoever watches what runs.
+    /// Publishes the running unit for the watchdog.
     #[cold]
     fn show_running(&self, key: Key) {
         if let Some(shared) = self.shared() {
@@ -472,7 +493,7 @@ impl Core {
         }
     }
 
-    /// Does what the unit that has run wants.
+    /// Carries out what the unit that has run asked for.
     fn carry_on(&mut self, place: Place, key: Key, vtable: &'static HandlerVTable, next: &Next) {
         self.current = None;
         self.current_key = Key::NOBODY;
@@ -499,7 +520,9 @@ impl Core {
                     Wanted::KeepReceiving => {
                         Reason::panicked("`keep_receiving` in a callback that runs once")
                     }
-                    Wanted::Planned => Reason::panicked("it wants what it wanted before"),
+                    Wanted::Planned => {
+                        Reason::panicked("a `Next` of an earlier callback was returned")
+                    }
                 };
                 self.counts.panics += u64::from(matches!(reason, Reason::Panicked(_)));
                 self.end(place, key, &reason);
@@ -507,7 +530,7 @@ impl Core {
         }
     }
 
-    /// Moves what was planned into the slot of the unit that has run, and has it wait.
+    /// Moves the planned closure into the slot of the unit that has run, and makes the unit wait.
     ///
     /// # Errors
     /// [`NoRoom`] if there are too many kinds of closures. The slot is then empty, and the planned closure stays
@@ -556,15 +579,15 @@ impl Core {
         Ok(())
     }
 
-    /// Ends a unit whose next closure could not be put into its slot, which has none.
+    /// Ends a unit whose next closure could not be put into its slot; the slot holds no closure.
     #[cold]
     fn end_without_room(&mut self, place: Place, key: Key) {
         self.drop_planned();
         self.end(place, key, &Reason::Failed(TOO_MANY_KINDS.into()));
     }
 
-    /// If the unit receives and messages are kept for it, puts an envelope at the front of the queue that hands
-    /// over the first one. Moving all of them to the queue would cost the length of the backlog per message.
+    /// If the unit receives and messages are stashed for it, puts an envelope at the front of the queue that delivers
+    /// the first one. Moving all of them to the queue would cost the length of the backlog per message.
     fn schedule_stashed(&mut self, place: Place, key: Key) {
         let may_have = !self.stash.is_empty() && place.page().header().has_stashed;
         if may_have && self.slab.vtable(place).receives && self.stash.call(key) {
@@ -572,12 +595,12 @@ impl Core {
         }
     }
 
-    /// Hands a unit that was called for it the next message that was kept.
+    /// Delivers the next stashed message to a unit that was scheduled for it.
     fn deliver_stashed(&mut self, key: Key) {
         let Some(place) = self.slab.find(key) else { return };
         let vtable = self.slab.vtable(place);
         if !vtable.receives {
-            self.stash.recall(key); // it timed out first; it is called again when it receives
+            self.stash.recall(key); // it timed out first, and is scheduled again when it receives
             return;
         }
         let Some(envelope) = self.stash.next(key) else { return };
@@ -587,11 +610,11 @@ impl Core {
             return;
         }
         let mut envelope = ManuallyDrop::new(envelope);
-        // SAFETY: it is given up here, and is not in the queue.
+        // SAFETY: ownership is given up here, and the envelope is not in the queue.
         unsafe { self.hand(place, key, vtable, NonNull::from(&mut *envelope)) };
     }
 
-    /// Ends a unit that is not running; its closure is gone.
+    /// Ends a unit that is not running and whose closure is gone.
     fn end(&mut self, place: Place, key: Key, reason: &Reason) {
         let kept = self.stash.take(key);
         self.timers.forget(key);
@@ -606,8 +629,8 @@ impl Core {
         kept.into_iter().flatten().for_each(|envelope| self.discard(envelope));
     }
 
-    /// Ends a unit, now if it waits, and when it returns if it is the one that runs. Returns
-    /// whether it lived.
+    /// Ends a unit: at once if it is waiting, after its callback returns if it is running. Returns whether it was
+    /// alive.
     pub fn cancel(&mut self, key: Key, reason: &Reason) -> bool {
         if self.current_key == key && key != Key::NOBODY {
             self.cancelled = true;
@@ -645,7 +668,7 @@ impl Core {
         self.end(place, key, &reason);
     }
 
-    /// Gives memory back that was needed for more than there is now.
+    /// Frees memory that is not needed now.
     pub fn trim(&mut self) {
         self.queue.shrink_to(IDLE_QUEUE_CAPACITY);
         self.outgoing.shrink_to(IDLE_QUEUE_CAPACITY);
@@ -655,7 +678,7 @@ impl Core {
         self.slab.trim();
     }
 
-    /// Ends all units: each closure is dropped, nobody is told.
+    /// Ends all units. Drops each closure and notifies no other unit.
     pub fn clear(&mut self) {
         let numbers: Vec<u32> = self.slab.pages().collect();
         for number in numbers {
@@ -677,7 +700,7 @@ impl Core {
         let outgoing = self.outgoing.take_all();
         outgoing.for_each(|envelope| self.discard(envelope));
         while let Some(envelope) = self.queue.pop() {
-            // SAFETY: it has just been taken out, and is moved out of there at once.
+            // SAFETY: it has just been popped, and is moved out at once.
             self.discard(unsafe { envelope.read() });
         }
     }

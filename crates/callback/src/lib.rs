@@ -1,16 +1,16 @@
 //! Callback threads: units of concurrency without a stack.
 //!
-//! A *callback thread* is what runs next, and nothing else: a closure that waits for a time, a message, a
-//! descriptor or the end of some work. When that comes, a *Worker* runs the closure to its end, and what it
-//! returns says what the callback thread waits for then. While it waits there is no stack, no task and no
-//! allocation: a closure of 8 bytes that waits takes 18.3 bytes, and a machine with 24 GiB holds a
-//! thousand million of them. (That is one that was [spawned to wait at once](Context::spawn_after); one that
-//! has run before takes 20 to 31 bytes, as it shares its page with others than its like.)
+//! A *callback thread* is a closure that waits for a time, a message, a file descriptor or the end of blocking work,
+//! together with what it waits for. When that arrives, a *Worker* (an OS thread) runs the closure to completion, and
+//! its return value says what the callback thread waits for next. A waiting callback thread has no stack, no task and
+//! no allocation of its own: one with a closure of 8 bytes takes 18.3 bytes, so that a machine with 24 GiB holds a
+//! billion of them. (This is the figure for one that was [spawned waiting](Context::spawn_after). One that has
+//! already run takes 20 to 31 bytes, because it shares its page with closures of other types.)
 //!
-//! # In ten minutes
+//! # Tutorial
 //!
-//! The *Receptor* accepts callback threads from anywhere and hands them to its Workers, of which there is one for
-//! each CPU. A callback gets a [`Context`] and returns a [`Next`]:
+//! The [`Receptor`] is the runtime. It accepts callback threads from any thread and distributes them over its
+//! Workers, by default one for each CPU. A callback gets a [`Context`] and returns a [`Next`]:
 //!
 //! ```
 //! use std::time::Duration;
@@ -19,7 +19,7 @@
 //! let receptor = Receptor::start()?;
 //! for n in 0..10_000 {
 //!     receptor.spawn(move |context| {
-//!         // This does not block: it says what happens next, and returns.
+//!         // This does not block: it plans what runs next, and returns.
 //!         context.after(Duration::from_millis(20), move |context| {
 //!             assert!(n < 10_000);
 //!             context.end()
@@ -32,15 +32,16 @@
 //!
 //! ## Messages
 //!
-//! One that receives messages has an [`Address`], which says of which type they are. Its handler is
-//! called for each; it stays with `keep_receiving`, or is replaced by another one:
+//! A callback thread that receives messages has an [`Address`], whose type parameter is the type of its messages. Its
+//! handler is called for each message. It returns [`keep_receiving`](Context::keep_receiving) to stay, or plans
+//! another handler:
 //!
 //! ```
 //! use contend_callback::{Context, Receptor};
 //!
 //! enum Order {
 //!     Add(u64),
-//!     Tell(contend_callback::Reply<u64>),
+//!     Report(contend_callback::Reply<u64>),
 //! }
 //!
 //! let receptor = Receptor::start()?;
@@ -51,7 +52,7 @@
 //!             sum += n;
 //!             context.keep_receiving()
 //!         }
-//!         Order::Tell(reply) => {
+//!         Order::Report(reply) => {
 //!             reply.send(sum);
 //!             context.end()
 //!         }
@@ -61,26 +62,27 @@
 //!     receptor.send(counter, Order::Add(n)).map_err(|error| error.to_string())?;
 //! }
 //! let sum = receptor.spawn_reply(move |context, reply| {
-//!     let told = context.send(counter, Order::Tell(reply));
-//!     if told.is_ok() { context.end() } else { context.fail("the counter has ended") }
+//!     let sent = context.send(counter, Order::Report(reply));
+//!     if sent.is_ok() { context.end() } else { context.fail("the counter has ended") }
 //! })?;
 //! assert_eq!(sum.wait()?, 55);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Messages that one sender sends one receiver in the same way arrive in order. What comes while a callback thread does not receive
-//! (it waits for a time, say) is kept for it. An address of one that has ended is an error, never
-//! somebody else's: places are used again, with another generation.
+//! Messages from one sender to one receiver, sent by the same method, arrive in order. Messages that arrive while a
+//! callback thread does not receive (because it waits for a time, say) are stashed until it does. Sending to the
+//! address of a callback thread that has ended is an error, or counted as undeliverable, and never reaches another
+//! one: a slot is reused under a new generation.
 //!
-//! [`receive_within`](Context::receive_within) gives up after a time;
-//! [`receive_once`](Context::receive_once) lets a handler hand on what it owns.
+//! [`receive_within`](Context::receive_within) adds a timeout. [`receive_once`](Context::receive_once) takes an
+//! `FnOnce`, which can move what it owns into the next callback.
 //!
 //! ## Ends
 //!
-//! A callback thread ends when it says so, when somebody [cancels](Context::cancel) it, or when its callback
-//! [fails](Context::fail) or panics. A panic ends that one alone; its Worker goes on. Others can
-//! [monitor](Context::monitor) it, which gives them a message of their own type, be
-//! [linked](Context::link) to it, or start it again as a [`Supervisor`]:
+//! A callback thread ends when its callback returns [`end`](Context::end), when it is [cancelled](Context::cancel),
+//! or when its callback [fails](Context::fail) or panics. A panic ends that callback thread only; its Worker
+//! continues. Other callback threads can [monitor](Context::monitor) it, which sends them a message of their own type
+//! when it ends, can be [linked](Context::link) to it, or can restart it as a [`Supervisor`]:
 //!
 //! ```
 //! use contend_callback::{Context, Down, Reason, Receptor};
@@ -102,44 +104,44 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Panics are caught where they unwind. A program built with `panic = "abort"` ends with the first one.
+//! Panics are caught only if they unwind: a program built with `panic = "abort"` ends with the first one.
 //!
-//! ## What must not be done in a callback
+//! ## Callbacks must not block
 //!
-//! A Worker runs one callback at a time, so one that blocks or computes for long holds up all others
-//! there. What blocks goes to threads of its own by [`Context::blocking`];
-//! [`Builder::warn_after`] tells of those that should have. Sockets and pipes are waited for by
-//! [`Context::when_ready`].
+//! A Worker runs one callback at a time, so a callback that blocks or computes for long delays all others on that
+//! Worker. Use [`Context::blocking`] to run blocking work on a separate thread, and [`Context::when_ready`] to wait
+//! for sockets and pipes. [`Builder::warn_after`] reports callbacks that take too long.
 //!
-//! A [`Handle`] or [`Promise`] never waits on a Worker's thread, of whichever runtime, since the Worker could be waiting
-//! for itself, or for another one that waits for it. Where there is no room, [`Handle::send`] and
-//! [`Handle::spawn`] return an error there as `try_send` and `try_spawn` do; [`Handle::wait`] and [`Promise::wait`] panic.
+//! A [`Handle`] or [`Promise`] never blocks a Worker's thread, whichever runtime it belongs to, because that Worker
+//! could be the one that is waited for. Called in a callback, [`Handle::send`] and [`Handle::spawn`] return an error
+//! if there is no room, as `try_send` and `try_spawn` do, and [`Handle::wait`] and [`Promise::wait`] panic.
 //!
-//! ## Too much
+//! ## Back-pressure
 //!
-//! An inbox has a bound: [`Handle::try_send`] and [`Handle::try_spawn`] say that it is full, [`Handle::send`] and
-//! [`Handle::spawn`] wait for room. In a callback, where nobody may wait, [`Context::send`] says that too much
-//! is on its way to another Worker, and [`Context::when_room`] goes on when it has arrived. On the
-//! same Worker what is sent is handled before anything is asked for again; it is bounded by what callbacks send.
+//! Inboxes are bounded. If one is full, [`Handle::try_send`] and [`Handle::try_spawn`] return an error, and
+//! [`Handle::send`] and [`Handle::spawn`] block until there is room. A callback must not block: there
+//! [`Context::send`] returns an error if too many messages to another Worker are pending, and [`Context::when_room`]
+//! waits until they have been delivered. Messages within one Worker go to an unbounded queue, ahead of anything that
+//! the Worker accepts later; its length depends only on what callbacks send.
 //!
-//! What must neither wait nor get lost has two ways. [`Notify`] wakes a callback thread and carries no data:
-//! notifications that nobody has waited for yet are one, so that it needs no room. [`Handle::send_unbounded`] sends a
-//! message past the bound, and leaves it to its caller how many there are.
+//! Two methods neither block nor fail for lack of room. [`Notify`] wakes a callback thread without data;
+//! notifications that are not waited for yet are merged into one, so that they need no room.
+//! [`Handle::send_unbounded`] sends a message past the bound and leaves it to the caller to limit their number.
 //!
 //! # Guarantees
 //!
-//! - A callback thread runs on the Worker that it was spawned on, one callback at a time, and nothing of it is
-//!   touched by another thread.
-//! - Timers never fire early. Those of one Worker fire in the order of their ticks of 16.4 µs, and within a tick in the
-//!   order in which they were asked for (as far as 262,144 are due at once, and less than 4.8 hours ahead;
-//!   those that are further away take some 20 bytes more).
-//! - Each closure and each message is dropped once: when it has run, when its callback thread ends, or
-//!   when the [`Receptor`] is dropped.
-//! - Memory follows use: pages of 4 KiB are given back when nobody lives on them, and new callback threads come to the
-//!   fullest pages. (Monitors, links, large closures and messages are the allocator's, which may keep
-//!   what was freed.)
+//! - A callback thread always runs on the Worker that it was spawned on, one callback at a time; no other thread
+//!   touches its state.
+//! - Timers never fire early. Timers of one Worker fire in the order of their ticks (16.4 µs), and within a tick in
+//!   the order in which they were set. This holds as long as at most 262,144 are due at once and all are less than
+//!   4.8 hours ahead. Longer timers take about 20 bytes more.
+//! - Each closure and each message is dropped exactly once: after it has run, when its callback thread ends, or when
+//!   the [`Receptor`] is dropped.
+//! - Memory is returned to the kernel in pages of 4 KiB as soon as they are empty, and new callback threads go to the
+//!   fullest pages. (Monitors, links, large closures and large messages come from the allocator, which may keep what
+//!   is freed.)
 
-#![allow(unsafe_code)] // closures of all types stand in pages; every block says why it is sound
+#![allow(unsafe_code)] // pages hold closures of any type; every block says why it is sound
 
 mod blocking;
 mod builder;

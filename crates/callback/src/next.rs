@@ -1,11 +1,11 @@
-//! What a callback returns: what its callback thread does next.
+//! [`Next`]: what a callback returns, which says what its callback thread does next.
 
-/// What a callback wants to happen next. [`Context`](crate::Context) makes it.
+/// What a callback thread does next. Methods of [`Context`](crate::Context) return it.
 #[derive(Debug)]
 #[must_use = "a callback returns what happens next"]
 pub struct Next(pub(crate) Wanted);
 
-/// What can be wanted.
+/// What a callback has asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     End,
@@ -24,6 +24,6 @@ impl Next {
     }
 }
 
-/// The type of messages to those who receive none.
+/// The message type of callback threads that receive no messages. It has no values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Never {}

@@ -1,4 +1,4 @@
-//! What goes to other Workers, and who waits until it has gone.
+//! Envelopes for other Workers, and the units that wait until these have been accepted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use crate::shared::Shared;
 
 pub(crate) struct Outgoing {
     shared: Option<Arc<Shared>>,
-    /// What goes to each other Worker as soon as it has room.
+    /// Envelopes for each Worker that wait for room in its inbox, oldest first.
     waiting: Vec<VecDeque<Envelope>>,
-    /// Units that wait until all of that has gone.
+    /// Units that wait until no envelope is pending.
     for_room: Vec<Key>,
 }
 
@@ -23,12 +23,12 @@ impl Outgoing {
         Self { shared, waiting, for_room: Vec::new() }
     }
 
-    /// What all Workers share; a core that is tested alone has nothing.
+    /// Returns what all Workers share; `None` for a core that is tested alone.
     pub fn shared(&self) -> Option<&Arc<Shared>> {
         self.shared.as_ref()
     }
 
-    /// Hands an envelope to another Worker, now or when it has room.
+    /// Sends an envelope to another Worker, at once or when its inbox has room.
     ///
     /// # Errors
     /// The envelope, if it is for no Worker of this runtime.
@@ -37,30 +37,30 @@ impl Outgoing {
         let remote = self.shared.as_ref().and_then(|shared| shared.remote(home));
         let waiting = self.waiting.get_mut(usize::from(home.worker()));
         let Some((remote, waiting)) = remote.zip(waiting) else { return Err(envelope) };
-        // Nobody overtakes those that wait.
+        // Keep the order: nothing overtakes a pending envelope.
         let refused = if waiting.is_empty() { remote.push(envelope) } else { Err(envelope) };
         waiting.extend(refused.err());
         Ok(())
     }
 
-    /// Whether one more message to this Worker would make too many that wait.
+    /// Returns whether as many envelopes as an inbox holds are pending for a Worker.
     pub fn is_full(&self, worker: u8) -> bool {
         let capacity = self.shared.as_ref().map_or(usize::MAX, |shared| shared.capacity);
         self.waiting.get(usize::from(worker)).is_some_and(|waiting| waiting.len() >= capacity)
     }
 
-    /// Whether something waits until another Worker has room for it.
+    /// Returns whether any envelope waits for room in an inbox.
     pub fn is_blocked(&self) -> bool {
         self.waiting.iter().any(|waiting| !waiting.is_empty())
     }
 
-    /// Runs a unit when nothing waits any more.
+    /// Registers a unit to run once no envelope is pending.
     pub fn when_room(&mut self, unit: Key) {
         self.for_room.push(unit);
     }
 
-    /// Sends on what other Workers have room for now, and puts those who have waited for that into
-    /// the queue. Returns whether there was something.
+    /// Sends pending envelopes to Workers that have room now. Once none is left, queues the units that waited for
+    /// that. Returns whether it did anything.
     pub fn flush(&mut self, queue: &mut Queue) -> bool {
         let mut sent = false;
         if let Some(shared) = &self.shared {
@@ -81,13 +81,13 @@ impl Outgoing {
         sent
     }
 
-    /// Gives memory back, but for so many envelopes to each.
+    /// Frees memory beyond a capacity of `least` envelopes per Worker.
     pub fn shrink_to(&mut self, least: usize) {
         self.waiting.iter_mut().for_each(|waiting| waiting.shrink_to(least));
         self.for_room.shrink_to(least);
     }
 
-    /// Takes out what waits.
+    /// Takes out all pending envelopes.
     pub fn take_all(&mut self) -> impl Iterator<Item = Envelope> + use<> {
         std::mem::take(&mut self.waiting).into_iter().flatten()
     }

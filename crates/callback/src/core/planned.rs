@@ -1,6 +1,7 @@
-//! What the running unit wants to run next, until it has returned and its slot takes it.
+//! The closure that the running unit has planned to run next, until the unit has returned and its slot takes the
+//! closure.
 //!
-//! It holds a closure with its vtable, which the core owns: see `core.rs` on imports.
+//! It holds a closure and its vtable, which takes the core: see `core.rs` on imports.
 
 use std::mem::MaybeUninit;
 
@@ -9,19 +10,19 @@ use crate::handler::{Boxed, Handler, HandlerVTable, MAX_PAYLOAD_BYTES, fits, han
 use crate::panics::drop_quietly;
 
 pub(super) struct Planned {
-    /// The vtable of what is in `closure`; nothing is there without.
+    /// The vtable of the value in `closure`; if `None`, `closure` holds no value.
     vtable: Option<&'static HandlerVTable>,
     until: Until,
     closure: MaybeUninit<[u64; MAX_PAYLOAD_BYTES / 8]>,
 }
 
 impl Planned {
-    /// Nothing yet.
+    /// Creates an empty one.
     pub fn new() -> Self {
         Self { vtable: None, until: Until::Message, closure: MaybeUninit::uninit() }
     }
 
-    /// Keeps a handler for a slot with so many bytes. What was kept before has been dropped.
+    /// Stores a handler for a slot of `room` bytes. The previous one has been dropped or moved.
     pub fn put<H: Handler>(&mut self, handler: H, room: usize, until: Until) {
         if fits::<H>(room) {
             self.put_inline(handler, until);
@@ -32,22 +33,22 @@ impl Planned {
 
     fn put_inline<H: Handler>(&mut self, handler: H, until: Until) {
         debug_assert!(self.vtable.is_none());
-        // SAFETY: a handler that fits into a slot fits here, and is aligned to no more.
+        // SAFETY: a handler that fits into a slot fits here, and needs no stricter alignment.
         unsafe { self.closure.as_mut_ptr().cast::<H>().write(handler) };
         (self.vtable, self.until) = (Some(handler_vtable::<H>()), until);
     }
 
-    /// Whether there is something.
+    /// Returns whether a closure is planned.
     pub fn is_some(&self) -> bool {
         self.vtable.is_some()
     }
 
-    /// The vtable of what there is.
+    /// Returns the vtable of the planned closure.
     pub fn vtable(&self) -> Option<&'static HandlerVTable> {
         self.vtable
     }
 
-    /// Drops what there is. Returns how often that panicked.
+    /// Drops the planned closure and what it waits for. Returns how many of these drops panicked.
     pub fn clear(&mut self) -> u64 {
         let Some(vtable) = self.vtable.take() else { return 0 };
         let closure = self.closure.as_mut_ptr().cast();
@@ -57,16 +58,16 @@ impl Planned {
         panics + drop_quietly(|| drop(until))
     }
 
-    /// Moves it, which has this vtable, into the slot that it was kept for, whose closure is gone. Returns what it
-    /// waits for.
+    /// Moves the planned closure, whose vtable is `vtable`, into the slot that it was stored for. The slot's former
+    /// closure is gone. Returns what the closure waits for.
     pub fn move_to(&mut self, place: Place, vtable: &'static HandlerVTable) -> Until {
         debug_assert!(self.vtable.is_some_and(|own| std::ptr::eq(own, vtable)));
         self.vtable = None;
         let from = self.closure.as_ptr().cast::<MaybeUninit<u64>>();
         let to = place.payload().cast::<MaybeUninit<u64>>().as_ptr();
-        // Word by word, as it was written: larger reads would wait for the writes.
+        // Word by word, as it was written: larger reads would stall on store forwarding.
         for word in 0..vtable.bytes.div_ceil(8) {
-            // SAFETY: it was kept with room for it in this slot, and slots are whole words.
+            // SAFETY: it was stored for a slot of this size, and slots are whole words.
             let to = unsafe { to.add(word) };
             // SAFETY: as above.
             let from = unsafe { from.add(word) };

@@ -1,4 +1,4 @@
-//! Monitors and links between units: noting them, and sending what follows when a unit ends.
+//! Monitors and links between units: registers them, and notifies the other side when a unit ends.
 
 use super::Core;
 use crate::control::control;
@@ -9,7 +9,7 @@ use crate::reason::{Down, Reason};
 use crate::watch::{Relation, Token};
 
 impl Core {
-    /// Notes a relation of a unit, or tells the other side at once that this one has ended.
+    /// Registers a relation of a unit, or notifies the other side at once if the unit has ended.
     pub fn relate(&mut self, unit: Key, token: Token, relation: Relation) {
         self.watchers.add(unit, token, relation);
         if let Some(place) = self.slab.find(unit) {
@@ -20,13 +20,13 @@ impl Core {
         self.tell(unit, &reason);
     }
 
-    /// Forgets a relation of a unit.
+    /// Removes a relation of a unit.
     pub fn forget(&mut self, unit: Key, token: Token) {
         let forgotten = self.watchers.forget(unit, token);
         self.counts.panics += drop_quietly(|| drop(forgotten));
     }
 
-    /// Sends the units that are related to one that has ended what follows for them.
+    /// Notifies all units that are related to one that has ended.
     pub(super) fn tell(&mut self, key: Key, reason: &Reason) {
         for (token, relation) in self.watchers.take(key) {
             self.post(notice(Id(key), reason, token, relation));
@@ -34,7 +34,7 @@ impl Core {
     }
 }
 
-/// What the other side of a relation is sent when a unit has ended.
+/// Returns the envelope that notifies the other side of a relation when a unit has ended.
 fn notice(id: Id, reason: &Reason, token: Token, relation: Relation) -> Envelope {
     match relation {
         Relation::Monitored { by, tell } => {

@@ -1,4 +1,11 @@
-//! Places that are kept for units from elsewhere, so that these have an id before they come.
+//! Reserved slots, which give units that other threads spawn an id before they arrive.
+//!
+//! ```text
+//!   reserve ──▶ open ────────settle────────▶ the unit runs
+//!                │ cancel
+//!                ▼
+//!            withdrawn ─────settle────────▶ the unit is dropped, the slot is freed
+//! ```
 
 use super::{Core, Place};
 use crate::error::NoRoom;
@@ -8,7 +15,7 @@ use crate::next::{Never, Next};
 use crate::panics::drop_quietly;
 use crate::reason::Reason;
 
-/// Keeps a place for a closure of two words.
+/// The placeholder in a reserved slot, with room for a closure of two words.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Reserved {
@@ -16,17 +23,17 @@ struct Reserved {
     _room: u64,
 }
 
-/// Whether the unit may still come.
+/// Whether the unit of a reserved slot may still arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 enum Claim {
     Open,
-    /// It was cancelled before it arrived, and ends on arrival. Until then its place stays occupied and is
-    /// still counted as reserved.
+    /// The unit was cancelled before it arrived, and ends on arrival. Until then its slot stays occupied and is still
+    /// counted as reserved.
     Withdrawn,
 }
 
-// SAFETY: nobody calls it; it stays until a closure takes its place.
+// SAFETY: it is never called; it stays until a closure replaces it.
 unsafe impl Handler for Reserved {
     type Message = Never;
     const STAYS: bool = true;
@@ -40,14 +47,14 @@ unsafe impl Handler for Reserved {
 }
 
 impl Core {
-    /// Keeps a place for a unit that comes from elsewhere.
+    /// Reserves a slot for a unit that another thread spawns.
     pub fn reserve(&mut self) -> Option<Key> {
         let key = self.insert(Reserved { claim: Claim::Open, _room: 0 }).ok()?;
         self.reserved += 1;
         Some(key)
     }
 
-    /// Puts a unit into the place that was kept for it, and runs it.
+    /// Puts a unit into its reserved slot, and runs it.
     pub fn settle<H: Handler>(&mut self, key: Key, handler: H) {
         self.reserved -= 1;
         self.settled += 1;
@@ -68,39 +75,39 @@ impl Core {
         }
     }
 
-    /// Puts a closure into a place that is kept.
+    /// Puts a closure into a reserved slot.
     ///
     /// # Errors
-    /// [`NoRoom`] if its vtable cannot be noted there. The closure is dropped, and the place is still kept.
+    /// [`NoRoom`] if its vtable cannot be registered. The closure is dropped, and the slot stays reserved.
     fn settle_inline<H: Handler>(&mut self, place: Place, handler: H) -> Result<(), NoRoom> {
         // The fallible step comes first. Nothing between it and the write panics.
         if self.slab.set_vtable(place, handler_vtable::<H>()).is_err() {
             self.counts.panics += drop_quietly(|| drop(handler));
             return Err(NoRoom);
         }
-        // SAFETY: what kept the place needs not be dropped; the slot has room, as checked.
+        // SAFETY: the placeholder needs no drop; the slot has room, as checked.
         unsafe { place.payload().cast::<H>().write(handler) };
         Ok(())
     }
 }
 
-/// Where what keeps a place says whether the unit may still come.
+/// Returns the address of a placeholder's claim.
 fn claim_at(place: Place) -> *mut Claim {
     let reserved = place.payload().cast::<Reserved>().as_ptr();
     // SAFETY: within the payload, which has room for it.
     unsafe { &raw mut (*reserved).claim }
 }
 
-/// Whether the unit of a place that is kept may still come.
+/// Returns whether the unit of a reserved slot may still arrive.
 fn claim(place: Place) -> Claim {
-    // SAFETY: the place is kept: what `reserve` has put there is still there.
+    // SAFETY: the slot is reserved: the placeholder that `reserve` wrote is still there.
     unsafe { claim_at(place).read() }
 }
 
-/// Cancels the unit of a reserved place before it arrives. Returns whether it was not cancelled before.
+/// Cancels the unit of a reserved slot before it arrives. Returns whether this is the first cancellation.
 pub(super) fn withdraw(place: Place) -> bool {
     let before = claim(place);
-    // SAFETY: as in `claim`, and nobody else uses it.
+    // SAFETY: as in `claim`, and nothing else uses it.
     unsafe { claim_at(place).write(Claim::Withdrawn) };
     before == Claim::Open
 }

@@ -1,28 +1,35 @@
-//! Messages to units that do not receive at present.
+//! The stash: messages for units that do not receive at present.
 //!
 //! # Protocol
-//! Messages kept for a unit are older than those queued for it. When the unit receives again, it is *called*: an
-//! envelope is put at the front of the queue which hands over the next kept message. If the unit still receives after
-//! that, it is called again. So no queued message overtakes a kept one, and each message is moved twice, however
-//! long the backlog is: once in and once out.
+//! Messages stashed for a unit are older than those queued for it. When the unit receives again, it is *scheduled*:
+//! an envelope at the front of the queue delivers the next stashed message. If the unit still receives after that, it
+//! is scheduled again. So no queued message overtakes a stashed one, and each message is moved twice, however long
+//! the backlog is: once in and once out.
+//!
+//! ```text
+//!   message for a unit that does not receive ──add──▶ backlog of the unit
+//!   unit receives again ──call──▶ envelope at the front of the queue ──next──▶ unit
+//!                      ▲                                                        │
+//!                      └────────────── receives still, backlog not empty ◀──────┘
+//! ```
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::key::Key;
 use crate::message::Envelope;
 
-/// What is kept for one unit, which is at least one message.
+/// The stashed messages of one unit, at least one.
 #[derive(Default)]
 struct Backlog {
     messages: VecDeque<Envelope>,
-    /// An envelope that hands over the first message is in the queue.
+    /// An envelope in the queue will deliver the first message.
     is_called: bool,
 }
 
 #[derive(Default)]
 pub(super) struct Stash {
     all: HashMap<Key, Backlog>,
-    /// So many for each unit.
+    /// Messages per unit, at most.
     most: usize,
     /// Messages that were put in or taken out.
     #[cfg(test)]
@@ -30,12 +37,12 @@ pub(super) struct Stash {
 }
 
 impl Stash {
-    /// Nothing yet; later so many for each unit.
+    /// Creates an empty stash that holds at most `most` messages per unit.
     pub fn new(most: usize) -> Self {
         Self { most, ..Self::default() }
     }
 
-    /// Keeps one more for its unit, unless there are too many.
+    /// Stashes a message for its unit, unless the unit's backlog is full.
     ///
     /// # Errors
     /// The envelope.
@@ -55,26 +62,26 @@ impl Stash {
         Ok(())
     }
 
-    /// Whether there are none at all.
+    /// Returns whether no unit has stashed messages.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Marks a unit with kept messages as called. Returns whether it has any and was not called yet.
+    /// Marks a unit as scheduled. Returns whether it has stashed messages and was not scheduled yet.
     #[must_use]
     pub fn call(&mut self, unit: Key) -> bool {
         self.all.get_mut(&unit).is_some_and(|kept| !std::mem::replace(&mut kept.is_called, true))
     }
 
-    /// Marks a unit as not called: the envelope arrived while the unit was not receiving.
+    /// Marks a unit as not scheduled: the envelope arrived while the unit was not receiving.
     pub fn recall(&mut self, unit: Key) {
         if let Some(kept) = self.all.get_mut(&unit) {
             kept.is_called = false;
         }
     }
 
-    /// Takes out the first of them, for a unit that was called.
+    /// Takes out the first stashed message of a unit that was scheduled.
     pub fn next(&mut self, unit: Key) -> Option<Envelope> {
         let kept = self.all.get_mut(&unit)?;
         kept.is_called = false;
@@ -89,7 +96,7 @@ impl Stash {
         first
     }
 
-    /// Takes out those of a unit, in the order in which they came.
+    /// Takes out all messages of a unit, oldest first.
     pub fn take(&mut self, unit: Key) -> Option<VecDeque<Envelope>> {
         if self.all.is_empty() {
             return None;
@@ -102,12 +109,12 @@ impl Stash {
         Some(messages)
     }
 
-    /// Takes out all of them.
+    /// Takes out the messages of all units.
     pub fn take_all(&mut self) -> impl Iterator<Item = Envelope> + use<> {
         std::mem::take(&mut self.all).into_values().flat_map(|kept| kept.messages)
     }
 
-    /// Gives memory back that was needed for more than there is now.
+    /// Frees memory that is not needed now.
     pub fn trim(&mut self) {
         self.all.shrink_to(0);
     }

@@ -1,8 +1,14 @@
-//! Who waits for a time: from asking for it until it has come.
+//! Timers of units, from the request until they fire.
 //!
-//! The slab knows in which page who is due when. Here is what happens before (the clock is read
-//! once for several units) and after (those that are due are put in order), and which of them wait
-//! for longer than the slab's ticks can tell.
+//! The slab knows which page has units that are due when. This module does what comes before (it reads the clock once
+//! for several requests) and after (it orders those that are due), and keeps the timers that are further ahead than
+//! the slab's ticks reach.
+//!
+//! ```text
+//!   ask ──▶ asked ──stamp──▶ slab (due tick) ──look──▶ due ──pop, claim──▶ the unit runs
+//!                   │                                          │
+//!                   └──▶ far, if beyond MAX_TICKS_AHEAD ◀──────┘ not yet due: waits on
+//! ```
 
 use std::collections::HashMap;
 
@@ -10,28 +16,28 @@ use crate::clock::{Clock, MAX_TICKS_AHEAD, short, tick_after, tick_at, until};
 use crate::key::Key;
 use crate::slab::{Due, Kind, Place, Slab};
 
-/// Units whose wait begins at the same reading of the clock, at most.
+/// Requests that share one reading of the clock, at most.
 const MAX_UNSTAMPED: usize = 64;
-/// Units that are put in order of their due times at once.
+/// Due units that are collected and ordered at once; the last page may exceed it.
 const MAX_DUE_BATCH: usize = 1 << 18;
 
-/// A unit that has asked for a time.
+/// A request for a delay.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     key: Key,
     nanoseconds: u64,
-    /// If it waits for something else, too, it has this number until that has come.
+    /// A unit that waits for messages, too, has this number in its slot until one of the two arrives; 0 for others.
     number: u32,
 }
 
 pub(super) struct Timers {
-    /// Units that wait from now on.
+    /// Requests whose delay starts at the next reading of the clock.
     asked: Vec<Asked>,
-    /// The tick up to which it has been looked who is due.
+    /// Units that are due at this tick or before it have been collected.
     scanned_tick: u64,
-    /// Those whose time has come, in order, and how many of them have been given out.
+    /// Units that are due, in order, and how many of them have been handed out.
     due: (Vec<Due>, usize),
-    /// Moments of those who wait for longer than the slab's ticks can look ahead.
+    /// Due times, in nanoseconds of the runtime's clock, of units that wait beyond the ticks' range.
     far: HashMap<Key, u64>,
 }
 
@@ -45,13 +51,13 @@ impl Timers {
         }
     }
 
-    /// The tick up to which it has been looked who is due.
+    /// Returns the tick up to which due units have been collected.
     pub fn scanned_tick(&self) -> u32 {
         short(self.scanned_tick)
     }
 
-    /// Has a unit wait for so many nanoseconds from a moment on that is not before now. Returns
-    /// whether it is time to say from which on.
+    /// Makes a unit wait for a delay, which starts at some moment that is not before now. Returns whether the caller
+    /// has to call [`stamp`](Self::stamp) now.
     #[inline]
     #[must_use]
     pub fn ask(&mut self, key: Key, nanoseconds: u64) -> bool {
@@ -59,7 +65,7 @@ impl Timers {
         self.asked.len() == MAX_UNSTAMPED
     }
 
-    /// The same for one that may get a message before that, and then waits for this time no more.
+    /// As [`ask`](Self::ask), for a unit that a message may wake first, which revokes the request.
     #[must_use]
     pub fn ask_or_message<K: Kind>(&mut self, place: Place<K>, key: Key, nanoseconds: u64) -> bool {
         #[expect(clippy::cast_possible_truncation, reason = "there are few of them")]
@@ -69,7 +75,7 @@ impl Timers {
         self.asked.len() == MAX_UNSTAMPED
     }
 
-    /// Reads the clock for those who wait from now on. They asked before, so that none is early.
+    /// Reads the clock and starts the requested delays. The requests were made before, so no timer is early.
     #[inline]
     pub fn stamp<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) {
         if !self.asked.is_empty() {
@@ -100,7 +106,7 @@ impl Timers {
         slab.set_due(place, short(tick.min(horizon)));
     }
 
-    /// Looks whose time has come, unless there are such already. Returns whether there are.
+    /// Collects the units that are due, unless some are left from before. Returns whether there are any.
     pub fn look<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) -> bool {
         if self.due.1 < self.due.0.len() {
             return true;
@@ -108,7 +114,7 @@ impl Timers {
         if slab.has_no_timers() {
             return false;
         }
-        // Whoever was stopped for hours comes to the present in steps that ticks can tell apart.
+        // After the process was stopped for hours, advance in steps that ticks can tell apart.
         self.scanned_tick = tick_at(clock.now()).min(self.scanned_tick + MAX_TICKS_AHEAD);
         let (due, done) = &mut self.due;
         due.clear();
@@ -117,7 +123,7 @@ impl Timers {
         !due.is_empty()
     }
 
-    /// The next one whose time seems to have come.
+    /// Takes the next unit that seems to be due.
     #[inline]
     pub fn pop(&mut self) -> Option<Due> {
         let due = self.due.0.get(self.due.1).copied();
@@ -125,8 +131,8 @@ impl Timers {
         due
     }
 
-    /// Where that one is, which does not wait any more; unless it has ended meanwhile, waits for
-    /// something else, or for longer than ticks could tell.
+    /// Returns the place of a due unit and ends its wait. Returns `None` if the unit has ended, has stopped waiting
+    /// for this timer, or has to wait beyond the ticks' range.
     #[inline]
     pub fn claim<K: Kind>(&mut self, due: Due, slab: &mut Slab<K>) -> Option<Place<K>> {
         let Due { tick, turn, key } = due;
@@ -142,7 +148,7 @@ impl Timers {
         Some(place)
     }
 
-    /// Nanoseconds until somebody may be due; `None` if nobody waits for a time.
+    /// Returns the nanoseconds until a timer may be due, or `None` if there are no timers.
     pub fn next_due<K: Kind>(&self, slab: &Slab<K>, clock: &Clock) -> Option<u64> {
         if self.due.1 < self.due.0.len() {
             return Some(0);
@@ -150,7 +156,7 @@ impl Timers {
         slab.next_tick().map(|tick| until(tick, clock.now()))
     }
 
-    /// Forgets one that waits for its time no more.
+    /// Forgets the timer of a unit that does not wait for it any more.
     #[inline]
     pub fn forget(&mut self, key: Key) {
         if !self.far.is_empty() {
@@ -158,7 +164,7 @@ impl Timers {
         }
     }
 
-    /// Gives memory back that was needed for more than there is now.
+    /// Frees memory that is not needed now.
     pub fn trim(&mut self) {
         if self.due.1 == self.due.0.len() {
             self.due = (Vec::new(), 0);

@@ -1,33 +1,32 @@
-//! Which pages have room for which vtable.
+//! Kinds of units, and the pages of each kind that have room.
 
 use std::collections::HashMap;
 
 use super::page::{Kind, PAGE_KIND};
 use crate::error::NoRoom;
 
-/// Steps in which pages are told apart by how full they are.
+/// Number of fill levels by which pages are listed.
 pub(super) const LEVELS: usize = 8;
 
-/// Pages of one vtable.
+/// The pages of one kind.
 #[derive(Debug)]
 struct Entry<K: 'static> {
     vtable: &'static K,
-    /// The page from which slots are taken; 0 for none.
+    /// Number of the page from which slots are taken; 0 for none.
     current: u32,
-    /// The first page of those that are partly full, by how full they are; 0 for none.
+    /// By fill level, the first page of the list of those that are partly full; 0 for none.
     partial: [u32; LEVELS],
 }
 
-/// All kinds there are. Codes are constants, so that there are only so many.
+/// All kinds. Vtables are constants, so that their number is bounded by the program.
 #[derive(Debug)]
 pub(super) struct Kinds<K: 'static> {
     all: Vec<Entry<K>>,
-    /// Kinds at most: [`PAGE_KIND`], of which there is none, is one more than the last one.
+    /// The maximum number of kinds. [`PAGE_KIND`], which is no kind, is one more than the last one.
     limit: u16,
-    /// By the address of their vtable.
+    /// Kinds by the address of their vtable.
     known: HashMap<usize, u16>,
-    /// Kinds by a few bits of their vtable's address, the last one that was asked for; the first
-    /// step of looking it up.
+    /// A cache in front of `known`: the kind that was looked up last, by a few bits of its vtable's address.
     recent: [u16; 16],
 }
 
@@ -38,16 +37,16 @@ impl<K> Default for Kinds<K> {
 }
 
 impl<K: Kind> Kinds<K> {
-    /// Takes no more kinds than there are now and so many.
+    /// Allows only `more` kinds in addition to the present ones.
     #[cfg(all(test, not(loom)))]
     pub fn limit(&mut self, more: usize) {
         self.limit = u16::try_from(self.all.len() + more).expect("few kinds");
     }
 
-    /// The kind of this vtable.
+    /// Returns the kind of a vtable, which is added if it is new.
     ///
     /// # Errors
-    /// [`NoRoom`] if there are too many. Nothing has changed then.
+    /// [`NoRoom`] if there are too many kinds. Nothing has changed then.
     pub fn of(&mut self, vtable: &'static K) -> Result<u16, NoRoom> {
         let address = std::ptr::from_ref(vtable).addr();
         let bits = (address >> 4) % self.recent.len();
@@ -92,13 +91,13 @@ impl<K: Kind> Kinds<K> {
         self.all[usize::from(kind)].partial[level] = page;
     }
 
-    /// A page among the fullest that have room; 0 for none.
+    /// Returns a page of the highest fill level that has room; 0 for none.
     pub fn fullest(&self, kind: u16) -> u32 {
         let partial = &self.all[usize::from(kind)].partial;
         partial.iter().rev().copied().find(|&page| page != 0).unwrap_or(0)
     }
 
-    /// Current pages without any unit, which are current no more.
+    /// Takes out the current pages that are empty.
     pub fn take_empty_currents(&mut self, used: impl Fn(u32) -> u8) -> Vec<u32> {
         let empty = |kind: &&mut Entry<K>| kind.current != 0 && used(kind.current) == 0;
         self.all.iter_mut().filter(empty).map(|kind| std::mem::take(&mut kind.current)).collect()

@@ -1,30 +1,37 @@
-//! Where units wait: pages of slots, which come and go one by one.
+//! The slab: memory for waiting units, in pages of slots that are allocated and freed one by one.
 //!
 //! # Protocol
-//! A slab belongs to one Worker, and only the thread that runs this Worker's callbacks uses it.
-//! What other threads know of a unit is its [`Key`]; only the Worker resolves it.
+//! A slab belongs to one Worker, and only the thread that runs this Worker's callbacks uses it. Other threads know a
+//! unit by its [`Key`], which only the Worker resolves:
 //!
-//! - A page holds units of one *kind*: those that were given the same vtable first. So the vtable and
-//!   all else that does not differ is said once a page. The slab never calls vtable; it is generic over its type
-//!   ([`Kind`]) and so does not import that of closures.
-//! - `insert` takes a slot of the fullest page that has one, so that pages that are nearly empty
-//!   become empty. An empty page is given back to the kernel: a few are kept, which are hot, until
-//!   [`Slab::trim`].
-//! - A key is valid while the generation in its slot is its own. It is raised when a unit comes and when the unit
-//!   ends: that of a unit is odd, that of a free slot even, so that one comparison finds out whether the slot is
-//!   taken, too. Memory that was given back reads as zeros, which is a header without slots, so that a key need not be
-//!   looked up anywhere; when the page is used again, by units of any size, its generations go on
-//!   where they were (`floors`), also in a later runtime (`lease.rs`). A slot that has used up its generations is
-//!   never used again, nor is a page whose floor is the last one.
+//! ```text
+//!   Key { page, home, slot, generation }
+//!          │            │      │
+//!          ▼            ▼      ▼ equal, and odd?
+//!   page 0 (never used) │  page n: header │ generations │ ticks │ turns │ payloads
+//!   page 1  ...         └────────▶ slot ──────────▶ Place ──▶ payload
+//! ```
+//!
+//! - A page holds units of one *kind*: those that were inserted with the same vtable. So the vtable, and everything
+//!   else that they share, is stored once per page. A unit that changes to another vtable stays in its slot, and the
+//!   page notes the other kind. The slab never calls vtables; it is generic over their type ([`Kind`]) and so does
+//!   not import closures.
+//! - `insert` takes a slot of the fullest page that has a free one, so that nearly empty pages become empty. An empty
+//!   page is returned to the kernel; a few stay populated for reuse (they are *hot*) until [`Slab::trim`].
+//! - A key is valid while the generation in its slot is the same. The generation is incremented when a unit is
+//!   inserted and when it ends: that of a unit is odd, that of a free slot even, so that one comparison also checks
+//!   whether the slot is taken. Memory that was returned to the kernel reads as zeros, which is a header without
+//!   slots, so that a key can be resolved without a lookup table. When the page is used again, for units of any size,
+//!   its generations continue where they were (`floors`), even in a later runtime (`lease.rs`). A slot that has used
+//!   up its generations is never used again, nor is a page whose floor is the last generation.
 //!
 //! # Safety
-//! - Addresses stay valid as long as the slab: pages are given back to the kernel by content only,
-//!   never by address.
-//! - A payload is initialised exactly while its slot is taken and its unit is not running by
-//!   value; `vtable.drop` is called for it, or its value moved out, once. The slab never touches
-//!   payloads; `core.rs` does, and says why.
-//! - References to headers are made and ended within methods of this module; no callback runs
-//!   meanwhile.
+//! - Addresses stay valid as long as the slab exists: returning a page to the kernel drops its content, not its
+//!   address range.
+//! - A payload is initialised exactly while its slot is taken and its closure has not been moved out to run;
+//!   `vtable.drop` is called for it, or its value is moved out, exactly once. The slab never touches payloads;
+//!   `core.rs` does, and justifies it.
+//! - References to headers begin and end within methods of this module; no callback runs while one exists.
 
 mod kinds;
 mod page;
@@ -46,11 +53,11 @@ use page::{class_for, is_of_unit};
 use wheel::Wheel;
 pub(crate) use wheel::is_before;
 
-/// Empty pages that are kept for the next ones.
+/// Empty pages that stay populated for reuse after a trim to this number, which happens at twice as many.
 const MAX_HOT_PAGES: usize = 16;
-/// A generation of no unit, below the first one.
+/// The generation 0, which no unit has: marks a page that is in use.
 const NO_GENERATION: u16 = 0;
-/// Of the pages in use, this part is asked of the kernel at once, and at most that many.
+/// Number of pages that are populated at once: the pages in use divided by this, …
 const POPULATE_DIVISOR: u32 = 256;
 const MAX_POPULATE_PAGES: u32 = 64;
 
@@ -61,37 +68,37 @@ pub(crate) struct Slab<K: Kind> {
     lease: Lease,
     pages: Pages<K>,
     wheel: Wheel,
-    /// The next turn among units that are due at the same tick.
+    /// The turn of the next timer, which orders units that are due at the same tick.
     turn: u32,
-    /// Pages below this number have memory.
+    /// Pages below this number have been populated.
     populated: u32,
-    /// Of each page that is not in use the generation it goes on from; [`NO_GENERATION`] if it is.
+    /// By page number, the generation from which an unused page continues; [`NO_GENERATION`] for a page in use.
     floors: Vec<u16>,
-    /// Pages that are not in use and have been.
+    /// Pages that are not in use but have been.
     unused: Unused,
     kinds: Kinds<K>,
     units: u64,
-    /// Pages that are never used again.
+    /// Pages whose generations are used up.
     worn_out: usize,
 }
 
-/// Memory in which there are pages.
+/// The reserved address range of the pages.
 #[derive(Debug)]
 struct Pages<K: 'static> {
     memory: Reserved,
-    /// Pages from this number on have never been used. Number 0 is nobody's.
+    /// Pages from this number on have never been used. Page 0 is never used.
     fresh: u32,
     kind: PhantomData<&'static K>,
 }
 
 impl<K: Kind> Pages<K> {
-    /// The number of a page.
+    /// Returns the number of a page.
     fn number(&self, page: Page<K>) -> u32 {
         let bytes = page.address() - self.memory.start().addr().get();
         u32::try_from(bytes / PAGE).expect("pages have numbers of 32 bits")
     }
 
-    /// The page of this number, which is in use or has been.
+    /// Returns the page of a number, which is in use or has been.
     #[inline]
     fn page(&self, number: u32) -> Page<K> {
         debug_assert!(number > 0 && number < self.fresh);
@@ -104,20 +111,20 @@ impl<K: Kind> Pages<K> {
     }
 }
 
-/// Somebody whose tick has come.
+/// A unit that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Due {
-    /// When and in which turn, as it stands in the slot for as long as it waits.
+    /// The tick and the turn of its timer. Its slot has the same values as long as the timer is valid.
     pub tick: u32,
     pub turn: u32,
     pub key: Key,
 }
 
 impl<K: Kind> Slab<K> {
-    /// With room for at most so many bytes.
+    /// Creates a slab that reserves at most `bytes` bytes of address space. `now` is the current tick.
     ///
     /// # Errors
-    /// `ENOMEM` where not even a little address space is to be had.
+    /// `ENOMEM` if not even 16 pages of address space can be reserved.
     pub fn new(lease: Lease, bytes: usize, now: u32) -> io::Result<Self> {
         let bytes = bytes.clamp(16 * PAGE, MAX_PAGES as usize * PAGE) / PAGE * PAGE;
         Ok(Self {
@@ -139,12 +146,12 @@ impl<K: Kind> Slab<K> {
         })
     }
 
-    /// Units that are kept.
+    /// Returns the number of taken slots.
     pub fn units(&self) -> u64 {
         self.units
     }
 
-    /// Bytes of the pages in use and of those kept hot.
+    /// Returns the bytes of the pages in use and of the hot ones.
     pub fn bytes(&self) -> usize {
         let cold = self.unused.count - self.unused.hot.len();
         (self.pages.fresh as usize - 1 - cold - self.worn_out) * PAGE
@@ -174,7 +181,7 @@ impl<K: Kind> Slab<K> {
         Ok((Place::new(page, slot), key))
     }
 
-    /// Where the unit is, if it lives.
+    /// Returns the place of a unit, or `None` if it has ended.
     #[inline]
     pub fn find(&self, key: Key) -> Option<Place<K>> {
         let (number, slot) = (key.page(), key.slot());
@@ -182,14 +189,14 @@ impl<K: Kind> Slab<K> {
             return None;
         }
         let page = self.page(number);
-        // A key may be from a time when the page was of another kind, which had more slots.
+        // A key may be from when the page was of another kind and had more slots.
         let lives = is_of_unit(key.generation())
             && page.has(slot)
             && page.generation(slot) == key.generation();
         lives.then(|| Place::new(page, slot))
     }
 
-    /// What a unit runs next.
+    /// Returns the vtable of the closure that a unit runs next.
     #[inline]
     pub fn vtable(&self, place: Place<K>) -> &'static K {
         let page = place.page();
@@ -199,7 +206,7 @@ impl<K: Kind> Slab<K> {
         }
     }
 
-    /// Says what a unit runs next. The caller writes that payload at once.
+    /// Sets the vtable of the closure that a unit runs next. The caller writes that payload at once.
     ///
     /// # Errors
     /// [`NoRoom`] if there are too many kinds of closures. Nothing has changed then.
@@ -211,14 +218,14 @@ impl<K: Kind> Slab<K> {
         Ok(())
     }
 
-    /// Takes no more kinds of closures than are known now and so many.
+    /// Allows only `more` kinds of closures in addition to the present ones.
     #[cfg(all(test, not(loom)))]
     pub fn limit_kinds(&mut self, more: usize) {
         self.kinds.limit(more);
     }
 
-    /// Ends what lives in a place; its payload is not touched. Gives the page back if nobody is
-    /// left in it, and says so: it is no page any more then.
+    /// Frees the slot of a unit, without touching its payload. If its page is then empty, retires the page and
+    /// returns true: the page must not be used any more.
     pub fn remove(&mut self, place: Place<K>) -> bool {
         let page = place.page();
         let (number, kind, was_full) =
@@ -227,7 +234,7 @@ impl<K: Kind> Slab<K> {
         self.units -= 1;
         let used = page.header().used;
         if number == self.kinds.current(kind) {
-            return false; // a few slots at most would be asked for again at once
+            return false; // stays current: its slots are the next to be used
         }
         if used == 0 {
             if !was_full {
@@ -243,19 +250,18 @@ impl<K: Kind> Slab<K> {
         false
     }
 
-    /// The page of this number, which is in use.
+    /// Returns the page of a number, which is in use.
     #[inline]
     pub fn page(&self, number: u32) -> Page<K> {
         self.pages.page(number)
     }
 
-    /// Numbers of all pages in use.
+    /// Returns the numbers of all pages in use.
     pub fn pages(&self) -> impl Iterator<Item = u32> + '_ {
         (1..self.pages.fresh).filter(|&number| self.floors[number as usize] == NO_GENERATION)
     }
 
-    /// Gives memory back that is only kept for the next units: pages without any, and what lists
-    /// have room for.
+    /// Frees memory that is kept for reuse: empty pages, and spare capacity of lists.
     pub fn trim(&mut self) {
         let pages = &self.pages;
         for number in self.kinds.take_empty_currents(|number| pages.page(number).header().used) {
@@ -265,7 +271,7 @@ impl<K: Kind> Slab<K> {
         self.wheel.trim();
     }
 
-    /// Makes a unit due at a tick, behind all that were made due at the same one before.
+    /// Sets the timer of a unit to a tick. It fires after all that were set to the same tick before.
     pub fn set_due(&mut self, place: Place<K>, tick: u32) {
         let tick = if tick == NEVER { NEVER + 1 } else { tick };
         place.page().set_due(place.slot(), tick, self.turn);
@@ -273,23 +279,23 @@ impl<K: Kind> Slab<K> {
         self.wheel.note(self.pages.number(place.page()), tick);
     }
 
-    /// Whether nobody waits for a time, as far as is known without looking.
+    /// Returns whether no page is in the timer wheel. If false, there may still be no timers.
     pub fn has_no_timers(&self) -> bool {
         self.wheel.is_empty()
     }
 
-    /// Comes to a tick while nobody is due.
+    /// Advances the wheel to a tick while there are no timers.
     pub fn begin_at(&mut self, now: u32) {
         self.wheel.begin_at(now);
     }
 
-    /// A tick before which nobody is due.
+    /// Returns a tick before which no timer is due.
     pub fn next_tick(&self) -> Option<u32> {
         self.wheel.next()
     }
 
-    /// Adds those whose tick has come, page by page, until there are `enough`, and puts all in
-    /// order. Whoever is added waits on until he is given something else to do.
+    /// Adds the units that are due to `all`, page by page, until there are `enough`, and sorts all of them. A unit
+    /// that is added stays due until its timer is cleared.
     pub fn add_due(&mut self, now: u32, all: &mut Vec<Due>, enough: usize) {
         self.wheel.advance(now);
         while all.len() < enough
@@ -308,7 +314,7 @@ impl<K: Kind> Slab<K> {
         }
     }
 
-    /// Adds those of one page, and returns when the next one of it is due.
+    /// Adds the due units of one page, and returns the tick of its next timer.
     fn add_due_of(&self, number: u32, now: u32, all: &mut Vec<Due>) -> Option<u32> {
         let page = self.pages.page(number);
         let mut next = None;
@@ -362,7 +368,7 @@ impl<K: Kind> Slab<K> {
         Ok(number)
     }
 
-    /// Takes a page out of use.
+    /// Takes an empty page out of use.
     fn retire(&mut self, number: u32) {
         self.wheel.forget(number);
         let floor = self.page(number).clear();
@@ -378,7 +384,7 @@ impl<K: Kind> Slab<K> {
         }
     }
 
-    /// Gives back the memory of hot pages until so many are left: those that were emptied first.
+    /// Returns memory of hot pages to the kernel, oldest first, until `left` are left.
     fn cool(&mut self, left: usize) {
         let hot = &mut self.unused.hot;
         let mut cold: Vec<u32> = hot.drain(..hot.len().saturating_sub(left)).collect();
@@ -389,11 +395,11 @@ impl<K: Kind> Slab<K> {
     }
 
     fn give_back(&self, number: u32, pages: usize) {
-        // SAFETY: nobody lives in these pages, and their headers own nothing any more.
+        // SAFETY: these pages hold no units, and their headers own nothing any more.
         unsafe { self.pages.memory.give_back(number as usize * PAGE, pages * PAGE) };
     }
 
-    /// Takes a page out of the list in which it stands.
+    /// Removes a page from the list that it is in.
     fn unlist(&mut self, number: u32) {
         let page = self.page(number);
         let header = page.header();
@@ -411,7 +417,7 @@ impl<K: Kind> Slab<K> {
         }
     }
 
-    /// Puts a page that has one unit less among those that are as full.
+    /// Moves a page that has lost a unit to the list of its fill level.
     fn relist(&mut self, number: u32, was_full: bool) {
         let mut page = self.page(number);
         let (links, kind, now) = (page.header().list, page.header().kind, level(page));
@@ -441,7 +447,7 @@ impl<K: Kind> Drop for Slab<K> {
     }
 }
 
-/// How full a page is, from 0 on.
+/// Returns the fill level of a page, from 0.
 fn level<K: Kind>(page: Page<K>) -> usize {
     level_of(page.header().used, page.slots())
 }
@@ -453,12 +459,12 @@ fn level_of(used: u8, slots: usize) -> usize {
 /// Pages that are not in use.
 #[derive(Debug, Default)]
 struct Unused {
-    /// A bit for each number.
+    /// A bit for each page number.
     words: Vec<u64>,
-    /// No word before this one has a bit.
+    /// Words before this one are zero.
     first: usize,
     count: usize,
-    /// Those of them that still have their memory, the one emptied last in the end.
+    /// Unused pages that are still populated, the one emptied last at the end.
     hot: Vec<u32>,
 }
 
@@ -474,7 +480,7 @@ impl Unused {
         self.hot.push(number);
     }
 
-    /// Takes one that has its memory, or else the lowest one.
+    /// Takes a hot page, or else the one with the lowest number.
     fn take(&mut self) -> Option<u32> {
         let number = self.hot.pop().or_else(|| self.lowest())?;
         self.words[number as usize / 64] &= !(1 << (number % 64));

@@ -5,11 +5,11 @@
 //! header 64 B │ generation u16 × n │ tick u32 × n │ turn u32 × n │ … │ payload × n
 //! ```
 //!
-//! Generations begin and payloads end at the same place in all pages, so that a unit is found and
-//! run without knowing the rest. Payloads stand the wrong way round: slot 0 is the last one.
+//! Generations begin and payloads end at the same offset in all pages, so that a unit is found and run without
+//! knowing the layout. Payloads are in reverse order: that of slot 0 is the last one.
 //!
-//! What is common to the units of a page, above all the vtable that they run next, stands once in
-//! the header. A unit costs its payload and 10 bytes.
+//! What the units of a page share, in particular the vtable of the closures, is stored once, in the header. A unit
+//! costs its payload and 10 bytes.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -18,18 +18,18 @@ use contend_sys::reserve::PAGE;
 
 use crate::key::LAST_GENERATION;
 
-/// Where the generations begin.
+/// Offset of the generations, in bytes.
 const GENERATIONS_OFFSET: usize = size_of::<Header<()>>();
-/// Bytes that a payload can have, by class: each twice as many as the one before.
+/// Bytes of a payload, by class: each class has twice as many as the one before.
 const PAYLOAD_BYTES: [usize; 4] = [8, 16, 32, 64];
-/// Payload sizes there are.
+/// Number of payload sizes.
 const CLASS_COUNT: usize = PAYLOAD_BYTES.len();
-/// Words of the map of free slots.
+/// Words of the bitmap of free slots.
 const FREE_WORDS: usize = 4;
-/// No due time.
+/// The tick of a unit without a timer.
 pub(crate) const NEVER: u32 = 0;
 
-/// Where things are in a page of one payload size.
+/// The layout of a page for one payload size; offsets are in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
     /// Slots there are.
@@ -38,7 +38,7 @@ struct Layout {
     turns: usize,
 }
 
-/// By class.
+/// Layouts by class.
 const LAYOUTS: [Layout; CLASS_COUNT] = {
     let mut all = [layout(PAYLOAD_BYTES[0]); CLASS_COUNT];
     let mut class = 0;
@@ -51,7 +51,7 @@ const LAYOUTS: [Layout; CLASS_COUNT] = {
 
 const fn layout(payload: usize) -> Layout {
     let mut slots = (PAGE - GENERATIONS_OFFSET) / (payload + 4 + 4 + 2);
-    // Ticks begin at a multiple of their size.
+    // Ticks are aligned to their size.
     while GENERATIONS_OFFSET + (slots * 2).next_multiple_of(4) + slots * (8 + payload) > PAGE {
         slots -= 1;
     }
@@ -60,52 +60,52 @@ const fn layout(payload: usize) -> Layout {
     Layout { slots, ticks, turns: ticks + slots * 4 }
 }
 
-/// Whether a generation is one of units; a free slot has an even one.
+/// Returns whether a generation is that of a unit: odd. That of a free slot is even.
 #[inline]
 pub(super) fn is_of_unit(generation: u16) -> bool {
     generation % 2 == 1
 }
 
-/// The smallest class with room for so many bytes.
+/// Returns the smallest class with room for `bytes` bytes.
 pub(crate) fn class_for(bytes: usize) -> Option<u8> {
     let class = PAYLOAD_BYTES.iter().position(|&payload| bytes <= payload)?;
     u8::try_from(class).ok()
 }
 
-/// By slot, the kind whose vtable it runs; [`PAGE_KIND`] for the page's own.
+/// By slot, the kind of the closure that the unit runs next; [`PAGE_KIND`] for that of the page.
 type Others = [u16; 256];
 pub(super) const PAGE_KIND: u16 = u16::MAX;
 
-/// What units run, as far as the slab knows it: by its address, and by the size of its payloads.
+/// What the slab knows of a vtable: its address, and the size of its payloads.
 pub(crate) trait Kind: Copy + 'static {
     /// Bytes of a payload.
     fn bytes(&self) -> usize;
 }
 
-/// What a page says of all its units.
+/// The header of a page: what its units share.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Header<K: 'static> {
-    /// Bits of slots that are free.
+    /// A bit for each free slot.
     free: [u64; FREE_WORDS],
-    /// What units run that have no vtable of their own.
+    /// The vtable of units whose kind is that of the page.
     pub vtable: Option<&'static K>,
-    /// Kinds of those that have; nothing while there is none.
+    /// Kinds of the other units; `None` while there are none.
     others: Option<Box<Others>>,
-    /// Neighbours among the pages of this kind that are about as full.
+    /// Neighbours in the list of pages of this kind and fill level.
     pub list: Links,
-    /// The kind that it belongs to.
+    /// The kind of the page.
     pub kind: u16,
     /// Slots that are in use.
     pub used: u8,
-    /// Slots that are free: all others, but for those that are worn out.
+    /// Slots that are free: the unused ones without those that are worn out.
     left: u8,
-    /// Slots there are; none where memory has been given back.
+    /// Number of slots; 0 in memory that was returned to the kernel.
     slots: u8,
     pub class: u8,
-    /// One of its units is watched by somebody.
+    /// A unit of this page has had a monitor or link.
     pub watched: bool,
-    /// Messages have been kept for one of its units.
+    /// A unit of this page has had stashed messages.
     pub has_stashed: bool,
 }
 
@@ -119,30 +119,29 @@ pub(crate) struct Links {
     pub after: u32,
 }
 
-/// The address of a page whose memory is there for as long as the slab that gave it, and which
-/// has been prepared.
+/// The address of a page that has been prepared, and whose memory exists as long as its slab.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Page<K: 'static>(NonNull<u8>, PhantomData<&'static K>);
 
 impl<K: Kind> Page<K> {
     /// # Safety
-    /// A page's worth of readable and writable memory begins there, aligned to a page, for as long
-    /// as any copy of the result is used, and only the owner of the slab uses it. All pages there are of the same `K`.
+    /// `start` is aligned to a page, and a page's worth of readable and writable memory begins there, for as long as
+    /// any copy of the result is used. Only the owner of the slab uses it, and all its pages are of the same `K`.
     pub unsafe fn at(start: NonNull<u8>) -> Self {
         Self(start, PhantomData)
     }
 
-    /// Where it begins.
+    /// Returns the address of its first byte.
     pub fn address(self) -> usize {
         self.0.addr().get()
     }
 
-    /// Makes a page of what has been one before, or never been used and is zeros: nobody lives
-    /// there, and generations go on from `floor` at least.
+    /// Prepares an unused page, which is zeroed or has been cleared: it has no units, and its generations continue
+    /// from `floor` or above.
     pub fn prepare(self, class: u8, kind: u16, vtable: &'static K, floor: u16) {
         let floor = floor.next_multiple_of(2); // the generation of a free slot
         let layout = LAYOUTS[usize::from(class)];
-        let slots = u8::try_from(layout.slots).expect("there are no more, as `layout` says");
+        let slots = u8::try_from(layout.slots).expect("`layout` asserts that slots fit in a byte");
         let mut header = Header {
             free: [0; FREE_WORDS],
             vtable: Some(vtable),
@@ -168,8 +167,7 @@ impl<K: Kind> Page<K> {
         }
     }
 
-    /// Ends being a page: drops what the header owns, and returns the generation that all slots
-    /// can go on from, which nobody has had.
+    /// Drops what the header owns, and returns a generation from which all slots can continue, which no unit has had.
     pub fn clear(mut self) -> u16 {
         self.header_mut().others = None;
         let after = |slot| self.generation(slot).next_multiple_of(2);
@@ -178,8 +176,8 @@ impl<K: Kind> Page<K> {
 
     #[inline]
     pub fn header(&self) -> &Header<K> {
-        // SAFETY: a header was written when the page was prepared; the owner of the slab alone
-        // uses it, and no mutable borrow of it outlives a method of this module or the slab.
+        // SAFETY: a header was written when the page was prepared; only the owner of the slab uses it, and no mutable
+        // borrow of it outlives a method of this module or the slab.
         unsafe { self.0.cast().as_ref() }
     }
 
@@ -205,7 +203,7 @@ impl<K: Kind> Page<K> {
         PAYLOAD_BYTES[0] << self.header().class
     }
 
-    /// Takes a free slot, if there is one.
+    /// Takes a free slot, if there is one, and increments its generation.
     pub fn take(mut self) -> Option<u8> {
         let header = self.header_mut();
         let word = header.free.iter().position(|&word| word != 0)?;
@@ -218,7 +216,7 @@ impl<K: Kind> Page<K> {
         Some(slot)
     }
 
-    /// Ends the life of whoever is in a slot, so that its key names nobody.
+    /// Frees a slot and increments its generation, so that the key of its unit becomes stale.
     pub fn vacate(mut self, slot: u8) {
         let generation = self.generation(slot) + 1;
         self.set_generation(slot, generation);
@@ -232,37 +230,37 @@ impl<K: Kind> Page<K> {
         }
     }
 
-    /// Whether there is such a slot.
+    /// Returns whether the page has a slot of this number.
     #[inline]
     pub fn has(self, slot: u8) -> bool {
         slot < self.header().slots
     }
 
-    /// Whether a unit lives in a slot: then its generation is odd.
+    /// Returns whether a unit is in a slot: then its generation is odd.
     #[inline]
     pub fn is_taken(self, slot: u8) -> bool {
         self.has(slot) && is_of_unit(self.generation(slot))
     }
 
-    /// Whether no slot is left to be taken.
+    /// Returns whether no slot is free.
     #[inline]
     pub fn is_full(self) -> bool {
         self.header().left == 0
     }
 
-    /// Slots in which somebody lives.
+    /// Returns the slots that hold units.
     pub fn lives(self) -> impl Iterator<Item = u8> {
         (0..=u8::MAX).take(self.slots()).filter(move |&slot| self.is_taken(slot))
     }
 
-    /// The kind whose vtable the unit in a slot runs next, if that is not the page's own.
+    /// Returns the kind of the closure that the unit in a slot runs next, if it is not that of the page.
     #[inline]
     pub fn other_kind(self, slot: u8) -> Option<u16> {
         let others = self.header().others.as_ref()?;
         Some(others[usize::from(slot)]).filter(|&kind| kind != PAGE_KIND)
     }
 
-    /// Says whose vtable it runs next; `None` for the page's own.
+    /// Sets the kind of the closure that the unit in a slot runs next; `None` for that of the page.
     pub fn set_other_kind(mut self, slot: u8, kind: Option<u16>) {
         let header = self.header_mut();
         if kind.is_none() && header.others.is_none() {
@@ -277,8 +275,8 @@ impl<K: Kind> Page<K> {
     pub fn payload(self, slot: u8) -> NonNull<u8> {
         debug_assert!(self.has(slot));
         let offset = PAGE - (usize::from(slot) + 1) * self.payload_bytes();
-        // SAFETY: slots come from keys that were found or from `take`, so they are below the
-        // layout's number, and the payload is within the page.
+        // SAFETY: slots come from keys that were found or from `take`, so they are below the layout's number, and the
+        // payload is within the page.
         unsafe { self.0.add(offset) }
     }
 
@@ -301,7 +299,7 @@ impl<K: Kind> Page<K> {
         unsafe { self.0.add(GENERATIONS_OFFSET + usize::from(slot) * 2) }.cast()
     }
 
-    /// When the unit in a slot is due, and its turn among those of that tick.
+    /// Returns the tick and the turn of the timer of the unit in a slot.
     pub fn due(self, slot: u8) -> (u32, u32) {
         let [tick, turn] = self.due_at(slot);
         // SAFETY: both are in the page and initialised in `prepare`.
@@ -310,7 +308,7 @@ impl<K: Kind> Page<K> {
         (tick, unsafe { turn.read() })
     }
 
-    /// Notes with a unit that waits for no tick yet that it will: nobody else has the number.
+    /// Marks a unit without a tick with the number of its request, which no other request has.
     #[inline]
     pub fn set_asked(self, slot: u8, number: u32) {
         let [_, turn] = self.due_at(slot);
@@ -336,18 +334,18 @@ impl<K: Kind> Page<K> {
         })
     }
 
-    /// The due ticks of all slots.
+    /// Returns the due ticks of all slots.
     pub fn ticks(&self) -> &[u32] {
         let layout = self.layout();
         // SAFETY: the array is within the page.
         let first = unsafe { self.0.add(layout.ticks) }.cast();
-        // SAFETY: it was initialised in `prepare`, and nothing writes to it while it is borrowed:
-        // whoever has a `Page` is on the thread that owns the slab and runs no callback meanwhile.
+        // SAFETY: it was initialised in `prepare`, and nothing writes to it while it is borrowed: a `Page` is only
+        // used on the thread that owns the slab, which runs no callback meanwhile.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), layout.slots) }
     }
 }
 
-/// Where a unit is: its page, and in the bits in which addresses of pages are zero, its slot.
+/// The place of a unit: the address of its page, with the slot in the low bits, which are zero in addresses of pages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<K: 'static>(NonNull<u8>, PhantomData<&'static K>);
 
@@ -366,7 +364,7 @@ impl<K: Kind> Place<K> {
 
     #[inline]
     pub fn page(self) -> Page<K> {
-        // SAFETY: the beginning of the page that this was made of, which is not at address zero.
+        // SAFETY: the start of the page that this was made from, which is not at address zero.
         Page(unsafe { self.0.sub(self.0.addr().get() % PAGE) }, PhantomData)
     }
 
@@ -381,42 +379,42 @@ impl<K: Kind> Place<K> {
         self.page().payload(self.slot())
     }
 
-    /// Has the processor fetch what all units of its page have in common.
+    /// Prefetches the header of its page.
     #[inline]
     pub fn fetch_header(self) {
         fetch(self.page().0);
     }
 
-    /// Has the processor fetch its payload.
+    /// Prefetches its payload.
     #[inline]
     pub fn fetch_payload(self) {
         fetch(self.payload());
     }
 
-    /// Makes its unit due at no time.
+    /// Clears the timer of its unit.
     pub fn set_never_due(self) {
         self.page().set_due(self.slot(), NEVER, 0);
     }
 
-    /// Notes that its unit asks for a time, under this number.
+    /// Marks its unit with the number of its request for a delay.
     #[inline]
     pub fn set_asked(self, number: u32) {
         self.page().set_asked(self.slot(), number);
     }
 
-    /// Whether its unit has asked for a time under this number, and for nothing else since.
+    /// Returns whether the request with this number is the last thing that its unit has waited for.
     #[inline]
     pub fn has_asked(self, number: u32) -> bool {
         self.is_due(NEVER, number)
     }
 
-    /// Whether its unit is due at this tick and turn.
+    /// Returns whether its unit has a timer with this tick and turn.
     pub fn is_due(self, tick: u32, turn: u32) -> bool {
         self.page().due(self.slot()) == (tick, turn)
     }
 }
 
-/// Asks the processor for a cache line, where there is a way to.
+/// Prefetches a cache line, where the processor supports it.
 #[inline]
 fn fetch(at: NonNull<u8>) {
     #[cfg(target_arch = "x86_64")]

@@ -1,13 +1,12 @@
-//! A hierarchical timer wheel of pages: which page has somebody who is due.
+//! A hierarchical timer wheel whose entries are pages: it finds the pages with units that are due.
 //!
-//! Six levels of 64 buckets, of 1, 64, 64² … ticks each, and a map of buckets in use for each
-//! level (Varghese and Lauck 1987, scheme 7). What stands in a bucket is a page, by the earliest
-//! tick of its units; a page is looked through when that has come. So a unit that waits for a
-//! time needs no place in a list, giving up waiting is to forget its tick, and what has to be moved
-//! from one level to the next is a few pages, never a million units at once. What is known of a
-//! page stands in a list here, not on the page: to move thousands of them touches little memory.
+//! There are six levels of 64 buckets, of 1, 64, 64² … ticks each, and a bitmap of used buckets for each level
+//! (Varghese and Lauck 1987, scheme 7). A bucket lists pages by the earliest tick of their units; a page is searched
+//! when that tick has come. So a timer needs no list node, cancelling one only clears its tick, and what moves from
+//! one level to the next is a few pages, never a million units at once. What the wheel knows of a page is in an array
+//! here, not on the page, so that moving thousands of pages touches little memory.
 //!
-//! Ticks are 32 bits that wrap around: what is compared lies within half of that.
+//! Ticks are 32 bits and wrap around: ticks that are compared are less than half that range apart.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -19,19 +18,19 @@ use super::page::NEVER;
 const LEVELS: usize = 6;
 const BUCKET_BITS: u32 = 6;
 const BUCKETS: usize = 1 << BUCKET_BITS;
-/// The bucket of those whose tick has come.
+/// The bucket of pages whose tick has come.
 const EXPIRED: u16 = (LEVELS * BUCKETS) as u16;
 
-/// Whether tick `a` comes before `b`.
+/// Returns whether tick `a` comes before `b`.
 pub(crate) fn is_before(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() < 0
 }
 
-/// A page as the wheel knows it.
+/// What the wheel knows of a page.
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
-    /// The earliest tick at which one of its units may be due, [`NEVER`] for none. It may be too
-    /// early, when that one waits no more, and is never too late.
+    /// The earliest tick at which one of its units may be due, [`NEVER`] for none. It may be too early, if that timer
+    /// was cancelled, and is never too late.
     due: u32,
     /// Neighbours in the bucket, by number; 0 for none.
     before: u32,
@@ -42,9 +41,9 @@ struct Entry {
 /// The wheel of one slab.
 #[derive(Debug)]
 pub(crate) struct Wheel {
-    /// By number; those that are not there are due at no time.
+    /// By page number; pages beyond its end have no timers.
     entries: Vec<Entry>,
-    /// Ticks until and with this one have been treated.
+    /// Ticks up to and including this one have been processed.
     at: u32,
     used: [u64; LEVELS],
     /// First and last page of each bucket; 0 for none.
@@ -57,18 +56,18 @@ impl Wheel {
         Self { entries: Vec::new(), at: now, used: [0; LEVELS], buckets }
     }
 
-    /// Whether no page waits for a time.
+    /// Returns whether no page is in the wheel.
     pub fn is_empty(&self) -> bool {
         self.used == [0; LEVELS] && self.buckets[usize::from(EXPIRED)].0 == 0
     }
 
-    /// Comes to a tick while no page waits for a time.
+    /// Advances to a tick while the wheel is empty.
     pub fn begin_at(&mut self, now: u32) {
         debug_assert!(self.is_empty());
         self.at = now;
     }
 
-    /// Notes that somebody on this page is due at `tick`.
+    /// Records that a unit on this page is due at `tick`.
     pub fn note(&mut self, number: u32, tick: u32) {
         if number as usize >= self.entries.len() {
             self.entries.resize(number as usize + 1, Entry::default());
@@ -76,14 +75,14 @@ impl Wheel {
         let Entry { due, bucket, .. } = self.entries[number as usize];
         if due != NEVER {
             if !is_before(tick, due) || bucket == EXPIRED {
-                return; // it is looked through earlier, or soon, anyway
+                return; // it is searched earlier, or soon, anyway
             }
             self.forget(number);
         }
         self.append(number, tick, self.bucket_for(tick));
     }
 
-    /// Takes a page out, if it is in.
+    /// Removes a page, if it is in the wheel.
     pub fn forget(&mut self, number: u32) {
         let Some(entry) = self.entries.get_mut(number as usize) else { return };
         let Entry { due, before, after, bucket } = std::mem::take(entry);
@@ -106,14 +105,14 @@ impl Wheel {
         }
     }
 
-    /// Gives back memory for pages that are due at no time.
+    /// Frees memory for pages that are not in the wheel.
     pub fn trim(&mut self) {
         let used = self.entries.iter().rposition(|entry| entry.due != NEVER);
         self.entries.truncate(used.map_or(0, |last| last + 1));
         self.entries.shrink_to_fit();
     }
 
-    /// Comes to `now`: pages whose tick has come are given out by [`Wheel::expired`] after that.
+    /// Advances to `now`. After that, [`Wheel::expired`] returns the pages whose tick has come.
     pub fn advance(&mut self, now: u32) {
         while let Some((bucket, start)) = self.next_bucket()
             && !is_before(now, start)
@@ -135,7 +134,7 @@ impl Wheel {
         }
     }
 
-    /// Takes out a page whose tick has come.
+    /// Removes and returns a page whose tick has come.
     pub fn expired(&mut self) -> Option<u32> {
         let number = self.buckets[usize::from(EXPIRED)].0;
         (number != 0).then(|| {
@@ -144,7 +143,7 @@ impl Wheel {
         })
     }
 
-    /// A tick before which nobody is due; the earliest one of anybody if that is near.
+    /// Returns a tick before which no page is due; it is exact for ticks that are near.
     pub fn next(&self) -> Option<u32> {
         if self.buckets[usize::from(EXPIRED)].0 != 0 {
             return Some(self.at);
@@ -152,12 +151,12 @@ impl Wheel {
         self.next_bucket().map(|(_, start)| start)
     }
 
-    /// The first bucket in use and the tick at which it begins.
+    /// Returns the first bucket in use and the tick at which it begins.
     fn next_bucket(&self) -> Option<(u16, u32)> {
         let level = self.used.iter().position(|&used| used != 0)?;
         let shift = BUCKET_BITS * level as u32;
         let current = (self.at >> shift) % BUCKETS as u32;
-        // On the last level ticks wrap around, on the others later buckets alone are in use.
+        // The last level wraps around; on the others only later buckets are in use.
         let ahead = self.used[level].rotate_right(current).trailing_zeros();
         let index = (current + ahead) % BUCKETS as u32;
         let begun = self.at >> shift << shift;
