@@ -1,4 +1,4 @@
-//! How a runtime is to be, and its start.
+//! [`Builder`]: configures and starts a runtime.
 
 use std::fmt;
 use std::io;
@@ -17,20 +17,20 @@ use crate::shared::Shared;
 use crate::watchdog::{Hook, Slow, Watchdog};
 use crate::worker::Worker;
 
-/// What an inbox takes unless told otherwise.
+/// Default capacity of an inbox, in messages.
 const INBOX_CAPACITY: usize = 1024;
-/// Threads for what blocks, at most, unless told otherwise.
+/// Default maximum number of threads for blocking work.
 const MAX_BLOCKING_THREADS: usize = 64;
-/// Messages that a unit keeps for later unless told otherwise.
+/// Default maximum number of stashed messages of a unit.
 const STASH_CAPACITY: usize = 65_536;
-/// For how long a Worker runs at a time where others want to run on its CPU, too.
+/// Scheduler slice that a Worker requests: how long it runs at a time if other threads want its CPU.
 const SCHEDULER_SLICE: Duration = Duration::from_micros(300);
-/// Workers at most.
+/// Maximum number of Workers of a runtime.
 const MAX_WORKERS: usize = 255;
-/// The largest inbox.
+/// Maximum capacity of an inbox, in messages.
 const MAX_INBOX_CAPACITY: usize = 1 << 24;
 
-/// How a runtime is to be.
+/// Configures and starts a runtime.
 #[derive(Clone)]
 #[must_use = "nothing happens before `start`"]
 pub struct Builder {
@@ -67,81 +67,81 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Workers, from 1 to 255; with another number, [`start`](Self::start) fails. One for each CPU that the process
-    /// may use, but no more than 255, unless told otherwise.
+    /// Sets the number of Workers, from 1 to 255; with another number, [`start`](Self::start) fails. [default: one
+    /// for each CPU that the process may use, at most 255]
     ///
-    /// Each is a thread with a timer slack of 1 ns that asks the scheduler for slices of 0.3 ms (Linux 6.12), so
-    /// that neither it nor others on its CPU wait for milliseconds. Threads and processes that callbacks start
+    /// Each Worker is a thread with a timer slack of 1 ns that requests scheduler slices of 0.3 ms (Linux 6.12), so
+    /// that neither it nor other threads on its CPU wait for milliseconds. Threads and processes that callbacks start
     /// inherit both.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }
 
-    /// Messages and new callback threads that a Worker's inbox takes before it is full, rounded up
-    /// to a power of two that is at least 2. 1024 unless told otherwise, 16,777,216 at most; with 0 or more than
-    /// that, [`start`](Self::start) fails. Each takes about 100 bytes in any case.
+    /// Sets the capacity of each Worker's inbox in messages and spawned callback threads, from 1 to 16,777,216; with
+    /// another number, [`start`](Self::start) fails. It is rounded up to a power of two that is at least 2. Each
+    /// entry takes about 100 bytes, used or not. [default: 1024]
     pub fn inbox(mut self, inbox: usize) -> Self {
         (self.inbox, self.unbounded) = (inbox, false);
         self
     }
 
-    /// Lets inboxes grow without a bound: whoever sends faster than Workers work uses up memory.
-    /// Places for callback threads from other threads are still as many as before.
+    /// Makes inboxes unbounded: memory grows without limit if threads send faster than Workers process. The bound on
+    /// callback threads that are spawned from other threads stays.
     pub fn unbounded_inbox(mut self) -> Self {
         self.unbounded = true;
         self
     }
 
-    /// Messages that are kept for a callback thread that does not receive at present, or has not got to them yet.
-    /// What comes beyond is dropped and counted in [`Counts::refused`](crate::Counts::refused). 65,536 unless told otherwise.
+    /// Sets how many messages are stashed for a callback thread that does not receive at present, or has not
+    /// processed them yet. Further messages are dropped and counted in [`Counts::refused`](crate::Counts::refused).
+    /// [default: 65,536]
     pub fn kept_messages(mut self, most: usize) -> Self {
         self.stash_capacity = most;
         self
     }
 
-    /// Memory for callback threads, in bytes, divided among the Workers. Only what is used is
-    /// taken. As much as the machine has unless told otherwise.
+    /// Sets the memory for callback threads in bytes, which is divided among the Workers. It is reserved as address
+    /// space and populated as needed. [default: the memory of the machine]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = Some(bytes);
         self
     }
 
-    /// How long a Worker looks for something to do before it sleeps. Not at all unless told
-    /// otherwise; with a CPU for each Worker, some microseconds make what passes between them
-    /// quicker.
+    /// Sets how long a Worker spins before it sleeps. With a CPU for each Worker, a few microseconds make messages
+    /// between Workers faster. [default: zero]
     pub fn spin(mut self, most: Duration) -> Self {
         self.spin = (!most.is_zero()).then_some(most);
         self
     }
 
-    /// Threads for what blocks, at most. 64 unless told otherwise; with 0, [`start`](Self::start) fails. There are none
-    /// until they are needed. What [`spawn_blocking`](crate::Handle::spawn_blocking) has them do waits for one, as much as an inbox takes.
+    /// Sets the maximum number of threads for blocking work; with 0, [`start`](Self::start) fails. They are started
+    /// when needed. If all are busy, work from [`spawn_blocking`](crate::Handle::spawn_blocking) waits in a queue
+    /// with the capacity of an inbox. [default: 64]
     pub fn blocking_threads(mut self, most: usize) -> Self {
         self.blocking = most;
         self
     }
 
-    /// Tells `hook` of callbacks that run for longer than this, and hold up all others of their
-    /// Worker: once each, while they still run. A thread of its own looks four times in this time.
+    /// Calls `hook` once for each callback that runs for longer than `limit`, and so delays all others on its Worker,
+    /// while it is still running. A separate thread checks four times per `limit`.
     pub fn on_slow(mut self, limit: Duration, hook: impl Fn(Slow) + Send + Sync + 'static) -> Self {
         self.slow = Some((limit, Arc::new(hook)));
         self
     }
 
-    /// The same, with a line on standard error.
-    #[expect(clippy::print_stderr, reason = "what it is for")]
+    /// As [`on_slow`](Self::on_slow), with a line on standard error.
+    #[expect(clippy::print_stderr, reason = "printing is its purpose")]
     pub fn warn_after(self, limit: Duration) -> Self {
         self.on_slow(limit, |slow| eprintln!("warning: {slow}"))
     }
 
-    /// Starts the Workers.
+    /// Starts the runtime and its Workers.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if [`workers`](Self::workers), [`inbox`](Self::inbox) or
-    /// [`blocking_threads`](Self::blocking_threads) is out of its range. Other kinds if there is no address space
-    /// for the Workers, a thread cannot be started, or all runtimes of the process together have 65,536 Workers
-    /// already.
+    /// [`blocking_threads`](Self::blocking_threads) is out of range. Other kinds if there is no address space for the
+    /// Workers, a thread cannot be started, or the runtimes of the process have 65,536 Workers in total.
     pub fn start(self) -> io::Result<Receptor> {
         let leases = self.leases()?;
         let clock = Clock::Real(Instant::now());
@@ -170,9 +170,10 @@ impl Builder {
             let worker = Worker::new(core, shared);
             let thread = thread::Builder::new().name(format!("callback-{number}"));
             let thread = thread.spawn(move || {
-                // Timers are to be late by microseconds, not by the default of fifty more.
+                // Timers should be late by microseconds, not by the default slack of 50 µs.
                 let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
-                // Nor is it to wait until others have used up their time, nor they for long behind it.
+                // A short slice: the Worker does not wait until others have used up longer ones, and does not delay
+                // them.
                 let _ = contend_sys::cpu::request_slice(SCHEDULER_SLICE);
                 worker.run();
             })?;
@@ -181,7 +182,7 @@ impl Builder {
         Ok(receptor)
     }
 
-    /// A number in the process for each Worker.
+    /// Leases a number that is unique in the process for each Worker.
     fn leases(&self) -> io::Result<Vec<Lease>> {
         let out_of_range = |what: &str, value: usize, most: usize| {
             let text = format!("{what}: {value} is not from 1 to {most}");
@@ -203,7 +204,7 @@ impl Builder {
 }
 
 impl Receptor {
-    /// One with all defaults.
+    /// Starts a runtime with default settings.
     ///
     /// # Errors
     /// See [`Builder::start`].
@@ -211,18 +212,18 @@ impl Receptor {
         Self::builder().start()
     }
 
-    /// One that is to be different.
+    /// Returns a builder, to change settings.
     pub fn builder() -> Builder {
         Builder::default()
     }
 }
 
-/// Bytes of memory that the machine has, or of address space that may be taken.
+/// Returns the memory of the machine in bytes, or a quarter of the address space limit if that is less.
 fn machine_memory() -> usize {
     let info = rustix::system::sysinfo();
     let all = usize::try_from(info.totalram).unwrap_or(usize::MAX);
     let all = all.saturating_mul(info.mem_unit as usize);
-    // Where address space is limited, others need some, too.
+    // If address space is limited, leave most of it to the rest of the process.
     let most = rustix::process::getrlimit(rustix::process::Resource::As).current;
     most.map_or(all, |most| all.min(usize::try_from(most / 4).unwrap_or(usize::MAX)))
 }

@@ -1,15 +1,15 @@
-//! Figures of what has happened.
+//! [`Counts`]: counters of a runtime.
 
-/// What has happened in a runtime.
+/// Counters of a runtime, from its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Callbacks that were run.
+    /// Callbacks that have run.
     pub callbacks: u64,
-    /// Panics of callbacks, each of which has ended its callback thread, and of what was dropped.
+    /// Panics of callbacks, each of which ended its callback thread, and of destructors.
     pub panics: u64,
     /// Messages to callback threads that had ended.
     pub undeliverable: u64,
-    /// Messages to callback threads that kept too many for later already.
+    /// Messages that were dropped because their receiver had too many stashed messages.
     pub refused: u64,
 }
 

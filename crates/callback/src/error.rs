@@ -1,12 +1,12 @@
-//! Why something cannot be spawned or sent.
+//! Errors of spawning and sending.
 
 use std::fmt;
 
-/// No more units can be kept.
+/// No memory for another unit, or too many kinds of closures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoRoom;
 
-/// A callback thread could not be started.
+/// The error of starting a callback thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
@@ -14,8 +14,8 @@ pub enum SpawnError {
     /// than 65,535 kinds of closures.
     #[error("there is no memory for one more callback thread")]
     NoRoom,
-    /// The Worker's inbox is full. Whoever can wait does so with `spawn` instead of `try_spawn`; in a callback,
-    /// where nobody can, both say this.
+    /// The Worker's inbox is full. `spawn` blocks where `try_spawn` returns this; in a callback, which must not
+    /// block, both return it.
     #[error("the inbox is full")]
     Full,
     /// The runtime has been shut down.
@@ -23,7 +23,7 @@ pub enum SpawnError {
     ShutDown,
 }
 
-/// A message could not be sent; it is handed back.
+/// The error of sending a message, which it returns.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError<M> {
@@ -39,7 +39,7 @@ pub enum SendError<M> {
 }
 
 impl<M> SendError<M> {
-    /// The message.
+    /// Returns the message that was not sent.
     pub fn into_message(self) -> M {
         match self {
             Self::Ended(message) | Self::Full(message) | Self::ShutDown(message) => message,

@@ -1,7 +1,7 @@
-//! What any thread can do with a runtime.
+//! [`Handle`]: access to a runtime from any thread.
 //!
-//! What needs no type of messages or closures is in `shared.rs`, which the core uses. A [`Handle`] spawns closures that
-//! take a [`Context`], and a context returns a handle: see `core.rs` on imports.
+//! Everything that does not depend on types of messages or closures is in `shared.rs`, which the core uses. A
+//! [`Handle`] spawns closures that take a [`Context`], and a context returns a handle: see `core.rs` on imports.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::reply::{Promise, Reply};
 use crate::shared::Shared;
 use crate::worker_thread::{assert_may_wait, is_worker_thread};
 
-/// Reaches a runtime from any thread. Clones reach the same one.
+/// A handle to a runtime, for any thread. Clones refer to the same runtime.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) shared: Arc<Shared>,
@@ -38,33 +38,33 @@ impl Handle {
         Self { shared }
     }
 
-    /// How many Workers there are.
+    /// Returns the number of Workers.
     pub fn workers(&self) -> usize {
         self.shared.remotes.len()
     }
 
-    /// How many callback threads there are that have not ended. Workers tell after some turns.
+    /// Returns the number of callback threads that have not ended. Workers update it every few turns, so it may lag.
     pub fn alive(&self) -> u64 {
         self.shared.alive.count()
     }
 
-    /// What has happened so far, as far as Workers have told: they do when they have nothing to do.
+    /// Returns what has happened so far. Workers publish their counts when they become idle, so the result may lag.
     pub fn counts(&self) -> Counts {
         let each = self.shared.remotes.iter().map(|remote| remote.published.counts());
         each.fold(Counts::default(), Counts::plus)
     }
 
-    /// Bytes of the pages in which callback threads are kept, as far as Workers have told.
+    /// Returns the bytes of the pages that hold callback threads, as last published by the Workers.
     pub fn bytes(&self) -> u64 {
         let bytes = |remote: &WorkerRemote| remote.published.bytes.load(Ordering::Relaxed);
         self.shared.remotes.iter().map(bytes).sum()
     }
 
-    /// Starts a callback thread on the next Worker, waiting for room in its inbox.
+    /// Starts a callback thread on the next Worker in turn. Blocks until its inbox has room.
     ///
     /// # Errors
-    /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`]. [`SpawnError::Full`] if there is no room and this is called in
-    /// a callback, which must not block.
+    /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`]. [`SpawnError::Full`] if there is no room and the caller is a
+    /// callback, which must not block.
     pub fn spawn<F>(&self, callback: F) -> Result<Id, SpawnError>
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
@@ -72,7 +72,7 @@ impl Handle {
         self.spawn_receiving::<Never, F>(callback).map(Address::id)
     }
 
-    /// Starts a callback thread on the next Worker, if its inbox has room.
+    /// Starts a callback thread on the next Worker in turn, if its inbox has room. Never blocks.
     ///
     /// # Errors
     /// [`SpawnError::Full`], [`SpawnError::NoRoom`], [`SpawnError::ShutDown`].
@@ -84,7 +84,7 @@ impl Handle {
         spawned.map(Address::id).map_err(|(_, error)| error)
     }
 
-    /// Starts one that receives messages of type `M`, waiting for room.
+    /// Starts a callback thread that receives messages of type `M`. Blocks until there is room.
     ///
     /// # Errors
     /// As [`spawn`](Self::spawn).
@@ -96,13 +96,13 @@ impl Handle {
         self.spawn_on(self.next(), callback)
     }
 
-    /// The same on a Worker of one's choice.
+    /// As [`spawn_receiving`](Self::spawn_receiving), on the Worker with this index.
     ///
     /// # Errors
     /// As [`spawn`](Self::spawn).
     ///
     /// # Panics
-    /// If there is no Worker of this number.
+    /// Panics if there is no Worker with this index.
     pub fn spawn_on<M, F>(&self, worker: usize, callback: F) -> Result<Address<M>, SpawnError>
     where
         M: Send + 'static,
@@ -118,7 +118,8 @@ impl Handle {
         spawned.unwrap_or(Err(SpawnError::Full))
     }
 
-    /// Starts one that is to answer, waiting for room.
+    /// Starts a callback thread that answers with a [`Reply`], for which the returned promise waits. Blocks until
+    /// there is room.
     ///
     /// # Errors
     /// As [`spawn`](Self::spawn).
@@ -131,12 +132,12 @@ impl Handle {
         self.spawn(move |context| callback(context, reply)).map(|_| promise)
     }
 
-    /// Has `work` done on a thread where it may block, waiting until not too much is before it. No
-    /// answer comes if it panics, or the runtime is shut down before it begins.
+    /// Runs `work` on a thread where it may block. Blocks until the queue of such work has room. The promise returns
+    /// [`NoReply::Ended`](crate::NoReply::Ended) if `work` panics, or if the runtime is shut down before it starts.
     ///
     /// # Errors
-    /// [`SpawnError::ShutDown`]. [`SpawnError::Full`] if too much is before it and this is called in a callback, which
-    /// must not wait.
+    /// [`SpawnError::ShutDown`]. [`SpawnError::Full`] if the queue is full and the caller is a callback, which must
+    /// not block.
     pub fn spawn_blocking<T, W>(&self, work: W) -> Result<Promise<T>, SpawnError>
     where
         T: Send + 'static,
@@ -149,7 +150,7 @@ impl Handle {
         )
     }
 
-    /// The same, unless too much is before it.
+    /// As [`spawn_blocking`](Self::spawn_blocking), but never blocks.
     ///
     /// # Errors
     /// [`SpawnError::Full`], [`SpawnError::ShutDown`].
@@ -194,12 +195,12 @@ impl Handle {
         self.shared.next.fetch_add(1, Ordering::Relaxed) % self.shared.remotes.len()
     }
 
-    /// Sends a message, waiting for room in the inbox.
+    /// Sends a message. Blocks until the inbox has room.
     ///
     /// # Errors
-    /// [`SendError::ShutDown`]; [`SendError::Ended`] if the receiver was one of another runtime. That it has ended
-    /// otherwise cannot be known here; such messages are counted in [`Counts::undeliverable`].
-    /// [`SendError::Full`] if there is no room and this is called in a callback, which must not wait.
+    /// [`SendError::ShutDown`]; [`SendError::Ended`] if the receiver belongs to another runtime. Whether it has ended
+    /// otherwise is not known here; messages to such receivers are counted in [`Counts::undeliverable`].
+    /// [`SendError::Full`] if there is no room and the caller is a callback, which must not block.
     pub fn send<M: Send + 'static>(&self, to: Address<M>, message: M) -> Result<(), SendError<M>> {
         let Some(remote) = self.remote(to.id()) else { return Err(SendError::Ended(message)) };
         let sent = remote.when_room(message, |message| match self.try_send(to, message) {
@@ -225,7 +226,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Sends a message, if the inbox has room. If not, the error hands it back.
+    /// Sends a message, if the inbox has room. Never blocks. The error returns the message.
     ///
     /// # Errors
     /// [`SendError::Full`]; [`SendError::ShutDown`], [`SendError::Ended`] as for [`send`](Self::send).
@@ -244,8 +245,8 @@ impl Handle {
         })
     }
 
-    /// Ends a callback thread, waiting for room in the inbox; nothing happens if it has ended. In a callback,
-    /// which must not wait, it is sent past the bound.
+    /// Ends a callback thread; does nothing if it has already ended. Blocks until the inbox has room; in a callback,
+    /// which must not block, the request is sent past the bound.
     pub fn cancel(&self, id: Id) {
         let Some(remote) = self.remote(id) else { return };
         let cancelled = remote.when_room(Envelope::cancel(id.0), |cancel| {
@@ -256,18 +257,17 @@ impl Handle {
         }
     }
 
-    /// Waits until all callback threads have ended, or the runtime is shut down. A supervisor ends only
-    /// when it gives up or is cancelled. Blocking work that nobody waits for any more is not waited
-    /// for.
+    /// Blocks until all callback threads have ended, or the runtime is shut down. A supervisor ends only when it
+    /// gives up or is cancelled. Does not wait for blocking work that no callback thread waits for.
     ///
     /// # Panics
-    /// In a callback, of whichever runtime: it would wait for itself.
+    /// Panics in a callback of any runtime, which would wait for itself.
     pub fn wait(&self) {
         assert_may_wait("Handle::wait");
         self.shared.alive.wait(|| self.shared.is_down());
     }
 
-    /// The remote of the receiver's Worker, and the message.
+    /// Returns the receiver's Worker and the message.
     ///
     /// # Errors
     /// [`SendError::ShutDown`]; [`SendError::Ended`] if the receiver belongs to another runtime.

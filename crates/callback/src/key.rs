@@ -1,4 +1,4 @@
-//! What names a unit.
+//! Keys, ids and addresses of units.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 const SLOT_SHIFT: u32 = 16;
 const HOME_SHIFT: u32 = 24;
 const PAGE_SHIFT: u32 = 40;
-/// Pages of a Worker at most: 64 GiB.
+/// Maximum number of pages of a Worker: 64 GiB.
 pub(crate) const MAX_PAGES: u32 = 1 << (64 - PAGE_SHIFT);
-/// Numbers of Workers there are.
+/// Number of Worker numbers in a process.
 pub(crate) const MAX_WORKER_NUMBERS: usize = 1 << 16;
-/// The last generation. No unit has it, as it is even: a slot that has come to it is not used again.
+/// The last generation. No unit has it, as it is even: a slot that has reached it is not used again.
 pub(crate) const LAST_GENERATION: u16 = u16::MAX - 1;
 
 /// The index, within its runtime, of Workers with each number. Written once, before the first key
@@ -25,13 +25,14 @@ static INDICES: [AtomicU8; MAX_WORKER_NUMBERS] = [const { AtomicU8::new(0) }; MA
 pub(crate) struct Home(u16);
 
 impl Home {
-    /// Only for [`Lease`](crate::lease::Lease): the Worker with this number and this index within its runtime.
+    /// Returns the Worker with this number and this index within its runtime. Only for
+    /// [`Lease`](crate::lease::Lease).
     pub fn of_worker(number: u16, index: u8) -> Self {
         INDICES[usize::from(number)].store(index, Ordering::Relaxed);
         Self(number)
     }
 
-    /// The Worker with a number from a [`Lease`](crate::lease::Lease).
+    /// Returns the Worker with a number from a [`Lease`](crate::lease::Lease).
     #[cfg(test)]
     pub const fn new(number: u16) -> Self {
         Self(number)
@@ -41,13 +42,13 @@ impl Home {
         self.0
     }
 
-    /// The Worker within its runtime, counted from 0.
+    /// Returns the index of the Worker within its runtime, counted from 0.
     pub fn worker(self) -> u8 {
         INDICES[usize::from(self.0)].load(Ordering::Relaxed)
     }
 }
 
-/// Where a unit is kept, and which one of those that were kept there it is.
+/// The location of a unit, and the generation that tells it from earlier units in the same slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key(u64);
 
@@ -69,7 +70,7 @@ impl Key {
         self.0
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the field's bits alone")]
+    #[expect(clippy::cast_possible_truncation, reason = "the field's bits only")]
     pub fn home(self) -> Home {
         Home((self.0 >> HOME_SHIFT) as u16)
     }
@@ -95,7 +96,7 @@ impl Key {
 pub struct Id(pub(crate) Key);
 
 impl Id {
-    /// The Worker that it lives on, counted from 0.
+    /// Returns the index of its Worker, counted from 0.
     pub fn worker(self) -> usize {
         self.0.home().worker().into()
     }
@@ -108,7 +109,7 @@ impl fmt::Debug for Id {
 }
 
 impl fmt::Display for Id {
-    /// Worker, page, slot and generation, as in `0.17.3#1`.
+    /// Writes the Worker, page, slot and generation, as in `0.17.3#1`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.0;
         let worker = key.home().worker();
@@ -142,12 +143,12 @@ pub struct Address<M> {
 }
 
 impl<M> Address<M> {
-    /// Only for the key of a unit whose handlers all take `M`.
+    /// Creates an address. The handlers of this key's unit must all take `M`.
     pub(crate) fn new(key: Key) -> Self {
         Self { key, message: PhantomData }
     }
 
-    /// The same without the type of its messages.
+    /// Returns the id: the address without its message type.
     pub fn id(self) -> Id {
         Id(self.key)
     }

@@ -42,11 +42,11 @@ pub struct Notify(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// A notification is kept; then nobody waits.
+    /// A notification is stored; then no unit waits.
     is_notified: bool,
-    /// Who waits, by ticket: the lowest one has waited longest.
+    /// Waiting units by ticket: the lowest one has waited longest.
     waiting: BTreeMap<u64, (Arc<Shared>, Key)>,
-    /// Tickets of those that were woken and have not run yet.
+    /// Tickets of units that were woken but have not run yet.
     woken: HashSet<u64>,
     /// The next ticket.
     next: u64,
@@ -64,7 +64,7 @@ impl fmt::Debug for Notify {
 }
 
 impl Notify {
-    /// One that nobody waits for and that has not been notified.
+    /// Creates a `Notify` without waiters and without a stored notification.
     pub fn new() -> Self {
         Self::default()
     }
@@ -86,7 +86,7 @@ impl Notify {
         lock_std(&self.0)
     }
 
-    /// A ticket for a unit that is about to wait.
+    /// Returns a ticket for a unit that is about to wait.
     pub(crate) fn ticket(&self) -> Ticket {
         let mut state = self.lock();
         state.next += 1;

@@ -10,18 +10,18 @@ use crate::key::Id;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It was done: its last callback said `end`.
+    /// Its last callback returned [`Context::end`](crate::Context::end).
     Done,
-    /// Somebody cancelled it.
+    /// It was cancelled.
     Cancelled,
-    /// Its callback panicked, with these words.
+    /// Its callback panicked, with this message.
     Panicked(Arc<str>),
-    /// It said so itself, with these words.
+    /// It called [`Context::fail`](crate::Context::fail), with this description.
     Failed(Arc<str>),
-    /// It was linked to this one, which has not ended as it should.
+    /// It was linked to this callback thread, which ended with a reason other than `Done`.
     Linked(Id),
-    /// It had ended before anybody asked: it was done, or 256 others have failed on its Worker since
-    /// then; or it never lived in this runtime.
+    /// It had already ended when its reason was requested: with `Done`, or more than 256 failures ago on its Worker;
+    /// or it never existed in this runtime.
     Unknown,
 }
 
@@ -30,14 +30,14 @@ impl Reason {
         Self::Panicked(words.into())
     }
 
-    /// What a panic says.
+    /// Converts the payload of a panic.
     pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         Self::panicked(text.unwrap_or("a panic without words"))
     }
 
-    /// Whether it has ended as it should. Whoever is linked to it lives on.
+    /// Returns whether the callback thread has ended normally, so that those that are linked to it live on.
     pub fn is_done(&self) -> bool {
         matches!(self, Self::Done)
     }
@@ -56,11 +56,11 @@ impl fmt::Display for Reason {
     }
 }
 
-/// One that was monitored has ended.
+/// The end of a callback thread that was monitored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Down {
-    /// Which one.
+    /// The callback thread that has ended.
     pub id: Id,
-    /// Why.
+    /// Why it has ended.
     pub reason: Reason,
 }

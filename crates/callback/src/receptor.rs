@@ -1,4 +1,4 @@
-//! The Receptor: where callback threads come in.
+//! [`Receptor`]: the owner of a runtime.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use crate::handle::Handle;
 use crate::shared::Shared;
 use crate::watchdog::Watchdog;
 
-/// The runtime: accepts callback threads and hands them to its Workers, which run them. Dropped, it
-/// ends them all.
+/// A runtime: accepts callback threads and distributes them over its Workers, which run them. Dropping it ends them
+/// all.
 #[derive(Debug)]
 pub struct Receptor {
     handle: Handle,
@@ -18,12 +18,12 @@ pub struct Receptor {
 }
 
 impl Receptor {
-    /// Without Workers yet.
+    /// Creates a runtime without Workers.
     pub(crate) fn new(shared: Arc<Shared>, watchdog: Option<Watchdog>) -> Self {
         Self { handle: Handle::new(shared), threads: Vec::new(), watchdog }
     }
 
-    /// Is to join a Worker's thread.
+    /// Adds a Worker's thread, which is joined on drop.
     pub(crate) fn add(&mut self, thread: JoinHandle<()>) {
         self.threads.push(thread);
     }
@@ -32,13 +32,13 @@ impl Receptor {
         &self.handle.shared
     }
 
-    /// Reaches it from elsewhere.
+    /// Returns a handle to the runtime, for other threads.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Ends all callback threads: what they have is dropped, nobody is told. Returns when that has
-    /// happened. Blocking work that has begun is not waited for.
+    /// Ends all callback threads and drops what they own, without notifying monitors and links. Blocks until that is
+    /// done. Does not wait for blocking work that has started.
     pub fn shut_down(self) {}
 }
 

@@ -1,4 +1,4 @@
-//! Answers to whoever has spawned a callback thread.
+//! Answers from a callback thread to the thread or callback thread that has spawned it.
 
 use std::fmt;
 use std::sync::mpsc;
@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::worker_thread::assert_may_wait;
 
-/// Where an answer of type `T` goes. Dropped without one, whoever waits is told that none comes.
+/// The sending side of one answer of type `T`. If it is dropped without an answer, the receiving side learns that
+/// none will come.
 pub struct Reply<T>(Option<Way<T>>);
 
 enum Way<T> {
@@ -15,18 +16,18 @@ enum Way<T> {
 }
 
 impl<T> Reply<T> {
-    /// To a thread that waits.
+    /// Creates a reply to a thread, and the promise that the thread waits for.
     pub(crate) fn to_thread() -> (Self, Promise<T>) {
         let (sender, receiver) = mpsc::sync_channel(1);
         (Self(Some(Way::Thread(sender))), Promise(receiver))
     }
 
-    /// To a callback thread: the answer, or that there is none, is made a message of it.
+    /// Creates a reply to a callback thread: `tell` gets the answer, or `None` if there is none, and sends it on.
     pub(crate) fn to_unit(tell: impl FnOnce(Option<T>) + Send + 'static) -> Self {
         Self(Some(Way::Unit(Box::new(tell))))
     }
 
-    /// Answers. If whoever asked has ended, nothing happens.
+    /// Sends the answer. Does nothing if the receiving side is gone.
     pub fn send(mut self, value: T) {
         match self.0.take() {
             Some(Way::Thread(sender)) => drop(sender.try_send(value)),
@@ -50,30 +51,31 @@ impl<T> fmt::Debug for Reply<T> {
     }
 }
 
-/// An answer that a thread can wait for.
+/// The receiving side of one answer, for which a thread can wait.
 #[derive(Debug)]
 pub struct Promise<T>(mpsc::Receiver<T>);
 
-/// No answer has come.
+/// Why there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoReply {
-    /// Whoever should have answered has ended without doing so.
+    /// The [`Reply`] was dropped without an answer, usually because its callback thread has ended.
     #[error("the callback thread has ended without an answer")]
     Ended,
-    /// It has not come in time; it still may.
+    /// The timeout has elapsed. The answer may still arrive.
     #[error("there is no answer yet")]
     Late,
 }
 
 impl<T> Promise<T> {
-    /// Waits for the answer.
+    /// Blocks until the answer arrives.
     ///
     /// # Errors
     /// [`NoReply::Ended`].
     ///
     /// # Panics
-    /// In a callback, of whichever runtime, unless the answer is there: its Worker would wait, perhaps for itself.
+    /// Panics in a callback of any runtime, unless the answer is there: its Worker would block, perhaps waiting for
+    /// itself.
     pub fn wait(self) -> Result<T, NoReply> {
         match self.poll() {
             Err(NoReply::Late) => {
@@ -84,13 +86,13 @@ impl<T> Promise<T> {
         }
     }
 
-    /// Waits for so long at most. With no time at all it only looks whether the answer is there.
+    /// Blocks until the answer arrives, for at most this time. A zero duration polls without blocking.
     ///
     /// # Errors
     /// [`NoReply::Ended`], [`NoReply::Late`].
     ///
     /// # Panics
-    /// As [`wait`](Self::wait), if it were to wait for any time.
+    /// As [`wait`](Self::wait), if it would have to block.
     pub fn wait_for(&self, most: Duration) -> Result<T, NoReply> {
         let answer = self.poll();
         if most.is_zero() || !matches!(answer, Err(NoReply::Late)) {

@@ -1,4 +1,4 @@
-//! Warnings of callbacks that hold a Worker.
+//! The watchdog: reports callbacks that run for too long.
 
 use std::fmt;
 use std::io;
@@ -12,14 +12,13 @@ use crate::key::{Id, Key};
 use crate::panics::drop_quietly;
 use crate::shared::Shared;
 
-/// A callback that has run for longer than it should, and all that time nothing else on its
-/// Worker.
+/// A callback that has run for longer than the limit, so that nothing else could run on its Worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Slow {
     /// The callback thread.
     pub id: Id,
-    /// For how long it has been running at least.
+    /// How long it has been running, at least.
     pub time: Duration,
 }
 
@@ -30,10 +29,10 @@ impl fmt::Display for Slow {
     }
 }
 
-/// Who is told.
+/// The hook that is called for each slow callback.
 pub(crate) type Hook = Arc<dyn Fn(Slow) + Send + Sync>;
 
-/// What was running on a Worker when it was last looked at.
+/// What was running on a Worker at the last check.
 #[derive(Clone, Copy)]
 struct Seen {
     callbacks: u64,
@@ -41,7 +40,7 @@ struct Seen {
     told: bool,
 }
 
-/// The thread that looks at all Workers. Dropped, it ends.
+/// The thread that checks all Workers. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     /// It ends when this is dropped.
@@ -52,7 +51,7 @@ pub(crate) struct Watchdog {
 impl Drop for Watchdog {
     fn drop(&mut self) {
         self.stop = None;
-        // The hook itself may drop the runtime; a hook that panics has been heard of.
+        // The hook itself may drop the runtime, on this thread.
         let own = thread::current().id();
         if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != own) {
             let _ = thread.join();
@@ -61,7 +60,7 @@ impl Drop for Watchdog {
 }
 
 impl Watchdog {
-    /// Has `hook` told of callbacks that run for longer than `limit`.
+    /// Starts the thread, which calls `hook` for callbacks that run for longer than `limit`.
     pub fn start(shared: Arc<Shared>, limit: Duration, hook: Hook) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = thread::Builder::new().name("callback-watch".into());
@@ -70,7 +69,7 @@ impl Watchdog {
     }
 }
 
-/// Looks at all Workers until the other side of the channel is dropped.
+/// Checks all Workers until the other side of the channel is dropped.
 fn watch(shared: &Shared, limit: Duration, hook: &Hook, stopped: &mpsc::Receiver<()>) {
     let seen = Seen { callbacks: 0, since: Instant::now(), told: false };
     let mut all = vec![seen; shared.remotes.len()];
@@ -84,7 +83,7 @@ fn watch(shared: &Shared, limit: Duration, hook: &Hook, stopped: &mpsc::Receiver
             } else if !seen.told && seen.since.elapsed() >= limit {
                 seen.told = true;
                 let slow = Slow { id: Id(running), time: seen.since.elapsed() };
-                drop_quietly(|| hook(slow)); // it is told of the next ones also if it panics
+                drop_quietly(|| hook(slow)); // continue even if the hook panics
             }
         }
     }

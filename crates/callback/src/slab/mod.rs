@@ -59,6 +59,7 @@ const MAX_HOT_PAGES: usize = 16;
 const NO_GENERATION: u16 = 0;
 /// Number of pages that are populated at once: the pages in use divided by this, …
 const POPULATE_DIVISOR: u32 = 256;
+/// … but at most this many.
 const MAX_POPULATE_PAGES: u32 = 64;
 
 /// The memory of one Worker's units.

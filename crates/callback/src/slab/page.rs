@@ -32,7 +32,7 @@ pub(crate) const NEVER: u32 = 0;
 /// The layout of a page for one payload size; offsets are in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
-    /// Slots there are.
+    /// Number of slots.
     slots: usize,
     ticks: usize,
     turns: usize,
@@ -78,7 +78,7 @@ pub(super) const PAGE_KIND: u16 = u16::MAX;
 
 /// What the slab knows of a vtable: its address, and the size of its payloads.
 pub(crate) trait Kind: Copy + 'static {
-    /// Bytes of a payload.
+    /// Returns the bytes of a payload.
     fn bytes(&self) -> usize;
 }
 
@@ -191,13 +191,13 @@ impl<K: Kind> Page<K> {
         LAYOUTS[usize::from(self.header().class)]
     }
 
-    /// Slots there are.
+    /// Returns the number of slots.
     #[inline]
     pub fn slots(self) -> usize {
         self.header().slots.into()
     }
 
-    /// Bytes of a payload.
+    /// Returns the bytes of a payload.
     #[inline]
     pub fn payload_bytes(self) -> usize {
         PAYLOAD_BYTES[0] << self.header().class
@@ -270,7 +270,7 @@ impl<K: Kind> Page<K> {
         others[usize::from(slot)] = kind.unwrap_or(PAGE_KIND);
     }
 
-    /// Where its payload is.
+    /// Returns the address of the payload in a slot.
     #[inline]
     pub fn payload(self, slot: u8) -> NonNull<u8> {
         debug_assert!(self.has(slot));
@@ -373,7 +373,7 @@ impl<K: Kind> Place<K> {
         self.0.addr().get().to_le_bytes()[0]
     }
 
-    /// Where its payload is.
+    /// Returns the address of its payload.
     #[inline]
     pub fn payload(self) -> NonNull<u8> {
         self.page().payload(self.slot())
