@@ -1,6 +1,15 @@
-//! What a unit runs next: a closure in its slot, and the vtable that knows its type.
+//! Handlers: the closures that units run, and vtables that know their types.
 //!
-//! [`HandlerVTable`] is a vtable whose function `run` takes the core, while the core calls it: see `core.rs` on imports.
+//! A slot holds a closure of any type. Its [`HandlerVTable`] says how to run and drop it, and what may wake it:
+//!
+//! | made by | woken by | stays in its slot |
+//! |---|---|---|
+//! | [`once`] | start, timer, readiness | no |
+//! | [`receive_once`] | message | no |
+//! | [`receive_within`] | message or timer | no |
+//! | [`receive`] | message | yes |
+//!
+//! The function `run` of a vtable takes the core, which calls it: see `core.rs` on imports.
 
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -11,43 +20,43 @@ use crate::message::{self, MessageVTable, message_vtable};
 use crate::next::Next;
 use crate::slab::Kind;
 
-/// Why a unit runs.
+/// Why a unit is run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WakeReason {
-    /// It has just been spawned.
+    /// It has been spawned, or something outside the core that it waited for has happened.
     Start,
-    /// Its time has come.
+    /// Its timer is due.
     Due,
-    /// A message of its type begins here, which it takes over.
+    /// The address of a message of its type, which it moves out.
     Message(*mut u8),
 }
 
-/// What is known of closures of one type: one constant for each.
+/// What all closures of one type share: a constant for each type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HandlerVTable {
     /// Runs the closure in a slot; see [`Handler::call`].
     pub run: unsafe fn(*mut u8, &mut Core, WakeReason) -> Next,
     /// Drops the closure in a slot.
     pub drop: unsafe fn(*mut u8),
-    /// Bytes that it takes in the slot.
+    /// Bytes that it needs in a slot.
     pub bytes: usize,
-    /// It is in its slot while it runs, and afterwards.
+    /// Whether it is in its slot while it runs and afterwards, rather than moved out to run.
     pub stays: bool,
-    /// It takes messages, …
+    /// Whether it receives messages.
     pub receives: bool,
-    /// … of this vtable.
+    /// The vtable of the messages that it receives.
     vtable: &'static MessageVTable,
-    /// It may also run because its time has come.
+    /// Whether a timer may wake it.
     pub timed: bool,
-    /// It only keeps a place for another one.
+    /// Whether it is the placeholder of a reserved slot.
     pub reserved: bool,
 }
 
 impl HandlerVTable {
-    /// Whether it takes messages of this vtable.
+    /// Returns whether it receives messages of this vtable.
     #[inline]
     pub fn takes(&self, vtable: &'static MessageVTable) -> bool {
-        // There may be several copies of a vtable.
+        // The compiler may emit several copies of a vtable, so the address alone does not decide.
         self.receives && (std::ptr::eq(self.vtable, vtable) || self.vtable.is_of_type_of(vtable))
     }
 }
@@ -58,37 +67,37 @@ impl Kind for HandlerVTable {
     }
 }
 
-/// A closure with what it is called for.
+/// A closure, and what it is called for.
 ///
 /// # Safety
 /// `call` leaves a value in place if and only if `STAYS`.
 pub(crate) unsafe trait Handler: Send + 'static {
-    /// The type of the messages that it takes.
+    /// The type of the messages that it receives.
     type Message: 'static;
     const STAYS: bool;
     const RECEIVES: bool;
     const TIMED: bool;
     const RESERVED: bool = false;
 
-    /// Runs it.
+    /// Runs the closure.
     ///
     /// # Safety
-    /// A value is there, which nobody else uses; unless `STAYS`, it is moved out. A message in
-    /// `wake` is of the type that the handler takes, and is moved out.
+    /// `at` points to a value, which nothing else uses; unless `STAYS`, it is moved out. A message in `wake` is of
+    /// the type that the handler takes, and is moved out.
     unsafe fn call(at: *mut Self, core: &mut Core, wake: WakeReason) -> Next;
 }
 
-/// The largest closure that stands in a slot; larger ones are boxed.
+/// Bytes of the largest closure that fits into a slot; larger ones are boxed.
 pub(crate) const MAX_PAYLOAD_BYTES: usize = 64;
-/// What all slots are aligned to.
+/// Alignment of all slots, in bytes.
 const SLOT_ALIGNMENT: usize = 8;
 
-/// Whether a closure of this type can stand in a slot with so many bytes.
+/// Returns whether a closure of this type fits into a slot of `bytes` bytes.
 pub(crate) const fn fits<H>(bytes: usize) -> bool {
     size_of::<H>() <= bytes && align_of::<H>() <= SLOT_ALIGNMENT
 }
 
-/// The vtable of a handler.
+/// Returns the vtable of a handler.
 pub(crate) fn handler_vtable<H: Handler>() -> &'static HandlerVTable {
     struct Of<H>(PhantomData<H>);
     impl<H: Handler> Of<H> {
@@ -109,19 +118,18 @@ pub(crate) fn handler_vtable<H: Handler>() -> &'static HandlerVTable {
 /// # Safety
 /// See [`Handler::call`].
 unsafe fn run<H: Handler>(at: *mut u8, core: &mut Core, wake: WakeReason) -> Next {
-    // SAFETY: the caller has found this vtable in the slot's page or slot, so it is what was
-    // written there.
+    // SAFETY: the caller has found this vtable in the slot's page or slot, so `at` holds what was written with it.
     unsafe { H::call(at.cast(), core, wake) }
 }
 
 /// # Safety
-/// A value is there, which nobody uses afterwards.
+/// `at` points to a value, which is not used afterwards.
 unsafe fn drop_in_place<H>(at: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe { at.cast::<H>().drop_in_place() };
 }
 
-/// Runs once; see those who make it.
+/// A handler that runs once; see the functions that create it.
 struct Single<F, M, const RECEIVES: bool, const TIMED: bool>(F, PhantomData<fn(M)>);
 
 impl<F, M, const RECEIVES: bool, const TIMED: bool> Single<F, M, RECEIVES, TIMED>
@@ -158,7 +166,7 @@ where
     }
 }
 
-/// Runs when spawned, or when its time has come.
+/// Creates a handler that runs when its unit is spawned, its timer is due, or it is woken from outside the core.
 pub(crate) fn once<M, F>(callback: F) -> impl Handler
 where
     F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
@@ -167,7 +175,7 @@ where
     Single::<_, M, false, true>::new(move |context, _| callback(context))
 }
 
-/// Runs for one message.
+/// Creates a handler that runs for one message.
 pub(crate) fn receive_once<M, F>(callback: F) -> impl Handler
 where
     F: FnOnce(&mut Context<'_, M>, M) -> Next + Send + 'static,
@@ -175,11 +183,11 @@ where
 {
     Single::<_, M, true, false>::new(move |context, message| match message {
         Some(message) => callback(context, message),
-        None => context.keep_receiving(), // it is run for messages alone
+        None => context.keep_receiving(), // not reached: it runs for messages only
     })
 }
 
-/// Runs for one message, or when its time has come.
+/// Creates a handler that runs for one message, or when its timer is due.
 pub(crate) fn receive_within<M, F>(callback: F) -> impl Handler
 where
     F: FnOnce(&mut Context<'_, M>, Option<M>) -> Next + Send + 'static,
@@ -188,7 +196,7 @@ where
     Single::<_, M, true, true>::new(callback)
 }
 
-/// Runs for every message, and stays.
+/// A handler that runs for every message, and stays.
 struct Every<F, M>(F, PhantomData<fn(M)>);
 
 // SAFETY: the value is never moved out.
@@ -221,7 +229,7 @@ where
     Every(callback, PhantomData)
 }
 
-/// One that is too large for a slot.
+/// A handler that is too large for a slot.
 pub(crate) struct Boxed<H>(Box<MaybeUninit<H>>);
 
 impl<H> Boxed<H> {
@@ -232,13 +240,13 @@ impl<H> Boxed<H> {
 
 impl<H> Drop for Boxed<H> {
     fn drop(&mut self) {
-        // SAFETY: a box that is dropped as such has not been run, or runs from where it is: its
-        // value is there. One that was moved out of is wrapped in `ManuallyDrop` before.
+        // SAFETY: a box that is dropped as such has not been run, or runs in place: its value is there. One that was
+        // moved out of is wrapped in `ManuallyDrop` before.
         unsafe { self.0.assume_init_drop() };
     }
 }
 
-// SAFETY: as that of the handler in the box.
+// SAFETY: as for the handler in the box.
 unsafe impl<H: Handler> Handler for Boxed<H> {
     type Message = H::Message;
     const STAYS: bool = H::STAYS;
@@ -247,15 +255,14 @@ unsafe impl<H: Handler> Handler for Boxed<H> {
 
     unsafe fn call(at: *mut Self, core: &mut Core, wake: WakeReason) -> Next {
         if H::STAYS {
-            // SAFETY: a value is there, which nobody else uses.
+            // SAFETY: a value is there, which nothing else uses.
             let inner = unsafe { (*at).0.as_mut_ptr() };
             // SAFETY: so is the one in the box; it stays there.
             return unsafe { H::call(inner, core, wake) };
         }
         // SAFETY: the caller has a value there and gives it up.
         let moved = ManuallyDrop::new(unsafe { at.read() });
-        // The memory is freed also if the closure panics; the value has been moved out by then.
-        // SAFETY: `moved` is neither used nor dropped.
+        // The memory is freed even if the closure panics; the value has been moved out by then.
         let mut memory = unsafe { std::ptr::read(&raw const moved.0) };
         // SAFETY: a value is in the box and is moved out by this.
         unsafe { H::call(memory.as_mut_ptr(), core, wake) }

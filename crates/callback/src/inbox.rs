@@ -1,29 +1,34 @@
-//! Where other threads leave things for a Worker: a bounded queue for many writers and one
-//! reader.
+//! The inbox: a bounded lock-free queue from many threads (writers) to one Worker (the reader).
 //!
 //! # Protocol
-//! A ring of cells (after Dmitry Vyukov's bounded queue). Each cell has a turn: that of the
-//! position that may write to it next, or one more when it has been written and may be read. A
-//! writer takes a position by moving `tail` from it, writes its cell, and says so by the turn; the
-//! reader empties the cell and gives its turn to the position one round later. So a cell is
-//! written to by the one writer that took its position, then read by the reader, and whoever
-//! comes next has seen, through the turn, that the one before is done.
+//! A ring of cells, after Dmitry Vyukov's bounded queue. Each cell has a turn: it equals the position that may write
+//! the cell next, and is one more once that has been written and may be read. A writer claims a position by advancing
+//! `tail`, writes the cell, then publishes it through the turn. The reader empties the cell and sets the turn to the
+//! position one round later. So a cell is written by the one writer that claimed its position, then read by the
+//! reader, and the turn makes each of these steps visible to the next.
 //!
-//! What must not be refused, because nobody could be told (an end, a reply), goes into a second
-//! queue when the ring is full. As long as there is something in it nothing else is taken, so that
-//! nobody overtakes himself: a sender whose envelope stands there is refused or stands behind it.
+//! ```text
+//!   turn of cell i (capacity n):  i ──write──▶ i + 1 ──read──▶ i + n ──write──▶ i + n + 1 ...
 //!
-//! When the reader ends it says so, and then takes out what is left. A writer writes, and then looks
-//! whether the reader has ended; if so, it takes out what is left. Between the two steps of each
-//! stands a full fence, so that at least one of them sees the other, and nothing stays for ever.
-//! They take turns at it.
+//!   head (reader)             tail (writers)
+//!    ▼                         ▼
+//!   │ readable │ readable │ ... │ free │ free │      more: VecDeque, once the ring is full
+//! ```
+//!
+//! Envelopes that must not be refused, because no caller could handle the error (an end, a reply), go into a second
+//! queue, `more`, when the ring is full. While that is not empty nothing else is accepted, so that a sender's
+//! envelopes stay in order: its next one is refused, or goes behind the one in `more`.
+//!
+//! When the reader ends, it sets `closed`, then drains the queue. A writer pushes, then checks `closed`; if it is
+//! set, the writer drains the queue. A full fence between the two steps on each side ensures that at least one of
+//! them sees the other, so that nothing stays in the queue for ever. A mutex lets one thread drain at a time.
 
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, UnsafeCell, fence, lock};
 
-/// A cell has a cache line of its own: its turn and content then travel together.
+/// Each cell has its own cache line, so that its turn and content travel together.
 #[repr(align(64))]
 #[derive(Debug)]
 struct Cell<T> {
@@ -31,27 +36,27 @@ struct Cell<T> {
     content: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// A line of its own.
+/// A value with its own cache lines, so that it is not shared with neighbours.
 #[repr(align(128))]
 #[derive(Debug)]
 struct Apart<T>(T);
 
-/// The queue; see the module.
+/// The queue; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
     /// The next position to be written.
     tail: Apart<AtomicUsize>,
-    /// The next position to be read; the reader's alone, others may look at it.
+    /// The next position to be read. Only the reader writes it; others may read it.
     head: Apart<AtomicUsize>,
     cells: Box<[Cell<T>]>,
-    /// There is something in `more`.
+    /// `more` is not empty.
     has_more: AtomicBool,
     more: Mutex<VecDeque<T>>,
-    /// Nothing is refused.
+    /// Whether `push` uses `more` instead of refusing.
     unbounded: bool,
     /// The reader has ended.
     closed: AtomicBool,
-    /// Held by whoever takes something out instead of the reader.
+    /// Held by a thread that drains the queue in place of the reader.
     clearing: Mutex<()>,
 }
 
@@ -61,7 +66,8 @@ unsafe impl<T: Send> Send for Inbox<T> {}
 unsafe impl<T: Send> Sync for Inbox<T> {}
 
 impl<T> Inbox<T> {
-    /// With room for `capacity`, rounded up to a power of two, or for as much as comes.
+    /// Creates an inbox with room for `capacity` values, rounded up to a power of two of at least 2, or without a
+    /// bound.
     pub fn new(capacity: usize, unbounded: bool) -> Self {
         let cell = |turn| Cell {
             turn: AtomicUsize::new(turn),
@@ -79,15 +85,14 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// The reader's, when it takes nothing out any more: hands what is left to `drop`.
+    /// Closes the inbox and passes what is left to `drop`. Called by the reader when it reads no more.
     pub fn close(&self, drop: impl Fn(T)) {
         self.closed.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.clear(drop);
     }
 
-    /// A writer's, when it has put something in and after a full fence: if the reader has ended, hands
-    /// what is left to `drop`.
+    /// If the reader has ended, passes what is left to `drop`. Called by a writer after a push and a full fence.
     #[inline]
     pub fn clear_if_closed(&self, drop: impl Fn(T)) {
         if self.closed.load(Ordering::Relaxed) {
@@ -106,7 +111,7 @@ impl<T> Inbox<T> {
         self.pop()
     }
 
-    /// Puts something in, unless it is full.
+    /// Pushes a value, or returns it if the inbox is full.
     pub fn push(&self, value: T) -> Result<(), T> {
         if self.has_more.load(Ordering::Acquire) {
             return self.push_more(value);
@@ -125,7 +130,7 @@ impl<T> Inbox<T> {
         Ok(())
     }
 
-    /// Puts something in also if it is full.
+    /// Pushes a value even if the inbox is full.
     pub fn push_always(&self, value: T) {
         let value = if self.has_more.load(Ordering::Acquire) {
             value
@@ -161,8 +166,8 @@ impl<T> Inbox<T> {
             );
             match taken {
                 Ok(_) => {
-                    // SAFETY: the turn is this position's, which only this writer has taken, and
-                    // the reader waits for the next turn.
+                    // SAFETY: the turn is that of this position, which only this writer has claimed, and the reader
+                    // waits for the next turn.
                     cell.content.with_mut(|content| unsafe { content.cast::<T>().write(value) });
                     cell.turn.store(next, Ordering::Release);
                     return Ok(());
@@ -172,15 +177,15 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Takes something out. Only one thread may do so at a time.
+    /// Pops a value. Only one thread may do so at a time.
     pub fn pop(&self) -> Option<T> {
         let position = self.head.0.load(Ordering::Relaxed);
         let cell = &self.cells[position & (self.cells.len() - 1)];
         if cell.turn.load(Ordering::Acquire) != position.wrapping_add(1) {
             return self.pop_more();
         }
-        // SAFETY: the turn says that it has been written; its writer is done, and the next one
-        // waits for its turn.
+        // SAFETY: the turn says that the cell has been written; its writer is done, and the next one waits for its
+        // turn.
         let value = cell.content.with_mut(|content| unsafe { content.cast::<T>().read() });
         cell.turn.store(position.wrapping_add(self.cells.len()), Ordering::Release);
         self.head.0.store(position.wrapping_add(1), Ordering::Relaxed);
@@ -192,8 +197,7 @@ impl<T> Inbox<T> {
             return None;
         }
         let mut more = lock(&self.more);
-        // A writer that has taken a position before may not have written yet; what stands here
-        // came later.
+        // A writer that has claimed an earlier position may not have written yet; what is in `more` came later.
         let head = self.head.0.load(Ordering::Relaxed);
         if self.tail.0.load(Ordering::Acquire) != head {
             return None;
@@ -206,8 +210,7 @@ impl<T> Inbox<T> {
         value
     }
 
-    /// Whether there was nothing in it. The reader's own look is exact as far as writers that are
-    /// done are concerned.
+    /// Returns whether the inbox was empty. For the reader this is exact with respect to writers that have finished.
     pub fn is_empty(&self) -> bool {
         let head = self.head.0.load(Ordering::Relaxed);
         self.tail.0.load(Ordering::SeqCst) == head && !self.has_more.load(Ordering::SeqCst)

@@ -1,4 +1,4 @@
-//! Messages on their way.
+//! Envelopes: messages and other work for a core, while they are in queues.
 
 #![expect(
     clippy::cast_ptr_alignment,
@@ -14,34 +14,34 @@ use std::ptr::NonNull;
 use crate::key::{Home, Key};
 use crate::next::Never;
 
-/// What stands in an envelope itself; larger messages are in a block.
+/// Bytes of a message that fit into an envelope; larger messages are in a block.
 const INLINE_BYTES: usize = 16;
 
 /// What an envelope is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To hand a message to a unit.
+    /// Deliver a message to a unit.
     Message,
-    /// To run a unit that has just been spawned, or whose wait for something outside is over.
+    /// Run a unit that has just been spawned, or whose wait for something outside the core is over.
     Start,
-    /// To hand a unit the next message that was kept for it.
+    /// Deliver the next stashed message to a unit.
     Stashed,
-    /// To end a unit.
+    /// End a unit.
     Cancel,
-    /// To do something to the core.
+    /// Run an action on the core.
     Control,
 }
 
-/// What is known of envelopes of one type: one constant for each.
+/// What all envelopes of one type share: a constant for each type.
 #[derive(Debug)]
 pub(crate) struct MessageVTable {
     pub purpose: Purpose,
-    /// The type of the message or of the action, if it has one.
+    /// The type of the message or of the action, if the envelope has one.
     content: TypeId,
     drop: unsafe fn(*mut u8),
 }
 
-/// Something that a core is to do, above all a message to hand over.
+/// Work for a core: usually a message to deliver.
 #[derive(Debug)]
 pub(crate) struct Envelope {
     pub to: Key,
@@ -49,7 +49,7 @@ pub(crate) struct Envelope {
     content: Content,
 }
 
-/// A message that is small, or a pointer to its block.
+/// A small message, or a pointer to the block of a large one.
 type Content = MaybeUninit<[u64; INLINE_BYTES / 8]>;
 
 const _: () = assert!(size_of::<Envelope>() == 32);
@@ -61,12 +61,12 @@ const fn is_inline<T>() -> bool {
     size_of::<T>() <= INLINE_BYTES && align_of::<T>() <= 8
 }
 
-/// The vtable of messages of this type.
+/// Returns the vtable of messages of type `M`.
 pub(crate) const fn message_vtable<M: 'static>() -> &'static MessageVTable {
     Of::<M>::MESSAGE
 }
 
-/// The vtable of envelopes that hold a value of this type.
+/// The vtables of envelopes that hold a value of type `T`.
 struct Of<T>(PhantomData<T>);
 
 impl<T: 'static> Of<T> {
@@ -79,7 +79,7 @@ impl<T: 'static> Of<T> {
 }
 
 impl MessageVTable {
-    /// Whether messages of both are of the same type.
+    /// Returns whether both are vtables of the same message type.
     pub fn is_of_type_of(&self, other: &Self) -> bool {
         self.content == other.content
     }
@@ -90,7 +90,7 @@ impl MessageVTable {
 }
 
 impl Envelope {
-    /// A message for a unit that takes this type.
+    /// Creates an envelope with a message.
     #[inline]
     pub fn message<M: Send + 'static>(to: Key, message: M, pool: &mut Pool) -> Self {
         let mut content = Content::uninit();
@@ -108,25 +108,25 @@ impl Envelope {
         Self { to, vtable: message_vtable::<M>(), content }
     }
 
-    /// Runs the unit for the first time.
+    /// Creates an envelope that runs a unit that has been spawned or woken.
     pub fn start(to: Key) -> Self {
         const VTABLE: &MessageVTable = &MessageVTable::empty(Purpose::Start);
         Self { to, vtable: VTABLE, content: Content::uninit() }
     }
 
-    /// Hands the unit the next message that was kept for it.
+    /// Creates an envelope that delivers the next stashed message of a unit.
     pub fn stashed(to: Key) -> Self {
         const VTABLE: &MessageVTable = &MessageVTable::empty(Purpose::Stashed);
         Self { to, vtable: VTABLE, content: Content::uninit() }
     }
 
-    /// Ends the unit.
+    /// Creates an envelope that ends a unit.
     pub fn cancel(to: Key) -> Self {
         const VTABLE: &MessageVTable = &MessageVTable::empty(Purpose::Cancel);
         Self { to, vtable: VTABLE, content: Content::uninit() }
     }
 
-    /// An action for the core of a Worker. [`into_action`](Self::into_action) takes it out.
+    /// Creates an envelope with an action for the core of a Worker. [`into_action`](Self::into_action) takes it out.
     pub fn control<A: Send + 'static>(home: Home, action: A) -> Self {
         let to = Key::new(home, 0, 0, 0);
         let mut envelope = Self::message(to, action, &mut Pool::default());
@@ -134,32 +134,32 @@ impl Envelope {
         envelope
     }
 
-    /// For whom it is and what for.
+    /// Returns its receiver and its purpose.
     #[inline]
     pub fn label(&self) -> (Key, Purpose) {
         (self.to, self.vtable.purpose)
     }
 
-    /// Where its content is, which is for whoever takes it from there to move out.
+    /// Returns the address of its content, which the caller moves out.
     ///
     /// # Safety
-    /// An envelope is there, and is not used as one any more.
+    /// `envelope` points to a valid envelope, which is not used as one any more.
     #[inline]
     pub unsafe fn content(envelope: NonNull<Self>) -> *mut u8 {
         // SAFETY: the caller's promise.
         unsafe { (&raw mut (*envelope.as_ptr()).content).cast() }
     }
 
-    /// Gives up what is in it to `taken`, who moves it out of there.
+    /// Passes the address of the content to `taken`, which moves the content out.
     pub fn open<R>(self, taken: impl FnOnce(*mut u8) -> R) -> R {
         let mut content = ManuallyDrop::new(self).content;
         taken(content.as_mut_ptr().cast())
     }
 
-    /// The action in a control envelope.
+    /// Takes the action out of a control envelope.
     ///
     /// # Panics
-    /// Panics if the envelope is for another purpose, or if its action is of another type.
+    /// Panics if the envelope has another purpose, or its action another type.
     pub fn into_action<A: 'static>(self) -> A {
         assert_eq!(
             (self.vtable.purpose, self.vtable.content),
@@ -172,8 +172,8 @@ impl Envelope {
 
 impl Drop for Envelope {
     fn drop(&mut self) {
-        // SAFETY: the content is what the vtable's constructor wrote, and still there: `open`
-        // prevents this drop.
+        // SAFETY: the content is what the constructor of this vtable's type wrote, and still there: `open` prevents
+        // this drop.
         unsafe { (self.vtable.drop)(self.content.as_mut_ptr().cast()) };
     }
 }
@@ -189,7 +189,7 @@ pub(crate) unsafe fn take<M>(content: *mut u8, pool: &mut Pool) -> M {
     }
     // SAFETY: as above, and a message of this size is in a block.
     let block = unsafe { content.cast::<NonNull<M>>().read() };
-    // SAFETY: the block holds a message and is ours.
+    // SAFETY: the block holds a message and belongs to this envelope.
     let message = unsafe { block.read() };
     pool.give_back(block.cast(), Layout::new::<M>());
     message
@@ -202,13 +202,13 @@ unsafe fn drop_content<M>(content: *mut u8) {
     drop(unsafe { take::<M>(content, &mut Pool::default()) });
 }
 
-/// Sizes of blocks.
+/// Sizes of blocks, in bytes.
 const BLOCK_BYTES: [usize; 4] = [32, 64, 128, 256];
-/// Blocks of a size that are kept.
+/// Free blocks of each size that a pool keeps.
 const MAX_POOLED_BLOCKS: usize = 256;
 
-/// Memory for messages that do not fit into an envelope, used again by whoever sends next. A
-/// block may be freed by another pool than the one it was taken from, or by none.
+/// A pool of blocks for messages that do not fit into an envelope. A block may be freed to another pool than the one
+/// that it was taken from, or to none.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     blocks: [Vec<NonNull<u8>>; BLOCK_BYTES.len()],
@@ -217,7 +217,7 @@ pub(crate) struct Pool {
 // SAFETY: the blocks are free memory that belongs to the pool alone.
 unsafe impl Send for Pool {}
 
-/// The layout that a message's block has, and the place of its size among [`BLOCK_BYTES`].
+/// Returns the layout of a message's block, and the index of its size in [`BLOCK_BYTES`].
 fn block_layout(message: Layout) -> (Layout, Option<usize>) {
     let size = BLOCK_BYTES.iter().position(|&size| message.size() <= size && message.align() <= 16);
     match size.and_then(|at| Layout::from_size_align(BLOCK_BYTES[at], 16).ok()) {
@@ -232,7 +232,8 @@ impl Pool {
         if let Some(block) = size.and_then(|size| self.blocks[size].pop()) {
             return block;
         }
-        // SAFETY: a message that is not inline is no zero-sized one, or needs alignment: see below.
+        // SAFETY: `nonzero` makes the size nonzero: a message that is not inline may still be a zero-sized one with a
+        // large alignment.
         let block = unsafe { alloc(nonzero(layout)) };
         NonNull::new(block).unwrap_or_else(|| handle_alloc_error(layout))
     }
@@ -246,11 +247,11 @@ impl Pool {
             kept.push(block);
             return;
         }
-        // SAFETY: it was allocated with this layout, as the same message leads to the same one.
+        // SAFETY: it was allocated with this layout, as it depends only on the message's.
         unsafe { dealloc(block.as_ptr(), nonzero(layout)) };
     }
 
-    /// Keeps blocks from now on.
+    /// Makes the pool keep blocks from now on.
     pub fn keep(&mut self) {
         for blocks in &mut self.blocks {
             blocks.reserve_exact(MAX_POOLED_BLOCKS);
@@ -276,7 +277,7 @@ impl Drop for Pool {
     }
 }
 
-/// Messages of no size with a large alignment get a byte.
+/// Zero-sized messages with a large alignment get one byte.
 fn nonzero(layout: Layout) -> Layout {
     if layout.size() > 0 {
         layout
@@ -297,7 +298,7 @@ mod tests {
         static DROPPED: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// Counts itself when it is dropped, and is aligned as the type that it has none of.
+    /// Counts its drops, and has the alignment of `A`, of which it holds none.
     struct Message<const BYTES: usize, A>([u8; BYTES], [A; 0]);
 
     impl<const BYTES: usize, A> Drop for Message<BYTES, A> {
@@ -312,7 +313,7 @@ mod tests {
     #[repr(align(128))]
     struct By128;
 
-    /// Drops one in its envelope, and one that was taken out.
+    /// Drops a message in its envelope, and one that was taken out.
     fn both<const BYTES: usize, A: Send + 'static>(pool: &mut Pool) {
         let to = Key::new(Home::new(0), 1, 0, 1);
         let before = DROPPED.get();

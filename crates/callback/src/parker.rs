@@ -1,24 +1,30 @@
-//! Sleeping until somebody has something for a Worker.
+//! Parking: a Worker sleeps until another thread has work for it.
 //!
 //! # Protocol
-//! Before it sleeps, the Worker says so, then looks once more whether there is something. Who has
-//! something writes it first, then looks whether the Worker sleeps. Between the two steps of each
-//! stands a full fence, so that at least one of them sees the other: either the Worker does not
-//! sleep, or it is woken.
+//! Before it sleeps, the Worker sets `asleep`, then checks once more for work. Another thread publishes its work,
+//! then checks `asleep`. A full fence between the two steps on each side ensures that at least one of them sees the
+//! other: either the Worker does not sleep, or it is woken.
+//!
+//! ```text
+//!   Worker                     other thread
+//!   asleep = true              publish work
+//!   fence                      fence
+//!   work? ── no ──▶ sleep      asleep? ── yes ──▶ wake
+//! ```
 
 use std::time::Duration;
 
 use crate::sync::{AtomicBool, Ordering, fence};
 
-/// How a Worker sleeps and is woken.
+/// How a Worker blocks and is woken.
 pub(crate) trait WaitBackend {
-    /// Sleeps until [`WaitBackend::wake`] has been called since it slept last, for so long at most.
+    /// Blocks until [`WaitBackend::wake`] has been called since the last sleep, for at most `most`. May return early.
     fn sleep(&self, most: Option<Duration>);
-    /// Wakes whoever sleeps, or will sleep next.
+    /// Wakes the thread that sleeps, or makes the next sleep return at once.
     fn wake(&self);
 }
 
-/// The Worker's side and that of the others.
+/// Parks one Worker; other threads unpark it.
 #[derive(Debug)]
 pub(crate) struct Parker<B> {
     asleep: AtomicBool,
@@ -30,10 +36,10 @@ impl<B: WaitBackend> Parker<B> {
         Self { asleep: AtomicBool::new(false), backend }
     }
 
-    /// Sleeps, unless there is something to do.
+    /// Blocks, unless `has_something` returns true.
     ///
-    /// What is written is swapped in: each of these writes then follows the one before, whosever
-    /// it was, and nobody who looks after the fences can take an older one for the last.
+    /// `asleep` is written by swaps: each of them follows the previous one in modification order, whichever thread
+    /// made it, so that no thread that reads `asleep` after its fence sees an outdated value.
     pub fn park(&self, most: Option<Duration>, has_something: impl FnOnce() -> bool) {
         self.asleep.swap(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -43,7 +49,7 @@ impl<B: WaitBackend> Parker<B> {
         self.asleep.swap(false, Ordering::Relaxed);
     }
 
-    /// Wakes the Worker if it sleeps, after something was put where it looks.
+    /// Wakes the Worker if it sleeps. Called after work was published.
     pub fn unpark(&self) {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
@@ -52,7 +58,7 @@ impl<B: WaitBackend> Parker<B> {
     }
 }
 
-/// All orders of what a Worker and somebody with something for it do.
+/// Explores all interleavings of a Worker and a thread with work for it.
 #[cfg(all(test, loom))]
 mod models {
     use loom::sync::{Arc, Condvar, Mutex};
@@ -61,7 +67,7 @@ mod models {
     use super::*;
     use crate::inbox::Inbox;
 
-    /// Sleeps for ever unless it is woken: loom tells if that happens.
+    /// Sleeps for ever unless it is woken, which loom reports as a deadlock.
     struct Flag(Mutex<bool>, Condvar);
 
     impl WaitBackend for Flag {

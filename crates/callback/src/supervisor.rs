@@ -1,4 +1,4 @@
-//! Callback threads that start others again when they fail, as OTP's supervisors do.
+//! Supervisors: callback threads that restart others when they fail, as OTP's do.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,24 +12,24 @@ use crate::key::{Address, Id};
 use crate::next::Next;
 use crate::reason::{Down, Reason};
 
-/// Delays of starts unless told otherwise: the second one of a child that fails, …
+/// Default delay of the second restart of a child that fails repeatedly.
 const FIRST_DELAY: Duration = Duration::from_millis(1);
-/// … and the longest.
+/// Default maximum delay of a restart.
 const MAX_DELAY: Duration = Duration::from_millis(100);
 
-/// When a child is started again.
+/// When a child is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Restart {
-    /// However it has ended.
+    /// Whenever it has ended.
     Permanent,
-    /// Unless it was done.
+    /// Unless it has ended with [`Reason::Done`].
     Transient,
     /// Never.
     Temporary,
 }
 
-/// Who is started again when a child has failed.
+/// Which children are restarted when one has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
@@ -46,13 +46,13 @@ type Start = Box<dyn FnMut(&mut Context<'_, Down>) -> Result<Id, SpawnError> + S
 struct Child {
     start: Start,
     restart: Restart,
-    /// The one that lives.
+    /// The callback thread of the child, while it lives.
     id: Option<Id>,
-    /// When it was started last, in nanoseconds of the runtime's clock.
+    /// When it was last started, in nanoseconds of the runtime's clock.
     started: u64,
-    /// How often in a row it has ended soon after that.
+    /// How often in a row it has ended soon after a start.
     failures: u32,
-    /// When it is to be started again, if it is.
+    /// When it is to be restarted, in nanoseconds of the runtime's clock; `None` if it is not.
     due: Option<u64>,
 }
 
@@ -64,22 +64,21 @@ struct Backoff {
 }
 
 impl Backoff {
-    /// The delay after so many failures in a row before this one.
+    /// Returns the delay in nanoseconds after `failures` failures in a row before this one.
     fn delay(self, failures: u32) -> u64 {
         let doubled = |times: u32| self.first.saturating_mul(1 << times.min(63));
         failures.checked_sub(1).map_or(0, |times| doubled(times).min(self.longest))
     }
 }
 
-/// Starts children, and starts them again when they have ended, up to a limit. When it is reached,
-/// or the supervisor is cancelled, all children are ended, and the supervisor has failed: it can be
-/// a child itself. It does not end by itself when its children are done.
+/// Starts children and restarts them when they end, up to a limit. If the limit is exceeded, or the supervisor is
+/// cancelled, all children are ended and the supervisor fails; it can itself be a child. It does not end when its
+/// children are done.
 ///
 /// Restarts are delayed by an exponential back-off ([`backoff`](Self::backoff)), so that a child that fails on
 /// every start does not use up a CPU. While one child waits for its restart, the others are supervised as usual.
 ///
-/// Children on other Workers are cancelled without waiting for it: the next one may begin there
-/// before the one before has ended.
+/// Children on other Workers are cancelled asynchronously: a replacement may start before its predecessor has ended.
 ///
 /// ```
 /// use std::time::Duration;
@@ -97,9 +96,9 @@ pub struct Supervisor {
     strategy: Strategy,
     children: Vec<Child>,
     most: usize,
-    /// Nanoseconds.
+    /// The period in which restarts are counted, in nanoseconds.
     within: u64,
-    /// When children have been started again, in nanoseconds of the runtime's clock.
+    /// Times of recent restarts, in nanoseconds of the runtime's clock.
     restarts: VecDeque<u64>,
     backoff: Backoff,
 }
@@ -147,7 +146,7 @@ impl Supervisor {
         self
     }
 
-    /// Adds a child, which `start` starts by the context that it gets.
+    /// Adds a child. `start` has to spawn it with the context that it gets, for each start.
     pub fn child<F>(mut self, restart: Restart, start: F) -> Self
     where
         F: FnMut(&mut Context<'_, Down>) -> Result<Id, SpawnError> + Send + 'static,
@@ -157,7 +156,7 @@ impl Supervisor {
         self
     }
 
-    /// Starts it on the next Worker; the children are where they are started.
+    /// Starts the supervisor on the next Worker in turn. The children run where `start` spawns them.
     ///
     /// # Errors
     /// See [`Handle::spawn`].
@@ -166,7 +165,7 @@ impl Supervisor {
         on.spawn_receiving(move |context| supervisor.begin(context)).map(Address::id)
     }
 
-    /// Starts it on this Worker.
+    /// Starts the supervisor on this Worker.
     ///
     /// # Errors
     /// See [`Context::spawn`].
@@ -181,7 +180,7 @@ impl Supervisor {
         self.go_on(context)
     }
 
-    /// Starts those that are due, and waits for the next end or the next start.
+    /// Starts the children that are due, then waits for the next end or the next start.
     fn go_on(mut self: Box<Self>, context: &mut Context<'_, Down>) -> Next {
         if let Err(error) = self.start_due(context) {
             return self.give_up(context, &error.to_string());
@@ -199,7 +198,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts those whose time has come, in their order.
+    /// Starts the children that are due, in their order.
     fn start_due(&mut self, context: &mut Context<'_, Down>) -> Result<(), SpawnError> {
         let now = context.now();
         for child in &mut self.children {
@@ -214,14 +213,14 @@ impl Supervisor {
     }
 
     fn heard(mut self: Box<Self>, context: &mut Context<'_, Down>, down: &Down) -> Next {
-        // One that was cancelled to be started again has no place here any more.
+        // A child that was cancelled for a restart is not in the list any more.
         let Some(ended) = self.children.iter().position(|child| child.id == Some(down.id)) else {
             return self.go_on(context);
         };
         self.children[ended].id = None;
         let again = match self.children[ended].restart {
             Restart::Permanent => true,
-            // One on another Worker may have ended before it was monitored.
+            // A child on another Worker may have ended before it was monitored.
             Restart::Transient => !matches!(down.reason, Reason::Done | Reason::Unknown),
             Restart::Temporary => false,
         };
@@ -236,7 +235,7 @@ impl Supervisor {
         self.go_on(context)
     }
 
-    /// Has a child that has failed, and those that go with it, be started again when its delay is over.
+    /// Schedules the restart of a failed child, and of those that are restarted with it, after its delay.
     fn schedule(&mut self, context: &mut Context<'_, Down>, ended: usize, now: u64) {
         let restarted = match self.strategy {
             Strategy::OneForOne => ended..ended + 1,
@@ -250,7 +249,7 @@ impl Supervisor {
         }
         let mut due = now.saturating_add(backoff.delay(failed.failures));
         failed.failures += 1;
-        // None of them before one that waits for longer already.
+        // All restart together, so not before the one that waits longest.
         if self.strategy == Strategy::OneForAll {
             due = self.children.iter().filter_map(|child| child.due).fold(due, u64::max);
         }
@@ -263,7 +262,7 @@ impl Supervisor {
         }
     }
 
-    /// Notes a restart.
+    /// Records a restart. Returns whether there are now more than the limit allows.
     fn record_restart(&mut self, now: u64) -> bool {
         let within = self.within;
         while self.restarts.front().is_some_and(|then| now.saturating_sub(*then) > within) {

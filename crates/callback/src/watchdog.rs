@@ -51,7 +51,7 @@ pub(crate) struct Watchdog {
 impl Drop for Watchdog {
     fn drop(&mut self) {
         self.stop = None;
-        // The hook itself may drop the runtime, on this thread.
+        // The hook itself may drop the runtime, on this thread. Panics of hooks have been caught.
         let own = thread::current().id();
         if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != own) {
             let _ = thread.join();
