@@ -1,4 +1,4 @@
-//! Threads for what blocks, so that it holds up no Worker.
+//! The thread pool for blocking work, which would delay all callbacks of a Worker.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,23 +9,23 @@ use crate::error::SpawnError;
 use crate::panics::drop_quietly;
 use crate::sync::lock_std;
 
-/// A thread that has nothing to do ends after this.
+/// Time after which an idle thread ends.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Something that may block.
+/// Work that may block.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// The threads and what they are to do. Jobs of callback threads are never refused: one that waits
-/// for a job has no other, so that there are no more than callback threads.
+/// The threads and their queue of jobs. Jobs of callback threads are never refused: each callback thread waits for at
+/// most one, so that their number bounds the queue.
 #[derive(Debug)]
 pub(crate) struct Pool {
     state: Mutex<State>,
     work: Condvar,
-    /// Somebody may offer a job again.
+    /// Signalled when the queue may have room.
     room: Condvar,
-    /// Threads at most.
+    /// Maximum number of threads.
     most: usize,
-    /// Jobs that wait for a thread at most, when others than callback threads offer one.
+    /// Maximum number of queued jobs at which other threads may add one.
     most_waiting: usize,
 }
 
@@ -44,7 +44,7 @@ impl std::fmt::Debug for State {
 }
 
 impl Pool {
-    /// With so many threads at most; none until there is something to do.
+    /// Creates a pool of at most `most` threads, which are started when needed.
     pub fn new(most: usize, most_waiting: usize) -> Self {
         let state = Mutex::default();
         Self { state, work: Condvar::new(), room: Condvar::new(), most, most_waiting }
@@ -54,7 +54,7 @@ impl Pool {
         lock_std(&self.state)
     }
 
-    /// Has it done, also if much waits already.
+    /// Queues a job even if the queue is full.
     pub fn give(self: &Arc<Self>, job: Job) {
         let state = self.lock();
         if !state.down {
@@ -62,7 +62,7 @@ impl Pool {
         }
     }
 
-    /// Has it done, unless much waits already.
+    /// Queues a job, unless the queue is full.
     pub fn offer(self: &Arc<Self>, job: Job) -> Result<(), SpawnError> {
         let state = self.lock();
         if state.down {
@@ -75,7 +75,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Has it done as soon as not too much waits.
+    /// Queues a job. Blocks until the queue has room.
     pub fn offer_waiting(self: &Arc<Self>, job: Job) -> Result<(), SpawnError> {
         let full = |state: &mut State| !state.down && state.jobs.len() >= self.most_waiting;
         let state = self.room.wait_while(self.lock(), full);
@@ -87,7 +87,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Has it done by a thread that is idle, a new one if there may be more, or the next that is.
+    /// Queues a job for an idle thread, for a new one if there may be more, or for the next one that becomes idle.
     fn put(self: &Arc<Self>, mut state: MutexGuard<'_, State>, job: Job) {
         state.jobs.push_back(job);
         if state.idle >= state.jobs.len() {
@@ -103,7 +103,7 @@ impl Pool {
         }
     }
 
-    /// There is one thread less than was counted. If there is none at all, its work is done here.
+    /// Handles that a thread could not be started. If there are no others, runs its job here.
     fn no_thread(&self) {
         let mut state = self.lock();
         state.threads -= 1;
@@ -124,7 +124,7 @@ impl Pool {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
                 self.room.notify_one();
-                // Jobs tell of their own panics; dropping what such a one leaves may be another.
+                // Jobs report their own panics; dropping what remains of one may panic again.
                 drop_quietly(job);
                 state = self.lock();
                 continue;
@@ -141,7 +141,7 @@ impl Pool {
         state.threads -= 1;
     }
 
-    /// Begins nothing more. What has begun is not waited for.
+    /// Drops all queued jobs. Does not wait for those that have started.
     pub fn shut_down(&self) {
         let mut state = self.lock();
         state.down = true;

@@ -1,19 +1,19 @@
-//! Time as the Workers count it.
+//! The clock of a runtime, and the ticks of its timers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Nanoseconds of a tick, as a power of two: 16.4 µs.
+/// Log2 of the nanoseconds of a tick, which is 16.4 µs.
 const TICK_BITS: u32 = 14;
-/// Ticks that timers can look ahead, 4.9 hours; what is further away is looked at again then.
+/// Ticks by which a timer can be ahead, 4.9 hours. Longer timers are set again when these have passed.
 pub(crate) const MAX_TICKS_AHEAD: u64 = 1 << 30;
 
 /// Where a core gets the time from: nanoseconds since its runtime began, monotonic.
 #[derive(Debug, Clone)]
 pub(crate) enum Clock {
     Real(Instant),
-    /// A test's.
+    /// Set by a test.
     #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
     Manual(Arc<AtomicU64>),
 }
@@ -27,28 +27,28 @@ impl Clock {
     }
 }
 
-/// A duration that may be too long for that is as good as for ever.
+/// Converts a duration to nanoseconds. One of more than 584 years becomes `u64::MAX`, which means for ever.
 pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The last tick that has begun: who is due at it may run.
+/// Returns the last tick that has begun: units that are due at it may run.
 pub(crate) fn tick_at(now: u64) -> u64 {
     now >> TICK_BITS
 }
 
-/// The first tick at which a moment has certainly come.
+/// Returns the first tick that begins at or after a moment.
 pub(crate) fn tick_after(moment: u64) -> u64 {
     (moment >> TICK_BITS) + u64::from(!moment.is_multiple_of(1 << TICK_BITS))
 }
 
-/// A tick as timers keep it: it wraps around.
+/// Converts a tick to the 32 bits that timers store, which wrap around.
 #[expect(clippy::cast_possible_truncation, reason = "it wraps around")]
 pub(crate) fn short(tick: u64) -> u32 {
     tick as u32
 }
 
-/// Nanoseconds until a tick begins.
+/// Returns the nanoseconds until a tick begins; 0 if it has.
 pub(crate) fn until(tick: u32, now: u64) -> u64 {
     let ahead = tick.wrapping_sub(short(tick_at(now))).cast_signed();
     match u64::try_from(ahead) {

@@ -220,7 +220,7 @@ where
     }
 }
 
-/// Runs for every message.
+/// Creates a handler that runs for every message.
 pub(crate) fn receive<M, F>(callback: F) -> impl Handler
 where
     F: FnMut(&mut Context<'_, M>, M) -> Next + Send + 'static,

@@ -1,11 +1,10 @@
-//! Descriptors that callback threads wait for.
+//! File descriptors that callback threads wait for.
 //!
-//! Each Worker has an epoll instance, from when the first descriptor is registered with it. Descriptors
-//! are registered once, for both directions and edge-triggered: what the kernel tells is
-//! remembered until an operation would have blocked. So to wait costs no system call. Events are
-//! fetched by the thread that runs callbacks, between them or when it sleeps. What has happened by the
-//! time an operation would block it has therefore seen, and whatever happens later is a new event; one that
-//! was fetched before and is given out after wakes somebody for nothing.
+//! Each Worker creates an epoll instance when the first descriptor is registered with it. Descriptors are registered
+//! once, for both directions and edge-triggered. What the kernel reports is remembered until an operation would have
+//! blocked, so that waiting costs no system call. Events are fetched by the thread that runs callbacks, between them
+//! or when it sleeps. So when an operation would block, this thread has seen all earlier events, and anything later
+//! is a new event. An event that was fetched before but is handled after wakes a unit without need.
 
 use std::fmt;
 use std::io;
@@ -20,17 +19,17 @@ use rustix::io::Errno;
 
 use crate::key::Key;
 
-/// What the eventfd is registered as, by which others wake a Worker that waits for events.
+/// The epoll data of the eventfd by which other threads wake a Worker that waits for events.
 const WAKE_TOKEN: u64 = u64::MAX;
-/// Events fetched at once.
+/// Events that one system call fetches at most.
 const EVENT_BATCH: usize = 256;
 
-/// What a callback thread waits for.
+/// The direction of readiness that a callback thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
-    /// That something can be read, or that there is nothing more to come.
+    /// Data can be read, or the end of the stream has been reached.
     Read,
-    /// That something can be written, or that nobody reads any more.
+    /// Data can be written, or the other side no longer reads.
     Write,
 }
 
@@ -43,15 +42,15 @@ impl Interest {
     }
 }
 
-/// What the kernel has told of: the number of a registration, and what happened.
+/// An event of the kernel: the bits of a registration, and what has happened.
 type KernelEvent = (u64, EventFlags);
 
-/// The kernel's side of it.
+/// The epoll instance of a Worker.
 #[derive(Debug)]
 pub(crate) struct Events {
     epoll: OwnedFd,
     wake: OwnedFd,
-    /// What was fetched by sleeping, for the Worker to look at. It alone takes the lock.
+    /// Events that the last sleep has fetched. Only the Worker takes the lock.
     fetched: Mutex<Vec<KernelEvent>>,
 }
 
@@ -63,7 +62,7 @@ impl Events {
         Ok(Self { epoll, wake, fetched: Mutex::default() })
     }
 
-    /// Sleeps until there are events, which are kept for when the Worker fetches some.
+    /// Sleeps until there are events, for at most `most`. The events are kept until the Worker takes them.
     pub fn sleep(&self, most: Option<Duration>) {
         let whole = most.is_none_or(|most| most.subsec_nanos().is_multiple_of(1_000_000));
         let mut most: Option<Timespec> = most.and_then(|most| most.try_into().ok());
@@ -79,7 +78,8 @@ impl Events {
         self.wait(&mut fetched, most.as_ref());
     }
 
-    /// Waits for events. Woken, late or interrupted: whoever waits looks what there is.
+    /// Waits for events. Returns without any if it times out or is interrupted; the caller checks for work in any
+    /// case.
     fn wait(&self, into: &mut Vec<KernelEvent>, most: Option<&Timespec>) {
         let mut events = [MaybeUninit::uninit(); EVENT_BATCH];
         match epoll::wait(&self.epoll, &mut events, most) {
@@ -90,8 +90,8 @@ impl Events {
         }
     }
 
-    /// The events that sleeping has fetched or, if there are none, and if it is to `look`, those that there
-    /// are now.
+    /// Takes the events that the last sleep has fetched or, if there are none and `look` is set, those that the
+    /// kernel has now.
     fn take(&self, look: bool) -> Vec<KernelEvent> {
         let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
         if fetched.is_empty() && look {
@@ -100,29 +100,29 @@ impl Events {
         std::mem::take(&mut fetched)
     }
 
-    /// Keeps the room that events have had.
+    /// Returns the buffer of the events for reuse.
     fn give_back(&self, mut events: Vec<KernelEvent>) {
         events.clear();
         *self.fetched.lock().unwrap_or_else(PoisonError::into_inner) = events;
     }
 
-    /// Wakes whoever sleeps, or will sleep next.
+    /// Wakes the Worker if it sleeps, or makes its next sleep return at once.
     pub fn wake(&self) {
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes()); // full: it is awake already
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes()); // if it is full, the Worker is awake already
     }
 }
 
-/// Events of a Worker, if it has any descriptors.
+/// The events of a Worker, from when it has registered a descriptor.
 pub(crate) type Shared = Arc<OnceLock<Events>>;
 
-/// A registered descriptor, as its Worker knows it.
+/// The state of a registered descriptor.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     generation: u32,
     ready: [bool; 2],
-    /// The kernel has told of an end, of which it does not tell again.
+    /// The kernel has reported an end or an error, which it does not report again.
     ended: bool,
-    /// Who waits for that; [`Key::NOBODY`] for nobody.
+    /// The unit that waits, by direction; [`Key::NOBODY`] if none.
     waiting: [Key; 2],
 }
 
@@ -132,11 +132,11 @@ pub(crate) struct Descriptors {
     events: Shared,
     entries: Vec<Entry>,
     free: Vec<u32>,
-    /// Places of those that were dropped since somebody looked.
+    /// Indices of sources that were dropped since the last fetch.
     dropped: Arc<Mutex<Vec<u32>>>,
 }
 
-/// Names a registration.
+/// A registered descriptor: its index, and a generation, as indices are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Registration {
     index: u32,
@@ -155,7 +155,7 @@ impl Descriptors {
         Self { events, entries: Vec::new(), free: Vec::new(), dropped }
     }
 
-    /// Registers a descriptor, which does not block from now on.
+    /// Registers a descriptor and makes it non-blocking.
     pub fn register<T: AsFd>(&mut self, inner: T) -> io::Result<Source<T>> {
         rustix::io::ioctl_fionbio(&inner, true)?;
         if self.events.get().is_none() {
@@ -182,13 +182,13 @@ impl Descriptors {
         Ok(Source { inner, registration, events, dropped })
     }
 
-    /// Whether a source was registered here. Its Worker's number does not tell: another Worker gets
-    /// the same one when that has ended.
+    /// Returns whether a source was registered here. Its Worker's number would not tell, because another Worker gets
+    /// that number after this one has ended.
     pub fn own<T: AsFd>(&self, source: &Source<T>) -> bool {
         Arc::ptr_eq(&self.dropped, &source.dropped)
     }
 
-    /// Whether there have ever been any.
+    /// Returns whether a descriptor has ever been registered.
     pub fn has_registered(&self) -> bool {
         self.events.get().is_some()
     }
@@ -198,14 +198,15 @@ impl Descriptors {
         entry.filter(|entry| entry.generation == registration.generation)
     }
 
-    /// Notes that an operation would have blocked.
+    /// Records that an operation would have blocked.
     pub fn would_block(&mut self, registration: Registration, interest: Interest) {
         if let Some(entry) = self.entry(registration) {
             entry.ready[interest.index()] = false;
         }
     }
 
-    /// Notes that a read has taken all there was. An end that may be behind it has to be read, though.
+    /// Records that a read has drained the descriptor. If an end has been reported, the descriptor stays ready, as
+    /// the end is still to be read.
     pub fn drained(&mut self, registration: Registration) {
         if let Some(entry) = self.entry(registration)
             && !entry.ended
@@ -214,7 +215,7 @@ impl Descriptors {
         }
     }
 
-    /// Has a unit wait. Returns whether there is nothing to wait for.
+    /// Registers a waiting unit. Returns true, without registering it, if it need not wait.
     pub fn wait(&mut self, registration: Registration, interest: Interest, unit: Key) -> bool {
         let Some(entry) = self.entry(registration) else { return true };
         if !entry.ready[interest.index()] {
@@ -224,8 +225,8 @@ impl Descriptors {
         true
     }
 
-    /// Fetches events, if there have ever been descriptors, and gives out those who wait for them. Unless it is
-    /// to `look`, only events that sleeping has fetched.
+    /// Fetches events and calls `woken` for the units that waited for them. Without `look`, uses only events that the
+    /// last sleep has fetched.
     pub fn fetch(&mut self, look: bool, mut woken: impl FnMut(Key)) {
         let Some(events) = self.events.get() else { return };
         let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -237,7 +238,7 @@ impl Descriptors {
         let fetched = events.take(look);
         for &(data, flags) in &fetched {
             if data == WAKE_TOKEN {
-                let _ = rustix::io::read(&events.wake, &mut [0; 8]); // somebody else may have
+                let _ = rustix::io::read(&events.wake, &mut [0; 8]); // fails if it has been read already
                 continue;
             }
             let [index, generation] = [data & u64::from(u32::MAX), data >> 32];
@@ -246,7 +247,7 @@ impl Descriptors {
                 continue;
             };
             if u64::from(entry.generation) != generation {
-                continue; // of one that has been dropped
+                continue; // an event of a source that has been dropped
             }
             let either = EventFlags::ERR | EventFlags::HUP;
             entry.ended |= flags.intersects(EventFlags::RDHUP | either);
@@ -265,9 +266,8 @@ impl Descriptors {
     }
 }
 
-/// Something with a descriptor that callback threads of one Worker can wait for, made by
-/// [`Context::register`](crate::Context::register). Dropped, it is not waited for any more, and what
-/// was registered is dropped, too.
+/// A registered object with a file descriptor, which callback threads of one Worker can wait for. Made by
+/// [`Context::register`](crate::Context::register). Dropping it ends the registration and drops the object.
 pub struct Source<T: AsFd> {
     inner: T,
     pub(crate) registration: Registration,
@@ -276,7 +276,7 @@ pub struct Source<T: AsFd> {
 }
 
 impl<T: AsFd> Source<T> {
-    /// What was registered. An operation on it that would block is to be made by
+    /// Returns the registered object. Operations on it that may block have to go through
     /// [`Context::attempt`](crate::Context::attempt).
     pub fn get(&self) -> &T {
         &self.inner
@@ -291,7 +291,7 @@ impl<T: AsFd + fmt::Debug> fmt::Debug for Source<T> {
 
 impl<T: AsFd> Drop for Source<T> {
     fn drop(&mut self) {
-        // Somebody else may have the same open file, so that closing this descriptor is not enough.
+        // The open file description may be shared, so that closing this descriptor would not end the registration.
         if let Some(events) = self.events.get() {
             let _ = epoll::delete(&events.epoll, &self.inner);
         }

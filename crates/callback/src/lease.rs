@@ -63,7 +63,7 @@ fn lock() -> MutexGuard<'static, Registry> {
     lock_std(&REGISTRY)
 }
 
-/// A number that no Worker has.
+/// A number that no Worker has now, and the generations that its pages have reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Free {
     number: u16,
@@ -77,7 +77,7 @@ impl Free {
     }
 }
 
-/// All numbers.
+/// All Worker numbers of the process.
 #[derive(Debug)]
 struct Registry {
     /// Numbers from this one on have never been used, …

@@ -1,7 +1,7 @@
-//! What a core is to do next: a ring of envelopes that are opened where they are.
+//! The queue of a core: a ring buffer of envelopes, which are opened in place.
 //!
-//! Envelopes are a few words that are written shortly before they are read, and are handed on by
-//! address: to copy one in larger pieces than it was written in would cost more than all else that
+//! Envelopes are a few words that are written shortly before they are read, and are passed on by address: copying one
+//! in larger units than it was written in would stall on store forwarding, which costs more than everything else that
 //! is done with it.
 
 use std::mem::MaybeUninit;
@@ -10,12 +10,12 @@ use std::ptr::NonNull;
 use crate::key::Key;
 use crate::message::Envelope;
 
-/// Room at first.
+/// Initial capacity, in envelopes.
 const MIN_CAPACITY: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// A power of two of places; those from `head` to `tail`, wrapped around, have an envelope.
+    /// The ring, whose length is a power of two. The places from `head` to `tail`, wrapped around, hold an envelope.
     places: Box<[MaybeUninit<Envelope>]>,
     head: usize,
     tail: usize,
@@ -44,7 +44,7 @@ impl Queue {
         self.tail = self.tail.wrapping_add(1);
     }
 
-    /// Puts one before all others.
+    /// Pushes an envelope to the front.
     pub fn push_first(&mut self, envelope: Envelope) {
         if self.len() == self.places.len() {
             self.resize(2 * self.places.len());
@@ -54,8 +54,8 @@ impl Queue {
         self.places[self.head & mask].write(envelope);
     }
 
-    /// Takes out the first one. It is where the address says until something is put in; whoever
-    /// takes it has to move it out of there, or drop it.
+    /// Pops the first envelope. The address is valid until the next push; the caller has to move the envelope out, or
+    /// drop it in place.
     #[inline]
     pub fn pop(&mut self) -> Option<NonNull<Envelope>> {
         if self.is_empty() {
@@ -67,7 +67,7 @@ impl Queue {
         NonNull::new(place.as_mut_ptr())
     }
 
-    /// For whom the one is that stands so many behind the first, if there is one.
+    /// Returns the receiver of the envelope that is `by` positions behind the first, if there is one.
     #[inline]
     pub fn ahead(&self, by: usize) -> Option<Key> {
         let mask = self.places.len() - 1;
@@ -80,13 +80,13 @@ impl Queue {
 
     pub fn clear(&mut self) {
         while let Some(envelope) = self.pop() {
-            // SAFETY: it has just been taken out, and nothing is put in meanwhile: what is dropped
-            // with it has no way to this queue.
+            // SAFETY: it has just been popped, and nothing is pushed meanwhile: the destructor of its content has no
+            // access to this queue.
             unsafe { envelope.drop_in_place() };
         }
     }
 
-    /// Frees what is not needed, but for so many places.
+    /// Frees capacity beyond `least` envelopes.
     pub fn shrink_to(&mut self, least: usize) {
         let places = self.len().max(least).max(MIN_CAPACITY).next_power_of_two();
         if places < self.places.len() {

@@ -1,4 +1,4 @@
-//! What others see of a Worker.
+//! What other threads see of a Worker: its inbox, its reserved slots, its counts, and how to wake it.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -16,10 +16,10 @@ use crate::parker::{Parker, WaitBackend};
 use crate::sync::lock_std;
 use crate::worker_thread::is_worker_thread;
 
-/// Where a Worker sleeps: on a futex, or where its events come from as soon as there can be some.
+/// Blocks a Worker: on a futex, or on epoll once it has registered a descriptor.
 #[derive(Debug)]
 pub(crate) struct WorkerWaitBackend {
-    /// One if somebody has called.
+    /// 1 if a wake-up is pending.
     called: AtomicU32,
     events: io::Shared,
 }
@@ -30,7 +30,7 @@ impl WaitBackend for WorkerWaitBackend {
             events.sleep(most);
         } else if self.called.swap(0, Ordering::Acquire) == 0 {
             let most = most.and_then(|most| most.try_into().ok());
-            // Woken, late, interrupted or called meanwhile: whoever sleeps looks what there is.
+            // Woken, timed out or interrupted: the caller checks for work in any case.
             let _ = futex::wait(&self.called, futex::Flags::PRIVATE, 0, most.as_ref());
             self.called.store(0, Ordering::Relaxed);
         }
@@ -41,36 +41,36 @@ impl WaitBackend for WorkerWaitBackend {
             events.wake();
         } else {
             self.called.store(1, Ordering::Release);
-            // That nobody sleeps is no failure.
+            // It is no error if no thread sleeps.
             let _ = futex::wake(&self.called, futex::Flags::PRIVATE, 1);
         }
     }
 }
 
-/// What others see of a Worker.
+/// The part of a Worker that other threads use.
 #[derive(Debug)]
 pub(crate) struct WorkerRemote {
     pub inbox: Inbox<Envelope>,
     parker: Parker<WorkerWaitBackend>,
-    /// Where events of its descriptors come from.
+    /// The source of its descriptors' events.
     pub events: io::Shared,
-    /// Places that are kept for units from elsewhere: whoever takes one may send a unit there.
+    /// Reserved slots: a thread that takes one may send a unit to it.
     places: Mutex<Vec<Key>>,
-    /// There are none, as the Worker's memory is used up.
+    /// There are no reserved slots because the Worker's memory is used up.
     no_room: AtomicBool,
-    /// Somebody waits for a place or for room in the inbox.
+    /// Number of threads that wait for a reserved slot or for room in the inbox.
     wanted: AtomicU32,
     room: Condvar,
     pub published: Published,
 }
 
-/// Figures of a Worker, as of when it last had nothing to do or some turns ago.
+/// Figures of a Worker, from when it last became idle.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
-    /// Those of [`Counts`], one after the other.
+    /// The fields of [`Counts`], in their order.
     counts: [AtomicU64; 4],
     pub bytes: AtomicU64,
-    /// For whoever watches: the key of the unit that runs, and how many have run.
+    /// For the watchdog: the key of the running unit, and the number of callbacks run.
     pub running: AtomicU64,
     pub callbacks: AtomicU64,
 }
@@ -107,50 +107,50 @@ impl WorkerRemote {
         }
     }
 
-    /// Leaves something, unless there is no room.
+    /// Pushes an envelope and wakes the Worker, or returns the envelope if the inbox is full.
     pub fn push(&self, envelope: Envelope) -> Result<(), Envelope> {
         self.inbox.push(envelope)?;
         self.parker.unpark();
-        // Waking has a full fence, as this needs.
+        // `unpark` has the full fence that this needs.
         self.inbox.clear_if_closed(drop_envelope);
         Ok(())
     }
 
-    /// Leaves something that must not be refused.
+    /// Pushes an envelope that must not be refused, and wakes the Worker.
     pub fn push_always(&self, envelope: Envelope) {
         self.inbox.push_always(envelope);
         self.parker.unpark();
-        // Waking has a full fence, as this needs.
+        // `unpark` has the full fence that this needs.
         self.inbox.clear_if_closed(drop_envelope);
     }
 
-    /// The Worker's, when it takes nothing out any more: drops what was left for it, and has
-    /// others do so with what they leave later.
+    /// Closes the inbox and drops what is in it; later envelopes are dropped by those who push them. Called by the
+    /// Worker when it ends.
     pub fn close(&self) {
         self.inbox.close(drop_envelope);
     }
 
-    /// Wakes the Worker to look around.
+    /// Wakes the Worker, so that it checks for work.
     pub fn call(&self) {
         self.parker.unpark();
     }
 
-    /// The Worker's: sleeps until there is something.
+    /// Blocks until there is work, or `or` returns true, or `most` has passed. Called by the Worker.
     pub fn wait(&self, most: Option<Duration>, or: impl FnOnce() -> bool) {
         self.parker.park(most, || !self.inbox.is_empty() || or());
     }
 
-    /// A place for a unit, if there is one.
+    /// Takes a reserved slot, if there is one.
     pub fn take_place(&self) -> Option<Key> {
         lock_std(&self.places).pop()
     }
 
-    /// Whether there is no place because there is no memory for one.
+    /// Returns whether there are no reserved slots because the Worker's memory is used up.
     pub fn has_no_room(&self) -> bool {
         self.no_room.load(Ordering::Relaxed)
     }
 
-    /// The Worker's: fills up with places up to so many. Returns whether there was memory for them.
+    /// Reserves slots by `place` until there are `most`. Returns whether memory was sufficient. Called by the Worker.
     pub fn fill(&self, most: usize, mut place: impl FnMut() -> Option<Key>) -> bool {
         let mut places = lock_std(&self.places);
         while places.len() < most
@@ -165,7 +165,7 @@ impl WorkerRemote {
         full
     }
 
-    /// The Worker's: says that there is room again.
+    /// Wakes threads that wait for room. Called by the Worker.
     pub fn tell(&self) {
         if self.wanted.load(Ordering::SeqCst) > 0 {
             drop(lock_std(&self.places));
@@ -173,10 +173,10 @@ impl WorkerRemote {
         }
     }
 
-    /// Tries again whenever there is room, until it works.
+    /// Retries `attempt` whenever there is room, until it succeeds. Blocks in between.
     ///
     /// # Errors
-    /// The value, if there is no room and this thread must not wait for it.
+    /// The value, if there is no room and the calling thread is a Worker's, which must not block.
     pub fn when_room<T, R>(
         &self,
         mut value: T,
@@ -190,7 +190,7 @@ impl WorkerRemote {
             };
             self.wanted.fetch_add(1, Ordering::SeqCst);
             let places = lock_std(&self.places);
-            // Told or not, it looks again: what is waited for may come between looking and waiting.
+            // The timeout is needed: room may appear between the attempt and the wait.
             let waited = self.room.wait_timeout(places, Duration::from_millis(1));
             drop(waited);
             self.wanted.fetch_sub(1, Ordering::SeqCst);
@@ -198,12 +198,12 @@ impl WorkerRemote {
     }
 }
 
-/// What an envelope holds may send something itself when it is dropped, or panic.
+/// Drops an envelope, whose content may send messages or panic when it is dropped.
 fn drop_envelope(envelope: Envelope) {
     drop_quietly(|| drop(envelope));
 }
 
-/// How many units there are in all Workers, and whoever waits for there to be none.
+/// The number of units in all Workers, and the threads that wait for it to become zero.
 #[derive(Debug, Default)]
 pub(crate) struct Alive {
     units: AtomicI64,
@@ -223,7 +223,7 @@ impl Alive {
         }
     }
 
-    /// Waits until there are none.
+    /// Blocks until there are no units, or `over` returns true.
     pub fn wait(&self, over: impl Fn() -> bool) {
         let mut none = lock_std(&self.none);
         while self.units.load(Ordering::SeqCst) != 0 && !over() {
@@ -231,7 +231,7 @@ impl Alive {
         }
     }
 
-    /// Has those that wait look again.
+    /// Makes waiting threads check again.
     pub fn tell(&self) {
         drop(lock_std(&self.none));
         self.changed.notify_all();

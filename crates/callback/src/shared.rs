@@ -12,14 +12,14 @@ use crate::remote::{Alive, WorkerRemote};
 /// What all threads of a runtime share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// Its Workers' numbers in the process.
+    /// The numbers of its Workers, which are unique in the process.
     homes: Vec<Home>,
     pub remotes: Vec<WorkerRemote>,
     pub alive: Alive,
-    /// The Worker that the next unit goes to.
+    /// Counter for the Worker that the next unit goes to.
     pub next: AtomicUsize,
     down: AtomicBool,
-    /// Places that each Worker keeps for units from elsewhere.
+    /// Slots that each Worker reserves for units from other threads.
     pub capacity: usize,
     pub spin: Option<Duration>,
     pub blocking: Arc<blocking::Pool>,
@@ -45,7 +45,7 @@ impl Shared {
         }
     }
 
-    /// The remote of a Worker, if it is one of this runtime's.
+    /// Returns the remote of a Worker, if it belongs to this runtime.
     pub fn remote(&self, home: Home) -> Option<&WorkerRemote> {
         let worker = usize::from(home.worker());
         self.remotes.get(worker).filter(|_| self.homes[worker] == home)

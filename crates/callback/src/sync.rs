@@ -1,4 +1,4 @@
-//! What threads share is made of these, so that loom can try all orders of what they do.
+//! Synchronisation primitives, which loom replaces to explore all interleavings.
 
 #[cfg(loom)]
 pub(crate) use loom::{
@@ -12,7 +12,7 @@ pub(crate) use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering, fence},
 };
 
-/// As loom's, without its checks.
+/// The interface of loom's `UnsafeCell`, without its checks.
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);

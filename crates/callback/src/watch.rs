@@ -1,7 +1,7 @@
-//! Who is told when a callback thread ends.
+//! Monitors and links of one Worker's units.
 //!
-//! A relation between two units is noted with both, under the same token, so that neither keeps
-//! anything of one that has ended.
+//! A relation between two units is recorded with both, under the same token, so that neither side keeps a record of
+//! one that has ended.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,54 +9,55 @@ use crate::key::{Home, Key};
 use crate::message::Envelope;
 use crate::reason::{Down, Reason};
 
-/// Units that have failed, of which it is known why.
+/// Most recent failures whose reasons are kept.
 const MAX_REMEMBERED_FAILURES: usize = 256;
 
-/// Names a relation, across all Workers.
+/// The identity of a relation, unique across all Workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Token(u64);
 
-/// Makes a message of the end of a unit.
+/// Creates the message that reports the end of a unit.
 pub(crate) type Teller = Box<dyn FnOnce(Down) -> Envelope + Send>;
 
-/// What is noted with a unit.
+/// A relation, as recorded with a unit.
 pub(crate) enum Relation {
-    /// This one is told when it ends.
+    /// `by` is notified when this unit ends.
     Monitored { by: Key, tell: Teller },
-    /// It is told when that one ends.
+    /// This unit is notified when `whom` ends, or ends when this one fails.
     Monitors { whom: Key },
-    /// It ends if that one fails, and the other way round.
+    /// `to` is cancelled when this unit fails. The other side has the same relation.
     Linked { to: Key },
 }
 
 /// The relations of one Worker's units.
 #[derive(Default)]
 pub(crate) struct Watchers {
-    /// In one tree, so that one of many is forgotten as quickly as one of few, and memory follows.
+    /// One tree for all, so that removing one relation of many is as fast as one of few, and memory follows their
+    /// number.
     relations: BTreeMap<(Key, Token), Relation>,
     tokens: u64,
-    /// Those that have ended last other than as they should, and why: somebody may ask later.
+    /// The units that have failed last, and why, for monitors that are set later.
     failed: VecDeque<(Key, Reason)>,
 }
 
 impl Watchers {
-    /// A token that no other relation has.
+    /// Returns a token that no other relation has.
     pub fn token(&mut self, home: Home) -> Token {
         self.tokens += 1;
         Token(self.tokens << 8 | u64::from(home.worker()))
     }
 
-    /// Notes a relation with a unit.
+    /// Records a relation with a unit.
     pub fn add(&mut self, unit: Key, token: Token, relation: Relation) {
         self.relations.insert((unit, token), relation);
     }
 
-    /// Forgets a relation of a unit.
+    /// Removes a relation of a unit.
     pub fn forget(&mut self, unit: Key, token: Token) -> Option<Relation> {
         self.relations.remove(&(unit, token))
     }
 
-    /// Notes why a unit has ended.
+    /// Records why a unit has failed.
     pub fn note_failed(&mut self, unit: Key, reason: &Reason) {
         if self.failed.len() == MAX_REMEMBERED_FAILURES {
             self.failed.pop_front();
@@ -64,18 +65,18 @@ impl Watchers {
         self.failed.push_back((unit, reason.clone()));
     }
 
-    /// Why a unit has ended that is no more, if that is still known.
+    /// Returns why a unit that is gone has ended, if that is still known.
     pub fn reason_of(&self, unit: Key) -> Reason {
         let known = self.failed.iter().rfind(|(failed, _)| *failed == unit);
         known.map_or(Reason::Unknown, |(_, reason)| reason.clone())
     }
 
-    /// Takes out all there are.
+    /// Takes out all relations.
     pub fn take_all(&mut self) -> impl Iterator<Item = Relation> + use<> {
         std::mem::take(&mut self.relations).into_values()
     }
 
-    /// Takes out those of a unit, in the order in which they were noted.
+    /// Takes out the relations of a unit, oldest first.
     pub fn take(&mut self, unit: Key) -> Vec<(Token, Relation)> {
         let all = (unit, Token(0))..=(unit, Token(u64::MAX));
         let tokens: Vec<Token> = self.relations.range(all).map(|(&(_, token), _)| token).collect();

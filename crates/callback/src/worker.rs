@@ -1,4 +1,12 @@
-//! The thread that drives a core: what comes from others, what is due, and sleeping in between.
+//! The Worker: the thread that drives a core, and sleeps when there is nothing to do.
+//!
+//! ```text
+//!   ┌▶ Work     deliver queued envelopes, at most BATCH
+//!   │  Accept   take envelopes from the inbox, at most BATCH
+//!   │  Fire     run units whose timers are due, at most BATCH
+//!   │  Others   send pending envelopes, fetch events of descriptors
+//!   └─ Rest     publish counts; if the turn found no work: spin, then sleep
+//! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,41 +17,41 @@ use crate::remote::WorkerRemote;
 use crate::shared::Shared;
 use crate::worker_thread;
 
-/// Things done one after the other before it is looked what else there is.
+/// Envelopes or timers that one step handles at most before the next step.
 const BATCH: usize = 256;
-/// Looks at the inbox between two at the clock, when there is nothing to do.
+/// Checks of the inbox between two readings of the clock while spinning.
 const SPINS_PER_CLOCK_READ: usize = 64;
-/// Having had nothing to do for so long, a Worker gives back memory it may need again.
+/// Time without work after which a Worker frees memory that it may need again.
 const TRIM_DELAY: Duration = Duration::from_millis(10);
 
 pub(crate) struct Worker {
     core: Core,
     shared: Arc<Shared>,
-    /// Units that have been told to [`Alive`].
+    /// Units that have been reported to [`Alive`](crate::remote::Alive).
     reported_units: u64,
-    /// What is done next.
+    /// The next step.
     step: Step,
-    /// There was something to do in this turn.
+    /// This turn has found work.
     busy: bool,
-    /// Descriptors were left to be looked at by sleeping.
+    /// The last turn left it to the sleep to fetch events of descriptors.
     overlooked: bool,
     rested: bool,
-    /// There was no memory for all the places that are kept for units from elsewhere.
+    /// Memory was too short to reserve all slots for units from other threads.
     short: bool,
 }
 
-/// What a turn consists of, in this order.
+/// The steps of a turn, in this order.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// To do what callbacks have asked for.
+    /// Deliver queued envelopes.
     Work,
-    /// To take in what others have sent.
+    /// Take envelopes from the inbox.
     Accept,
-    /// To run those whose time has come.
+    /// Run units whose timers are due.
     Fire,
-    /// To see what other Workers and descriptors are ready for.
+    /// Send pending envelopes to other Workers, and fetch events of descriptors.
     Others,
-    /// To tell how it stands and, if there was nothing to do, to sleep.
+    /// Publish counts and, if the turn found no work, sleep.
     Rest,
 }
 
@@ -82,12 +90,12 @@ impl Worker {
         &self.shared.remotes[usize::from(self.core.home.worker())]
     }
 
-    /// Works until the runtime is shut down, and drops all units.
+    /// Runs until the runtime is shut down, then drops all units.
     pub fn run(mut self) {
         worker_thread::mark();
         while !self.shared.is_down() {
-            // What a callback does, and what dropping its values does, may panic. This thread goes
-            // on, with the step behind the one that was left.
+            // Callbacks and destructors may panic. The thread then continues with the step after the one that was
+            // left.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.turns())) {
                 self.busy = true;
                 self.core.after_panic(panic);
@@ -112,8 +120,8 @@ impl Worker {
                     self.busy |= self.core.fire(BATCH);
                 }
                 Step::Others => {
-                    // If there was nothing else to do, sleeping will look for events. If it then did not
-                    // sleep after all, it is looked here.
+                    // If there was no other work, the sleep fetches events. If the last turn then did not sleep after
+                    // all, fetch them here.
                     let look = self.busy || self.overlooked;
                     self.overlooked = !look;
                     self.busy |= self.look_at_others(look);
@@ -122,8 +130,7 @@ impl Worker {
                     self.tell();
                     let busy = std::mem::take(&mut self.busy);
                     self.rested &= !busy;
-                    // One look more at descriptors often saves from sleeping; an inbox that is not empty does
-                    // so by itself.
+                    // One more check of descriptors often avoids a sleep; an inbox that is not empty does so anyway.
                     if !busy || self.core.has_no_pending_work() {
                         self.idle();
                     }
@@ -132,14 +139,14 @@ impl Worker {
         }
     }
 
-    /// Sends on what waits for room, and sees what descriptors are ready: if it is to `look`, or as sleeping has
-    /// found. Returns whether there was something.
+    /// Sends pending envelopes, and wakes units whose descriptors are ready: with `look`, asks the kernel; otherwise
+    /// uses what the last sleep has fetched. Returns whether there was anything to do.
     fn look_at_others(&mut self, look: bool) -> bool {
         let sent = self.core.send_outgoing();
         self.core.fetch_events(look || sent) || sent
     }
 
-    /// Does what others have left. Returns whether there was something.
+    /// Takes envelopes from the inbox. Returns whether there were any.
     fn accept(&mut self) -> bool {
         let Self { core, shared, .. } = self;
         let remote = &shared.remotes[usize::from(core.home.worker())];
@@ -158,17 +165,17 @@ impl Worker {
         accepted > 0
     }
 
-    /// Keeps places for units from elsewhere.
+    /// Reserves slots for units from other threads.
     fn fill(&mut self) {
-        // Whoever sent those that have come has told of them. Here, as a panic may have ended the
-        // turn in which they came.
+        // The threads that spawned these units have counted them in `alive`. This is here because a panic may have
+        // ended the turn in which they arrived.
         self.reported_units += std::mem::take(&mut self.core.settled);
         let Self { core, shared, .. } = self;
         let remote = &shared.remotes[usize::from(core.home.worker())];
         self.short = !remote.fill(shared.capacity, || core.reserve());
     }
 
-    /// Publishes what others may want to know.
+    /// Reports how many units started or ended to `alive`.
     fn tell(&mut self) {
         let units = self.core.units();
         if units != self.reported_units {
@@ -181,7 +188,7 @@ impl Worker {
         }
     }
 
-    /// Waits until there is something to do.
+    /// Spins, then sleeps, until there may be work.
     fn idle(&mut self) {
         if self.spin() {
             return;
@@ -196,7 +203,7 @@ impl Worker {
         };
         let begun = Instant::now();
         let blocked = self.core.outgoing.is_blocked();
-        // Others have no way to say that there is room for what waits to be sent.
+        // Other Workers do not signal that there is room for pending envelopes, so poll.
         let most = if blocked { Some(Duration::from_micros(50)) } else { most };
         self.remote().wait(most, || self.shared.is_down());
         if !self.rested
@@ -210,7 +217,7 @@ impl Worker {
         }
     }
 
-    /// Looks for something to do for a while without sleeping.
+    /// Spins for at most the configured time. Returns whether there is work.
     fn spin(&mut self) -> bool {
         let Some(most) = self.shared.spin else { return false };
         if self.look_around() {

@@ -1,4 +1,4 @@
-//! Which threads belong to Workers and must therefore not block.
+//! Marks threads of Workers, which must not block.
 
 use std::cell::Cell;
 
@@ -11,13 +11,13 @@ pub(crate) fn mark() {
     IS_WORKER.set(true);
 }
 
-/// Whether this is a Worker's thread, of any runtime. It must not block on a Worker, which could be itself or one
-/// that in turn waits for it.
+/// Returns whether the calling thread is a Worker's, of any runtime. Such a thread must not wait for a Worker, which
+/// could be itself or one that in turn waits for it.
 pub(crate) fn is_worker_thread() -> bool {
     IS_WORKER.get()
 }
 
-/// Panics on a Worker's thread.
+/// Panics if the calling thread is a Worker's.
 #[track_caller]
 pub(crate) fn assert_may_wait(what: &str) {
     assert!(
