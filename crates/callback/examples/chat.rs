@@ -1,4 +1,4 @@
-//! A chat server: what one writes, all others read. A line at a time, `/quit` to leave.
+//! A line-based chat server: each line goes to all other guests. `/quit` leaves.
 //!
 //! ```text
 //! cargo run --release -p contend-callback --example chat [ADDRESS]
@@ -17,19 +17,19 @@ use std::sync::Arc;
 
 use contend_callback::{Address, Context, Id, Interest, Next, Receptor, Source};
 
-/// A line longer than this is a mistake.
+/// The longest line that a guest may send, in bytes.
 const MAX_LINE_BYTES: usize = 4096;
-/// Lines that are kept for a guest who does not read; those that come beyond are lost.
+/// Lines that are stashed for a guest that does not read; further lines are lost.
 const MAX_BACKLOG_LINES: usize = 1000;
 
-/// What the room is told.
+/// Messages to the room.
 enum Event {
     Came(Id, Address<Arc<str>>),
     Said(Id, String),
     Left(Id),
 }
 
-/// The room: knows who is there, and hands on what they say.
+/// The room: knows the guests, and passes on what they write.
 fn room(context: &mut Context<'_, Event>) -> Next {
     let mut guests: HashMap<Id, Address<Arc<str>>> = HashMap::new();
     context.receive(move |context, event| {
@@ -48,14 +48,14 @@ fn room(context: &mut Context<'_, Event>) -> Next {
         let line: Arc<str> = line.into();
         let others = guests.iter().filter(|(id, _)| **id != from);
         for (_, &writer) in others {
-            // Whoever is leaving is told nothing; the room hears of it.
+            // A guest that is leaving misses the line; the room receives its end.
             context.send(writer, Arc::clone(&line)).unwrap_or(());
         }
         context.keep_receiving()
     })
 }
 
-/// Reads a guest's lines. However it ends, it says that it fails: so the writer ends with it.
+/// Reads a guest's lines. It always ends with a failure, so that the linked writer ends, too.
 fn read(
     context: &mut Context<'_>,
     source: Source<TcpStream>,
@@ -83,12 +83,12 @@ fn read(
     if rest.len() > MAX_LINE_BYTES {
         return context.fail("a line is too long");
     }
-    // If there is more, this comes behind what others have to do: nobody holds the Worker.
+    // If there is more input, continue after the other callback threads, so that no guest occupies the Worker.
     context
         .when_ready(source, Interest::Read, move |context, source| read(context, source, rest, to))
 }
 
-/// Writes to a guest what others say. As long as the guest does not read, lines are kept.
+/// Writes the lines of other guests to a guest. Lines are stashed while the guest does not read.
 fn write(
     context: &mut Context<'_, Arc<str>>,
     source: Source<TcpStream>,
@@ -155,7 +155,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7000".to_owned());
     let listener = TcpListener::bind(&address).map_err(|error| format!("{address}: {error}"))?;
     println!("listening on {}", listener.local_addr()?);
-    // All guests live beside the room, on one Worker: a chat is no work for two.
+    // All guests are on the Worker of the room: a chat does not need two.
     let receptor = Receptor::builder().workers(1).kept_messages(MAX_BACKLOG_LINES).start()?;
     let room = receptor.spawn_receiving(room)?;
     receptor.spawn(move |context| match context.register(listener) {

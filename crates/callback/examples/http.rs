@@ -1,4 +1,4 @@
-//! An HTTP server that says hello, with connections that stay open.
+//! A hello-world HTTP server with keep-alive.
 //!
 //! ```text
 //! cargo run --release -p contend-callback --example http [ADDRESS]
@@ -19,24 +19,24 @@ const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 7\r\n\r\nhello\r\n";
 const TOO_LARGE: &[u8] =
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-/// Bytes of a request's head at most.
+/// Maximum size of a request's head, in bytes.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
-/// What is known of a connection between two callbacks; nothing, most of the time.
+/// The state of a connection between two callbacks; empty most of the time.
 #[derive(Default)]
 struct Connection {
-    /// What has come of a request that is not complete.
+    /// The incomplete request that has been read so far.
     incoming: Vec<u8>,
-    /// What could not be written yet.
+    /// Output that could not be written yet.
     outgoing: Vec<u8>,
-    /// It is to be closed when that has been written.
+    /// Whether to close the connection once that has been written.
     closes: bool,
 }
 
 impl Connection {
-    /// Takes what has come, and answers the requests that are complete.
+    /// Takes new input, and answers the requests that are complete.
     fn take(&mut self, bytes: &[u8]) {
-        // Usually whole requests come, and nothing is kept.
+        // Usually whole requests arrive, and nothing is stored.
         let whole;
         let bytes = if self.incoming.is_empty() {
             bytes
@@ -62,7 +62,7 @@ impl Connection {
     }
 }
 
-/// Bytes up to and with the empty line, if it has come.
+/// Returns the length of the head including the empty line, if that has arrived.
 fn head_length(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|part| part == b"\r\n\r\n").map(|at| at + 4)
 }
@@ -85,7 +85,7 @@ fn serve(context: &mut Context<'_>, source: Source<TcpStream>, mut is: Connectio
             return context.end();
         }
         if has_read {
-            return wait(context, source, Interest::Read, is); // others have their turn
+            return wait(context, source, Interest::Read, is); // let other connections run
         }
         match context.attempt(&source, Interest::Read, |mut stream| stream.read(&mut buffer)) {
             Ok(0) => return context.end(),
@@ -97,7 +97,7 @@ fn serve(context: &mut Context<'_>, source: Source<TcpStream>, mut is: Connectio
     }
 }
 
-/// Goes on when that is possible.
+/// Waits until the connection is ready, then continues.
 fn wait(
     context: &mut Context<'_>,
     source: Source<TcpStream>,
@@ -129,14 +129,14 @@ fn accept(context: &mut Context<'_>, listener: Source<TcpListener>) -> Next {
             }
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-        // Out of descriptors, above all: those that are open go on.
+        // Usually out of descriptors: continue with the open connections.
         Err(error) => {
             println!("cannot accept: {error}");
             let pause = std::time::Duration::from_millis(100);
             return context.after(pause, |context| accept(context, listener));
         }
     }
-    // If there is one more, this comes behind what others have to do.
+    // If there is another connection, continue after the other callback threads.
     context.when_ready(listener, Interest::Read, accept)
 }
 
@@ -155,7 +155,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(&address).map_err(|error| format!("{address}: {error}"))?;
     println!("listening on http://{}", listener.local_addr()?);
     let receptor = Receptor::start()?;
-    // Every Worker accepts: whoever is first has the connection.
+    // Every Worker accepts connections; the first one gets it.
     for worker in 0..receptor.workers() {
         let listener = listener.try_clone()?;
         receptor.spawn_on::<Never, _>(worker, |context| match context.register(listener) {

@@ -1,5 +1,4 @@
-//! A million callback threads that wait at the same time: what they cost, and what is left of
-//! them.
+//! A million callback threads that wait at the same time: what they cost, and how much memory is left afterwards.
 //!
 //! ```text
 //! cargo run --release -p contend-callback --example million [UNITS]
@@ -16,14 +15,14 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Context, Receptor, SpawnError};
 
-/// When the first one is due and how much later the last one, in nanoseconds: when all have been
-/// spawned, and not faster than they can run.
+/// When the first one is due, and how much later the last one, in nanoseconds: after all have been spawned, and no
+/// faster than they can run.
 fn plan(units: u64) -> (u64, u64) {
     (2_000_000_000 + 150 * units, 3_000_000_000 + 150 * units)
 }
 
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
-/// How many were late by up to 1, 2, 4 … microseconds.
+/// Histogram of lateness: how many were late by up to 1, 2, 4 … µs.
 static LATE: [AtomicU64; 40] = [const { AtomicU64::new(0) }; 40];
 static EARLY: AtomicU64 = AtomicU64::new(0);
 
@@ -31,7 +30,7 @@ fn now() -> u64 {
     u64::try_from(BEGUN.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What each of them does when its time has come.
+/// The callback of each one, which records how late it is.
 fn note(due: u64) {
     match now().checked_sub(due) {
         Some(late) => {
@@ -42,7 +41,7 @@ fn note(due: u64) {
     }
 }
 
-/// Starts so many on this Worker, that are due one after the other, but not in this order.
+/// Spawns this Worker's share. They are due one after another, but are spawned in a different order.
 fn spawn_all(context: &mut Context<'_>, units: u64) -> Result<Duration, SpawnError> {
     let begun = Instant::now();
     let (first, spread) = plan(units);
@@ -98,14 +97,14 @@ fn run() -> Result<(), Box<dyn Error>> {
         took = took.max(each?);
     }
     while receptor.alive() < units && fired() == 0 {
-        std::thread::sleep(Duration::from_millis(1)); // Workers tell how many there are
+        std::thread::sleep(Duration::from_millis(1)); // Workers publish the number of units
     }
     let (during, waiting, fired) = (memory()?, receptor.alive(), fired());
     receptor.wait();
     let (mut bytes, ended) = (u64::MAX, Instant::now());
     while receptor.bytes() < bytes || ended.elapsed() < Duration::from_millis(100) {
         bytes = receptor.bytes();
-        std::thread::sleep(Duration::from_millis(20)); // Workers give memory back when they rest
+        std::thread::sleep(Duration::from_millis(20)); // idle Workers free memory
     }
     let after = memory()?;
 
@@ -135,7 +134,7 @@ fn fired() -> u64 {
         + EARLY.load(Ordering::Relaxed)
 }
 
-/// Microseconds by which this part of them was late at most, as a power of two.
+/// Returns a quantile of the lateness in microseconds, rounded up to a power of two.
 fn late(part: f64) -> u64 {
     let counts: Vec<u64> = LATE.iter().map(|count| count.load(Ordering::Relaxed)).collect();
     let all: u64 = counts.iter().sum();
@@ -147,7 +146,7 @@ fn late(part: f64) -> u64 {
     1 << bucket.unwrap_or(0)
 }
 
-/// This process's own share of memory, in bytes.
+/// Returns the proportional set size of this process, in bytes.
 fn memory() -> Result<u64, Box<dyn Error>> {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup")?;
     let pss = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));

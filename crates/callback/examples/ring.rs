@@ -1,4 +1,4 @@
-//! Messages that go round a ring of callback threads.
+//! Messages that are passed around a ring of callback threads.
 //!
 //! ```text
 //! cargo run --release -p contend-callback --example ring [UNITS] [MESSAGES]
@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Address, Context, Next, Receptor, Reply, SpawnError};
 
-/// What goes round.
+/// Messages in the ring.
 enum Word {
-    /// Whom the receiver is to send to.
+    /// The neighbour that the receiver sends to.
     Next(Address<Word>),
-    /// So many steps are left.
+    /// A token with this number of steps left.
     Token(u64),
 }
 
-/// One of the ring: passes tokens on, and says when the last step has been made.
+/// A member of the ring: passes tokens on, and reports when the last step has been made.
 fn member(
     context: &mut Context<'_>,
     mut next: Option<Address<Word>>,
@@ -47,8 +47,7 @@ fn member(
     })
 }
 
-/// Builds the ring from its end on. The end is closed by a message, as all others have been told
-/// when they were spawned.
+/// Builds the ring from its end. A message closes it; the others learn their neighbour when they are spawned.
 fn ring(context: &mut Context<'_>, units: u64, steps: u64, reply: Reply<Duration>) -> Next {
     let built = member(context, None, Some(reply)).and_then(|end| {
         let mut first = end;
@@ -58,7 +57,7 @@ fn ring(context: &mut Context<'_>, units: u64, steps: u64, reply: Reply<Duration
         Ok((first, end))
     });
     let Ok((first, end)) = built else { return context.fail("there is no room") };
-    // A whole number of rounds ends where it began: at the end of the ring.
+    // Whole rounds end where they began: at the end of the ring.
     let sent = context.send(end, Word::Next(first)).is_ok()
         && context.send(end, Word::Token(steps.next_multiple_of(units))).is_ok();
     if sent { context.end() } else { context.fail("the ring has ended") }

@@ -1,4 +1,4 @@
-//! Whole runtimes, where the sanitizer sees them.
+//! Whole runtimes, in the tests that run with AddressSanitizer.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use crate::{Address, Context, Id, Interest, NoReply, Receptor, SendError, Source};
 
-/// As good as for ever, but a test that fails should end.
+/// Timeout of a failing test.
 const LONG: Duration = Duration::from_mins(1);
-/// How long units wait that are never to be woken.
+/// Delay of units that never wake.
 const FOREVER: Duration = Duration::from_hours(10_000);
 
 /// A runtime with one Worker and little memory.
@@ -21,7 +21,7 @@ fn small() -> Receptor {
     Receptor::builder().workers(1).memory(1 << 20).start().expect("a thread")
 }
 
-/// Owns something on the heap, and counts itself when it is dropped.
+/// Owns a heap allocation, and counts its drops.
 struct Owner(String, Arc<AtomicU64>);
 
 impl Drop for Owner {
@@ -31,7 +31,7 @@ impl Drop for Owner {
     }
 }
 
-/// Starts a unit that owns something and waits for ever.
+/// Starts a unit that owns an allocation and waits for ever.
 fn sleeper(receptor: &Receptor, dropped: &Arc<AtomicU64>) -> Id {
     let owner = Owner("unit".into(), Arc::clone(dropped));
     let waits = move |context: &mut Context<'_>| {
@@ -56,7 +56,7 @@ fn receiver(receptor: &Receptor, got: &Arc<AtomicU64>) -> Address<u64> {
     receptor.spawn_receiving(begin).expect("room")
 }
 
-/// What this returns in a callback, when all that was sent before has been handled.
+/// Runs a closure in a callback, after everything that was sent before, and returns its result.
 fn on_worker<T: Send + 'static>(
     receptor: &Receptor,
     body: impl FnOnce(&mut Context<'_>) -> T + Send + 'static,
@@ -76,7 +76,7 @@ fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Asks for the end of all of these, from outside and in a callback.
+/// Cancels all of these, from outside and in a callback.
 fn cancel_all(receptor: &Receptor, ids: &[Id]) {
     for &id in ids {
         receptor.cancel(id);
@@ -149,7 +149,7 @@ fn ids_of_257_runtimes_that_live_at_once_stay_apart() {
     assert_eq!(dropped.load(Ordering::SeqCst), 257);
 }
 
-/// A descriptor that is registered with a runtime that has been dropped, whose number the next one gets.
+/// A source of a runtime that has been dropped, whose number the next runtime gets.
 #[test]
 fn a_source_of_a_dropped_runtime_is_refused() {
     let (sender, sources) = mpsc::channel::<Source<UnixStream>>();
@@ -175,7 +175,7 @@ fn named_tests(page: &str) -> Vec<&str> {
     quoted.filter(|name| name.contains("tests::") || name.contains("models::")).collect()
 }
 
-/// All that follows `fn ` after an attribute for tests, in all files of a folder.
+/// Returns the names of all test functions in the files of a folder.
 fn tests_in(folder: &Path, names: &mut HashSet<String>) {
     for entry in
         fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path())

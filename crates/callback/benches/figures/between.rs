@@ -1,4 +1,4 @@
-//! What passes between two Workers, beside what the machine needs for it.
+//! Round trips between two Workers, compared with what the machine itself needs for them.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::{each, on_worker, row, runtime};
 
 type Ping = (Address<u64>, u64);
 
-/// Nanoseconds of a round trip between Workers 0 and 1.
+/// Returns the nanoseconds of a round trip between Workers 0 and 1.
 fn round_trip(receptor: &Receptor, trips: u64) -> f64 {
     let pong = on_worker(receptor, 1, |context, sender| {
         let callback = |context: &mut Context<'_, Ping>, (from, left): Ping| {
@@ -41,7 +41,7 @@ fn round_trip(receptor: &Receptor, trips: u64) -> f64 {
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// A number that two threads raise in turns, and nothing else.
+/// Measures a counter that two threads increment in turns.
 fn cache_line(trips: u64) -> f64 {
     let line = Line(AtomicU64::new(0));
     let play = |own: u64| {
@@ -60,7 +60,7 @@ fn cache_line(trips: u64) -> f64 {
     each(begun.elapsed(), trips)
 }
 
-/// Two threads on these CPUs that wake each other by a futex each.
+/// Measures two threads on these CPUs that wake each other, each by its own futex.
 fn futexes(trips: u64, cpus: [usize; 2]) -> f64 {
     let words = [AtomicU32::new(0), AtomicU32::new(0)];
     let wake = |word: &AtomicU32| {
@@ -93,7 +93,7 @@ fn futexes(trips: u64, cpus: [usize; 2]) -> f64 {
     })
 }
 
-/// Beside another figure of the same rounds, and how many times it.
+/// Prints a figure as a multiple of another one of the same rounds.
 fn compare(
     rounds: usize,
     names: [&str; 2],
@@ -122,14 +122,14 @@ pub fn spinning(rounds: usize) {
     );
 }
 
-/// Two threads or Workers on CPUs of their choice.
+/// Two threads or Workers on CPUs that the scheduler chooses.
 struct Placement {
     words: &'static str,
     cpus: [usize; 2],
 }
 
-/// On the same CPU, and on two if there are. What an idle CPU takes to wake up is many times what
-/// is measured, and another time each time, so that two are kept awake.
+/// On the same CPU, and on two if there are two. An idle CPU takes many times the measured time to wake up, and a
+/// different time at each wake-up, so two are kept awake.
 fn placements() -> Vec<Placement> {
     let cpus = contend_sys::cpu::allowed_list();
     let same = Placement { words: "on one CPU", cpus: [cpus[0]; 2] };

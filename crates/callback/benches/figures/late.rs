@@ -1,4 +1,4 @@
-//! How late timers are, beside a thread that sleeps.
+//! How late timers fire, compared with a sleeping thread.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

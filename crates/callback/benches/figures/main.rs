@@ -1,11 +1,11 @@
-//! What callback threads cost here: memory, time, lateness, and what is left of them.
+//! Costs of callback threads on this machine: memory, time, lateness of timers, and memory left afterwards.
 //!
 //! ```text
 //! cargo bench -p contend-callback [-- TEXT]
 //! ```
 //!
-//! Each figure is the median of several rounds, with the least and the most of them; what it is
-//! compared with was measured in the same round. With a text, only figures whose names have it.
+//! Each figure is the median of several rounds, with their minimum and maximum; what it is compared with was measured
+//! in the same rounds. TEXT selects the figures whose names contain it.
 
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that fails ends")]
@@ -61,7 +61,7 @@ fn row(name: &str, unit: &str, samples: &mut [f64]) -> f64 {
     median
 }
 
-/// A runtime with so many Workers.
+/// Starts a runtime with this number of Workers.
 fn runtime(workers: usize, spin: Duration) -> Receptor {
     Receptor::builder().workers(workers).spin(spin).start().unwrap()
 }
@@ -77,7 +77,7 @@ fn on_worker<T: Send + 'static>(
     receiver.recv().unwrap()
 }
 
-/// Nanoseconds for each of so many.
+/// Returns the nanoseconds per operation.
 fn each(time: Duration, count: u64) -> f64 {
     time.as_secs_f64() * 1e9 / count as f64
 }

@@ -1,4 +1,4 @@
-//! Memory by PSS: while they wait, and when they have ended.
+//! Memory of units by PSS: while they wait, and after they have ended.
 
 use std::time::{Duration, Instant};
 
@@ -6,19 +6,19 @@ use contend_callback::{Address, Context, Id, Receptor};
 
 use super::{on_worker, row, runtime};
 
-/// This process's own share of memory, in bytes.
+/// Returns the proportional set size of this process, in bytes.
 fn pss() -> f64 {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
     let pss = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
     pss.trim().trim_end_matches(" kB").parse::<f64>().unwrap() * 1024.0
 }
 
-/// Room for so many ids, which has been written to.
+/// Allocates room for ids and writes to it, so that it is resident before the measurement.
 fn room(units: usize) -> Vec<Option<Id>> {
     vec![None; units]
 }
 
-/// Spawns one for each place in the list, each with so many words.
+/// Spawns a unit for each element of the list, with a closure of this many words.
 fn wait_all(receptor: &Receptor, mut list: Vec<Option<Id>>, words: usize) -> Vec<Option<Id>> {
     fn spawn<const WORDS: usize>(context: &mut Context<'_>) -> Id {
         let words = [1_u64; WORDS];
@@ -38,7 +38,7 @@ fn wait_all(receptor: &Receptor, mut list: Vec<Option<Id>>, words: usize) -> Vec
     })
 }
 
-/// Waits until a Worker that rests has given back what it does not need.
+/// Waits until an idle Worker has freed memory that it does not need.
 fn rest() {
     std::thread::sleep(Duration::from_millis(60));
 }
@@ -94,7 +94,7 @@ pub fn left(rounds: usize) {
     row("left a unit, all ended", "B", &mut all);
 }
 
-/// Spawning and ending the same again and again.
+/// Spawns and ends the same units repeatedly.
 pub fn cycles(_: usize) {
     let receptor = runtime(1, Duration::ZERO);
     let mut after = Vec::new();

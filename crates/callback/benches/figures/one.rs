@@ -1,4 +1,4 @@
-//! What happens on one Worker.
+//! Costs on one Worker.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use super::{each, on_worker, row, runtime};
 
 const MILLION: u64 = 1_000_000;
 
-/// Units that wait for a time, spawned one after the other.
+/// Units that wait for a timer, spawned in a row.
 pub fn spawn(rounds: usize) {
     let mut samples = Vec::new();
     for _ in 0..rounds {
@@ -32,7 +32,7 @@ pub fn spawn(rounds: usize) {
 
 type Ping = (Address<u64>, u64);
 
-/// A message to another unit and back.
+/// A round trip of a message between two units.
 pub fn round_trip(rounds: usize) {
     let trips = 2 * MILLION;
     let receptor = runtime(1, Duration::ZERO);

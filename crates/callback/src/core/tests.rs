@@ -1,5 +1,5 @@
-//! A core beside a simple model of it: what was run, in which order, and that each closure was
-//! dropped once.
+//! A core compared with a simple model: which units ran, in which order, and that each closure was dropped exactly
+//! once.
 
 mod backlog;
 mod kinds;
@@ -22,7 +22,7 @@ use crate::key::{Address, Id};
 use crate::next::Never;
 use crate::watch::Relation;
 
-/// What is seen of a unit, by its number.
+/// What a test observes of a unit, with the unit's number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Seen {
     Fired(usize),
@@ -33,7 +33,7 @@ enum Seen {
 
 type Log = Arc<Mutex<Vec<Seen>>>;
 
-/// In a closure: tells that it was dropped.
+/// A guard in a closure, which logs its drop.
 struct Guard(Arc<AtomicU64>);
 
 impl Drop for Guard {
@@ -42,36 +42,36 @@ impl Drop for Guard {
     }
 }
 
-/// This message ends who gets it, …
+/// A message that ends its receiver.
 const END: u64 = 0;
-/// … and this one makes him panic.
+/// A message that makes its receiver panic.
 const PANIC: u64 = 1;
 
-/// Further away than timers look ahead, and than time goes by in a test.
+/// Longer than the range of ticks, and than a test advances its clock.
 const LONG: u64 = 1 << 62;
 
-/// What is done from outside.
+/// Steps of a test.
 #[derive(Debug, Clone)]
 enum Step {
-    /// A unit that ends after so long; by panicking, if that is wanted.
+    /// Spawn a unit that ends after this delay, optionally by panicking.
     After(u64, bool),
-    /// One that receives.
+    /// Spawn a unit that receives.
     Receive,
-    /// One that receives one message, or gives up after so long. It goes on as the last one below.
+    /// Spawn a unit that receives one message or times out, then continues as `Deaf` does.
     ReceiveWithin(u64),
-    /// One that receives only after so long.
+    /// Spawn a unit that receives only after this delay.
     Deaf(u64),
-    /// One that receives one message, and the next ones only so long after that.
+    /// Spawn a unit that receives one message, and further ones only after this delay.
     Once(u64),
-    /// A message to one that has been spawned.
+    /// Send a message to a unit.
     Send(usize, u64),
     Cancel(usize),
-    /// Time goes by.
+    /// Advance the clock.
     Pass(u64),
 }
 
-/// Nanoseconds from nothing to two hours. What is further away than timers look ahead may come in
-/// another order than it should, when it is late.
+/// Delays from zero to two hours, in nanoseconds. Timers beyond the range of ticks may fire out of order when they
+/// are late.
 fn time() -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(0),
@@ -108,12 +108,12 @@ enum State {
     Ended,
 }
 
-/// What should happen.
+/// The model of the core.
 #[derive(Default)]
 struct Model {
     now: u64,
     units: Vec<State>,
-    /// When units are due, in which turn, and which unit.
+    /// Due time, turn and number of units.
     timers: Vec<(u64, usize, usize)>,
     turns: usize,
     seen: Vec<Seen>,
@@ -129,7 +129,7 @@ impl Model {
 
     fn wait(&mut self, unit: usize, after: u64) {
         let tick = tick_after(self.now + after);
-        // One tick is used to say that there is none; it gives way to the next.
+        // One tick value means no timer; it is replaced by the next.
         let tick = if short(tick) == 0 { tick + 1 } else { tick };
         self.timers.push((tick, self.turns, unit));
         self.turns += 1;
@@ -195,7 +195,7 @@ impl Model {
     }
 }
 
-/// The core, with what the model is compared with.
+/// The core under test, and what it logs.
 struct Machine {
     core: Core,
     now: Arc<AtomicU64>,
@@ -209,7 +209,7 @@ impl Machine {
         Self::keeping(100)
     }
 
-    /// One whose units keep so many messages each.
+    /// A core that stashes at most this many messages per unit.
     fn keeping(stash_capacity: usize) -> Self {
         let now = Arc::new(AtomicU64::new(0));
         let clock = Clock::Manual(Arc::clone(&now));
@@ -219,7 +219,7 @@ impl Machine {
         Self { core, now, log, units: Vec::new(), dropped: Vec::new() }
     }
 
-    /// A new unit's number, a guard for its closure, and the log.
+    /// Returns a new unit's number, a guard for its closure, and the log.
     fn unit(&mut self) -> (usize, Guard, Log) {
         let dropped = Arc::new(AtomicU64::new(0));
         self.dropped.push(Arc::clone(&dropped));
@@ -229,7 +229,7 @@ impl Machine {
     fn add(&mut self, key: Key) {
         let (unit, log) = (self.units.len(), Arc::clone(&self.log));
         self.units.push(key);
-        // Whoever watches: told at once, by an envelope that does nothing but note it.
+        // A monitor that logs the end at once, with an envelope that does nothing else.
         let home = self.core.home;
         let token = self.core.watchers.token(home);
         let tell = Box::new(move |down: crate::reason::Down| {
@@ -305,7 +305,7 @@ impl Machine {
         self.add(key);
     }
 
-    /// Works until there is nothing to do.
+    /// Runs until there is no work.
     fn turn(&mut self) {
         loop {
             let core = AssertUnwindSafe(&mut self.core);
@@ -313,7 +313,7 @@ impl Machine {
                 let core = core;
                 let mut busy = core.0.work(1000);
                 core.0.stamp();
-                // What one of them sends is done before the next one.
+                // What one unit sends is delivered before the next timer.
                 busy |= core.0.fire(1);
                 busy
             });
@@ -342,7 +342,7 @@ fn compare(steps: &[Step]) {
             Step::Send(..) | Step::Cancel(_) if model.units.is_empty() => continue,
             Step::Send(unit, message) => {
                 let unit = unit % model.units.len();
-                // Some take no messages at all.
+                // Some units take no messages at all.
                 if !matches!(model.units[unit], State::Asleep { .. }) {
                     let ended = model.units[unit] == State::Ended;
                     let mut context = Context::<Never>::new(&mut machine.core);
@@ -366,7 +366,7 @@ fn compare(steps: &[Step]) {
         if !matches!(step, Step::Send(..) | Step::Cancel(_) | Step::Pass(_)) {
             machine.spawn(step);
             if let Some(Step::Send(..)) = steps.get(n + 1) {
-                continue; // the message is there before the unit has run, or its time has begun
+                continue; // the message arrives before the unit has run, or its delay has started
             }
         }
         machine.turn();
@@ -446,7 +446,7 @@ impl Drop for Bomb {
 fn who_panics_when_dropped_has_ended_all_the_same() {
     let mut machine = Machine::new();
     let dropped = Arc::new(AtomicU64::new(0));
-    // One that is replaced, one that ends, one that is cancelled, one that is dropped in the end.
+    // A closure that is replaced, one that ends, one that is cancelled, and one that is dropped with the core.
     for way in 0..4_u64 {
         let bomb = Bomb(Arc::clone(&dropped));
         let (_, guard, _) = machine.unit();

@@ -7,10 +7,10 @@ use crate::context::Context;
 use crate::handler::{Handler, HandlerVTable, handler_vtable, once};
 use crate::next::Never;
 
-/// One of closures, as Workers have it.
+/// A slab of closures, as Workers use it.
 type Slab = super::Slab<HandlerVTable>;
 
-/// Codes of payloads of four sizes.
+/// Vtables of four payload sizes.
 fn vtables() -> [&'static HandlerVTable; 4] {
     fn of<const WORDS: usize>() -> &'static HandlerVTable {
         fn vtable<H: Handler>(_: H) -> &'static HandlerVTable {
@@ -94,9 +94,9 @@ fn pages_come_back_when_units_end_in_any_order() {
         slab.remove(slab.find(key).expect("it lives"));
     }
     slab.trim();
-    // A page stays if one of its 154 units is among the hundredth that lives: four of five do.
+    // A page stays in use if one of its 154 units is in the remaining hundredth, which holds for four of five pages.
     assert!(slab.bytes() < full * 85 / 100, "{} of {full}", slab.bytes());
-    // New ones come to the fullest pages, not to fresh ones.
+    // New units go to the fullest pages, not to fresh ones.
     let now = slab.bytes();
     for _ in 0..100_000 {
         slab.insert(vtable).expect("room");
@@ -131,7 +131,7 @@ fn memory_has_an_end() {
     assert_eq!(kept, 15 * 54);
 }
 
-/// All that is due comes, in order, when it is due, and what was given up does not.
+/// All due timers fire, in order and on time, and cancelled ones do not.
 #[test]
 fn who_is_due_comes_in_order() {
     let vtable = vtables()[0];
@@ -187,7 +187,7 @@ fn who_is_due_comes_in_order() {
                 waiting.remove(&key);
                 slab.remove(slab.find(key).expect("it lives"));
             }
-            // Nobody is due before it is said.
+            // No timer is due before the tick that `next_tick` returns.
             if let Some(next) = slab.next_tick() {
                 let earliest = waiting.values().map(|&(tick, _)| tick.wrapping_sub(now)).min();
                 assert!(earliest.is_none_or(

@@ -1,12 +1,12 @@
-//! Messages that come while a unit does not receive: each is moved twice, however many there are.
+//! Messages that arrive while a unit does not receive: each is moved twice, however many there are.
 
 use super::*;
 
-/// What a unit has got.
+/// The messages that a unit has received.
 type Got = Arc<Mutex<Vec<u64>>>;
 
-/// Has a unit get so many messages, of which all come before it takes the first one, one after each wait.
-/// Returns how often messages were moved in and out of what is kept, and what was got.
+/// Sends a unit messages, all of which arrive before it takes the first one; it takes one after each wait. Returns
+/// how often messages were moved into or out of the stash, and what the unit received.
 fn moved(messages: u64, body: fn(&mut Context<'_, u64>, Got) -> Next) -> (u64, Vec<u64>) {
     let mut machine = Machine::keeping(1 << 20);
     let got = Arc::new(Mutex::new(Vec::new()));
@@ -73,11 +73,11 @@ fn what_comes_while_a_backlog_is_handed_over_comes_behind_it() {
     (0..10).for_each(|message| context.send(unit, message).expect("it lives"));
     machine.turn();
     machine.now.fetch_add(20_000, Ordering::Relaxed);
-    // It receives now and has been called for the first one; these are in the queue behind it.
+    // It receives now and is scheduled for the first one; these are queued after that.
     assert!(machine.core.fire(1));
     let mut context = Context::<Never>::new(&mut machine.core);
     (10..20).for_each(|message| context.send(unit, message).expect("it lives"));
-    // One that another Worker has sent is handed over at once where nothing is queued.
+    // A message of another Worker is delivered at once if nothing is queued.
     assert!(machine.core.work(1) && !machine.core.stash.is_empty());
     let late = Envelope::message(unit.key, 20_u64, &mut machine.core.pool);
     machine.core.accept(late);
@@ -102,7 +102,7 @@ fn who_gives_up_before_it_gets_what_is_kept_gets_it_when_it_receives_again() {
     let unit = context.spawn_receiving(begin).expect("room");
     (0..2).for_each(|message| context.send(unit, message).expect("it lives"));
     machine.turn();
-    // It receives and is called, but its time is over before that comes.
+    // It receives and is scheduled, but times out before the delivery.
     for _ in 0..2 {
         machine.now.fetch_add(20_000, Ordering::Relaxed);
         assert!(machine.core.fire(1));

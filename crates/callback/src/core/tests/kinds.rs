@@ -1,5 +1,5 @@
-//! More kinds of closures than a Worker can tell apart: an error, with nothing lost, dropped twice or
-//! run as what it is not.
+//! More kinds of closures than a Worker supports: an error, with no closure lost, dropped twice or run as another
+//! type.
 
 use super::*;
 

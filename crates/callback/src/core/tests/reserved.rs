@@ -1,4 +1,4 @@
-//! Units that are cancelled before they have come to the places that are kept for them.
+//! Units that are cancelled before they arrive in their reserved slots.
 
 use super::*;
 

@@ -1,15 +1,15 @@
-//! Supervisors, on a clock that goes only where it is put.
+//! Supervisors, on a manual clock.
 
 use super::*;
 use crate::supervisor::{Restart, Strategy as Whom, Supervisor};
 
 const MS: u64 = 1_000_000;
-/// Nothing is early, and nothing is later than the tick after it.
+/// Tolerance: no timer is early, or later than one tick after its own.
 const TICK: u64 = 2 << 14;
 
 type Starts = Arc<Mutex<Vec<(usize, u64)>>>;
 
-/// Adds a child that fails after so long each time, and notes when it was started.
+/// Adds a child that fails after this time whenever it is started, and logs its starts.
 fn failing(
     supervisor: Supervisor,
     child: usize,
@@ -25,7 +25,7 @@ fn failing(
     })
 }
 
-/// Runs the supervisor for so long. Returns why it has ended, if it has.
+/// Runs the supervisor for this time. Returns why it has ended, if it has.
 fn run(supervisor: Supervisor, time: u64) -> Option<Reason> {
     let mut machine = Machine::new();
     let mut context = Context::<Never>::new(&mut machine.core);
@@ -45,7 +45,7 @@ fn run(supervisor: Supervisor, time: u64) -> Option<Reason> {
     })
 }
 
-/// How long after the one before each start came.
+/// Returns the gaps between starts.
 fn gaps(starts: &Starts, child: usize) -> Vec<u64> {
     let starts = crate::sync::lock(starts);
     let own: Vec<u64> =
@@ -53,7 +53,7 @@ fn gaps(starts: &Starts, child: usize) -> Vec<u64> {
     own.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// Whether each gap is that long, at least and to within what ticks can tell.
+/// Returns whether each gap is at least the expected one, and at most a tick's tolerance longer.
 fn assert_gaps(gaps: &[u64], wanted: impl IntoIterator<Item = u64>) {
     for (n, (gap, wanted)) in gaps.iter().zip(wanted).enumerate() {
         assert!((wanted..=wanted + 2 * TICK).contains(gap), "gap {n} of {gaps:?} is not {wanted}");
@@ -96,7 +96,7 @@ fn delays_are_as_asked_for_and_none_if_that_is_asked_for() {
 fn delays_begin_anew_with_a_child_that_has_lived() {
     let starts = Starts::default();
     let supervisor = Supervisor::new(Whom::OneForOne).limit(1_000, Duration::from_hours(1));
-    // The fifth one lives for longer than the longest delay.
+    // The fifth one lives for longer than the maximum delay.
     let lives = |times| if times == 5 { 101 * MS } else { 0 };
     let supervisor = failing(supervisor, 0, Restart::Permanent, lives, &starts);
     assert_eq!(run(supervisor, 200 * MS), None);
@@ -111,7 +111,7 @@ fn others_are_supervised_while_one_waits_for_its_start() {
         .limit(1_000, Duration::from_hours(1))
         .backoff(second, second);
     let supervisor = failing(supervisor, 0, Restart::Permanent, |_| 0, &starts);
-    // One that fails every 2 s has lived for longer than the delay: it is started at once.
+    // A child that fails every 2 s has lived for longer than the delay, and is restarted at once.
     let supervisor = failing(supervisor, 1, Restart::Permanent, |_| 2_000 * MS, &starts);
     assert_eq!(run(supervisor, 9_000 * MS), None);
     assert_gaps(&gaps(&starts, 0), [0, 1_000, 1_000, 1_000].map(|ms| ms * MS));

@@ -1,5 +1,5 @@
-//! Messages of another type than their receiver takes: no address of its key with that type is ever made, and
-//! if one were, nobody would read one as the other.
+//! Messages of another type than their receiver takes. No address with that type can be made for its key; even if
+//! there were one, the message would not be read as the other type.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn a_message_of_another_type_is_handed_to_nobody() {
         let hears = Arc::clone(&heard);
         let mut context = Context::<Never>::new(&mut machine.core);
         let begin = move |context: &mut Context<'_, String>| {
-            // What comes before it receives is kept.
+            // A message that arrives before it receives is stashed.
             context.after(Duration::from_nanos(1), move |context| {
                 context.receive(move |context, text| {
                     crate::sync::lock(&hears).push(text);

@@ -1,5 +1,5 @@
-//! A key names the one unit that it was issued for: not others in its slot, nor any of another slab, dropped or
-//! not, whatever its bits.
+//! A key names only the unit that it was issued for: no other unit in its slot, and no unit of another slab, live or
+//! dropped, whatever its bits are.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::key::{Home, Key, LAST_GENERATION};
 use crate::lease::Lease;
 use crate::slab::PAGE;
 
-/// Slabs that there are at once.
+/// Number of slabs at the same time.
 const SLABS: usize = 3;
 
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ enum Step {
     /// A runtime ends, and another one starts.
     Restart(usize),
     Insert(usize, usize),
-    /// The unit with this number among those that live ends.
+    /// End the unit with this number among those alive.
     Remove(usize),
     Trim(usize),
 }
@@ -32,7 +32,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Keys that differ from one in a little: those of neighbours, successors, predecessors and of nobody.
+/// Keys that differ slightly from a given one: those of neighbours, successors, predecessors and of no unit.
 fn forged(key: Key) -> Vec<Key> {
     let (home, page, slot, generation) = (key.home(), key.page(), key.slot(), key.generation());
     let mut all = vec![key];
@@ -99,7 +99,7 @@ proptest! {
         let mut slab = Slab::new(lease(), 1 << 20, 0).expect("address space");
         let keys: HashSet<Key> =
             (0..units).map(|_| slab.insert(vtables()[0]).expect("room").1).collect();
-        // As they are, and with what is likely to be there.
+        // With their original bits, and with likely values in each field.
         let key = Key::from_bits(bits);
         let near = Key::new(slab.home, key.page() % 4, key.slot(), key.generation() % 4);
         for key in [key, near] {
@@ -114,13 +114,13 @@ fn a_free_slot_s_generation_is_nobody_s() {
     let (place, key) = slab.insert(vtables()[0]).expect("room");
     let later = |by| Key::new(key.home(), key.page(), key.slot(), key.generation() + by);
     slab.remove(place);
-    // The page is current and kept; its slot has a generation that no unit has.
+    // The page stays current; its slot has a generation that no unit has.
     assert_eq!((slab.find(key), slab.find(later(1)), slab.find(later(2))), (None, None, None));
     let (place, again) = slab.insert(vtables()[0]).expect("room");
     assert_eq!((again, slab.find(again), slab.find(later(1))), (later(2), Some(place), None));
 }
 
-/// Starts a slab with a number whose pages have come to these generations.
+/// Starts a slab with a number whose pages have reached these generations.
 fn slab_after(floors: &[u16], pages: usize) -> Slab {
     let mut lease: Lease = lease();
     lease.record(floors.to_vec());
@@ -158,7 +158,7 @@ fn a_slab_that_is_dropped_hands_on_how_far_its_pages_have_come() {
     slab.insert(vtables()[0]).expect("room"); // lives to the end
     let number = slab.home.number();
     drop(slab);
-    // Another test may have taken the number meanwhile, and leaves it further on.
+    // Another test may have leased the number in between, and advanced it.
     let held: Vec<Lease> = std::iter::from_fn(|| Some(lease()))
         .take(100)
         .scan(false, |found, lease| {
