@@ -1,5 +1,5 @@
-//! What happens where things meet: ends while something is on its way, panics in odd places,
-//! runtimes side by side, memory used up.
+//! Corner cases: units that end while messages are on their way, panics in unusual places, several runtimes, and
+//! memory that is used up.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -24,14 +24,14 @@ impl Drop for Bomb {
     }
 }
 
-/// Spawns one that takes numbers, on the first Worker.
+/// Spawns a unit that receives numbers, on the first Worker.
 fn takes_numbers(receptor: &Receptor) -> Address<u64> {
     on_worker(receptor, 0, |context| {
         context.spawn_handler(|context, _: u64| context.keep_receiving()).expect("room")
     })
 }
 
-/// Page, slot and generation, without the runtime, and the last of them as a number.
+/// Returns page, slot and generation, without the runtime, and the generation as a number.
 fn place(address: Address<u64>) -> (String, u32) {
     let text = address.id().to_string();
     let generation = text.split_once('#').expect("a generation").1.parse().expect("a number");
@@ -44,7 +44,7 @@ fn an_address_of_another_runtime_names_nobody() {
     let far: Address<u64> = on_worker(&one, 1, |context| {
         context.spawn_handler(|context, _: u64| context.keep_receiving()).expect("room")
     });
-    // Somebody lives at the same place, as the same one of those that have lived there.
+    // A unit of the second runtime has the same slot and generation.
     let (mut address, mut theirs) = (takes_numbers(&one), takes_numbers(&other));
     while place(address).0 != place(theirs).0 {
         let (behind, runtime) = if place(address).1 < place(theirs).1 {
@@ -124,7 +124,7 @@ fn what_is_cancelled_before_it_comes_never_runs() {
     });
     receptor.wait();
     assert!(!ran.load(Ordering::SeqCst));
-    // Its place can be used again, as all others.
+    // Its slot can be reused, as all others.
     let sum: u64 = (0..3000_u64)
         .map(|n| {
             let reply = receptor.spawn_reply(move |context, reply| {
@@ -137,7 +137,7 @@ fn what_is_cancelled_before_it_comes_never_runs() {
     assert_eq!(sum, 2999 * 1500);
 }
 
-/// Starts itself again, and panics.
+/// Spawns itself again, and panics.
 fn panics(context: &mut Context<'_>) -> Next {
     context.spawn(panics).expect("room");
     panic!("as asked");
@@ -165,9 +165,9 @@ fn messages_that_panic_when_dropped_harm_nobody() {
     quiet_panics();
     let receptor = runtime(1);
     let deaf = |context: &mut Context<'_, Bomb>| context.after(LONG, |context| context.end());
-    // Kept for one that is cancelled, by somebody who lives on.
+    // Stashed for a unit that is cancelled, by a sender that lives on.
     let cancelled = receptor.spawn_receiving(deaf).expect("it runs");
-    // Kept for one that ends by panicking itself.
+    // Stashed for a unit that ends with a panic.
     let panicking = receptor
         .spawn_receiving(|context: &mut Context<'_, Bomb>| {
             context.after(Duration::from_millis(20), |_| panic!("as asked"))
@@ -185,7 +185,7 @@ fn messages_that_panic_when_dropped_harm_nobody() {
     });
     assert_eq!(canceller.expect("it runs").wait_for(LONG), Ok(7));
     until(|| receptor.counts().panics == 5);
-    // Kept, queued and in the inbox when all ends.
+    // Stashed, queued and in the inbox at shutdown.
     let last = receptor.spawn_receiving(deaf).expect("it runs");
     for _ in 0..3 {
         receptor.send(last, Bomb).expect("room");
@@ -303,7 +303,7 @@ fn memory_of_one_size_serves_another_and_that_there_is_none_is_told() {
         (0..).map_while(spawn).collect()
     });
     assert!(small.len() > 40_000, "{}", small.len());
-    // Those places that are kept are still there; then there are no more.
+    // The reserved slots are still there; after those there are none.
     let mut spawned = (0..1000).map(|_| receptor.spawn(|context| context.after(LONG, |c| c.end())));
     let first_error = spawned.find_map(Result::err);
     assert_eq!(first_error, Some(SpawnError::NoRoom));
@@ -320,7 +320,7 @@ fn memory_of_one_size_serves_another_and_that_there_is_none_is_told() {
     assert_eq!(large, 5000);
 }
 
-/// Ends these, by the way that needs no place.
+/// Cancels these, which needs no reserved slot.
 fn on_worker_that_is_full(receptor: &Handle, small: Vec<Id>) {
     for id in small {
         receptor.cancel(id);
@@ -344,7 +344,7 @@ fn a_descriptor_may_be_registered_again_by_whoever_has_the_same_file() {
     registered.expect("each was forgotten");
 }
 
-/// Sends back byte after byte.
+/// Echoes single bytes.
 fn echo(context: &mut Context<'_>, source: Source<UnixStream>) -> Next {
     let mut byte = [0];
     match context.attempt(&source, Interest::Read, |mut socket| socket.read(&mut byte)) {
@@ -359,7 +359,7 @@ fn echo(context: &mut Context<'_>, source: Source<UnixStream>) -> Next {
     }
 }
 
-/// Sends numbers, waiting for room.
+/// Sends numbers, and waits for room.
 fn feed(context: &mut Context<'_>, to: Address<u32>, from: u32) -> Next {
     for n in from..2000 {
         match context.send(to, n) {
@@ -391,7 +391,7 @@ fn a_worker_that_spins_sees_descriptors_and_what_waits_for_room() {
         assert_eq!(back, [n]);
     }
     drop(mine);
-    // More than the inbox takes, by somebody who waits for room.
+    // More messages than the inbox holds, by a sender that waits for room.
     let (sender, done) = mpsc::channel();
     let to: Address<u32> = on_worker(&receptor, 0, move |context| {
         let mut next = 0;
@@ -446,7 +446,7 @@ fn one_that_was_done_elsewhere_before_anybody_asked_is_not_started_again() {
             .spawn(context)
             .expect("room");
     });
-    // One that is done, and one that fails four times, which is once too often.
+    // A child that ends normally, and one that fails four times, which exceeds the limit.
     let all: Vec<bool> = (0..5).map(|_| ended.recv_timeout(LONG).expect("started")).collect();
     assert_eq!(all, [false, true, true, true, true]);
     receptor.wait();

@@ -1,4 +1,4 @@
-//! What is built on callback threads: answers, supervisors, blocking work, warnings.
+//! Features built on callback threads: replies, supervisors, blocking work, warnings.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -57,7 +57,7 @@ fn what_blocks_holds_up_nobody() {
         )
     });
     let waits = waits.expect("it runs");
-    // The only Worker runs others meanwhile.
+    // The only Worker runs other units while the job blocks.
     let other = receptor.spawn_reply(|context, reply| {
         reply.send(1);
         context.end()
@@ -76,7 +76,7 @@ fn what_blocks_holds_up_nobody() {
         )
     });
     assert_eq!(panics.expect("it runs").wait(), Ok(Err(Reason::Panicked("as asked".into()))));
-    // More at the same time than there are threads.
+    // More jobs at the same time than threads.
     let give = |n| receptor.spawn_blocking(move || n).expect("it runs");
     let all: Vec<_> = (0..100_u64).map(give).collect();
     let sum: u64 = all.into_iter().map(|one| one.wait().expect("done")).sum();
@@ -160,19 +160,19 @@ fn whoever_holds_a_worker_is_told_of() {
     assert_eq!(slow.id, id);
     assert!(slow.time >= Duration::from_millis(20));
     assert!(slow.to_string().contains("has held Worker 0"), "{slow}");
-    // Told once.
+    // The hook is called once.
     assert!(told.recv_timeout(Duration::from_millis(100)).is_err());
     go_on.send(()).expect("it waits");
     receptor.wait();
 }
 
-/// Children that say when they begin and end as they are told.
+/// Children that report their start, and end as requested.
 struct Family {
     begun: mpsc::Receiver<(usize, contend_callback::Address<&'static str>)>,
     supervisor: Id,
 }
 
-/// A supervisor with so many children, and somebody who tells of its own end.
+/// A supervisor with this number of children, and a monitor that reports its end.
 fn family(receptor: &Receptor, mut supervisor: Supervisor, restarts: &[Restart]) -> Family {
     let (sender, begun) = mpsc::channel();
     for (n, &restart) in restarts.iter().enumerate() {
@@ -223,7 +223,7 @@ fn one_that_fails_is_started_again() {
     receptor.send(child, "end").expect("it runs");
     receptor.send(children[2], "panic").expect("it runs");
     family.nobody_begins();
-    // Supervisor and the permanent one are left.
+    // The supervisor and the permanent child are left.
     assert_eq!(receptor.alive(), 2);
     receptor.cancel(family.supervisor);
     receptor.wait();
@@ -296,7 +296,7 @@ fn a_supervisor_may_be_a_child_of_another() {
     );
     outer.start(&receptor).expect("it runs");
     receptor.wait();
-    // Each inner one starts its child twice, and there are three of them, one after the other.
+    // Each inner supervisor starts its child twice, and there are three of them in succession.
     assert_eq!(begun.load(Ordering::Relaxed), 6);
 }
 

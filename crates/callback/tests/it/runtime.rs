@@ -1,4 +1,4 @@
-//! With Workers that are threads.
+//! Runtimes whose Workers are threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -32,7 +32,7 @@ fn sleepers_wait_at_the_same_time_and_none_is_early() {
     }
     receptor.wait();
     assert_eq!((done.load(Ordering::Relaxed), early.load(Ordering::Relaxed)), (10_000, 0));
-    // One after the other they would need half an hour.
+    // In sequence they would need half an hour.
     assert!(begun.elapsed() < Duration::from_mins(1));
 }
 
@@ -44,7 +44,7 @@ fn timers_of_the_same_time_run_in_the_order_they_were_asked_for() {
     on_worker(&receptor, 0, move |context| {
         for n in 0..5000 {
             let log = Arc::clone(&log);
-            // Some end early, so that their places are taken by later ones.
+            // Some end early, so that later ones take their slots.
             let id = context.spawn_after(Duration::from_millis(20), |c| c.end()).expect("room");
             if n % 3 == 0 {
                 context.cancel(id);
@@ -147,7 +147,7 @@ fn a_crash_storm_hurts_nobody_else() {
     assert_eq!(downs.len() as u64, ALL);
     assert_eq!(downs.iter().filter(panicked).count() as u64, ALL / 10);
     assert_eq!(downs.iter().filter(|down| down.reason.is_done()).count() as u64, ALL / 10 * 9);
-    // Counts are told when there is nothing to do.
+    // Workers publish counts when they are idle.
     while receptor.counts().panics < ALL / 10 {
         std::thread::sleep(TINY);
     }
@@ -334,14 +334,14 @@ fn those_that_are_linked_end_together_and_monitors_tell_across_workers() {
     };
     let watcher = receptor.spawn_on(0, watcher).expect("it runs");
     is_ready.recv().expect("it runs");
-    // What the watcher has asked for is on its way to the other Worker; so is this, behind it.
+    // The watcher's request is on its way to the other Worker; this message follows it.
     on_worker(&receptor, 0, move |context| context.send(victim, 3).expect("it lives"));
     let mut found = [downs.recv().expect("told"), downs.recv().expect("told")];
     found.sort_by_key(|(which, _)| *which);
     assert_eq!(found[0].1.id, victim.id());
     assert_eq!(found[0].1.reason, Reason::Panicked("got 3".into()));
     assert_eq!(found[1].1, Down { id: friend.id(), reason: Reason::Linked(victim.id()) });
-    // One that has ended before is known at once.
+    // A monitor of a unit that has already ended reports at once.
     on_worker(&receptor, 0, move |context| context.cancel(watcher.id()));
     let late = on_worker(&receptor, 1, move |context| {
         let (sender, receiver) = mpsc::channel();
@@ -384,7 +384,7 @@ fn a_receptor_may_be_dropped_by_one_of_its_own() {
     assert_eq!(handle.spawn(|context| context.end()), Err(SpawnError::ShutDown));
 }
 
-/// Ids are told apart by people, too.
+/// Ids are readable.
 #[test]
 fn ids_can_be_shown() {
     let receptor = runtime(1);

@@ -1,4 +1,4 @@
-//! What the tests have in common.
+//! Helpers of the tests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once, mpsc};
@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Context, Handle, Never, Receptor};
 
-/// As good as for ever, but a test that fails should end.
+/// Timeout of a failing test.
 pub const LONG: Duration = Duration::from_mins(1);
 
-/// A runtime with so many Workers.
+/// Starts a runtime with this number of Workers.
 pub fn runtime(workers: usize) -> Receptor {
     Receptor::builder().workers(workers).start().expect("threads")
 }
 
-/// What this returns in a callback on a Worker.
+/// Runs a closure in a callback on a Worker, and returns its result.
 pub fn on_worker<T: Send + 'static>(
     handle: &Handle,
     worker: usize,
@@ -29,7 +29,7 @@ pub fn on_worker<T: Send + 'static>(
     result.recv_timeout(LONG).expect("it has run")
 }
 
-/// Counts itself when it is dropped.
+/// Counts its drops.
 pub struct Guard(pub Arc<AtomicU64>);
 
 impl Drop for Guard {
@@ -38,7 +38,7 @@ impl Drop for Guard {
     }
 }
 
-/// Waits until this holds.
+/// Blocks until a condition holds.
 pub fn until(mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
@@ -47,7 +47,7 @@ pub fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Has nothing be told of panics that are wanted: those of callbacks.
+/// Silences the messages of panics in callbacks, which these tests cause.
 pub fn quiet_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

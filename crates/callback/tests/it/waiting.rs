@@ -1,4 +1,4 @@
-//! Calls that wait, on Workers, which must not; and those that never do.
+//! Calls that would block, made on Workers, which must not block; and calls that never block.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -11,12 +11,12 @@ use contend_callback::{
 
 use crate::support::{Guard, LONG, on_worker, quiet_panics, runtime, until};
 
-/// A runtime whose inboxes are full after two.
+/// Starts a runtime whose inboxes hold two messages.
 fn narrow(workers: usize) -> Receptor {
     Receptor::builder().workers(workers).inbox(2).blocking_threads(1).start().expect("threads")
 }
 
-/// A unit that takes numbers on this Worker, and what it has got.
+/// Spawns a unit that receives numbers on this Worker, and returns the list of those received.
 fn receiver(handle: &Handle, worker: usize) -> (Address<u64>, mpsc::Receiver<u64>) {
     let (sender, got) = mpsc::channel();
     let begin = move |context: &mut Context<'_, u64>| {
@@ -34,7 +34,7 @@ fn fill(handle: &Handle, to: Address<u64>) -> u64 {
     (0..1_000).find(is_refused).expect("it is full after two")
 }
 
-/// Uses up all places that the Workers keep for units from elsewhere.
+/// Uses up all reserved slots of the Workers.
 fn use_up_places(handle: &Handle) -> Vec<Id> {
     let mut ids = Vec::new();
     while ids.len() < 1_000 {
@@ -68,10 +68,10 @@ fn no_call_waits_for_its_own_worker() {
         assert_eq!(reply.err(), Some(SpawnError::Full));
         let filled = fill(&handle, to);
         assert!(matches!(handle.send(to, 77), Err(SendError::Full(77))));
-        handle.cancel(victim.id()); // not refused, not waiting
+        handle.cancel(victim.id()); // neither refused nor blocking
         filled
     });
-    // Nothing that was accepted was lost, and the Worker goes on.
+    // No accepted message was lost, and the Worker continues.
     let numbers: Vec<u64> =
         (0..filled).map(|_| got.recv_timeout(LONG).expect("a number")).collect();
     assert!(numbers.into_iter().eq(0..filled));
@@ -96,7 +96,7 @@ fn two_workers_never_wait_for_each_other() {
             while handle.send(addresses[1 - worker], sent).is_ok() {
                 sent += 1;
             }
-            meet.wait(); // nobody has emptied an inbox until both are full
+            meet.wait(); // no inbox is drained until both are full
             met.send(sent).expect("the test waits");
             context.end()
         };
@@ -137,7 +137,7 @@ fn blocking_work_is_not_waited_for_on_a_worker() {
     go.store(true, Ordering::SeqCst);
 }
 
-/// Why a unit ends that does this.
+/// Returns the reason with which a unit ends that runs this.
 fn reason_of(receptor: &Receptor, body: impl FnOnce(&mut Context<'_>) + Send + 'static) -> Reason {
     quiet_panics();
     let (sender, reason) = mpsc::channel();
@@ -205,7 +205,7 @@ fn an_answer_that_is_there_can_be_taken_in_a_callback() {
     assert_eq!(reason, Reason::Done);
 }
 
-/// Holds a Worker until what is returned is dropped.
+/// Occupies a Worker until the returned value is dropped.
 fn hold(receptor: &Receptor, worker: usize) -> mpsc::Sender<()> {
     let (release, released) = mpsc::channel::<()>();
     let (sender, held) = mpsc::channel();
@@ -219,7 +219,7 @@ fn hold(receptor: &Receptor, worker: usize) -> mpsc::Sender<()> {
     release
 }
 
-/// A unit that waits for this, and counts that it was woken.
+/// Spawns a unit that waits for a notification, and counts that it was woken.
 fn waiter(receptor: &Receptor, notify: &Notify, woken: &Arc<AtomicU64>) -> Id {
     let (notify, woken) = (notify.clone(), Arc::clone(woken));
     let begin = move |context: &mut Context<'_>| {
@@ -241,7 +241,7 @@ fn fifty_units_are_woken_through_an_inbox_for_two() {
     }
     on_worker(&receptor, 0, |_| ()); // all of them wait now
     let held = hold(&receptor, 0);
-    // The Worker takes nothing in, so that the inbox is full after two.
+    // The Worker does not read its inbox, which is full after two messages.
     all.iter().for_each(Notify::notify_one);
     drop(held);
     receptor.wait();
@@ -288,7 +288,7 @@ fn a_notification_of_one_that_ends_before_it_runs_goes_to_the_next() {
     let (notify, woken) = (Notify::new(), Arc::new(AtomicU64::new(0)));
     let waiters: Vec<Id> = (0..4).map(|_| waiter(&receptor, &notify, &woken)).collect();
     let body = move |context: &mut Context<'_>| {
-        context.cancel(waiters[0]); // it waits no more
+        context.cancel(waiters[0]); // it does not wait any more
         notify.notify_one();
         context.cancel(waiters[1]); // it was woken, and has not run yet
         notify
@@ -319,24 +319,24 @@ fn who_wants_something_else_after_all_is_not_woken_for_it() {
     };
     receptor.spawn(changed).expect("room");
     assert!(early.recv_timeout(LONG).expect("its time comes") >= Duration::from_millis(30));
-    // The notification is still there.
+    // The notification is still stored.
     let woken = Arc::new(AtomicU64::new(0));
     waiter(&receptor, &notify, &woken);
     receptor.wait();
     assert_eq!(woken.load(Ordering::SeqCst), 1);
 }
 
-/// Notifications of each of three threads.
+/// Number of notifications from each of three threads.
 const EACH_NOTES: u64 = 20_000;
 
-/// Looks at what others have noted before they notified it, and waits again.
+/// Checks the state that others set before they notified it, and waits again.
 struct Counter {
     notify: Notify,
     noted: Arc<AtomicU64>,
     done: mpsc::Sender<u64>,
 }
 
-/// Waits until all has been noted.
+/// Blocks until everything has been seen.
 fn count(context: &mut Context<'_>, counter: Counter) -> contend_callback::Next {
     let notify = counter.notify.clone();
     context.when_notified(&notify, move |context| {
@@ -400,7 +400,7 @@ fn who_waits_for_a_notification_is_dropped_with_its_runtime() {
     on_worker(&first, 0, |_| ());
     drop(first);
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
-    // It is not in the way of who waits in another runtime.
+    // It does not block waiters of another runtime.
     notify.notify_one();
     let (second, woken) = (runtime(1), Arc::new(AtomicU64::new(0)));
     waiter(&second, &notify, &woken);
@@ -416,7 +416,7 @@ fn who_is_cancelled_twice_before_it_comes_does_not_hold_up_the_end() {
         let sleep = |context: &mut Context<'_>| {
             context.after(Duration::from_hours(1), |context| context.end())
         };
-        // They come later than they are cancelled: in more than one turn of the Worker.
+        // They arrive after they are cancelled, in more than one turn of the Worker.
         let mut ids: Vec<Id> = Vec::new();
         while let Ok(id) = handle.try_spawn(sleep) {
             ids.push(id);
