@@ -263,6 +263,7 @@ unsafe impl<H: Handler> Handler for Boxed<H> {
         // SAFETY: the caller has a value there and gives it up.
         let moved = ManuallyDrop::new(unsafe { at.read() });
         // The memory is freed even if the closure panics; the value has been moved out by then.
+        // SAFETY: `moved` is neither used nor dropped.
         let mut memory = unsafe { std::ptr::read(&raw const moved.0) };
         // SAFETY: a value is in the box and is moved out by this.
         unsafe { H::call(memory.as_mut_ptr(), core, wake) }
