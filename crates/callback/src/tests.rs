@@ -1,4 +1,4 @@
-//! Whole runtimes, in the tests that run with AddressSanitizer.
+//! Whole runtimes, in the tests that run with `AddressSanitizer`.
 
 use std::collections::HashSet;
 use std::fs;
