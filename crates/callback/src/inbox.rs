@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_full_when_it_is() {
+    fn an_inbox_refuses_more_than_its_capacity_unless_unbounded() {
         let inbox = Inbox::new(4, false);
         assert!(inbox.is_empty() && (0..4).all(|n| inbox.push(n).is_ok()));
         assert_eq!(inbox.push(4), Err(4));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_took_out_is_dropped() {
+    fn unread_values_are_dropped_with_the_inbox() {
         let one = Arc::new(());
         let inbox = Inbox::new(2, true);
         (0..5).for_each(|_| drop(inbox.push(Arc::clone(&one))));

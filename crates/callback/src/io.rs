@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_woken_sleeps_again_also_without_descriptors() {
+    fn a_woken_worker_can_sleep_again_without_descriptors() {
         let mut descriptors = Descriptors::new(Shared::default());
         let (socket, _other) = UnixStream::pair().expect("sockets");
         drop(descriptors.register(socket).expect("a socket"));

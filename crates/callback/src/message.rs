@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_action_of_a_type_is_not_taken_out_as_one() {
+    fn an_envelope_yields_no_action_of_another_type() {
         let is_refused = |envelope: Envelope| {
             std::panic::catch_unwind(AssertUnwindSafe(|| envelope.into_action::<u64>())).is_err()
         };

@@ -86,7 +86,7 @@ mod models {
     }
 
     #[test]
-    fn nobody_sleeps_when_there_is_something() {
+    fn a_worker_does_not_sleep_while_there_is_work() {
         loom::model(|| {
             let inbox = Arc::new(Inbox::new(2, false));
             let parker = Arc::new(Parker::new(Flag(Mutex::new(false), Condvar::new())));

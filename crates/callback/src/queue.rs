@@ -121,7 +121,7 @@ mod tests {
     use crate::message::Pool;
 
     #[test]
-    fn as_a_deque_of_the_standard_library() {
+    fn the_queue_behaves_as_a_standard_deque() {
         let mut random = fastrand::Rng::with_seed(3);
         let (mut queue, mut model) = (Queue::new(), VecDeque::new());
         let mut pool = Pool::default();

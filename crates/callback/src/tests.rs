@@ -86,7 +86,7 @@ fn cancel_all(receptor: &Receptor, ids: &[Id]) {
 }
 
 #[test]
-fn ids_of_a_dropped_runtime_name_nobody_in_the_256th_after_it() {
+fn ids_of_a_dropped_runtime_are_stale_in_the_256th_after_it() {
     let dropped = Arc::new(AtomicU64::new(0));
     let first = small();
     let old: Vec<Id> = (0..50).map(|_| sleeper(&first, &dropped)).collect();

@@ -384,7 +384,7 @@ fn compare(steps: &[Step]) {
 
 proptest! {
     #[test]
-    fn as_a_simple_model(steps in prop::collection::vec(step(), 1..120)) {
+    fn the_core_behaves_as_a_simple_model(steps in prop::collection::vec(step(), 1..120)) {
         compare(&steps);
     }
 }
@@ -443,7 +443,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn who_panics_when_dropped_has_ended_all_the_same() {
+fn a_unit_whose_destructor_panics_has_ended() {
     let mut machine = Machine::new();
     let dropped = Arc::new(AtomicU64::new(0));
     // A closure that is replaced, one that ends, one that is cancelled, and one that is dropped with the core.

@@ -48,7 +48,7 @@ fn a_unit_of_eight_bytes_costs_eighteen_and_a_half() {
 }
 
 #[test]
-fn whoever_lives_is_found_and_nobody_else_is() {
+fn live_units_are_found_and_no_others() {
     let vtables = vtables();
     let mut slab = slab();
     let mut random = fastrand::Rng::with_seed(7);
@@ -133,7 +133,7 @@ fn memory_has_an_end() {
 
 /// All due timers fire, in order and on time, and cancelled ones do not.
 #[test]
-fn who_is_due_comes_in_order() {
+fn due_units_come_in_order() {
     let vtable = vtables()[0];
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);

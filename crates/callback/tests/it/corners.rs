@@ -111,7 +111,7 @@ fn a_message_in_time_ends_the_wait_for_it() {
 }
 
 #[test]
-fn what_is_cancelled_before_it_comes_never_runs() {
+fn a_unit_cancelled_before_it_arrives_never_runs() {
     let receptor = runtime(1);
     let ran = Arc::new(AtomicBool::new(false));
     let runs = Arc::clone(&ran);
@@ -243,7 +243,7 @@ fn what_has_not_come_in_when_all_ends_is_dropped() {
 }
 
 #[test]
-fn work_that_is_not_wanted_after_all_is_dropped_with_whoever_wanted_it() {
+fn unstarted_work_is_dropped_with_its_unit() {
     quiet_panics();
     let receptor = runtime(1);
     let dropped = Arc::new(AtomicU64::new(0));
@@ -329,7 +329,7 @@ fn on_worker_that_is_full(receptor: &Handle, small: Vec<Id>) {
 }
 
 #[test]
-fn a_descriptor_may_be_registered_again_by_whoever_has_the_same_file() {
+fn a_duplicate_of_a_registered_descriptor_can_be_registered() {
     let receptor = runtime(1);
     let registered = on_worker(&receptor, 0, |context| {
         let (one, _other) = UnixStream::pair().expect("sockets");
@@ -411,7 +411,7 @@ fn a_worker_that_spins_sees_descriptors_and_what_waits_for_room() {
 }
 
 #[test]
-fn one_that_was_done_elsewhere_before_anybody_asked_is_not_started_again() {
+fn a_child_that_was_done_on_another_worker_before_monitoring_is_not_restarted() {
     let receptor = runtime(2);
     let starts = Arc::new(AtomicU64::new(0));
     let counts = Arc::clone(&starts);
@@ -454,7 +454,7 @@ fn one_that_was_done_elsewhere_before_anybody_asked_is_not_started_again() {
 }
 
 #[test]
-fn whoever_gives_up_monitoring_is_told_nothing_wherever_that_is_said() {
+fn a_removed_monitor_sends_nothing_on_either_worker() {
     let receptor = runtime(1);
     let told = receptor.spawn_reply(|context, reply| {
         let victim = context.spawn(|context| context.after(LONG, |c| c.end())).expect("room");

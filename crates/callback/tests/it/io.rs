@@ -180,7 +180,7 @@ fn count(
 }
 
 #[test]
-fn whoever_has_read_all_there_was_is_told_of_more_and_of_the_end() {
+fn a_drained_source_reports_more_input_and_the_end() {
     let receptor = Receptor::builder().workers(1).start().expect("threads");
     for round in 0..300 {
         let (mut mine, theirs) = UnixStream::pair().expect("sockets");

@@ -44,7 +44,7 @@ fn answers_come_to_threads_and_to_callback_threads() {
 }
 
 #[test]
-fn what_blocks_holds_up_nobody() {
+fn blocking_work_does_not_delay_other_units() {
     let receptor = Receptor::builder().workers(1).blocking_threads(4).start().expect("threads");
     let (hold, held) = mpsc::channel::<()>();
     let waits = receptor.spawn_reply(move |context, reply| {
@@ -113,7 +113,7 @@ fn no_more_work_that_blocks_waits_than_there_is_room_for() {
 }
 
 #[test]
-fn whoever_is_told_of_a_slow_one_may_end_the_runtime() {
+fn the_hook_for_slow_callbacks_can_end_the_runtime() {
     let place: Arc<Mutex<Option<Receptor>>> = Arc::default();
     let (ended, end) = mpsc::channel();
     let ended = Mutex::new(ended);
@@ -137,7 +137,7 @@ fn whoever_is_told_of_a_slow_one_may_end_the_runtime() {
 }
 
 #[test]
-fn whoever_holds_a_worker_is_told_of() {
+fn a_callback_that_occupies_a_worker_is_reported() {
     let (sender, told) = mpsc::channel();
     let sender = Mutex::new(sender);
     let receptor = Receptor::builder()
@@ -205,7 +205,7 @@ impl Family {
 }
 
 #[test]
-fn one_that_fails_is_started_again() {
+fn a_failed_child_is_restarted() {
     let receptor = runtime(2);
     let supervisor = Supervisor::new(Strategy::OneForOne).limit(10, Duration::from_hours(1));
     let all = [Restart::Permanent, Restart::Transient, Restart::Temporary];
@@ -248,7 +248,7 @@ fn others_are_started_again_as_the_strategy_says() {
 }
 
 #[test]
-fn who_fails_too_often_takes_the_supervisor_with_it() {
+fn a_child_that_exceeds_the_restart_limit_fails_its_supervisor() {
     let receptor = runtime(1);
     let (sender, ended) = mpsc::channel();
     let supervisor = Supervisor::new(Strategy::OneForOne).limit(2, Duration::from_hours(1));

@@ -114,7 +114,7 @@ fn messages_of_one_sender_arrive_in_order() {
 }
 
 #[test]
-fn a_crash_storm_hurts_nobody_else() {
+fn a_crash_storm_does_not_delay_other_units() {
     const ALL: u64 = 20_000;
     quiet_panics();
     let receptor = runtime(2);
@@ -156,7 +156,7 @@ fn a_crash_storm_hurts_nobody_else() {
 }
 
 #[test]
-fn a_message_to_one_that_has_ended_is_an_error_and_never_somebody_else_s() {
+fn a_message_to_an_ended_unit_is_an_error_and_reaches_no_other() {
     let receptor = runtime(2);
     let heard = Arc::new(AtomicU64::new(0));
     let ears = Arc::clone(&heard);
@@ -191,7 +191,7 @@ fn a_message_to_one_that_has_ended_is_an_error_and_never_somebody_else_s() {
 }
 
 #[test]
-fn a_full_inbox_says_so_and_who_waits_gets_through() {
+fn try_send_reports_a_full_inbox_and_a_blocking_send_succeeds() {
     let receptor = Receptor::builder().workers(1).inbox(16).start().expect("threads");
     let (release, held) = mpsc::channel::<()>();
     let address = on_worker(&receptor, 0, |context| {
@@ -360,7 +360,7 @@ fn those_that_are_linked_end_together_and_monitors_tell_across_workers() {
 }
 
 #[test]
-fn a_receptor_may_be_dropped_by_one_of_its_own() {
+fn a_receptor_can_be_dropped_in_its_own_callback() {
     let receptor = runtime(1);
     let (sender, receiver) = mpsc::channel();
     let handle = receptor.handle();

@@ -267,7 +267,7 @@ fn fifty_messages_come_through_an_inbox_for_two() {
 }
 
 #[test]
-fn a_notification_is_kept_for_who_waits_later_and_only_one_is() {
+fn at_most_one_notification_is_stored_for_the_next_waiter() {
     let receptor = runtime(1);
     let (notify, woken) = (Notify::new(), Arc::new(AtomicU64::new(0)));
     (0..1_000).for_each(|_| notify.notify_one());
@@ -283,7 +283,7 @@ fn a_notification_is_kept_for_who_waits_later_and_only_one_is() {
 }
 
 #[test]
-fn a_notification_of_one_that_ends_before_it_runs_goes_to_the_next() {
+fn a_notification_of_a_unit_that_ends_before_it_runs_passes_on() {
     let receptor = runtime(1);
     let (notify, woken) = (Notify::new(), Arc::new(AtomicU64::new(0)));
     let waiters: Vec<Id> = (0..4).map(|_| waiter(&receptor, &notify, &woken)).collect();
@@ -386,7 +386,7 @@ fn a_waker_can_be_made_of_it() {
 }
 
 #[test]
-fn who_waits_for_a_notification_is_dropped_with_its_runtime() {
+fn a_waiter_for_a_notification_is_dropped_with_its_runtime() {
     let (notify, dropped) = (Notify::new(), Arc::new(AtomicU64::new(0)));
     let first = runtime(1);
     let (own, guard) = (notify.clone(), Guard(Arc::clone(&dropped)));
@@ -409,7 +409,7 @@ fn who_waits_for_a_notification_is_dropped_with_its_runtime() {
 }
 
 #[test]
-fn who_is_cancelled_twice_before_it_comes_does_not_hold_up_the_end() {
+fn two_cancellations_before_arrival_do_not_delay_the_end() {
     let receptor = runtime(1);
     let handle = receptor.handle();
     on_worker(&receptor, 0, move |context| {

@@ -61,7 +61,7 @@ fn a_backlog_is_moved_in_proportion_to_its_length() {
 }
 
 #[test]
-fn what_comes_while_a_backlog_is_handed_over_comes_behind_it() {
+fn messages_that_arrive_during_a_backlog_are_delivered_after_it() {
     let mut machine = Machine::keeping(1 << 20);
     let got = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&got);
@@ -86,7 +86,7 @@ fn what_comes_while_a_backlog_is_handed_over_comes_behind_it() {
 }
 
 #[test]
-fn who_gives_up_before_it_gets_what_is_kept_gets_it_when_it_receives_again() {
+fn a_unit_that_times_out_before_a_stashed_message_gets_it_later() {
     let mut machine = Machine::new();
     let got = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&got);
@@ -116,7 +116,7 @@ fn who_gives_up_before_it_gets_what_is_kept_gets_it_when_it_receives_again() {
 }
 
 #[test]
-fn who_ends_with_a_backlog_drops_each_message_once() {
+fn a_unit_that_ends_with_a_backlog_drops_each_message_once() {
     let mut machine = Machine::keeping(1 << 20);
     let dropped = Arc::new(AtomicU64::new(0));
     for taken in 0..4_u64 {

@@ -4,7 +4,7 @@
 use super::*;
 
 #[test]
-fn who_plans_a_closure_of_one_kind_too_many_ends_and_each_is_dropped_once() {
+fn planning_one_kind_too_many_ends_the_unit_and_drops_each_closure_once() {
     let mut machine = Machine::new();
     let (_, first, _) = machine.unit();
     let (_, next, log) = machine.unit();
@@ -34,7 +34,7 @@ fn who_plans_a_closure_of_one_kind_too_many_ends_and_each_is_dropped_once() {
 }
 
 #[test]
-fn who_is_spawned_with_one_kind_too_many_is_refused() {
+fn spawning_with_one_kind_too_many_is_refused() {
     let mut machine = Machine::new();
     let (_, guard, _) = machine.unit();
     machine.core.slab.limit_kinds(0);
@@ -48,7 +48,7 @@ fn who_is_spawned_with_one_kind_too_many_is_refused() {
 }
 
 #[test]
-fn who_comes_to_a_reserved_place_with_one_kind_too_many_ends() {
+fn a_unit_that_arrives_with_one_kind_too_many_ends() {
     for large in [false, true] {
         let mut machine = Machine::new();
         let (_, guard, log) = machine.unit();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn who_is_cancelled_twice_before_it_comes_is_counted_once() {
+fn two_cancellations_before_arrival_are_counted_once() {
     for times in 0..4_usize {
         let mut machine = Machine::new();
         let (_, guard, log) = machine.unit();
@@ -33,7 +33,7 @@ fn who_is_cancelled_twice_before_it_comes_is_counted_once() {
 }
 
 #[test]
-fn a_withdrawn_place_is_nobody_else_s_until_its_unit_has_come() {
+fn a_withdrawn_slot_is_not_reused_until_its_unit_has_arrived() {
     let mut machine = Machine::new();
     let key = machine.core.reserve().expect("room");
     assert!(machine.core.cancel(key, &Reason::Cancelled));

@@ -90,12 +90,12 @@ fn check(steps: &[Step]) {
 
 proptest! {
     #[test]
-    fn a_key_names_its_own_unit_alone(steps in prop::collection::vec(step(), 1..150)) {
+    fn a_key_names_only_its_own_unit(steps in prop::collection::vec(step(), 1..150)) {
         check(&steps);
     }
 
     #[test]
-    fn bits_of_no_key_name_nobody(bits in any::<u64>(), units in 0..400_usize) {
+    fn bits_of_no_key_find_no_unit(bits in any::<u64>(), units in 0..400_usize) {
         let mut slab = Slab::new(lease(), 1 << 20, 0).expect("address space");
         let keys: HashSet<Key> =
             (0..units).map(|_| slab.insert(vtables()[0]).expect("room").1).collect();
@@ -109,7 +109,7 @@ proptest! {
 }
 
 #[test]
-fn a_free_slot_s_generation_is_nobody_s() {
+fn a_free_slot_s_generation_matches_no_key() {
     let mut slab = super::slab();
     let (place, key) = slab.insert(vtables()[0]).expect("room");
     let later = |by| Key::new(key.home(), key.page(), key.slot(), key.generation() + by);
