@@ -10,6 +10,7 @@ mod output;
 mod progress;
 mod records;
 mod settings;
+mod suggest;
 mod tips;
 mod version;
 

@@ -6,6 +6,7 @@ mod json;
 mod pipe;
 mod run;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use crate::cli::history::{HistoryArgs, HistoryVerb};
 use crate::cli::lab::{HowArgs, LabArgs, LabVerb, StoreArgs};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
+use crate::suggest;
 
 pub use compare::{Compare, compare};
 pub use json::{Json, JsonInput, json};
@@ -140,18 +142,23 @@ fn must_ask(plan: &Plan) -> Result<bool, UsageError> {
 fn by_name(names: &[String]) -> Result<Vec<&'static Experiment>, UsageError> {
     let patterns: Vec<&str> = names.iter().map(String::as_str).collect();
     REGISTRY.matching(&patterns).map_err(|pattern| {
-        let hint = if REGISTRY.suite(pattern).is_some() {
-            format!("it is a suite: contend lab suite {pattern}")
-        } else {
-            "see contend lab list".to_owned()
-        };
-        UsageError(format!("no experiment is called {pattern}: {hint}"))
+        if REGISTRY.suite(pattern).is_some() {
+            return UsageError(format!(
+                "'{pattern}' is a suite; run `contend lab suite {pattern}`"
+            ));
+        }
+        let names = REGISTRY.experiments.iter().map(|experiment| experiment.name);
+        let hint = suggest::nearest(pattern, names).map_or_else(
+            || "`contend lab list` shows them".to_owned(),
+            |name| format!("did you mean '{name}'?"),
+        );
+        UsageError(format!("no experiment '{pattern}'; {hint}"))
     })
 }
 
 fn unknown_suite(name: &str) -> UsageError {
     let names: Vec<_> = REGISTRY.suites.iter().map(|suite| suite.name).collect();
-    UsageError(format!("no suite is called {name}: there is {}", names.join(", ")))
+    UsageError(format!("no suite '{name}'{}", suggest::hint(name, "suites", names)))
 }
 
 fn plan(
@@ -184,8 +191,10 @@ fn plan(
     for Only { name, .. } in &only {
         let has = |e: &&Experiment| (e.cases)(&scope).iter().any(|p| p.get(name).is_some());
         if !experiments.iter().any(has) {
-            let message = format!("--only {name}: none of these experiments has this parameter");
-            return Err(UsageError(message));
+            let cases: Vec<_> = experiments.iter().flat_map(|e| (e.cases)(&scope)).collect();
+            let names = cases.iter().flat_map(|case| case.iter().map(|(name, _)| name));
+            let hint = suggest::hint(name, "parameters", names.collect());
+            return Err(UsageError(format!("--only: unknown parameter '{name}'{hint}")));
         }
     }
     // What is said on the command line of a parameter takes the place of what the suite says of it.
@@ -200,13 +209,39 @@ fn plan(
     }));
     let budget = how.budget.map(Duration::from_secs_f64);
     let seed = how.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
-    let plan = Plan::new(suite, experiments, scope, &only, budget, seed);
+    let plan = Plan::new(suite, experiments, scope.clone(), &only, budget, seed);
     if plan.cases.is_empty() {
-        let conditions: Vec<_> =
-            how.only.iter().map(|(name, value)| format!("--only {name}={value}")).collect();
-        return Err(UsageError(format!("no case is left by {}", conditions.join(" "))));
+        return Err(nothing_matches(experiments, &scope, how));
     }
     Ok(plan)
+}
+
+/// The error for `--only` conditions that no case meets. Names the values of the first parameter for which no case has
+/// the given one.
+fn nothing_matches(
+    experiments: &[&'static Experiment],
+    scope: &Scope,
+    how: &HowArgs,
+) -> UsageError {
+    let conditions: Vec<_> =
+        how.only.iter().map(|(name, value)| format!("--only {name}={value}")).collect();
+    let cases: Vec<_> = experiments.iter().flat_map(|e| (e.cases)(scope)).collect();
+    let values = |name: &str| {
+        let values = cases.iter().filter_map(|case| case.get(name).map(ToString::to_string));
+        values.collect::<BTreeSet<String>>()
+    };
+    let hint = how.only.iter().find_map(|(name, value)| {
+        let values = values(name);
+        let is_unknown = !values.contains(value) && !value.is_empty();
+        is_unknown.then(|| {
+            suggest::hint(
+                value,
+                &format!("values of {name}"),
+                values.iter().map(String::as_str).collect(),
+            )
+        })
+    });
+    UsageError(format!("{} matches no case{}", conditions.join(" "), hint.unwrap_or_default()))
 }
 
 /// What was chosen of the parameters of these experiments.
@@ -222,14 +257,12 @@ fn choices(experiments: &[&'static Experiment], how: &HowArgs) -> Result<Choices
         let known = experiments.iter().flat_map(|experiment| experiment.settings);
         let known: Vec<&Setting> = known.copied().collect();
         let setting = known.iter().find(|setting| setting.name == name).ok_or_else(|| {
-            let mut names: Vec<&str> = known.iter().map(|setting| setting.name).collect();
-            names.sort_unstable();
-            names.dedup();
-            let there = match names.as_slice() {
-                [] => "nothing can be set in them".to_owned(),
-                names => format!("there is {}", names.join(", ")),
+            let names: Vec<&str> = known.iter().map(|setting| setting.name).collect();
+            let hint = match names.as_slice() {
+                [] => "; these experiments have none".to_owned(),
+                _ => suggest::hint(name, "parameters", names),
             };
-            UsageError(format!("--set {name}: no such parameter of these experiments: {there}"))
+            UsageError(format!("--set: unknown parameter '{name}'{hint}"))
         })?;
         for text in values.split(',') {
             let value = setting.parse(text);

@@ -57,7 +57,7 @@ impl Parsed {
 
 /// Why a text is not a single pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{problem}\n{}", show_place(.text, *.place))]
+#[error("{problem}{}", show_place(.text, *.place))]
 pub struct ParseError {
     /// A description of the problem and its remedy.
     pub problem: String,
@@ -67,14 +67,18 @@ pub struct ParseError {
     pub place: usize,
 }
 
-/// Returns the line of the text at `place`, with a caret below it.
+/// Returns the line of the text at `place` with a caret below it, each on a line of its own. Of a blank text there is
+/// nothing to show.
 fn show_place(text: &str, place: usize) -> String {
+    if text.trim().is_empty() {
+        return String::new();
+    }
     let place = text.floor_char_boundary(place.min(text.len()));
     let start = text[..place].rfind('\n').map_or(0, |newline| newline + 1);
     let end = text[place..].find('\n').map_or(text.len(), |newline| place + newline);
     let before: String =
         text[start..place].chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-    format!("  {}\n  {before}^", &text[start..end])
+    format!("\n  {}\n  {before}^", &text[start..end])
 }
 
 /// Finds the stages of `text`.
@@ -94,7 +98,7 @@ pub fn parse(text: &str) -> Result<Parsed, ParseError> {
 
     let mut lists = program.complete_commands.iter().flat_map(|list| &list.0);
     let Some(list) = lists.next() else {
-        return Err(error("there is no command in the pipeline", 0));
+        return Err(error("the pipeline is empty", 0));
     };
     let tokens = Tokens::new(text, &offsets);
     if let Some(second) = lists.next() {

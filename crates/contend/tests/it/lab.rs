@@ -378,15 +378,19 @@ fn wrong_words_are_told_with_what_to_do() {
         pipe.args(["pipe", "--try", &format!("--budget={budget}"), "true"]).stdin(Stdio::null());
         assert_eq!(output(&mut pipe).status.code(), Some(2), "pipe {budget}");
     }
-    let cases: [(&[&str], &str); 8] = [
-        (&["run", "units/nothing"], "no experiment is called units/nothing: see contend lab list"),
-        (&["run", "engine/empty", "--only", "x=1"], "none of these experiments has this parameter"),
-        (&["run", "process-thread"], "it is a suite: contend lab suite process-thread"),
-        (&["suite", "x"], "no suite is called x: there is process-thread"),
+    let cases: [(&[&str], &str); 12] = [
+        (&["run", "units/nothing"], "no experiment 'units/nothing'; `contend lab list` shows"),
+        (&["run", "engine/empty", "--only", "x=1"], "unknown parameter 'x'"),
+        (&["run", "process-thread"], "is a suite; run `contend lab suite process-thread`"),
+        (&["suite", "x"], "no suite 'x'; suites: callback, pipeline, process-thread"),
         (&["run", "engine/empty", "--step-seconds", "-1"], "seconds from 0 to 86400"),
         (&["run", "units/limit", "--cap", "0"], "a number from 1, or none"),
         (&["run", "units/create", "--only", "kind"], "give PARAMETER=VALUE"),
-        (&["run", "units/create", "--only", "kind=x"], "no case is left by --only kind=x"),
+        (&["run", "units/create", "--only", "kind=x"], "kind=x matches no case; values of kind: "),
+        (&["run", "units/creat"], "no experiment 'units/creat'; did you mean 'units/create'?"),
+        (&["suite", "process-tread"], "did you mean 'process-thread'?"),
+        (&["run", "units/create", "--only", "kind=frok"], "did you mean 'fork'?"),
+        (&["run", "units/create", "--only", "knd=fork"], "did you mean 'kind'?"),
     ];
     for (arguments, message) in cases {
         let (code, error) = told(arguments);

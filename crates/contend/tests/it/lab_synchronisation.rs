@@ -36,11 +36,8 @@ fn what_is_set_is_done() {
 #[test]
 fn what_cannot_be_set_is_told() {
     let told: [(&[&str], &str); 6] = [
-        (
-            &["run", "handoff/2", "--set", "x=1"],
-            "--set x: no such parameter of these experiments: there is end, ",
-        ),
-        (&["run", "engine/empty", "--set", "x=1"], "nothing can be set in them"),
+        (&["run", "handoff/2", "--set", "x=1"], "--set: unknown parameter 'x'; parameters: end, "),
+        (&["run", "engine/empty", "--set", "x=1"], "these experiments have none"),
         (
             &["run", "handoff/2", "--set", "placement=moon"],
             "--set placement=moon: give one of free, same-cpu, ",
@@ -50,7 +47,7 @@ fn what_cannot_be_set_is_told() {
             "--set slack_ns=0: give a number from 1 to 1000000000",
         ),
         (&["run", "handoff/2", "--set", "slack_ns"], "give PARAMETER=VALUE"),
-        (&["run", "units/create", "--turns", "5"], "no such parameter of these experiments"),
+        (&["run", "units/create", "--turns", "5"], "unknown parameter 'turns'"),
     ];
     for (arguments, message) in told {
         let output = output(&mut lab(arguments));

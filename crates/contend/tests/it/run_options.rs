@@ -314,7 +314,7 @@ fn a_pipeline_without_a_command_is_a_mistake_as_with_pipe() {
     for text in blank {
         let (status, error) = said("run", text);
         assert_eq!(status, Some(2), "{text:?}: {error}");
-        assert!(error.contains("there is no command in the pipeline"), "{text:?}: {error}");
+        assert!(error.contains("the pipeline is empty"), "{text:?}: {error}");
         assert_eq!(said("pipe", text), (status, error), "{text:?}");
     }
     for options in [["--explain", " "], ["--stats", "#"], ["--check", ""], ["--json", "\n"]] {

@@ -1,0 +1,48 @@
+//! "Did you mean": the nearest valid name for one that a user mistyped.
+
+/// Returns the name most similar to `typed`, if one is similar enough to be what was meant.
+pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // One wrong character in three, as rustc allows for identifiers; transpositions count as one.
+    let limit = (typed.chars().count() / 3).max(1);
+    let distance = |name: &str| strsim::damerau_levenshtein(typed, name);
+    let nearest = names.into_iter().map(|name| (distance(name), name)).min()?;
+    (nearest.0 <= limit).then_some(nearest.1)
+}
+
+/// Returns the end of an error message: the nearest name, or else all names if there are any.
+pub fn hint(typed: &str, kind: &str, mut names: Vec<&str>) -> String {
+    names.sort_unstable();
+    names.dedup();
+    // Any number is similar to any other.
+    let nearest =
+        if typed.parse::<f64>().is_ok() { None } else { nearest(typed, names.iter().copied()) };
+    match nearest {
+        Some(name) => format!("; did you mean '{name}'?"),
+        None if names.is_empty() => String::new(),
+        None => format!("; {kind}: {}", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_suggested_for_a_typo_but_not_for_another_word() {
+        let names = ["units/create", "units/limit", "kind", "n"];
+        let near = |typed| nearest(typed, names);
+        assert_eq!(near("units/creat"), Some("units/create"));
+        assert_eq!(near("units/craete"), Some("units/create"));
+        assert_eq!(near("knd"), Some("kind"));
+        assert_eq!(near("server"), None);
+        assert_eq!(nearest("x", []), None);
+    }
+
+    #[test]
+    fn a_hint_lists_the_names_if_none_is_similar() {
+        assert_eq!(hint("frok", "kinds", vec!["vfork", "fork", "fork"]), "; did you mean 'fork'?");
+        assert_eq!(hint("thing", "kinds", vec!["vfork", "fork"]), "; kinds: fork, vfork");
+        assert_eq!(hint("-1", "values of n", vec!["1", "10"]), "; values of n: 1, 10");
+        assert_eq!(hint("thing", "kinds", Vec::new()), "");
+    }
+}
