@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::process::{cargo, run as run_command, say};
 
-/// Builds contend and the benchmarks as they are published, and runs one; without a name, lists
-/// them.
+/// Builds contend and the benchmark programs in the profile of published figures, and runs one.
+/// Without a name, lists them.
 ///
 /// # Errors
 /// If there is no such benchmark, or it fails.
@@ -37,7 +37,7 @@ fn invocation(program: &str, arguments: &[String]) -> Command {
     command
 }
 
-/// The names of the programs whose sources are in a folder.
+/// Returns the names of the programs whose sources are in a folder.
 fn programs(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     let cannot = || format!("cannot read {}", folder.display());

@@ -9,14 +9,14 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::process::{self, cargo, output, run_watched, say, succeeds, target_dir};
 use crate::{lint, test};
 
-/// Tests that limit themselves with a control group, which only root may create.
+/// Tests that limit themselves with a control group, which requires root.
 const CGROUP_TESTS: [&str; 3] = [
     "lab::a_cgroup_that_stops_it_is_named",
     "lab::the_memory_of_a_cgroup_is_predicted",
     "lab_synchronisation::a_quota_is_respected_and_shown",
 ];
 
-/// Tests that fill a file system, which they must be allowed to mount.
+/// Tests that fill a file system, which they have to mount.
 const MOUNT_TESTS: [&str; 2] = [
     "history::a_full_disk_loses_no_figures",
     "run::disk::a_full_disk_does_not_matter_where_a_shell_needs_none",
@@ -66,7 +66,7 @@ fn cargo_run(environment: &[(&str, &str)], words: &str, more: &[&str]) -> Result
     process::run(&mut command)
 }
 
-/// Runs tests that change the machine's set-up, one by one, where that is allowed.
+/// Runs tests that change the system's configuration, one at a time, if that is permitted.
 fn privileged(log: &mut TestLog) -> Result<()> {
     if can_create_cgroups(Path::new("/sys/fs/cgroup/pids")) {
         CGROUP_TESTS.iter().try_for_each(|name| log.watch_ignored_test(name))?;
@@ -94,7 +94,7 @@ fn elixir(log: &mut TestLog) -> Result<()> {
     Ok(())
 }
 
-/// The tests' output, as far as it matters: which tests were skipped, and how many passed.
+/// Results extracted from the tests' output: skipped tests, and the number that passed.
 #[derive(Debug, Default)]
 struct TestLog {
     skipped: Vec<String>,

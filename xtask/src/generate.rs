@@ -1,4 +1,4 @@
-//! `cargo xtask generate`: files that are made from the sources.
+//! `cargo xtask generate`: files that are generated from the sources.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 
 use crate::process::{cargo, output, run as run_command, say, target_dir};
 
-/// What is committed, by the arguments of `contend generate` that print it. Tests compare these
+/// Committed files, and the arguments of `contend generate` that print them. Tests compare these
 /// files with the sources.
 const COMMITTED: [(&str, &str); 7] = [
     ("schema pipe", "schemas/contend.pipe-1.json"),
@@ -19,7 +19,7 @@ const COMMITTED: [(&str, &str); 7] = [
     ("unit-costs docs/data/units.json", "docs/unit-costs.md"),
 ];
 
-/// What packagers install, in `target/generated/`.
+/// Files for packagers, in `target/generated/`.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("completions bash", "contend.bash"),
     ("completions zsh", "_contend"),
@@ -48,7 +48,7 @@ fn contend(arguments: &str) -> Result<Vec<u8>> {
     output(cargo().args(words.split(' ')).args(arguments.split(' ')))
 }
 
-/// Writes a file if that changes it, and says so.
+/// Writes a file if its content changes, and prints its path.
 fn write(path: &Path, content: &[u8]) -> Result<()> {
     if fs::read(path).is_ok_and(|current| current == content) {
         return Ok(());

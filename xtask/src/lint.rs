@@ -1,4 +1,4 @@
-//! `cargo xtask lint`: what can be said about the sources without running them.
+//! `cargo xtask lint`: static checks.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::process::{self, cargo, say, succeeds};
 /// Checks formatting, lints, documentation and the repository's own rules.
 ///
 /// # Errors
-/// If one of them is broken.
+/// If a check fails.
 pub fn run() -> Result<()> {
     check::run()?;
     process::run(cargo().args("fmt --all --check".split(' ')))?;
@@ -22,9 +22,9 @@ pub fn run() -> Result<()> {
     installed_tools()
 }
 
-/// Runs the checkers that take minutes to build, where somebody has installed them.
+/// Runs the checkers that take minutes to build, if they are installed.
 ///
-/// Advisories are not among them: their database has to be downloaded.
+/// Advisories are not checked: their database has to be downloaded.
 fn installed_tools() -> Result<()> {
     let deny = "deny --all-features check bans licenses sources";
     if succeeds(cargo().args(["deny", "--version"])) {

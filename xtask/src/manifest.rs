@@ -1,4 +1,4 @@
-//! What the tasks need of a package's `Cargo.toml`: its name and which packages it depends on.
+//! Reads the name and dependencies of packages from their `Cargo.toml`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ pub struct Package {
     pub folder: PathBuf,
     /// The package's name.
     pub name: String,
-    /// The names of all dependencies, those of builds and tests included.
+    /// The names of all dependencies, including build and development dependencies.
     pub dependencies: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ impl Package {
         for line in text.lines().map(str::trim) {
             if let Some(header) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
                 section = header;
-                // `[dependencies.NAME]` is a dependency with a table of its own.
+                // `[dependencies.NAME]` declares one dependency.
                 if let Some((_, name)) = section.rsplit_once("dependencies.") {
                     package.dependencies.push(name.to_owned());
                 }
@@ -43,7 +43,7 @@ impl Package {
     }
 }
 
-/// All packages of the workspace, in the order of their folders.
+/// Returns all packages of the workspace, ordered by folder.
 ///
 /// # Errors
 /// If a manifest cannot be read.

@@ -1,4 +1,4 @@
-//! `cargo xtask pre-commit`: a quick look at what is about to be committed.
+//! `cargo xtask pre-commit`: quick checks before a commit.
 
 use std::process::Command;
 
@@ -8,12 +8,12 @@ use crate::check;
 use crate::manifest::{self, Package};
 use crate::process::{self, cargo, output};
 
-/// What a change concerns.
+/// The scope of a change.
 #[derive(Debug, PartialEq, Eq)]
 enum Scope<'a> {
-    /// Everything: the workspace's own files have changed.
+    /// Files of the workspace itself have changed.
     Workspace,
-    /// These packages; none if no source has changed.
+    /// These packages; empty if no source has changed.
     Packages(Vec<&'a str>),
 }
 
@@ -35,7 +35,7 @@ pub fn run() -> Result<()> {
     process::run(clippy.args(["--", "-D", "warnings"]))
 }
 
-/// Files that differ from the last commit, staged or not, and those that Git does not know yet.
+/// Returns files that differ from the last commit, staged or not, and untracked files.
 fn changed_files() -> Result<Vec<String>> {
     let mut files = Vec::new();
     for arguments in ["diff --name-only HEAD", "ls-files --others --exclude-standard"] {

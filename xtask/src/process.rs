@@ -1,4 +1,4 @@
-//! Running other programs, with their commands shown.
+//! Runs other programs and prints their commands.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -7,17 +7,17 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-/// Prints a line to standard error. A closed standard error is no reason to stop a task.
+/// Prints a line to standard error. A closed standard error does not stop a task.
 pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{}", line.trim_end());
 }
 
-/// The Cargo that runs this task.
+/// Returns a command for the Cargo that runs this task.
 pub fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")))
 }
 
-/// Cargo's target directory.
+/// Returns Cargo's target directory.
 pub fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from)
 }
@@ -35,8 +35,8 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command and calls `on_line` with every line of its standard output and error, which are
-/// passed on to standard output.
+/// Runs a command and calls `on_line` with every line of its standard output and standard error.
+/// Passes the lines on to standard output.
 ///
 /// # Errors
 /// If it cannot be started or does not succeed.
@@ -45,7 +45,7 @@ pub fn run_watched(command: &mut Command, mut on_line: impl FnMut(&str)) -> Resu
     let (reader, writer) = io::pipe().context("cannot create a pipe")?;
     command.stdout(writer.try_clone().context("cannot duplicate a pipe")?).stderr(writer);
     let mut child = command.spawn().with_context(|| format!("cannot run `{}`", line(command)))?;
-    // The command holds the pipe's write ends: without them the pipe ends with the child.
+    // Drop the command's copies of the write ends, so that the pipe ends with the child.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut reader = BufReader::new(reader);
     let mut bytes = Vec::new();
@@ -74,7 +74,7 @@ pub fn output(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Whether a command can be started and succeeds. It is shown nothing and shows nothing.
+/// Whether a command can be started and succeeds. Its input and outputs are `/dev/null`.
 pub fn succeeds(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
@@ -84,7 +84,7 @@ fn announce(command: &Command) {
     say(&format!("$ {}", line(command)));
 }
 
-/// A command as one would type it, roughly: words are not quoted.
+/// Formats a command as it would be typed, without quoting words.
 fn line(command: &Command) -> String {
     let mut words: Vec<String> = command
         .get_envs()

@@ -18,11 +18,11 @@ pub fn run(arguments: &[String]) -> Result<()> {
     process::run(&mut command(full, rest)?)
 }
 
-/// The README's test command with more arguments. At full effort, random and repeated tests try as
-/// many cases as before a release.
+/// Returns the README's test command with more arguments. At full effort, randomised and repeated
+/// tests try as many cases as in CI.
 ///
 /// # Errors
-/// If the README names none.
+/// If the README has no such command.
 pub fn command(full: bool, arguments: &[String]) -> Result<Command> {
     let readme = std::fs::read_to_string("README.md").context("cannot read README.md")?;
     let words = documented(&readme).context("README.md names no test command")?;
@@ -34,7 +34,7 @@ pub fn command(full: bool, arguments: &[String]) -> Result<Command> {
     Ok(command)
 }
 
-/// The arguments of Cargo in the first line `$ cargo test …`.
+/// Returns Cargo's arguments in the first line `$ cargo test …`.
 fn documented(readme: &str) -> Option<&str> {
     let command = readme.lines().find(|line| line.starts_with("$ cargo test "))?;
     command.strip_prefix("$ cargo ")

@@ -22,7 +22,7 @@ pub fn check(page: &Source, sources: &[Source]) -> Vec<Violation> {
     missing.map(|(line, name)| violation(line, format!("there is no test `{name}`"))).collect()
 }
 
-/// The names of tests in the last column of the table, with their lines from 1.
+/// Returns the names of tests in the last column of the table, with line numbers from 1.
 fn tests_of(page: &str) -> Vec<(usize, String)> {
     let lines = page.lines().enumerate().skip_while(|(_, line)| *line != HEADING).skip(1);
     let rows = lines.take_while(|(_, line)| !line.starts_with("## "));
@@ -41,7 +41,7 @@ fn is_test(name: &str) -> bool {
     name.chars().all(is_part) && name.matches('_').count() > 1
 }
 
-/// The page with the table.
+/// Reads the page with the table.
 ///
 /// # Errors
 /// If it cannot be read.

@@ -14,7 +14,7 @@ use super::Source;
 use super::literals::literals;
 use super::names::{is_of_tests, test_files};
 
-/// More of them in 1,000 words are a violation.
+/// Largest number of phrases per 1,000 words.
 pub const LIMIT: f64 = 3.0;
 
 /// The phrases, of which most have a better form in docs/STYLE.md.
@@ -55,7 +55,7 @@ struct Count {
 }
 
 impl Count {
-    /// Phrases in 1,000 words.
+    /// Returns the number of phrases per 1,000 words.
     fn density(self) -> f64 {
         if self.words == 0 { 0.0 } else { self.phrases as f64 * 1e3 / self.words as f64 }
     }
@@ -69,7 +69,7 @@ enum Kind {
     Page,
 }
 
-/// A text with the line it begins on.
+/// A text, and the line on which it starts.
 struct Text<'a> {
     package: String,
     kind: Kind,
@@ -78,10 +78,11 @@ struct Text<'a> {
     content: &'a str,
 }
 
-/// Returns how many phrases there are in each package and page, with every place if `only` is part of its name.
+/// Returns the number of phrases in each package and page. If `only` is given, reports the packages
+/// whose names contain it, with every phrase.
 ///
 /// # Errors
-/// If a phrase is no regular expression.
+/// If a phrase is not a valid regular expression.
 pub fn report(code: &[Source], pages: &[Source], only: Option<&str>) -> Result<String> {
     let phrases = phrases()?;
     let mut counts: BTreeMap<(String, Kind), Count> = BTreeMap::new();
@@ -117,7 +118,8 @@ fn is_word(word: &str) -> bool {
     word.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// All comments, all strings of programs with three words or more, and all pages.
+/// Returns all comments, all string literals of three words or more outside of tests, and all
+/// pages.
 fn texts<'a>(code: &'a [Source], pages: &'a [Source]) -> Vec<Text<'a>> {
     let tests = test_files(code);
     let mut texts = Vec::new();
@@ -153,7 +155,7 @@ fn texts<'a>(code: &'a [Source], pages: &'a [Source]) -> Vec<Text<'a>> {
     texts
 }
 
-/// The folder of a source's package: `crates/lab`, or `bench`.
+/// Returns the folder of a source's package: `crates/lab`, or `bench`.
 fn package(source: &Source) -> String {
     let mut parts = source.path.iter().map(|part| part.to_string_lossy());
     let first = parts.next().unwrap_or_default();

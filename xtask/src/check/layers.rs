@@ -3,8 +3,7 @@
 use super::Violation;
 use crate::manifest::Package;
 
-/// Every package with all packages of the workspace that it may depend on. `contend`, the binary,
-/// brings everything together.
+/// Every package, with all packages of the workspace on which it may depend.
 const LAYERS: &[(&str, &[&str])] = &[
     ("contend-sys", &[]),
     ("contend-record", &[]),
@@ -40,9 +39,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// The packages that are programs.
+/// Packages that are programs.
 const PROGRAMS: &[&str] = &["contend", "contend-bench", "xtask"];
-/// What only programs may depend on: a library has error types of its own, and no command line.
+/// Dependencies that only programs may have: a library defines its own error types and has no
+/// command line.
 const FOR_PROGRAMS: &[&str] = &["anyhow", "clap"];
 
 /// Finds dependencies that the tables do not allow, those of builds and tests included.

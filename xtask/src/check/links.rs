@@ -4,8 +4,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{Source, Violation};
 
-/// Finds links to files of the repository that are not there. Links to other sites and to headings
-/// of the same page are not looked at.
+/// Finds links to files that do not exist. Links to other sites and within the page are not
+/// checked.
 pub fn check(pages: &[Source], exists: &dyn Fn(&Path) -> bool) -> Vec<Violation> {
     let mut violations = Vec::new();
     for page in pages {
@@ -20,7 +20,7 @@ pub fn check(pages: &[Source], exists: &dyn Fn(&Path) -> bool) -> Vec<Violation>
     violations
 }
 
-/// The targets of links to files, with their lines from 1.
+/// Returns the targets of links to files, with line numbers from 1.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut fence: Option<&str> = None;
@@ -40,12 +40,12 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// A line without what stands between backticks.
+/// Removes code spans from a line.
 fn without_code(line: &str) -> String {
     line.split('`').step_by(2).collect::<Vec<_>>().join("``")
 }
 
-/// The files that `[text](target)` and `[name]: target` lead to.
+/// Returns the targets of `[text](target)` and `[name]: target`.
 fn targets(line: &str) -> Vec<String> {
     let inline = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
     let definition = line.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
@@ -59,7 +59,7 @@ fn targets(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// The path of a link's target, relative to the repository's root; none outside of it.
+/// Returns the path of a link's target, relative to the repository's root, or `None` outside of it.
 fn resolve(page: &Path, target: &str) -> Option<PathBuf> {
     let mut path = page.parent()?.to_owned();
     for part in Path::new(target).components() {

@@ -1,12 +1,12 @@
-//! String literals of Rust sources, with the knowledge of which are part of tests.
+//! String literals of Rust sources, and whether they belong to tests.
 //!
 //! This is a lexer for comments, strings, characters and braces, not a parser: it follows
-//! `#[cfg(test)]` to the end of the item behind it.
+//! `#[cfg(test)]` to the end of the item after it.
 
-/// What a source holds.
+/// The literals of a source.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Literals<'a> {
-    /// Every string outside of tests, as it is written, with its line from 1.
+    /// Every string outside of tests, without escapes resolved, with its line number from 1.
     pub strings: Vec<(usize, &'a str)>,
     /// Modules in files of their own that belong to tests: `#[cfg(test)] mod NAME;`.
     pub test_modules: Vec<&'a str>,
@@ -21,15 +21,15 @@ pub fn literals(source: &str) -> Literals<'_> {
     lexer.found
 }
 
-/// Where the lexer is with regard to tests.
+/// The lexer's position relative to tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Test {
     No,
-    /// Behind `#[cfg(test)]`, which ended here; the item has not begun its braces.
+    /// After `#[cfg(test)]`, which ended at `from`, before the braces of its item.
     Item {
         from: usize,
     },
-    /// Inside of the braces of such an item, which close at this depth.
+    /// Inside the braces of a test item, which close at this depth.
     Braces {
         depth: usize,
     },
@@ -68,8 +68,8 @@ impl<'a> Lexer<'a> {
         self.at += bytes;
     }
 
-    /// Whether the `r` here is the end of a name or of `br` and `cr`, whose strings are read as
-    /// ordinary ones from their `#` or quote on if this says yes.
+    /// Whether the `r` at the position ends a name, or belongs to `br` or `cr`. Strings of the
+    /// latter are lexed from their `#` or quote.
     fn is_behind_a_name(&self) -> bool {
         let before = &self.source.as_bytes()[..self.at];
         let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -133,7 +133,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The length of a comment `/* … */`, in which others may be nested.
+/// Returns the length of a comment `/* … */`, which may contain others.
 fn block_comment(text: &str) -> usize {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -155,14 +155,15 @@ fn block_comment(text: &str) -> usize {
     text.len()
 }
 
-/// How many `#` a raw string begins with; none if the text does not begin with a raw string.
+/// Returns the number of `#` at the start of a raw string, or `None` if the text does not start
+/// with one.
 fn raw_hashes(text: &str) -> Option<usize> {
     let behind = text.strip_prefix('r')?;
     let hashes = behind.len() - behind.trim_start_matches('#').len();
     behind[hashes..].starts_with('"').then_some(hashes)
 }
 
-/// The length of a character, or of the quote alone if it begins a lifetime.
+/// Returns the length of a character literal, or of the quote alone at the start of a lifetime.
 fn character(text: &str) -> usize {
     let mut characters = text.char_indices().skip(1);
     match characters.next() {

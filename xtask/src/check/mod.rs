@@ -1,4 +1,4 @@
-//! The repository's own rules, which no compiler checks.
+//! The repository's own rules, which no other tool checks.
 
 mod invariants;
 mod language;
@@ -17,14 +17,14 @@ use anyhow::{Context as _, Result, bail};
 use crate::manifest;
 use crate::process::say;
 
-/// Folders that hold no sources of ours.
+/// Folders without sources of this repository.
 const SKIPPED_FOLDERS: [&str; 5] = ["target", ".git", "_build", "deps", "results"];
 
-/// A place where a rule is broken.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 struct Violation {
     file: PathBuf,
-    /// The line, from 1; 0 if the whole file is meant.
+    /// The line number from 1, or 0 for the whole file.
     line: usize,
     problem: String,
 }
@@ -43,10 +43,10 @@ struct Source {
     text: String,
 }
 
-/// Checks all rules.
+/// Checks all rules, and prints every violation.
 ///
 /// # Errors
-/// If one is broken; every place is printed.
+/// If there is a violation, or a file cannot be read.
 pub fn run() -> Result<()> {
     let experiments = fs::read_to_string("docs/experiments.md").context("docs/experiments.md")?;
     let families = names::families(&experiments);
@@ -70,11 +70,10 @@ pub fn run() -> Result<()> {
     }
 }
 
-/// Prints how often texts have phrases of literal English: in each package and page, and where, if `only` is part of
-/// its name.
+/// Prints how many phrases of literal English each package and page has. See [`language::report`].
 ///
 /// # Errors
-/// If files cannot be read.
+/// If a file cannot be read.
 pub fn language(only: Option<&str>) -> Result<()> {
     let mut code = Vec::new();
     for folder in ["crates", "bench", "xtask"] {
@@ -85,7 +84,7 @@ pub fn language(only: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// All text files below a folder whose names end in `.EXTENSION`, in the order of their paths.
+/// Returns all text files with this extension below a folder, ordered by path.
 fn sources(folder: &Path, extension: &str) -> Result<Vec<Source>> {
     let mut paths = Vec::new();
     walk(folder, extension, &mut paths)?;

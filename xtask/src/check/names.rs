@@ -1,7 +1,7 @@
-//! Rule: outside of `crates/lab` no code knows an experiment by its name.
+//! Rule: only `crates/lab` refers to experiments by name.
 //!
-//! What is to be done with an experiment's figures is said by the experiment's own row, so that a
-//! new experiment needs no change anywhere else. Tests may name experiments.
+//! The experiment's table row determines how its figures are processed, so that a new experiment
+//! needs no change elsewhere. Tests may name experiments.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,10 @@ use super::literals::literals;
 use super::{Source, Violation};
 use crate::process::say;
 
-/// Files that still name experiments. No file may be added; a file that names none any more is to
-/// be taken off.
+/// Files that still name experiments. Do not add files; remove one that names none.
 const BASELINE: &[&str] = &["bench/src/bin/bench-lab.rs"];
 
-/// The families of experiments, from the generated page that lists them all.
+/// Returns the families of experiments, from the generated page that lists them.
 pub fn families(experiments: &str) -> Vec<String> {
     let names = experiments.lines().filter_map(|line| line.strip_prefix("## "));
     let mut families: Vec<_> =
@@ -22,7 +21,7 @@ pub fn families(experiments: &str) -> Vec<String> {
     families
 }
 
-/// Finds experiments' names in code that is neither the lab's nor a test.
+/// Finds names of experiments in code outside of the lab and of tests.
 pub fn check(sources: &[Source], families: &[String]) -> Vec<Violation> {
     check_with(sources, families, BASELINE)
 }
@@ -58,7 +57,7 @@ fn names_in(source: &Source, families: &[String]) -> Vec<Violation> {
     names.map(violation).collect()
 }
 
-/// Whether a string is `family/name`, or the beginning of such names.
+/// Whether a string is `family/name` or a prefix of such names.
 fn is_name(text: &str, families: &[String]) -> bool {
     let Some((family, name)) = text.split_once('/') else { return false };
     let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-+*".contains(&byte);
@@ -69,14 +68,14 @@ fn is_exempt(path: &Path, tests: &[PathBuf]) -> bool {
     path.starts_with("crates/lab") || is_of_tests(path, tests)
 }
 
-/// Whether a file belongs to tests, of which some are [`test_files`].
+/// Whether a file belongs to tests. `tests` are the [`test_files`].
 pub fn is_of_tests(path: &Path, tests: &[PathBuf]) -> bool {
     let in_tests = path.iter().any(|part| part == "tests" || part == "tests.rs");
     in_tests
         || tests.iter().any(|test| path.starts_with(test) || *path == test.with_extension("rs"))
 }
 
-/// The files of modules that are declared for tests, without `.rs`.
+/// Returns the paths of modules that are declared for tests, without `.rs`.
 pub fn test_files(sources: &[Source]) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for Source { path, text } in sources {

@@ -1,13 +1,13 @@
 //! Rule: no decision compares or searches an English sentence.
 //!
-//! Texts for people change with every edit of the language. What a decision depends on is an enum, a
-//! field or a number; text is made of it where it is shown. Tests may look for sentences.
+//! Texts for people change whenever their language is edited. Decisions depend on enums, fields or
+//! numbers, from which text is made where it is shown. Tests may look for sentences.
 
 use super::literals::literals;
 use super::names::{is_of_tests, test_files};
 use super::{Source, Violation};
 
-/// What stands before a string that is compared with something or searched for.
+/// Code before a string that compares or searches it.
 const DECISIONS: [&str; 12] = [
     ".contains(",
     ".starts_with(",
@@ -23,13 +23,13 @@ const DECISIONS: [&str; 12] = [
     "!= ",
 ];
 
-/// Sentences of other programs, which say it in no other way.
+/// Sentences of other programs, which provide the information in no other form.
 const OF_OTHERS: &[&str] = &[
-    // PaSh, when it runs a script as it is.
+    // Printed by PaSh when it runs a script unchanged.
     "No region was parallelized",
 ];
 
-/// A text with so many words is a sentence.
+/// Number of words from which a text counts as a sentence.
 const SENTENCE: usize = 3;
 
 /// Finds sentences that code compares or searches for.
@@ -58,7 +58,7 @@ pub fn check(sources: &[Source]) -> Vec<Violation> {
     violations
 }
 
-/// Whether a text consists of words as people write them.
+/// Whether a text consists of English words.
 fn is_sentence(text: &str) -> bool {
     let is_word = |word: &&str| {
         let word = word.trim_matches(|c: char| c.is_ascii_punctuation());
