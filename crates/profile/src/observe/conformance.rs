@@ -1,6 +1,6 @@
-//! Every mechanism that a task can wait by, against the wait that it must be taken for.
+//! Tests that each mechanism by which a task can wait is classified as the right [`Wait`].
 //!
-//! A thread of the test waits; a [`Task`] looks at it from outside, as at any other.
+//! A thread of the test waits; a [`Task`] samples it from outside, as it does any other.
 
 use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Read, Write};
@@ -20,7 +20,7 @@ use super::target::End;
 use super::task::Task;
 use super::{Ends, State, Tree, Wait};
 
-/// What the waiting threads wait at. Nobody ever writes or reads at the other ends.
+/// The objects that the threads wait for. The other ends are never read or written.
 struct World {
     input: (PipeReader, PipeWriter),
     output: (PipeReader, PipeWriter),
@@ -44,7 +44,7 @@ impl World {
             folder: tempfile::tempdir().expect("a folder"),
         };
         for mut writer in [&world.output.1, &world.full.1] {
-            writer.write_all(&vec![0; 64 * 1024]).expect("a pipe holds so much");
+            writer.write_all(&vec![0; 64 * 1024]).expect("an empty pipe has room");
         }
         world
     }
@@ -65,7 +65,7 @@ fn own() -> Pid {
     rustix::process::getpid()
 }
 
-/// A mechanism: its name, what it must be taken for, and the wait itself, which never ends.
+/// A mechanism: its name, the expected wait, and a function that waits and never returns.
 type Case = (&'static str, Wait, fn(&World));
 
 const CASES: &[Case] = &[
@@ -153,16 +153,16 @@ fn epoll_for(fd: std::os::fd::BorrowedFd<'_>) {
     let _ = epoll::wait(&set, rustix::buffer::spare_capacity(&mut events), None);
 }
 
-/// Starts a thread that waits by this mechanism, and a task that looks at it.
+/// Starts a thread that waits by this mechanism, and a task that samples it.
 fn start(world: &Arc<World>, wait: fn(&World)) -> Task {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let world = Arc::clone(world);
-    // It waits on when the test has ended; the process takes it along.
+    // The thread still waits when the test has ended; it ends with the process.
     std::thread::spawn(move || {
-        tell.send(rustix::thread::gettid()).expect("it listens");
+        sender.send(rustix::thread::gettid()).expect("the receiver is alive");
         wait(&world);
     });
-    Task::open(own(), told.recv().expect("it has started")).expect("alive")
+    Task::open(own(), receiver.recv().expect("the thread has started")).expect("alive")
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn every_wait_is_taken_for_what_it_is() {
     let mut buffer = [0; 4096];
     let mut tasks: Vec<_> =
         CASES.iter().map(|(name, wait, run)| (name, *wait, start(&world, *run))).collect();
-    // Once there, they stay there, however often they are looked at.
+    // A thread that has begun to wait stays in that wait, however often it is sampled.
     for (name, expected, task) in &mut tasks {
         let expected = State::Waiting(*expected);
         let mut in_a_row = 0;

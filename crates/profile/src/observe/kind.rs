@@ -1,10 +1,10 @@
-//! What kind of thing a descriptor leads to, and what reading or writing it waits for.
+//! Kinds of objects that descriptors lead to, and what reading or writing them waits for.
 
 use std::os::unix::fs::FileTypeExt;
 
 use super::Wait;
 
-/// What a descriptor leads to.
+/// The kind of object that a descriptor leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A pipe or a FIFO.
@@ -13,19 +13,19 @@ pub enum Kind {
     Socket,
     /// A terminal.
     Terminal,
-    /// A file or folder of a file system that keeps data, or a disk itself.
+    /// A file or directory of a file system that stores data, or a block device.
     File,
     /// A timer (`timerfd`).
     Timer,
-    /// A counter that threads wake each other with (`eventfd`).
+    /// A counter by which threads wake each other (`eventfd`).
     Counter,
-    /// Another device, a file that the kernel makes up, or another object of the kernel.
+    /// Another device, a file that the kernel generates, or another kernel object.
     Other,
-    /// It could not be read.
+    /// An object that could not be examined.
     Unknown,
 }
 
-/// `f_type` of file systems whose files the kernel makes up: no disk stands behind them.
+/// `f_type` of file systems whose files the kernel generates, without a disk.
 const MADE_UP: [i64; 4] = [
     0x9fa0,      // proc
     0x6265_6572, // sysfs
@@ -34,8 +34,8 @@ const MADE_UP: [i64; 4] = [
 ];
 
 impl Kind {
-    /// The kind of what `path`, a descriptor's link in `/proc`, leads to; `link` is where
-    /// the link points.
+    /// Returns the kind of object that `path`, a descriptor's link in `/proc`, leads to; `link` is
+    /// the content of the link.
     pub fn of(path: &str, link: &str) -> Self {
         if link.starts_with("pipe:") {
             Self::Pipe
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// The kind of the file at `path`.
+    /// Returns the kind of the file at `path`.
     pub fn of_file(path: &str) -> Self {
         let Ok(kind) = std::fs::metadata(path).map(|data| data.file_type()) else {
             return Self::Unknown;
@@ -74,7 +74,7 @@ impl Kind {
         }
     }
 
-    /// What reading or writing it waits for, where it is neither the stage's input nor its
+    /// Returns what reading or writing it waits for if it is neither the stage's input nor its
     /// output.
     pub fn wait(self) -> Wait {
         match self {

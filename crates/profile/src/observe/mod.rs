@@ -1,10 +1,17 @@
-//! Looking at processes from outside: what each task does now, and what it waits for.
+//! Observes processes from outside, through `/proc`: what each task does, and what it waits for.
 //!
-//! Everything is read from `/proc` by an ordinary user. `schedstat` is read first: while
-//! the count of time slices stands still, a waiting task is in the same wait and nothing
-//! more is read. Otherwise `syscall` says where in the kernel it waits; waits are told
-//! apart by system call and descriptor, never by the names of kernel functions. A wait of
-//! which neither can be read is [`Wait::Unknown`].
+//! An ordinary user may read all of it. A sample of a task reads, in this order:
+//!
+//! | file and content | state |
+//! |---|---|
+//! | `schedstat`: a waiting task has had no time slice since | the wait of the last sample |
+//! | `syscall`: running | [`State::Active`] |
+//! | `syscall`: a call with its arguments | the wait in that call at that descriptor |
+//! | `syscall`: outside of calls | by `stat`: `R` active, `T` stopped, `D` waits for a page |
+//! | `syscall` may not be read | by `stat`, and a guess from the fill of the stage's pipes |
+//!
+//! Waits are classified by system call and descriptor, never by names of kernel functions. A wait
+//! that cannot be classified is [`Wait::Unknown`].
 
 #[cfg(test)]
 mod conformance;
@@ -48,20 +55,20 @@ pub enum Wait {
     Pipe,
     /// A terminal.
     Terminal,
-    /// Job control to let it go on.
+    /// Job control to continue the process.
     Stopped,
     /// Something else.
     Other,
-    /// Something that may not be read.
+    /// Something unknown: its call cannot be read.
     Unknown,
 }
 
 impl Wait {
-    /// How many kinds there are.
+    /// Number of variants.
     pub const COUNT: usize = Self::Unknown as usize + 1;
 
-    /// Among the threads of one process, the wait that best says what the process waits
-    /// for: a thread that waits for data or room tells more than idle helpers.
+    /// Ranks waits among the threads of one process; the lowest rank describes the process. A
+    /// thread that waits for data or room says more than idle helper threads.
     fn rank_in_process(self) -> u8 {
         match self {
             Self::Stopped => 0,
@@ -74,8 +81,8 @@ impl Wait {
         }
     }
 
-    /// Among the processes of one stage: a child that sleeps on its parent's behalf tells
-    /// more than a sibling that waits for data.
+    /// Ranks waits among the processes of one stage; the lowest rank describes the stage. A child
+    /// that sleeps on its parent's behalf says more than a sibling that waits for data.
     fn rank_in_stage(self) -> u8 {
         match self {
             Self::Disk => 0,
@@ -88,7 +95,7 @@ impl Wait {
         }
     }
 
-    /// Waits that only say that another task is to do something first.
+    /// Ranks waits that only mean that another task has to act first.
     fn rank_of_idlers(self) -> u8 {
         match self {
             Self::Terminal => 6,
@@ -103,7 +110,8 @@ impl Wait {
 }
 
 impl State {
-    /// One state for several tasks: active if any is, else the most telling wait.
+    /// Returns one state for several tasks: active if any is, else the wait of the lowest rank.
+    /// `None` without tasks.
     fn combine(states: impl Iterator<Item = Self>, rank: fn(Wait) -> u8) -> Option<Self> {
         states.min_by_key(|state| match state {
             Self::Active => 0,

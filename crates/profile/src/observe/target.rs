@@ -1,4 +1,4 @@
-//! What a descriptor leads to: the stage's own input or output, or something else.
+//! Where a descriptor leads: to the stage's own input or output, or elsewhere.
 
 use std::os::unix::fs::FileTypeExt;
 use std::rc::Rc;
@@ -11,21 +11,21 @@ use contend_sys::syscall::{Waiting, pollfds};
 use super::Wait;
 use super::kind::{Kind, is_terminal};
 
-/// One end of a stage, as it was when the stage began.
+/// Standard input or output of a stage, as it was when the stage began.
 #[derive(Debug, Clone)]
 pub struct End {
     /// Where the descriptor's link in `/proc` leads: `pipe:[123]`, `/dev/pts/0`, a path.
     link: String,
-    /// Reading or writing it can wait for another process or person.
+    /// Whether reading or writing it can wait for another process or a person.
     stream: bool,
-    /// It is a regular file.
+    /// Whether it is a regular file.
     file: bool,
-    /// A look into it, where it is a pipe.
+    /// Reads how full it is, if it is a pipe.
     probe: Option<Rc<PipeProbe>>,
 }
 
 impl End {
-    /// What descriptor `fd` of `pid` leads to; `None` when it is closed or not readable.
+    /// Returns where descriptor `fd` of `pid` leads; `None` if it is closed or not readable.
     pub fn of(pid: Pid, fd: i32) -> Option<Self> {
         let path = fd_path(pid, fd);
         let link = std::fs::read_link(&path).ok()?.to_str()?.to_owned();
@@ -35,7 +35,7 @@ impl End {
         Some(Self { link, stream, file: kind.is_file(), probe })
     }
 
-    /// Whether one can wait for what is at the other side.
+    /// Whether it is a pipe, a socket or a terminal, where a task can wait for the other side.
     pub fn is_stream(&self) -> bool {
         self.stream
     }
@@ -45,38 +45,39 @@ impl End {
         self.file
     }
 
-    /// Counts the bytes inside, where it is a pipe that this user may look into.
+    /// Returns the bytes in the pipe and its capacity; `None` if it is no pipe that this user may
+    /// open.
     pub fn fill(&self) -> Option<Fill> {
         self.probe.as_ref()?.fill().ok()
     }
 }
 
-/// Both ends of a stage.
+/// Standard input and output of a stage.
 #[derive(Debug, Clone, Default)]
 pub struct Ends {
-    /// Its standard input.
+    /// Standard input; `None` if it is closed or not readable.
     pub input: Option<End>,
-    /// Its standard output.
+    /// Standard output; `None` if it is closed or not readable.
     pub output: Option<End>,
 }
 
-/// What a descriptor of a waiting task is to its stage.
+/// How a descriptor of a waiting task relates to its stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Target {
     kind: Kind,
-    /// It is the stage's input.
+    /// Whether it is the stage's input.
     input: bool,
-    /// It is the stage's output. A terminal is often both.
+    /// Whether it is the stage's output. A terminal is often both.
     output: bool,
 }
 
 impl Ends {
-    /// The ends of the process as they are now.
+    /// Returns the current ends of the process.
     pub fn of(pid: Pid) -> Self {
         Self { input: End::of(pid, 0), output: End::of(pid, 1) }
     }
 
-    /// Whether the process's standard output is that of the stage, and a pipe.
+    /// Whether standard output of process `pid` is that of the stage, and a pipe.
     pub fn is_output_of(&self, pid: Pid) -> bool {
         let output = self.output.as_ref().filter(|output| output.probe.is_some());
         output.is_some_and(|output| {
@@ -85,7 +86,7 @@ impl Ends {
         })
     }
 
-    /// What a task of `pid` waits for in this call.
+    /// Returns what a task of `pid` waits for in this call.
     pub fn wait_of(&self, pid: Pid, waiting: Waiting) -> Wait {
         match waiting {
             Waiting::Read(fd) => self.target(pid, fd).read_wait(),
@@ -112,7 +113,8 @@ impl Ends {
         }
     }
 
-    /// A guess for a task whose calls may not be read: what its pipes allow.
+    /// Guesses what a task waits for whose calls may not be read, from the fill of the stage's
+    /// pipes.
     pub fn wait_by_fill(&self) -> Wait {
         let fill = |end: &Option<End>| end.as_ref().and_then(End::fill);
         match (fill(&self.input), fill(&self.output)) {
@@ -163,7 +165,8 @@ impl Ends {
         self.ready_wait(pid, watched)
     }
 
-    /// Waiting for any of several descriptors.
+    /// Returns the wait for any of several descriptors: each with whether the task waits to read
+    /// and to write.
     fn ready_wait(&self, pid: Pid, fds: impl Iterator<Item = (i32, bool, bool)>) -> Wait {
         let mut waits = Vec::new();
         for (fd, read, write) in fds {
@@ -202,16 +205,16 @@ impl Target {
     }
 }
 
-/// What a wait for any of several descriptors comes to.
+/// The result of combining waits for several descriptors.
 enum Any {
     One(Wait),
-    /// The stage's input or its output; their fill tells which.
+    /// The stage's input or its output; the fill of the pipes decides which.
     InputOrOutput,
 }
 
-/// A peer on a network decides first, then the stage's own ends. Descriptors that only serve
-/// to wake the process up (timers, counters, pipes to itself) decide where there is nothing
-/// else.
+/// Combines waits for any of several descriptors. A network peer decides first, then the stage's
+/// own ends. Descriptors that only wake the process up (timers, counters, pipes to itself) decide
+/// if there are no others.
 fn any_of(waits: &[Wait]) -> Any {
     let has = |wait| waits.contains(&wait);
     if has(Wait::Network) {
@@ -235,8 +238,8 @@ fn any_of(waits: &[Wait]) -> Any {
     }
 }
 
-/// What opening the file waits for whose path is at `address` of `pid`: for the other end, if it is
-/// a FIFO.
+/// Returns what opening a file waits for: the other end, if it is a FIFO. The file's path is at
+/// `address` in the memory of `pid`.
 fn open_wait(pid: Pid, folder: Option<i32>, address: u64) -> Wait {
     let mut buffer = [0; 4096];
     let read = contend_sys::memory::read(pid, address, &mut buffer).unwrap_or(0);
@@ -251,7 +254,7 @@ fn open_wait(pid: Pid, folder: Option<i32>, address: u64) -> Wait {
         (None, Some(folder)) => format!("{}/{path}", fd_path(pid, folder)),
     };
     match Kind::of_file(&path) {
-        // It is not there yet, or a name that cannot be followed from here.
+        // The file does not exist yet, or its name cannot be resolved from here.
         Kind::Unknown => Wait::Disk,
         kind => kind.wait(),
     }
@@ -261,7 +264,7 @@ fn fd_path(pid: Pid, fd: i32) -> String {
     format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero())
 }
 
-/// Descriptors in an `fd_set` of another process; `None` if it cannot be read.
+/// Returns the descriptors in an `fd_set` of another process; `None` if it cannot be read.
 fn bits(pid: Pid, address: u64, count: u64) -> Option<Vec<i32>> {
     let mut set = [0; 128];
     let length = usize::try_from(count.div_ceil(8)).unwrap_or(0).min(set.len());

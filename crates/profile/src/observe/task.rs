@@ -1,4 +1,4 @@
-//! One task (a thread, or the only one of a process).
+//! A task: a thread, or the only thread of a process.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -9,35 +9,35 @@ use contend_sys::syscall::Waiting;
 
 use super::{Ends, State, Wait};
 
-/// A task that is looked at again and again; its files are kept open.
+/// A task that is sampled repeatedly; its files in `/proc` stay open.
 #[derive(Debug)]
 pub struct Task {
     process: Pid,
-    /// Its thread id.
+    /// Thread id.
     pub id: Pid,
     schedstat: ProcFile,
     syscall: Option<ProcFile>,
-    /// What the scheduler knew at the last look.
+    /// The scheduler's counters at the last sample.
     pub sched: SchedStat,
-    /// What it did at the last look.
+    /// What the task did at the last sample.
     pub state: State,
-    /// What a call waits for, as last found out, and when: a task waits in the same few
-    /// calls again and again.
+    /// Recent calls with their waits, and when these were found: a task tends to wait in the same
+    /// few calls.
     waits: Vec<(Waiting, Wait, Instant)>,
-    /// The last call that it was found waiting in.
+    /// The last call in which the task was found waiting.
     last_call: Option<Waiting>,
-    /// It has been seen alive since it began to wait.
+    /// Whether the task has been seen alive since it began to wait.
     confirmed: bool,
 }
 
-/// How long it is taken for granted that a descriptor still leads where it did.
+/// How long a descriptor is assumed to lead to the same object.
 const SAME_TARGET: Duration = Duration::from_millis(50);
 
 impl Task {
-    /// Starts looking at thread `id` of `process`.
+    /// Opens the files of thread `id` of `process`.
     ///
     /// # Errors
-    /// When it has ended.
+    /// Fails if the thread has ended.
     pub fn open(process: Pid, id: Pid) -> io::Result<Self> {
         let folder = format!("/proc/{}/task/{}", process.as_raw_nonzero(), id.as_raw_nonzero());
         Ok(Self {
@@ -53,10 +53,10 @@ impl Task {
         })
     }
 
-    /// Looks at what it does now.
+    /// Samples what the task does now.
     ///
     /// # Errors
-    /// When it has ended.
+    /// Fails if the task has ended.
     pub fn look(&mut self, ends: &Ends, buffer: &mut [u8]) -> io::Result<State> {
         let before = self.sched;
         self.update_sched(buffer)?;
@@ -74,10 +74,10 @@ impl Task {
         Ok(self.state)
     }
 
-    /// Reads the scheduler's figures alone.
+    /// Reads the scheduler's counters only.
     ///
     /// # Errors
-    /// When it has ended and was reaped.
+    /// Fails if the task has ended and was reaped.
     pub fn update_sched(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         self.sched =
             SchedStat::parse(self.schedstat.read(buffer)?).ok_or(io::ErrorKind::InvalidData)?;
@@ -85,7 +85,8 @@ impl Task {
     }
 
     fn wait_of(&mut self, ends: &Ends, waiting: Waiting) -> Wait {
-        // After a stop the kernel restarts calls that have a time-out by a call of its own.
+        // After a stop, the kernel restarts a call with a time-out by another call,
+        // `restart_syscall`.
         let waiting = match (waiting, self.last_call) {
             (Waiting::Restarted, Some(last)) => last,
             (waiting, _) => waiting,
@@ -103,7 +104,8 @@ impl Task {
         self.waits.retain(|(call, _, found)| {
             *call != waiting && now.duration_since(*found) < SAME_TARGET
         });
-        // What a wait for several descriptors or for moving data means depends on the moment.
+        // The meaning of a wait for several descriptors, or for moving data, changes with the
+        // pipes' fill.
         if matches!(waiting, Waiting::Read(_) | Waiting::Write(_)) {
             self.waits.push((waiting, wait, now));
         }
@@ -114,15 +116,15 @@ impl Task {
         let in_kernel =
             self.syscall.as_ref().and_then(|file| file.read(buffer).ok()).and_then(InKernel::parse);
         match in_kernel {
-            // A task that has not moved since the last look because it waits for a CPU reads
-            // as running; on some kernels a zombie does too.
+            // A task that waits for a CPU has not run since the last sample and reads as running;
+            // on some kernels a zombie does too.
             Some(InKernel::Running) if unmoved => self.check_alive(buffer).map(|()| State::Active),
             Some(InKernel::Running) => Ok(State::Active),
             Some(InKernel::Call { number, arguments }) => {
                 let waiting = Waiting::from_call(number, &arguments);
                 Ok(State::Waiting(self.wait_of(ends, waiting)))
             }
-            // Outside of calls only a page is waited for, and that uninterruptibly.
+            // Outside of system calls a task can only wait for a page, uninterruptibly.
             Some(InKernel::Outside) => self.state_by_stat(buffer, |state| match state {
                 b'D' => Wait::Disk,
                 _ => Wait::Unknown,
@@ -131,20 +133,22 @@ impl Task {
         }
     }
 
-    /// What a task does that is in no call, or whose call may not be read. `wait` says what a
-    /// waiting one waits for, by the letter that `stat` gives.
+    /// Returns the state of a task that is in no call, or whose call may not be read. `wait` maps
+    /// the state letter in `stat` to what a waiting task waits for.
     fn state_by_stat(&self, buffer: &mut [u8], wait: impl Fn(u8) -> Wait) -> io::Result<State> {
         match self.read_stat(buffer)?.state {
             b'R' => Ok(State::Active),
             b'T' | b't' => Ok(State::Waiting(Wait::Stopped)),
-            // `syscall` of a zombie reads like a wait for a page.
+            // `syscall` of a zombie reads as a wait for a page.
             b'Z' | b'X' => Err(io::ErrorKind::NotFound.into()),
             state => Ok(State::Waiting(wait(state))),
         }
     }
 
+    /// Checks that the task is alive.
+    ///
     /// # Errors
-    /// When it has ended.
+    /// Fails if the task has ended.
     fn check_alive(&self, buffer: &mut [u8]) -> io::Result<()> {
         match self.read_stat(buffer)?.state {
             b'Z' | b'X' => Err(io::ErrorKind::NotFound.into()),
@@ -168,7 +172,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// Looks until the task is seen in this state.
+    /// Samples the task until it is in this state.
     fn becomes(task: &mut Task, ends: &Ends, expected: State) {
         let mut buffer = [0; 4096];
         for _ in 0..5_000 {
@@ -186,7 +190,7 @@ mod tests {
         let pid = Pid::from_child(&child);
         let mut task = Task::open(pid, pid).expect("alive");
         let ends = Ends::of(pid);
-        // It is not reaped before the end of this test.
+        // The child is not reaped before the end of this test.
         let gone = (0..5_000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(1));
             let state = task.look(&ends, &mut [0; 4096]);
@@ -198,8 +202,8 @@ mod tests {
         child.wait().expect("a child");
     }
 
-    /// Where `syscall` was read in the moment between its end and the end of its stack, it seems to
-    /// wait in its last call.
+    /// If `syscall` is read after the task has ended, but before the kernel has freed its stack,
+    /// the task seems to wait in its last call.
     #[test]
     fn what_ended_in_a_call_is_found_out_at_the_next_look() {
         let mut child = Command::new("sh").args(["-c", "exit"]).spawn().expect("sh");

@@ -1,8 +1,8 @@
-//! A stage as a whole: its process, that one's descendants, and all their threads.
+//! A stage as a whole: its process, all descendants, and all their threads.
 //!
-//! Each look adds the time since the last one to what the stage is doing now. Time in
-//! which several tasks are active at once counts once for the stage; how many there were
-//! on average is kept too.
+//! Each sample attributes the time since the last one to the state of the stage. Time in which
+//! several tasks are active at once counts once for the stage; the number of active tasks is
+//! recorded as well.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,26 +13,26 @@ use contend_sys::procfs::{Io, ProcFile, SchedStat, Stat, Status, parse_pids};
 use super::task::Task;
 use super::{Ends, State, Wait};
 
-/// More processes or threads of one stage than this are not looked at one by one.
+/// Most processes of a stage, and most threads of a process, that are sampled.
 const MOST: usize = 64;
 
-/// Where a stage's time went, as far as looking tells.
+/// Where a stage's time went, as far as samples show.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seen {
     /// Time with at least one task on a CPU or ready for one.
     pub active: Duration,
-    /// The same, times the number of such tasks.
+    /// The same, multiplied by the number of such tasks.
     pub active_tasks: Duration,
-    /// Time waiting, by [`Wait`].
+    /// Time waiting, indexed by [`Wait`].
     pub waiting: [Duration; Wait::COUNT],
-    /// Looks.
+    /// Number of samples.
     pub looks: u64,
-    /// Looks that found it waiting.
+    /// Number of samples that found the stage waiting.
     pub waiting_looks: u64,
 }
 
 impl Seen {
-    /// Time seen in this wait.
+    /// Returns the time attributed to this wait.
     pub fn waited(&self, wait: Wait) -> Duration {
         self.waiting[wait as usize]
     }
@@ -61,42 +61,42 @@ struct Process {
     io: Option<ProcFile>,
     status: Option<ProcFile>,
     stopped: bool,
-    /// `VmHWM` when last read. It starts afresh when a process executes another program.
+    /// `VmHWM` in bytes, when last read. It restarts when the process executes another program.
     peak_rss: u64,
 }
 
-/// A stage being looked at.
+/// A stage under observation.
 #[derive(Debug)]
 pub struct Tree {
-    /// The stage's own process first, while it is there.
+    /// The stage's processes, its own first until that has been reaped.
     processes: Vec<Process>,
-    /// The stage's own process has not been reaped.
+    /// Whether the stage's own process has not been reaped yet.
     led: bool,
-    /// Every process that was ever seen in it.
+    /// Every process that was ever seen in the stage.
     known: HashSet<Pid>,
-    /// Children that have ended and that nobody has waited for yet, as of the last search.
+    /// Children that had ended, but had not been waited for, at the last search.
     zombies: HashSet<Pid>,
     ends: Ends,
-    /// What was seen.
+    /// Results of the samples.
     pub seen: Seen,
-    /// Largest `VmHWM` of any of its processes that have gone, in bytes.
+    /// Largest `VmHWM` of processes that have ended, in bytes.
     gone_peak_rss: u64,
-    /// Run-queue time of tasks that have gone.
+    /// Run-queue time of tasks that have ended, in nanoseconds.
     gone_run_queue: u64,
-    /// It was seen with more than one task.
+    /// Whether the stage was seen with more than one task.
     pub several_tasks: bool,
-    /// It was seen with more than one process.
+    /// Whether the stage was seen with more than one process.
     pub several_processes: bool,
-    /// Its calls could not be read at some look.
+    /// Whether a wait could not be classified at some sample.
     pub unreadable: bool,
     state: State,
 }
 
 impl Tree {
-    /// Starts looking at process `leader`, whose ends are those of the stage.
+    /// Starts observing process `leader`, whose input and output are those of the stage.
     ///
     /// # Errors
-    /// When it has ended, or `/proc` is not there.
+    /// Fails if the process has ended, or `/proc` is not mounted.
     pub fn open(leader: Pid) -> std::io::Result<Self> {
         Ok(Self {
             processes: vec![Process::open(leader)?],
@@ -114,26 +114,26 @@ impl Tree {
         })
     }
 
-    /// The stage's input and output.
+    /// Returns the stage's input and output.
     pub fn ends(&self) -> &Ends {
         &self.ends
     }
 
-    /// What it did at the last look.
+    /// Returns what the stage did at the last sample.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Every process id of the stage that is known now.
+    /// Returns the ids of the stage's processes that are known now.
     pub fn process_ids(&self) -> impl Iterator<Item = Pid> + '_ {
         self.processes.iter().map(|process| process.id)
     }
 
-    /// Looks at every task and adds `time`, since the last look, to what they do now.
+    /// Samples every task and attributes `time`, since the last sample, to the state of the stage.
     pub fn look(&mut self, time: Duration, buffer: &mut [u8]) {
         self.look_at_tasks(buffer);
-        // What a process does that waits for a child, the child does. One that waits at a pipe
-        // of its own waits for a child too, as a shell does for `$(…)`.
+        // If a process waits for a child, the child's state is that of the stage. A process that
+        // waits at a pipe of its own waits for a child too, as a shell does for `$(…)`.
         if matches!(self.state, State::Waiting(Wait::Child | Wait::Pipe)) {
             self.find_children(buffer);
             self.look_at_tasks(buffer);
@@ -148,7 +148,7 @@ impl Tree {
         let ends = &self.ends;
         let gone_run_queue = &mut self.gone_run_queue;
         for (index, process) in self.processes.iter_mut().enumerate() {
-            // The stage's own figures are wanted to the last, from its zombie too.
+            // The counters of the stage's own process are needed to its end, from its zombie too.
             let kept = (self.led && index == 0).then_some(process.id);
             process.tasks.retain_mut(|task| {
                 let there = task.look(ends, buffer).is_ok() || kept == Some(task.id);
@@ -177,8 +177,8 @@ impl Tree {
         });
     }
 
-    /// The stage's own process has been reaped. Of those that it has left running, only
-    /// such as can still write to the stage's output belong to it from now on.
+    /// Records that the stage's own process has been reaped. Of the processes that it has left
+    /// running, only those that can write to the stage's output still belong to the stage.
     pub fn leader_has_gone(&mut self) {
         let leader = self.processes.first().map(|leader| leader.id);
         self.led = false;
@@ -187,7 +187,7 @@ impl Tree {
         self.ends = ends;
     }
 
-    /// Processes seen besides the stage's own.
+    /// Returns the number of processes seen besides the stage's own.
     pub fn children_seen(&self) -> u64 {
         self.known.len() as u64 - 1
     }
@@ -197,8 +197,7 @@ impl Tree {
         self.known.contains(&pid)
     }
 
-    /// Counts a process to the stage that the stage has left running, if it can write to the
-    /// stage's output.
+    /// Adds a process that the stage has left running, if it can write to the stage's output.
     pub fn adopt(&mut self, pid: Pid) {
         if self.ends.is_output_of(pid) {
             self.add(pid);
@@ -217,7 +216,7 @@ impl Tree {
         }
     }
 
-    /// Finds new descendants and threads, and notes the peak of memory.
+    /// Finds new descendants and threads, and records peak memory.
     pub fn refresh(&mut self, buffer: &mut [u8]) {
         for process in &mut self.processes {
             process.refresh(buffer);
@@ -241,14 +240,14 @@ impl Tree {
             }
             index += 1;
         }
-        // An id may come again once nobody's child has it.
+        // The kernel may reuse an id once no process has a child with it.
         self.zombies = zombies;
         self.several_processes |= self.processes.len() > 1;
         self.several_tasks |= self.several_processes;
     }
 
-    /// Bytes and calls so far, of the stage's living processes and the children they have
-    /// waited for; `None` while those of its own process may not be read.
+    /// Returns bytes and calls so far, of the stage's living processes and the children that they
+    /// have waited for; `None` if those of the stage's own process may not be read.
     pub fn read_io(&self, buffer: &mut [u8]) -> Option<Io> {
         let (leader, others) = self.processes.split_first()?;
         let mut sum = leader.read_io(buffer)?;
@@ -258,9 +257,9 @@ impl Tree {
         Some(sum)
     }
 
-    /// Whether none of its processes has written anything yet. What a child has written that
-    /// nobody has waited for is in no count but its own, so there must be no unknown one, nor a
-    /// zombie.
+    /// Whether no process of the stage has written anything yet. Writes of a child that has not
+    /// been waited for appear only in the child's own counters, so the result is `false` if there
+    /// is an unknown child or a zombie.
     pub fn wrote_nothing(&mut self, buffer: &mut [u8]) -> bool {
         self.find_children(buffer);
         let is_known = |id: &Pid| self.processes.iter().any(|process| process.id == *id);
@@ -271,23 +270,23 @@ impl Tree {
         all_known && self.processes.iter().all(|process| silent(process.read_io(buffer)))
     }
 
-    /// Time that the stage's tasks have waited for a CPU so far, added up over the tasks.
+    /// Returns the time that the stage's tasks have waited for a CPU so far, summed over the tasks.
     pub fn run_queue(&self) -> Duration {
         let living: u64 = self.processes.iter().map(Process::run_queue).sum();
         Duration::from_nanos(living + self.gone_run_queue)
     }
 
-    /// Largest `VmHWM` of any of its processes, as last read, in bytes.
+    /// Returns the largest `VmHWM` of any process of the stage, as last read, in bytes.
     pub fn peak_rss(&self) -> u64 {
         self.processes.iter().map(|process| process.peak_rss).fold(self.gone_peak_rss, u64::max)
     }
 
-    /// Reads the scheduler's figures and the peaks of memory once more, without adding
-    /// time. To be called when the stage is about to end or has ended and is not reaped.
-    /// Returns whether the peak of its own process could still be read.
+    /// Reads the scheduler's counters and peak memory once more, without attributing time. Call it
+    /// when the stage is about to end, or has ended and is not reaped. Returns whether the peak of
+    /// the stage's own process could still be read.
     pub fn last_look(&mut self, buffer: &mut [u8]) -> bool {
         for task in self.processes.iter_mut().flat_map(|process| &mut process.tasks) {
-            let _ = task.update_sched(buffer); // the last figures stand for one that has gone
+            let _ = task.update_sched(buffer); // an ended task keeps its last counters
         }
         let mut processes = self.processes.iter_mut();
         let own = processes.next().is_some_and(|leader| leader.read_peak_rss(buffer));
@@ -297,12 +296,12 @@ impl Tree {
         own
     }
 
-    /// The scheduler's figures of the stage's own process, main thread alone.
+    /// Returns the scheduler's counters of the main thread of the stage's own process.
     pub fn leader_sched(&self) -> Option<SchedStat> {
         Some(self.processes.first()?.tasks.first()?.sched)
     }
 
-    /// The status of the stage's own process.
+    /// Returns the status of the stage's own process.
     pub fn leader_status(&self, buffer: &mut [u8]) -> Option<Status> {
         let status = self.processes.first()?.status.as_ref()?;
         Some(Status::parse(status.read(buffer).ok()?))
@@ -371,7 +370,8 @@ impl Process {
         Io::parse(self.io.as_ref()?.read(buffer).ok()?)
     }
 
-    /// A zombie has no memory any more: its last peak stands.
+    /// Reads `VmHWM`, and returns whether it could be read. A zombie has no memory left, so its
+    /// last peak is kept.
     fn read_peak_rss(&mut self, buffer: &mut [u8]) -> bool {
         let text = self.status.as_ref().and_then(|file| file.read(buffer).ok());
         let peak = text.map_or(0, |text| Status::parse(text).peak_rss);

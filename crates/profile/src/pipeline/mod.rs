@@ -1,8 +1,20 @@
-//! A shell pipeline: from its text to a verdict.
+//! Profiles a shell pipeline, from its text to a verdict.
 //!
-//! [`contend_shell::parse`] finds the stages, [`script`] and [`launch`] have the shell start them,
-//! [`run`] watches them, [`account`] divides their time, [`verdict`] and [`findings`]
-//! say what it means.
+//! ```text
+//! text ── parse ──▶ Parsed ── script, launch ──▶ Launched: stages wait at the gate
+//!                                                    │
+//!                                                    │ run: opens the gate, samples the stages
+//!                                                    ▼
+//!                   Stage, Boundary, Total ◀── account ── RawRun
+//!                             │
+//!                             │ verdict, findings
+//!                             ▼
+//!                         PipeRecord ── repeat: several runs as one ──▶ PipeRecord
+//! ```
+//!
+//! [`contend_shell::parse`] finds the stages. [`script`] and [`launch`] have the user's shell start
+//! them, [`run`] observes them, [`account`] divides their time, and [`verdict`] and [`findings`]
+//! interpret it.
 
 pub mod account;
 pub mod findings;
@@ -29,11 +41,10 @@ use raw::RawRun;
 use run::Progress;
 use verdict::Evidence;
 
-/// Runs the pipeline once and says what it did. `host` goes into the record as it is,
-/// `started_at` too.
+/// Runs the pipeline once and returns its record, into which `host` and `started_at` are copied.
 ///
 /// # Errors
-/// When the pipeline cannot be started; see [`LaunchError`].
+/// Fails if the pipeline cannot be started; see [`LaunchError`].
 pub fn profile(
     spec: LaunchSpec<'_>,
     host: &Host,
@@ -126,7 +137,7 @@ fn observation(run: &RawRun, disturbance: Disturbance) -> Observation {
     }
 }
 
-/// What others did with the machine meanwhile, as parts of its CPU time.
+/// Disturbance of the run, as shares of the machine's CPU time; `None` for runs too short to tell.
 #[derive(Debug, Clone, Copy)]
 struct Disturbance {
     others: Option<f64>,
@@ -139,7 +150,7 @@ impl Disturbance {
         let machine = wall * host.cpus_online.max(1) as f64;
         let stages_cpu: f64 = run.stages.iter().map(|stage| stage.usage.cpu().as_secs_f64()).sum();
         let own = (run.own_cpu + run.orphans_cpu).as_secs_f64();
-        // /proc/stat counts ticks of 10 ms, so short runs tell nothing.
+        // `/proc/stat` counts ticks of 10 ms, so it is too coarse for short runs.
         let share = |time: f64| (wall > 0.2).then(|| (time / machine).clamp(0.0, 1.0));
         Self {
             others: share(load.busy.as_secs_f64() - stages_cpu - own),

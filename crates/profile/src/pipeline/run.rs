@@ -1,9 +1,20 @@
-//! Running a launched pipeline and watching it to its end.
+//! Runs a launched pipeline and observes it to its end.
 //!
-//! One thread does everything: it sleeps until a child has something to tell, a signal
-//! arrives, or the next look is due. It never touches the pipeline's data. Looks come
-//! every millisecond at first, then less and less often, and never so often that they take
-//! more than 1 % of one CPU.
+//! One thread does everything, and never touches the pipeline's data:
+//!
+//! ```text
+//! open the gate
+//! until every stage has ended:
+//!     poll              until a child or a signal has news, or a sample is due
+//!     take signals      pass on requests to end; stop with the terminal's job
+//!     collect children  stops and ends of stages, orphans
+//!     tick, if due      sample all stages; every 50 ms also pipes, new children and threads
+//!     report            every 100 ms
+//! collect last orphans, let the shell finish ──▶ RawRun
+//! ```
+//!
+//! Samples are taken every millisecond at first, then less and less often, and never use more than
+//! 1 % of one CPU.
 
 use std::io;
 use std::path::PathBuf;
@@ -29,48 +40,49 @@ use super::stage::RunningStage;
 use super::tracing;
 use crate::observe::{State, Wait};
 
-/// Shortest time between two looks.
+/// Shortest sampling interval.
 const SHORTEST: Duration = Duration::from_millis(1);
-/// Looks come further and further apart, by one part in this many of the time so far: what
-/// is long needs no more looks than what is short. Waking up in itself disturbs: stages
-/// that hand single lines to each other fall out of the rhythm in which the scheduler runs
-/// them, and may then switch half as often again.
+/// The sampling interval grows to the time so far divided by this number: a long run needs no more
+/// samples than a short one. Waking up disturbs the run in itself: stages that pass single lines to
+/// each other lose the rhythm in which the scheduler runs them, and may then make 50 % more context
+/// switches.
 const RUN_SHARE: u32 = 64;
-/// A look may use one part in this many of one CPU's time.
+/// Samples may use the time of one CPU divided by this number.
 const COST_SHARE: u32 = 100;
-/// Time between two searches for new children and threads, and looks into the pipes,
-/// unless a stage waits for a child that is not known.
+/// Time between two searches for new children and threads, with a reading of the pipes' fill. A
+/// stage that waits for a child is searched at every sample.
 const REFRESH: Duration = Duration::from_millis(50);
-/// The first such search comes after this time.
+/// Time until the first such search.
 const FIRST_REFRESH: Duration = Duration::from_millis(10);
-/// A stage that is still the shell after this time is not asked again at every look
-/// whether it has become a program.
+/// During this time every sample asks whether a stage that is still the shell has become a program;
+/// afterwards only searches do.
 const EXEC_SOON: Duration = Duration::from_millis(50);
-/// Signals closer together than this are one request to end.
+/// Signals within this time of each other are one request to end.
 const SAME_REQUEST: Duration = Duration::from_millis(50);
-/// Tearing down a large process takes milliseconds.
+/// How long to wait for exiting orphans: the kernel needs milliseconds to tear down a large
+/// process.
 const LAST_MOMENT: Duration = Duration::from_millis(50);
-/// Time between two reports to whoever follows the run.
+/// Time between two progress reports.
 const PROGRESS: Duration = Duration::from_millis(100);
 
-/// What someone who follows the run is told.
+/// A progress report.
 #[derive(Debug)]
 pub enum Progress<'a> {
-    /// About ten times a second.
+    /// The run continues. Sent about ten times a second.
     Running {
-        /// Since the gate opened.
+        /// Time since the gate opened.
         elapsed: Duration,
         /// The stages, first to last.
         stages: &'a [ProgressStage],
     },
-    /// The terminal is about to be somebody else's (Ctrl-Z).
+    /// contend is about to stop (Ctrl-Z), and another process gets the terminal.
     Pause,
 }
 
 /// A stage of a running pipeline.
 #[derive(Debug, Clone, Copy)]
 pub struct ProgressStage {
-    /// What it did at the last look; `None` when it has ended.
+    /// What it did at the last sample; `None` after its end.
     pub state: Option<State>,
     /// Bytes read so far, if known.
     pub bytes_in: Option<u64>,
@@ -81,7 +93,7 @@ pub struct ProgressStage {
 /// Runs the pipeline to its end.
 ///
 /// # Errors
-/// When it cannot be started; see [`LaunchError`].
+/// Fails if the pipeline cannot be started; see [`LaunchError`].
 pub fn run(
     spec: LaunchSpec<'_>,
     signals: &Signals,
@@ -114,9 +126,9 @@ struct Watch<'a> {
     last_tick: Instant,
     ticks: u64,
     runnable: f64,
-    /// CPU time of contend for one look, averaged.
+    /// Moving average of contend's CPU time for one sample.
     tick_cost: Duration,
-    /// CPU time of contend at the last look.
+    /// CPU time of contend up to the last sample.
     cpu_time: Duration,
     next_refresh: Instant,
     last_progress: Instant,
@@ -127,7 +139,7 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Notes how the waiting stages stand and opens the gate.
+    /// Records the state of the waiting stages and opens the gate.
     fn begin(
         launched: Launched,
         parsed: &Parsed,
@@ -147,7 +159,7 @@ impl<'a> Watch<'a> {
             })
             .collect();
         let shell_program = tracing::executable(shell.pid()).unwrap_or_default();
-        // Opening the gate wakes them all, and they may run before we do again.
+        // Opening the gate wakes all stages, which may run before this thread does again.
         let now = Instant::now();
         let (stages, gate) =
             opened.and_then(|stages| Ok((stages, gate.open()?))).map_err(|source| {
@@ -182,7 +194,7 @@ impl<'a> Watch<'a> {
 
     fn follow(&mut self, progress: &mut dyn FnMut(&Progress<'_>)) {
         if let Some(signal) = self.signals.interrupted() {
-            self.end_stages(Arrived { signal, from_process: true }); // it came too early
+            self.end_stages(Arrived { signal, from_process: true }); // it arrived before this loop
         }
         while self.stages.iter().any(|stage| stage.ended.is_none()) {
             self.sleep_until_due();
@@ -198,8 +210,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// A Ctrl-C that the last stage has not died of was meant for a stage that knows what to do
-    /// with it, as a pager does; the shell goes on then, and so do we.
+    /// Discards a Ctrl-C that has not killed the last stage: it was meant for a stage that handles
+    /// it, as a pager does. The shell continues in that case, and so does contend.
     fn forgive(&self) {
         let died = |signal| self.stages.last().is_some_and(|last| last.died_of(signal));
         if !self.signals.interrupted().is_some_and(died) {
@@ -215,7 +227,7 @@ impl<'a> Watch<'a> {
         let rest = self.interval().saturating_sub(self.last_tick.elapsed());
         let mut fds = [PollFd::new(self.signals, PollFlags::IN)];
         if let Ok(limit) = Timespec::try_from(rest) {
-            let _ = poll(&mut fds, Some(&limit)); // woken early, the loop only asks again
+            let _ = poll(&mut fds, Some(&limit)); // after an early return the loop only checks again
         }
     }
 
@@ -232,16 +244,16 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// A terminal sends its signals to the stages as well, and what they make of them is
-    /// theirs. What a process sends us alone is a request to end: the first one is passed on
-    /// as it came; later ones become stronger.
+    /// Handles a request to end. A terminal sends its signals to the stages too, which handle them
+    /// themselves. A signal that a process has sent to contend alone is passed on: the first one
+    /// unchanged, the second one as SIGTERM, later ones as SIGKILL.
     fn end_stages(&mut self, arrived: Arrived) {
         let running = self.stages.iter_mut().filter(|stage| stage.ended.is_none());
         if !arrived.from_process {
             running.for_each(|stage| stage.observed.asked_to_end = Some(arrived.signal));
             return;
         }
-        // The same request may come twice at once, for us and for our process group.
+        // The same request may arrive twice: sent to contend, and to its process group.
         let now = Instant::now();
         if self.last_interrupt.is_none_or(|last| now.duration_since(last) > SAME_REQUEST) {
             self.interrupts += 1;
@@ -262,7 +274,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Takes what the children have to tell: stops, ends, and orphans that ended.
+    /// Handles what the kernel reports of children: stops and ends of stages, and ends of orphans.
     fn collect_children(&mut self) {
         let now = self.begun.elapsed();
         let mut some_ended = false;
@@ -281,10 +293,11 @@ impl<'a> Watch<'a> {
         if some_ended {
             self.adopt_orphans();
         }
-        // Orphans of the stages are handed to us; only stages and the shell are waited for.
+        // Orphans of the stages become children of contend. Stages and the shell are reaped
+        // elsewhere.
         while let Ok(Some((pid, Change::Ended))) = child::peek(Which::Any) {
             if self.is_awaited(pid) {
-                break; // its turn comes at the next round
+                break; // the next round reaps it
             }
             let Ok(reaped) = child::reap(pid) else { break };
             match self.stages.iter_mut().find(|stage| stage.tree.knows(pid)) {
@@ -294,8 +307,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// A process whose output has ended, so that its reader could end, may be on its way out
-    /// still; that takes the kernel a moment. Others, in the background, may live on.
+    /// Reaps processes that are exiting: one whose output is closed already, so that its reader
+    /// could end, may still need a moment in the kernel. Others, in the background, may live on.
     fn collect_last_orphans(&mut self) {
         let begun = Instant::now();
         while begun.elapsed() < LAST_MOMENT {
@@ -312,8 +325,9 @@ impl<'a> Watch<'a> {
             || self.stages.iter().any(|stage| stage.pid == pid && stage.ended.is_none())
     }
 
-    /// Processes that an ended stage has left running are our children now. Such as write to
-    /// its output go on doing its work: their reader waits for them.
+    /// Adds orphans to ended stages. Processes that a stage has left running are now children of
+    /// contend; those that write to the stage's output continue its work, and its reader waits for
+    /// them.
     fn adopt_orphans(&mut self) {
         for pid in own_children() {
             let known = self.is_awaited(pid) || self.stages.iter().any(|s| s.tree.knows(pid));
@@ -331,7 +345,8 @@ impl<'a> Watch<'a> {
         let now = begun.duration_since(self.begun);
         let refresh = begun >= self.next_refresh;
         if refresh {
-            // First of all: we run on a CPU that a writer may want, and its reader goes on.
+            // The pipes come first: while contend runs on a CPU that a writer needs, the reader
+            // empties them.
             self.look_into_pipes();
         }
         self.look(now, time);
@@ -351,16 +366,16 @@ impl<'a> Watch<'a> {
             self.next_refresh = begun + REFRESH;
         }
         self.ticks += 1;
-        // With the cost of waking up and going to sleep again.
+        // This includes the cost of waking up and of going to sleep again.
         let cpu_time = cpu::own_time();
         let cost = cpu_time.saturating_sub(self.cpu_time);
         self.cpu_time = cpu_time;
         self.tick_cost = (self.tick_cost * 7 + cost) / 8;
     }
 
-    /// Looks at all stages, as close together as can be: while we look, we take a CPU that
-    /// a stage could have, so the later ones are seen a little too often waiting for one.
-    /// Beginning with another stage each time shares that out.
+    /// Samples all stages, as close together as possible. Sampling takes a CPU that a stage could
+    /// use, so later stages are found waiting for a CPU slightly too often; each time another stage
+    /// is first, which spreads that error evenly.
     fn look(&mut self, now: Duration, time: Duration) {
         let stopped = std::mem::take(&mut self.was_stopped);
         let count = self.stages.len();
@@ -378,8 +393,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Reads bytes and calls, readers before their writers: a reader that waits for input
-    /// while its writer, asked after it, has written nothing, has read its libraries alone.
+    /// Reads bytes and calls, of readers before their writers: if a reader waits for input, and its
+    /// writer turns out to have written nothing, then the reader has read only its libraries.
     fn look_at_io(&mut self, now: Duration, all: bool) {
         let mut waiting_reader = None;
         for index in (0..self.stages.len()).rev() {
@@ -402,7 +417,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Where the reader has ended, a look into the pipe could keep its writer from noticing.
+    /// Checks pipes for first outputs. It skips a pipe whose reader has ended, since reading its
+    /// fill could keep the writer from noticing that.
     fn look_for_first_outputs(&mut self, now: Duration) {
         for index in 1..self.stages.len() {
             if self.stages[index].ended.is_none() {
@@ -456,7 +472,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// The processes whose parent this process is, orphans of others included.
+/// Returns the children of this process, inherited orphans included.
 fn own_children() -> Vec<Pid> {
     children_of(rustix::process::getpid()).unwrap_or_default()
 }
@@ -469,7 +485,7 @@ fn is_exiting(pid: Pid) -> bool {
         .is_some_and(|stat| stat.exiting || stat.state == b'Z')
 }
 
-/// `VmHWM` of this process; its `ru_maxrss` would start with its spawner's.
+/// Returns `VmHWM` of this process in bytes; `ru_maxrss` would start with that of its parent.
 fn own_peak_rss() -> u64 {
     let mut buffer = [0; 8192];
     procfs::read_once("/proc/self/status", &mut buffer)

@@ -1,9 +1,9 @@
-//! What went through the pipes.
+//! Bytes that went through the pipes.
 //!
-//! The kernel counts what a process reads and writes wherever that is, so the two sides
-//! of each pipe are held against each other: what one has not written the other has not
-//! read from it, and the other way round but for what the pipe holds. A count that was
-//! not read at the stage's end is completed by its neighbour's.
+//! The kernel counts what a process reads and writes on all descriptors, so the two sides of each
+//! pipe are compared: a reader cannot read more from the pipe than its writer has written, and
+//! reads less only by what the pipe holds. A count that was not read at the stage's end is
+//! completed by its neighbour's.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::observe::Wait;
 use crate::pipeline::raw::Fills;
 use crate::pipeline::stage::{RawStage, STARTUP_READS};
 
-/// Bytes that a pipe holds unless it was told otherwise.
+/// Default capacity of a pipe, in bytes.
 pub(super) const PIPE_CAPACITY: u64 = 64 * 1024;
 
-/// Fills in bytes and calls.
+/// Sets bytes and calls of all stages, and reconciles both sides of each pipe.
 pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills]) {
     let mut given = None;
     for (stage, raw) in stages.iter_mut().zip(raw) {
@@ -40,7 +40,7 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills])
         writes_files = pipe.reconcile(&mut left[index - 1], &mut right[0], writes_files);
     }
     exactness::mark_unproved(stages, raw, &counted);
-    // Nobody counts what the last stage has written to its output.
+    // There is no reader whose count could confirm what the last stage has written to its output.
     if let (Some(last), Some(raw)) = (stages.last_mut(), raw.last())
         && raw.has_files
         && raw.io_exact
@@ -50,10 +50,10 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills])
     }
 }
 
-/// What the kernel has counted of a stage that was given so many bytes, without what it did to
-/// start and to sort.
+/// Sets a stage's counts from those of the kernel, without its start-up reads and a sort's
+/// temporary files. `given` is how many bytes the stage before it has written, if that is known.
 fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
-    // All of its input, if it has named files and has read them to their end; a sort reads its
+    // If the stage has read its named files to their end, their size is its input; a sort reads its
     // temporary files too.
     let input = raw.io.and_then(|io| {
         let more = io.read_bytes.checked_sub(raw.named_bytes?)?;
@@ -84,7 +84,7 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
             stage.mark_approximate(figure);
         }
     }
-    // A shell reads a file to the end of a buffer, then goes back to the end of the line.
+    // A shell reads a full buffer from a file, then seeks back to the end of the line.
     if let Some(size) = raw.input_file_bytes
         && !raw.has_files
         && stage.bytes_in > Some(size + STARTUP_READS)
@@ -94,13 +94,15 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
     }
 }
 
-/// What a sort has written to temporary files: how much that was when its input ended is known
-/// too late where little was left to do.
+/// Returns what a sort has written to temporary files. The count at the end of its input is taken
+/// too late if the sort had little left to do, so its input and output are used where they are
+/// known.
 fn temporary(stage: &Stage, raw: &RawStage, io: Io, given: Option<u64>) -> Io {
     let Some(given) = given.filter(|_| behaviour::sorts(&stage.command)) else {
         return raw.temporary;
     };
-    // All that it was given, and a newline after the last line.
+    // No more than the whole input, and a newline after the last line: there are no temporary
+    // files.
     if io.write_bytes <= given + 1 && !raw.has_files {
         Io::default()
     } else if raw.status == Some(ExitStatus::Exited(0)) && behaviour::keeps_size(&stage.command) {
@@ -118,7 +120,7 @@ struct Pipe<'a> {
 }
 
 impl Pipe<'_> {
-    /// Makes the counts agree. `reader_writes_files`: the reader was found to write
+    /// Reconciles the two counts. `reader_writes_files` says that the reader was found to write
     /// elsewhere too. Returns whether the writer does.
     fn reconcile(&self, from: &mut Stage, to: &mut Stage, reader_writes_files: bool) -> bool {
         if !self.writer.io_exact && self.reader.io_exact {
@@ -128,7 +130,7 @@ impl Pipe<'_> {
             to.bytes_in = to.bytes_in.max(from.bytes_out);
         }
         let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else { return false };
-        // More was inside at once than was written: it came by splice.
+        // The pipe held more at once than the writer has written: the bytes came by splice.
         let spliced = self.fills.most > written;
         if written > read {
             self.settle_less_read(from, to);
@@ -142,7 +144,7 @@ impl Pipe<'_> {
                 || behaviour::sorts(&to.command);
             if little || other_sources {
                 to.bytes_in = Some(written);
-                // What was read could as well be less, if the writer had something to say.
+                // The true count may be lower still, if the writer also wrote to standard error.
                 let silent = behaviour::writes_output_alone(&from.command)
                     && !(written < REMARK && behaviour::may_remark(&from.command))
                     && !self.writer_failed();
@@ -154,7 +156,7 @@ impl Pipe<'_> {
             return false;
         }
         let capacity = self.fills.capacity.max(PIPE_CAPACITY);
-        // One that reads nothing by read calls moves its input by splice instead.
+        // A reader without read calls moves its input by splice instead.
         let never_filled = self.fills.looks >= 3 && self.fills.most == 0;
         let reads = match self.reader.startup_reads {
             _ if never_filled => true,
@@ -176,8 +178,9 @@ impl Pipe<'_> {
         !matches!(self.writer.status, Some(ExitStatus::Exited(0) | ExitStatus::Signaled(_)))
     }
 
-    /// More was written than read. One that ended early has read less, and its libraries besides;
-    /// one that writes to its standard error or to files has written less to its output.
+    /// Reconciles counts if more was written than read. A reader that ended early has read less,
+    /// and its count includes its libraries; a writer that also writes to standard error or to
+    /// files has written less to its output.
     fn settle_less_read(&self, from: &mut Stage, to: &mut Stage) {
         let began_known = self.reader.startup_reads.is_some();
         let all_read =
@@ -195,14 +198,14 @@ impl Pipe<'_> {
     }
 }
 
-/// Beside more output than this a remark on standard error is nothing.
+/// Longest output, in bytes, that a message on standard error would distort.
 const REMARK: u64 = 4096;
 
-/// What a program reads of its libraries, as a rule.
+/// Bytes that a program typically reads of its libraries.
 const LIBRARIES: u64 = STARTUP_READS / 4;
 
-/// A first stage that cannot have read any input has only read its libraries; of what others
-/// have read, the libraries are a part.
+/// Removes start-up reads from the first stage's count. A stage that cannot have read any input has
+/// only read its libraries; the counts of others include libraries, and are marked approximate.
 fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
     let copied = behaviour::keeps_size(&stage.command) && raw.status == Some(ExitStatus::Exited(0));
     if let (true, Some(written), Some(read)) = (copied, stage.bytes_out, stage.bytes_in)
@@ -225,14 +228,14 @@ fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
         }
         stage.mark_approximate(Figure::BytesIn);
     }
-    // The programs that it starts read their libraries too.
+    // Programs that the stage starts read their libraries too.
     if stage.children_cpu_seconds > 0.0 || raw.several_processes {
         stage.mark_approximate(Figure::BytesIn);
         stage.mark_approximate(Figure::Reads);
     }
 }
 
-/// The pipes between the stages.
+/// Returns the pipes between the stages: bytes, fill, and which side waited.
 pub fn boundaries(stages: &[Stage], fills: &[Fills], wall: Duration) -> Vec<Boundary> {
     stages
         .windows(2)
@@ -269,7 +272,7 @@ fn through(from: &Stage, to: &Stage, fills: &Fills) -> (Option<u64>, bool) {
         };
         return (from.bytes_out.or(to.bytes_in), unproved);
     };
-    // Further apart than the pipe's capacity, one side moves bytes that the kernel does not count.
+    // A difference beyond the pipe's capacity: one side moves bytes that the kernel does not count.
     let uncounted = written.abs_diff(read) > fills.capacity.max(PIPE_CAPACITY);
     let likely = if uncounted { written.max(read) } else { written.min(read) };
     match [from.is_approximate(Figure::BytesOut), to.is_approximate(Figure::BytesIn)] {
@@ -280,7 +283,7 @@ fn through(from: &Stage, to: &Stage, fills: &Fills) -> (Option<u64>, bool) {
     }
 }
 
-/// The side that waited clearly more, if either waited for a twentieth of the run.
+/// Returns the side that waited clearly longer, if that was more than a twentieth of the run.
 fn waiting_side(blocked: f64, starved: f64, wall: Duration) -> WaitingSide {
     let much = wall.as_secs_f64() / 20.0;
     if blocked > much && blocked > 1.5 * starved {
@@ -377,7 +380,7 @@ pub(super) mod tests {
         assert_eq!(bytes(&[writer, exactly])[1].0, Some(999_900));
     }
 
-    /// A stage that read and wrote so many bytes; `unproved` figures are marked.
+    /// A stage with these counts, of which the `unproved` figures are marked as approximate.
     fn counted(bytes_in: u64, bytes_out: u64, unproved: &[Figure]) -> Stage {
         Stage {
             bytes_in: Some(bytes_in),

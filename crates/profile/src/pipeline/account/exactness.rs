@@ -1,8 +1,7 @@
-//! Which counts of bytes are proved to be what went through the pipes; all others are marked.
+//! Decides which byte counts are proved to be of the pipes alone; all others are marked.
 //!
-//! The kernel counts what a process reads and writes wherever that is: on standard error, in
-//! files, through the pipes of command substitutions. A count is taken for exact only where
-//! nothing else can be in it.
+//! The kernel counts what a process reads and writes on all descriptors: standard error, files, the
+//! pipes of command substitutions. A count is exact only if it can include nothing else.
 
 use contend_commands::behaviour;
 use contend_record::pipe::{Figure, Stage};
@@ -10,11 +9,10 @@ use contend_sys::child::ExitStatus;
 
 use crate::pipeline::stage::RawStage;
 
-/// Bytes that the kernel has counted in and out of a stage, without those of its start.
+/// Bytes in and out of a stage as the kernel counted them, without start-up reads.
 pub(super) type Counted = (Option<u64>, Option<u64>);
 
-/// Marks what is not proved. `counted` are the counts before both sides of each pipe were made to
-/// agree.
+/// Marks counts that are not proved. `counted` has the counts before reconciliation.
 pub(super) fn mark_unproved(stages: &mut [Stage], raw: &[RawStage], counted: &[Counted]) {
     let facts = Facts { raw, counted };
     let outputs: Vec<bool> =
@@ -42,8 +40,8 @@ impl Facts<'_> {
         stage.bytes_out.is_none() || says_no_more(stage, raw) || self.is_read_whole(stages, index)
     }
 
-    /// The reader has counted the same: it reads to the end, or what both have counted agrees,
-    /// which anything else in either count would prevent.
+    /// Whether the reader confirms the stage's output: it has read to the end, or both sides have
+    /// counted the same, which any other bytes in either count would prevent.
     fn is_read_whole(&self, stages: &[Stage], index: usize) -> bool {
         let (Some(reader), Some(raw)) = (stages.get(index + 1), self.raw.get(index + 1)) else {
             return false;
@@ -55,8 +53,8 @@ impl Facts<'_> {
             && !raw.several_processes
             && !behaviour::sorts(&reader.command)
             && read == stages[index].bytes_out;
-        // A reader that may have pipes of its own may have counted everything twice, as its
-        // writer may.
+        // A reader that may have pipes of its own may have counted everything twice, and so may its
+        // writer.
         let both_agree = self.raw[index].io_exact
             && behaviour::writes_output_alone(&reader.command)
             && read == self.counted[index].1;
@@ -82,7 +80,7 @@ impl Facts<'_> {
     }
 }
 
-/// The command writes nowhere but to its output, and had no reason to complain.
+/// Whether the command writes only to its output, and had no reason to print a message.
 fn says_no_more(stage: &Stage, raw: &RawStage) -> bool {
     let content = match raw.status {
         Some(ExitStatus::Exited(0) | ExitStatus::Signaled(_)) => true,
@@ -100,7 +98,7 @@ fn says_no_more(stage: &Stage, raw: &RawStage) -> bool {
         && !behaviour::may_remark(&stage.command)
 }
 
-/// A sort holds as much as this in memory however little it is given.
+/// Smallest buffer of a sort, in bytes: a smaller input needs no temporary files.
 const NEVER_SPILLED: u64 = 64 * 1024;
 
 #[cfg(test)]
@@ -139,10 +137,10 @@ mod tests {
         assert_eq!(stages[0].bytes_out, Some(589_000));
         assert_eq!(stages[1].bytes_in, Some(589_000));
         assert_eq!((marked(&stages[0]).1, marked(&stages[1]).0), (false, false));
-        // One that may end early does not.
+        // A reader that may end early proves nothing.
         let stages = named(&["python3 x.py", "python3 y.py"], &raw);
         assert_eq!((marked(&stages[0]).1, marked(&stages[1]).0), (true, true));
-        // Nor does one of which it is not known what it read to start.
+        // Neither does a reader whose start-up reads are unknown.
         let late = RawStage { startup_reads: None, ..raw[1].clone() };
         let stages = named(&["python3 x.py", "wc -l"], &[raw[0].clone(), late]);
         assert_eq!((marked(&stages[0]).1, marked(&stages[1]).0), (true, true));

@@ -1,4 +1,14 @@
-//! From what was observed to where each stage's time and bytes went.
+//! Accounts for each stage's time and bytes, from the observations of a run.
+//!
+//! ```text
+//! RawRun ─┬─ time ──────── lifetime = on CPU + run queue + waits + unexplained
+//!         ├─ bytes ─────── counts of both sides of each pipe, reconciled
+//!         ├─ exactness ─── counts that are not proved, marked as approximate
+//!         └─ output ────── first output, and whether it was held back
+//!                  │
+//!                  ▼
+//!          Stage, Boundary, Total
+//! ```
 
 mod bytes;
 mod exactness;
@@ -17,7 +27,7 @@ use super::stage::RawStage;
 use crate::observe::Wait;
 use time::{Pressure, Times};
 
-/// Where the stages' time went, first to last. `texts` are the stages' commands.
+/// Returns the accounts of the stages, first to last. `texts` are the stages' commands.
 pub fn stages(run: &RawRun, texts: &[String]) -> Vec<Stage> {
     let mut stages: Vec<Stage> = run
         .stages
@@ -94,8 +104,9 @@ fn stage(index: usize, text: &str, raw: &RawStage, pressure: Pressure) -> Stage 
     stage
 }
 
-/// User and system time since the gate opened. Before that it was the shell's copy, started
-/// by the kernel for the most part.
+/// Returns user and system time since the gate opened. Before that, the process was a copy of the
+/// shell; its CPU time was mostly the kernel's for starting it, so it is subtracted from system
+/// time first.
 fn cpu_since_gate(raw: &RawStage) -> (Duration, Duration) {
     let before = Duration::from_nanos(raw.sched_before.on_cpu);
     let system = raw.usage.system.saturating_sub(before);
@@ -103,8 +114,8 @@ fn cpu_since_gate(raw: &RawStage) -> (Duration, Duration) {
     (user, system)
 }
 
-/// CPU time of waited-for children: what the kernel charges the stage beyond its main
-/// thread, where there are no further threads.
+/// Returns the CPU time of children that were waited for: what the kernel charges the stage beyond
+/// its main thread. It includes other threads of the stage, if there are any.
 fn children_cpu(raw: &RawStage) -> Duration {
     if !raw.several_processes && raw.seen.waited(Wait::Child).is_zero() {
         return Duration::ZERO;
@@ -113,11 +124,12 @@ fn children_cpu(raw: &RawStage) -> Duration {
     raw.usage.cpu().saturating_sub(own)
 }
 
-/// A process's `ru_maxrss` starts with its spawner's, here a shell's of a few megabytes.
-/// `VmHWM` starts afresh with each program, but is gone when the process is.
+/// Returns peak memory in bytes, and whether that is exact. `ru_maxrss` of a process starts with
+/// that of its parent, here a shell's of a few megabytes. `VmHWM` restarts with each program, but
+/// is lost with the process.
 fn max_rss(raw: &RawStage) -> (u64, bool) {
     let spawner = raw.status_before.peak_rss;
-    // The kernel batches its counts of pages, so two readings may differ by some.
+    // The kernel batches its page counts, so two readings may differ by this many bytes.
     let slack = 256 * 1024;
     if raw.usage.max_rss > spawner + slack {
         (raw.usage.max_rss, true)
@@ -141,7 +153,7 @@ fn outcome(raw: &RawStage) -> Outcome {
     }
 }
 
-/// All stages together.
+/// Returns the sums over all stages.
 pub fn total(stages: &[Stage], run: &RawRun) -> Total {
     let sum = |field: fn(&Stage) -> f64| stages.iter().map(field).sum::<f64>();
     let cpu = sum(Stage::cpu_seconds);
@@ -162,8 +174,9 @@ pub fn total(stages: &[Stage], run: &RawRun) -> Total {
     }
 }
 
-/// Returns the most bytes that went into or out of any stage, of the exact counts if there are any,
-/// and whether that is approximate: no count is exact, or one that is not is larger.
+/// Returns the most bytes that went into or out of any stage, and whether that is approximate.
+/// Exact counts have precedence; the result is approximate if there are none, or if an approximate
+/// count is larger.
 fn widest(stages: &[Stage]) -> (Option<u64>, bool) {
     let most = |approximate: bool| {
         let sides = stages.iter().flat_map(|stage| {

@@ -1,4 +1,4 @@
-//! When a stage's output came, and whether the stage held it back.
+//! When a stage's output came, and whether the stage is a barrier that held it back.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::bytes::PIPE_CAPACITY;
 use crate::pipeline::raw::LONGEST;
 use crate::pipeline::stage::{RawStage, STARTUP_READS};
 
-/// When a stage's output first arrived: in the pipe behind it, or at its reader, which does not
-/// see what it writes to temporary files, if the reader was seen waiting for it; else its first
-/// write.
+/// Returns when a stage's output first arrived, since the gate opened: in the pipe after it, or at
+/// its reader, whichever is first. A reader counts only if it was seen waiting for its input; it
+/// does not see what the stage writes to temporary files. Otherwise the stage's first write counts.
 pub(super) fn first_output(raw: &[RawStage], stages: &[Stage], index: usize) -> Option<Duration> {
     let stage = &raw[index];
     let noticed = match raw.get(index + 1) {
@@ -24,24 +24,25 @@ pub(super) fn first_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
     noticed.map(|time| time.min(stage.ended))
 }
 
-/// A sort may have written all of its output before the end of its input was noticed, and what
-/// it wrote until then could be temporary files.
+/// Returns when a sort's input ended, if the sort has written any output. It may have written all
+/// of it before the end of its input was noticed, and earlier writes may have gone to temporary
+/// files.
 fn written_at_once(raw: &[RawStage], stages: &[Stage], index: usize) -> Option<Duration> {
     let stage = stages.get(index)?;
     let writer = raw.get(index.checked_sub(1)?)?;
     (behaviour::sorts(&stage.command) && stage.bytes_out > Some(0)).then_some(writer.ended)
 }
 
-/// Whether a stage wrote nothing until its input had ended, though it had input well
-/// before. That it had: its writer had been writing for a while and it had been reading, or,
-/// at the head of the pipeline, it had read everything that it ever read from its file.
+/// Whether a stage wrote nothing until its input had ended, though it had had input for a while:
+/// its writer had been writing and it had been reading, or, as the first stage, it had read all
+/// that it ever read from its file.
 pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> bool {
     let Some(written) = first_output(raw, stages, index) else { return false };
-    // What comes first of two events is only known to the time between two looks.
+    // The order of two events is only known to within the sampling interval.
     let between_looks = (written / 32).clamp(Duration::from_millis(6), LONGEST);
     let while_long = 3 * between_looks;
     let Some(before) = index.checked_sub(1) else {
-        // One that a signal has ended has not read to the end.
+        // A stage that was killed by a signal has not read to the end.
         let to_the_end = matches!(raw[index].status, Some(ExitStatus::Exited(_)));
         return to_the_end && written >= while_long && had_read_all(&raw[index], &stages[index]);
     };
@@ -50,7 +51,7 @@ pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
     let input = stages.get(index).and_then(|stage| stage.bytes_in).unwrap_or(0);
     let began_reading = match raw[index].first_read {
         Some(time) => time.max(arrived),
-        // When it began is not known, but that it had read most of it before is enough.
+        // It is unknown when it began, but it is enough that it had read most of it before.
         None if raw[index].read_before_output >= input / 2 => arrived,
         None => return false,
     };
@@ -58,8 +59,8 @@ pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
     written + between_looks >= writer_ended && had_input_for >= while_long
 }
 
-/// Whether a first stage had read all that it read before its first output. One that uses
-/// temporary files reads those later: it must have read what it wrote in the end.
+/// Whether a first stage had read all of its input before its first output. A stage that uses
+/// temporary files reads them later, so it must have read as much as it wrote in the end.
 fn had_read_all(raw: &RawStage, stage: &Stage) -> bool {
     let before = raw.read_before_output;
     let (read, written) = raw.io.map_or((0, 0), |io| (io.read_bytes, io.write_bytes));
@@ -89,7 +90,8 @@ mod tests {
         assert!(!holds(&[writer.clone(), silent]));
         let quick = RawStage { ended: 10 * MS, ..writer.clone() };
         assert!(!holds(&[quick, holder]), "there was hardly any time to hold it");
-        // It writes to a temporary file at once, but its reader gets nothing for long.
+        // The stage writes to a temporary file at once, but its reader gets nothing for a long
+        // time.
         let reader =
             RawStage { startup_reads: Some(3_000), first_read: Some(505 * MS), ..raw_stage() };
         assert!(holds_output(&[writer, streamer, reader], &[], 1));

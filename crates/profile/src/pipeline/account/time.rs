@@ -1,9 +1,9 @@
-//! How a stage's lifetime divides.
+//! Divides a stage's lifetime.
 //!
-//! Exact figures come first: the kernel's CPU time and run-queue time, the clock's
-//! lifetime. What is left of the lifetime was spent waiting; what for, the looks tell.
-//! They are a sample of moments, so their shares are scaled to the exact remainder. How
-//! far depends on their number: what few looks do not cover stays unexplained.
+//! Exact figures come first: the kernel's CPU time and run-queue time, and the lifetime. The rest
+//! of the lifetime was spent waiting, and samples show for what. Their shares are scaled to that
+//! exact remainder, by a factor that is limited if there are few samples; time beyond it stays
+//! unexplained.
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ use crate::observe::Wait;
 use crate::pipeline::raw::RawRun;
 use crate::pipeline::stage::RawStage;
 
-/// The looks that found a stage waiting may fall short of its waiting time by this factor
-/// before the rest counts as unexplained: at first, for each such look, and at most. With
-/// some dozen the shares of the waits are good to some percent, and they then hold for all
-/// of the waiting time, though looking itself hides some waits: on a busy machine a stage
-/// that is woken while we look has to wait for our CPU.
+/// Limits of the factor by which sampled waiting time is scaled to the exact remainder: base,
+/// increase for each sample that found the stage waiting, and maximum. With a few dozen samples the
+/// shares of the waits are accurate to a few percent and apply to all of the waiting time, although
+/// sampling hides some waits: on a busy machine, a stage that is woken during a sample has to wait
+/// for contend's CPU.
 const SCALING: (f64, f64, f64) = (1.25, 1.0 / 16.0, 4.0);
 
-/// Where less than this part of the lifetime went unseen, several looks are enough to share
-/// it out: were they all wrong, it would hardly show.
+/// If less than this share of the lifetime went unseen, `SEVERAL` samples are enough to distribute
+/// it: even if all were wrong, the error would be small.
 const LITTLE: f64 = 0.10;
 const SEVERAL: u64 = 3;
 
-/// The part of the looks into its pipes that must agree on what a stage waits for.
+/// The share of pipe samples that must agree on what a stage waits for.
 const MOSTLY: f64 = 0.75;
 
-/// How often a stage's pipes allowed it to go on, by the looks into them, from 0 to 1.
+/// How often a stage's pipes kept it from continuing, as shares of the pipe samples (0 to 1).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pressure {
-    /// Its input was empty.
+    /// Samples that found its input empty.
     pub input_empty: f64,
-    /// Its output was full.
+    /// Samples that found its output full.
     pub output_full: f64,
 }
 
@@ -46,7 +46,7 @@ impl Pressure {
     }
 }
 
-/// A lifetime, divided.
+/// The parts of a lifetime.
 pub(super) struct Times {
     pub on_cpu: Duration,
     pub run_queue: Duration,
@@ -71,8 +71,8 @@ impl Times {
         let waited = lifetime.saturating_sub(on_cpu + run_queue);
 
         let mut seen = raw.seen.waiting;
-        // A child too short-lived to be seen was at work while its parent was seen
-        // waiting for it, or at a pipe that leads to it.
+        // A child too short-lived to be sampled was running while its parent was seen waiting for
+        // it, or at a pipe that leads to it.
         let mut unseen_work = (on_cpu + run_queue).saturating_sub(raw.seen.active);
         for wait in [Wait::Child, Wait::Pipe] {
             let seen = &mut seen[wait as usize];
@@ -100,10 +100,10 @@ impl Times {
     }
 }
 
-/// Waits that no look has met, of a stage that waits for its pipes alone. One that is woken
-/// for every few bytes waits so shortly that whoever looks, and takes a CPU for it, finds it
-/// ready to run nearly always. What it waited for then shows in its pipes, if they were
-/// mostly found empty before it or full behind it.
+/// Returns starved and blocked time that samples have missed, for a stage that waits only for its
+/// pipes. A stage that is woken for every few bytes waits so briefly that samples, which take a CPU
+/// themselves, almost always find it ready to run. What it waited for then shows in its pipes, if
+/// its input was mostly found empty or its output full.
 fn from_pipes(
     waits: &[Duration; Wait::COUNT],
     unseen: Duration,
@@ -119,7 +119,7 @@ fn from_pipes(
     (starved, unseen.saturating_sub(starved))
 }
 
-/// Scales what was seen to the time that was spent waiting, by `most` at most.
+/// Scales sampled waits to the time that was spent waiting, by a factor of `most` at most.
 fn scale(seen: [Duration; Wait::COUNT], waited: Duration, most: f64) -> [Duration; Wait::COUNT] {
     let total: Duration = seen.iter().sum();
     if total.is_zero() {
@@ -130,7 +130,7 @@ fn scale(seen: [Duration; Wait::COUNT], waited: Duration, most: f64) -> [Duratio
 }
 
 impl Wait {
-    /// Every wait whose cause could be seen.
+    /// Returns every wait with a known cause.
     fn known() -> impl Iterator<Item = Self> {
         [
             Self::Starved,
