@@ -1,5 +1,4 @@
-//! Runs a pipeline as the shell would, watches its stages from outside, and says which
-//! one sets the pace.
+//! Runs a pipeline as the shell would, observes its stages from outside, and names the bottleneck.
 //!
 //! - [`observe`]: processes and threads → what each is doing now.
 //! - [`pipeline`]: text → stages → a run → accounts → a verdict.

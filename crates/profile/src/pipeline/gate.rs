@@ -1,10 +1,15 @@
-//! A gate that processes wait at: a file whose opening blocks until we let them in.
+//! A gate that processes wait at: opening its file blocks until contend opens the gate.
 //!
-//! It has no name, so nothing is left behind whatever happens; processes reach it as
-//! `/proc/PID/fd/N`. A leased file lets everyone in when we die, so that nobody waits for
-//! ever. Where the kernel knows no leases, a FIFO has to do: our handle is made with
-//! `O_PATH` and therefore is neither a reader nor a writer, and opening it for reading
-//! blocks until we open it as a writer.
+//! ```text
+//! stage:    open(/proc/PID/fd/N) ── blocks ─────────────────┐ returns: the stage runs
+//! contend:  Gate::new ───────────── Gate::open ── OpenGate ─┘
+//! ```
+//!
+//! The file has no name, so nothing is left behind whatever happens; processes reach it as
+//! `/proc/PID/fd/N`. It has a lease, which the kernel breaks if contend dies, so that no process
+//! waits for ever. Where the kernel has no leases, a FIFO is used: contend's descriptor is opened
+//! with `O_PATH` and therefore is neither a reader nor a writer, and opening the FIFO for reading
+//! blocks until contend opens it as a writer.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -16,13 +21,13 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 /// A closed gate.
 #[derive(Debug)]
 pub enum Gate {
-    /// The usual kind.
+    /// A file with a lease, where the kernel has them.
     Leased(LeasedFile),
-    /// Where there are no leases.
+    /// A FIFO, elsewhere.
     Fifo(OwnedFd),
 }
 
-/// A gate held open; dropping it closes it for those who have not come yet.
+/// An open gate. Dropping it closes it for processes that have not reached it yet.
 #[derive(Debug)]
 pub struct OpenGate {
     _gate: Gate,
@@ -30,11 +35,10 @@ pub struct OpenGate {
 }
 
 impl Gate {
-    /// Makes a gate.
+    /// Creates a gate.
     ///
     /// # Errors
-    /// When the kernel knows no leases, and none of the folders for temporary files can
-    /// hold a FIFO.
+    /// Fails if the kernel has no leases, and no directory for temporary files can hold a FIFO.
     pub fn new() -> io::Result<Self> {
         LeasedFile::new().map(Self::Leased).or_else(|_| Self::fifo())
     }
@@ -51,7 +55,7 @@ impl Gate {
         Err(last_error)
     }
 
-    /// The path under which other processes of this user can open it.
+    /// Returns the path under which other processes of this user can open it.
     pub fn path(&self) -> String {
         match self {
             Self::Leased(file) => proc_path(file),
@@ -59,10 +63,10 @@ impl Gate {
         }
     }
 
-    /// Lets everyone through who waits, and everyone who comes while the result lives.
+    /// Opens the gate for processes that wait, and for those that come while the result lives.
     ///
     /// # Errors
-    /// When no descriptor is free.
+    /// Fails if no descriptor is free.
     pub fn open(self) -> io::Result<OpenGate> {
         let writer = match &self {
             Self::Leased(file) => {
@@ -78,7 +82,7 @@ impl Gate {
     }
 }
 
-/// The path under which other processes of this user reach one of our descriptors.
+/// Returns the path under which other processes of this user reach one of contend's descriptors.
 pub fn proc_path(fd: &impl AsFd) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), fd.as_fd().as_raw_fd())
 }

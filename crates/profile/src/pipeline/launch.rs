@@ -1,4 +1,4 @@
-//! Starting the stages so that contend becomes their parent. [`super::script`] has the protocol.
+//! Starts the stages so that contend becomes their parent. [`super::script`] draws the protocol.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -18,7 +18,7 @@ use rustix::process::kill_process;
 use super::gate::{Gate, proc_path};
 use super::script::{Manner, Meeting, script};
 
-/// What is to be started, and how.
+/// A pipeline to launch.
 #[derive(Debug)]
 pub struct LaunchSpec<'a> {
     /// The shell, by name or path.
@@ -27,11 +27,11 @@ pub struct LaunchSpec<'a> {
     pub setup: Option<&'a str>,
     /// The pipeline.
     pub parsed: &'a Parsed,
-    /// The pipeline's status is that of its last failing stage.
+    /// Whether the pipeline's exit code is that of its last failing stage.
     pub pipefail: bool,
-    /// Standard input instead of our own.
+    /// Standard input of the pipeline; `None` for contend's own.
     pub stdin: Option<File>,
-    /// Standard output is thrown away.
+    /// Whether standard output is discarded.
     pub discard: bool,
 }
 
@@ -41,26 +41,26 @@ pub enum LaunchError {
     /// The shell's program could not be executed.
     #[error("cannot start the shell `{shell}`")]
     Shell {
-        /// Its name.
+        /// The shell's name or path.
         shell: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The machine refused something that contend needs.
     #[error("cannot {what}")]
     Prepare {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// A signal asked contend to end meanwhile.
+    /// A signal asked contend to end before the pipeline started.
     #[error("interrupted by signal {0} before the pipeline started")]
     Interrupted(i32),
-    /// The shell ended before it came to the pipeline.
+    /// The shell ended before it reached the pipeline.
     #[error("the shell ended with status {} before it started the pipeline", .status.shell_code())]
     Setup {
-        /// How it ended.
+        /// How the shell ended.
         status: ExitStatus,
     },
     /// The shell could not start every stage.
@@ -69,38 +69,38 @@ pub enum LaunchError {
          `pids.max` for how many processes are allowed"
     )]
     Stages {
-        /// Stages that were started.
+        /// Number of stages that were started.
         started: usize,
-        /// Stages of the pipeline.
+        /// Number of stages of the pipeline.
         wanted: usize,
     },
 }
 
-/// Stages that wait at their gate, as children of this process.
+/// Stages that wait at the gate, as children of this process.
 #[derive(Debug)]
 pub struct Launched {
     /// The stages' processes, first to last.
     pub stages: Vec<Pid>,
-    /// The shell set or was given `pipefail`.
+    /// Whether the shell set, or was given, `pipefail`.
     pub pipefail: bool,
-    /// Opening it starts the stages.
+    /// The gate at which the stages wait.
     pub gate: Gate,
-    /// The shell that ran the set-up and waits for the end.
+    /// The shell that ran the setup and waits for the pipeline's end.
     pub shell: WaitingShell,
 }
 
-/// The shell that waits for the pipeline's end to finish its own business (an EXIT trap).
+/// The shell, which waits for the pipeline's end to run its last commands (an EXIT trap).
 #[derive(Debug)]
 pub struct WaitingShell {
     pid: Pid,
-    /// It reads here what to do at the end, and the end of the file if we die.
+    /// A pipe from which the shell reads the exit codes, or EOF if contend dies.
     end: (io::PipeReader, io::PipeWriter),
 }
 
-/// Starts the shell and brings every stage to its gate.
+/// Starts the shell and waits until every stage waits at the gate.
 ///
 /// # Errors
-/// See [`LaunchError`]. Nothing that was started is left running.
+/// See [`LaunchError`]. On failure, all processes that were started have been ended.
 pub fn launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, LaunchError> {
     try_launch(spec, signals).map_err(|error| match signals.interrupted() {
         Some(signal) => LaunchError::Interrupted(signal),
@@ -130,8 +130,8 @@ fn try_launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, Launc
     let wanted = spec.parsed.stages.len();
     let stages = match wait_for_stages(starter, wanted) {
         Ok(stages) => {
-            // Before they come to the gate, the shell may still be moving their
-            // descriptors into place.
+            // Before a stage waits at the gate, the shell may still be moving its descriptors into
+            // place.
             for &stage in &stages {
                 wait_at_gate(stage);
             }
@@ -173,13 +173,14 @@ fn start_shell(
     Ok(Pid::from_child(&child))
 }
 
-/// Where output is thrown away. At /dev/null GNU grep would stop at its first match.
+/// Returns a file that discards output. With `/dev/null`, GNU grep would stop at its first match.
 fn discarding() -> Stdio {
     let file = File::options().write(true).open("/dev/zero");
     file.map_or_else(|_| Stdio::null(), Stdio::from)
 }
 
-/// Reads the channel until the starter has named itself: the shell's options, and its pid.
+/// Reads the channel until the starter's line has arrived. Returns what was read, with the shell's
+/// options, and the starter's process id.
 fn hear_of_starter(
     mut channel: io::PipeReader,
     shell: Pid,
@@ -189,7 +190,7 @@ fn hear_of_starter(
     let mut buffer = [0; 4096];
     loop {
         let mut fds = [PollFd::new(&channel, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
-        let _ = poll(&mut fds, None); // woken early by a signal, it is only asked again
+        let _ = poll(&mut fds, None); // after an early return the loop only checks again
         if fds[0].revents().contains(PollFlags::IN) {
             let length = channel.read(&mut buffer).unwrap_or(0);
             heard.push_str(&String::from_utf8_lossy(&buffer[..length]));
@@ -207,7 +208,7 @@ fn hear_of_starter(
     }
 }
 
-/// The process id in a whole line that looks like `/proc/PID/stat`.
+/// Returns the process id from a complete line in the format of `/proc/PID/stat`.
 fn starter_in(heard: &str) -> Option<Pid> {
     let complete = &heard[..=heard.rfind('\n')?];
     complete.lines().find_map(|line| {
@@ -216,7 +217,7 @@ fn starter_in(heard: &str) -> Option<Pid> {
     })
 }
 
-/// Whether `set -o` prints the option as on.
+/// Whether `set -o` has printed the option as on.
 fn option_is_on(options: &str, name: &str) -> bool {
     options.lines().any(|line| {
         let mut words = line.split_whitespace();
@@ -224,8 +225,8 @@ fn option_is_on(options: &str, name: &str) -> bool {
     })
 }
 
-/// Waits until the starter has all stages, in the order in which it started them;
-/// gives up with those that there are when the starter has ended.
+/// Waits until the starter has started all stages, and returns these in the order of their start.
+/// If the starter ends first, fails with the stages that were there.
 fn wait_for_stages(starter: Pid, wanted: usize) -> Result<Vec<Pid>, Vec<Pid>> {
     let mut last = Vec::new();
     loop {
@@ -238,8 +239,8 @@ fn wait_for_stages(starter: Pid, wanted: usize) -> Result<Vec<Pid>, Vec<Pid>> {
     }
 }
 
-/// Waits until the process waits to open something. That cannot take long; where it
-/// cannot be seen, a moment has to do.
+/// Waits until the process is in a call that opens a file, for 200 ms at most. Where its calls
+/// cannot be read, sleeps for 2 ms instead.
 fn wait_at_gate(stage: Pid) {
     let path = format!("/proc/{}/syscall", stage.as_raw_nonzero());
     let begun = Instant::now();
@@ -253,7 +254,7 @@ fn wait_at_gate(stage: Pid) {
     }
 }
 
-/// A process's children in the order of their start; `None` when it has ended.
+/// Returns a process's children in the order of their start; `None` if it has ended.
 pub(super) fn children_of(pid: Pid) -> Option<Vec<Pid>> {
     let raw = pid.as_raw_nonzero();
     let mut buffer = [0; 8192];
@@ -284,8 +285,8 @@ fn scan_for_children(parent: Pid) -> Vec<Pid> {
     children.into_iter().filter_map(|(_, pid)| Pid::from_raw(pid)).collect()
 }
 
-/// Ends the starter and waits until its children are ours. SIGPIPE is the signal whose
-/// deaths shells do not report; SIGKILL follows where it is ignored or blocked.
+/// Ends the starter and waits until contend is the parent of its children. SIGPIPE is the signal
+/// whose deaths shells do not report; SIGKILL follows if it is ignored or blocked.
 fn end_starter(starter: Pid, stages: &[Pid]) {
     let own = std::process::id().cast_signed();
     let mut gentle = !inherited::sigpipe_ends_nothing();
@@ -306,7 +307,7 @@ fn end_starter(starter: Pid, stages: &[Pid]) {
     }
 }
 
-/// Ends everything that was started, because it cannot be watched.
+/// Kills and reaps all processes that were started, because they cannot be observed.
 pub(super) fn end_all(shell: &WaitingShell, stages: &[Pid]) {
     for &pid in stages.iter().chain([&shell.pid]) {
         let _ = kill_process(pid, Signal::KILL);
@@ -318,16 +319,18 @@ pub(super) fn end_all(shell: &WaitingShell, stages: &[Pid]) {
 }
 
 impl WaitingShell {
-    /// Its process id.
+    /// Returns the shell's process id.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Lets it finish with the pipeline's statuses and waits for its end, passing on what
-    /// arrives meanwhile. Returns the status that it ends with: an EXIT trap may change it.
+    /// Sends the exit codes to the shell and waits for its end, passing on signals that arrive in
+    /// this time. Returns its exit code, which an EXIT trap may have changed; `None` if a signal
+    /// killed it.
     pub fn finish(self, last_words: &str, signals: &Signals) -> Option<i32> {
         let (reader, mut writer) = self.end;
-        // It fits into a pipe, so this does not wait; one who has died needs no words.
+        // The text fits into the pipe, so this does not block; a shell that has died does not need
+        // it.
         let _ = writer.write_all(last_words.as_bytes());
         drop(writer);
         loop {
@@ -354,12 +357,13 @@ impl WaitingShell {
     }
 }
 
-/// Sends a signal that we were sent to another process too, unless a terminal has.
+/// Passes a signal on to another process, unless it came from a terminal, which has sent it to
+/// both.
 fn pass_on(arrived: Arrived, to: Pid) {
     if arrived.from_process
         && let Some(signal) = Signal::from_named_raw(arrived.signal)
     {
-        let _ = kill_process(to, signal); // it may have ended meanwhile
+        let _ = kill_process(to, signal); // the process may have ended
     }
 }
 

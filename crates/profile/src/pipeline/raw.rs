@@ -1,49 +1,49 @@
-//! What a run leaves, as observed.
+//! Observations of a run, from which the account is made.
 
 use std::time::Duration;
 
 use super::stage::RawStage;
 use crate::observe::target::End;
 
-/// Longest time between two looks.
+/// Longest sampling interval.
 pub const LONGEST: Duration = Duration::from_millis(25);
 
-/// What a finished run leaves, as observed.
+/// Observations of a finished run.
 #[derive(Debug)]
 pub struct RawRun {
     /// The stages, first to last.
     pub stages: Vec<RawStage>,
-    /// The pipes between them.
+    /// Fill of the pipes between them.
     pub fills: Vec<Fills>,
-    /// How full the pipe is that feeds the first stage, if it is one.
+    /// Fill of the pipe that feeds the first stage, if there is one.
     pub input_fill: Fills,
-    /// From the opening of the gate to the end of the last stage.
+    /// Time from the opening of the gate to the end of the last stage.
     pub wall: Duration,
-    /// The shell set or was given `pipefail`.
+    /// Whether the shell set, or was given, `pipefail`.
     pub pipefail: bool,
-    /// What the shell itself ended with, if it ended by itself.
+    /// The shell's own exit code; `None` if a signal killed it or it could not be waited for.
     pub shell_status: Option<i32>,
     /// The signal that asked contend to end, if any.
     pub interrupted: Option<i32>,
-    /// How often the stages were looked at.
+    /// Number of samples.
     pub ticks: u64,
     /// CPU time of orphans that no stage is known to have started.
     pub orphans_cpu: Duration,
-    /// CPU time of contend itself meanwhile.
+    /// CPU time of contend itself during the run.
     pub own_cpu: Duration,
     /// Largest resident set of contend itself so far, in bytes.
     pub own_peak_rss: u64,
-    /// Mean number of stages on a CPU or ready for one, over the looks.
+    /// Mean number of stages on a CPU or ready for one, over the samples.
     pub runnable_mean: f64,
 }
 
 impl RawRun {
-    /// The stages' statuses as the shell counts them.
+    /// Returns the stages' exit codes as the shell counts them.
     pub fn statuses(&self) -> Vec<i32> {
         self.stages.iter().map(RawStage::shell_code).collect()
     }
 
-    /// The pipeline's status as the shell would return it; `inverted` by a `!` before it.
+    /// Returns the pipeline's exit code as the shell would; `inverted` if there is a `!` before it.
     pub fn exit_code(&self, inverted: bool) -> i32 {
         if let Some(status) = self.shell_status {
             return status;
@@ -58,41 +58,41 @@ impl RawRun {
     }
 }
 
-/// How full a pipe was.
+/// Fill of a pipe, over the samples.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fills {
-    /// Sum of the bytes inside over the looks.
+    /// Sum of the bytes inside over the samples.
     pub sum: u64,
-    /// Most bytes inside at any look.
+    /// Most bytes inside at any sample.
     pub most: u64,
-    /// Looks.
+    /// Number of samples.
     pub looks: u64,
-    /// Looks that found it empty or nearly so.
+    /// Samples that found it empty or nearly so.
     pub empty: u64,
-    /// Looks that found it full or nearly so.
+    /// Samples that found it full or nearly so.
     pub full: u64,
-    /// Bytes that fit, at the last look.
+    /// Capacity in bytes, at the last sample.
     pub capacity: u64,
 }
 
 impl Fills {
-    /// Bytes inside on average.
+    /// Returns the mean number of bytes inside; `None` without samples.
     pub fn mean(&self) -> Option<f64> {
         (self.looks > 0).then(|| self.sum as f64 / self.looks as f64)
     }
 
-    /// The part of the looks that found it as `counted`; none where there was no look.
+    /// Returns `counted` as a share of the samples; 0 without samples.
     pub fn share(&self, counted: u64) -> f64 {
         counted as f64 / self.looks.max(1) as f64
     }
 
-    /// Adds what is in the pipe that `end` leads to, if it is one.
+    /// Samples the fill of the pipe that `end` leads to, if it is one.
     pub fn look(&mut self, end: Option<&End>) {
         if let Some(fill) = end.and_then(End::fill) {
             self.sum += fill.bytes;
             self.most = self.most.max(fill.bytes);
             self.looks += 1;
-            // Its writer may have gone on while we took the CPU that its reader wanted.
+            // The writer may have continued while contend took the CPU that the reader wanted.
             let little = fill.capacity / 16;
             self.empty += u64::from(fill.bytes < little);
             self.full += u64::from(fill.bytes + little > fill.capacity);

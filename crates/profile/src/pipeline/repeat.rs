@@ -1,14 +1,14 @@
-//! Several runs of the same pipeline as one record.
+//! Summarises several runs of a pipeline in one record.
 
 use contend_record::pipe::{PipeRecord, Runs, Stage, StageRuns};
 use contend_record::stats::Estimate;
 use contend_record::warning::{Warning, WarningId};
 
-/// Seed of the bootstrap: the same runs always give the same interval.
+/// Seed of the bootstrap: the same runs give the same interval.
 const SEED: u64 = 0x00c0_17e4_d000;
 
-/// The run with the median wall time (the lower one of two), with the medians of all;
-/// the run itself if there is only one. `None` of none.
+/// Returns the run with the median wall time (the lower one of two), with medians over all runs;
+/// the run itself if there is only one, and `None` if there is none.
 pub fn summarise(mut records: Vec<PipeRecord>) -> Option<PipeRecord> {
     if records.len() <= 1 {
         return records.pop();

@@ -268,7 +268,7 @@ impl<'a> Watch<'a> {
             stage.observed.asked_to_end = Some(signal);
             if let Some(signal) = Signal::from_named_raw(signal) {
                 for pid in stage.tree.process_ids().chain([stage.pid]) {
-                    let _ = kill_process(pid, signal); // it may have ended meanwhile
+                    let _ = kill_process(pid, signal); // the process may have ended
                 }
             }
         }

@@ -1,56 +1,63 @@
-//! The text that the shell is given: the user's, with a gate before every stage.
+//! Writes the script that the shell runs: the user's text, with a gate before every stage.
 //!
-//! The shell itself runs the pipeline, so everything in it means what it always means.
-//! To be the parent of the stages, and so to get what the kernel tells a parent alone,
-//! contend has an extra subshell start them and then ends it; as the nearest subreaper
-//! it inherits them. The parts, in order:
+//! The shell itself runs the pipeline, so everything in it keeps its meaning. Only a process's
+//! parent gets its exit status and resource usage, so contend has to become the parent of the
+//! stages: an extra subshell, the *starter*, starts them and is then ended by contend, which
+//! inherits them as the nearest subreaper.
 //!
-//! 1. The shell runs the set-up text and writes its options to `channel`.
-//! 2. A subshell, the *starter*, writes its process id to `channel` and starts the stages.
-//!    Each stage is wrapped as `( STAGE ) N<GATE N<&-`: the process that will be the stage
-//!    waits at the gate before it expands or executes anything. Shells execute a simple
-//!    command in such a subshell without a further fork, so the stage's process becomes
-//!    the command itself.
-//! 3. contend sees all stages waiting, ends the starter, inherits them, opens the gate.
-//! 4. The shell reads the statuses from `end`, where contend writes them when all is over, and
-//!    exits with the pipeline's. If the set-up text has traps, its last command is a pipeline
-//!    of subshells that end as the stages did, so that traps on ERR and EXIT run when they
-//!    would without contend, and see the same.
+//! ```text
+//! shell                 starter               stages               contend
+//!   │ runs the setup
+//!   ├─ options ────────────────────────────────────────── channel ──▶│
+//!   ├─ forks ─────────────▶├─ process id ──────────────── channel ──▶│
+//!   │                      ├─ forks ────────────▶│ wait at the gate  │
+//!   │                      ✗◀──────────────────────────── SIGPIPE ───┤ all stages wait
+//!   │                                            │◀────── gate ──────┤ inherits them
+//!   │                                            ✗ end ─────────────▶│
+//!   │◀─ exit codes ─────────────────────────────────────── end ──────┤
+//!   ✗ exits with the pipeline's
+//! ```
 //!
-//! `-e`, `-x` and a trap on ERR are put off outside the stages: the starter's end is no
-//! failure of the user's, and our lines are not to be traced. `command` goes past functions
-//! that the user may have given the names of builtins.
+//! - Each stage is wrapped as `( STAGE ) N<GATE N<&-`: the process that will be the stage waits at
+//!   the gate before it expands or executes anything. Shells execute a simple command in such a
+//!   subshell without a further fork, so the stage's process becomes the command itself.
+//! - If the setup text has traps, the script's last command is a pipeline of subshells that end
+//!   with the stages' exit codes, so that traps on ERR and EXIT run when they would without
+//!   contend, and see the same.
+//! - `-e`, `-x` and a trap on ERR are suspended outside the stages: the starter's death is not a
+//!   failure of the user's commands, and contend's lines must not be traced. `command` bypasses
+//!   functions that have names of builtins.
 
 use std::fmt::Write as _;
 
 use contend_shell::parse::Parsed;
 use contend_sys::inherited;
 
-/// In bash, the last stage too shall be a process of its own.
+/// Makes bash run the last stage, too, in a process of its own.
 const NO_LASTPIPE: &str = "case ${BASH_VERSION-} in ?*) command shopt -u lastpipe;; esac";
 
-/// Where the parts of the script meet contend.
+/// The paths through which the script and contend communicate.
 #[derive(Debug)]
 pub struct Meeting {
-    /// Opens when all stages are known.
+    /// The gate, which opens when all stages wait.
     pub gate: String,
-    /// Takes the shell's options and the starter's `/proc/self/stat`.
+    /// The pipe that takes the shell's options and the starter's `/proc/self/stat`.
     pub channel: String,
-    /// Has the statuses when all stages have ended.
+    /// The pipe that delivers the exit codes when all stages have ended.
     pub end: String,
 }
 
-/// What else decides how the script is written.
+/// Options for the script.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Manner {
     /// Ask the shell for `pipefail`.
     pub pipefail: bool,
-    /// The starter cannot be ended by SIGPIPE, the one signal whose deaths shells do not
-    /// report: silence the shell's report of another.
+    /// Silence the shell's report of the starter's death. It is needed if the starter cannot be
+    /// ended by SIGPIPE, the one signal whose deaths shells do not report.
     pub silent: bool,
 }
 
-/// Writes the script.
+/// Returns the script.
 pub fn script(setup: Option<&str>, parsed: &Parsed, manner: Manner, meeting: &Meeting) -> String {
     let Meeting { gate, channel, end } = meeting;
     let [fd, spare] = unused_fds(setup, &parsed.text);
@@ -64,8 +71,8 @@ pub fn script(setup: Option<&str>, parsed: &Parsed, manner: Manner, meeting: &Me
             script.push('\n');
         }
     }
-    // Everything up to the user's text stands on one line, so that the shell's own
-    // messages count lines as if the text stood alone.
+    // Everything before the user's text is on one line, so that the shell's messages count lines as
+    // if they began with that text.
     let asks_status = parsed.text.contains("$?");
     let status = if asks_status { "_contend_status=$?; " } else { "" };
     let _ = write!(script, "{{ {status}_contend=$-; command set +ex; }} 2>/dev/null; ");
@@ -91,7 +98,7 @@ pub fn script(setup: Option<&str>, parsed: &Parsed, manner: Manner, meeting: &Me
     }
     let forget = "command unset _contend _contend_pid _contend_trap _contend_status";
     let last = if asks_status {
-        // What the set-up's last command left, unless -e or -x would make something of it.
+        // Restores `$?` of the setup's last command, unless -e or -x would react to that.
         format!(
             "*[eE]*) {forget};; \
              *) _contend() {{ return \"$1\"; }}; \
@@ -106,8 +113,8 @@ pub fn script(setup: Option<&str>, parsed: &Parsed, manner: Manner, meeting: &Me
          case $_contend in *x*) {forget}; command set -x;; {last};; esac; "
     );
     push_stages(&mut script, parsed, gate, fd);
-    // The second newline is for a text that ends in a backslash. The `:` keeps the shell
-    // from becoming the last stage instead of starting it.
+    // The second newline is for a text that ends in a backslash. The `:` keeps the shell from
+    // executing the last stage in its own process instead of a new one.
     script.push_str("\n\n:\n)");
     if manner.silent {
         let _ = write!(script, "; }} {spare}>&2 2>/dev/null");
@@ -119,8 +126,9 @@ pub fn script(setup: Option<&str>, parsed: &Parsed, manner: Manner, meeting: &Me
     script
 }
 
-/// Has the shell end as it would after the pipeline itself: with the status that it is
-/// given at `end` or, where there are traps, after a pipeline of the statuses given there.
+/// Returns the last lines of the script, which end the shell as the pipeline itself would: with the
+/// exit code that it reads from `end` or, if there are traps, after a pipeline of subshells that
+/// end with the exit codes read there.
 fn ending(setup: &str, parsed: &Parsed, end: &str) -> String {
     if !setup.contains("trap") {
         return format!(
@@ -128,8 +136,8 @@ fn ending(setup: &str, parsed: &Parsed, end: &str) -> String {
         );
     }
     let names: Vec<_> = (1..=parsed.stages.len()).map(|n| format!("_contend_{n}")).collect();
-    // The last stage as a subshell would set off bash's trap on ERR twice, and a single
-    // one that is none would end the shell.
+    // A subshell as the last stage would set off bash's trap on ERR twice, and a single stage that
+    // is not a subshell would end the shell.
     let stages: Vec<_> = names.iter().map(|name| format!("command exit ${name}")).collect();
     let pipeline = match stages.as_slice() {
         [one] => format!("( {one} )"),
@@ -142,23 +150,23 @@ fn ending(setup: &str, parsed: &Parsed, end: &str) -> String {
     )
 }
 
-/// What the shell reads at its end: the pipeline's status, and the stages'.
+/// Formats what the shell reads at its end: the pipeline's exit code, and those of the stages.
 pub fn last_words(status: i32, stages: &[i32]) -> String {
     let mut words = vec![status];
     words.extend(stages);
     words.iter().map(i32::to_string).collect::<Vec<_>>().join(" ") + "\n"
 }
 
-/// The user's text, with every stage behind the gate.
+/// Appends the user's text, with a gate before every stage.
 fn push_stages(script: &mut String, parsed: &Parsed, gate: &str, fd: char) {
     let mut copied = 0;
     for (index, stage) in parsed.stages.iter().enumerate() {
-        // A `!` before a single command is left out: it is for contend to invert.
+        // A `!` before a single command is left out: contend inverts the exit code.
         if parsed.stages.len() > 1 || index > 0 {
             script.push_str(&parsed.text[copied..stage.span.start]);
         }
         let command = &parsed.text[stage.span.clone()];
-        // After `|` it is a command, after `(` it would be the reserved word.
+        // `time` is a command after `|`, but would be the reserved word after `(`.
         let is_time = command.split_whitespace().next() == Some("time");
         let escape = if is_time { "\\" } else { "" };
         let _ = write!(script, "( {escape}{command} ) {fd}<{gate} {fd}<&-");
@@ -167,8 +175,8 @@ fn push_stages(script: &mut String, parsed: &Parsed, gate: &str, fd: char) {
     script.push_str(&parsed.text[copied..]);
 }
 
-/// Two one-digit descriptors (all that dash can name) that the user's text does not use and
-/// that were not open when contend was started.
+/// Returns two descriptors of one digit (dash supports no others) that the user's text does not use
+/// and that were not open when contend started.
 fn unused_fds(setup: Option<&str>, text: &str) -> [char; 2] {
     let mentioned = |digit: char| {
         [text, setup.unwrap_or("")].iter().any(|text| {

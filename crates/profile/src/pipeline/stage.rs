@@ -1,4 +1,4 @@
-//! One running stage: its process, what is known of it so far, and its end.
+//! A running stage: its process, what has been observed of it, and its end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,80 +14,81 @@ use crate::observe::target::End;
 use crate::observe::tree::Seen;
 use crate::observe::{State, Tree, Wait};
 
-/// After this time a stage that has not been seen waiting for its first input will not be.
+/// A stage that has not been seen waiting for its first input this long after the gate opened is
+/// not expected to.
 const STARTUP: Duration = Duration::from_millis(100);
-/// A program reads at most about this much of its libraries and tables as it starts.
+/// Most bytes that a program reads of its libraries and tables at its start, as a rule.
 pub(super) const STARTUP_READS: u64 = 64 * 1024;
 
-/// One stage as observed. A running stage fills it in, and the account is made of it.
+/// Observations of a stage. A running stage fills them in, and the account is made from them.
 #[derive(Debug, Clone, Default)]
 pub struct RawStage {
-    /// How it ended; `None` if that is not known, as another process has waited for it.
+    /// How it ended; `None` if that is unknown, because another process has waited for it.
     pub status: Option<ExitStatus>,
-    /// When it ended, since the gate opened: it, or the last process that it has left
+    /// When it ended, since the gate opened: the stage, or the last process that it has left
     /// writing to its output.
     pub ended: Duration,
-    /// What the kernel says that it and its descendants used: those it has waited for, and
-    /// those known to be its own that ended later.
+    /// Resources that the kernel charges to it: its own, those of descendants that it has waited
+    /// for, and those of its known processes that ended later.
     pub usage: Usage,
-    /// The scheduler's figures of its main thread when the gate opened.
+    /// The scheduler's counters of its main thread when the gate opened.
     pub sched_before: SchedStat,
     /// The same at its end.
     pub sched_after: SchedStat,
-    /// Time waited for a CPU by all its tasks, since before the gate opened.
+    /// Time that all its tasks waited for a CPU, including time before the gate opened.
     pub run_queue: Duration,
-    /// Switches before the gate opened.
+    /// Context switches and peak memory before the gate opened.
     pub status_before: Status,
-    /// Where its time went.
+    /// Results of the samples.
     pub seen: Seen,
-    /// Several processes or threads were seen.
+    /// Whether several processes or threads were seen.
     pub several_tasks: bool,
-    /// Several processes were seen.
+    /// Whether several processes were seen.
     pub several_processes: bool,
-    /// How many besides its own.
+    /// Number of processes seen besides its own.
     pub children_seen: u64,
-    /// Its calls could not be read at some look.
+    /// Whether a wait could not be classified at some sample.
     pub unreadable: bool,
-    /// Bytes and calls; `None` when this user may not know.
+    /// Bytes and calls; `None` if this user may not read them.
     pub io: Option<Io>,
-    /// They were read at its end, so they are exact.
+    /// Whether they were read at its end, which makes them exact.
     pub io_exact: bool,
-    /// Largest `VmHWM` seen, in bytes; 0 when never seen.
+    /// Largest `VmHWM` seen, in bytes; 0 if it was never read.
     pub peak_rss: u64,
-    /// It was read at the stage's end, so it is exact.
+    /// Whether it was read at the stage's end, which makes it exact.
     pub peak_rss_exact: bool,
-    /// The first look at which it had written something, wherever to.
+    /// First sample at which it had written anything, to any descriptor.
     pub first_write: Option<Duration>,
-    /// The first look at which something was in the pipe behind it.
+    /// First sample at which the pipe after it held bytes.
     pub first_in_pipe: Option<Duration>,
-    /// What it had read, by the look before its first output.
+    /// Bytes that it had read at the sample before its first output.
     pub read_before_output: u64,
-    /// What it had read when it first waited for input that nobody had written yet:
-    /// its libraries. `None` when it was not seen doing so.
+    /// Bytes that it had read when it first waited for input that had not been written yet: its
+    /// libraries. `None` if it was not seen waiting for that.
     pub startup_reads: Option<u64>,
-    /// The first look at which it had read more than that.
+    /// First sample at which it had read more than that.
     pub first_read: Option<Duration>,
-    /// It was seen with files open besides its standard ones.
+    /// Whether it was seen with files open besides its standard descriptors.
     pub has_files: bool,
-    /// What it had written, to temporary files, when its input ended.
+    /// Bytes and calls up to the end of its input, for a sort: its writes went to temporary files.
     pub temporary: Io,
-    /// Largest size of a regular file seen as its standard input.
+    /// Largest size seen of a regular file as its standard input, in bytes.
     pub input_file_bytes: Option<u64>,
-    /// Size of the files that it names as its input, where that is known.
+    /// Size of the files that it names as its input, in bytes, if that is known.
     pub named_bytes: Option<u64>,
-    /// Its input is a pipe, a socket or a terminal.
+    /// Whether its input is a pipe, a socket or a terminal.
     pub input_is_stream: bool,
-    /// Its input is a regular file.
+    /// Whether its input is a regular file.
     pub input_is_file: bool,
-    /// contend asked it to end by this signal.
+    /// The signal by which contend, or the terminal, asked it to end.
     pub asked_to_end: Option<i32>,
 }
 
-/// What a shell reports for a process that it cannot wait for.
+/// Exit code that a shell reports for a process that it cannot wait for.
 const UNKNOWN_STATUS: i32 = 127;
 
 impl RawStage {
-    /// Its exit code as a shell sees it.
+    /// Returns its exit code as a shell reports it.
     pub fn shell_code(&self) -> i32 {
         self.status.map_or(UNKNOWN_STATUS, ExitStatus::shell_code)
     }
@@ -99,16 +100,16 @@ pub(super) struct RunningStage {
     pub(super) pid: Pid,
     pub(super) tree: Tree,
     traced: bool,
-    /// Whether it may be traced is decided.
+    /// Whether it has been decided if the stage may be traced.
     trace_decided: bool,
-    /// Its bytes may not be read.
+    /// Whether its bytes may not be read.
     io_denied: bool,
-    /// It sorts: what it writes before its input has ended is no output.
+    /// Whether it sorts: what it writes before its input has ended is not output.
     sorts: bool,
     pub(super) ended: Option<Ended>,
     /// When a process that it has left running was last seen.
     lingered: Option<Duration>,
-    /// What its orphans used that have been reaped since.
+    /// Resources used by its orphans that have been reaped.
     orphans: Usage,
     /// What has been observed of it so far.
     pub(super) observed: RawStage,
@@ -154,22 +155,23 @@ impl RunningStage {
         })
     }
 
-    /// Whether any of its processes is still there.
+    /// Whether any of its processes still runs.
     pub(super) fn runs(&self) -> bool {
         self.ended.is_none() || self.lingers()
     }
 
-    /// Whether this signal has ended it.
+    /// Whether this signal has killed it.
     pub(super) fn died_of(&self, signal: i32) -> bool {
         self.ended.as_ref().is_some_and(|ended| ended.status == Some(ExitStatus::Signaled(signal)))
     }
 
-    /// Whether it has left processes running that write to its output.
+    /// Whether it has ended, but has left processes running that write to its output.
     pub(super) fn lingers(&self) -> bool {
         self.ended.is_some() && self.tree.process_ids().next().is_some()
     }
 
-    /// Looks at what its processes do, `time` after the last look.
+    /// Samples its processes, `time` after the last sample. `now` is the time since the gate
+    /// opened.
     pub(super) fn look(&mut self, now: Duration, time: Duration, buffer: &mut [u8]) {
         self.tree.look(time, buffer);
         if self.lingers() {
@@ -178,7 +180,7 @@ impl RunningStage {
         }
     }
 
-    /// Adds what a process of this stage used that has become ours and has ended.
+    /// Adds the resources used by an orphan of this stage that contend has reaped.
     pub(super) fn add_orphan(&mut self, now: Duration, usage: Usage) {
         self.orphans += usage;
         if self.lingers() {
@@ -186,7 +188,7 @@ impl RunningStage {
         }
     }
 
-    /// Traces the stage once it has become a program that may be.
+    /// Starts tracing the stage once it has become a program that may be traced.
     pub(super) fn decide_tracing(&mut self, shell: &Path) {
         if self.trace_decided {
             return;
@@ -197,8 +199,8 @@ impl RunningStage {
         }
     }
 
-    /// Whether its bytes are worth a read at every look: until its first input and output
-    /// are known, and where the last look may be all that will be known.
+    /// Whether its bytes have to be read at every sample: until its first input and output are
+    /// known, and always if it is not traced, since the last sample may be all that will be known.
     pub(super) fn needs_io(&self, now: Duration) -> bool {
         let awaits_input = match self.observed.startup_reads {
             Some(_) => self.observed.first_read.is_none(),
@@ -211,7 +213,7 @@ impl RunningStage {
         let before = self.observed.io.unwrap_or_default();
         match self.tree.read_io(buffer) {
             Some(io) => self.observed.io = Some(io),
-            // A zombie's may not be read either, so only a living one's refusal counts.
+            // A zombie's counters may be unreadable too, so only a living process's refusal counts.
             None => self.io_denied |= matches!(child::peek(Which::One(self.pid)), Ok(None)),
         }
         self.note_bytes(before, now);
@@ -234,24 +236,24 @@ impl RunningStage {
         }
     }
 
-    /// What it has read if it now waits for its first input, as far as it can tell: what
-    /// its writer has written must still be asked.
+    /// Returns the bytes that it has read if it seems to wait for its first input. The caller has
+    /// to check that its writer has written nothing.
     pub(super) fn reads_before_input(&self) -> Option<u64> {
         let waits = self.ended.is_none() && self.tree.state() == State::Waiting(Wait::Starved);
         (waits && self.observed.startup_reads.is_none()).then_some(self.observed.io?.read_bytes)
     }
 
-    /// Notes what it had read before there was any input. More than a program reads as it
-    /// starts was input after all, from a writer whose splices are not counted.
+    /// Records what it had read before there was any input. More than a program reads at its start
+    /// was input after all, from a writer whose splices are not counted.
     pub(super) fn note_startup(&mut self, reads: u64) {
         if reads <= STARTUP_READS {
             self.observed.startup_reads.get_or_insert(reads);
         }
     }
 
-    /// Looks for its first output in the pipe behind it. What is written there arrives before
-    /// the call that writes it returns and is counted: one that writes more than the pipe
-    /// holds may wait in its first call for as long as its reader pleases.
+    /// Checks the pipe after it for its first output. Bytes are in the pipe before the write call
+    /// returns and is counted, and a stage that writes more than the pipe holds may stay in its
+    /// first call until its reader reads.
     pub(super) fn look_for_output(&mut self, now: Duration) {
         if self.observed.first_in_pipe.is_some() || !self.runs() {
             return;
@@ -272,7 +274,8 @@ impl RunningStage {
         silent_until_its_end && (!self.runs() || self.tree.wrote_nothing(buffer))
     }
 
-    /// Its reader has just had its first input: whatever it wrote before went elsewhere.
+    /// Records that its reader has just read its first input: earlier writes of this stage went
+    /// elsewhere.
     pub(super) fn note_first_output(&mut self) {
         if self.observed.first_in_pipe.is_some() {
             return;
@@ -280,7 +283,7 @@ impl RunningStage {
         self.observed.read_before_output = self.observed.io.unwrap_or_default().read_bytes;
     }
 
-    /// Whether its first input was noticed at this look.
+    /// Whether its first input was noticed at this sample.
     pub(super) fn first_read_is(&self, now: Duration) -> bool {
         self.observed.first_read == Some(now)
     }
@@ -293,7 +296,7 @@ impl RunningStage {
             self.observed.input_file_bytes.max(input_file_bytes(self.pid));
     }
 
-    /// Its writer has ended.
+    /// Records that its writer has ended. What a sort has written so far went to temporary files.
     pub(super) fn note_end_of_input(&mut self, now: Duration, buffer: &mut [u8]) {
         if !self.sorts || self.ended.is_some() {
             return;
@@ -303,14 +306,14 @@ impl RunningStage {
         self.observed.first_write = None;
     }
 
-    /// Takes what the kernel has to tell of it: stops, and its end.
+    /// Handles what the kernel reports of it: stops, and its end.
     pub(super) fn collect(&mut self, now: Duration, buffer: &mut [u8]) {
         loop {
             match child::peek(Which::One(self.pid)) {
                 Ok(Some((_, Change::Stopped))) => self.pass_stop(now, buffer),
                 Ok(Some((_, Change::Ended))) => return self.end(now, buffer),
                 Ok(None) => return,
-                // Somebody else has reaped it: how it ended cannot be known any more.
+                // Another process has reaped it, so its exit status is lost.
                 Err(_) => {
                     self.ended =
                         Some(Ended { at: now, status: None, usage: Usage::default(), sched: None });
@@ -325,9 +328,9 @@ impl RunningStage {
             return;
         };
         if !self.traced {
-            return; // job control has stopped it: nothing for us to do
+            return; // job control has stopped it, and will continue it
         }
-        // A stage that was killed while it stood still has no need to be resumed.
+        // A stage that was killed while it was stopped need not be resumed.
         let _ = match Stop::from_status(status) {
             Stop::Exit => {
                 self.read_last(now, buffer);
@@ -339,8 +342,8 @@ impl RunningStage {
         };
     }
 
-    /// Reads the final figures while the process is still there, in its exit stop or as a
-    /// zombie (whose bytes only root may read).
+    /// Reads the final counters while the process still exists, in its exit stop or as a zombie
+    /// (whose bytes only root may read).
     fn read_last(&mut self, now: Duration, buffer: &mut [u8]) {
         self.observed.peak_rss_exact |= self.tree.last_look(buffer);
         if !self.observed.io_exact && !self.io_denied {
@@ -363,7 +366,7 @@ impl RunningStage {
         }
     }
 
-    /// What was observed, to its end.
+    /// Returns the observations up to its end.
     pub(super) fn into_raw(self) -> RawStage {
         let Self { mut observed, tree, .. } = self;
         if let Some(ended) = self.ended {
@@ -406,7 +409,7 @@ fn has_files(pid: Pid) -> bool {
     })
 }
 
-/// The size of its standard input, where that is a regular file.
+/// Returns the size of its standard input in bytes, if that is a regular file.
 fn input_file_bytes(pid: Pid) -> Option<u64> {
     let data = std::fs::metadata(format!("/proc/{}/fd/0", pid.as_raw_nonzero())).ok()?;
     data.is_file().then_some(data.len())

@@ -1,9 +1,9 @@
-//! Which stages may be traced for their exact figures at exit.
+//! Decides which stages may be traced, for exact counters at their exit.
 //!
-//! A traced process that executes a set-user-id program would not get its privileges. So
-//! only programs that are known never to execute another one in their own process are
-//! traced; those that start others in a child (sed's `e`, awk's `system`, sort's
-//! compressor) are safe, because forks are not followed. Everything else goes untraced.
+//! A traced process that executes a set-user-ID program does not get its privileges. So only
+//! programs that are known never to execute another one in their own process are traced. Programs
+//! that start others in a child (sed's `e`, awk's `system`, sort's compressor) are safe, because
+//! forks are not followed. All others stay untraced.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use contend_commands::SYSTEM_FOLDERS;
 use contend_shell::parse::StageText;
 use contend_sys::Pid;
 
-/// Programs, by the name of their executable file, that never replace themselves.
+/// Programs that never execute another one in their own process, by the name of their file.
 const PROGRAMS: &[&str] = &[
     "awk",
     "b2sum",
@@ -97,11 +97,11 @@ const PROGRAMS: &[&str] = &[
     "zstd",
 ];
 
-/// Builtins of every shell that execute nothing.
+/// Builtins, common to all shells, that execute no program.
 const BUILTINS: &[&str] = &[":", "echo", "false", "printf", "pwd", "test", "true"];
 
-/// Whether a stage may be traced already while it is still the shell. Only sure without
-/// set-up text and exported functions, which could give the name another meaning.
+/// Whether a stage may be traced while it is still the shell. That is certain only without setup
+/// text and exported functions, which could give the name another meaning.
 pub fn safe_before_exec(stage: &StageText, setup: Option<&str>) -> bool {
     let Some(program) = stage.program.as_deref() else {
         return false;
@@ -122,7 +122,7 @@ pub fn safe_after_exec(pid: Pid, shell: &Path) -> Option<bool> {
     Some(is_known(&link) && is_the_system_s(&link))
 }
 
-/// The executable file of a process.
+/// Returns the path of a process's executable file.
 pub fn executable(pid: Pid) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()
 }
@@ -150,7 +150,7 @@ fn is_safe(path: &Path) -> bool {
     is_known(&path) && is_the_system_s(&path) && !privileged && contend_sys::program::is_elf(&path)
 }
 
-/// A name alone proves nothing: the file must be one that only root could have put there.
+/// Whether only root could have put the file there: a name alone proves nothing.
 fn is_the_system_s(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let root_s =

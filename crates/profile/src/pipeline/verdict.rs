@@ -1,44 +1,45 @@
-//! Which stage sets the pace, or that something else does.
+//! Names the bottleneck: a stage, the CPUs, or a process outside the pipeline.
 //!
-//! Stages joined by pipes run at the pace of the slowest. With S the time that a stage is
-//! itself at work on the whole input (on a CPU, or in a wait of its own making), and C the
-//! CPU time of all stages, the pipeline needs at least max S, and at least C / CPUs. The
-//! larger of the two binds. A stage's share of the CPU is not the criterion: one that
-//! sleeps, or waits for a disk or a network, sets the pace without using a CPU. Who feeds
-//! the first stage and who reads from the last are like stages that can only be seen by
-//! the time they make others wait.
+//! Stages joined by pipes run at the rate of the slowest. Let S be a stage's service time for the
+//! whole input (on a CPU, or waiting for anything but its neighbours), and C the CPU time of all
+//! stages. The pipeline needs at least max S, and at least C / CPUs. The larger bound is the
+//! bottleneck. A stage's share of the CPU is not the criterion: a stage that sleeps, or waits for a
+//! disk or a network, can be the bottleneck without using a CPU. The processes that feed the first
+//! stage and read from the last are like stages of which only the waits that they cause can be
+//! seen.
 
 use contend_record::pipe::{Bottleneck, BottleneckKind, Limit, OtherWaits, Stage};
 use contend_record::units::time;
 
-/// The machine must bind by this factor more than a stage to be named, since a stage is
-/// what a user can change.
+/// The bound of the CPUs must exceed that of the slowest stage by this factor to be the bottleneck.
+/// Stages are preferred, because a user can change them.
 const MACHINE_FACTOR: f64 = 1.15;
-/// A stage that works for less than this part of the run does not set its pace.
+/// A stage with a service time below this share of the run is not the bottleneck.
 const LEAST_SHARE: f64 = 0.25;
-/// A stage that waits for outsiders for more than this part of the run is not the slowest.
+/// The pipeline's input or output is the bottleneck only if a stage waits for it for more than this
+/// share of the run.
 const OUTSIDE_SHARE: f64 = 0.15;
-/// Fewer looks than this tell too little.
+/// Fewest samples that suffice for a verdict.
 const LEAST_LOOKS: u64 = 10;
 
-/// What the verdict rests on.
+/// The evidence for a verdict.
 #[derive(Debug)]
 pub struct Evidence<'a> {
     /// The stages, first to last.
     pub stages: &'a [Stage],
     /// The pipeline's wall time.
     pub wall_seconds: f64,
-    /// CPUs that could work at once.
+    /// Number of CPUs that can work at once.
     pub cpus: f64,
-    /// The first stage reads from a pipe, a socket or a terminal.
+    /// Whether the first stage reads from a pipe, a socket or a terminal.
     pub fed_from_outside: bool,
-    /// How full the pipe is that feeds the first stage, from 0 to 1.
+    /// Mean fill of the pipe that feeds the first stage, from 0 to 1; `None` if there is none.
     pub input_fill: Option<f64>,
-    /// The last stage writes to a pipe, a socket or a terminal.
+    /// Whether the last stage writes to a pipe, a socket or a terminal.
     pub read_from_outside: bool,
 }
 
-/// Names the bottleneck.
+/// Returns the bottleneck.
 pub fn verdict(evidence: &Evidence<'_>) -> Bottleneck {
     let stages = evidence.stages;
     let looks = stages.iter().map(|stage| stage.samples).max().unwrap_or(0);
@@ -57,13 +58,13 @@ pub fn verdict(evidence: &Evidence<'_>) -> Bottleneck {
         .unwrap_or_else(|| stage(evidence, slowest))
 }
 
-/// The stage that is itself at work for the longest time.
+/// Returns the stage with the longest service time.
 pub fn slowest(stages: &[Stage]) -> Option<&Stage> {
     stages.iter().max_by(|a, b| a.service_seconds().total_cmp(&b.service_seconds()))
 }
 
-/// Whoever feeds or empties the pipeline, if the slowest stage waits much and an outer
-/// end is what is waited for.
+/// Returns the pipeline's input or output as the bottleneck, if the slowest stage is idle for long
+/// and the stages wait for that end.
 fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let wall = evidence.wall_seconds;
     let much = OUTSIDE_SHARE * wall;
@@ -104,8 +105,8 @@ fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     None
 }
 
-/// The CPUs, if all stages together need them for longer than the slowest stage works, or
-/// if the slowest stage waits for a CPU more than it works.
+/// Returns the CPUs as the bottleneck, if all stages together need them for longer than the slowest
+/// stage's service time, or if the slowest stage waits for a CPU longer than it works.
 fn machine(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let cpu: f64 = evidence.stages.iter().map(Stage::cpu_seconds).sum();
     let bound = cpu / evidence.cpus;
@@ -181,7 +182,7 @@ fn stage(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
     found(BottleneckKind::Stage, Some(slowest.index), limit, text.trim_end().to_owned())
 }
 
-/// What its neighbours and the next slowest did meanwhile.
+/// Describes what its neighbours and the next slowest stage did.
 fn around(evidence: &Evidence<'_>, slowest: &Stage) -> String {
     let position = slowest.index - 1;
     let mut parts = Vec::new();
@@ -215,7 +216,7 @@ fn around(evidence: &Evidence<'_>, slowest: &Stage) -> String {
     text
 }
 
-/// The kinds that make up most of the waiting, longest first.
+/// Names the kinds of waits that make up more than a tenth of the total, longest first.
 fn main_waits(waits: &OtherWaits) -> String {
     let mut named = OtherWaits { stopped: 0.0, ..*waits }.named();
     named.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -232,7 +233,7 @@ fn none(evidence: String) -> Bottleneck {
     Bottleneck { kind: BottleneckKind::None, stage: None, limit: None, evidence }
 }
 
-/// A command short enough for a sentence.
+/// Shortens a command to fit in a sentence.
 pub(crate) fn short(command: &str) -> String {
     const MOST: usize = 40;
     if command.chars().count() <= MOST {

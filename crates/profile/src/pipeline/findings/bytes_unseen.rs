@@ -1,4 +1,4 @@
-//! Bytes that moved without read or write calls (splice, mmap), which the kernel's
+//! Finds bytes that moved without read or write calls (by splice or mmap), which the kernel's
 //! counters for processes leave out.
 
 use contend_record::pipe::{Boundary, Finding, FindingId};
@@ -6,7 +6,8 @@ use contend_record::pipe::{Boundary, Finding, FindingId};
 use super::{Facts, bytes, finding};
 use crate::pipeline::verdict::short;
 
-/// More than a program reads of its libraries, and more than a pipe holds.
+/// Smallest difference of counts that is reported, in bytes. A program reads less of its libraries,
+/// and a pipe holds no more.
 const MUCH: u64 = 64 * 1024;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {

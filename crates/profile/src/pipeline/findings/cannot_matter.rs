@@ -1,4 +1,4 @@
-//! Stages so quick, against the one that sets the pace, that changing them cannot matter.
+//! Finds stages so quick, compared with the bottleneck, that changing them cannot matter.
 
 use contend_record::pipe::{BottleneckKind, Finding, FindingId, Stage};
 use contend_record::units::time;

@@ -1,4 +1,4 @@
-//! Stages that did not end with status 0, each by how it ended.
+//! Finds stages that did not end with exit code 0, and says how each ended.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use contend_record::signal;
 use super::{Facts, finding};
 use crate::pipeline::verdict::short;
 
-/// Writers die by this signal when their reader has had enough: no fault.
+/// The signal that kills a writer whose reader has ended early, which is not a fault.
 const SIGPIPE: i32 = 13;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     unfinished(facts.stages).into_iter().chain(facts.stages.iter().filter_map(of_stage)).collect()
 }
 
-/// Stages that ended with contend, in a sentence for all that the same signal ended.
+/// Returns the stages that ended with contend, in one sentence for each signal.
 fn unfinished(stages: &[Stage]) -> Vec<Finding> {
     let signals: BTreeSet<_> = stages.iter().filter_map(interrupted_by).collect();
     let by = |signal| {
@@ -69,7 +69,7 @@ fn of_stage(stage: &Stage) -> Option<Finding> {
             FindingId::StageKilled,
             format!("Stage {index} `{command}` was killed by {}.", signal_name(signal)),
         ),
-        // A shell says so of a command of its own that such a death has met.
+        // A shell ends with this code after one of its commands was killed by SIGPIPE.
         Outcome::Exited if stage.exit_code == 128 + SIGPIPE => return None,
         Outcome::Exited if stage.exit_code != 0 => (
             FindingId::StageFailed,
@@ -80,7 +80,7 @@ fn of_stage(stage: &Stage) -> Option<Finding> {
     Some(finding(id, vec![index], message))
 }
 
-/// The name of a signal, or its number.
+/// Returns the name of a signal, or its number.
 fn signal_name(number: i32) -> String {
     signal::name(number).map_or_else(|| format!("signal {number}"), |name| format!("SIG{name}"))
 }

@@ -1,5 +1,5 @@
-//! Stages that write nothing until their input has ended: what follows them cannot start,
-//! and the pipeline falls into two, one after the other.
+//! Finds barriers: stages that write nothing until their input has ended. The stages after a
+//! barrier cannot start before, so the pipeline runs in two phases.
 
 use contend_commands::behaviour::holds_by_nature;
 use contend_record::pipe::{Figure, Finding, FindingId, Stage};
@@ -8,7 +8,7 @@ use contend_record::units::time;
 use super::{Facts, about, bytes, finding};
 use crate::pipeline::verdict::short;
 
-/// The buffer of the C library for output that is not a terminal.
+/// Size of the C library's buffer for output that is not a terminal, in bytes.
 const STDIO_BUFFER: u64 = 4096;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
@@ -48,7 +48,8 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// A count or a sum: a line or two of a large input. At the very end it holds up nobody.
+/// Whether the output is a count or a sum: a line or two of a large input. As the last stage, such
+/// a barrier delays no other stage.
 fn is_summary(stage: &Stage) -> bool {
     let small = stage.bytes_out <= Some(STDIO_BUFFER);
     small && stage.bytes_in.unwrap_or(u64::MAX) / 8 >= stage.bytes_out.unwrap_or(0).max(1)

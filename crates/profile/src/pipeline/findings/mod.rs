@@ -1,4 +1,4 @@
-//! What else a profile tells: one file a rule, and the one table of them.
+//! Findings: one file for each rule, and one table of the rules.
 
 mod bytes_unseen;
 mod cannot_matter;
@@ -11,7 +11,7 @@ mod tiny_calls;
 
 use contend_record::pipe::{Bottleneck, Boundary, Finding, FindingId, Stage, Total};
 
-/// What the rules look at.
+/// The facts that rules examine.
 #[derive(Debug)]
 pub struct Facts<'a> {
     /// The stages, first to last.
@@ -24,15 +24,15 @@ pub struct Facts<'a> {
     pub bottleneck: &'a Bottleneck,
     /// The pipeline's wall time.
     pub wall_seconds: f64,
-    /// CPUs that could work at once.
+    /// Number of CPUs that can work at once.
     pub cpus: f64,
-    /// Processes and threads that the whole machine created meanwhile.
+    /// Number of processes and threads that the whole machine created during the run.
     pub forks: u64,
-    /// Other processes used the CPUs meanwhile.
+    /// Whether other processes used the CPUs during the run.
     pub others_at_work: bool,
 }
 
-/// A rule: what it finds in the facts.
+/// A rule, which returns what it finds in the facts.
 type Rule = fn(&Facts<'_>) -> Vec<Finding>;
 
 /// Every rule, in the order in which findings are shown.
@@ -56,12 +56,12 @@ fn finding(id: FindingId, stages: Vec<usize>, message: String) -> Finding {
     Finding { id, stages, message }
 }
 
-/// What stands before a count of bytes in a sentence, if it is approximate.
+/// Returns the word before a count of bytes in a sentence, if the count is approximate.
 fn about(approximate: bool) -> &'static str {
     if approximate { "about " } else { "" }
 }
 
-/// Bytes with a unit of powers of ten, as in a sentence.
+/// Formats bytes for a sentence, with a decimal unit.
 fn bytes(count: f64) -> String {
     let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     units.iter().find(|(size, _)| count >= *size).map_or_else(

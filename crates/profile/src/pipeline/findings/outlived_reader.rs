@@ -1,4 +1,4 @@
-//! A stage that lived on although nobody read from it any more.
+//! Finds stages that kept running after their reader had ended.
 
 use contend_record::pipe::{Finding, FindingId};
 use contend_record::units::time;

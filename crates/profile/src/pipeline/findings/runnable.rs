@@ -1,11 +1,11 @@
-//! More stages that want to run than there are CPUs.
+//! Finds pipelines with more runnable stages than CPUs.
 
 use contend_record::pipe::{BottleneckKind, Finding, FindingId, Stage};
 use contend_record::units::time;
 
 use super::{Facts, finding};
 
-/// A stage that waits for a CPU for more than this part of its life takes part in it.
+/// A stage that waits for a CPU for more than this share of its lifetime is named.
 const MUCH: f64 = 0.10;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
@@ -18,7 +18,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     if stages.is_empty() {
         return Vec::new();
     }
-    // Where one stage sets the pace, the others have time to spare.
+    // If one stage is the bottleneck, the others have time to spare.
     let advice = match facts.bottleneck.kind {
         BottleneckKind::Machine => {
             "Merging stages, or making any of them cheaper, shortens the whole."

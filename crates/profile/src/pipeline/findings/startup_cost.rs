@@ -1,4 +1,4 @@
-//! Where starting programs costs more than what they do.
+//! Finds pipelines and stages in which starting programs costs more than what these do.
 
 use contend_record::pipe::{Finding, FindingId, Stage};
 use contend_record::units::time;
@@ -6,16 +6,15 @@ use contend_record::units::time;
 use super::{Facts, about, bytes, finding};
 use crate::pipeline::verdict::short;
 
-/// A pipeline shorter than this is mostly start-up.
+/// A pipeline with a wall time below this is mostly start-up.
 const SHORT_SECONDS: f64 = 0.05;
-/// Starting and ending a program takes a millisecond or two of CPU time.
+/// Most CPU time that starting and ending a program takes; it is a millisecond or two.
 const START_SECONDS: f64 = 0.0025;
-/// So many programs started are worth a word.
+/// Fewest programs started that are reported.
 const MANY_FORKS: u64 = 50;
-/// Where others start programs too, so many of the stage's own must have been seen, and
-/// hardly any of them twice.
+/// Fewest children of the stage that must have been seen, if other programs started processes too.
 const MANY_SEEN: u64 = 8;
-/// A program that used less CPU time than this was mostly started and ended.
+/// A program that used less CPU time than this did little but start and end.
 const LITTLE_SECONDS: f64 = 0.01;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
@@ -41,9 +40,9 @@ fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
     Some(finding(FindingId::StartupCost, stages, message))
 }
 
-/// The stage whose children used the most CPU time, if the programs started meanwhile
-/// were many and each did little. The kernel counts forks for the whole machine only: where
-/// others were at work meanwhile, looks must have met another one almost every time.
+/// Reports the stage whose children used the most CPU time, if many programs were started during
+/// the run and each did little. The kernel counts forks for the whole machine only: if other
+/// programs were running too, at least every third sample must have found a new child.
 fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
     let stage = facts
         .stages
@@ -57,7 +56,7 @@ fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let how_many = if facts.others_at_work {
-        // Those that came and went between two looks are not among them.
+        // Processes that started and ended between two samples are not included.
         format!("it started at least {} processes", thousands(stage.children_seen))
     } else {
         let forks = facts.forks;
@@ -75,7 +74,7 @@ fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
     Some(finding(FindingId::StartupCost, vec![stage.index], message))
 }
 
-/// A number with commas between its thousands.
+/// Formats a number with commas between its thousands.
 fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

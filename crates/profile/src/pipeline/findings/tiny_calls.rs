@@ -1,17 +1,17 @@
-//! Stages that read or write in small pieces, so that system calls cost more than data.
+//! Finds stages that read or write in small pieces, so that system calls cost more than the data.
 
 use contend_record::pipe::{Finding, FindingId, Stage};
 
 use super::{Facts, bytes, finding};
 use crate::pipeline::verdict::short;
 
-/// Fewer calls than this cost nothing worth a word (a millisecond or so).
+/// Fewer calls than this take a millisecond or so, which is not worth reporting.
 const MANY_CALLS: u64 = 5_000;
-/// Smaller on average than this is tiny: a system call costs as much as copying it.
+/// Largest mean size of a tiny call, in bytes: copying that costs as much as the system call.
 const TINY: f64 = 512.0;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    // The calls of programs that a stage starts are mostly those of their start.
+    // The calls of programs that a stage starts are mostly those of their start-up.
     let alone = facts.stages.iter().filter(|stage| stage.children_cpu_seconds <= 0.0);
     alone
         .flat_map(|stage| {
