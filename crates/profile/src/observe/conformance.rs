@@ -178,7 +178,7 @@ fn every_wait_is_taken_for_what_it_is() {
         let expected = State::Waiting(*expected);
         let mut in_a_row = 0;
         for _ in 0..20_000 {
-            let state = task.look(&ends, &mut buffer).expect("alive");
+            let state = task.sample(&ends, &mut buffer).expect("alive");
             in_a_row = if state == expected { in_a_row + 1 } else { 0 };
             if in_a_row == 20 {
                 break;
@@ -200,7 +200,7 @@ fn a_stopped_process_waits_for_job_control() {
         (0..20_000).any(|_| {
             std::thread::sleep(Duration::from_millis(1));
             tree.refresh(&mut buffer);
-            tree.look(Duration::from_millis(1), &mut buffer);
+            tree.sample(Duration::from_millis(1), &mut buffer);
             tree.state() == State::Waiting(expected)
         })
     };
@@ -230,7 +230,7 @@ fn a_zombie_of_a_stage_does_not_hide_what_the_stage_waits_for() {
     for _ in 0..20_000 {
         std::thread::sleep(step);
         tree.refresh(&mut buffer);
-        tree.look(step, &mut buffer);
+        tree.sample(step, &mut buffer);
         had_child |= tree.process_ids().count() > 1;
         let alone = had_child && tree.process_ids().count() == 1;
         let is_starved = tree.state() == State::Waiting(Wait::Starved);

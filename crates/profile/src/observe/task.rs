@@ -57,7 +57,7 @@ impl Task {
     ///
     /// # Errors
     /// Fails if the task has ended.
-    pub fn look(&mut self, ends: &Ends, buffer: &mut [u8]) -> io::Result<State> {
+    pub fn sample(&mut self, ends: &Ends, buffer: &mut [u8]) -> io::Result<State> {
         let before = self.sched;
         self.update_sched(buffer)?;
         let same_wait = before.slices == self.sched.slices && self.state != State::Active;
@@ -176,7 +176,7 @@ mod tests {
     fn becomes(task: &mut Task, ends: &Ends, expected: State) {
         let mut buffer = [0; 4096];
         for _ in 0..5_000 {
-            if task.look(ends, &mut buffer).expect("alive") == expected {
+            if task.sample(ends, &mut buffer).expect("alive") == expected {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -193,29 +193,29 @@ mod tests {
         // The child is not reaped before the end of this test.
         let gone = (0..5_000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(1));
-            let state = task.look(&ends, &mut [0; 4096]);
+            let state = task.sample(&ends, &mut [0; 4096]);
             assert_ne!(state.as_ref().ok(), Some(&State::Waiting(Wait::Unknown)));
             state.is_err()
         });
         assert!(gone, "at last {:?}", task.state);
-        assert!(Task::open(pid, pid).expect("a zombie").look(&ends, &mut [0; 4096]).is_err());
+        assert!(Task::open(pid, pid).expect("a zombie").sample(&ends, &mut [0; 4096]).is_err());
         child.wait().expect("a child");
     }
 
     /// If `syscall` is read after the task has ended, but before the kernel has freed its stack,
     /// the task seems to wait in its last call.
     #[test]
-    fn what_ended_in_a_call_is_found_out_at_the_next_look() {
+    fn a_task_that_ended_in_a_call_is_detected_at_the_next_sample() {
         let mut child = Command::new("sh").args(["-c", "exit"]).spawn().expect("sh");
         let pid = Pid::from_child(&child);
         let mut task = Task::open(pid, pid).expect("alive");
         let ends = Ends::of(pid);
-        while Task::open(pid, pid).expect("a zombie").look(&ends, &mut [0; 4096]).is_ok() {
+        while Task::open(pid, pid).expect("a zombie").sample(&ends, &mut [0; 4096]).is_ok() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         task.update_sched(&mut [0; 4096]).expect("not reaped");
         task.state = State::Waiting(Wait::Starved);
-        assert!(task.look(&ends, &mut [0; 4096]).is_err());
+        assert!(task.sample(&ends, &mut [0; 4096]).is_err());
         child.wait().expect("a child");
     }
 
@@ -239,7 +239,7 @@ mod tests {
             becomes(&mut task, &ends, State::Waiting(wait));
             child.kill().expect("alive");
             child.wait().expect("a child");
-            assert!(task.look(&ends, &mut [0; 512]).is_err(), "it has gone");
+            assert!(task.sample(&ends, &mut [0; 512]).is_err(), "it has gone");
         }
     }
 }

@@ -18,7 +18,7 @@ const MOST: usize = 64;
 
 /// Where a stage's time went, as far as samples show.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Seen {
+pub struct SampledTime {
     /// Time with at least one task on a CPU or ready for one.
     pub active: Duration,
     /// The same, multiplied by the number of such tasks.
@@ -26,26 +26,26 @@ pub struct Seen {
     /// Time waiting, indexed by [`Wait`].
     pub waiting: [Duration; Wait::COUNT],
     /// Number of samples.
-    pub looks: u64,
+    pub samples: u64,
     /// Number of samples that found the stage waiting.
-    pub waiting_looks: u64,
+    pub waiting_samples: u64,
 }
 
-impl Seen {
+impl SampledTime {
     /// Returns the time attributed to this wait.
     pub fn waited(&self, wait: Wait) -> Duration {
         self.waiting[wait as usize]
     }
 
     fn add(&mut self, state: State, active_tasks: u32, time: Duration) {
-        self.looks += 1;
+        self.samples += 1;
         match state {
             State::Active => {
                 self.active += time;
                 self.active_tasks += time * active_tasks.max(1);
             }
             State::Waiting(wait) => {
-                self.waiting_looks += 1;
+                self.waiting_samples += 1;
                 self.waiting[wait as usize] += time;
             }
         }
@@ -78,7 +78,7 @@ pub struct Tree {
     zombies: HashSet<Pid>,
     ends: Ends,
     /// Results of the samples.
-    pub seen: Seen,
+    pub seen: SampledTime,
     /// Largest `VmHWM` of processes that have ended, in bytes.
     gone_peak_rss: u64,
     /// Run-queue time of tasks that have ended, in nanoseconds.
@@ -104,7 +104,7 @@ impl Tree {
             known: HashSet::from([leader]),
             zombies: HashSet::new(),
             ends: Ends::of(leader),
-            seen: Seen::default(),
+            seen: SampledTime::default(),
             gone_peak_rss: 0,
             gone_run_queue: 0,
             several_tasks: false,
@@ -130,13 +130,13 @@ impl Tree {
     }
 
     /// Samples every task and attributes `time`, since the last sample, to the state of the stage.
-    pub fn look(&mut self, time: Duration, buffer: &mut [u8]) {
-        self.look_at_tasks(buffer);
+    pub fn sample(&mut self, time: Duration, buffer: &mut [u8]) {
+        self.sample_tasks(buffer);
         // If a process waits for a child, the child's state is that of the stage. A process that
         // waits at a pipe of its own waits for a child too, as a shell does for `$(…)`.
         if matches!(self.state, State::Waiting(Wait::Child | Wait::Pipe)) {
             self.find_children(buffer);
-            self.look_at_tasks(buffer);
+            self.sample_tasks(buffer);
         }
         let tasks = self.processes.iter().flat_map(|process| &process.tasks);
         let active = tasks.filter(|task| task.state == State::Active).count();
@@ -144,14 +144,14 @@ impl Tree {
         self.seen.add(self.state, u32::try_from(active).unwrap_or(u32::MAX), time);
     }
 
-    fn look_at_tasks(&mut self, buffer: &mut [u8]) {
+    fn sample_tasks(&mut self, buffer: &mut [u8]) {
         let ends = &self.ends;
         let gone_run_queue = &mut self.gone_run_queue;
         for (index, process) in self.processes.iter_mut().enumerate() {
             // The counters of the stage's own process are needed to its end, from its zombie too.
             let kept = (self.led && index == 0).then_some(process.id);
             process.tasks.retain_mut(|task| {
-                let there = task.look(ends, buffer).is_ok() || kept == Some(task.id);
+                let there = task.sample(ends, buffer).is_ok() || kept == Some(task.id);
                 if !there {
                     *gone_run_queue += task.sched.run_queue;
                 }
@@ -284,7 +284,7 @@ impl Tree {
     /// Reads the scheduler's counters and peak memory once more, without attributing time. Call it
     /// when the stage is about to end, or has ended and is not reaped. Returns whether the peak of
     /// the stage's own process could still be read.
-    pub fn last_look(&mut self, buffer: &mut [u8]) -> bool {
+    pub fn read_counters(&mut self, buffer: &mut [u8]) -> bool {
         for task in self.processes.iter_mut().flat_map(|process| &mut process.tasks) {
             let _ = task.update_sched(buffer); // an ended task keeps its last counters
         }
@@ -394,7 +394,7 @@ mod tests {
         let mut buffer = [0; 4096];
         let step = Duration::from_millis(1);
         for _ in 0..5_000 {
-            tree.look(step, &mut buffer);
+            tree.sample(step, &mut buffer);
             if tree.state() == State::Waiting(Wait::Sleep) {
                 break;
             }
@@ -404,7 +404,7 @@ mod tests {
         assert!(tree.several_tasks);
         assert_eq!(tree.process_ids().count(), 2);
         let total: Duration = tree.seen.waiting.iter().sum::<Duration>() + tree.seen.active;
-        assert_eq!(total, step * u32::try_from(tree.seen.looks).expect("few"));
+        assert_eq!(total, step * u32::try_from(tree.seen.samples).expect("few"));
         for id in tree.process_ids() {
             let _ = rustix::process::kill_process(id, contend_sys::Signal::KILL);
         }

@@ -6,7 +6,7 @@ use super::stage::RawStage;
 use crate::observe::target::End;
 
 /// Longest sampling interval.
-pub const LONGEST: Duration = Duration::from_millis(25);
+pub const MAX_SAMPLING_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Observations of a finished run.
 #[derive(Debug)]
@@ -14,9 +14,9 @@ pub struct RawRun {
     /// The stages, first to last.
     pub stages: Vec<RawStage>,
     /// Fill of the pipes between them.
-    pub fills: Vec<Fills>,
+    pub fills: Vec<FillSamples>,
     /// Fill of the pipe that feeds the first stage, if there is one.
-    pub input_fill: Fills,
+    pub input_fill: FillSamples,
     /// Time from the opening of the gate to the end of the last stage.
     pub wall: Duration,
     /// Whether the shell set, or was given, `pipefail`.
@@ -60,13 +60,13 @@ impl RawRun {
 
 /// Fill of a pipe, over the samples.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Fills {
+pub struct FillSamples {
     /// Sum of the bytes inside over the samples.
     pub sum: u64,
     /// Most bytes inside at any sample.
     pub most: u64,
     /// Number of samples.
-    pub looks: u64,
+    pub samples: u64,
     /// Samples that found it empty or nearly so.
     pub empty: u64,
     /// Samples that found it full or nearly so.
@@ -75,23 +75,23 @@ pub struct Fills {
     pub capacity: u64,
 }
 
-impl Fills {
+impl FillSamples {
     /// Returns the mean number of bytes inside; `None` without samples.
     pub fn mean(&self) -> Option<f64> {
-        (self.looks > 0).then(|| self.sum as f64 / self.looks as f64)
+        (self.samples > 0).then(|| self.sum as f64 / self.samples as f64)
     }
 
     /// Returns `counted` as a share of the samples; 0 without samples.
     pub fn share(&self, counted: u64) -> f64 {
-        counted as f64 / self.looks.max(1) as f64
+        counted as f64 / self.samples.max(1) as f64
     }
 
     /// Samples the fill of the pipe that `end` leads to, if it is one.
-    pub fn look(&mut self, end: Option<&End>) {
+    pub fn sample(&mut self, end: Option<&End>) {
         if let Some(fill) = end.and_then(End::fill) {
             self.sum += fill.bytes;
             self.most = self.most.max(fill.bytes);
-            self.looks += 1;
+            self.samples += 1;
             // The writer may have continued while contend took the CPU that the reader wanted.
             let little = fill.capacity / 16;
             self.empty += u64::from(fill.bytes < little);
@@ -115,7 +115,7 @@ mod tests {
         RawRun {
             stages,
             fills: Vec::new(),
-            input_fill: Fills::default(),
+            input_fill: FillSamples::default(),
             wall: Duration::from_secs(1),
             pipefail,
             shell_status: None,

@@ -34,14 +34,14 @@ use super::gate::OpenGate;
 use super::launch::{
     LaunchError, LaunchSpec, Launched, WaitingShell, children_of, end_all, launch,
 };
-use super::raw::{Fills, LONGEST, RawRun};
+use super::raw::{FillSamples, MAX_SAMPLING_INTERVAL, RawRun};
 use super::script::last_words;
 use super::stage::RunningStage;
 use super::tracing;
 use crate::observe::{State, Wait};
 
 /// Shortest sampling interval.
-const SHORTEST: Duration = Duration::from_millis(1);
+const MIN_SAMPLING_INTERVAL: Duration = Duration::from_millis(1);
 /// The sampling interval grows to the time so far divided by this number: a long run needs no more
 /// samples than a short one. Waking up disturbs the run in itself: stages that pass single lines to
 /// each other lose the rhythm in which the scheduler runs them, and may then make 50 % more context
@@ -117,8 +117,8 @@ struct Watch<'a> {
     shell_program: PathBuf,
     shell_pid: Pid,
     stages: Vec<RunningStage>,
-    fills: Vec<Fills>,
-    input_fill: Fills,
+    fills: Vec<FillSamples>,
+    input_fill: FillSamples,
     pipefail: bool,
     interrupts: u32,
     last_interrupt: Option<Instant>,
@@ -170,8 +170,8 @@ impl<'a> Watch<'a> {
             signals,
             shell_program,
             shell_pid: shell.pid(),
-            fills: vec![Fills::default(); stages.len().saturating_sub(1)],
-            input_fill: Fills::default(),
+            fills: vec![FillSamples::default(); stages.len().saturating_sub(1)],
+            input_fill: FillSamples::default(),
             stages,
             pipefail,
             interrupts: 0,
@@ -220,7 +220,9 @@ impl<'a> Watch<'a> {
     }
 
     fn interval(&self) -> Duration {
-        (self.tick_cost * COST_SHARE).max(self.begun.elapsed() / RUN_SHARE).clamp(SHORTEST, LONGEST)
+        (self.tick_cost * COST_SHARE)
+            .max(self.begun.elapsed() / RUN_SHARE)
+            .clamp(MIN_SAMPLING_INTERVAL, MAX_SAMPLING_INTERVAL)
     }
 
     fn sleep_until_due(&self) {
@@ -347,13 +349,13 @@ impl<'a> Watch<'a> {
         if refresh {
             // The pipes come first: while contend runs on a CPU that a writer needs, the reader
             // empties them.
-            self.look_into_pipes();
+            self.sample_pipes();
         }
-        self.look(now, time);
-        self.look_for_first_outputs(now);
+        self.sample_stages(now, time);
+        self.check_first_outputs(now);
         self.count_runnable();
         let ask_for_exec = refresh || now < EXEC_SOON;
-        self.look_at_io(now, refresh);
+        self.sample_io(now, refresh);
         for stage in self.stages.iter_mut().filter(|stage| stage.ended.is_none()) {
             if refresh {
                 stage.refresh(&mut *self.buffer);
@@ -376,7 +378,7 @@ impl<'a> Watch<'a> {
     /// Samples all stages, as close together as possible. Sampling takes a CPU that a stage could
     /// use, so later stages are found waiting for a CPU slightly too often; each time another stage
     /// is first, which spreads that error evenly.
-    fn look(&mut self, now: Duration, time: Duration) {
+    fn sample_stages(&mut self, now: Duration, time: Duration) {
         let stopped = std::mem::take(&mut self.was_stopped);
         let count = self.stages.len();
         let first = usize::try_from(self.ticks).unwrap_or(0) % count;
@@ -388,19 +390,19 @@ impl<'a> Watch<'a> {
             if stopped {
                 stage.tree.seen.waiting[Wait::Stopped as usize] += time;
             } else {
-                stage.look(now, time, &mut *self.buffer);
+                stage.sample(now, time, &mut *self.buffer);
             }
         }
     }
 
     /// Reads bytes and calls, of readers before their writers: if a reader waits for input, and its
     /// writer turns out to have written nothing, then the reader has read only its libraries.
-    fn look_at_io(&mut self, now: Duration, all: bool) {
+    fn sample_io(&mut self, now: Duration, all: bool) {
         let mut waiting_reader = None;
         for index in (0..self.stages.len()).rev() {
             let stage = &mut self.stages[index];
             if stage.ended.is_none() && (all || stage.needs_io(now)) {
-                stage.look_at_io(now, &mut *self.buffer);
+                stage.sample_io(now, &mut *self.buffer);
             }
             let reads = stage.reads_before_input();
             if let Some(reads) = waiting_reader
@@ -419,19 +421,19 @@ impl<'a> Watch<'a> {
 
     /// Checks pipes for first outputs. It skips a pipe whose reader has ended, since reading its
     /// fill could keep the writer from noticing that.
-    fn look_for_first_outputs(&mut self, now: Duration) {
+    fn check_first_outputs(&mut self, now: Duration) {
         for index in 1..self.stages.len() {
             if self.stages[index].ended.is_none() {
-                self.stages[index - 1].look_for_output(now);
+                self.stages[index - 1].check_first_output(now);
             }
         }
     }
 
-    fn look_into_pipes(&mut self) {
+    fn sample_pipes(&mut self) {
         for (fills, stage) in self.fills.iter_mut().zip(&self.stages) {
-            fills.look(stage.tree.ends().output.as_ref());
+            fills.sample(stage.tree.ends().output.as_ref());
         }
-        self.input_fill.look(self.stages[0].tree.ends().input.as_ref());
+        self.input_fill.sample(self.stages[0].tree.ends().input.as_ref());
     }
 
     fn count_runnable(&mut self) {

@@ -11,7 +11,7 @@ use contend_sys::trace::{self, Stop};
 
 use super::tracing;
 use crate::observe::target::End;
-use crate::observe::tree::Seen;
+use crate::observe::tree::SampledTime;
 use crate::observe::{State, Tree, Wait};
 
 /// A stage that has not been seen waiting for its first input this long after the gate opened is
@@ -40,7 +40,7 @@ pub struct RawStage {
     /// Context switches and peak memory before the gate opened.
     pub status_before: Status,
     /// Results of the samples.
-    pub seen: Seen,
+    pub seen: SampledTime,
     /// Whether several processes or threads were seen.
     pub several_tasks: bool,
     /// Whether several processes were seen.
@@ -133,7 +133,7 @@ impl RunningStage {
         buffer: &mut [u8],
     ) -> std::io::Result<Self> {
         let mut tree = Tree::open(pid)?;
-        tree.last_look(buffer);
+        tree.read_counters(buffer);
         let traced = may_trace && trace::seize(pid).is_ok();
         let observed = RawStage {
             sched_before: tree.leader_sched().unwrap_or_default(),
@@ -172,8 +172,8 @@ impl RunningStage {
 
     /// Samples its processes, `time` after the last sample. `now` is the time since the gate
     /// opened.
-    pub(super) fn look(&mut self, now: Duration, time: Duration, buffer: &mut [u8]) {
-        self.tree.look(time, buffer);
+    pub(super) fn sample(&mut self, now: Duration, time: Duration, buffer: &mut [u8]) {
+        self.tree.sample(time, buffer);
         if self.lingers() {
             self.lingered = Some(now);
             self.observed.io_exact = false;
@@ -209,7 +209,7 @@ impl RunningStage {
         self.observed.first_write.is_none() || awaits_input || !self.traced
     }
 
-    pub(super) fn look_at_io(&mut self, now: Duration, buffer: &mut [u8]) {
+    pub(super) fn sample_io(&mut self, now: Duration, buffer: &mut [u8]) {
         let before = self.observed.io.unwrap_or_default();
         match self.tree.read_io(buffer) {
             Some(io) => self.observed.io = Some(io),
@@ -254,7 +254,7 @@ impl RunningStage {
     /// Checks the pipe after it for its first output. Bytes are in the pipe before the write call
     /// returns and is counted, and a stage that writes more than the pipe holds may stay in its
     /// first call until its reader reads.
-    pub(super) fn look_for_output(&mut self, now: Duration) {
+    pub(super) fn check_first_output(&mut self, now: Duration) {
         if self.observed.first_in_pipe.is_some() || !self.runs() {
             return;
         }
@@ -301,7 +301,7 @@ impl RunningStage {
         if !self.sorts || self.ended.is_some() {
             return;
         }
-        self.look_at_io(now, buffer);
+        self.sample_io(now, buffer);
         self.observed.temporary = self.observed.io.unwrap_or_default();
         self.observed.first_write = None;
     }
@@ -345,7 +345,7 @@ impl RunningStage {
     /// Reads the final counters while the process still exists, in its exit stop or as a zombie
     /// (whose bytes only root may read).
     fn read_last(&mut self, now: Duration, buffer: &mut [u8]) {
-        self.observed.peak_rss_exact |= self.tree.last_look(buffer);
+        self.observed.peak_rss_exact |= self.tree.read_counters(buffer);
         if !self.observed.io_exact && !self.io_denied {
             let before = self.observed.io.unwrap_or_default();
             if let Some(io) = self.tree.read_io(buffer) {
@@ -460,7 +460,7 @@ mod tests {
         let mut stdin = child.stdin.take().expect("piped");
         std::io::Write::write_all(&mut stdin, b"twelve bytes").expect("it reads");
         while stage.observed.io.is_none_or(|io| io.write_bytes < 12) {
-            stage.look_at_io(Duration::from_millis(1), &mut [0; 4096]);
+            stage.sample_io(Duration::from_millis(1), &mut [0; 4096]);
         }
         drop(stdin);
         collected(&mut stage);

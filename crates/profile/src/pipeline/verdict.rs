@@ -20,7 +20,7 @@ const LEAST_SHARE: f64 = 0.25;
 /// share of the run.
 const OUTSIDE_SHARE: f64 = 0.15;
 /// Fewest samples that suffice for a verdict.
-const LEAST_LOOKS: u64 = 10;
+const MIN_SAMPLES: u64 = 10;
 
 /// The evidence for a verdict.
 #[derive(Debug)]
@@ -42,12 +42,12 @@ pub struct Evidence<'a> {
 /// Returns the bottleneck.
 pub fn verdict(evidence: &Evidence<'_>) -> Bottleneck {
     let stages = evidence.stages;
-    let looks = stages.iter().map(|stage| stage.samples).max().unwrap_or(0);
-    if looks < LEAST_LOOKS {
+    let samples = stages.iter().map(|stage| stage.samples).max().unwrap_or(0);
+    if samples < MIN_SAMPLES {
         return none(format!(
             "The pipeline ended after {} and could be looked at {}: too short to tell.",
             time(evidence.wall_seconds),
-            if looks == 1 { "once".to_owned() } else { format!("{looks} times") },
+            if samples == 1 { "once".to_owned() } else { format!("{samples} times") },
         ));
     }
     let Some(slowest) = slowest(stages) else {

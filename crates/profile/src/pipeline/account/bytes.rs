@@ -14,14 +14,14 @@ use contend_sys::procfs::Io;
 
 use super::exactness;
 use crate::observe::Wait;
-use crate::pipeline::raw::Fills;
+use crate::pipeline::raw::FillSamples;
 use crate::pipeline::stage::{RawStage, STARTUP_READS};
 
 /// Default capacity of a pipe, in bytes.
 pub(super) const PIPE_CAPACITY: u64 = 64 * 1024;
 
 /// Sets bytes and calls of all stages, and reconciles both sides of each pipe.
-pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[Fills]) {
+pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[FillSamples]) {
     let mut given = None;
     for (stage, raw) in stages.iter_mut().zip(raw) {
         count(stage, raw, given);
@@ -116,7 +116,7 @@ fn temporary(stage: &Stage, raw: &RawStage, io: Io, given: Option<u64>) -> Io {
 struct Pipe<'a> {
     writer: &'a RawStage,
     reader: &'a RawStage,
-    fills: Fills,
+    fills: FillSamples,
 }
 
 impl Pipe<'_> {
@@ -157,7 +157,7 @@ impl Pipe<'_> {
         }
         let capacity = self.fills.capacity.max(PIPE_CAPACITY);
         // A reader without read calls moves its input by splice instead.
-        let never_filled = self.fills.looks >= 3 && self.fills.most == 0;
+        let never_filled = self.fills.samples >= 3 && self.fills.most == 0;
         let reads = match self.reader.startup_reads {
             _ if never_filled => true,
             Some(_) => read > 0,
@@ -236,7 +236,7 @@ fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
 }
 
 /// Returns the pipes between the stages: bytes, fill, and which side waited.
-pub fn boundaries(stages: &[Stage], fills: &[Fills], wall: Duration) -> Vec<Boundary> {
+pub fn boundaries(stages: &[Stage], fills: &[FillSamples], wall: Duration) -> Vec<Boundary> {
     stages
         .windows(2)
         .zip(fills)
@@ -252,8 +252,8 @@ pub fn boundaries(stages: &[Stage], fills: &[Fills], wall: Duration) -> Vec<Boun
                     .filter(|_| !wall.is_zero())
                     .map(|bytes| bytes as f64 / wall.as_secs_f64()),
                 mean_fill_bytes: fills.mean(),
-                most_fill_bytes: (fills.looks > 0).then_some(fills.most),
-                capacity_bytes: (fills.looks > 0).then_some(fills.capacity),
+                most_fill_bytes: (fills.samples > 0).then_some(fills.most),
+                capacity_bytes: (fills.samples > 0).then_some(fills.capacity),
                 writer_blocked_seconds: from.blocked_seconds,
                 reader_starved_seconds: to.starved_seconds,
                 waiting_side: waiting_side(from.blocked_seconds, to.starved_seconds, wall),
@@ -264,7 +264,7 @@ pub fn boundaries(stages: &[Stage], fills: &[Fills], wall: Duration) -> Vec<Boun
 
 /// Returns how many bytes went through the pipe between two stages, and whether that count is
 /// approximate. A count that one side proves wins over one that the other side does not.
-fn through(from: &Stage, to: &Stage, fills: &Fills) -> (Option<u64>, bool) {
+fn through(from: &Stage, to: &Stage, fills: &FillSamples) -> (Option<u64>, bool) {
     let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else {
         let unproved = match from.bytes_out {
             Some(_) => from.is_approximate(Figure::BytesOut),
@@ -391,7 +391,7 @@ pub(super) mod tests {
     }
 
     fn pipe_between(from: Stage, to: Stage) -> (Option<u64>, bool) {
-        let pipes = boundaries(&[from, to], &[Fills::default()], Duration::from_secs(1));
+        let pipes = boundaries(&[from, to], &[FillSamples::default()], Duration::from_secs(1));
         (pipes[0].bytes, pipes[0].bytes_approximate)
     }
 

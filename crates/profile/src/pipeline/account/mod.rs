@@ -96,7 +96,7 @@ fn stage(index: usize, text: &str, raw: &RawStage, pressure: Pressure) -> Stage 
         max_rss_bytes,
         children_seen: raw.children_seen,
         children_cpu_seconds: children_cpu(raw).as_secs_f64(),
-        samples: raw.seen.looks,
+        samples: raw.seen.samples,
         approximate,
         ..Stage::default()
     };
@@ -194,7 +194,7 @@ fn widest(stages: &[Stage]) -> (Option<u64>, bool) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::observe::tree::Seen;
+    use crate::observe::tree::SampledTime;
     use contend_sys::child::Usage;
     use contend_sys::procfs::{Io, SchedStat};
 
@@ -208,7 +208,11 @@ pub(crate) mod tests {
             usage: Usage { user: 300 * MS, system: 100 * MS, ..Usage::default() },
             sched_after: SchedStat { on_cpu: 400_000_000, ..SchedStat::default() },
             run_queue: 100 * MS,
-            seen: Seen { active: 500 * MS, active_tasks: 500 * MS, ..Seen::default() },
+            seen: SampledTime {
+                active: 500 * MS,
+                active_tasks: 500 * MS,
+                ..SampledTime::default()
+            },
             io: Some(Io::default()),
             io_exact: true,
             input_is_stream: true,

@@ -7,7 +7,7 @@ use contend_record::pipe::Stage;
 use contend_sys::child::ExitStatus;
 
 use super::bytes::PIPE_CAPACITY;
-use crate::pipeline::raw::LONGEST;
+use crate::pipeline::raw::MAX_SAMPLING_INTERVAL;
 use crate::pipeline::stage::{RawStage, STARTUP_READS};
 
 /// Returns when a stage's output first arrived, since the gate opened: in the pipe after it, or at
@@ -39,8 +39,8 @@ fn written_at_once(raw: &[RawStage], stages: &[Stage], index: usize) -> Option<D
 pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> bool {
     let Some(written) = first_output(raw, stages, index) else { return false };
     // The order of two events is only known to within the sampling interval.
-    let between_looks = (written / 32).clamp(Duration::from_millis(6), LONGEST);
-    let while_long = 3 * between_looks;
+    let sampling_interval = (written / 32).clamp(Duration::from_millis(6), MAX_SAMPLING_INTERVAL);
+    let while_long = 3 * sampling_interval;
     let Some(before) = index.checked_sub(1) else {
         // A stage that was killed by a signal has not read to the end.
         let to_the_end = matches!(raw[index].status, Some(ExitStatus::Exited(_)));
@@ -56,7 +56,7 @@ pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
         None => return false,
     };
     let had_input_for = writer_ended.min(written).saturating_sub(began_reading);
-    written + between_looks >= writer_ended && had_input_for >= while_long
+    written + sampling_interval >= writer_ended && had_input_for >= while_long
 }
 
 /// Whether a first stage had read all of its input before its first output. A stage that uses

@@ -82,13 +82,13 @@ impl Times {
         }
 
         let (first, each, last) = SCALING;
-        let looks = raw.seen.waiting_looks;
+        let samples = raw.seen.waiting_samples;
         let total: Duration = seen.iter().sum();
         let little = waited.saturating_sub(total) < lifetime.mul_f64(LITTLE);
-        let most = if little && looks >= SEVERAL {
+        let most = if little && samples >= SEVERAL {
             f64::INFINITY
         } else {
-            (first + each * looks as f64).min(last)
+            (first + each * samples as f64).min(last)
         };
         let mut waits = scale(seen, waited, most);
         let total: Duration = waits.iter().sum();
@@ -155,7 +155,7 @@ mod tests {
     use super::super::stage;
     use super::super::tests::raw_stage;
     use super::*;
-    use crate::observe::tree::Seen;
+    use crate::observe::tree::SampledTime;
     use contend_record::pipe::Stage;
     use proptest::prelude::*;
 
@@ -165,7 +165,7 @@ mod tests {
         stage(1, "x", raw, Pressure::default())
     }
 
-    fn seen(waits: &[(Wait, u32)]) -> Seen {
+    fn seen(waits: &[(Wait, u32)]) -> SampledTime {
         let mut seen = raw_stage().seen;
         for &(wait, ms) in waits {
             seen.waiting[wait as usize] = MS * ms;
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_look_covers_stays_unexplained() {
+    fn time_without_samples_stays_unexplained() {
         let raw = RawStage { seen: seen(&[(Wait::Blocked, 100)]), ..raw_stage() };
         let stage = account(&raw);
         assert!(close(stage.blocked_seconds, 0.125));
@@ -197,18 +197,18 @@ mod tests {
         let raw = RawStage { seen: seen(&[(Wait::Unknown, 500)]), ..raw_stage() };
         assert!(close(account(&raw).unexplained_seconds, 0.5));
         let mut many = RawStage { seen: seen(&[(Wait::Blocked, 300)]), ..raw_stage() };
-        many.seen.waiting_looks = 30;
+        many.seen.waiting_samples = 30;
         assert!(close(account(&many).blocked_seconds, 0.5));
         let mut little = RawStage { seen: seen(&[(Wait::Blocked, 20)]), ..raw_stage() };
         little.usage.user = 700 * MS;
-        little.seen.waiting_looks = 3;
+        little.seen.waiting_samples = 3;
         assert!(close(account(&little).blocked_seconds, 0.1));
-        little.seen.waiting_looks = 2;
+        little.seen.waiting_samples = 2;
         assert!(close(account(&little).unexplained_seconds, 0.1 - 0.02 * (1.25 + 2.0 / 16.0)));
     }
 
     #[test]
-    fn the_pipes_tell_of_waits_too_short_to_be_met() {
+    fn pipes_show_waits_too_short_for_samples() {
         let few = RawStage { seen: seen(&[(Wait::Starved, 20)]), ..raw_stage() };
         let empty = Pressure { input_empty: 0.9, output_full: 0.0 };
         let stage = super::super::stage(1, "x", &few, empty);
