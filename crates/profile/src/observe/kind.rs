@@ -26,7 +26,7 @@ pub enum Kind {
 }
 
 /// `f_type` of file systems whose files the kernel generates, without a disk.
-const MADE_UP: [i64; 4] = [
+const VIRTUAL_FILE_SYSTEMS: [i64; 4] = [
     0x9fa0,      // proc
     0x6265_6572, // sysfs
     0x6367_7270, // cgroup2
@@ -91,7 +91,7 @@ impl Kind {
 }
 
 fn is_made_up(path: &str) -> bool {
-    rustix::fs::statfs(path).is_ok_and(|system| MADE_UP.contains(&system.f_type))
+    rustix::fs::statfs(path).is_ok_and(|system| VIRTUAL_FILE_SYSTEMS.contains(&system.f_type))
 }
 
 /// Whether a link leads to a terminal.

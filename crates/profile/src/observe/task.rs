@@ -31,7 +31,7 @@ pub struct Task {
 }
 
 /// How long a descriptor is assumed to lead to the same object.
-const SAME_TARGET: Duration = Duration::from_millis(50);
+const TARGET_CACHE_TIME: Duration = Duration::from_millis(50);
 
 impl Task {
     /// Opens the files of thread `id` of `process`.
@@ -93,16 +93,15 @@ impl Task {
         };
         self.last_call = Some(waiting);
         let now = Instant::now();
-        let known = self
-            .waits
-            .iter()
-            .find(|(call, _, found)| *call == waiting && now.duration_since(*found) < SAME_TARGET);
+        let known = self.waits.iter().find(|(call, _, found)| {
+            *call == waiting && now.duration_since(*found) < TARGET_CACHE_TIME
+        });
         if let Some((_, wait, _)) = known {
             return *wait;
         }
         let wait = ends.wait_of(self.process, waiting);
         self.waits.retain(|(call, _, found)| {
-            *call != waiting && now.duration_since(*found) < SAME_TARGET
+            *call != waiting && now.duration_since(*found) < TARGET_CACHE_TIME
         });
         // The meaning of a wait for several descriptors, or for moving data, changes with the
         // pipes' fill.

@@ -14,7 +14,7 @@ use super::task::Task;
 use super::{Ends, State, Wait};
 
 /// Most processes of a stage, and most threads of a process, that are sampled.
-const MOST: usize = 64;
+const MAX_SAMPLED_TASKS: usize = 64;
 
 /// Where a stage's time went, as far as samples show.
 #[derive(Debug, Clone, Copy, Default)]
@@ -207,7 +207,7 @@ impl Tree {
     }
 
     fn add(&mut self, pid: Pid) {
-        if self.processes.len() < MOST
+        if self.processes.len() < MAX_SAMPLED_TASKS
             && !self.process_ids().any(|known| known == pid)
             && let Ok(process) = Process::open(pid)
         {
@@ -353,7 +353,7 @@ impl Process {
         for id in ids.filter_map(Pid::from_raw) {
             let known = self.tasks.iter().any(|task| task.id == id);
             if !known
-                && self.tasks.len() < MOST
+                && self.tasks.len() < MAX_SAMPLED_TASKS
                 && let Ok(task) = Task::open(self.id, id)
             {
                 self.tasks.push(task);

@@ -5,7 +5,7 @@ use contend_record::stats::Estimate;
 use contend_record::warning::{Warning, WarningId};
 
 /// Seed of the bootstrap: the same runs give the same interval.
-const SEED: u64 = 0x00c0_17e4_d000;
+const BOOTSTRAP_SEED: u64 = 0x00c0_17e4_d000;
 
 /// Returns the run with the median wall time (the lower one of two), with medians over all runs;
 /// the run itself if there is only one, and `None` if there is none.
@@ -32,7 +32,7 @@ pub fn summarise(mut records: Vec<PipeRecord>) -> Option<PipeRecord> {
 
 fn runs(records: &[PipeRecord]) -> Option<Runs> {
     let over = |value: &dyn Fn(&PipeRecord) -> f64| {
-        Estimate::from_samples(records.iter().map(value).collect(), SEED)
+        Estimate::from_samples(records.iter().map(value).collect(), BOOTSTRAP_SEED)
     };
     let stage_count = records.first()?.stages.len();
     let stages = (0..stage_count)

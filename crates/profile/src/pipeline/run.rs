@@ -46,24 +46,24 @@ const MIN_SAMPLING_INTERVAL: Duration = Duration::from_millis(1);
 /// samples than a short one. Waking up disturbs the run in itself: stages that pass single lines to
 /// each other lose the rhythm in which the scheduler runs them, and may then make 50 % more context
 /// switches.
-const RUN_SHARE: u32 = 64;
+const ELAPSED_PER_INTERVAL: u32 = 64;
 /// Samples may use the time of one CPU divided by this number.
-const COST_SHARE: u32 = 100;
+const INTERVAL_PER_SAMPLE_COST: u32 = 100;
 /// Time between two searches for new children and threads, with a reading of the pipes' fill. A
 /// stage that waits for a child is searched at every sample.
-const REFRESH: Duration = Duration::from_millis(50);
+const SEARCH_INTERVAL: Duration = Duration::from_millis(50);
 /// Time until the first such search.
-const FIRST_REFRESH: Duration = Duration::from_millis(10);
+const FIRST_SEARCH_DELAY: Duration = Duration::from_millis(10);
 /// During this time every sample asks whether a stage that is still the shell has become a program;
 /// afterwards only searches do.
-const EXEC_SOON: Duration = Duration::from_millis(50);
+const EXEC_CHECK_TIME: Duration = Duration::from_millis(50);
 /// Signals within this time of each other are one request to end.
-const SAME_REQUEST: Duration = Duration::from_millis(50);
+const REPEATED_SIGNAL_TIME: Duration = Duration::from_millis(50);
 /// How long to wait for exiting orphans: the kernel needs milliseconds to tear down a large
 /// process.
-const LAST_MOMENT: Duration = Duration::from_millis(50);
+const MAX_EXIT_TIME: Duration = Duration::from_millis(50);
 /// Time between two progress reports.
-const PROGRESS: Duration = Duration::from_millis(100);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A progress report.
 #[derive(Debug)]
@@ -182,7 +182,7 @@ impl<'a> Watch<'a> {
             runnable: 0.0,
             tick_cost: Duration::ZERO,
             cpu_time: cpu::own_time(),
-            next_refresh: now + FIRST_REFRESH,
+            next_refresh: now + FIRST_SEARCH_DELAY,
             last_progress: now,
             was_stopped: false,
             orphans_cpu: Duration::ZERO,
@@ -203,7 +203,7 @@ impl<'a> Watch<'a> {
             if self.last_tick.elapsed() >= self.interval() {
                 self.tick();
             }
-            if self.last_progress.elapsed() >= PROGRESS {
+            if self.last_progress.elapsed() >= PROGRESS_INTERVAL {
                 self.last_progress = Instant::now();
                 self.report(progress);
             }
@@ -220,8 +220,8 @@ impl<'a> Watch<'a> {
     }
 
     fn interval(&self) -> Duration {
-        (self.tick_cost * COST_SHARE)
-            .max(self.begun.elapsed() / RUN_SHARE)
+        (self.tick_cost * INTERVAL_PER_SAMPLE_COST)
+            .max(self.begun.elapsed() / ELAPSED_PER_INTERVAL)
             .clamp(MIN_SAMPLING_INTERVAL, MAX_SAMPLING_INTERVAL)
     }
 
@@ -257,7 +257,7 @@ impl<'a> Watch<'a> {
         }
         // The same request may arrive twice: sent to contend, and to its process group.
         let now = Instant::now();
-        if self.last_interrupt.is_none_or(|last| now.duration_since(last) > SAME_REQUEST) {
+        if self.last_interrupt.is_none_or(|last| now.duration_since(last) > REPEATED_SIGNAL_TIME) {
             self.interrupts += 1;
         }
         self.last_interrupt = Some(now);
@@ -313,7 +313,7 @@ impl<'a> Watch<'a> {
     /// could end, may still need a moment in the kernel. Others, in the background, may live on.
     fn collect_last_orphans(&mut self) {
         let begun = Instant::now();
-        while begun.elapsed() < LAST_MOMENT {
+        while begun.elapsed() < MAX_EXIT_TIME {
             self.collect_children();
             if !own_children().into_iter().any(|pid| pid != self.shell_pid && is_exiting(pid)) {
                 return;
@@ -354,7 +354,7 @@ impl<'a> Watch<'a> {
         self.sample_stages(now, time);
         self.check_first_outputs(now);
         self.count_runnable();
-        let ask_for_exec = refresh || now < EXEC_SOON;
+        let ask_for_exec = refresh || now < EXEC_CHECK_TIME;
         self.sample_io(now, refresh);
         for stage in self.stages.iter_mut().filter(|stage| stage.ended.is_none()) {
             if refresh {
@@ -365,7 +365,7 @@ impl<'a> Watch<'a> {
             }
         }
         if refresh {
-            self.next_refresh = begun + REFRESH;
+            self.next_refresh = begun + SEARCH_INTERVAL;
         }
         self.ticks += 1;
         // This includes the cost of waking up and of going to sleep again.

@@ -16,9 +16,9 @@ use crate::observe::{State, Tree, Wait};
 
 /// A stage that has not been seen waiting for its first input this long after the gate opened is
 /// not expected to.
-const STARTUP: Duration = Duration::from_millis(100);
+const STARTUP_TIME: Duration = Duration::from_millis(100);
 /// Most bytes that a program reads of its libraries and tables at its start, as a rule.
-pub(super) const STARTUP_READS: u64 = 64 * 1024;
+pub(super) const MAX_STARTUP_READ_BYTES: u64 = 64 * 1024;
 
 /// Observations of a stage. A running stage fills them in, and the account is made from them.
 #[derive(Debug, Clone, Default)]
@@ -85,12 +85,12 @@ pub struct RawStage {
 }
 
 /// Exit code that a shell reports for a process that it cannot wait for.
-const UNKNOWN_STATUS: i32 = 127;
+const UNKNOWN_EXIT_CODE: i32 = 127;
 
 impl RawStage {
     /// Returns its exit code as a shell reports it.
     pub fn shell_code(&self) -> i32 {
-        self.status.map_or(UNKNOWN_STATUS, ExitStatus::shell_code)
+        self.status.map_or(UNKNOWN_EXIT_CODE, ExitStatus::shell_code)
     }
 }
 
@@ -204,7 +204,7 @@ impl RunningStage {
     pub(super) fn needs_io(&self, now: Duration) -> bool {
         let awaits_input = match self.observed.startup_reads {
             Some(_) => self.observed.first_read.is_none(),
-            None => now < STARTUP,
+            None => now < STARTUP_TIME,
         };
         self.observed.first_write.is_none() || awaits_input || !self.traced
     }
@@ -246,7 +246,7 @@ impl RunningStage {
     /// Records what it had read before there was any input. More than a program reads at its start
     /// was input after all, from a writer whose splices are not counted.
     pub(super) fn note_startup(&mut self, reads: u64) {
-        if reads <= STARTUP_READS {
+        if reads <= MAX_STARTUP_READ_BYTES {
             self.observed.startup_reads.get_or_insert(reads);
         }
     }

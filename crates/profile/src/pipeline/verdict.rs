@@ -15,10 +15,10 @@ use contend_record::units::time;
 /// Stages are preferred, because a user can change them.
 const MACHINE_FACTOR: f64 = 1.15;
 /// A stage with a service time below this share of the run is not the bottleneck.
-const LEAST_SHARE: f64 = 0.25;
+const MIN_SERVICE_SHARE: f64 = 0.25;
 /// The pipeline's input or output is the bottleneck only if a stage waits for it for more than this
 /// share of the run.
-const OUTSIDE_SHARE: f64 = 0.15;
+const MIN_OUTSIDE_WAIT_SHARE: f64 = 0.15;
 /// Fewest samples that suffice for a verdict.
 const MIN_SAMPLES: u64 = 10;
 
@@ -67,9 +67,9 @@ pub fn slowest(stages: &[Stage]) -> Option<&Stage> {
 /// and the stages wait for that end.
 fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let wall = evidence.wall_seconds;
-    let much = OUTSIDE_SHARE * wall;
+    let much = MIN_OUTSIDE_WAIT_SHARE * wall;
     let busy = slowest.service_seconds() + slowest.run_queue_seconds;
-    if busy > (1.0 - OUTSIDE_SHARE) * slowest.wall_seconds {
+    if busy > (1.0 - MIN_OUTSIDE_WAIT_SHARE) * slowest.wall_seconds {
         return None;
     }
     let first = evidence.stages.first()?;
@@ -130,7 +130,7 @@ fn machine(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     }
     let busy = slowest.run_queue_seconds + slowest.service_seconds();
     if slowest.run_queue_seconds > slowest.service_seconds()
-        && busy > LEAST_SHARE * evidence.wall_seconds
+        && busy > MIN_SERVICE_SHARE * evidence.wall_seconds
     {
         let text = format!(
             "Stage {} `{}` waited {} for a CPU and was at work for {}, though the stages need \
@@ -150,7 +150,7 @@ fn machine(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
 fn stage(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
     let wall = evidence.wall_seconds;
     let service = slowest.service_seconds();
-    if service < LEAST_SHARE * wall {
+    if service < MIN_SERVICE_SHARE * wall {
         return none(format!(
             "No stage was at work for more than a quarter of the {}: the longest was stage {} \
              `{}` with {}.",
@@ -235,11 +235,11 @@ fn none(evidence: String) -> Bottleneck {
 
 /// Shortens a command to fit in a sentence.
 pub(crate) fn short(command: &str) -> String {
-    const MOST: usize = 40;
-    if command.chars().count() <= MOST {
+    const MAX_CHARS: usize = 40;
+    if command.chars().count() <= MAX_CHARS {
         return command.to_owned();
     }
-    command.chars().take(MOST - 1).chain(['…']).collect()
+    command.chars().take(MAX_CHARS - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]

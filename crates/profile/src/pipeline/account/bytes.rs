@@ -15,10 +15,10 @@ use contend_sys::procfs::Io;
 use super::exactness;
 use crate::observe::Wait;
 use crate::pipeline::raw::FillSamples;
-use crate::pipeline::stage::{RawStage, STARTUP_READS};
+use crate::pipeline::stage::{MAX_STARTUP_READ_BYTES, RawStage};
 
 /// Default capacity of a pipe, in bytes.
-pub(super) const PIPE_CAPACITY: u64 = 64 * 1024;
+pub(super) const DEFAULT_PIPE_CAPACITY_BYTES: u64 = 64 * 1024;
 
 /// Sets bytes and calls of all stages, and reconciles both sides of each pipe.
 pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[FillSamples]) {
@@ -57,7 +57,7 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
     // temporary files too.
     let input = raw.io.and_then(|io| {
         let more = io.read_bytes.checked_sub(raw.named_bytes?)?;
-        let all = more <= STARTUP_READS || behaviour::sorts(&stage.command);
+        let all = more <= MAX_STARTUP_READ_BYTES || behaviour::sorts(&stage.command);
         raw.named_bytes.filter(|_| all)
     });
     let given = given.or(input);
@@ -87,7 +87,7 @@ fn count(stage: &mut Stage, raw: &RawStage, given: Option<u64>) {
     // A shell reads a full buffer from a file, then seeks back to the end of the line.
     if let Some(size) = raw.input_file_bytes
         && !raw.has_files
-        && stage.bytes_in > Some(size + STARTUP_READS)
+        && stage.bytes_in > Some(size + MAX_STARTUP_READ_BYTES)
     {
         stage.bytes_in = Some(size);
         stage.mark_approximate(Figure::BytesIn);
@@ -137,7 +137,7 @@ impl Pipe<'_> {
         }
         let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else { return false };
         if read > written && !spliced {
-            let little = read - written <= STARTUP_READS;
+            let little = read - written <= MAX_STARTUP_READ_BYTES;
             let other_sources = self.reader.has_files
                 || reader_writes_files
                 || to.children_cpu_seconds > 0.0
@@ -146,7 +146,7 @@ impl Pipe<'_> {
                 to.bytes_in = Some(written);
                 // The true count may be lower still, if the writer also wrote to standard error.
                 let silent = behaviour::writes_output_alone(&from.command)
-                    && !(written < REMARK && behaviour::may_remark(&from.command))
+                    && !(written < MAX_MESSAGE_BYTES && behaviour::may_remark(&from.command))
                     && !self.writer_failed();
                 if !silent && self.reader.startup_reads.is_none() {
                     from.mark_approximate(Figure::BytesOut);
@@ -155,13 +155,13 @@ impl Pipe<'_> {
             }
             return false;
         }
-        let capacity = self.fills.capacity.max(PIPE_CAPACITY);
+        let capacity = self.fills.capacity.max(DEFAULT_PIPE_CAPACITY_BYTES);
         // A reader without read calls moves its input by splice instead.
         let never_filled = self.fills.samples >= 3 && self.fills.most == 0;
         let reads = match self.reader.startup_reads {
             _ if never_filled => true,
             Some(_) => read > 0,
-            None => read > STARTUP_READS,
+            None => read > MAX_STARTUP_READ_BYTES,
         };
         let elsewhere = self.reader.io_exact && reads && written > read + capacity;
         if elsewhere {
@@ -199,17 +199,17 @@ impl Pipe<'_> {
 }
 
 /// Longest output, in bytes, that a message on standard error would distort.
-const REMARK: u64 = 4096;
+const MAX_MESSAGE_BYTES: u64 = 4096;
 
 /// Bytes that a program typically reads of its libraries.
-const LIBRARIES: u64 = STARTUP_READS / 4;
+const LIBRARY_READ_BYTES: u64 = MAX_STARTUP_READ_BYTES / 4;
 
 /// Removes start-up reads from the first stage's count. A stage that cannot have read any input has
 /// only read its libraries; the counts of others include libraries, and are marked approximate.
 fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
     let copied = behaviour::keeps_size(&stage.command) && raw.status == Some(ExitStatus::Exited(0));
     if let (true, Some(written), Some(read)) = (copied, stage.bytes_out, stage.bytes_in)
-        && (written..=written + STARTUP_READS).contains(&read)
+        && (written..=written + MAX_STARTUP_READ_BYTES).contains(&read)
         && raw.io_exact
     {
         stage.bytes_in = Some(written);
@@ -221,7 +221,7 @@ fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
     }
     let may_have_read = raw.input_is_file
         || raw.seen.waited(Wait::Starved) > Duration::ZERO
-        || stage.bytes_in > Some(LIBRARIES);
+        || stage.bytes_in > Some(LIBRARY_READ_BYTES);
     if stage.bytes_in.is_some() {
         if !may_have_read {
             stage.bytes_in = Some(0);
@@ -273,7 +273,7 @@ fn through(from: &Stage, to: &Stage, fills: &FillSamples) -> (Option<u64>, bool)
         return (from.bytes_out.or(to.bytes_in), unproved);
     };
     // A difference beyond the pipe's capacity: one side moves bytes that the kernel does not count.
-    let uncounted = written.abs_diff(read) > fills.capacity.max(PIPE_CAPACITY);
+    let uncounted = written.abs_diff(read) > fills.capacity.max(DEFAULT_PIPE_CAPACITY_BYTES);
     let likely = if uncounted { written.max(read) } else { written.min(read) };
     match [from.is_approximate(Figure::BytesOut), to.is_approximate(Figure::BytesIn)] {
         [false, false] => (Some(likely), uncounted),

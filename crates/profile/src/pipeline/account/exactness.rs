@@ -90,7 +90,7 @@ fn says_no_more(stage: &Stage, raw: &RawStage) -> bool {
     };
     let sorted = !behaviour::sorts(&stage.command)
         || behaviour::keeps_size(&stage.command)
-        || stage.bytes_in <= Some(NEVER_SPILLED) && !raw.has_files;
+        || stage.bytes_in <= Some(MIN_SORT_BUFFER_BYTES) && !raw.has_files;
     raw.io_exact
         && content
         && sorted
@@ -99,7 +99,7 @@ fn says_no_more(stage: &Stage, raw: &RawStage) -> bool {
 }
 
 /// Smallest buffer of a sort, in bytes: a smaller input needs no temporary files.
-const NEVER_SPILLED: u64 = 64 * 1024;
+const MIN_SORT_BUFFER_BYTES: u64 = 64 * 1024;
 
 #[cfg(test)]
 mod tests {

@@ -6,9 +6,9 @@ use contend_commands::behaviour;
 use contend_record::pipe::Stage;
 use contend_sys::child::ExitStatus;
 
-use super::bytes::PIPE_CAPACITY;
+use super::bytes::DEFAULT_PIPE_CAPACITY_BYTES;
 use crate::pipeline::raw::MAX_SAMPLING_INTERVAL;
-use crate::pipeline::stage::{RawStage, STARTUP_READS};
+use crate::pipeline::stage::{MAX_STARTUP_READ_BYTES, RawStage};
 
 /// Returns when a stage's output first arrived, since the gate opened: in the pipe after it, or at
 /// its reader, whichever is first. A reader counts only if it was seen waiting for its input; it
@@ -65,9 +65,9 @@ fn had_read_all(raw: &RawStage, stage: &Stage) -> bool {
     let before = raw.read_before_output;
     let (read, written) = raw.io.map_or((0, 0), |io| (io.read_bytes, io.write_bytes));
     let output = stage.bytes_out.unwrap_or(written);
-    let uses_files = written > output + PIPE_CAPACITY;
+    let uses_files = written > output + DEFAULT_PIPE_CAPACITY_BYTES;
     let all = before as f64 >= 0.99 * read as f64;
-    before > STARTUP_READS && (all || (uses_files && before >= output))
+    before > MAX_STARTUP_READ_BYTES && (all || (uses_files && before >= output))
 }
 
 #[cfg(test)]

@@ -11,20 +11,24 @@ use crate::observe::Wait;
 use crate::pipeline::raw::RawRun;
 use crate::pipeline::stage::RawStage;
 
-/// Limits of the factor by which sampled waiting time is scaled to the exact remainder: base,
-/// increase for each sample that found the stage waiting, and maximum. With a few dozen samples the
-/// shares of the waits are accurate to a few percent and apply to all of the waiting time, although
-/// sampling hides some waits: on a busy machine, a stage that is woken during a sample has to wait
-/// for contend's CPU.
-const SCALING: (f64, f64, f64) = (1.25, 1.0 / 16.0, 4.0);
+/// Largest factor by which sampled waiting time is scaled to the exact remainder, without samples
+/// that found the stage waiting. With a few dozen such samples the shares of the waits are accurate
+/// to a few percent and apply to all of the waiting time, although sampling hides some waits: on a
+/// busy machine, a stage that is woken during a sample has to wait for contend's CPU.
+const BASE_SCALE: f64 = 1.25;
+/// Increase of that factor for each sample that found the stage waiting.
+const SCALE_PER_SAMPLE: f64 = 1.0 / 16.0;
+/// Upper limit of that factor.
+const MAX_SCALE: f64 = 4.0;
 
-/// If less than this share of the lifetime went unseen, `SEVERAL` samples are enough to distribute
-/// it: even if all were wrong, the error would be small.
-const LITTLE: f64 = 0.10;
-const SEVERAL: u64 = 3;
+/// If less than this share of the lifetime went unseen, `MIN_SAMPLES` samples are enough to
+/// distribute it: even if all were wrong, the error would be small.
+const MAX_UNSEEN_SHARE: f64 = 0.10;
+/// Fewest samples in a wait that are distributed over a small unseen share.
+const MIN_SAMPLES: u64 = 3;
 
 /// The share of pipe samples that must agree on what a stage waits for.
-const MOSTLY: f64 = 0.75;
+const MIN_AGREEING_SHARE: f64 = 0.75;
 
 /// How often a stage's pipes kept it from continuing, as shares of the pipe samples (0 to 1).
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,14 +85,13 @@ impl Times {
             unseen_work -= work;
         }
 
-        let (first, each, last) = SCALING;
         let samples = raw.seen.waiting_samples;
         let total: Duration = seen.iter().sum();
-        let little = waited.saturating_sub(total) < lifetime.mul_f64(LITTLE);
-        let most = if little && samples >= SEVERAL {
+        let little = waited.saturating_sub(total) < lifetime.mul_f64(MAX_UNSEEN_SHARE);
+        let most = if little && samples >= MIN_SAMPLES {
             f64::INFINITY
         } else {
-            (first + each * samples as f64).min(last)
+            (BASE_SCALE + SCALE_PER_SAMPLE * samples as f64).min(MAX_SCALE)
         };
         let mut waits = scale(seen, waited, most);
         let total: Duration = waits.iter().sum();
@@ -112,7 +115,7 @@ fn from_pipes(
     let pipes = waits[Wait::Starved as usize] + waits[Wait::Blocked as usize];
     let others = waits.iter().sum::<Duration>().saturating_sub(pipes);
     let either = pressure.input_empty + pressure.output_full;
-    if others > unseen / 20 || either < MOSTLY {
+    if others > unseen / 20 || either < MIN_AGREEING_SHARE {
         return (Duration::ZERO, Duration::ZERO);
     }
     let starved = unseen.mul_f64(pressure.input_empty / either);

@@ -8,7 +8,7 @@ use crate::pipeline::verdict::short;
 
 /// Smallest difference of counts that is reported, in bytes. A program reads less of its libraries,
 /// and a pipe holds no more.
-const MUCH: u64 = 64 * 1024;
+const MIN_DIFFERENCE_BYTES: u64 = 64 * 1024;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     facts.boundaries.iter().filter_map(|boundary| of(facts, boundary)).collect()
@@ -18,7 +18,7 @@ fn of(facts: &Facts<'_>, boundary: &Boundary) -> Option<Finding> {
     let from = facts.stages.get(boundary.from - 1)?;
     let to = facts.stages.get(boundary.to - 1)?;
     let (written, read) = (from.bytes_out?, to.bytes_in?);
-    let message = if read > written + MUCH {
+    let message = if read > written + MIN_DIFFERENCE_BYTES {
         format!(
             "Stage {} `{}` wrote {} by write calls, but stage {} read {}: bytes moved by splice \
              or mmap are not counted (or stage {} reads files as well).",
@@ -29,7 +29,7 @@ fn of(facts: &Facts<'_>, boundary: &Boundary) -> Option<Finding> {
             bytes(read as f64),
             to.index,
         )
-    } else if written > read + MUCH && to.approximate.is_empty() {
+    } else if written > read + MIN_DIFFERENCE_BYTES && to.approximate.is_empty() {
         format!(
             "Stage {} `{}` wrote {}, but stage {} `{}` read only {} by read calls, more than a \
              pipe could hold apart: it moves the rest by splice, which is not counted.",

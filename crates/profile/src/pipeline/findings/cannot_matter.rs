@@ -5,7 +5,8 @@ use contend_record::units::time;
 
 use super::{Facts, finding};
 
-const LITTLE: f64 = 0.03;
+/// A stage with less than this share of the slowest stage's service time cannot matter.
+const MAX_SHARE_OF_SLOWEST: f64 = 0.03;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let slowest = match (facts.bottleneck.kind, facts.bottleneck.stage) {
@@ -15,7 +16,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let Some(slowest) = slowest else {
         return Vec::new();
     };
-    let limit = LITTLE * slowest.service_seconds();
+    let limit = MAX_SHARE_OF_SLOWEST * slowest.service_seconds();
     let little = |stage: &&Stage| stage.index != slowest.index && stage.service_seconds() < limit;
     let stages: Vec<_> = facts.stages.iter().filter(little).map(|stage| stage.index).collect();
     if stages.is_empty() {

@@ -9,7 +9,7 @@ use super::{Facts, about, bytes, finding};
 use crate::pipeline::verdict::short;
 
 /// Size of the C library's buffer for output that is not a terminal, in bytes.
-const STDIO_BUFFER: u64 = 4096;
+const STDIO_BUFFER_BYTES: u64 = 4096;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     facts
@@ -33,7 +33,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                 " Whoever reads the pipeline's output got nothing before."
             });
             if let Some(written) = stage.bytes_out
-                && written <= STDIO_BUFFER
+                && written <= STDIO_BUFFER_BYTES
                 && !holds_by_nature(&stage.command)
             {
                 message.push_str(&format!(
@@ -51,7 +51,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
 /// Whether the output is a count or a sum: a line or two of a large input. As the last stage, such
 /// a barrier delays no other stage.
 fn is_summary(stage: &Stage) -> bool {
-    let small = stage.bytes_out <= Some(STDIO_BUFFER);
+    let small = stage.bytes_out <= Some(STDIO_BUFFER_BYTES);
     small && stage.bytes_in.unwrap_or(u64::MAX) / 8 >= stage.bytes_out.unwrap_or(0).max(1)
 }
 

@@ -36,7 +36,7 @@ pub struct Facts<'a> {
 type Rule = fn(&Facts<'_>) -> Vec<Finding>;
 
 /// Every rule, in the order in which findings are shown.
-const TABLE: &[Rule] = &[
+const RULES: &[Rule] = &[
     ended::find,
     outlived_reader::find,
     holds_output::find,
@@ -49,7 +49,7 @@ const TABLE: &[Rule] = &[
 
 /// Applies every rule.
 pub fn findings(facts: &Facts<'_>) -> Vec<Finding> {
-    TABLE.iter().flat_map(|rule| rule(facts)).collect()
+    RULES.iter().flat_map(|rule| rule(facts)).collect()
 }
 
 fn finding(id: FindingId, stages: Vec<usize>, message: String) -> Finding {

@@ -6,14 +6,14 @@ use contend_record::units::time;
 use super::{Facts, finding};
 
 /// A stage that waits for a CPU for more than this share of its lifetime is named.
-const MUCH: f64 = 0.10;
+const MIN_QUEUED_SHARE: f64 = 0.10;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let wanted = facts.total.runnable_mean;
     if wanted <= facts.cpus {
         return Vec::new();
     }
-    let queued = |stage: &&Stage| stage.run_queue_seconds > MUCH * stage.wall_seconds;
+    let queued = |stage: &&Stage| stage.run_queue_seconds > MIN_QUEUED_SHARE * stage.wall_seconds;
     let stages: Vec<_> = facts.stages.iter().filter(queued).map(|stage| stage.index).collect();
     if stages.is_empty() {
         return Vec::new();

@@ -7,15 +7,15 @@ use super::{Facts, about, bytes, finding};
 use crate::pipeline::verdict::short;
 
 /// A pipeline with a wall time below this is mostly start-up.
-const SHORT_SECONDS: f64 = 0.05;
+const MAX_SHORT_RUN_SECONDS: f64 = 0.05;
 /// Most CPU time that starting and ending a program takes; it is a millisecond or two.
-const START_SECONDS: f64 = 0.0025;
+const MAX_START_CPU_SECONDS: f64 = 0.0025;
 /// Fewest programs started that are reported.
-const MANY_FORKS: u64 = 50;
+const MIN_FORKS: u64 = 50;
 /// Fewest children of the stage that must have been seen, if other programs started processes too.
-const MANY_SEEN: u64 = 8;
+const MIN_CHILDREN_SEEN: u64 = 8;
 /// A program that used less CPU time than this did little but start and end.
-const LITTLE_SECONDS: f64 = 0.01;
+const MAX_CHILD_CPU_SECONDS: f64 = 0.01;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     short_pipeline(facts).into_iter().chain(starts_programs(facts)).collect()
@@ -24,7 +24,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
 fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
     let cpu: f64 = facts.stages.iter().map(Stage::cpu_seconds).sum();
     let each = cpu / facts.stages.len().max(1) as f64;
-    if facts.wall_seconds >= SHORT_SECONDS || each > START_SECONDS {
+    if facts.wall_seconds >= MAX_SHORT_RUN_SECONDS || each > MAX_START_CPU_SECONDS {
         return None;
     }
     let moved = facts.total.bytes.unwrap_or(0);
@@ -50,9 +50,10 @@ fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
         .max_by(|a, b| a.children_cpu_seconds.total_cmp(&b.children_cpu_seconds))?;
     let cpu = stage.children_cpu_seconds;
     let each = cpu / facts.forks.max(1) as f64;
-    let met_anew = stage.children_seen >= MANY_SEEN && 3 * stage.children_seen >= stage.samples;
-    let little = each <= LITTLE_SECONDS && (met_anew || !facts.others_at_work);
-    if facts.forks < MANY_FORKS || !little || cpu < 0.1 * facts.wall_seconds {
+    let met_anew =
+        stage.children_seen >= MIN_CHILDREN_SEEN && 3 * stage.children_seen >= stage.samples;
+    let little = each <= MAX_CHILD_CPU_SECONDS && (met_anew || !facts.others_at_work);
+    if facts.forks < MIN_FORKS || !little || cpu < 0.1 * facts.wall_seconds {
         return None;
     }
     let how_many = if facts.others_at_work {

@@ -6,9 +6,9 @@ use super::{Facts, bytes, finding};
 use crate::pipeline::verdict::short;
 
 /// Fewer calls than this take a millisecond or so, which is not worth reporting.
-const MANY_CALLS: u64 = 5_000;
+const MIN_CALLS: u64 = 5_000;
 /// Largest mean size of a tiny call, in bytes: copying that costs as much as the system call.
-const TINY: f64 = 512.0;
+const MAX_TINY_CALL_BYTES: f64 = 512.0;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     // The calls of programs that a stage starts are mostly those of their start-up.
@@ -32,7 +32,7 @@ fn of(
     does: &str,
 ) -> Option<Finding> {
     let (mean, calls) = (mean?, calls?);
-    if calls < MANY_CALLS || mean > TINY {
+    if calls < MIN_CALLS || mean > MAX_TINY_CALL_BYTES {
         return None;
     }
     let message = format!(
