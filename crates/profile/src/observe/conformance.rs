@@ -166,7 +166,7 @@ fn start(world: &Arc<World>, wait: fn(&World)) -> Task {
 }
 
 #[test]
-fn every_wait_is_taken_for_what_it_is() {
+fn every_wait_is_classified_correctly() {
     let world = Arc::new(World::new());
     let _held = world.locked.lock().expect("free");
     let ends = world.ends();

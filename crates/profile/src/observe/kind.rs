@@ -67,7 +67,7 @@ impl Kind {
             Self::Pipe
         } else if kind.is_socket() {
             Self::Socket
-        } else if kind.is_char_device() || is_made_up(path) {
+        } else if kind.is_char_device() || is_virtual(path) {
             Self::Other
         } else {
             Self::File
@@ -90,7 +90,7 @@ impl Kind {
     }
 }
 
-fn is_made_up(path: &str) -> bool {
+fn is_virtual(path: &str) -> bool {
     rustix::fs::statfs(path).is_ok_and(|system| VIRTUAL_FILE_SYSTEMS.contains(&system.f_type))
 }
 
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_keeps_data_is_a_disk() {
+    fn only_files_that_store_data_are_a_disk() {
         let of = |path: &str| Kind::of(path, path);
         assert_eq!(of("/proc/self/status"), Kind::Other);
         assert_eq!(of("/dev/null"), Kind::Other);

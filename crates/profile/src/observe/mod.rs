@@ -77,7 +77,7 @@ impl Wait {
             Self::Starved => 3,
             Self::Network => 4,
             Self::Sleep => 5,
-            other => other.rank_of_idlers(),
+            other => other.rank_of_indirect_waits(),
         }
     }
 
@@ -91,12 +91,12 @@ impl Wait {
             Self::Blocked => 3,
             Self::Starved => 4,
             Self::Stopped => 5,
-            other => other.rank_of_idlers(),
+            other => other.rank_of_indirect_waits(),
         }
     }
 
     /// Ranks waits that only mean that another task has to act first.
-    fn rank_of_idlers(self) -> u8 {
+    fn rank_of_indirect_waits(self) -> u8 {
         match self {
             Self::Terminal => 6,
             Self::Poll => 7,

@@ -175,9 +175,9 @@ impl Ends {
             waits.extend(write.then(|| target.write_wait()));
             waits.extend((!read && !write).then_some(Wait::Poll));
         }
-        match any_of(&waits) {
-            Any::One(wait) => wait,
-            Any::InputOrOutput => match self.wait_by_fill() {
+        match combine_waits(&waits) {
+            CombinedWait::One(wait) => wait,
+            CombinedWait::InputOrOutput => match self.wait_by_fill() {
                 Wait::Blocked => Wait::Blocked,
                 _ => Wait::Starved,
             },
@@ -206,7 +206,7 @@ impl Target {
 }
 
 /// The result of combining waits for several descriptors.
-enum Any {
+enum CombinedWait {
     One(Wait),
     /// The stage's input or its output; the fill of the pipes decides which.
     InputOrOutput,
@@ -215,15 +215,15 @@ enum Any {
 /// Combines waits for any of several descriptors. A network peer decides first, then the stage's
 /// own ends. Descriptors that only wake the process up (timers, counters, pipes to itself) decide
 /// if there are no others.
-fn any_of(waits: &[Wait]) -> Any {
+fn combine_waits(waits: &[Wait]) -> CombinedWait {
     let has = |wait| waits.contains(&wait);
     if has(Wait::Network) {
-        return Any::One(Wait::Network);
+        return CombinedWait::One(Wait::Network);
     }
     match (has(Wait::Starved), has(Wait::Blocked)) {
-        (true, true) => return Any::InputOrOutput,
-        (true, false) => return Any::One(Wait::Starved),
-        (false, true) => return Any::One(Wait::Blocked),
+        (true, true) => return CombinedWait::InputOrOutput,
+        (true, false) => return CombinedWait::One(Wait::Starved),
+        (false, true) => return CombinedWait::One(Wait::Blocked),
         (false, false) => {}
     }
     let wakes = |wait: &&Wait| matches!(wait, Wait::Sleep | Wait::Lock | Wait::Pipe | Wait::Other);
@@ -232,9 +232,9 @@ fn any_of(waits: &[Wait]) -> Any {
         main = waits.to_vec();
     }
     match main.first() {
-        None => Any::One(Wait::Sleep), // only the time-out is left to wait for
-        Some(&first) if main.iter().all(|&wait| wait == first) => Any::One(first),
-        Some(_) => Any::One(Wait::Poll),
+        None => CombinedWait::One(Wait::Sleep), // only the time-out is left to wait for
+        Some(&first) if main.iter().all(|&wait| wait == first) => CombinedWait::One(first),
+        Some(_) => CombinedWait::One(Wait::Poll),
     }
 }
 
@@ -282,7 +282,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn an_end_of_the_stage_is_told_from_another_pipe() {
+    fn the_stage_s_ends_are_distinguished_from_other_pipes() {
         let own = Pid::from_raw(std::process::id().cast_signed()).expect("a process id");
         let (input, _w) = std::io::pipe().expect("a pipe");
         let (_r, output) = std::io::pipe().expect("a pipe");
@@ -315,9 +315,9 @@ mod tests {
 
     #[test]
     fn a_wait_for_any_of_several_is_decided_by_what_matters_most() {
-        let of = |waits: &[Wait]| match any_of(waits) {
-            Any::One(wait) => Some(wait),
-            Any::InputOrOutput => None,
+        let of = |waits: &[Wait]| match combine_waits(waits) {
+            CombinedWait::One(wait) => Some(wait),
+            CombinedWait::InputOrOutput => None,
         };
         assert_eq!(of(&[Wait::Starved, Wait::Network]), Some(Wait::Network));
         assert_eq!(of(&[Wait::Starved, Wait::Blocked]), None);

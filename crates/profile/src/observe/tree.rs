@@ -71,7 +71,7 @@ pub struct Tree {
     /// The stage's processes, its own first until that has been reaped.
     processes: Vec<Process>,
     /// Whether the stage's own process has not been reaped yet.
-    led: bool,
+    has_leader: bool,
     /// Every process that was ever seen in the stage.
     known: HashSet<Pid>,
     /// Children that had ended, but had not been waited for, at the last search.
@@ -80,9 +80,9 @@ pub struct Tree {
     /// Results of the samples.
     pub seen: SampledTime,
     /// Largest `VmHWM` of processes that have ended, in bytes.
-    gone_peak_rss: u64,
+    ended_peak_rss: u64,
     /// Run-queue time of tasks that have ended, in nanoseconds.
-    gone_run_queue: u64,
+    ended_run_queue_ns: u64,
     /// Whether the stage was seen with more than one task.
     pub several_tasks: bool,
     /// Whether the stage was seen with more than one process.
@@ -100,13 +100,13 @@ impl Tree {
     pub fn open(leader: Pid) -> std::io::Result<Self> {
         Ok(Self {
             processes: vec![Process::open(leader)?],
-            led: true,
+            has_leader: true,
             known: HashSet::from([leader]),
             zombies: HashSet::new(),
             ends: Ends::of(leader),
             seen: SampledTime::default(),
-            gone_peak_rss: 0,
-            gone_run_queue: 0,
+            ended_peak_rss: 0,
+            ended_run_queue_ns: 0,
             several_tasks: false,
             several_processes: false,
             unreadable: false,
@@ -146,14 +146,14 @@ impl Tree {
 
     fn sample_tasks(&mut self, buffer: &mut [u8]) {
         let ends = &self.ends;
-        let gone_run_queue = &mut self.gone_run_queue;
+        let ended_run_queue_ns = &mut self.ended_run_queue_ns;
         for (index, process) in self.processes.iter_mut().enumerate() {
             // The counters of the stage's own process are needed to its end, from its zombie too.
-            let kept = (self.led && index == 0).then_some(process.id);
+            let kept = (self.has_leader && index == 0).then_some(process.id);
             process.tasks.retain_mut(|task| {
                 let there = task.sample(ends, buffer).is_ok() || kept == Some(task.id);
                 if !there {
-                    *gone_run_queue += task.sched.run_queue;
+                    *ended_run_queue_ns += task.sched.run_queue;
                 }
                 there
             });
@@ -166,12 +166,13 @@ impl Tree {
     }
 
     fn retain(&mut self, stays: impl Fn(&Process) -> bool) {
-        let (gone_peak_rss, gone_run_queue) = (&mut self.gone_peak_rss, &mut self.gone_run_queue);
+        let (ended_peak_rss, ended_run_queue_ns) =
+            (&mut self.ended_peak_rss, &mut self.ended_run_queue_ns);
         self.processes.retain(|process| {
             let stays = stays(process);
             if !stays {
-                *gone_peak_rss = process.peak_rss.max(*gone_peak_rss);
-                *gone_run_queue += process.run_queue();
+                *ended_peak_rss = process.peak_rss.max(*ended_peak_rss);
+                *ended_run_queue_ns += process.run_queue();
             }
             stays
         });
@@ -179,9 +180,9 @@ impl Tree {
 
     /// Records that the stage's own process has been reaped. Of the processes that it has left
     /// running, only those that can write to the stage's output still belong to the stage.
-    pub fn leader_has_gone(&mut self) {
+    pub fn remove_leader(&mut self) {
         let leader = self.processes.first().map(|leader| leader.id);
-        self.led = false;
+        self.has_leader = false;
         let ends = std::mem::take(&mut self.ends);
         self.retain(|process| Some(process.id) != leader && ends.is_output_of(process.id));
         self.ends = ends;
@@ -273,12 +274,12 @@ impl Tree {
     /// Returns the time that the stage's tasks have waited for a CPU so far, summed over the tasks.
     pub fn run_queue(&self) -> Duration {
         let living: u64 = self.processes.iter().map(Process::run_queue).sum();
-        Duration::from_nanos(living + self.gone_run_queue)
+        Duration::from_nanos(living + self.ended_run_queue_ns)
     }
 
     /// Returns the largest `VmHWM` of any process of the stage, as last read, in bytes.
     pub fn peak_rss(&self) -> u64 {
-        self.processes.iter().map(|process| process.peak_rss).fold(self.gone_peak_rss, u64::max)
+        self.processes.iter().map(|process| process.peak_rss).fold(self.ended_peak_rss, u64::max)
     }
 
     /// Reads the scheduler's counters and peak memory once more, without attributing time. Call it
@@ -388,7 +389,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_child_s_sleep_is_the_stage_s() {
+    fn a_sleeping_child_makes_the_stage_sleep() {
         let mut child = Command::new("sh").args(["-c", "sleep 100; :"]).spawn().expect("sh");
         let mut tree = Tree::open(Pid::from_child(&child)).expect("alive");
         let mut buffer = [0; 4096];

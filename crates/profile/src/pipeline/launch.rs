@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::kill_process;
 
 use super::gate::{Gate, proc_path};
-use super::script::{Manner, Meeting, script};
+use super::script::{ScriptOptions, ScriptPaths, script};
 
 /// A pipeline to launch.
 #[derive(Debug)]
@@ -115,18 +115,18 @@ fn try_launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, Launc
     let end = io::pipe().map_err(prepare("make a pipe"))?;
     let (receiver, sender) = io::pipe().map_err(prepare("make a pipe"))?;
 
-    let meeting =
-        Meeting { gate: gate.path(), channel: proc_path(&sender), end: proc_path(&end.0) };
+    let paths =
+        ScriptPaths { gate: gate.path(), channel: proc_path(&sender), end: proc_path(&end.0) };
     let mentions_sigpipe = spec.setup.is_some_and(|setup| setup.contains("PIPE"));
-    let manner = Manner {
+    let script_options = ScriptOptions {
         pipefail: spec.pipefail,
         silent: (inherited::sigpipe_ends_nothing() || mentions_sigpipe) && inherited::was_open(2),
     };
-    let text = script(spec.setup, spec.parsed, manner, &meeting);
+    let text = script(spec.setup, spec.parsed, script_options, &paths);
     let shell = start_shell(spec.shell, &text, spec.stdin, spec.discard, signals)?;
     let waiting = WaitingShell { pid: shell, end };
 
-    let (options, starter) = hear_of_starter(receiver, shell, signals)?;
+    let (options, starter) = read_channel(receiver, shell, signals)?;
     let wanted = spec.parsed.stages.len();
     let stages = match wait_for_stages(starter, wanted) {
         Ok(stages) => {
@@ -139,7 +139,7 @@ fn try_launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, Launc
             stages
         }
         Err(started) => {
-            end_all(&waiting, &started);
+            kill_all(&waiting, &started);
             return Err(LaunchError::Stages { started: started.len(), wanted });
         }
     };
@@ -165,7 +165,7 @@ fn start_shell(
         redirected.push(0);
     }
     if discard {
-        command.stdout(discarding());
+        command.stdout(discard_output());
         redirected.push(1);
     }
     let child = spawn::spawn(&mut command, &redirected, signals.mask_before(), Signal::TERM)
@@ -174,28 +174,28 @@ fn start_shell(
 }
 
 /// Returns a file that discards output. With `/dev/null`, GNU grep would stop at its first match.
-fn discarding() -> Stdio {
+fn discard_output() -> Stdio {
     let file = File::options().write(true).open("/dev/zero");
     file.map_or_else(|_| Stdio::null(), Stdio::from)
 }
 
 /// Reads the channel until the starter's line has arrived. Returns what was read, with the shell's
 /// options, and the starter's process id.
-fn hear_of_starter(
+fn read_channel(
     mut channel: io::PipeReader,
     shell: Pid,
     signals: &Signals,
 ) -> Result<(String, Pid), LaunchError> {
-    let mut heard = String::new();
+    let mut received = String::new();
     let mut buffer = [0; 4096];
     loop {
         let mut fds = [PollFd::new(&channel, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
         let _ = poll(&mut fds, None); // after an early return the loop only checks again
         if fds[0].revents().contains(PollFlags::IN) {
             let length = channel.read(&mut buffer).unwrap_or(0);
-            heard.push_str(&String::from_utf8_lossy(&buffer[..length]));
-            if let Some(pid) = starter_in(&heard) {
-                return Ok((heard, pid));
+            received.push_str(&String::from_utf8_lossy(&buffer[..length]));
+            if let Some(pid) = starter_in(&received) {
+                return Ok((received, pid));
             }
         }
         while let Some(arrived) = signals.next_ending() {
@@ -209,8 +209,8 @@ fn hear_of_starter(
 }
 
 /// Returns the process id from a complete line in the format of `/proc/PID/stat`.
-fn starter_in(heard: &str) -> Option<Pid> {
-    let complete = &heard[..=heard.rfind('\n')?];
+fn starter_in(received: &str) -> Option<Pid> {
+    let complete = &received[..=received.rfind('\n')?];
     complete.lines().find_map(|line| {
         let (pid, rest) = line.split_once(' ')?;
         rest.starts_with('(').then(|| Pid::from_raw(pid.parse().ok()?)).flatten()
@@ -308,7 +308,7 @@ fn end_starter(starter: Pid, stages: &[Pid]) {
 }
 
 /// Kills and reaps all processes that were started, because they cannot be observed.
-pub(super) fn end_all(shell: &WaitingShell, stages: &[Pid]) {
+pub(super) fn kill_all(shell: &WaitingShell, stages: &[Pid]) {
     for &pid in stages.iter().chain([&shell.pid]) {
         let _ = kill_process(pid, Signal::KILL);
     }
@@ -327,11 +327,11 @@ impl WaitingShell {
     /// Sends the exit codes to the shell and waits for its end, passing on signals that arrive in
     /// this time. Returns its exit code, which an EXIT trap may have changed; `None` if a signal
     /// killed it.
-    pub fn finish(self, last_words: &str, signals: &Signals) -> Option<i32> {
+    pub fn finish(self, exit_codes: &str, signals: &Signals) -> Option<i32> {
         let (reader, mut writer) = self.end;
         // The text fits into the pipe, so this does not block; a shell that has died does not need
         // it.
-        let _ = writer.write_all(last_words.as_bytes());
+        let _ = writer.write_all(exit_codes.as_bytes());
         drop(writer);
         loop {
             match child::peek(Which::One(self.pid)) {
@@ -373,11 +373,11 @@ mod tests {
 
     #[test]
     fn the_starter_is_found_among_the_options() {
-        let heard = "errexit        \toff\npipefail       \ton\n4711 (bash) S 4710 1 1\n";
-        assert_eq!(starter_in(heard), Pid::from_raw(4711));
+        let received = "errexit        \toff\npipefail       \ton\n4711 (bash) S 4710 1 1\n";
+        assert_eq!(starter_in(received), Pid::from_raw(4711));
         assert_eq!(starter_in("pipefail off\n471"), None);
-        assert!(option_is_on(heard, "pipefail"));
-        assert!(!option_is_on(heard, "errexit"));
+        assert!(option_is_on(received, "pipefail"));
+        assert!(!option_is_on(received, "errexit"));
     }
 
     #[test]

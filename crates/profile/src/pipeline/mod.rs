@@ -92,7 +92,7 @@ fn record(
         wall_seconds,
         cpus,
         forks: load.forks,
-        others_at_work: warnings.iter().any(|warning| warning.id == WarningId::OtherLoad),
+        other_load: warnings.iter().any(|warning| warning.id == WarningId::OtherLoad),
     });
     PipeRecord {
         schema: SCHEMA.to_owned(),

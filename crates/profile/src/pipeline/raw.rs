@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_is_the_shell_s() {
+    fn the_exit_code_is_that_of_the_shell() {
         assert_eq!(run_of(&[1, 0], false).exit_code(false), 0);
         assert_eq!(run_of(&[1, 0], false).exit_code(true), 1);
         assert_eq!(run_of(&[3, 4, 0], true).exit_code(false), 4);

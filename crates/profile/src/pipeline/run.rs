@@ -32,10 +32,10 @@ use rustix::process::kill_process;
 
 use super::gate::OpenGate;
 use super::launch::{
-    LaunchError, LaunchSpec, Launched, WaitingShell, children_of, end_all, launch,
+    LaunchError, LaunchSpec, Launched, WaitingShell, children_of, kill_all, launch,
 };
 use super::raw::{FillSamples, MAX_SAMPLING_INTERVAL, RawRun};
-use super::script::last_words;
+use super::script::format_exit_codes;
 use super::stage::RunningStage;
 use super::tracing;
 use crate::observe::{State, Wait};
@@ -105,10 +105,10 @@ pub fn run(
     let (mut watch, shell) = Watch::begin(launched, parsed, setup, signals)?;
     watch.follow(progress);
     watch.collect_last_orphans();
-    watch.forgive();
+    watch.discard_keyboard_interrupt();
     let mut run = watch.into_raw(own_before);
-    let last_words = last_words(run.exit_code(parsed.inverted), &run.statuses());
-    run.shell_status = shell.finish(&last_words, signals);
+    let exit_codes = format_exit_codes(run.exit_code(parsed.inverted), &run.statuses());
+    run.shell_status = shell.finish(&exit_codes, signals);
     Ok(run)
 }
 
@@ -153,7 +153,7 @@ impl<'a> Watch<'a> {
             .iter()
             .zip(&pids)
             .map(|(text, &pid)| {
-                let may_trace = tracing::safe_before_exec(text, setup);
+                let may_trace = tracing::is_safe_before_exec(text, setup);
                 let command = &parsed.text[text.span.clone()];
                 RunningStage::open(pid, (command, setup.is_some()), may_trace, &mut *buffer)
             })
@@ -163,7 +163,7 @@ impl<'a> Watch<'a> {
         let now = Instant::now();
         let (stages, gate) =
             opened.and_then(|stages| Ok((stages, gate.open()?))).map_err(|source| {
-                end_all(&shell, &pids);
+                kill_all(&shell, &pids);
                 LaunchError::Prepare { what: "watch the stages", source }
             })?;
         let watch = Self {
@@ -212,7 +212,7 @@ impl<'a> Watch<'a> {
 
     /// Discards a Ctrl-C that has not killed the last stage: it was meant for a stage that handles
     /// it, as a pager does. The shell continues in that case, and so does contend.
-    fn forgive(&self) {
+    fn discard_keyboard_interrupt(&self) {
         let died = |signal| self.stages.last().is_some_and(|last| last.died_of(signal));
         if !self.signals.interrupted().is_some_and(died) {
             self.signals.forgive_terminal();
@@ -288,7 +288,7 @@ impl<'a> Watch<'a> {
             if self.stages[index].ended.is_some() {
                 some_ended = true;
                 if let Some(reader) = self.stages.get_mut(index + 1) {
-                    reader.note_end_of_input(now, &mut *self.buffer);
+                    reader.record_end_of_input(now, &mut *self.buffer);
                 }
             }
         }
@@ -408,13 +408,13 @@ impl<'a> Watch<'a> {
             if let Some(reads) = waiting_reader
                 && self.stages[index].is_silent(&mut *self.buffer)
             {
-                self.stages[index + 1].note_startup(reads);
+                self.stages[index + 1].record_startup_reads(reads);
             }
             waiting_reader = reads;
         }
         for index in 1..self.stages.len() {
             if self.stages[index].first_read_is(now) {
-                self.stages[index - 1].note_first_output();
+                self.stages[index - 1].record_first_output();
             }
         }
     }

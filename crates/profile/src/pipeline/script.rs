@@ -38,7 +38,7 @@ const NO_LASTPIPE: &str = "case ${BASH_VERSION-} in ?*) command shopt -u lastpip
 
 /// The paths through which the script and contend communicate.
 #[derive(Debug)]
-pub struct Meeting {
+pub struct ScriptPaths {
     /// The gate, which opens when all stages wait.
     pub gate: String,
     /// The pipe that takes the shell's options and the starter's `/proc/self/stat`.
@@ -49,7 +49,7 @@ pub struct Meeting {
 
 /// Options for the script.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Manner {
+pub struct ScriptOptions {
     /// Ask the shell for `pipefail`.
     pub pipefail: bool,
     /// Silence the shell's report of the starter's death. It is needed if the starter cannot be
@@ -58,8 +58,13 @@ pub struct Manner {
 }
 
 /// Returns the script.
-pub fn script(setup: Option<&str>, parsed: &Parsed, manner: Manner, meeting: &Meeting) -> String {
-    let Meeting { gate, channel, end } = meeting;
+pub fn script(
+    setup: Option<&str>,
+    parsed: &Parsed,
+    options: ScriptOptions,
+    paths: &ScriptPaths,
+) -> String {
+    let ScriptPaths { gate, channel, end } = paths;
     let [fd, spare] = unused_fds(setup, &parsed.text);
     let setup = setup.unwrap_or("");
     let traps_errors = setup.contains("ERR");
@@ -76,14 +81,14 @@ pub fn script(setup: Option<&str>, parsed: &Parsed, manner: Manner, meeting: &Me
     let asks_status = parsed.text.contains("$?");
     let status = if asks_status { "_contend_status=$?; " } else { "" };
     let _ = write!(script, "{{ {status}_contend=$-; command set +ex; }} 2>/dev/null; ");
-    if manner.pipefail {
+    if options.pipefail {
         script.push_str("(set -o pipefail) 2>/dev/null && command set -o pipefail; ");
     }
     if traps_errors {
         script.push_str("_contend_trap=$(command trap -p ERR); command trap - ERR; ");
     }
     let _ = write!(script, "command set -o >{channel}; ");
-    if manner.silent {
+    if options.silent {
         let _ = write!(script, "{{ ( command exec 2>&{spare} {spare}>&-; ");
     } else {
         script.push_str("( ");
@@ -116,7 +121,7 @@ pub fn script(setup: Option<&str>, parsed: &Parsed, manner: Manner, meeting: &Me
     // The second newline is for a text that ends in a backslash. The `:` keeps the shell from
     // executing the last stage in its own process instead of a new one.
     script.push_str("\n\n:\n)");
-    if manner.silent {
+    if options.silent {
         let _ = write!(script, "; }} {spare}>&2 2>/dev/null");
     }
     if traps_errors {
@@ -151,7 +156,7 @@ fn ending(setup: &str, parsed: &Parsed, end: &str) -> String {
 }
 
 /// Formats what the shell reads at its end: the pipeline's exit code, and those of the stages.
-pub fn last_words(status: i32, stages: &[i32]) -> String {
+pub fn format_exit_codes(status: i32, stages: &[i32]) -> String {
     let mut words = vec![status];
     words.extend(stages);
     words.iter().map(i32::to_string).collect::<Vec<_>>().join(" ") + "\n"
@@ -198,8 +203,9 @@ mod tests {
     use contend_shell::parse::parse;
 
     fn script_of(setup: Option<&str>, text: &str) -> String {
-        let meeting = Meeting { gate: "GATE".into(), channel: "CHANNEL".into(), end: "END".into() };
-        script(setup, &parse(text).expect("one pipeline"), Manner::default(), &meeting)
+        let paths =
+            ScriptPaths { gate: "GATE".into(), channel: "CHANNEL".into(), end: "END".into() };
+        script(setup, &parse(text).expect("one pipeline"), ScriptOptions::default(), &paths)
     }
 
     #[test]

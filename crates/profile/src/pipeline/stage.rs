@@ -216,10 +216,10 @@ impl RunningStage {
             // A zombie's counters may be unreadable too, so only a living process's refusal counts.
             None => self.io_denied |= matches!(child::peek(Which::One(self.pid)), Ok(None)),
         }
-        self.note_bytes(before, now);
+        self.record_bytes(before, now);
     }
 
-    fn note_bytes(&mut self, before: Io, now: Duration) {
+    fn record_bytes(&mut self, before: Io, now: Duration) {
         let Some(io) = self.observed.io else { return };
         if self.observed.first_write.is_none()
             && io.write_bytes > self.observed.temporary.write_bytes
@@ -245,7 +245,7 @@ impl RunningStage {
 
     /// Records what it had read before there was any input. More than a program reads at its start
     /// was input after all, from a writer whose splices are not counted.
-    pub(super) fn note_startup(&mut self, reads: u64) {
+    pub(super) fn record_startup_reads(&mut self, reads: u64) {
         if reads <= MAX_STARTUP_READ_BYTES {
             self.observed.startup_reads.get_or_insert(reads);
         }
@@ -276,7 +276,7 @@ impl RunningStage {
 
     /// Records that its reader has just read its first input: earlier writes of this stage went
     /// elsewhere.
-    pub(super) fn note_first_output(&mut self) {
+    pub(super) fn record_first_output(&mut self) {
         if self.observed.first_in_pipe.is_some() {
             return;
         }
@@ -297,7 +297,7 @@ impl RunningStage {
     }
 
     /// Records that its writer has ended. What a sort has written so far went to temporary files.
-    pub(super) fn note_end_of_input(&mut self, now: Duration, buffer: &mut [u8]) {
+    pub(super) fn record_end_of_input(&mut self, now: Duration, buffer: &mut [u8]) {
         if !self.sorts || self.ended.is_some() {
             return;
         }
@@ -352,7 +352,7 @@ impl RunningStage {
                 self.observed.io = Some(io);
                 self.observed.io_exact = true;
             }
-            self.note_bytes(before, now);
+            self.record_bytes(before, now);
         }
     }
 
@@ -362,7 +362,7 @@ impl RunningStage {
         if let Ok(reaped) = child::reap(self.pid) {
             let (status, usage) = (Some(reaped.status), reaped.usage);
             self.ended = Some(Ended { at: now, status, usage, sched });
-            self.tree.leader_has_gone();
+            self.tree.remove_leader();
         }
     }
 
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_another_waited_for_is_no_success() {
+    fn a_stage_that_another_process_reaped_is_not_a_success() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("it starts");
         let mut stage = running(&child);
         child.wait().expect("it ends with its input");
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn its_end_and_its_bytes_are_kept() {
+    fn the_exit_status_and_the_bytes_are_recorded() {
         let mut child = Command::new("cat")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

@@ -102,7 +102,7 @@ const BUILTINS: &[&str] = &[":", "echo", "false", "printf", "pwd", "test", "true
 
 /// Whether a stage may be traced while it is still the shell. That is certain only without setup
 /// text and exported functions, which could give the name another meaning.
-pub fn safe_before_exec(stage: &StageText, setup: Option<&str>) -> bool {
+pub fn is_safe_before_exec(stage: &StageText, setup: Option<&str>) -> bool {
     let Some(program) = stage.program.as_deref() else {
         return false;
     };
@@ -119,7 +119,7 @@ pub fn safe_after_exec(pid: Pid, shell: &Path) -> Option<bool> {
     if link == shell {
         return None;
     }
-    Some(is_known(&link) && is_the_system_s(&link))
+    Some(is_known(&link) && is_system_file(&link))
 }
 
 /// Returns the path of a process's executable file.
@@ -147,16 +147,18 @@ fn is_safe(path: &Path) -> bool {
     };
     let privileged = path.metadata().map_or(true, |m| m.permissions().mode() & 0o6000 != 0)
         || has_capabilities(&path);
-    is_known(&path) && is_the_system_s(&path) && !privileged && contend_sys::program::is_elf(&path)
+    is_known(&path) && is_system_file(&path) && !privileged && contend_sys::program::is_elf(&path)
 }
 
 /// Whether only root could have put the file there: a name alone proves nothing.
-fn is_the_system_s(path: &Path) -> bool {
+fn is_system_file(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let root_s =
+    let only_root_writes =
         |path: &Path| path.metadata().is_ok_and(|data| data.uid() == 0 && data.mode() & 0o022 == 0);
     let folder = path.parent().unwrap_or(Path::new(""));
-    SYSTEM_FOLDERS.iter().any(|known| folder == Path::new(known)) && root_s(folder) && root_s(path)
+    SYSTEM_FOLDERS.iter().any(|known| folder == Path::new(known))
+        && only_root_writes(folder)
+        && only_root_writes(path)
 }
 
 fn has_capabilities(path: &Path) -> bool {
@@ -174,13 +176,13 @@ mod tests {
 
     #[test]
     fn filters_and_builtins_are_safe_and_wrappers_are_not() {
-        assert!(safe_before_exec(&stage(Some("cat")), None));
-        assert!(safe_before_exec(&stage(Some("echo")), None));
+        assert!(is_safe_before_exec(&stage(Some("cat")), None));
+        assert!(is_safe_before_exec(&stage(Some("echo")), None));
         for wrapper in ["sudo", "env", "nice", "xargs", "sh", "bash", "no-such-program"] {
-            assert!(!safe_before_exec(&stage(Some(wrapper)), None), "{wrapper}");
+            assert!(!is_safe_before_exec(&stage(Some(wrapper)), None), "{wrapper}");
         }
-        assert!(!safe_before_exec(&stage(None), None));
-        assert!(!safe_before_exec(&stage(Some("cat")), Some("cat() { sudo -n true; }")));
+        assert!(!is_safe_before_exec(&stage(None), None));
+        assert!(!is_safe_before_exec(&stage(Some("cat")), Some("cat() { sudo -n true; }")));
     }
 
     #[test]

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_work_for_the_cpus_is_the_machine_s() {
+    fn too_much_work_for_the_cpus_makes_the_machine_the_bottleneck() {
         let stages = [at_work(1, 1.5, 0.0), at_work(2, 2.0, 0.0), at_work(3, 1.9, 0.0)];
         let found = judge(&stages, 2.0);
         assert_eq!((found.kind, found.stage), (BottleneckKind::Machine, Some(2)));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_a_cpu_with_little_work_is_the_machine_s_too() {
+    fn waiting_for_a_cpu_with_little_work_makes_the_machine_the_bottleneck() {
         let mut stages = [at_work(1, 1.0, 0.0), at_work(2, 0.5, 0.0)];
         stages[0].run_queue_seconds = 2.9;
         let found = judge(&stages, 2.0);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_outsiders_is_theirs() {
+    fn waiting_for_input_or_output_makes_that_the_bottleneck() {
         let mut stages = [at_work(1, 0.5, 0.0), at_work(2, 1.0, 0.0)];
         stages[0].starved_seconds = 3.4;
         stages[1].starved_seconds = 2.9;
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_evidence_is_said() {
+    fn too_little_evidence_gives_no_bottleneck() {
         let mut stages = [at_work(1, 0.1, 0.1), at_work(2, 0.3, 0.0)];
         assert_eq!(judge(&stages, 2.0).kind, BottleneckKind::None);
         for stage in &mut stages {

@@ -321,7 +321,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_sort_has_written_what_it_was_given() {
+    fn a_sort_writes_as_many_bytes_as_it_reads() {
         let writer = RawStage { io: io(0, 1_000_000), ..raw_stage() };
         // The end of its input was noticed when it had written all, or a part, of its output.
         for noted in [1_000_001, 400_000] {

@@ -37,7 +37,9 @@ struct Facts<'a> {
 impl Facts<'_> {
     fn output_is_proved(&self, stages: &[Stage], index: usize) -> bool {
         let (stage, raw) = (&stages[index], &self.raw[index]);
-        stage.bytes_out.is_none() || says_no_more(stage, raw) || self.is_read_whole(stages, index)
+        stage.bytes_out.is_none()
+            || writes_only_output(stage, raw)
+            || self.is_read_whole(stages, index)
     }
 
     /// Whether the reader confirms the stage's output: it has read to the end, or both sides have
@@ -81,7 +83,7 @@ impl Facts<'_> {
 }
 
 /// Whether the command writes only to its output, and had no reason to print a message.
-fn says_no_more(stage: &Stage, raw: &RawStage) -> bool {
+fn writes_only_output(stage: &Stage, raw: &RawStage) -> bool {
     let content = match raw.status {
         Some(ExitStatus::Exited(0) | ExitStatus::Signaled(_)) => true,
         // No line was selected.
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_gone_to_standard_error_is_marked() {
+    fn bytes_that_may_have_gone_to_standard_error_are_marked() {
         let of = |command: &str, status: i32| {
             let raw = RawStage { status: Some(ExitStatus::Exited(status)), ..started(0, 43) };
             marked(&named(&[command], &[raw])[0]).1
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_substitution_wrote_is_no_output() {
+    fn bytes_of_a_command_substitution_are_not_output() {
         // 6 of the 39 bytes went through the pipe of `$(seq 3)`, to the loop itself.
         let raw = [started(6, 39), started(36, 39)];
         let stages = named(&["for i in $(seq 3); do date +%s; done", "python3 x.py"], &raw);
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_may_end_early_counts_its_own_input() {
+    fn a_reader_that_may_end_early_counts_its_own_input() {
         let stages = named(&["yes", "head -n 1"], &[started(0, 65_536), started(8_192, 2)]);
         assert_eq!(stages[1].bytes_in, Some(8_192));
         assert!(!marked(&stages[1]).0, "{:?}", stages[1].approximate);

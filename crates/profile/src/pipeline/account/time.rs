@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn unseen_children_at_work_are_not_a_wait() {
+    fn unseen_running_children_are_not_a_wait() {
         let mut raw =
             RawStage { seen: seen(&[(Wait::Child, 600), (Wait::Starved, 300)]), ..raw_stage() };
         // 400 ms of CPU time and 100 ms of queueing, but seen active for 100 ms alone.
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_at_work_at_once_count_once() {
+    fn tasks_active_at_the_same_time_count_once() {
         let mut raw = RawStage { seen: seen(&[]), several_tasks: true, ..raw_stage() };
         raw.usage.user = 1700 * MS;
         raw.run_queue = Duration::ZERO;

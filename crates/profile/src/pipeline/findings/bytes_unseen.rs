@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_do_not_agree_are_told() {
+    fn counts_that_do_not_agree_are_reported() {
         assert_eq!(found(10, 10_000_000, 100), 1);
         assert_eq!(found(0, 0, 4096), 1);
         assert_eq!(found(1_000_000, 1_000_000, 4096), 0);

@@ -5,7 +5,7 @@ use contend_commands::behaviour::holds_by_nature;
 use contend_record::pipe::{Figure, Finding, FindingId, Stage};
 use contend_record::units::time;
 
-use super::{Facts, about, bytes, finding};
+use super::{Facts, approximate_prefix, bytes, finding};
 use crate::pipeline::verdict::short;
 
 /// Size of the C library's buffer for output that is not a terminal, in bytes.
@@ -39,7 +39,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                 message.push_str(&format!(
                     " It wrote {}{} in all, which a program may hold in its output buffer without \
                      need.",
-                    about(stage.is_approximate(Figure::BytesOut)),
+                    approximate_prefix(stage.is_approximate(Figure::BytesOut)),
                     bytes(written as f64)
                 ));
             }

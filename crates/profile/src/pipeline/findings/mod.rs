@@ -29,7 +29,7 @@ pub struct Facts<'a> {
     /// Number of processes and threads that the whole machine created during the run.
     pub forks: u64,
     /// Whether other processes used the CPUs during the run.
-    pub others_at_work: bool,
+    pub other_load: bool,
 }
 
 /// A rule, which returns what it finds in the facts.
@@ -57,7 +57,7 @@ fn finding(id: FindingId, stages: Vec<usize>, message: String) -> Finding {
 }
 
 /// Returns the word before a count of bytes in a sentence, if the count is approximate.
-fn about(approximate: bool) -> &'static str {
+fn approximate_prefix(approximate: bool) -> &'static str {
     if approximate { "about " } else { "" }
 }
 
@@ -99,7 +99,7 @@ mod tests {
             wall_seconds,
             cpus: 2.0,
             forks,
-            others_at_work: false,
+            other_load: false,
         })
     }
 

@@ -3,7 +3,7 @@
 use contend_record::pipe::{Finding, FindingId, Stage};
 use contend_record::units::time;
 
-use super::{Facts, about, bytes, finding};
+use super::{Facts, approximate_prefix, bytes, finding};
 use crate::pipeline::verdict::short;
 
 /// A pipeline with a wall time below this is mostly start-up.
@@ -33,7 +33,7 @@ fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
          about what starting and ending a program costs.",
         time(facts.wall_seconds),
         time(each),
-        about(facts.total.bytes_approximate),
+        approximate_prefix(facts.total.bytes_approximate),
         bytes(moved as f64),
     );
     let stages = facts.stages.iter().map(|stage| stage.index).collect();
@@ -50,13 +50,13 @@ fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
         .max_by(|a, b| a.children_cpu_seconds.total_cmp(&b.children_cpu_seconds))?;
     let cpu = stage.children_cpu_seconds;
     let each = cpu / facts.forks.max(1) as f64;
-    let met_anew =
+    let often_new =
         stage.children_seen >= MIN_CHILDREN_SEEN && 3 * stage.children_seen >= stage.samples;
-    let little = each <= MAX_CHILD_CPU_SECONDS && (met_anew || !facts.others_at_work);
+    let little = each <= MAX_CHILD_CPU_SECONDS && (often_new || !facts.other_load);
     if facts.forks < MIN_FORKS || !little || cpu < 0.1 * facts.wall_seconds {
         return None;
     }
-    let how_many = if facts.others_at_work {
+    let how_many = if facts.other_load {
         // Processes that started and ended between two samples are not included.
         format!("it started at least {} processes", thousands(stage.children_seen))
     } else {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_many_processes_were_started_is_said_as_it_is_known() {
+    fn the_number_of_started_processes_is_reported_as_far_as_it_is_known() {
         let starter =
             Stage { children_cpu_seconds: 60.0, children_seen: 10_829, samples: 5_475, ..stage(1) };
         let total = contend_record::pipe::Total::default();
@@ -106,7 +106,7 @@ mod tests {
             wall_seconds: 143.0,
             cpus: 2.0,
             forks: 40_000,
-            others_at_work: true,
+            other_load: true,
         };
         let message = &find(&facts)[0].message;
         assert!(message.contains("it started at least 10,829 processes"), "{message}");
