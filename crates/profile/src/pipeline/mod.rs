@@ -172,7 +172,7 @@ fn warnings(
         warn(
             WarningId::OtherLoad,
             format!(
-                "other processes used {:.0} % of the machine's {} CPUs meanwhile",
+                "other processes used {:.0} % of the machine's {} CPUs during the run",
                 100.0 * others,
                 host.cpus_online
             ),
@@ -197,8 +197,8 @@ fn warnings(
         warn(
             WarningId::Unreadable,
             format!(
-                "what stage {} waits for may not be read by this user: its waits are guessed \
-                 from its pipes or left unexplained{}",
+                "this user may not read what stage {} waits for: its waits are guessed from its \
+                 pipes or left unexplained{}",
                 index + 1,
                 if stage.io.is_none() { ", and its bytes are not known" } else { "" }
             ),
@@ -215,7 +215,7 @@ fn warnings(
         warn(
             WarningId::Approximate,
             format!(
-                "bytes and calls of stage {} are those of the last look, completed by its \
+                "bytes and calls of stage {} are those of the last sample, completed by its \
                  neighbours' counts (root would see them exactly)",
                 approximate.join(", ")
             ),

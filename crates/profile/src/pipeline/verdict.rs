@@ -45,7 +45,7 @@ pub fn verdict(evidence: &Evidence<'_>) -> Bottleneck {
     let samples = stages.iter().map(|stage| stage.samples).max().unwrap_or(0);
     if samples < MIN_SAMPLES {
         return none(format!(
-            "The pipeline ended after {} and could be looked at {}: too short to tell.",
+            "The pipeline ended after {} and was sampled {}: too short for a verdict.",
             time(evidence.wall_seconds),
             if samples == 1 { "once".to_owned() } else { format!("{samples} times") },
         ));
@@ -91,7 +91,7 @@ fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     }
     if blocked > starved && blocked > much {
         let evidence = format!(
-            "Stage {} `{}` was blocked {} of {} by whoever reads the pipeline's standard \
+            "Stage {} `{}` was blocked {} of {} by the reader of the pipeline's standard \
              output, and no stage was at work for longer than {} (stage {}).",
             last.index,
             short(&last.command),
@@ -117,7 +117,7 @@ fn machine(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     if bound > MACHINE_FACTOR * slowest.service_seconds() {
         let text = format!(
             "The stages need {} of CPU time, at least {} on {cpus} {plural}; the slowest stage \
-             by itself is at work for {}. Stage {} `{}` uses the most: {} ({:.0} %).",
+             alone is at work for {}. Stage {} `{}` uses the most: {} ({:.0} %).",
             time(cpu),
             time(bound),
             time(slowest.service_seconds()),
@@ -165,7 +165,7 @@ fn stage(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
     let how = match limit {
         Limit::Cpu => format!("on a CPU for {}", time(slowest.on_cpu_seconds)),
         Limit::Wait => format!(
-            "waiting for {} on its own account ({}) and on a CPU for {}",
+            "waiting for {} ({}) and on a CPU for {}",
             time(slowest.other_wait_seconds - slowest.other_waits.stopped),
             main_waits(&slowest.other_waits),
             time(slowest.on_cpu_seconds),

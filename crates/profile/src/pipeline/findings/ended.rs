@@ -53,15 +53,15 @@ fn of_stage(stage: &Stage) -> Option<Finding> {
         Outcome::NotFound => (
             FindingId::StageNotFound,
             format!(
-                "Stage {index} `{command}` ended with status 127, by which shells say that a \
-                 command was not found."
+                "Stage {index} `{command}` ended with status 127, which shells use for a command \
+                 that was not found."
             ),
         ),
         Outcome::NotExecutable => (
             FindingId::StageNotExecutable,
             format!(
-                "Stage {index} `{command}` ended with status 126, by which shells say that a \
-                 command could not be executed."
+                "Stage {index} `{command}` ended with status 126, which shells use for a command \
+                 that could not be executed."
             ),
         ),
         Outcome::Killed(SIGPIPE) | Outcome::Interrupted(_) | Outcome::Unknown => return None,

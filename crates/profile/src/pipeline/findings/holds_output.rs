@@ -30,7 +30,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             message.push_str(if stage.index < facts.stages.len() {
                 " The stages after it could not start before."
             } else {
-                " Whoever reads the pipeline's output got nothing before."
+                " The reader of the pipeline's output got nothing before that."
             });
             if let Some(written) = stage.bytes_out
                 && written <= STDIO_BUFFER_BYTES

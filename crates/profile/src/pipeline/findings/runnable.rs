@@ -23,7 +23,9 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         BottleneckKind::Machine => {
             "Merging stages, or making any of them cheaper, shortens the whole."
         }
-        _ => "Making others than the slowest cheaper saves CPU time, hardly real time.",
+        _ => {
+            "Making stages other than the slowest cheaper saves CPU time, but hardly any wall time."
+        }
     };
     let message = format!(
         "On average {wanted:.1} stages wanted to run and {} could: they waited {} for a CPU \

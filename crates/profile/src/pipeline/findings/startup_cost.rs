@@ -29,7 +29,7 @@ fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
     }
     let moved = facts.total.bytes.unwrap_or(0);
     let message = format!(
-        "All was over after {}, with {} of CPU time for each stage and at most {}{} through any: \
+        "The pipeline ended after {}, with {} of CPU time for each stage and at most {}{} through any of them: \
          about what starting and ending a program costs.",
         time(facts.wall_seconds),
         time(each),
@@ -62,7 +62,10 @@ fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
     } else {
         let forks = facts.forks;
         let forks = thousands(forks);
-        format!("the machine created {forks} processes meanwhile, {} of CPU time each", time(each))
+        format!(
+            "the machine created {forks} processes in that time, {} of CPU time each",
+            time(each)
+        )
     };
     let message = format!(
         "Stage {} `{}` starts other programs: they used {} of its {} CPU time, and {how_many}. \
