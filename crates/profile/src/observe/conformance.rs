@@ -94,7 +94,7 @@ const CASES: &[Case] = &[
         let _ = std::thread::spawn(|| std::thread::sleep(Duration::from_secs(1_000))).join();
     }),
     ("lock a file", Wait::Lock, |w| {
-        let open = || File::create(w.path("lock")).expect("room");
+        let open = || File::create(w.path("lock")).expect("a file");
         let (first, second) = (open(), open());
         rustix::fs::flock(&first, FlockOperation::LockExclusive).expect("free");
         let _ = rustix::fs::flock(&second, FlockOperation::LockExclusive);
@@ -148,7 +148,8 @@ fn poll_all(fds: &[(std::os::fd::BorrowedFd<'_>, PollFlags)]) {
 
 fn epoll_for(fd: std::os::fd::BorrowedFd<'_>) {
     let set = epoll::create(epoll::CreateFlags::CLOEXEC).expect("a set");
-    epoll::add(&set, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN).expect("room");
+    epoll::add(&set, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
+        .expect("a registration");
     let mut events = Vec::with_capacity(1);
     let _ = epoll::wait(&set, rustix::buffer::spare_capacity(&mut events), None);
 }
@@ -194,7 +195,7 @@ fn a_stopped_process_waits_for_job_control() {
     let mut child = Command::new("sleep").arg("1000").spawn().expect("sleep starts");
     let pid = Pid::from_child(&child);
     let mut tree = Tree::open(pid).expect("alive");
-    rustix::process::kill_process(pid, contend_sys::Signal::STOP).expect("ours");
+    rustix::process::kill_process(pid, contend_sys::Signal::STOP).expect("a child");
     let mut buffer = [0; 8192];
     let mut becomes = |expected: Wait| {
         (0..20_000).any(|_| {
@@ -205,7 +206,7 @@ fn a_stopped_process_waits_for_job_control() {
         })
     };
     assert!(becomes(Wait::Stopped));
-    rustix::process::kill_process(pid, contend_sys::Signal::CONT).expect("ours");
+    rustix::process::kill_process(pid, contend_sys::Signal::CONT).expect("a child");
     assert!(becomes(Wait::Sleep), "the call that the kernel restarts is the same wait");
     child.kill().expect("alive");
     child.wait().expect("a child");

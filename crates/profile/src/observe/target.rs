@@ -11,7 +11,7 @@ use contend_sys::syscall::{Waiting, pollfds};
 use super::Wait;
 use super::kind::{Kind, is_terminal};
 
-/// Standard input or output of a stage, as it was when the stage began.
+/// Standard input or output of a stage when the stage began.
 #[derive(Debug, Clone)]
 pub struct End {
     /// Where the descriptor's link in `/proc` leads: `pipe:[123]`, `/dev/pts/0`, a path.

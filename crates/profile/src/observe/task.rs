@@ -238,7 +238,7 @@ mod tests {
             becomes(&mut task, &ends, State::Waiting(wait));
             child.kill().expect("alive");
             child.wait().expect("a child");
-            assert!(task.sample(&ends, &mut [0; 512]).is_err(), "it has gone");
+            assert!(task.sample(&ends, &mut [0; 512]).is_err(), "the task has ended");
         }
     }
 }

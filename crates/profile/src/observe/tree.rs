@@ -52,6 +52,7 @@ impl SampledTime {
     }
 }
 
+/// A process of a stage, with the files in `/proc` that samples read.
 #[derive(Debug)]
 struct Process {
     id: Pid,

@@ -5,8 +5,8 @@
 //! contend:  Gate::new ───────────── Gate::open ── OpenGate ─┘
 //! ```
 //!
-//! The file has no name, so nothing is left behind whatever happens; processes reach it as
-//! `/proc/PID/fd/N`. It has a lease, which the kernel breaks if contend dies, so that no process
+//! The file has no name, so nothing remains on disk whatever happens; processes reach it as
+//! `/proc/PID/fd/N`. It has a lease, which the kernel releases if contend dies, so that no process
 //! waits for ever. Where the kernel has no leases, a FIFO is used: contend's descriptor is opened
 //! with `O_PATH` and therefore is neither a reader nor a writer, and opening the FIFO for reading
 //! blocks until contend opens it as a writer.

@@ -179,7 +179,7 @@ fn discard_output() -> Stdio {
     file.map_or_else(|_| Stdio::null(), Stdio::from)
 }
 
-/// Reads the channel until the starter's line has arrived. Returns what was read, with the shell's
+/// Reads the channel until the starter's line has arrived. Returns the text, with the shell's
 /// options, and the starter's process id.
 fn read_channel(
     mut channel: io::PipeReader,
@@ -190,7 +190,7 @@ fn read_channel(
     let mut buffer = [0; 4096];
     loop {
         let mut fds = [PollFd::new(&channel, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
-        let _ = poll(&mut fds, None); // after an early return the loop only checks again
+        let _ = poll(&mut fds, None); // an early return is harmless
         if fds[0].revents().contains(PollFlags::IN) {
             let length = channel.read(&mut buffer).unwrap_or(0);
             received.push_str(&String::from_utf8_lossy(&buffer[..length]));

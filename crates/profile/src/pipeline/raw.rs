@@ -93,9 +93,9 @@ impl FillSamples {
             self.most = self.most.max(fill.bytes);
             self.samples += 1;
             // The writer may have continued while contend took the CPU that the reader wanted.
-            let little = fill.capacity / 16;
-            self.empty += u64::from(fill.bytes < little);
-            self.full += u64::from(fill.bytes + little > fill.capacity);
+            let tolerance = fill.capacity / 16;
+            self.empty += u64::from(fill.bytes < tolerance);
+            self.full += u64::from(fill.bytes + tolerance > fill.capacity);
             self.capacity = fill.capacity;
         }
     }

@@ -112,6 +112,7 @@ pub fn run(
     Ok(run)
 }
 
+/// A run under observation.
 struct Watch<'a> {
     signals: &'a Signals,
     shell_program: PathBuf,
@@ -229,7 +230,7 @@ impl<'a> Watch<'a> {
         let rest = self.interval().saturating_sub(self.last_tick.elapsed());
         let mut fds = [PollFd::new(self.signals, PollFlags::IN)];
         if let Ok(limit) = Timespec::try_from(rest) {
-            let _ = poll(&mut fds, Some(&limit)); // after an early return the loop only checks again
+            let _ = poll(&mut fds, Some(&limit)); // an early return is harmless
         }
     }
 

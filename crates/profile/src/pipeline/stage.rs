@@ -428,7 +428,7 @@ mod tests {
     fn running(child: &std::process::Child) -> RunningStage {
         let stage =
             RunningStage::open(Pid::from_child(child), ("cat", false), false, &mut [0; 4096]);
-        stage.expect("it is there")
+        stage.expect("the child is alive")
     }
 
     fn collected(stage: &mut RunningStage) {
@@ -440,9 +440,9 @@ mod tests {
 
     #[test]
     fn a_stage_that_another_process_reaped_is_not_a_success() {
-        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("it starts");
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat starts");
         let mut stage = running(&child);
-        child.wait().expect("it ends with its input");
+        child.wait().expect("cat ends with its input");
         collected(&mut stage);
         let raw = stage.into_raw();
         assert_eq!((raw.status, raw.shell_code()), (None, 127));
@@ -455,17 +455,17 @@ mod tests {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
-            .expect("it starts");
+            .expect("cat starts");
         let mut stage = running(&child);
         let mut stdin = child.stdin.take().expect("piped");
-        std::io::Write::write_all(&mut stdin, b"twelve bytes").expect("it reads");
+        std::io::Write::write_all(&mut stdin, b"twelve bytes").expect("cat reads");
         while stage.observed.io.is_none_or(|io| io.write_bytes < 12) {
             stage.sample_io(Duration::from_millis(1), &mut [0; 4096]);
         }
         drop(stdin);
         collected(&mut stage);
         let raw = stage.into_raw();
-        assert!(child.wait().is_err(), "it has been waited for");
+        assert!(child.wait().is_err(), "the child has been reaped");
         assert_eq!((raw.status, raw.shell_code()), (Some(ExitStatus::Exited(0)), 0));
         assert_eq!(raw.first_write, Some(Duration::from_millis(1)));
         assert_eq!(raw.io.map(|io| io.write_bytes), Some(12));

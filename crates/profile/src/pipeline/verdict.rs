@@ -67,7 +67,7 @@ pub fn slowest(stages: &[Stage]) -> Option<&Stage> {
 /// and the stages wait for that end.
 fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let wall = evidence.wall_seconds;
-    let much = MIN_OUTSIDE_WAIT_SHARE * wall;
+    let min_wait_seconds = MIN_OUTSIDE_WAIT_SHARE * wall;
     let busy = slowest.service_seconds() + slowest.run_queue_seconds;
     if busy > (1.0 - MIN_OUTSIDE_WAIT_SHARE) * slowest.wall_seconds {
         return None;
@@ -77,7 +77,7 @@ fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let starved = if evidence.fed_from_outside { first.starved_seconds } else { 0.0 };
     let blocked = if evidence.read_from_outside { last.blocked_seconds } else { 0.0 };
     let input_is_full = evidence.input_fill.is_some_and(|fill| fill > 0.5);
-    if starved >= blocked && starved > much && !input_is_full {
+    if starved >= blocked && starved > min_wait_seconds && !input_is_full {
         let evidence = format!(
             "Stage 1 `{}` waited {} of {} for the pipeline's standard input, and no stage was \
              at work for longer than {} (stage {}).",
@@ -89,7 +89,7 @@ fn outside(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
         );
         return Some(found(BottleneckKind::Input, None, Limit::Wait, evidence));
     }
-    if blocked > starved && blocked > much {
+    if blocked > starved && blocked > min_wait_seconds {
         let evidence = format!(
             "Stage {} `{}` was blocked {} of {} by the reader of the pipeline's standard \
              output, and no stage was at work for longer than {} (stage {}).",

@@ -137,12 +137,12 @@ impl Pipe<'_> {
         }
         let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else { return false };
         if read > written && !spliced {
-            let little = read - written <= MAX_STARTUP_READ_BYTES;
+            let within_startup = read - written <= MAX_STARTUP_READ_BYTES;
             let other_sources = self.reader.has_files
                 || reader_writes_files
                 || to.children_cpu_seconds > 0.0
                 || behaviour::sorts(&to.command);
-            if little || other_sources {
+            if within_startup || other_sources {
                 to.bytes_in = Some(written);
                 // The true count may be lower still, if the writer also wrote to standard error.
                 let silent = behaviour::writes_output_alone(&from.command)
@@ -285,10 +285,10 @@ fn through(from: &Stage, to: &Stage, fills: &FillSamples) -> (Option<u64>, bool)
 
 /// Returns the side that waited clearly longer, if that was more than a twentieth of the run.
 fn waiting_side(blocked: f64, starved: f64, wall: Duration) -> WaitingSide {
-    let much = wall.as_secs_f64() / 20.0;
-    if blocked > much && blocked > 1.5 * starved {
+    let min_seconds = wall.as_secs_f64() / 20.0;
+    if blocked > min_seconds && blocked > 1.5 * starved {
         WaitingSide::Writer
-    } else if starved > much && starved > 1.5 * blocked {
+    } else if starved > min_seconds && starved > 1.5 * blocked {
         WaitingSide::Reader
     } else {
         WaitingSide::Neither
@@ -302,7 +302,7 @@ pub(super) mod tests {
     use super::super::time::Pressure;
     use super::*;
 
-    #[expect(clippy::unnecessary_wraps, reason = "it is what the field takes")]
+    #[expect(clippy::unnecessary_wraps, reason = "the field has this type")]
     pub(in crate::pipeline::account) fn io(read_bytes: u64, write_bytes: u64) -> Option<Io> {
         Some(Io { read_bytes, write_bytes, reads: 1, writes: 1 })
     }

@@ -29,6 +29,7 @@ pub(super) fn mark_unproved(stages: &mut [Stage], raw: &[RawStage], counted: &[C
     }
 }
 
+/// The facts from which proofs are made.
 struct Facts<'a> {
     raw: &'a [RawStage],
     counted: &'a [Counted],

@@ -129,7 +129,7 @@ fn children_cpu(raw: &RawStage) -> Duration {
 /// is lost with the process.
 fn max_rss(raw: &RawStage) -> (u64, bool) {
     let spawner = raw.status_before.peak_rss;
-    // The kernel batches its page counts, so two readings may differ by this many bytes.
+    // The kernel batches its page counts, so two readings may differ by up to that.
     let slack = 256 * 1024;
     if raw.usage.max_rss > spawner + slack {
         (raw.usage.max_rss, true)

@@ -40,11 +40,13 @@ pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
     let Some(written) = first_output(raw, stages, index) else { return false };
     // The order of two events is only known to within the sampling interval.
     let sampling_interval = (written / 32).clamp(Duration::from_millis(6), MAX_SAMPLING_INTERVAL);
-    let while_long = 3 * sampling_interval;
+    let min_input_time = 3 * sampling_interval;
     let Some(before) = index.checked_sub(1) else {
         // A stage that was killed by a signal has not read to the end.
         let to_the_end = matches!(raw[index].status, Some(ExitStatus::Exited(_)));
-        return to_the_end && written >= while_long && had_read_all(&raw[index], &stages[index]);
+        return to_the_end
+            && written >= min_input_time
+            && had_read_all(&raw[index], &stages[index]);
     };
     let Some(arrived) = first_output(raw, stages, before) else { return false };
     let writer_ended = raw[before].ended;
@@ -56,7 +58,7 @@ pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
         None => return false,
     };
     let had_input_for = writer_ended.min(written).saturating_sub(began_reading);
-    written + sampling_interval >= writer_ended && had_input_for >= while_long
+    written + sampling_interval >= writer_ended && had_input_for >= min_input_time
 }
 
 /// Whether a first stage had read all of its input before its first output. A stage that uses

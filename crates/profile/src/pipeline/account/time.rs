@@ -87,13 +87,13 @@ impl Times {
 
         let samples = raw.seen.waiting_samples;
         let total: Duration = seen.iter().sum();
-        let little = waited.saturating_sub(total) < lifetime.mul_f64(MAX_UNSEEN_SHARE);
-        let most = if little && samples >= MIN_SAMPLES {
+        let is_small = waited.saturating_sub(total) < lifetime.mul_f64(MAX_UNSEEN_SHARE);
+        let max_scale = if is_small && samples >= MIN_SAMPLES {
             f64::INFINITY
         } else {
             (BASE_SCALE + SCALE_PER_SAMPLE * samples as f64).min(MAX_SCALE)
         };
-        let mut waits = scale(seen, waited, most);
+        let mut waits = scale(seen, waited, max_scale);
         let total: Duration = waits.iter().sum();
         let (starved, blocked) = from_pipes(&waits, waited.saturating_sub(total), pressure);
         waits[Wait::Starved as usize] += starved;
@@ -122,13 +122,17 @@ fn from_pipes(
     (starved, unseen.saturating_sub(starved))
 }
 
-/// Scales sampled waits to the time that was spent waiting, by a factor of `most` at most.
-fn scale(seen: [Duration; Wait::COUNT], waited: Duration, most: f64) -> [Duration; Wait::COUNT] {
+/// Scales sampled waits to the time that was spent waiting, at most by `max_scale`.
+fn scale(
+    seen: [Duration; Wait::COUNT],
+    waited: Duration,
+    max_scale: f64,
+) -> [Duration; Wait::COUNT] {
     let total: Duration = seen.iter().sum();
     if total.is_zero() {
         return seen;
     }
-    let factor = (waited.as_secs_f64() / total.as_secs_f64()).min(most);
+    let factor = (waited.as_secs_f64() / total.as_secs_f64()).min(max_scale);
     seen.map(|time| time.mul_f64(factor))
 }
 

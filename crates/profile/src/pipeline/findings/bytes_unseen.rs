@@ -32,7 +32,8 @@ fn of(facts: &Facts<'_>, boundary: &Boundary) -> Option<Finding> {
     } else if written > read + MIN_DIFFERENCE_BYTES && to.approximate.is_empty() {
         format!(
             "Stage {} `{}` wrote {}, but stage {} `{}` read only {} by read calls, a \
-             difference beyond the pipe's capacity: it moves the rest by splice, which is not counted.",
+             difference beyond the pipe's capacity: it moves the rest by splice, which is not \
+             counted.",
             from.index,
             short(&from.command),
             bytes(written as f64),

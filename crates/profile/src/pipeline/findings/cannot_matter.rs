@@ -17,8 +17,10 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let limit = MAX_SHARE_OF_SLOWEST * slowest.service_seconds();
-    let little = |stage: &&Stage| stage.index != slowest.index && stage.service_seconds() < limit;
-    let stages: Vec<_> = facts.stages.iter().filter(little).map(|stage| stage.index).collect();
+    let cannot_matter =
+        |stage: &&Stage| stage.index != slowest.index && stage.service_seconds() < limit;
+    let stages: Vec<_> =
+        facts.stages.iter().filter(cannot_matter).map(|stage| stage.index).collect();
     if stages.is_empty() {
         return Vec::new();
     }

@@ -7,11 +7,11 @@ use super::{Facts, finding};
 use crate::pipeline::verdict::short;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    let much = (0.05 * facts.wall_seconds).max(0.02);
+    let min_difference_seconds = (0.05 * facts.wall_seconds).max(0.02);
     facts
         .stages
         .windows(2)
-        .filter(|pair| pair[0].wall_seconds - pair[1].wall_seconds > much)
+        .filter(|pair| pair[0].wall_seconds - pair[1].wall_seconds > min_difference_seconds)
         .map(|pair| {
             let (writer, reader) = (&pair[0], &pair[1]);
             let message = format!(

@@ -29,8 +29,8 @@ fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
     }
     let moved = facts.total.bytes.unwrap_or(0);
     let message = format!(
-        "The pipeline ended after {}, with {} of CPU time for each stage and at most {}{} through any of them: \
-         about what starting and ending a program costs.",
+        "The pipeline ended after {}, with {} of CPU time for each stage and at most {}{} through \
+         any of them: about what starting and ending a program costs.",
         time(facts.wall_seconds),
         time(each),
         approximate_prefix(facts.total.bytes_approximate),
