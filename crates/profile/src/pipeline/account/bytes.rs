@@ -198,7 +198,7 @@ impl Pipe<'_> {
     }
 }
 
-/// Longest output, in bytes, that a message on standard error would distort.
+/// Messages on standard error are negligible next to an output above this size, in bytes.
 const MAX_MESSAGE_BYTES: u64 = 4096;
 
 /// Bytes that a program typically reads of its libraries.
@@ -263,7 +263,7 @@ pub fn boundaries(stages: &[Stage], fills: &[FillSamples], wall: Duration) -> Ve
 }
 
 /// Returns how many bytes went through the pipe between two stages, and whether that count is
-/// approximate. A count that one side proves wins over one that the other side does not.
+/// approximate. A count that one side proves has precedence over an unproved one of the other side.
 fn through(from: &Stage, to: &Stage, fills: &FillSamples) -> (Option<u64>, bool) {
     let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else {
         let unproved = match from.bytes_out {
