@@ -1,4 +1,4 @@
-//! What is known of commands by their name, where observation cannot tell.
+//! How commands behave, by their names and options, where observation cannot show it.
 
 use crate::awk::Awk;
 use crate::grep::Grep;
@@ -6,10 +6,10 @@ use crate::sed::Sed;
 use crate::sort::Sort;
 use crate::{Simple, purity, wc};
 
-/// Commands that need all of their input before they can write any output.
+/// Barriers: commands that read all of their input before they write anything.
 const HOLDERS: &[&str] = &["cksum", "shuf", "sort", "tac", "tail", "tsort", "wc", "xargs"];
 
-/// Whether the command cannot but hold its output until its input ends.
+/// Whether the command is a barrier: it writes nothing until its input ends.
 pub fn holds_by_nature(command: &str) -> bool {
     let Some(program) = program(command) else { return false };
     let counts = program.ends_with("grep") && has_option(command, &['c'], &["--count"]);
@@ -17,30 +17,29 @@ pub fn holds_by_nature(command: &str) -> bool {
     HOLDERS.contains(&program) || digests || counts
 }
 
-/// Whether the command sorts all of its input: what it writes before that has ended goes
-/// to temporary files.
+/// Whether the command sorts all of its input, and so writes to temporary files before its input
+/// has ended.
 pub fn sorts(command: &str) -> bool {
     let other = has_option(command, &['m', 'c', 'C'], &["--merge", "--check"]);
     program(command) == Some("sort") && !other
 }
 
-/// Commands that make their output out of their arguments alone.
+/// Commands whose output depends on their arguments only.
 const SPEAKERS: &[&str] = &["echo", "printf", "true", "yes", ":"];
 
-/// Whether the command writes nowhere but to its output, as long as it has nothing to complain
-/// of.
+/// Whether the command writes only to standard output, apart from error messages.
 pub fn writes_output_alone(command: &str) -> bool {
     read_with_output(command)
         .is_some_and(|simple| purity::is_pure(&simple) || SPEAKERS.contains(&simple.name()))
 }
 
-/// A simple command, which may have its standard output sent to a file.
+/// Parses a simple command whose standard output may be redirected to a file.
 fn read_with_output(command: &str) -> Option<Simple> {
     Simple::read(command).or_else(|| {
         let (before, file) = command.rsplit_once('>')?;
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c) || c == ' ';
-        // No `2>`, `&>` or `>&`; where the `>` stands in quotes, what is before it has none to
-        // end them.
+        // Rejects `2>`, `&>` and `>&`. If the `>` is quoted, the text before it has an unterminated
+        // quote and does not parse.
         let before = before.strip_suffix(" 1").unwrap_or(before);
         let before = before.strip_suffix('>').unwrap_or(before);
         let other = before.ends_with(|c: char| c.is_ascii_digit() || "&<>\\".contains(c));
@@ -49,31 +48,31 @@ fn read_with_output(command: &str) -> Option<Simple> {
     })
 }
 
-/// Whether the command selects lines, and ends with status 1 where it has selected none.
+/// Whether the command selects lines and exits with status 1 if it has selected none.
 pub fn selects(command: &str) -> bool {
     Simple::read(command).is_some_and(|simple| Grep::read_with_files(&simple).is_some())
 }
 
-/// Commands that read a pipe to its end, besides those that [`reads_all`] knows.
+/// Commands that read a pipe until EOF, besides those in [`reads_all`].
 const DRAINS: &[&str] = &["nl", "rev", "tac", "tail", "wc"];
 
-/// Whether the command reads its standard input, a pipe, to its end, as long as nothing stops
-/// it.
+/// Whether the command's input is its standard input, and it reads that pipe until EOF unless it is
+/// stopped.
 pub fn drains(command: &str) -> bool {
     let Some(simple) = Simple::read(command) else { return false };
     let named = DRAINS.contains(&simple.name()) && purity::is_pure(&simple);
     (reads_all(command) || named) && purity::source(&simple) == purity::Source::Standard
 }
 
-/// Whether the command may write to standard error though all is well: grep says there that its
-/// input is no text.
+/// Whether the command may write to standard error although it succeeds, as grep does for binary
+/// input.
 pub fn may_remark(command: &str) -> bool {
     read_with_output(command)
         .and_then(|simple| Grep::read(&simple))
         .is_some_and(|grep| !grep.options.has('c') && !grep.reads_anything_as_text())
 }
 
-/// Whether the command gives out as many bytes as it is given, but for a newline at the end.
+/// Whether the command's output is as long as its input, apart from a final newline.
 pub fn keeps_size(command: &str) -> bool {
     let Some(simple) = read_with_output(command) else { return false };
     let plain = || simple.arguments.iter().all(|a| !a.text.starts_with('-') || a.text == "-");
@@ -83,7 +82,7 @@ pub fn keeps_size(command: &str) -> bool {
     }
 }
 
-/// Whether the command reads its input to the end, as long as nothing stops it.
+/// Whether the command reads its input until EOF unless it is stopped.
 pub fn reads_all(command: &str) -> bool {
     let Some(simple) = Simple::read(command) else { return false };
     match simple.name() {
@@ -100,8 +99,9 @@ pub fn reads_all(command: &str) -> bool {
     }
 }
 
-/// The size of the files that the command names as its input, if they are all regular files.
-/// After a set-up, which may go to another folder, only whole paths are known.
+/// Returns the total size in bytes of the files that the command names as its input, if all of them
+/// are regular files. A setup may change the working directory, so after one only absolute paths
+/// count.
 pub fn named_bytes(command: &str, after_setup: bool) -> Option<u64> {
     let simple = Simple::read(command)?;
     let mut sum = 0;
@@ -115,13 +115,13 @@ pub fn named_bytes(command: &str, after_setup: bool) -> Option<u64> {
     Some(sum)
 }
 
-/// The program's name without its folder, after assignments.
+/// Returns the program's name without its directory, after assignments.
 fn program(command: &str) -> Option<&str> {
     let word = command.split_whitespace().find(|word| !word.contains('='))?;
     word.rsplit('/').next()
 }
 
-/// Whether an argument begins like this option or, among others, has this letter.
+/// Whether a word starts with one of the `long` options, or is a cluster with one of the `letters`.
 fn has_option(command: &str, letters: &[char], long: &[&str]) -> bool {
     command.split_whitespace().any(|word| match word.strip_prefix('-') {
         Some(options) if !options.starts_with('-') => options.contains(letters),

@@ -1,4 +1,4 @@
-//! `cut`: which fields or characters it keeps.
+//! `cut`: the fields, characters or bytes that it selects.
 
 use super::options::{Options, Table};
 use super::{Simple, Word};
@@ -18,26 +18,26 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// A `cut` that was understood: parts of lines, in their order.
+/// A `cut` that selects parts of lines, in their order in the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// `b`, `c` or `f`.
+    /// `b` (bytes), `c` (characters) or `f` (fields).
     pub unit: char,
-    /// What is kept.
+    /// The selected positions.
     pub list: List,
-    /// The delimiter of fields.
+    /// The field delimiter, one byte.
     pub delimiter: String,
-    /// The files, empty for standard input.
+    /// The input files; empty for standard input.
     pub files: Vec<Word>,
 }
 
-/// Places that are kept, from 1: ranges that do not touch, in their order. The last one may have
-/// no end.
+/// Positions counted from 1, as sorted ranges (first, last) that neither overlap nor touch. The
+/// last range may be open-ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct List(Vec<(u64, Option<u64>)>);
 
 impl Cut {
-    /// Reads the command; `None` with options that do more than choose parts.
+    /// Parses the command. Returns `None` if an option does more than select parts.
     pub fn read(simple: &Simple) -> Option<Self> {
         if simple.name() != "cut" {
             return None;
@@ -50,7 +50,7 @@ impl Cut {
             options.given.iter().filter(|(letter, _)| "bcf".contains(*letter)).collect();
         let [(unit, Some(text))] = lists.as_slice() else { return None };
         let delimiter = options.value('d').unwrap_or("\t").to_owned();
-        // With a line break as delimiter, lines are the fields.
+        // GNU `cut` treats lines as fields if the delimiter is a newline.
         if delimiter.len() != 1 || delimiter == "\n" || options.has('d') && *unit != 'f' {
             return None;
         }
@@ -58,7 +58,7 @@ impl Cut {
         Some(Self { unit: *unit, list: List::read(text)?, delimiter, files })
     }
 
-    /// The arguments of a `cut` that does this.
+    /// Returns the arguments of an equivalent `cut`.
     pub fn arguments(&self) -> Vec<Word> {
         let delimiter = (self.delimiter != "\t").then(|| Word {
             raw: format!("-d{}", super::quote(&self.delimiter)),
@@ -70,9 +70,9 @@ impl Cut {
 }
 
 impl List {
-    /// Reads what follows `-b`, `-c` or `-f`; `None` where `cut` itself would refuse it.
+    /// Parses the argument of `-b`, `-c` or `-f`. Returns `None` if `cut` would reject it.
     pub fn read(text: &str) -> Option<Self> {
-        // cut refuses numbers that are too large for it.
+        // `cut` rejects numbers that overflow.
         let number = |text: &str| text.parse::<u64>().ok().filter(|n| (1..1 << 32).contains(n));
         let mut ranges = Vec::new();
         for part in text.split([',', ' ']) {
@@ -91,7 +91,7 @@ impl List {
         Some(Self::merged(ranges))
     }
 
-    /// Ranges in their order, those that touch joined.
+    /// Sorts ranges and joins those that overlap or touch.
     fn merged(mut ranges: Vec<(u64, Option<u64>)>) -> Self {
         ranges.sort_unstable_by_key(|range| range.0);
         let mut merged: Vec<(u64, Option<u64>)> = Vec::new();
@@ -110,13 +110,13 @@ impl List {
         Self(merged)
     }
 
-    /// Whether the first place is kept.
+    /// Whether position 1 is selected.
     pub fn has_first(&self) -> bool {
         self.0.first().is_some_and(|range| range.0 == 1)
     }
 
-    /// What is kept if another list chooses among what this one keeps; `None` if that is nothing
-    /// at all.
+    /// Composes two selections: `next` selects among the positions that `self` has selected.
+    /// Returns `None` if nothing is left.
     pub fn then(&self, next: &Self) -> Option<Self> {
         let mut ranges = Vec::new();
         let mut before = 0; // places that earlier ranges keep

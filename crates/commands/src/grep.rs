@@ -1,4 +1,4 @@
-//! `grep`, as GNU has it.
+//! GNU `grep`.
 
 use super::options::{Options, Table};
 use super::{Simple, Word};
@@ -48,10 +48,10 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// Options that change which lines match, or what a line or text is.
+/// Options that change which lines match, or what counts as a line or as text.
 const MATCHING: &str = "EFGiywxaz";
 
-/// How patterns are written.
+/// The syntax of patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
     /// Basic regular expressions.
@@ -64,27 +64,27 @@ pub enum Syntax {
     Perl,
 }
 
-/// A `grep` that was understood.
+/// A parsed `grep`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grep {
-    /// How the patterns are written.
+    /// The syntax of the patterns.
     pub syntax: Syntax,
-    /// The patterns, but for those in files.
+    /// The patterns from operands and `-e`, without those from files.
     pub patterns: Vec<Word>,
-    /// The files, empty for standard input.
+    /// The input files; empty for standard input.
     pub files: Vec<Word>,
     /// The options.
     pub options: Options,
 }
 
 impl Grep {
-    /// Reads the command; `None` if it is not one that is understood, or if it has its patterns
-    /// from a file.
+    /// Parses the command. Returns `None` for unknown options, and if `-f` names a file of
+    /// patterns.
     pub fn read(simple: &Simple) -> Option<Self> {
         Self::read_with_files(simple).filter(|grep| !grep.options.has('f'))
     }
 
-    /// The same with patterns from files, too, which `-f` names.
+    /// Like [`Self::read`], but accepts `-f`, whose patterns are then missing.
     pub fn read_with_files(simple: &Simple) -> Option<Self> {
         let implied = match simple.name() {
             "grep" => None,
@@ -92,7 +92,7 @@ impl Grep {
             "fgrep" => Some(Syntax::Fixed),
             _ => return None,
         };
-        // GREP_COLORS does no harm; GREP_OPTIONS is long gone, but may be meant.
+        // GREP_COLORS changes nothing here. GNU grep no longer reads GREP_OPTIONS.
         let options = Options::read(&simple.arguments, &TABLE)?;
         let mut operands = options.operands.iter().map(|&index| simple.arguments[index].clone());
         let patterns: Vec<Word> = if options.has('e') || options.has('f') {
@@ -115,24 +115,24 @@ impl Grep {
         Some(Self { syntax, patterns, files, options })
     }
 
-    /// Whether it writes some of its input lines, each as it is, and looks at each for itself:
-    /// no counts, no numbers, no context, no early end.
+    /// Whether it writes selected input lines unchanged, and decides each line on its own: without
+    /// counts, line numbers, context or an early exit.
     pub fn is_plain_filter(&self) -> bool {
         let colours = self.options.values('\u{2}').any(|when| when != "auto" && when != "never");
         self.options.has_only("EFGPeiyvwxsahUz\u{2}\u{6}\u{7}") && !colours && self.files.len() <= 1
     }
 
-    /// Whether it writes the lines that do not match.
+    /// Whether it selects the lines that do not match.
     pub fn inverted(&self) -> bool {
         self.options.has('v')
     }
 
-    /// Whether input that is no text is treated like text.
+    /// Whether binary input is processed as text.
     pub fn reads_anything_as_text(&self) -> bool {
         self.options.has('a')
     }
 
-    /// Whether both take the same lines for matching ones if their patterns are the same.
+    /// Whether, given the same patterns, both match the same lines.
     pub fn matches_alike(&self, other: &Self) -> bool {
         let relevant = |grep: &Self| {
             let mut letters: Vec<char> = MATCHING
@@ -150,8 +150,8 @@ impl Grep {
             && !other.options.has('\u{7}')
     }
 
-    /// Its patterns as plain strings; `None` if one could mean anything else, or stands for
-    /// several.
+    /// Returns the patterns if all of them are literal strings; `None` if one has a special
+    /// character or is a list of several patterns.
     pub fn plain_strings(&self) -> Option<Vec<&str>> {
         let special: &[char] = match self.syntax {
             Syntax::Fixed => &['\n'],

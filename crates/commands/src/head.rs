@@ -1,4 +1,4 @@
-//! `head` and `tail` of so many lines.
+//! `head` and `tail` that count lines.
 
 use super::options::{Options, Table};
 use super::{Simple, Word};
@@ -16,23 +16,23 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// The first or the last lines of one input.
+/// A number of lines at the start or the end of one input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lines {
-    /// How many.
+    /// The number of lines.
     pub count: u64,
-    /// The file, or standard input.
+    /// The input file; empty for standard input.
     pub files: Vec<Word>,
-    /// Where it stands among the arguments.
+    /// The file's index among the arguments.
     pub places: Vec<usize>,
 }
 
-/// Reads `head -n COUNT` in any of its spellings; `None` with bytes or a negative count.
+/// Parses `head -n COUNT` in all its spellings. Returns `None` for `-c` or a negative count.
 pub fn head(simple: &Simple) -> Option<Lines> {
     lines(simple, "head")
 }
 
-/// Reads `tail -n COUNT`; `None` with bytes, `+COUNT`, or anything that follows a file.
+/// Parses `tail -n COUNT`. Returns `None` for `-c`, `+COUNT`, or if it follows a file.
 pub fn tail(simple: &Simple) -> Option<Lines> {
     lines(simple, "tail")
 }
@@ -41,11 +41,11 @@ fn lines(simple: &Simple, name: &str) -> Option<Lines> {
     if simple.name() != name {
         return None;
     }
-    // `+5` is an old way to write `-n +5`.
+    // `+5` is an obsolete spelling of `-n +5`.
     if is_counted_from_start(simple) {
         return None;
     }
-    // `-5` is an old way to write `-n 5`.
+    // `-5` is an obsolete spelling of `-n 5`.
     let arguments: Vec<Word> = simple
         .arguments
         .iter()
@@ -68,7 +68,7 @@ fn lines(simple: &Simple, name: &str) -> Option<Lines> {
     (files.len() <= 1).then_some(Lines { count, files, places: options.operands })
 }
 
-/// Whether the first argument is a count in the old way, from the beginning.
+/// Whether the first argument is the obsolete `+COUNT`, which counts from the start.
 pub fn is_counted_from_start(simple: &Simple) -> bool {
     simple.arguments.first().is_some_and(|word| word.text.starts_with('+'))
 }

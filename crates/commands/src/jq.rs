@@ -1,20 +1,20 @@
-//! `jq`: its options, and whether its filter looks at anything but the value at hand.
+//! `jq`: its options, and whether its filter depends on more than its current input value.
 
 use super::{Simple, Word};
 
-/// A `jq` that was understood.
+/// A parsed `jq`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jq {
-    /// Options by their letters; `T` is `--tab`, `I` is `--indent`.
+    /// The letters of the options; `T` is `--tab`, `I` is `--indent`.
     pub letters: String,
     /// The filter.
     pub filter: String,
-    /// The files, empty for standard input.
+    /// The input files; empty for standard input.
     pub files: Vec<Word>,
 }
 
-/// Functions and words by which a filter reads more, writes elsewhere, ends it all, or tells the
-/// time.
+/// Functions and keywords by which a filter reads further values or modules, writes to standard
+/// error, stops the program, or depends on the time.
 const REACHING_OUT: &[&str] = &[
     "debug",
     "get_search_list",
@@ -32,7 +32,7 @@ const REACHING_OUT: &[&str] = &[
 ];
 
 impl Jq {
-    /// Reads the command; `None` with options that are not known.
+    /// Parses the command. Returns `None` for unknown options.
     pub fn read(simple: &Simple) -> Option<Self> {
         if simple.name() != "jq" {
             return None;
@@ -73,9 +73,10 @@ impl Jq {
         self.letters.contains(letter)
     }
 
-    /// A word of the filter by which it may look at more than the value at hand.
+    /// Returns a word by which the filter may depend on more than its current value, if there is
+    /// one.
     pub fn reaches_out(&self) -> Option<&'static str> {
-        // Where strings hold code, or comments hold quotes, everything is looked at.
+        // Strings may contain code (`\(…)`) and comments may contain quotes; then all text counts.
         let has_code = self.filter.contains("\\(") || self.filter.contains('#');
         let text = if has_code { self.filter.clone() } else { without_strings(&self.filter) };
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -116,7 +117,7 @@ fn letter(long: &str) -> Option<char> {
     })
 }
 
-/// The filter without what stands in quotes.
+/// Returns the filter without the contents of its string literals.
 fn without_strings(filter: &str) -> String {
     let mut text = String::new();
     let mut characters = filter.chars();

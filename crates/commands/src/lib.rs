@@ -1,8 +1,16 @@
-//! What is known of commands: their arguments, read by each command's own grammar.
+//! What contend knows of commands: each one's argument grammar, and what follows from it.
 //!
-//! Only what is certain is said. A stage that is not a simple command of plain words, an
-//! option that is not in a command's list, a script with anything in it that its module does not
-//! know: they all read as `None`, and whoever asks leaves the stage alone.
+//! ```text
+//! stage text ──> Simple ──> cut, grep, head, jq, sed, sort, tr, uniq, wc, awk
+//!                 │         (one module a command: options, operands, script)
+//!                 ├──> purity     side effects, input files
+//!                 ├──> writing    files that it writes, programs that it starts
+//!                 └──> behaviour  barrier, early exit, output size
+//! ```
+//!
+//! Modules return only what is certain. For a stage that is not a simple command of literal words,
+//! an option that is not in a command's table, or a construct that a module does not know, they
+//! return `None`, and callers leave the stage alone.
 
 pub mod awk;
 pub mod behaviour;
@@ -29,43 +37,43 @@ use brush_parser::ast::{
 };
 use brush_parser::{Parser, ParserOptions};
 
-/// Folders in which a program is what its name says.
+/// Directories in which a program's name identifies the program.
 pub const SYSTEM_FOLDERS: &[&str] = &["/bin", "/usr/bin", "/usr/local/bin"];
 
-/// A word of a command, with what the shell makes of it.
+/// A word of a command, before and after quote removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// As it stands in the text, with its quotes.
+    /// The word as the user wrote it, with quotes.
     pub raw: String,
-    /// As the command sees it.
+    /// The word as the command receives it.
     pub text: String,
 }
 
 impl Word {
-    /// A word that the command is to see as `text`, quoted where the shell needs it.
+    /// Creates a word that the command receives as `text`, quoted where the shell needs it.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
         Self { raw: quote(&text), text }
     }
 }
 
-/// A stage that is a simple command of plain words, with at most one redirection, of its input
-/// from a file.
+/// A simple command (as POSIX defines it) whose words the shell does not expand, with at most one
+/// redirection: its input from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Simple {
-    /// Variables that are set for it alone, such as `LC_ALL` and `C`.
+    /// Variables assigned for this command only, such as `LC_ALL` and `C`.
     pub variables: Vec<(String, Word)>,
-    /// The program.
+    /// The program, as a name or a path.
     pub program: Word,
-    /// Its arguments.
+    /// The program's arguments.
     pub arguments: Vec<Word>,
-    /// The file that its standard input comes from, after `<`.
+    /// The file after `<`, if standard input is redirected.
     pub input: Option<Word>,
 }
 
 impl Simple {
-    /// Reads a stage's text. `None` for everything that is not a simple command of words that
-    /// the shell does not expand, and for redirections other than `<file`.
+    /// Parses a stage's text. Returns `None` unless it is a simple command whose words the shell
+    /// does not expand and whose only redirection, if any, is `<file`.
     pub fn read(text: &str) -> Option<Self> {
         let program =
             Parser::new(text.as_bytes(), &ParserOptions::default()).parse_program().ok()?;
@@ -125,8 +133,8 @@ impl Simple {
         }
     }
 
-    /// The program's name, without the folder if that is one of the system's: what stands
-    /// elsewhere may be anything, whatever its name.
+    /// Returns the program's name, without its directory if that is one of [`SYSTEM_FOLDERS`]. A
+    /// program in another directory may be anything, so its path stays.
     pub fn name(&self) -> &str {
         let text = self.program.text.as_str();
         match text.rsplit_once('/') {
@@ -135,12 +143,12 @@ impl Simple {
         }
     }
 
-    /// The value of a variable that is set for it alone.
+    /// Returns the value of a variable assigned for this command only.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.text.as_str())
     }
 
-    /// The command as text for the shell.
+    /// Returns the command as shell text.
     pub fn text(&self) -> String {
         let variables = self.variables.iter().map(|(name, value)| format!("{name}={}", value.raw));
         let arguments = self.arguments.iter().map(|word| word.raw.clone());
@@ -153,19 +161,19 @@ impl Simple {
             .join(" ")
     }
 
-    /// The same command with these arguments.
+    /// Returns the same command with these arguments.
     #[must_use]
     pub fn with(&self, arguments: Vec<Word>) -> Self {
         Self { arguments, ..self.clone() }
     }
 
-    /// The command without the input that it names, by `<` or by the one operand among `files`,
-    /// and that input. `None` if it names several.
+    /// Removes the input file, named by `<` or as the only operand in `files`, and returns the
+    /// command and that file. Returns `None` if there is more than one input.
     pub fn without_input(mut self, files: &[Word]) -> Option<(Self, Option<Word>)> {
         let input = match (files, self.input.take()) {
             ([], input) => input,
             ([file], None) if file.text != "-" => {
-                // The same word may be an option's argument too.
+                // The same word may also be an option's argument.
                 let mut places = (0..self.arguments.len()).filter(|&i| self.arguments[i] == *file);
                 let (place, None) = (places.next()?, places.next()) else { return None };
                 self.arguments.remove(place);
@@ -176,12 +184,12 @@ impl Simple {
         Some((self, input))
     }
 
-    /// Whether another command runs under the same variables and by the same program.
+    /// Whether `other` runs the same program with the same variables.
     pub fn is_sibling_of(&self, other: &Self) -> bool {
         self.program.text == other.program.text && self.has_same_variables(other)
     }
 
-    /// Whether another command runs under the same variables.
+    /// Whether `other` runs with the same variables.
     pub fn has_same_variables(&self, other: &Self) -> bool {
         let values = |simple: &Self| {
             let pairs = simple.variables.iter().map(|(n, v)| (n.clone(), v.text.clone()));
@@ -191,15 +199,15 @@ impl Simple {
     }
 }
 
-/// For tests, also those of other crates.
+/// Helpers for tests of this and other crates.
 #[cfg(any(test, feature = "testing"))]
 pub mod testing {
     use super::Simple;
 
-    /// Reads a stage as a simple command.
+    /// Parses a stage as a simple command.
     ///
     /// # Panics
-    /// If it is none.
+    /// Panics if the text is not a simple command.
     pub fn simple(text: &str) -> Simple {
         Simple::read(text).unwrap_or_else(|| panic!("a simple command: {text}"))
     }

@@ -1,37 +1,39 @@
-//! Options as `getopt_long` reads them, from a table a command.
+//! Options as `getopt_long(3)` parses them, from one table for each command.
 
 use super::Word;
 
-/// What options a command has.
+/// The options of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Table {
-    /// One-letter options, as for `getopt(3)`: a letter with `:` after it takes an argument,
-    /// with `::` one that may be missing and is attached if it is there.
+    /// One-letter options as for `getopt(3)`: `:` after a letter means a required argument, `::` an
+    /// optional one, which must be attached.
     pub short: &'static str,
-    /// Long names and the letter that each one means; those that do not mean a letter may use
-    /// a character that is none.
+    /// Long names, each with the letter of the same option. A long option without a letter uses a
+    /// control character.
     pub long: &'static [(&'static str, char)],
 }
 
-/// What was given.
+/// Parsed options and operands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Options in their order, by letter, with the argument if there is one.
+    /// Options in the order given, by letter, each with its argument.
     pub given: Vec<(char, Option<String>)>,
-    /// Everything else, in its order: the place among the arguments.
+    /// Operands in the order given, as indexes into the arguments.
     pub operands: Vec<usize>,
 }
 
 impl Options {
-    /// Reads the arguments; `None` if there is an option that the table lacks, one without its
-    /// argument, or an operand that looks like an option. Options may follow operands, as in GNU's commands.
+    /// Parses the arguments. As in GNU commands, options may follow operands. Returns `None` for an
+    /// option that is not in the table, a missing option argument, or an operand after `--` that
+    /// looks like an option.
     pub fn read(arguments: &[Word], table: &Table) -> Option<Self> {
         let mut options = Self::default();
         let mut index = 0;
         while let Some(word) = arguments.get(index) {
             let text = word.text.as_str();
             if text == "--" {
-                // Operands that look like options could not be written without it.
+                // Callers write operands without `--`, which would turn such an operand into an
+                // option.
                 let rest = &arguments[index + 1..];
                 let looks_like_option =
                     |word: &Word| word.text.len() > 1 && word.text.starts_with('-');
@@ -55,8 +57,8 @@ impl Options {
         Some(options)
     }
 
-    /// Reads arguments of which the first that is no option begins a command of its own: what was
-    /// given before it, and its place.
+    /// Parses the options before an operand that begins another command. Returns the options, and
+    /// the index of that operand.
     pub fn read_leading(arguments: &[Word], table: &Table) -> Option<(Self, usize)> {
         let mut options = Self::default();
         let mut index = 0;
@@ -113,17 +115,17 @@ impl Options {
         Some(false)
     }
 
-    /// Whether an option was given.
+    /// Whether the option was given.
     pub fn has(&self, letter: char) -> bool {
         self.given.iter().any(|(given, _)| *given == letter)
     }
 
-    /// Whether no other options than these were given.
+    /// Whether only these options were given.
     pub fn has_only(&self, letters: &str) -> bool {
         self.given.iter().all(|(given, _)| letters.contains(*given))
     }
 
-    /// The arguments of an option, as often as it was given.
+    /// Returns the argument of each occurrence of the option, in order.
     pub fn values(&self, letter: char) -> impl Iterator<Item = &str> {
         self.given
             .iter()
@@ -131,7 +133,7 @@ impl Options {
             .filter_map(|(_, value)| value.as_deref())
     }
 
-    /// The argument of an option where it was given last.
+    /// Returns the argument of the option's last occurrence.
     pub fn value(&self, letter: char) -> Option<&str> {
         self.values(letter).last()
     }
@@ -144,7 +146,7 @@ enum Argument {
 }
 
 impl Table {
-    /// Whether this letter takes an argument; `None` if there is no such option.
+    /// Returns whether the option takes an argument; `None` if there is no such option.
     fn argument_of(&self, letter: char) -> Option<Argument> {
         if letter == ':' {
             return None;

@@ -1,5 +1,5 @@
-//! Which commands do nothing but read their input and write their output, so that they may be run
-//! once more on part of it without being asked for.
+//! Which commands only read their input and write their output, so that contend may run them again
+//! on part of the input without asking.
 
 use super::awk::Awk;
 use super::options::{Options, Table};
@@ -7,8 +7,8 @@ use super::sed::Sed;
 use super::sed::script::{Command, Delimiters, Function, Script};
 use super::{Simple, Word, cut, grep, head, sed, sort, wc};
 
-/// Programs none of whose options writes anywhere else or starts another program, and which give
-/// the same output each time.
+/// Programs without an option that writes a file or starts another program, and whose output is the
+/// same each time.
 const PURE: &[&str] = &[
     "base64",
     "cat",
@@ -39,7 +39,7 @@ const PURE: &[&str] = &[
     "zcat",
 ];
 
-/// Whether the command only reads and writes its input and output.
+/// Whether the command has no side effects, and reads nothing but its input.
 pub fn is_pure(simple: &Simple) -> bool {
     let takes = |table: &Table| Options::read(&simple.arguments, table);
     match simple.name() {
@@ -71,11 +71,11 @@ pub fn is_pure(simple: &Simple) -> bool {
     }
 }
 
-/// A script that names no file and no command, and has no loops.
+/// Whether a sed script names no file and no command, and has no loop.
 fn plain_script(simple: &Simple, options: &Options) -> bool {
     let is_plain = |command: &Command| match &command.function {
         Function::Substitute(s) => !s.execute && s.file.is_none(),
-        // The name would be another one where the input is.
+        // `F` prints the file's name, which changes if the input comes from elsewhere.
         Function::Plain(letter) => *letter != 'F',
         Function::Open
         | Function::Close
@@ -90,18 +90,18 @@ fn plain_script(simple: &Simple, options: &Options) -> bool {
         .is_some_and(|script| script.commands.iter().all(is_plain))
 }
 
-/// Where a pipeline's first stage takes its input from.
+/// Where a pipeline's first stage reads its input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// Its standard input.
     Standard,
-    /// This file; the command has to be given it as its standard input or as an operand.
+    /// This file, which the command takes as its standard input or as an operand.
     File(Word),
-    /// Several files, or it makes its output out of nothing, or that is not known.
+    /// Several files, no input at all, or unknown.
     Other,
 }
 
-/// Where a command takes its input from.
+/// Returns where the command reads its input.
 pub fn source(simple: &Simple) -> Source {
     if let Some(file) = &simple.input {
         return Source::File(file.clone());
@@ -114,8 +114,8 @@ pub fn source(simple: &Simple) -> Source {
     }
 }
 
-/// The files that a command reads by name; `None` where that is not known, and where it reads its
-/// standard input as well.
+/// Returns the files that the command reads by name. Returns `None` if they are not known, or if it
+/// reads standard input as well.
 pub fn named_files(simple: &Simple) -> Option<Vec<&Word>> {
     let operands = input_operands(simple)?;
     let files: Vec<_> = match (operands.is_empty(), &simple.input) {
@@ -126,7 +126,8 @@ pub fn named_files(simple: &Simple) -> Option<Vec<&Word>> {
     all_named.then_some(files)
 }
 
-/// The places of the files among the arguments; `None` where the grammar is not known.
+/// Returns the indexes of the input files among the arguments; `None` if the command's grammar is
+/// not known.
 fn input_operands(simple: &Simple) -> Option<Vec<usize>> {
     let read = |table: &Table| Options::read(&simple.arguments, table);
     let options = match simple.name() {
@@ -143,7 +144,7 @@ fn input_operands(simple: &Simple) -> Option<Vec<usize>> {
         }
         "awk" | "mawk" | "gawk" | "nawk" | "original-awk" | "busybox" => {
             let awk = Awk::read(simple)?;
-            // An assignment may stand among them.
+            // Operands may contain assignments, which are not files.
             let assigns = awk.operands.iter().any(|word| word.text.contains('='));
             let first = simple.arguments.len() - awk.operands.len();
             return (!assigns).then(|| (first..simple.arguments.len()).collect());
@@ -171,8 +172,8 @@ fn input_operands(simple: &Simple) -> Option<Vec<usize>> {
     Some(options.operands)
 }
 
-/// The command as it reads its standard input instead of the file that it names. `None` where its
-/// input is not one that can be named.
+/// Returns the command changed to read standard input instead of its one input file. Returns `None`
+/// if its input files are not known or are several.
 pub fn from_standard_input(simple: &Simple) -> Option<Simple> {
     let mut changed = simple.clone();
     if changed.input.take().is_some() {
@@ -186,8 +187,8 @@ pub fn from_standard_input(simple: &Simple) -> Option<Simple> {
     Some(changed)
 }
 
-/// The command without the files that it names, as many as there are. `None` where they are not
-/// known.
+/// Returns the command without its input files, however many there are. Returns `None` if they are
+/// not known.
 pub fn without_files(simple: &Simple) -> Option<Simple> {
     let mut changed = simple.clone();
     for place in input_operands(simple)?.into_iter().rev() {

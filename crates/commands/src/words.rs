@@ -1,12 +1,11 @@
-//! Words of the shell: what a command sees of them, and how to write them.
+//! Quote removal: what a command receives for a word of the shell.
 
 use brush_parser::ParserOptions;
 use brush_parser::word::{WordPiece, WordPieceWithSource, parse, parse_brace_expansions};
 
 use super::Word;
 
-/// What the command sees of a word; `None` if the shell makes anything of it but take away
-/// quotes.
+/// Removes the quotes of a word. Returns `None` if the shell would expand the word.
 pub(super) fn read(raw: &str) -> Option<Word> {
     let options = ParserOptions::default();
     if parse_brace_expansions(raw, &options).ok()?.is_some_and(|pieces| {
@@ -19,7 +18,7 @@ pub(super) fn read(raw: &str) -> Option<Word> {
     let mut text = String::new();
     for piece in parse(raw, &options).ok()? {
         match piece.piece {
-            // A tilde may stand for a home directory after `=` and `:` too.
+            // The shell expands a tilde after `=` and `:` too.
             WordPiece::Text(plain) if !plain.contains(['*', '?', '[', '~']) => {
                 text.push_str(&plain);
             }
@@ -43,8 +42,8 @@ fn push_double_quoted(text: &mut String, pieces: Vec<WordPieceWithSource>) -> Op
     Some(())
 }
 
-/// A backslash with the character after it. Within double quotes it stays before all but four
-/// characters; before a line break both vanish.
+/// Appends the character after a backslash. Within double quotes the backslash stays, except before
+/// `$`, `` ` ``, `"` and `\`. A backslash and a newline are both removed.
 fn push_escaped(text: &mut String, escaped: &str, within_quotes: bool) -> Option<()> {
     let after = escaped.strip_prefix('\\')?;
     if after == "\n" {

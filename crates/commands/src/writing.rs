@@ -1,11 +1,9 @@
-//! Which commands are asked to write files or to start programs, where that is told by their
-//! options, their operands or their script.
+//! Which commands write files or start programs because their options, operands or script say so.
 
 use super::Simple;
 use super::sed::script::{Delimiters, Script};
 
-/// Whether a command of a known name is asked to write files or to start programs; better one
-/// too many.
+/// Whether a known command is asked to write files or to start programs. In doubt, returns `true`.
 pub fn writes_by_itself(simple: &Simple) -> bool {
     let arguments = || simple.arguments.iter().map(|word| word.text.as_str());
     let cluster_has = |letter: char| {
@@ -25,7 +23,7 @@ pub fn writes_by_itself(simple: &Simple) -> bool {
         "date" => cluster_has('s') || begins(&["--s"]),
         "history" => cluster_has('w') || cluster_has('a'),
         "openssl" => begins(&["-out", "-writerand"]),
-        // They change the files that they are given.
+        // These programs edit their operands in place.
         "dos2unix" | "unix2dos" | "sd" => arguments().any(|a| !a.starts_with('-')),
         "gzip" | "gunzip" | "pigz" | "unpigz" | "xz" | "unxz" | "lzma" | "unlzma" | "pixz"
         | "bzip2" | "bunzip2" | "pbzip2" | "lbzip2" | "zstd" | "unzstd" | "zstdmt" | "pzstd"
@@ -38,7 +36,7 @@ pub fn writes_by_itself(simple: &Simple) -> bool {
     }
 }
 
-/// Whether there is a second file among the arguments of `uniq` or `xxd`: that is written to.
+/// Whether `uniq` or `xxd` has a second operand, which is its output file.
 fn has_two_operands(simple: &Simple) -> bool {
     let takes_value: &[&str] = match simple.name() {
         "uniq" => &["-f", "-s", "-w", "--skip-fields", "--skip-chars", "--check-chars"],
@@ -56,30 +54,30 @@ fn has_two_operands(simple: &Simple) -> bool {
     operands > 1
 }
 
-/// A script or a program in a file is read up to this size.
+/// Largest script file that contend reads, in bytes.
 const LARGEST_SCRIPT: u64 = 1 << 20;
 
-/// What a file holds that an option names; nothing where it cannot be read, which the command
-/// then cannot either.
+/// Returns the contents of a script file. Returns `None` if it is not a readable, regular file of
+/// UTF-8 text of at most [`LARGEST_SCRIPT`] bytes.
 pub(super) fn script_file(name: &str) -> Option<String> {
     let small = |data: &std::fs::Metadata| data.is_file() && data.len() <= LARGEST_SCRIPT;
     std::fs::metadata(name).ok().filter(small)?;
     std::fs::read_to_string(name).ok()
 }
 
-/// Whether an awk loads more than its program, has options that are not known, or a program that
-/// writes or starts others. What a program in a file reads from other commands is its own affair.
+/// Whether an awk has unknown options (which may load extensions), or a program that writes files
+/// or starts other programs. A program in a file may read from commands.
 fn awk_reaches_out(simple: &Simple) -> bool {
     awk_programs(simple).is_none_or(|programs| {
         let [given, in_files] = programs.map(|texts| texts.join("\n"));
-        // What the shell is yet to fill in is taken for a name.
+        // U+FFFD marks text that the shell has yet to expand; it counts as a name.
         let text = format!("{given}\n{in_files}").replace('\u{fffd}', "u");
         super::awk::reach::writes_or_starts(&text, given.is_empty())
     })
 }
 
-/// The programs that stand in the arguments of an awk, and those in files that they name; `None`
-/// if an option is not known.
+/// Returns the program texts in the arguments of an awk, and those in the files that the arguments
+/// name. Returns `None` for an unknown option.
 fn awk_programs(simple: &Simple) -> Option<[Vec<String>; 2]> {
     let mut arguments = simple.arguments.iter().map(|word| word.text.as_str());
     let (mut programs, mut in_files, mut is_given) = (Vec::new(), Vec::new(), false);
@@ -131,13 +129,13 @@ fn awk_programs(simple: &Simple) -> Option<[Vec<String>; 2]> {
     Some([programs, in_files])
 }
 
-/// Whether a sed edits in place, has options that are not known, or a script that writes or
-/// executes.
+/// Whether a sed edits in place, has unknown options, or has a script that writes files or executes
+/// commands.
 fn sed_reaches_out(simple: &Simple) -> bool {
     sed_script(simple).is_none_or(|script| script_reaches_out(&script))
 }
 
-/// The script in the arguments of a sed; `None` if it edits in place or an option is not known.
+/// Returns the script of a sed; `None` if it edits in place or an option is unknown.
 fn sed_script(simple: &Simple) -> Option<String> {
     let mut arguments = simple.arguments.iter().map(|word| word.text.as_str());
     let (mut scripts, mut operands, mut is_given) = (Vec::new(), Vec::new(), false);
@@ -162,8 +160,9 @@ fn sed_script(simple: &Simple) -> Option<String> {
     Some(scripts.join("\n"))
 }
 
-/// The option that takes a value in this argument, with the value if it is attached; `None`
-/// for editing in place and for what is not known.
+/// Parses an option. Returns the letter of one that takes a value, with the value if it is
+/// attached; `Some(None)` for other long options and for known letters without a value; `None`
+/// for editing in place and for unknown letters.
 #[expect(clippy::option_option, reason = "known or not, with a value or without")]
 fn sed_option(text: &str) -> Option<Option<(char, Option<&str>)>> {
     let Some(long) = text.strip_prefix("--") else {
@@ -176,7 +175,7 @@ fn sed_option(text: &str) -> Option<Option<(char, Option<&str>)>> {
         Some((name, value)) => (name, Some(value)),
         None => (long, None),
     };
-    // Names may be shortened.
+    // Long names may be abbreviated.
     let takes = [("in-place", 'i'), ("expression", 'e'), ("file", 'f'), ("line-length", 'l')];
     match takes.iter().find(|(long, _)| long.starts_with(name)) {
         Some((_, 'i')) => None,
@@ -185,13 +184,13 @@ fn sed_option(text: &str) -> Option<Option<(char, Option<&str>)>> {
     }
 }
 
-/// Stands in a script for what the shell puts there while it runs.
+/// Placeholder in a script for text that the shell expands at run time.
 const UNKNOWN: char = '\u{fffd}';
 
-/// Whether a sed script writes to a file or executes something, or cannot be read. A delimiter
-/// between brackets is one for some old seds only.
+/// Whether a sed script writes to a file, executes commands, or cannot be parsed. Only some old
+/// seds end a regular expression at a delimiter within a bracket expression.
 fn script_reaches_out(script: &str) -> bool {
-    // What is not known can be a number or a part of a text, but no command.
+    // Expanded text may be a number or part of a string, but not a command.
     let known = script.replace(UNKNOWN, "1");
     let read = |delimiters| Script::read(&known, delimiters).map(|script| script.reaches_out());
     read(Delimiters::Shielded) != Ok(false) || read(Delimiters::Everywhere) == Ok(true)
