@@ -1,26 +1,28 @@
-//! Regular expressions of `grep` and `sed` that match the same ASCII in every locale.
+//! Regular expressions of `grep` and `sed` that match the same ASCII text in every locale.
 //!
-//! That ASCII is ASCII everywhere does not make it so: GNU's programs match with their own automaton
-//! in the C locale, and leave to the C library what that does not do in UTF-8. Both disagree on ranges
-//! where case is ignored, on words that can be empty and on anchors that are repeated. So this is no
-//! list of what is different, but of what is not.
+//! Not all expressions do, although ASCII is encoded alike everywhere: GNU's programs match with
+//! their own automaton in the C locale, and leave what that does not support in UTF-8 to the C
+//! library. The two disagree on ranges with case ignored, on words that may be empty, and on
+//! repeated anchors. So this module accepts what is known to agree, rather than rejecting what is
+//! known to differ.
 
-/// Classes of characters, as `[[:alpha:]]` names them.
+/// Names of character classes, as in `[[:alpha:]]`.
 const CLASSES: &[&str] = &[
     "alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
     "upper", "xdigit",
 ];
 
-/// What a plain expression has in it.
+/// What a portable expression contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Plain {
-    /// A set of characters in brackets.
+    /// A bracket expression.
     pub sets: bool,
-    /// A range in it. In the order of a language it may hold more than in that of bytes.
+    /// A range within one. In another locale's collating order it may contain further characters.
     pub ranges: bool,
 }
 
-/// Reads an expression, which is no part of a longer one; `None` if it is not plain.
+/// Analyzes a whole regular expression. Returns `None` unless it is known to match alike
+/// everywhere.
 pub fn plain(text: &str, extended: bool) -> Option<Plain> {
     let mut reader = Reader { rest: text.as_bytes(), extended, depth: 0, plain: Plain::default() };
     let anchored = reader.take(b"^");
@@ -37,7 +39,7 @@ struct Reader<'t> {
     plain: Plain,
 }
 
-/// Deeper groups are not read.
+/// Maximum nesting depth of groups.
 const DEEPEST: usize = 20;
 
 impl Reader<'_> {
@@ -51,13 +53,13 @@ impl Reader<'_> {
         }
     }
 
-    /// An operator that is written with a backslash in basic expressions.
+    /// Takes an operator that basic expressions write with a backslash.
     fn operator(&mut self, sign: u8) -> bool {
         if self.extended { self.take(&[sign]) } else { self.take(&[b'\\', sign]) }
     }
 
-    /// Alternatives, up to the end of the group; whether there are several. None is empty, but a
-    /// lone one behind an anchor.
+    /// Reads alternatives up to the end of the group, and returns whether there are several.
+    /// Rejects empty alternatives, except a single one after an anchor.
     fn alternatives(&mut self, may_be_empty: bool) -> Option<bool> {
         let mut count = 0;
         loop {
@@ -76,7 +78,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What matches characters, if something does here.
+    /// Reads an atom. Returns `false` at the end of the alternative.
     fn atom(&mut self) -> Option<bool> {
         if self.operator(b'(') {
             self.depth += 1;
@@ -101,7 +103,7 @@ impl Reader<'_> {
                 b')' | b'|' if !self.extended => return Some(false),
                 b't' | b'n' => self.rest = &rest[1..],
                 b'(' | b')' | b'{' | b'}' | b'|' | b'+' | b'?' if !self.extended => return None,
-                // A quoted sign stands for itself, but for those that are anchors.
+                // An escaped punctuation character is literal, unless the escape is an anchor.
                 sign if sign.is_ascii_punctuation() && !b"<>`'".contains(sign) => {
                     self.rest = &rest[1..];
                 }
@@ -117,7 +119,7 @@ impl Reader<'_> {
         Some(true)
     }
 
-    /// How often the atom may come, once.
+    /// Reads at most one repetition operator after an atom.
     fn repetition(&mut self) -> Option<()> {
         if self.take(b"*") || self.operator(b'+') || self.operator(b'?') {
             return Some(());
@@ -130,7 +132,7 @@ impl Reader<'_> {
                 most = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
                 self.rest = &self.rest[most..];
             }
-            // More than 255 is not possible everywhere.
+            // Some implementations limit repetition to 255.
             if !(1..=2).contains(&digits) || most > 2 || !self.operator(b'}') {
                 return None;
             }
@@ -138,7 +140,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// A set of characters, behind its bracket.
+    /// Reads a bracket expression, after its `[`.
     fn set(&mut self) -> Option<()> {
         self.plain.sets = true;
         self.take(b"^");

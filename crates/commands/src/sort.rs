@@ -1,4 +1,4 @@
-//! `sort`, as GNU has it.
+//! GNU `sort`.
 
 use super::options::{Options, Table};
 use super::{Simple, Word};
@@ -37,22 +37,22 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// The letter that stands for `--parallel`.
+/// The letter of `--parallel` in [`TABLE`].
 pub const PARALLEL: char = '\u{1}';
-/// The letter that stands for `--compress-program`.
+/// The letter of `--compress-program` in [`TABLE`].
 pub const COMPRESS: char = '\u{2}';
 
-/// A `sort` that sorts: it neither merges nor checks, and writes to standard output.
+/// A `sort` that sorts to standard output, without `--merge` or `--check`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sort {
     /// The options.
     pub options: Options,
-    /// The files, empty for standard input.
+    /// The input files; empty for standard input.
     pub files: Vec<Word>,
 }
 
 impl Sort {
-    /// Reads the command; `None` if it does anything else, or sorts at random.
+    /// Parses the command. Returns `None` if it does anything but sort in a deterministic order.
     pub fn read(simple: &Simple) -> Option<Self> {
         if simple.name() != "sort" {
             return None;
@@ -60,7 +60,7 @@ impl Sort {
         let options = Options::read(&simple.arguments, &TABLE)?;
         let files: Vec<Word> =
             options.operands.iter().map(|&index| simple.arguments[index].clone()).collect();
-        // `+1` is an old way to write a key.
+        // `+1` is an obsolete spelling of a key.
         if files.iter().any(|file| file.text.starts_with('+')) {
             return None;
         }
@@ -70,13 +70,13 @@ impl Sort {
         sorts.then_some(Self { options, files })
     }
 
-    /// Whether lines are equal to it only if they are so as a whole: there are no keys, and no
-    /// option that passes over some of a line.
+    /// Whether lines compare equal only if they are identical: there are no keys, and no option
+    /// that ignores parts of a line.
     pub fn compares_whole_lines(&self) -> bool {
         self.options.has_only("rsuSTz\u{1}\u{2}\u{4}")
     }
 
-    /// Whether it drops lines that are equal to another one.
+    /// Whether it drops all but one of equal lines (`-u`).
     pub fn drops_equal_lines(&self) -> bool {
         self.options.has('u')
     }

@@ -1,4 +1,6 @@
-//! `tr`: bytes to bytes.
+//! `tr`: a map from bytes to bytes.
+//!
+//! [`Tr`] is the part on which implementations agree. [`Effect`] is all of GNU's `tr`.
 
 use std::collections::BTreeSet;
 
@@ -16,17 +18,17 @@ pub const TABLE: Table = Table {
     long: &[("complement", 'c'), ("delete", 'd'), ("squeeze-repeats", 's'), ("truncate-set1", 't')],
 };
 
-/// What becomes of every byte, where nothing depends on its neighbours.
+/// What happens to every byte, if nothing depends on its neighbours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tr {
-    /// What each byte becomes; `None` where it is deleted.
+    /// What each byte becomes; `None` if it is deleted.
     map: [Option<u8>; 256],
 }
 
 impl Tr {
-    /// Reads the command. `None` with `-s`, `-c` and `-t`, with character classes, and, where
-    /// characters may have several bytes (`multibyte`), with ranges and characters that are not
-    /// ASCII: what they mean differs between implementations.
+    /// Parses the command. Returns `None` for `-s`, `-c`, `-t` and character classes, and, if
+    /// characters may have several bytes (`multibyte`), for ranges and non-ASCII characters:
+    /// implementations differ in what these mean.
     pub fn read(simple: &Simple, multibyte: bool) -> Option<Self> {
         if simple.name() != "tr" {
             return None;
@@ -56,21 +58,21 @@ impl Tr {
         Some(Self { map })
     }
 
-    /// What this one and then another one do together.
+    /// Composes this map with the next.
     #[must_use]
     pub fn then(&self, next: &Self) -> Self {
         Self { map: self.map.map(|byte| byte.and_then(|byte| next.map[usize::from(byte)])) }
     }
 
-    /// Whether it neither makes nor takes away line breaks.
+    /// Whether it keeps all newlines and makes no others.
     pub fn keeps_lines(&self) -> bool {
         let newline = Some(b'\n');
         let made = self.map.iter().filter(|&&byte| byte == newline).count();
         self.map[usize::from(b'\n')] == newline && made == 1
     }
 
-    /// The characters that it changes or writes in the place of others; `None` if it deletes any,
-    /// or if they are not ASCII.
+    /// Returns the characters that it changes or writes in place of others. Returns `None` if it
+    /// deletes any, or if they are not ASCII.
     pub fn touches(&self) -> Option<BTreeSet<char>> {
         let mut touched = BTreeSet::new();
         for (byte, &becomes) in (0..=255_u8).zip(&self.map) {
@@ -82,8 +84,8 @@ impl Tr {
         touched.iter().all(char::is_ascii).then_some(touched)
     }
 
-    /// The arguments of a `tr` that does this; `None` if it takes more than one, or has nothing
-    /// to do.
+    /// Returns the arguments of an equivalent `tr`. Returns `None` if that takes more than one
+    /// `tr`, or if nothing changes.
     pub fn arguments(&self) -> Option<Vec<String>> {
         let deleted: Vec<u8> =
             (0..=255).filter(|&byte| self.map[usize::from(byte)].is_none()).collect();
@@ -105,7 +107,7 @@ impl Tr {
     }
 }
 
-/// The bytes of a set.
+/// Parses a set into its bytes.
 fn set(text: &str, multibyte: bool) -> Option<Vec<u8>> {
     if text.is_empty() || multibyte && !text.is_ascii() || text.contains(['[', ']']) {
         return None;
@@ -129,8 +131,8 @@ fn set(text: &str, multibyte: bool) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The first character, escapes resolved, and what follows; `Some(None)` at the end, `None` where
-/// `tr` warns.
+/// Returns the first character, with its escape resolved, and the rest; `Some(None)` at the end,
+/// and `None` where `tr` warns.
 #[expect(clippy::option_option, reason = "the end of the text is no failure")]
 fn character(bytes: &[u8]) -> Option<Option<(u8, &[u8])>> {
     let Some((&first, rest)) = bytes.split_first() else { return Some(None) };
@@ -140,8 +142,7 @@ fn character(bytes: &[u8]) -> Option<Option<(u8, &[u8])>> {
     escape(rest).map(Some)
 }
 
-/// What an escape stands for, from behind its backslash, and what follows it; `None` where `tr`
-/// warns.
+/// Resolves an escape, after its backslash. Returns the byte and the rest; `None` where `tr` warns.
 fn escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let digits = bytes.iter().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
     if digits > 0 {
@@ -162,7 +163,8 @@ fn escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
     Some((byte, rest))
 }
 
-/// Both sets of a translation; runs of at least four bytes on both sides become ranges.
+/// Writes both sets of a translation. Runs of at least four alphanumeric bytes on both sides become
+/// ranges.
 fn written(pairs: &[(u8, u8)]) -> (String, String) {
     let (mut from, mut to) = (String::new(), String::new());
     let follows = |a: &(u8, u8), b: &(u8, u8)| {
@@ -193,7 +195,7 @@ fn escaped(byte: u8) -> String {
         b'\t' => "\\t".to_owned(),
         b'\r' => "\\r".to_owned(),
         b'\\' => "\\\\".to_owned(),
-        // These could make a range, a class or an option of what stands around them.
+        // Unescaped, these could form a range, a class or an option.
         b'-' | b'[' | b']' => format!("\\{byte:03o}"),
         b' '..=b'~' => char::from(byte).to_string(),
         _ => format!("\\{byte:03o}"),

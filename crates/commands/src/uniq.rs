@@ -1,4 +1,4 @@
-//! `uniq`.
+//! GNU `uniq`.
 
 use super::Simple;
 use super::options::{Options, Table};
@@ -18,7 +18,7 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// Reads the command: its options, if it reads standard input and writes standard output.
+/// Parses the options of a `uniq` that reads standard input and writes standard output.
 pub fn read(simple: &Simple) -> Option<Options> {
     let options = Options::read(&simple.arguments, &TABLE)?;
     (simple.name() == "uniq" && options.operands.is_empty()).then_some(options)

@@ -1,6 +1,7 @@
-//! Bracket expressions, as far as it takes to see where a regular expression ends.
+//! Bracket expressions, as far as is needed to find the end of a regular expression.
 
-/// The bytes before the delimiter, which counts between brackets unless these shield it.
+/// Returns the number of bytes before the delimiter. With `shielded`, a delimiter within a bracket
+/// expression does not count.
 pub(super) fn length(text: &str, delimiter: char, shielded: bool) -> Option<usize> {
     let mut rest = text.chars();
     loop {
@@ -15,10 +16,10 @@ pub(super) fn length(text: &str, delimiter: char, shielded: bool) -> Option<usiz
     }
 }
 
-/// What stands between brackets, of which the first has been read, and what follows them.
+/// Splits text after an opening bracket into the bracket expression and the rest.
 pub(super) fn bracket(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix('^').unwrap_or(text);
-    // A `]` that stands first is one of the characters.
+    // A `]` in the first position is literal.
     let mut rest = rest.strip_prefix(']').unwrap_or(rest);
     loop {
         let mut characters = rest.chars();
@@ -37,7 +38,7 @@ pub(super) fn bracket(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Whether there is a backslash, `[.` or `[=` between brackets.
+/// Whether a bracket expression contains a backslash, `[.` or `[=`.
 pub(super) fn has_odd_brackets(expression: &str) -> bool {
     let mut rest = expression.chars();
     while let Some(c) = rest.next() {

@@ -1,24 +1,24 @@
-//! What a script's texts can do to characters: which bytes an escape stands for, and whether a
-//! regular expression matches whole characters only.
+//! What a script may do to characters: which bytes its escapes produce, and whether a regular
+//! expression matches whole characters only.
 
 use super::brackets::bracket;
 use super::script::Regex;
 
-/// A piece of a replacement, of a text or of a string of `y`.
+/// An element of a replacement, of a text or of a string of `y`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// A character that stands for itself.
+    /// A literal character.
     Character(char),
-    /// A byte that is given by its number, or as `\cX`.
+    /// A byte given by number, or as `\cX`.
     Byte(u8),
-    /// Another letter behind a backslash.
+    /// Any other escaped character.
     Escaped(char),
-    /// It is not certain what this is.
+    /// An element whose meaning is not certain.
     Uncertain,
 }
 
 impl Piece {
-    /// Whether it is this byte, or may be.
+    /// Whether this is, or may be, the byte.
     pub(super) fn may_be(self, byte: u8) -> bool {
         match self {
             Self::Character(c) => c == char::from(byte),
@@ -29,7 +29,7 @@ impl Piece {
         }
     }
 
-    /// Whether it may be a part of a character only.
+    /// Whether this may be a part of a multibyte character.
     pub(super) fn may_be_part(self) -> bool {
         match self {
             Self::Byte(byte) => !byte.is_ascii(),
@@ -39,7 +39,7 @@ impl Piece {
     }
 }
 
-/// The pieces of a text.
+/// Splits a text into its elements.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -52,7 +52,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// What stands behind a backslash, and what follows it.
+/// Parses an escape, after its backslash, and returns it with the rest.
 fn escape(text: &str) -> (Piece, &str) {
     let Some(letter) = text.chars().next() else { return (Piece::Uncertain, text) };
     let rest = &text[letter.len_utf8()..];
@@ -70,7 +70,7 @@ fn escape(text: &str) -> (Piece, &str) {
     }
 }
 
-/// A byte's number with at most so many digits.
+/// Parses a byte's number of at most `most` digits.
 fn number(letter: char, text: &str, base: u32, most: usize) -> (Piece, &str) {
     let digits = text.chars().take(most).take_while(|c| c.is_digit(base)).count();
     let (number, rest) = text.split_at(digits);
@@ -80,38 +80,39 @@ fn number(letter: char, text: &str, base: u32, most: usize) -> (Piece, &str) {
     }
 }
 
-/// How regular expressions are read.
+/// The syntax of regular expressions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Syntax {
-    /// They are extended ones.
+    /// Expressions are extended ones.
     pub(super) extended: bool,
-    /// Characters may have several bytes, as in UTF-8; otherwise every byte is one.
+    /// Characters may have several bytes, as in UTF-8; otherwise every byte is a character.
     pub(super) multibyte: bool,
 }
 
-/// Whether what a substitution takes out of whole characters may leave parts of them.
+/// Whether a substitution may split multibyte characters.
 ///
-/// In an empty match behind others, GNU `sed` passes over one byte, not one character: an
-/// expression has to be one that matches no empty string but at an end of the text.
+/// After an empty match that follows another match, GNU `sed` advances by one byte rather than by
+/// one character. So an expression is safe only if it matches no empty string, except at an end of
+/// the text.
 pub(super) fn may_cut(regex: &Regex, repeats: bool, syntax: Syntax) -> bool {
     let read = Expression::read(regex, syntax);
     let may_stop_within = repeats || !syntax.multibyte;
     read.is_none_or(|read| !read.is_anchored && !read.has_needed && may_stop_within)
 }
 
-/// What is known of an expression that matches whole characters only.
+/// Properties of an expression that matches whole characters only.
 #[derive(Debug, Default)]
 struct Expression {
-    /// It matches at the beginning of a line only, or at its end.
+    /// It matches at the start or the end of a line only.
     is_anchored: bool,
-    /// Something in it has to match at least one character.
+    /// It contains an atom that matches at least one character.
     has_needed: bool,
 }
 
 impl Expression {
-    /// `None` if it may match parts of characters, or if that is not certain.
+    /// Returns `None` if the expression may match a part of a character, or if that is not certain.
     fn read(regex: &Regex, syntax: Syntax) -> Option<Self> {
-        // An escaped delimiter is a sign of the expression's language, or is not.
+        // Implementations differ in whether an escaped delimiter keeps its special meaning.
         if is_sign(regex.delimiter) && regex.text.contains(&format!("\\{}", regex.delimiter)) {
             return None;
         }
@@ -140,7 +141,7 @@ impl Expression {
     }
 }
 
-/// A part of an expression.
+/// A token of a regular expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token {
     Open,
@@ -148,11 +149,11 @@ enum Token {
     Alternative,
     Start,
     End,
-    /// It matches no characters, or what was matched before.
+    /// Matches no character, or repeats an earlier match.
     Zero,
-    /// One character.
+    /// Matches one character.
     Some,
-    /// One character that the expression sees as several.
+    /// Matches one character, which the expression treats as several bytes.
     Several,
 }
 
@@ -160,7 +161,7 @@ fn is_sign(c: char) -> bool {
     r"\.[]*^$+?(){}|&".contains(c)
 }
 
-/// The first token; `None` if it may match a part of a character.
+/// Reads the first token. Returns `None` if it may match a part of a character.
 fn token(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
     let c = text.chars().next()?;
     let rest = &text[c.len_utf8()..];
@@ -177,7 +178,7 @@ fn token(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
         '(' if syntax.extended => Some((Token::Open, rest)),
         ')' if syntax.extended => Some((Token::Close, rest)),
         '|' if syntax.extended => Some((Token::Alternative, rest)),
-        // At the beginning it is a character or an error.
+        // At the start of an expression this is a literal or an error.
         '*' => None,
         '+' | '?' | '{' if syntax.extended => None,
         c if c.is_ascii() || syntax.multibyte => Some((Token::Some, rest)),
@@ -185,7 +186,7 @@ fn token(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
     }
 }
 
-/// Whether there may be a byte's number between brackets.
+/// Whether a bracket expression may contain a byte's number.
 fn has_number(inner: &str) -> bool {
     ["\\d", "\\o", "\\x", "\\c"].iter().any(|number| inner.contains(number))
 }
@@ -199,7 +200,7 @@ fn escaped(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
         '|' if !syntax.extended => Token::Alternative,
         '+' | '?' | '{' if !syntax.extended => return None,
         '1'..='9' | 'b' | '<' | '>' => Token::Zero,
-        // Within a character there may be places that are no border of a word.
+        // Positions within a multibyte character may count as no word boundary.
         'B' | '`' | '\'' => return None,
         'W' | 'S' => return syntax.multibyte.then_some((Token::Some, rest)),
         'd' | 'o' | 'x' | 'c' => {
@@ -214,16 +215,16 @@ fn escaped(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
     Some((token, rest))
 }
 
-/// How often a token may be there.
+/// Repetition operators after a token.
 struct Quantifier<'a> {
     is_there: bool,
-    /// At least once.
+    /// The token has to match at least once.
     is_needed: bool,
     behind: &'a str,
 }
 
 impl<'a> Quantifier<'a> {
-    /// Reads all of them that stand here; `None` if one does not end.
+    /// Reads all repetition operators at this position. Returns `None` for an unterminated one.
     fn read(text: &'a str, syntax: Syntax) -> Option<Self> {
         let mut read = Self { is_there: false, is_needed: true, behind: text };
         loop {

@@ -1,8 +1,11 @@
-//! `sed`: its script, and whether it treats every line for itself.
+//! `sed`: its script, and whether it processes each line independently.
 //!
-//! `script.rs` is a whole script as data, `parse.rs` its only reader. [`Sed`] is a command whose
-//! script is so plain that rewrites may take it apart; `state.rs` proves of any script that it does
-//! not look beyond its line, and `letters.rs` tells what can become of characters.
+//! ```text
+//! script text ──parse──> script::Script ──> Sed        scripts so plain that rewrites may combine
+//! them
+//!                                       └─> state      proof that records are independent
+//!                                            └─> letters   which bytes the script may produce
+//! ```
 
 mod brackets;
 mod letters;
@@ -31,49 +34,49 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// A `sed` whose script was understood.
+/// A `sed` whose script rewrites may split and join.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sed {
-    /// Its commands, in their order.
+    /// Its commands, in script order.
     pub commands: Vec<Command>,
-    /// Lines are not printed at the end of the cycle (`-n`).
+    /// Pattern spaces are not printed at the end of a cycle (`-n`).
     pub quiet: bool,
-    /// Regular expressions are extended ones.
+    /// Regular expressions are extended (`-E`, `-r`).
     pub extended: bool,
-    /// Lines end with NUL.
+    /// Lines end with NUL (`-z`).
     pub null_data: bool,
-    /// The files, empty for standard input.
+    /// The input files; empty for standard input.
     pub files: Vec<Word>,
 }
 
-/// One command of a script that does not look beyond its line.
+/// A command whose effect depends on the current line only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// As it stands in the script, with its address.
+    /// The command's text in the script, with its address.
     pub text: String,
-    /// The regular expression that selects its lines, if any.
+    /// The regular expression of its address, if it has one.
     pub address: Option<String>,
-    /// What it does.
+    /// The command's function.
     pub action: Action,
 }
 
-/// What a command does to its line.
+/// The function of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// `s`.
     Substitute {
-        /// What is replaced: a regular expression.
+        /// The regular expression.
         pattern: String,
-        /// What takes its place, as written.
+        /// The replacement, as written.
         replacement: String,
-        /// `g`, `I`, a number.
+        /// The flags: a number, `g`, `I`.
         flags: String,
     },
     /// `y`.
     Transliterate {
-        /// The characters, as written.
+        /// The characters to replace, as written.
         from: String,
-        /// What they become.
+        /// Their replacements, as written.
         to: String,
     },
     /// `d`.
@@ -83,9 +86,9 @@ pub enum Action {
 }
 
 impl Sed {
-    /// Reads the command. `None` if its script has anything in it that looks beyond its line
-    /// (line numbers, `$`, ranges, hold space, `N`, `n`, `q`, branches), that writes or reads
-    /// other files, that can make several lines of one, or that is not known.
+    /// Parses the command. Returns `None` if its script may depend on anything but the current line
+    /// (line numbers, `$`, ranges, hold space, `N`, `n`, `q`, branches), reads or writes other
+    /// files, may make several lines of one, or is not understood.
     pub fn read(simple: &Simple) -> Option<Self> {
         if simple.name() != "sed" {
             return None;
@@ -108,7 +111,7 @@ impl Sed {
         })
     }
 
-    /// Whether it writes exactly one line for every line it reads.
+    /// Whether it writes exactly one line for each input line.
     pub fn is_one_to_one(&self) -> bool {
         let changes = |command: &Command| {
             matches!(command.action, Action::Substitute { .. } | Action::Transliterate { .. })
@@ -121,7 +124,7 @@ impl Sed {
         !self.quiet && !self.commands.iter().any(|command| command.action == Action::Print)
     }
 
-    /// The regular expression if all it does is to keep the lines that match: `sed -n '/x/p'`.
+    /// Returns the regular expression if the script only selects matching lines: `sed -n '/x/p'`.
     pub fn only_keeps(&self) -> Option<&str> {
         match self.commands.as_slice() {
             [Command { address: Some(address), action: Action::Print, .. }] if self.quiet => {
@@ -131,14 +134,14 @@ impl Sed {
         }
     }
 
-    /// Whether there are regular expressions in it at all.
+    /// Whether the script contains a regular expression.
     pub fn uses_expressions(&self) -> bool {
         self.commands.iter().any(|command| {
             command.address.is_some() || matches!(command.action, Action::Substitute { .. })
         })
     }
 
-    /// Whether the commands of one mean the same in a script of the other.
+    /// Whether a command of one script means the same in the other.
     pub fn speaks_like(&self, other: &Self) -> bool {
         let same_syntax = self.extended == other.extended
             || !self.uses_expressions()
@@ -146,7 +149,7 @@ impl Sed {
         same_syntax && self.null_data == other.null_data
     }
 
-    /// The options and the script of a `sed` with these commands.
+    /// Returns the options and the script of a `sed` with these commands.
     pub fn arguments(
         commands: &[Command],
         quiet: bool,
@@ -163,8 +166,9 @@ impl Sed {
     }
 }
 
-/// The script and the files that a command is given. `None` if there is no script, or one in a file
-/// that `contents` does not give.
+/// Returns the script and the input files from a command's arguments. `contents` returns the
+/// contents of a script file. Returns `None` if there is no script, or if `contents` returns
+/// `None`.
 pub fn given(
     simple: &Simple,
     options: &Options,
@@ -188,7 +192,7 @@ pub fn given(
     Some((parts.join("\n"), operands.collect()))
 }
 
-/// A command that stays on its line and stands on one line of the script.
+/// Converts a command that depends on the current line only and is written on one line.
 fn plain_command(script: &str, command: &script::Command) -> Option<Command> {
     let text = script[command.place.clone()].to_owned();
     let address = match &command.selection {
@@ -204,16 +208,16 @@ fn plain_command(script: &str, command: &script::Command) -> Option<Command> {
                 .then_some(Action::Transliterate { from, to })?
         }
         Function::Plain('d') => Action::Delete,
-        // A line that is kept by `/x/!p` is not one that matches.
+        // A line that `/x/!p` prints does not match the expression.
         Function::Plain('p') if !command.negated => Action::Print,
         _ => return None,
     };
-    // It is written into one line with others.
+    // The command is joined with others on one line.
     (!text.contains('\n')).then_some(Command { text, address, action })
 }
 
-/// The text of an expression that all seds read alike. An empty one stands for the one that was
-/// used last, which fusing would change.
+/// Returns an expression that all seds read alike. An empty one repeats the last one used, which
+/// joining scripts would change.
 fn plain_regex(regex: &Regex) -> Option<String> {
     let is_plain = !regex.text.is_empty() && !regex.multiline && !regex.has_odd_brackets;
     (is_plain && is_local(&regex.text)).then(|| regex.text.clone())
@@ -233,18 +237,18 @@ fn plain_substitution(s: &Substitution) -> Option<Action> {
     })
 }
 
-/// Whether a replacement or a string of `y` may hold a line break, or any character by its number.
+/// Whether a replacement or a string of `y` may contain a newline, or a character by its number.
 fn makes_lines(text: &str) -> bool {
     text.contains('\n') || has_escape(text, &['n', 'o', 'd', 'x', 'c', '\n'])
 }
 
-/// Whether an expression cannot match a line break, which a pattern space of one line has not
-/// got anyway, nor the end of a buffer of several.
+/// Whether an expression matches neither a newline, which a pattern space of one line does not
+/// contain, nor the end of a buffer of several lines.
 fn is_local(expression: &str) -> bool {
     !expression.contains('\n') && !has_escape(expression, &['n', '`', '\'', 'o', 'd', 'x', 'c'])
 }
 
-/// Whether one of these characters stands after a backslash that is not escaped itself.
+/// Whether one of these characters follows a backslash that is not itself escaped.
 fn has_escape(text: &str, letters: &[char]) -> bool {
     let mut characters = text.chars();
     while let Some(c) = characters.next() {

@@ -1,4 +1,4 @@
-//! The reader of `sed` scripts.
+//! The parser of `sed` scripts.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use super::script::{
 type Read<T> = Result<T, Unread>;
 
 impl Script {
-    /// Reads a script; several of `-e` and `-f` are joined by a newline.
+    /// Parses a script. The arguments of several `-e` and `-f` are joined by newlines.
     ///
-    /// That a script is read does not mean that `sed` takes it: regular expressions are not
-    /// looked into.
+    /// `sed` may still reject a script that parses, since the syntax of regular expressions is not
+    /// checked.
     ///
     /// # Errors
     ///
-    /// What GNU `sed` 4.8 would not take, and what versions read differently.
+    /// Rejects what GNU `sed` 4.8 rejects, and what versions of `sed` read differently.
     pub fn read(text: &str, delimiters: Delimiters) -> Result<Self, Unread> {
         let quiet = text == "#n" || text.starts_with("#n\n");
         let reader = Reader::new(text, delimiters);
@@ -28,7 +28,7 @@ impl Script {
     }
 }
 
-/// Reads a script from its beginning to its end.
+/// Parses a script from start to end.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -40,7 +40,7 @@ impl<'a> Reader<'a> {
         Self { text, at: 0, delimiters }
     }
 
-    /// All commands.
+    /// Parses all commands.
     fn commands(mut self) -> Read<Vec<Command>> {
         let (mut commands, mut depth) = (Vec::new(), 0_usize);
         loop {
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         Ok(Command { place, selection, negated, function })
     }
 
-    /// Some commands take no address or only one.
+    /// Checks the number of addresses: some commands take none or at most one.
     fn check_addresses(&self, letter: char, selection: &Selection) -> Read<()> {
         match (letter, selection) {
             (':' | '}' | '#' | 'v', Selection::One(_) | Selection::Range(..)) => {
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
         Ok(s)
     }
 
-    /// Reads one flag of `s`; false if there is none left.
+    /// Parses one flag of `s`. Returns `false` if there are no more.
     fn flag(&mut self, s: &mut Substitution) -> Read<bool> {
         let before = self.at;
         self.skip_blanks();
@@ -245,10 +245,10 @@ impl<'a> Reader<'a> {
         Ok(Function::Transliterate(from, self.plain(delimiter)?))
     }
 
-    /// What stands behind `s`, `y` or the backslash of an address.
+    /// Parses the delimiter after `s`, after `y` or after the backslash of an address.
     fn delimiter(&mut self) -> Read<char> {
         match self.next() {
-            // `\1` or `\n` would be two things at once.
+            // `\1` and `\n` would be ambiguous.
             Some(c) if c.is_ascii_graphic() && c != '\\' || c == ' ' => {
                 if c.is_ascii_alphanumeric() {
                     return Err(self.fail("a letter or digit is the delimiter"));
@@ -279,7 +279,7 @@ impl<'a> Reader<'a> {
         self.until(length(&self.text[self.at..], delimiter, false))
     }
 
-    /// So many bytes; the delimiter behind them is skipped.
+    /// Takes `length` bytes and skips the delimiter after them.
     fn until(&mut self, length: Option<usize>) -> Read<String> {
         let Some(length) = length else { return Err(self.fail("an end is missing")) };
         let text = self.text[self.at..self.at + length].to_owned();
@@ -287,8 +287,8 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// The text of `a`, `i` or `c`: on the same line or, behind a backslash, on the next, and
-    /// further where lines end with a backslash.
+    /// Parses the text of `a`, `i` or `c`. It starts on the same line or, after a backslash, on the
+    /// next; a backslash at the end of a line continues it.
     fn added_text(&mut self) -> Read<String> {
         self.skip_blanks();
         if self.take('\\') {
@@ -314,8 +314,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A label, which may be missing behind a branch. Where one ends before `#` or, behind `:`,
-    /// `}` versions do not agree.
+    /// Parses a label, which a branch may omit. Rejects labels that versions of `sed` end at
+    /// different places: before `#`, or before `}` after `:`.
     fn label(&mut self, needed: bool) -> Read<String> {
         self.skip_blanks();
         let rest = &self.text[self.at..];
@@ -343,7 +343,7 @@ impl<'a> Reader<'a> {
         Ok(name)
     }
 
-    /// A number that may be missing.
+    /// Parses an optional number.
     fn argument(&mut self) -> Read<Option<u64>> {
         self.skip_blanks();
         let has_one = self.peek().is_some_and(|c| c.is_ascii_digit());
@@ -358,9 +358,9 @@ impl<'a> Reader<'a> {
         digits.parse().map_err(|_| self.fail("this is no number"))
     }
 
-    /// What ends a command; `}` and `#` may follow it.
+    /// Checks that the command ends here. `}` and `#` may follow without a separator.
     fn end(&mut self) -> Read<()> {
-        // Names of files end with their line.
+        // A file name extends to the end of its line, which is already consumed.
         if self.text[..self.at].ends_with('\n') {
             return Ok(());
         }
@@ -371,7 +371,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What is left of the line, which is skipped.
+    /// Returns the rest of the line, and skips its newline as well.
     fn line(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
         let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));

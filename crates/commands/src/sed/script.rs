@@ -1,75 +1,75 @@
-//! A whole script of GNU `sed`, as data.
+//! The syntax of a GNU `sed` script.
 //!
-//! Commands stand one after the other, with `{` and `}` among them, as `sed` itself keeps them:
-//! nothing here is nested, however deep the blocks are.
+//! Commands are a flat list with `{` and `}` among them, as `sed` itself stores them: no type here
+//! is recursive, however deeply blocks nest.
 
 use std::ops::Range;
 
-/// A script.
+/// A parsed script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    /// Its first line is `#n`, which means what `-n` means.
+    /// The first line is `#n`, which has the effect of `-n`.
     pub quiet: bool,
-    /// Its commands in their order, without remarks. Blocks are closed and labels are there.
+    /// The commands in order, without comments. Braces match, and every branch has its label.
     pub commands: Vec<Command>,
 }
 
-/// Why a script is not read.
+/// Why a script was not parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the script cannot be read: {reason} (byte {at})")]
 pub struct Unread {
-    /// The byte of the script that was come to, from 0.
+    /// Offset in the script at which parsing stopped, in bytes from 0.
     pub at: usize,
-    /// What is wrong, or not certain.
+    /// What is wrong or ambiguous.
     pub reason: &'static str,
 }
 
-/// Whether a delimiter counts that stands between the brackets of a regular expression. Seds
-/// do not agree.
+/// Whether a delimiter within a bracket expression ends the regular expression. Implementations of
+/// `sed` differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delimiters {
-    /// Where that makes a difference, the script is not read.
+    /// Rejects a script in which this makes a difference.
     Certain,
-    /// It is a character like others, as GNU `sed` has it.
+    /// No: it is an ordinary character, as in GNU `sed`.
     Shielded,
-    /// It ends the expression.
+    /// Yes: it ends the regular expression.
     Everywhere,
 }
 
-/// A command with what selects it.
+/// A command with its addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The bytes of the script that it takes up, from its address to before what ends it.
+    /// The command's bytes in the script, from its address up to its terminator.
     pub place: Range<usize>,
-    /// The lines that it is for.
+    /// The lines that its addresses select.
     pub selection: Selection,
-    /// It is for all others instead (`!`).
+    /// It applies to all other lines instead (`!`).
     pub negated: bool,
-    /// What it does.
+    /// Its function.
     pub function: Function,
 }
 
-/// The lines that a command is for.
+/// The lines that a command applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// All.
+    /// All lines.
     All,
-    /// Those that an address matches.
+    /// Lines that match one address.
     One(Address),
-    /// From one that matches to the end.
+    /// From a line that matches the address up to the range's end.
     Range(Address, End),
 }
 
 /// An address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// A line's number; 0 only at the beginning of a range.
+    /// A line number; 0 only as the first address of a range.
     Line(u64),
     /// `first~step`.
     Step {
         /// The first line.
         first: u64,
-        /// Lines from one to the next, at least 1.
+        /// The distance between selected lines, at least 1.
         step: u64,
     },
     /// `$`.
@@ -87,34 +87,34 @@ impl Address {
     }
 }
 
-/// Where a range ends.
+/// The second address of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// Where an address matches.
+    /// The next line that matches an address.
     Address(Address),
-    /// `+N`: so many lines later.
+    /// `+N`: this many lines after the first.
     Later(u64),
-    /// `~N`: at a line whose number is a multiple.
+    /// `~N`: the next line whose number is a multiple.
     Multiple(u64),
 }
 
 /// A regular expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Regex {
-    /// As it stands in the script, without its delimiters. An empty one is the one that was used
-    /// last.
+    /// The expression as written, without delimiters. An empty one repeats the last expression
+    /// used.
     pub text: String,
-    /// What it stands between.
+    /// The delimiter around it.
     pub delimiter: char,
     /// `I`.
     pub ignores_case: bool,
     /// `M`.
     pub multiline: bool,
-    /// It has a backslash, `[.` or `[=` between brackets.
+    /// A bracket expression in it contains a backslash, `[.` or `[=`.
     pub has_odd_brackets: bool,
 }
 
-/// What a command does.
+/// The function of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Function {
     /// `{`.
@@ -123,7 +123,7 @@ pub enum Function {
     Close,
     /// `:label`.
     Label(String),
-    /// `b`, `t` or `T`, with the label; without one to the end of the script.
+    /// `b`, `t` or `T`, with the label; an empty one means the end of the script.
     Branch(char, String),
     /// `s`.
     Substitute(Substitution),
@@ -135,40 +135,40 @@ pub enum Function {
     ReadFile(char, String),
     /// `w` or `W`, with the file.
     WriteFile(char, String),
-    /// `q` or `Q`, with the exit status.
+    /// `q` or `Q`, with the exit code.
     Quit(char, Option<u64>),
-    /// `l`, with the length of its lines.
+    /// `l`, with the line length.
     List(Option<u64>),
-    /// `e`, with the command as written; without one the pattern space is executed.
+    /// `e`, with the command as written; an empty one executes the pattern space.
     Execute(String),
     /// `v`, with the version.
     Version(String),
-    /// One of `=dDFgGhHnNpPxz`.
+    /// One of `=dDFgGhHnNpPxz`, which take no argument.
     Plain(char),
 }
 
 /// `s`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Substitution {
-    /// What is replaced.
+    /// The regular expression.
     pub regex: Regex,
-    /// What takes its place, as written.
+    /// The replacement, as written.
     pub replacement: String,
-    /// `g`.
+    /// The flag `g`.
     pub global: bool,
-    /// The match that is replaced, from 1.
+    /// The number of the match to replace, from 1.
     pub number: Option<u64>,
-    /// `p`.
+    /// The flag `p`.
     pub print: bool,
-    /// `e`.
+    /// The flag `e`.
     pub execute: bool,
-    /// The file of `w`.
+    /// The file of the flag `w`.
     pub file: Option<String>,
 }
 
 impl Script {
-    /// Whether it writes to a file or executes something. What goes to the script's own output
-    /// or to standard error does not count.
+    /// Whether the script writes a file or executes a command. Standard output and standard error
+    /// do not count.
     pub fn reaches_out(&self) -> bool {
         let is_output = |file: &str| ["/dev/stdout", "/dev/stderr"].contains(&file.trim());
         self.commands.iter().any(|command| match &command.function {
@@ -179,7 +179,7 @@ impl Script {
         })
     }
 
-    /// All its regular expressions, in their order.
+    /// Returns all regular expressions, in script order.
     pub fn expressions(&self) -> impl Iterator<Item = &Regex> {
         self.commands.iter().flat_map(|command| {
             let [from, to] = match &command.selection {

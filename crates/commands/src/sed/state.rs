@@ -1,11 +1,18 @@
-//! The proof that a script of GNU `sed` treats every record for itself.
+//! Proves that a GNU `sed` script processes each record independently.
 //!
-//! A record is a line or, with `-z`, what ends with NUL. `sed` takes from one record to the next:
-//! the hold space, the line's number, the states of ranges, the expression that was used last, and
-//! what files it reads and writes. What else there is begins anew with each: the pattern space,
-//! the flag of `t`, the texts of `a`. A script that touches none of the former writes for a part
-//! of the input what it would write for it within the whole, if parts end where records do. Only
-//! the last record can lack its end, and it is the last of the last part.
+//! A record is a line or, with `-z`, a string that ends with NUL.
+//!
+//! | state that outlives a cycle | state that each cycle resets |
+//! |---|---|
+//! | hold space | pattern space |
+//! | line number | flag of `t` |
+//! | active ranges | queued text of `a` |
+//! | last regular expression used | |
+//! | files that are read or written | |
+//!
+//! A script that uses none of the left column writes the same output for a chunk of the input, cut
+//! between records, as it writes for that chunk within the whole input. Only the last record may
+//! lack its terminator, and it is in the last chunk.
 
 use super::super::options::Options;
 use super::super::{Simple, Word};
@@ -15,7 +22,7 @@ use super::script::{
 };
 use super::{TABLE, given};
 
-/// How a script is run.
+/// The options that a script runs with.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mode {
     /// `-n`.
@@ -24,45 +31,45 @@ pub struct Mode {
     pub extended: bool,
     /// `-z`.
     pub null_data: bool,
-    /// Files are named, not only standard input read.
+    /// An input file is named, so that input is not only standard input.
     pub names_files: bool,
     /// The locale's encoding is UTF-8; otherwise every byte is a character.
     pub multibyte: bool,
 }
 
-/// What is known of a script that treats every record for itself.
+/// Properties of a script that processes each record independently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerRecord {
-    /// It writes exactly one record for each that it reads. Of a last one that lacks its end nothing
-    /// is left if it becomes empty.
+    /// It writes exactly one record for each input record. If a last record without a terminator
+    /// becomes empty, nothing is written for it.
     pub one_to_one: bool,
-    /// It writes at most one record for each that it reads: that one, changed or not, or the line
-    /// that `c` puts in its place.
+    /// It writes at most one record for each input record: that record, changed or not, or the line
+    /// of a `c` command.
     pub at_most_once: bool,
-    /// What it writes of a record is that record, unchanged, or nothing.
+    /// It writes each record unchanged or not at all.
     pub writes_at_most_its_line: bool,
-    /// Of valid UTF-8 it may make what is not.
+    /// Its output may be invalid UTF-8 although its input is valid.
     pub may_split_characters: bool,
-    /// It may write NUL bytes that are not in its input, other than as ends of records.
+    /// It may write NUL bytes that are not in its input, other than as terminators.
     pub may_write_nul: bool,
-    /// One record may become several in the pattern space, which are then written at once.
+    /// The pattern space may come to hold several records, which are then written at once.
     pub makes_lines: bool,
 }
 
-/// Why a script is not known to treat every record for itself: what is in it that looks further.
+/// Why a script is not known to process records independently: the construct that depends on more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Why(pub String);
 
-/// Proves it of a command. `contents` gives the text of a script's file, as the command would
-/// find it. Files that the command names are for the caller to look at.
+/// Proves it for a command. `contents` returns the contents of a script file, as the command would
+/// find it.
 ///
-/// That the locale is one or the other, and that it is GNU's `sed` without `POSIXLY_CORRECT`, is
-/// for the caller to know as well.
+/// The caller checks the input files, the locale's encoding, and that `sed` is GNU's and runs
+/// without `POSIXLY_CORRECT` in its environment.
 ///
 /// # Errors
 ///
-/// What looks beyond a record, or is not known.
+/// Names a construct that depends on more than its record, or is not known.
 pub fn of_command(
     simple: &Simple,
     multibyte: bool,
@@ -87,14 +94,14 @@ pub fn of_command(
     per_record(&text, mode)
 }
 
-/// Proves it of a script; several of `-e` and `-f` are joined by a newline.
+/// Proves it for a script. The arguments of several `-e` and `-f` are joined by newlines.
 ///
-/// A script that is proved may still be one that `sed` does not take, since regular expressions
-/// are not looked into: it then fails before it reads anything.
+/// `sed` may still reject a proved script, since the syntax of regular expressions is not checked.
+/// It then fails before it reads any input.
 ///
 /// # Errors
 ///
-/// What looks beyond a record, or is not certain.
+/// Names a construct that depends on more than its record, or is ambiguous.
 pub fn per_record(text: &str, mode: Mode) -> Result<PerRecord, Why> {
     let script =
         Script::read(text, Delimiters::Shielded).map_err(|unread| Why(unread.to_string()))?;
@@ -108,7 +115,7 @@ pub fn per_record(text: &str, mode: Mode) -> Result<PerRecord, Why> {
     Ok(proof.traits())
 }
 
-/// Characters of a command that a reason shows.
+/// Maximum number of a command's characters that a reason quotes.
 const SHOWN: usize = 40;
 
 struct Proof<'a> {
@@ -118,7 +125,7 @@ struct Proof<'a> {
 }
 
 impl Proof<'_> {
-    /// A command as it stands in the script, of long ones the beginning.
+    /// Returns a command's text for a reason: its first line, truncated if long.
     fn shown(&self, command: &Command) -> String {
         let text = &self.text[command.place.clone()];
         let line = text.lines().next().unwrap_or_default();
@@ -163,7 +170,7 @@ impl Proof<'_> {
     fn plain(&self, letter: char) -> Option<&'static str> {
         match letter {
             'n' | 'N' => Some("takes the next line"),
-            // Without them the hold space is empty, whatever `g` and `G` take from it.
+            // Without these the hold space stays empty, so `g` and `G` are harmless.
             'h' | 'H' | 'x' => Some("keeps text from line to line"),
             '=' => Some("prints line numbers"),
             'F' if self.mode.names_files => Some("prints the file's name"),
@@ -175,7 +182,7 @@ impl Proof<'_> {
         }
     }
 
-    /// An expression of an address, or of `s` with its replacement.
+    /// Checks the expression of an address, or of `s` with its replacement.
     fn expression(&self, regex: &Regex, replacement: Option<&str>) -> Option<&'static str> {
         if !regex.text.is_empty() {
             return None;
@@ -189,7 +196,7 @@ impl Proof<'_> {
         (!known).then_some("stands for the expression used last, maybe with another line")
     }
 
-    /// Whether there is one expression only, which is used first of all with every line.
+    /// Whether all non-empty expressions are the same, and the first command always uses it.
     fn last_used_is_known(&self) -> bool {
         let mut all = self.script.expressions().filter(|regex| !regex.text.is_empty());
         let Some(one) = all.next() else { return false };
@@ -230,7 +237,7 @@ impl Proof<'_> {
         let count = |wanted: Effect| effects.iter().filter(|&&effect| effect == wanted).count();
         let is_plain = !makes_lines && count(Effect::Adds) == 0;
         let loops = count(Effect::Jumps) > 0;
-        // `c` ends the cycle, so that its line is the only one if nothing is written before it.
+        // `c` ends the cycle, so its line is the only output if nothing was written before.
         let replaces = count(Effect::Replaces);
         let prints = count(Effect::Prints) + count(Effect::PrintsChanged);
         let at_most_once =
@@ -247,7 +254,7 @@ impl Proof<'_> {
         }
     }
 
-    /// Whether the pattern space may come to hold the end of a record.
+    /// Whether the pattern space may come to contain a record's terminator.
     fn makes_lines(&self) -> bool {
         let end = if self.mode.null_data { 0 } else { b'\n' };
         self.script.commands.iter().any(|command| match &command.function {
@@ -282,7 +289,7 @@ impl Proof<'_> {
     fn cuts(&self, s: &Substitution) -> bool {
         let repeats = s.global || s.number.is_some_and(|number| number > 1);
         let Mode { extended, multibyte, .. } = self.mode;
-        // Bytes that are no characters of the locale get lost where letters change their case.
+        // In a single-byte locale, a change of case may lose bytes that are no valid characters.
         let is_case = |piece| matches!(piece, Piece::Escaped('L' | 'U' | 'l' | 'u'));
         if !multibyte && pieces(&s.replacement).into_iter().any(is_case) {
             return true;
@@ -295,12 +302,12 @@ impl Proof<'_> {
     }
 }
 
-/// What a command can put into the output, besides what it takes from the line.
+/// Returns what a command may add to the output, apart from parts of the line.
 fn written(function: &Function) -> Vec<Piece> {
     match function {
         Function::Substitute(s) => pieces(&s.replacement),
         Function::Transliterate(_, text) => pieces(text),
-        // How many backslashes it takes for an escape differs.
+        // Versions of `sed` differ in how many backslashes an escape takes.
         Function::Text(_, text) if text.replace("\\\n", "").contains('\\') => {
             vec![Piece::Uncertain]
         }
@@ -309,22 +316,22 @@ fn written(function: &Function) -> Vec<Piece> {
     }
 }
 
-/// What a command means for how often a record is written.
+/// How a command affects the number of times that a record is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// The line is another one.
+    /// Changes the pattern space.
     Changes,
-    /// The line is written.
+    /// Prints the pattern space.
     Prints,
-    /// The line is another one and is written.
+    /// Changes and prints the pattern space.
     PrintsChanged,
-    /// Something is written besides the line, or more than one line.
+    /// Prints anything else, or more than one line.
     Adds,
-    /// The line is not written.
+    /// Deletes the pattern space without printing it.
     Removes,
-    /// Another line is written in its place.
+    /// Replaces the pattern space by another line.
     Replaces,
-    /// What stands before may be done again.
+    /// Is the target of a branch, so that earlier commands may run again.
     Jumps,
     Nothing,
 }

@@ -1,4 +1,4 @@
-//! All of GNU's `tr`: what it translates, deletes and squeezes, byte by byte.
+//! GNU's `tr` in full: translating, deleting and squeezing, byte by byte.
 
 use super::sets::{Set, Sets};
 use super::{Simple, TABLE};
@@ -7,15 +7,15 @@ use crate::options::Options;
 /// What a `tr` does to bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effect {
-    /// What each byte becomes; `None` where it is deleted.
+    /// What each byte becomes; `None` if it is deleted.
     pub map: [Option<u8>; 256],
-    /// Of which of the bytes that it writes neighbours that are equal become one.
+    /// The output bytes whose runs are squeezed into one.
     pub squeezed: [bool; 256],
 }
 
 impl Effect {
-    /// Reads the command; `None` where `tr` itself would refuse it or warn, and where its sets
-    /// are not ASCII. `plain_letters` says that letters are those of C.
+    /// Parses the command. Returns `None` where `tr` rejects it or warns, and for sets that are not
+    /// ASCII. With `plain_letters`, classes are those of the C locale.
     pub fn read(simple: &Simple, plain_letters: bool) -> Option<Self> {
         if simple.name() != "tr" {
             return None;
@@ -68,12 +68,12 @@ impl Effect {
         }
     }
 
-    /// Whether this byte, where it is written, becomes one with an equal neighbour.
+    /// Whether runs of this output byte are squeezed into one.
     pub fn squeezes(&self, byte: u8) -> bool {
         self.squeezed[usize::from(byte)]
     }
 
-    /// What becomes of a byte.
+    /// Returns what a byte becomes; `None` if it is deleted.
     pub fn image(&self, byte: u8) -> Option<u8> {
         self.map[usize::from(byte)]
     }

@@ -1,46 +1,46 @@
-//! The sets of GNU's `tr` with classes, repeats, ranges and escapes.
+//! The sets of GNU's `tr`, with classes, repeats, ranges and escapes.
 
-/// Which bytes are in a set.
+/// The bytes of a set.
 pub(super) type Set = [bool; 256];
 
-/// How sets are to be understood.
+/// How sets are interpreted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sets {
-    /// The first one is complemented.
+    /// The first set is complemented (`-c`).
     pub(super) complemented: bool,
-    /// The first one is cut to the length of the second (`-t`).
+    /// The first set is truncated to the length of the second (`-t`).
     pub(super) truncates: bool,
-    /// Letters are those of C.
+    /// Classes are those of the C locale; otherwise, sets with classes are rejected.
     pub(super) plain_letters: bool,
 }
 
-/// A piece of a set.
+/// An element of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
-    /// These bytes, in their order.
+    /// These bytes, in order.
     Bytes(Vec<u8>),
-    /// A class, by its name.
+    /// The bytes of a class such as `[:digit:]`.
     Class(Vec<u8>, ClassKind),
-    /// `[x*n]`; without a number as often as it takes.
+    /// `[x*n]`; without a number, as often as needed to match the first set's length.
     Repeat(u8, Option<usize>),
     /// `[=x=]`.
     Equivalence(u8),
 }
 
-/// What a class is good for in a translation.
+/// How a class may be used in a translation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClassKind {
-    /// `[:upper:]` and `[:lower:]`, which may stand opposite each other.
+    /// `[:upper:]` and `[:lower:]`, which the second set may have opposite each other.
     Case,
-    /// All others.
+    /// All other classes.
     Other,
 }
 
-/// The longest set, of bytes; longer repeats are not of this world.
+/// Upper bound of a repeat count, in bytes.
 const LONGEST: usize = 1 << 16;
 
 impl Sets {
-    /// The bytes that are deleted or squeezed.
+    /// Returns the bytes to delete or squeeze.
     pub(super) fn chosen(self, text: &str) -> Option<Set> {
         let mut set = [false; 256];
         for piece in self.pieces(text)? {
@@ -59,7 +59,7 @@ impl Sets {
         Some(if self.complemented { set.map(|is_in| !is_in) } else { set })
     }
 
-    /// Which bytes become which, one for one.
+    /// Returns a translation: bytes of the first set, and what each becomes.
     pub(super) fn translation(self, first: &str, second: &str) -> Option<(Vec<u8>, Vec<u8>)> {
         let (mut from, mut cases, mut has_class) = (Vec::new(), Vec::new(), false);
         for piece in self.pieces(first)? {
@@ -88,7 +88,7 @@ impl Sets {
         Some((from, to))
     }
 
-    /// The second set, as long as the first one.
+    /// Expands the second set to the length of the first.
     fn opposite(self, text: &str, from: &[u8], cases: &[usize]) -> Option<Vec<u8>> {
         let pieces = self.pieces(text)?;
         let known = pieces.iter().map(|piece| match piece {
@@ -106,7 +106,7 @@ impl Sets {
         for piece in pieces {
             match piece {
                 Piece::Bytes(bytes) => to.extend(bytes),
-                // Only cases are allowed, opposite cases.
+                // The second set may only have case classes, each opposite another.
                 Piece::Class(bytes, ClassKind::Case)
                     if !self.complemented && cases.contains(&to.len()) =>
                 {
@@ -126,7 +126,7 @@ impl Sets {
         Some(to)
     }
 
-    /// What a set is made of.
+    /// Splits a set into its elements.
     fn pieces(self, text: &str) -> Option<Vec<Piece>> {
         let characters = characters(text)?;
         let mut pieces = Vec::new();
@@ -157,8 +157,8 @@ impl Sets {
         Some(pieces)
     }
 
-    /// What stands behind an opening bracket and what follows it; `Some(None)` if it is nothing
-    /// special, `None` if it is not understood.
+    /// Parses what follows an opening bracket, and returns it with the rest. Returns `Some(None)`
+    /// if the bracket is literal, `None` if it is not understood.
     #[expect(clippy::option_option, reason = "a bracket that is none is no failure")]
     fn bracketed(self, inner: &[Character]) -> Option<Option<(Piece, &[Character])>> {
         if let [(mark @ (b':' | b'='), false), inner @ ..] = inner {
@@ -212,10 +212,11 @@ impl Sets {
     }
 }
 
-/// A byte, and whether it was escaped and so means nothing but itself.
+/// A byte, and whether it was escaped and so is literal.
 type Character = (u8, bool);
 
-/// The characters of a set, escapes resolved; `None` where `tr` warns, and beyond ASCII.
+/// Returns the bytes of a set with escapes resolved. Returns `None` where `tr` warns, and for
+/// non-ASCII text.
 fn characters(text: &str) -> Option<Vec<Character>> {
     if !text.is_ascii() {
         return None;

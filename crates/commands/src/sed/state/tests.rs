@@ -159,7 +159,7 @@ fn options_and_files_are_looked_at() {
     }
 }
 
-/// The letters of what holds: one to one, at most once, filters, splits, NUL, makes lines.
+/// Letters of the traits that hold: one to one, at most once, filters, splits, NUL, makes lines.
 fn letters(text: &str, mode: Mode) -> String {
     let known = per_record(text, mode).expect("proved");
     let traits = [

@@ -1,4 +1,4 @@
-//! What parts of an input give, one after the other, is what the whole gives.
+//! Property test: the concatenated outputs of an input's chunks are the output of the whole input.
 
 use std::io::Write;
 use std::process::{Command as Program, Stdio};
@@ -10,7 +10,7 @@ use proptest::sample::select;
 
 use super::super::{Mode, per_record};
 
-/// Expressions, some of which match nothing, parts of characters or line breaks.
+/// Expressions, some of which match the empty string, parts of characters or newlines.
 const EXPRESSIONS: &[&str] = &[
     "a", "b*", ".", "^a", "b$", "[ab]", "[^a]", "x*", "é", "\\n", "\\(a\\)b", "a\\|b", "^$", "\\r",
     "\\x61", "",
@@ -34,7 +34,7 @@ fn substitution() -> impl Strategy<Value = String> {
         .prop_map(|(from, to, flags)| format!("s/{from}/{to}/{flags}"))
 }
 
-/// Most commands are such as are allowed; loops end, since each turn takes something away.
+/// Mostly commands that the proof accepts. Loops end, since each iteration removes something.
 fn command() -> impl Strategy<Value = String> {
     let plain = &["p", "P", "d", "D", "l", "l 4", "z", "F", "G", "g", "b", "t", "T", "be"][..];
     let forbidden = &["n", "N", "h", "H", "x", "=", "q", "Q"][..];
@@ -76,7 +76,7 @@ const LINES: &[&[u8]] = &[
 
 const ENDS: &[&[u8]] = &[b"\n", b"\n", b"\0"];
 
-/// Lines that are awkward, with ends of both kinds; the last one may have none.
+/// Awkward lines with terminators of both kinds; the last line may have none.
 pub(super) fn input() -> impl Strategy<Value = Vec<u8>> {
     let piece = (select(LINES), select(ENDS));
     (vec(piece, 0..8), any::<bool>()).prop_map(|(pieces, ends)| {
@@ -89,7 +89,7 @@ pub(super) fn input() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// The parts of an input, cut behind the ends of records where `cuts` says so.
+/// Splits an input after the terminators that `cuts` selects.
 pub(super) fn parts(input: &[u8], end: u8, cuts: &[bool]) -> Vec<Vec<u8>> {
     let mut parts = vec![Vec::new()];
     for (place, record) in input.split_inclusive(|&byte| byte == end).enumerate() {
@@ -103,12 +103,12 @@ pub(super) fn parts(input: &[u8], end: u8, cuts: &[bool]) -> Vec<Vec<u8>> {
     parts
 }
 
-/// What the real `sed` writes, and whether it succeeds.
+/// Runs the real `sed`, and returns its output and whether it succeeded.
 pub(super) fn run(script: &str, mode: Mode, input: &[u8]) -> (Vec<u8>, bool) {
     let options = [(mode.quiet, "-n"), (mode.extended, "-E"), (mode.null_data, "-z")];
     let mut child = Program::new("sed")
         .args(options.iter().filter(|(is_set, _)| *is_set).map(|(_, option)| option))
-        // Should the proof be wrong, nothing is to come of it.
+        // Prevents side effects if the proof is wrong.
         .args(["--sandbox", "-e", script])
         .env("LC_ALL", if mode.multibyte { "C.UTF-8" } else { "C" })
         .env_remove("POSIXLY_CORRECT")
@@ -117,13 +117,13 @@ pub(super) fn run(script: &str, mode: Mode, input: &[u8]) -> (Vec<u8>, bool) {
         .stderr(Stdio::null())
         .spawn()
         .expect("sed");
-    // It may have failed without reading.
+    // `sed` may fail without reading its input.
     let _ = child.stdin.take().expect("a pipe").write_all(input);
     let output = child.wait_with_output().expect("sed");
     (output.stdout, output.status.success())
 }
 
-/// Whether `sed` is GNU's; it is asked once.
+/// Whether `sed` is GNU's, determined once.
 pub(super) fn is_gnu_sed() -> bool {
     static IS_GNU: LazyLock<bool> = LazyLock::new(|| {
         let output = Program::new("sed").arg("--version").output();
@@ -136,7 +136,7 @@ pub(super) fn is_gnu_sed() -> bool {
     *IS_GNU
 }
 
-/// What `per_record` says of what was written for a single record.
+/// Checks the traits that `per_record` claims against the outputs of single records.
 fn check_traits(script: &str, mode: Mode, input: &[u8]) -> Result<(), TestCaseError> {
     let known = per_record(script, mode).expect("proved");
     let end = if mode.null_data { 0 } else { b'\n' };

@@ -1,4 +1,4 @@
-//! Scripts that nobody would write: what the reader takes them for is what `sed` does.
+//! Property test on random fragments of scripts: what the parser accepts is what `sed` runs.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::super::super::script::{Delimiters, Function, Script};
 use super::super::{Mode, per_record};
 use super::parts::{input, is_gnu_sed, parts, run};
 
-/// Scraps that begin, end or hide commands. There are no loops in them.
+/// Fragments that start, end or hide commands. None forms a loop.
 const SCRAPS: &[&str] = &[
     "s/a/b/",
     "s/",
@@ -73,7 +73,8 @@ fn soup() -> impl Strategy<Value = String> {
     vec(select(SCRAPS), 1..9).prop_map(|scraps| scraps.concat())
 }
 
-/// Whether `sed` finds nothing in a script that writes to files or executes, wherever it is.
+/// Whether `sed` finds no command that reads, writes or executes anything, on any path of the
+/// script.
 fn passes_sandbox(script: &str) -> bool {
     let output = std::process::Command::new("sed")
         .args(["--sandbox", "-e", script])
